@@ -82,6 +82,7 @@ enum rpost_cmd {
 	RPOST_CMD_QUERY_QP		= 0x17,
 	RPOST_CMD_POST_SEND		= 0x18,
 	RPOST_CMD_POST_RECV		= 0x19,
+	RPOST_CMD_MIGRATE_ID		= 0x1a,
 	RPOST_CMD_GET_EVENT		= 0x40,
 };
 
@@ -976,6 +977,25 @@ struct rpost_disconnect {
 	__u32 reserved;
 };
 #define RPOST_IOC_DISCONNECT	_IO(RPOST_IOC_TYPE, RPOST_CMD_DISCONNECT)
+
+/**
+ * struct rpost_migrate_id - ioctl(RPOST_IOC_MIGRATE_ID)
+ * @size: sizeof(struct rpost_migrate_id)
+ * @flags: must be 0
+ * @id: in: the id
+ * @channel_fd: in: event channel that gets the id's events from now on
+ *
+ * Events of the id that wait on its old channel move along, in their order.
+ *
+ * Errors: EBADF.
+ */
+struct rpost_migrate_id {
+	__u32 size;
+	__u32 flags;
+	__u32 id;
+	__s32 channel_fd;
+};
+#define RPOST_IOC_MIGRATE_ID	_IO(RPOST_IOC_TYPE, RPOST_CMD_MIGRATE_ID)
 
 /* --------------------------------------------------------- queue pairs */
 
