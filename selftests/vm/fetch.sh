@@ -1,0 +1,223 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Usage: selftests/vm/fetch.sh 6.1|6.12|7.2 ...       kernel, modules, headers
+#        selftests/vm/fetch.sh source-6.1|source-7.2  kernel source
+#        selftests/vm/fetch.sh kselftest              kselftest headers, checkpatch
+#
+# Downloads Debian's kernels into ${RDMA_POST_CACHE:-~/.cache/rdma_post}:
+#   kernels/VERSION/{release,vmlinux,root,build}   source/VERSION
+#   kselftest/   scripts/
+# What is there already is left alone. Needs no root and leaves the system's
+# packages and apt configuration as they are.
+
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+. "$vm_dir/apt.sh"
+
+suite_of() {
+	case $1 in
+	6.1) echo bookworm ;;
+	6.12) echo bookworm-backports ;;
+	7.2) echo sid ;;
+	*) die "$1: kernels are 6.1, 6.12 and 7.2" ;;
+	esac
+}
+
+# The ELF vmlinux inside a bzImage boots by PVH, without the decompressor, which
+# is slow under emulation. Offsets: Documentation/arch/x86/boot.rst.
+extract_vmlinux() {
+	local image=$1 out=$2 setup offset length
+	number() { od -An -v -j "$1" -N "$2" -t "u$2" "$image" | tr -d ' '; }
+	setup=$(number $((0x1f1)) 1)
+	offset=$((($(number $((0x248)) 4)) + ((setup ? setup : 4) + 1) * 512))
+	length=$(number $((0x24c)) 4)
+
+	payload() {
+		dd if="$image" bs=1M iflag=skip_bytes,count_bytes \
+			skip="$offset" count="$1" status=none
+	}
+	# All formats but gzip have the unpacked size appended.
+	case $(payload 4 | od -An -t x1 | tr -d ' ') in
+	fd377a58) payload $((length - 4)) | xz -dc ;;
+	28b52ffd) payload $((length - 4)) | zstd -qdc ;;
+	02214c18) payload $((length - 4)) | lz4 -qdc ;;
+	1f8b*) payload "$length" | gzip -dc ;;
+	*) die "$image: unknown compression of the kernel" ;;
+	esac >"$out"
+	readelf -n "$out" 2>/dev/null | grep Xen >/dev/null ||
+		die "$image: no PVH entry"
+}
+
+# Programs linked with a newer C library than the host's run by that library.
+wrap_foreign_tools() {
+	local root=$1 libs=$2 tool
+	find "$root"/usr/lib/linux-kbuild-* -type f -perm -100 | while read -r tool; do
+		head -c 4 "$tool" | grep -q ELF || continue
+		ldd "$tool" 2>&1 | grep 'not found' >/dev/null || continue
+		mv "$tool" "$tool.elf"
+		printf '#!/bin/sh\nexec "%s" --library-path "%s" "%s" "$@"\n' \
+			"$libs/ld-linux-x86-64.so.2" "$libs" "$tool.elf" >"$tool"
+		chmod +x "$tool"
+	done
+}
+
+# The configuration names what Debian's compiler can do; keep what ours can.
+match_compiler() {
+	local headers=$1 name version
+	version=$(printf '__GNUC__ __GNUC_MINOR__ __GNUC_PATCHLEVEL__\n' |
+		gcc -E -P - | awk '{ print $1 * 10000 + $2 * 100 + $3 }')
+	grep -q "^CONFIG_GCC_VERSION=$version$" "$headers/include/config/auto.conf" &&
+		return
+	for name in $(unsupported_features "$version"); do
+		sed -i "/^CONFIG_CC_HAS_$name=/d" "$headers/include/config/auto.conf"
+		sed -i "/^#define CONFIG_CC_HAS_$name /d" \
+			"$headers/include/generated/autoconf.h"
+	done
+	sed -i "s/^\(CONFIG_GCC_VERSION=\).*/\1$version/" \
+		"$headers/include/config/auto.conf"
+	sed -i "s/^\(#define CONFIG_GCC_VERSION \).*/\1$version/" \
+		"$headers/include/generated/autoconf.h"
+}
+
+# Features by the release of gcc that brought them.
+unsupported_features() {
+	local version=$1
+	[ "$version" -ge 130000 ] || echo ASSUME
+	[ "$version" -ge 140000 ] || echo MIN_FUNCTION_ALIGNMENT
+	[ "$version" -ge 150000 ] || echo COUNTED_BY MULTIDIMENSIONAL_NONSTRING
+	[ "$version" -ge 160000 ] || echo COUNTED_BY_PTR
+}
+
+fix_headers() {
+	local root=$1 release=$2 final=$3 headers libs
+	headers=$root/usr/src/linux-headers-$release
+	sed -i "s|/usr/src/|$final/root/usr/src/|g" "$headers/Makefile"
+	# Without vmlinux modpost makes no BTF, which would need pahole.
+	rm -f "$headers/vmlinux"
+	grep -q '^export.*CC\|gcc-[0-9]' "$headers/.kernelvariables" 2>/dev/null &&
+		sed -i 's/gcc-[0-9][0-9]*/gcc/g' "$headers/.kernelvariables"
+	match_compiler "$headers"
+	libs=$root/usr/lib/x86_64-linux-gnu
+	if [ -e "$libs/ld-linux-x86-64.so.2" ]; then
+		wrap_foreign_tools "$root" "$libs"
+		# The wrappers were written with the temporary place in them.
+		grep -rlI --include='*' "$libs" "$root"/usr/lib/linux-kbuild-* |
+			xargs -r sed -i "s|$root|$final/root|g"
+	fi
+}
+
+fetch_kernel() {
+	local name=$1 suite packages final=$cache_dir/kernels/$1 tmp release deb
+	suite=$(suite_of "$name")
+	need apt-get dpkg-deb xz readelf depmod gcc
+	tmp=$final.tmp
+	rm -rf "$tmp"
+	mkdir -p "$tmp/root"
+	apt_update "$suite"
+	packages=$(apt_kernel_packages "$suite" linux-image-amd64 linux-headers-amd64)
+	case $packages in
+	*"linux-image-$name."*) ;;
+	*) die "$suite has no $name now: $(grep image <<<"$packages")" ;;
+	esac
+	# Unstable's build tools need its own libraries.
+	[ "$suite" != sid ] ||
+		packages+=" libc6 libelf1t64 libssl3t64 zlib1g libzstd1"
+	# shellcheck disable=SC2086
+	apt_download "$suite" "$tmp/debs" $packages
+	say "unpacking $name"
+	for deb in "$tmp"/debs/*.deb; do
+		dpkg-deb -x "$deb" "$tmp/root"
+	done
+	rm -rf "$tmp/debs"
+	[ -e "$tmp/root/lib" ] || ln -s usr/lib "$tmp/root/lib"
+	release=$(basename "$tmp"/root/lib/modules/*)
+	for image in "$tmp/root/boot/vmlinuz-$release" \
+		"$tmp/root/lib/modules/$release/vmlinuz"; do
+		[ ! -f "$image" ] || extract_vmlinux "$image" "$tmp/vmlinux"
+	done
+	[ -s "$tmp/vmlinux" ] || die "$name: no kernel image in its packages"
+	# It warns of lists that some packages do not have, and that are not needed.
+	depmod -b "$tmp/root" "$release" 2>/dev/null
+	fix_headers "$tmp/root" "$release" "$final"
+	ln -s "root/usr/src/linux-headers-$release" "$tmp/build"
+	echo "$release" >"$tmp/release"
+	rm -rf "$final"
+	mv "$tmp" "$final"
+}
+
+# Where the source tarball of a version is; downloads it if the host has none.
+source_tarball() {
+	local version=$1 suite dir=$cache_dir/source/deb-$1 tarball
+	for tarball in "/usr/src/linux-source-$version.tar.xz" \
+		"$dir/usr/src/linux-source-$version.tar.xz"; do
+		if [ -r "$tarball" ]; then
+			echo "$tarball"
+			return
+		fi
+	done
+	suite=$(suite_of "$version")
+	apt_update "$suite"
+	rm -rf "$dir"
+	apt_download "$suite" "$dir" "linux-source-$version"
+	dpkg-deb -x "$dir"/linux-source-*.deb "$dir"
+	rm -f "$dir"/*.deb
+	echo "$tarball"
+}
+
+fetch_source() {
+	local version=$1 final=$cache_dir/source/$1 tarball
+	tarball=$(source_tarball "$version")
+	say "unpacking $(basename "$tarball")"
+	rm -rf "$final.tmp"
+	mkdir -p "$final.tmp"
+	tar -C "$final.tmp" --strip-components=1 -xf "$tarball"
+	mv "$final.tmp" "$final"
+}
+
+fetch_kselftest() {
+	local tarball tmp=$cache_dir/kselftest.tmp
+	tarball=$(source_tarball 6.1)
+	say "unpacking kselftest headers and scripts from $(basename "$tarball")"
+	rm -rf "$tmp"
+	mkdir -p "$tmp"
+	tar -C "$tmp" --strip-components=1 --wildcards -xf "$tarball" \
+		'*/tools/testing/selftests/kselftest*.h' \
+		'*/tools/testing/selftests/kselftest/*' \
+		'*/scripts/checkpatch.pl' '*/scripts/spelling.txt' \
+		'*/scripts/const_structs.checkpatch' '*/scripts/kernel-doc'
+	rm -rf "$cache_dir/kselftest" "$cache_dir/scripts"
+	mv "$tmp/scripts" "$cache_dir/scripts"
+	mv "$tmp/tools/testing/selftests" "$cache_dir/kselftest"
+	rm -rf "$tmp"
+}
+
+fetch() {
+	local what=$1 start=$EPOCHREALTIME
+	case $what in
+	kselftest) set -- fetch_kselftest "$cache_dir/kselftest/kselftest_harness.h" ;;
+	source-*) set -- fetch_source "$cache_dir/source/${what#source-}/Makefile" \
+		"${what#source-}" ;;
+	*)
+		suite_of "$what" >/dev/null
+		set -- fetch_kernel "$cache_dir/kernels/$what/release" "$what"
+		;;
+	esac
+	[ ! -e "$2" ] || return 0
+	lock "$cache_dir/locks/fetch-$what"
+	if [ ! -e "$2" ]; then
+		"$1" "${@:3}"
+		say "$what fetched in $(seconds_since "$start") s"
+	fi
+	unlock
+}
+
+case ${1:--h} in
+-h | --help)
+	usage
+	exit
+	;;
+esac
+for what; do
+	fetch "$what"
+done

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=bash disable=SC2154
+# One guest: QEMU and what it left behind. Sourced by run.sh.
+
+# Lines of a kernel log that fail a run.
+splat_pattern='BUG:|BUG at |WARNING: |Oops: |Oops\b|general protection fault'
+splat_pattern+='|KASAN:|KCSAN:|UBSAN:|KFENCE:|KMSAN:|DMA-API:.*(error|leak|warn)'
+splat_pattern+='|possible (circular|recursive|irq) locking|possible irq lock inversion'
+splat_pattern+='|inconsistent lock state|bad unlock balance|held lock freed'
+splat_pattern+='|lock held when returning|suspicious RCU usage|INFO: suspicious'
+splat_pattern+='|sleeping function called|scheduling while atomic'
+splat_pattern+='|blocked for more than|soft lockup|hard LOCKUP|rcu.*stall|workqueue lockup'
+splat_pattern+='|new suspected memory leaks|kmemleak: unreferenced object'
+splat_pattern+='|refcount_t: |list_(add|del) corruption|ODEBUG:|SLUB:.*(corrupt|error)'
+splat_pattern+='|unregister_netdevice: waiting|Kernel panic|page allocation failure'
+splat_pattern+='|Memory cgroup out of memory|Out of memory: Killed|unable to handle'
+splat_pattern+='|detected stalls|Call Trace:|Objects remaining in .* on __kmem_cache_shutdown'
+
+# "kvm" or "tcg". A host may offer KVM that does not run a stock kernel, so boot
+# one once, and keep the answer for this host.
+accelerator() {
+	local mark answer=tcg
+	if [ ! -w /dev/kvm ]; then
+		echo tcg
+		return
+	fi
+	mark=$cache_dir/accel-$(uname -n)-$(uname -r)
+	if [ ! -s "$mark" ]; then
+		say "trying KVM"
+		timeout -k 1 10 qemu-system-x86_64 -M q35 -accel kvm -cpu host \
+			-nodefaults -display none -no-reboot -m 256 \
+			-kernel "$1" -append "panic=-1 quiet" </dev/null >/dev/null 2>&1 &&
+			answer=kvm
+		echo "$answer" >"$mark"
+	fi
+	cat "$mark"
+}
+
+# The guest's kernel command line.
+kernel_args() {
+	echo -n "console=ttyS0 panic=-1 loglevel=5 log_buf_len=4M nokaslr" \
+		"mitigations=off random.trust_cpu=on tsc=reliable no_timer_check" \
+		"cryptomgr.notests 8250.nr_uarts=1 i8042.nopnp i8042.noaux" \
+		"i8042.nokbd dummy.numdummies=0"
+	[ "$1" = kvm ] || echo -n " lpj=4000000"
+}
+
+# qemu_run SECONDS ARGS...: run a guest; its output goes to descriptor 3.
+qemu_run() {
+	local seconds=$1 accel
+	shift
+	accel=$(accelerator "$vmlinux")
+	local cpu=max
+	[ "$accel" = tcg ] || cpu=host
+	[ "$accel" = kvm ] || accel=tcg,thread=multi
+	timeout --foreground -k 2 "$seconds" qemu-system-x86_64 \
+		-name "$name" -M q35,hpet=off,smm=off,usb=off,sata=off,smbus=off \
+		-nodefaults -no-user-config -display none -no-reboot \
+		-accel "$accel" -cpu "$cpu" -smp "$smp" -m "$memory" \
+		-kernel "$vmlinux" -initrd "$out_dir/initramfs.cpio" \
+		-append "$(kernel_args "$accel")${append:+ $append}" \
+		-add-fd fd=3,set=1 \
+		-chardev file,id=console,path="$out_dir/console.log" \
+		-serial chardev:console \
+		-device virtio-serial-pci,max_ports=8 \
+		-chardev file,id=out,path=/dev/fdset/1,append=on \
+		-device virtconsole,nr=0,chardev=out \
+		-chardev file,id=status,path="$out_dir/status" \
+		-device virtserialport,nr=1,chardev=status \
+		-chardev file,id=dmesg,path="$out_dir/dmesg.log" \
+		-device virtserialport,nr=2,chardev=dmesg \
+		-chardev file,id=files,path="$out_dir/out.tar" \
+		-device virtserialport,nr=3,chardev=files \
+		"$@" </dev/null 2>"$out_dir/qemu.log"
+}
+
+# The kernel's log: the guest's own dump is complete, the console has what came
+# when the guest could dump no more.
+collect_log() {
+	if [ -s "$out_dir/dmesg.log" ]; then
+		cp "$out_dir/dmesg.log" "$out_dir/kernel.log"
+	else
+		tr -d '\r' <"$out_dir/console.log" >"$out_dir/kernel.log"
+	fi
+}
+
+# Show the lines of the log that fail a run; true if there are any.
+splats() {
+	local lines
+	lines=$(cat "$out_dir/kernel.log" "$out_dir/console.log" | tr -d '\r' |
+		grep -E "$splat_pattern" | sort -u | head -n 40)
+	[ -n "$lines" ] || return 1
+	printf '%s\n' "$lines" >&2
+}

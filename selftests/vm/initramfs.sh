@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=bash disable=SC2154
+# What the guest's memory disk holds: a base that is cached per kernel, and what
+# a run adds to it. Sourced by run.sh.
+
+# Programs of the base. The first list must exist, the second is taken if there.
+vm_programs="busybox dash ip rdma tc setpriv"
+vm_programs_optional="rping udaddy ucmatose mckey riostream rstream cmtime
+	ibv_devices ibv_devinfo ibv_rc_pingpong ibv_ud_pingpong ibv_srq_pingpong
+	ib_write_lat ib_write_bw ib_read_lat ib_read_bw ib_send_lat ib_send_bw
+	strace ethtool"
+
+vm_modules="virtio_pci virtio_console virtio_net virtio_rng ib_uverbs rdma_ucm
+	rdma_cm rdma_rxe siw crc32_generic crc32c_generic dummy veth sch_netem 8021q
+	ib_umad"
+
+# Where a path is in the guest, which has no /bin beside /usr/bin.
+guest_path() {
+	case $1 in
+	/bin/* | /sbin/* | /lib/* | /lib32/* | /lib64/*) printf '/usr%s\n' "$1" ;;
+	*) printf '%s\n' "$1" ;;
+	esac
+}
+
+# put STAGE SRC DEST: copy a file or directory into a stage, its symlinks
+# followed, and the libraries that its ELF files need.
+put() {
+	local stage=$1 src=$2 dest file
+	dest=$stage$(guest_path "$3")
+	mkdir -p "$(dirname "$dest")"
+	if [ -d "$src" ]; then
+		mkdir -p "$dest"
+		cp -aL "$src/." "$dest/"
+		find "$dest" -type f -size +3
+	else
+		cp -pL "$src" "$dest"
+		printf '%s\n' "$dest"
+	fi | while read -r file; do
+		# A dynamic program or a shared object; not .o, .ko, .a.
+		case $(od -An -v -t x1 -N 17 "$file" | tr -d ' \n') in
+		7f454c46*0[23]) put_libraries "$stage" "$file" ;;
+		esac
+	done
+}
+
+# The libraries of an ELF file, from where the host's loader finds them or from
+# the project's build. Those that the base has are not added again.
+put_libraries() {
+	local stage=$1 lib dest
+	LD_LIBRARY_PATH=$build_dir/lib ldd "$2" 2>/dev/null |
+		sed -nE 's/.*=> (\/[^ ]+) .*|^\s*(\/[^ ]+) .*/\1\2/p' |
+		while read -r lib; do
+			case $lib in
+			"$build_dir"/lib/*)
+				dest=/usr/lib/x86_64-linux-gnu/${lib##*/}
+				;;
+			*) dest=$(guest_path "$lib") ;;
+			esac
+			[ ! -e "$stage$dest" ] || continue
+			! grep -qxF "$dest" "${base_list:-/dev/null}" || continue
+			mkdir -p "$stage$(dirname "$dest")"
+			cp -pL "$lib" "$stage$dest"
+		done
+}
+
+pack() { (cd "$1" && find . -mindepth 1 -print0 | cpio -o -0 -H newc --quiet); }
+
+base_programs() {
+	local name optional
+	for name in $vm_programs; do
+		command -v "$name" || die "$name is not installed: run selftests/vm/deps.sh"
+	done
+	for optional in $vm_programs_optional; do
+		command -v "$optional" || true
+	done
+}
+
+base_files() {
+	local dir=/usr/lib/x86_64-linux-gnu
+	# pthread_exit() loads libgcc_s, uverbs its providers.
+	ls -d /lib/x86_64-linux-gnu/libgcc_s.so.1 "$dir"/libibverbs/librxe-*.so \
+		"$dir"/libibverbs/libsiw-*.so /etc/libibverbs.d/rxe.driver \
+		/etc/libibverbs.d/siw.driver /etc/services /etc/protocols 2>/dev/null ||
+		true
+}
+
+put_modules() {
+	local stage=$1 root=$2 release=$3 mod file out
+	for mod in $vm_modules; do
+		modprobe -d "$root" --set-version "$release" --show-depends "$mod" \
+			2>/dev/null || true
+	done | awk '$1 == "insmod" { print $2 }' | sort -u | while read -r file; do
+		file=$(realpath -s "$file")
+		out=$stage/usr/lib/modules/${file##*/lib/modules/}
+		out=${out%.[gxz][zs]*}
+		mkdir -p "$(dirname "$out")"
+		case $file in
+		*.xz) xz -dc "$file" ;;
+		*.zst) zstd -qdc "$file" ;;
+		*.gz) gzip -dc "$file" ;;
+		*) cat "$file" ;;
+		esac >"$out"
+		strip --strip-debug "$out"
+	done
+	depmod -b "$stage/usr" "$release" 2>/dev/null
+}
+
+put_system_files() {
+	local stage=$1
+	printf '%s\n' root:x:0:0:root:/root:/bin/sh \
+		nobody:x:65534:65534:nobody:/tmp:/bin/sh >"$stage/etc/passwd"
+	printf '%s\n' root:x:0: nogroup:x:65534: >"$stage/etc/group"
+	printf '%s\n' '127.0.0.1 localhost' '::1 localhost' >"$stage/etc/hosts"
+	printf '%s\n' 'hosts: files' 'passwd: files' >"$stage/etc/nsswitch.conf"
+}
+
+build_base() {
+	local kernel=$1 release=$2 out=$3 stage file
+	stage=$(mktemp -d)
+	mkdir -p "$stage"/{dev,proc,sys,tmp,run,root,vm,etc} \
+		"$stage"/usr/{bin,sbin,lib,lib64}
+	ln -s usr/bin usr/sbin usr/lib usr/lib64 "$stage/"
+	for file in $(base_programs); do
+		put "$stage" "$file" "$file"
+	done
+	for file in $(base_files); do
+		put "$stage" "$file" "$file"
+	done
+	busybox --list | while read -r file; do
+		[ -e "$stage/usr/bin/$file" ] || [ -e "$stage/usr/sbin/$file" ] ||
+			ln -s busybox "$stage/usr/bin/$file"
+	done
+	# The kernel asks for modules by this name.
+	ln -sf ../bin/busybox "$stage/usr/sbin/modprobe"
+	# busybox's shell would run its own ip and tc in place of the real ones.
+	ln -sf dash "$stage/usr/bin/sh"
+	put_system_files "$stage"
+	put_modules "$stage" "$cache_dir/kernels/$kernel/root" "$release"
+	(cd "$stage" && find . -type f | sed 's/^\.//') >"$out.list"
+	pack "$stage" >"$out.tmp"
+	mv "$out.tmp" "$out"
+	rm -rf "$stage"
+}
+
+# Set base_cpio and base_list, building them if tools or kernel have changed.
+base_initramfs() {
+	local kernel=$1 release=$2 key
+	# shellcheck disable=SC2046
+	key=$({
+		cat "$vm_dir/initramfs.sh" "$cache_dir/kernels/$kernel/release"
+		stat -Lc '%n %s %Y' $(base_programs) $(base_files)
+	} | sha256sum | cut -c1-12)
+	base_cpio=$cache_dir/initramfs/$kernel-$key.cpio
+	base_list=$base_cpio.list
+	[ ! -e "$base_cpio" ] || return 0
+	lock "$cache_dir/locks/initramfs-$kernel"
+	if [ ! -e "$base_cpio" ]; then
+		say "making the base initramfs for $kernel"
+		mkdir -p "$cache_dir/initramfs"
+		rm -f "$cache_dir/initramfs/$kernel"-*
+		base_list='' build_base "$kernel" "$release" "$base_cpio"
+	fi
+	unlock
+}

@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Usage: selftests/vm/kmod.sh [-s SOURCE] KERNEL...      6.1, 6.12, 7.2, debug, ...
+#
+# Builds rdma_post.ko for the guest kernels as build/kmod-KERNEL/rdma_post.ko,
+# with W=1; any warning is an error. The build directories hold links to the
+# sources, so that kernels do not fight over object files.
+# -s: build the module in this directory instead, into build/NAME-KERNEL.
+
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+source_dir=$top_dir prefix=kmod
+while getopts hs: opt; do
+	case $opt in
+	s) source_dir=$(cd "$OPTARG" && pwd) prefix=$(basename "$source_dir") ;;
+	h) usage && exit ;;
+	*) usage >&2 && exit 2 ;;
+	esac
+done
+shift $((OPTIND - 1))
+[ $# -gt 0 ] || { usage >&2 && exit 2; }
+
+# The sources of the module, relative to the source directory.
+list_sources() {
+	cd "$source_dir"
+	if [ "$source_dir" = "$top_dir" ]; then
+		ls Kbuild
+		set -- kmod uapi
+	else
+		set -- .
+	fi
+	find "$@" \( -name '*.[chS]' -o -name Kbuild -o -name Makefile \) \
+		! -name '*.mod.c'
+}
+
+link_sources() {
+	local dir=$1 file
+	find "$dir" -xtype l -delete
+	list_sources | while read -r file; do
+		[ ! -e "$dir/$file" ] || continue
+		mkdir -p "$dir/$(dirname "$file")"
+		ln -s "$source_dir/$file" "$dir/$file"
+	done
+}
+
+build() {
+	local kernel=$1 dir=$build_dir/$prefix-$1 start=$EPOCHREALTIME headers log
+	case $kernel in
+	debug*) "$vm_dir/debug-kernel.sh" "$kernel" ;;
+	*) "$vm_dir/fetch.sh" "$kernel" ;;
+	esac
+	headers=$(realpath "$cache_dir/kernels/$kernel/build")
+	log=$dir/build.log
+	mkdir -p "$dir"
+	lock "$dir/.lock"
+	link_sources "$dir"
+	# CC: the headers may name a compiler that the host does not have.
+	if ! make -C "$headers" M="$dir" CC=gcc W=1 KCFLAGS=-Werror \
+		-j"$(nproc)" modules >"$log" 2>&1; then
+		grep -E 'error|warning|ERROR|WARNING|\*\*\*' "$log" >&2 || cat "$log" >&2
+		rm -f "$dir"/*.ko
+		die "the module does not build for $kernel (see $log)"
+	fi
+	if grep -vE 'pahole|BTF|compiler differs|^ *(The kernel was|You are using)' \
+		"$log" | grep -iE 'warning|\berror' >&2; then
+		# Forget the objects, so that the next build warns again.
+		find "$dir" \( -name '*.o' -o -name '*.ko' \) -delete
+		die "warnings in the build for $kernel (see $log)"
+	fi
+	say "module for $kernel built in $(seconds_since "$start") s: $dir"
+	unlock
+}
+
+for kernel; do
+	build "$kernel"
+done

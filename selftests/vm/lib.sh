@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=bash disable=SC2034
+# Common functions of the guest rig; sourced by the other scripts.
+
+vm_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+top_dir=$(cd "$vm_dir/../.." && pwd)
+cache_dir=${RDMA_POST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rdma_post}
+build_dir=${RDMA_POST_BUILD:-$top_dir/build}
+prog=$(basename "$0" .sh)
+
+# depmod, modprobe, ip and rdma live in the sbin directories.
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+
+say() { printf 'vm: %s\n' "$*" >&2; }
+
+die() {
+	printf 'vm: %s: %s\n' "$prog" "$*" >&2
+	exit 1
+}
+
+# Print the comment block that heads the calling script, as its help.
+usage() {
+	sed -n '/^# Usage/,/^[^#]/s/^# \{0,1\}//p' "$0"
+}
+
+# Run under an exclusive lock that is dropped when the shell ends.
+lock() {
+	mkdir -p "$(dirname "$1")"
+	exec {lock_fd}>"$1"
+	if ! flock -n "$lock_fd"; then
+		say "waiting for $1"
+		flock "$lock_fd"
+	fi
+}
+
+unlock() { exec {lock_fd}>&-; }
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+need() {
+	local tool
+	for tool; do
+		have "$tool" || die "$tool is not installed: run selftests/vm/deps.sh"
+	done
+}
+
+seconds_since() {
+	local now=${EPOCHREALTIME/[.,]/} then=${1/[.,]/}
+	printf '%d.%d' $(((now - then) / 1000000)) $(((now - then) / 100000 % 10))
+}

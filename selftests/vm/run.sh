@@ -1,0 +1,210 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Usage: selftests/vm/run.sh [options] -- COMMAND [ARGS]
+#
+# Boots a guest with a software RDMA device, runs COMMAND in it as root in /root,
+# and exits as COMMAND does. Output comes live; the kernel's log is checked.
+#
+#   -k KERNEL      6.1 (default), 6.12, 7.2, debug, debug-6.1
+#   -n NETWORK     dummy (default): rxe0, 10.0.0.1/24, fd00::1/64
+#                  veth: rxe0 and rxe1, .1 and .2, joined by a wire
+#                  none
+#   -f SRC[:DEST]  add a file or directory, by default as /root/NAME
+#   -B             build the module first (see kmod.sh)
+#   -M             do not load rdma_post.ko, even if it is built
+#   -p "NAME=X .." parameters of rdma_post.ko
+#   -i FILE.ko     load this module too, after rdma_post.ko
+#   -U             do not unload rdma_post.ko at the end
+#   -m SIZE        memory, 1G by default
+#   -s CPUS        2 by default
+#   -t SECONDS     time limit, 120 by default
+#   -a ARGS        add to the kernel's command line
+#   -o DIRECTORY   for the logs, by default build/vm/COMMAND.KERNEL
+#   -q ARG         one more argument for QEMU
+#
+# Exit status: COMMAND's; 99 if the kernel complained or died or the module did
+# not unload; 124 after the time limit; 125 if the guest could not be set up.
+# The directory has output.log, kernel.log, console.log, qemu.log, and what the
+# guest left in /out.
+
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+. "$vm_dir/initramfs.sh"
+. "$vm_dir/guest.sh"
+
+kernel=6.1 network=dummy memory=1G smp=2 limit=120 append='' params='' out_dir=''
+load=1 unload=1 build='' name='' host=1 sync=''
+files=() modules=() qemu_args=()
+
+while getopts hk:n:f:BMp:i:Um:s:t:a:o:q:w: opt; do
+	case $opt in
+	k) kernel=$OPTARG ;;
+	n) network=$OPTARG ;;
+	f) files+=("$OPTARG") ;;
+	B) build=1 ;;
+	M) load='' ;;
+	p) params=$OPTARG ;;
+	i) modules+=("$OPTARG") ;;
+	U) unload='' ;;
+	m) memory=$OPTARG ;;
+	s) smp=$OPTARG ;;
+	t) limit=$OPTARG ;;
+	a) append=$OPTARG ;;
+	o) out_dir=$OPTARG ;;
+	q) qemu_args+=("$OPTARG") ;;
+	w) host=$OPTARG sync=1 ;; # pair.sh: which of the two hosts this is
+	h) usage && exit ;;
+	*) usage >&2 && exit 2 ;;
+	esac
+done
+shift $((OPTIND - 1))
+[ $# -gt 0 ] || die "no command: selftests/vm/run.sh [options] -- COMMAND [ARGS]"
+case $network in
+dummy | veth | none | wire) ;;
+*) die "$network: networks are dummy, veth and none" ;;
+esac
+
+need qemu-system-x86_64 cpio flock
+
+# The directory for the logs: ours alone while we run.
+claim_out_dir() {
+	local base n=''
+	name=$(basename "${1%% *}" | tr -cd 'A-Za-z0-9._-')
+	base=${out_dir:-$build_dir/vm/$name.$kernel}
+	while :; do
+		out_dir=$base$n
+		mkdir -p "$out_dir"
+		exec {out_lock}>"$out_dir/.lock"
+		! flock -n "$out_lock" || break
+		[ -z "$explicit_out" ] || die "$out_dir is in use by another run"
+		n=.$((${n#.} + 1))
+	done
+	find "$out_dir" -mindepth 1 ! -name .lock -delete
+}
+
+find_kernel() {
+	case $kernel in
+	debug*) "$vm_dir/debug-kernel.sh" "$kernel" ;;
+	*) "$vm_dir/fetch.sh" "$kernel" ;;
+	esac
+	release=$(cat "$cache_dir/kernels/$kernel/release")
+	vmlinux=$cache_dir/kernels/$kernel/vmlinux
+}
+
+# The project's module, unless it is not wanted or not there.
+find_module() {
+	local ko=$build_dir/kmod-$kernel/rdma_post.ko
+	[ -z "$build" ] || "$vm_dir/kmod.sh" "$kernel"
+	[ -n "$load" ] || return 0
+	if [ ! -e "$ko" ]; then
+		say "no $ko: running without the module (selftests/vm/kmod.sh $kernel)"
+	else
+		[ -z "$(find "$top_dir/kmod" "$top_dir/uapi" -newer "$ko" -name '*.[ch]' \
+			2>/dev/null)" ] || say "warning: $ko is older than its sources"
+		modules=("$ko" "${modules[@]}")
+	fi
+}
+
+quote() {
+	local arg
+	for arg; do
+		printf " '%s'" "${arg//\'/\'\\\'\'}"
+	done
+}
+
+write_conf() {
+	printf '%s=%s\n' vm_name "'$name'" vm_net "$network" vm_host "$host" \
+		vm_sync "'$sync'" vm_unload "'$unload'" vm_params "'$params'" \
+		vm_modules "'$(tr -s '\n\t' '  ' <<<"$vm_modules")'"
+}
+
+make_initramfs() {
+	local stage spec src dest n=10 file
+	stage=$(mktemp -d)
+	base_initramfs "$kernel" "$release"
+	mkdir -p "$stage"/vm/modules "$stage"/usr/bin
+	cp "$vm_dir/guest/init" "$stage/init"
+	cp "$vm_dir/guest/net" "$stage/vm/"
+	cp "$vm_dir/guest/vm-sync" "$stage/usr/bin/"
+	write_conf >"$stage/vm/conf"
+	printf 'exec%s\n' "$(quote "$@")" >"$stage/vm/command"
+	for file in "${modules[@]}"; do
+		cp "$file" "$stage/vm/modules/$n-$(basename "$file")"
+		n=$((n + 1))
+	done
+	for file in "$build_dir"/lib/librdma_post.so*; do
+		[ ! -e "$file" ] || put "$stage" "$file" \
+			"/usr/lib/x86_64-linux-gnu/$(basename "$file")"
+	done
+	for spec in "${files[@]}"; do
+		src=${spec%%:*}
+		dest=/root/$(basename "$src")
+		[[ $spec != *:* ]] || dest=${spec#*:}
+		[ -e "$src" ] || die "$src: no such file"
+		put "$stage" "$src" "$dest"
+	done
+	pack "$stage" | cat "$base_cpio" - >"$out_dir/initramfs.cpio"
+	rm -rf "$stage"
+}
+
+# Say how the run went, and exit as it did.
+verdict() {
+	local qemu=$1 status='' unload=0 setup='' end='' words word
+	read -ra words <"$out_dir/status" || true
+	for word in "${words[@]}"; do
+		case $word in
+		status=*) status=${word#*=} ;;
+		unload=*) unload=${word#*=} ;;
+		setup=*) setup=${word#*=} ;;
+		end) end=1 ;;
+		esac
+	done
+	collect_log
+	fail() {
+		say "FAIL: $2 (log in $out_dir)"
+		exit "$1"
+	}
+	if splats; then
+		fail 99 "the kernel complained, see above; the command's status: ${status:-none}"
+	elif [ "$qemu" = 124 ] || [ "$qemu" = 137 ]; then
+		fail 124 "no end after $limit s"
+	elif [ -n "$setup" ]; then
+		tail -n 5 "$out_dir/kernel.log" >&2
+		fail 125 "the guest could not be set up: $setup"
+	elif [ -z "$end" ] || [ -z "$status" ]; then
+		cat "$out_dir/qemu.log" >&2
+		tail -n 5 "$out_dir/console.log" >&2
+		fail 99 "the guest died (QEMU's status $qemu)"
+	elif [ "$unload" != 0 ]; then
+		fail 99 "rdma_post does not unload; the command's status: $status"
+	fi
+	return "$status"
+}
+
+start=$EPOCHREALTIME
+explicit_out=$out_dir
+claim_out_dir "$1"
+find_kernel
+find_module
+make_initramfs "$@"
+trap 'rm -f "$out_dir/initramfs.cpio"' EXIT
+say "kernel $release, initramfs $(($(stat -c %s "$out_dir/initramfs.cpio") >> 20)) MB" \
+	"made in $(seconds_since "$start") s, log in $out_dir"
+
+booted=$EPOCHREALTIME
+exec 3> >(exec tee "$out_dir/output.log")
+tee_pid=$!
+qemu_status=0
+qemu_run "$limit" "${qemu_args[@]}" || qemu_status=$?
+exec 3>&-
+wait "$tee_pid" || true
+say "guest ran for $(seconds_since "$booted") s"
+if [ -s "$out_dir/out.tar" ]; then
+	mkdir -p "$out_dir/out"
+	tar -C "$out_dir/out" -xf "$out_dir/out.tar"
+	rm "$out_dir/out.tar"
+fi
+status=0
+verdict "$qemu_status" || status=$?
+exit "$status"
