@@ -111,14 +111,19 @@ put_system_files() {
 		nobody:x:65534:65534:nobody:/tmp:/bin/sh >"$stage/etc/passwd"
 	printf '%s\n' root:x:0: nogroup:x:65534: >"$stage/etc/group"
 	printf '%s\n' '127.0.0.1 localhost' '::1 localhost' >"$stage/etc/hosts"
+	printf '%s\n' 'proc /proc proc' 'sysfs /sys sysfs' 'dev /dev devtmpfs' \
+		'debugfs /sys/kernel/debug debugfs' \
+		'tracefs /sys/kernel/tracing tracefs' \
+		'cgroup2 /sys/fs/cgroup cgroup2' >"$stage/etc/fstab"
 	printf '%s\n' 'hosts: files' 'passwd: files' >"$stage/etc/nsswitch.conf"
 }
 
 build_base() {
 	local kernel=$1 release=$2 out=$3 stage file
 	stage=$(mktemp -d)
-	mkdir -p "$stage"/{dev,proc,sys,tmp,run,root,vm,etc} \
+	mkdir -p "$stage"/{dev,proc,sys,tmp,run,root,vm,etc,out} \
 		"$stage"/usr/{bin,sbin,lib,lib64}
+	chmod 1777 "$stage/tmp"
 	ln -s usr/bin usr/sbin usr/lib usr/lib64 "$stage/"
 	for file in $(base_programs); do
 		put "$stage" "$file" "$file"

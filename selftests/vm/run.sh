@@ -14,7 +14,7 @@
 #   -B             build the module first (see kmod.sh)
 #   -M             do not load rdma_post.ko, even if it is built
 #   -p "NAME=X .." parameters of rdma_post.ko
-#   -i FILE.ko     load this module too, after rdma_post.ko
+#   -i "FILE.ko NAME=X .."  load this module too, after rdma_post.ko
 #   -U             do not unload rdma_post.ko at the end
 #   -m SIZE        memory, 1G by default
 #   -s CPUS        2 by default
@@ -25,7 +25,7 @@
 #
 # Exit status: COMMAND's; 99 if the kernel complained or died or the module did
 # not unload; 124 after the time limit; 125 if the guest could not be set up.
-# The directory has output.log, kernel.log, console.log, qemu.log, and what the
+# The directory has output.log, kernel.log, qemu.log, and as out/ what the
 # guest left in /out.
 
 set -euo pipefail
@@ -102,7 +102,7 @@ find_module() {
 	else
 		[ -z "$(find "$top_dir/kmod" "$top_dir/uapi" -newer "$ko" -name '*.[ch]' \
 			2>/dev/null)" ] || say "warning: $ko is older than its sources"
-		modules=("$ko" "${modules[@]}")
+		modules=("$ko $params" "${modules[@]}")
 	fi
 }
 
@@ -114,13 +114,13 @@ quote() {
 }
 
 write_conf() {
-	printf '%s=%s\n' vm_name "'$name'" vm_net "$network" vm_host "$host" \
-		vm_sync "'$sync'" vm_unload "'$unload'" vm_params "'$params'" \
+	printf '%s=%s\n' vm_name "$name" vm_net "$network" vm_host "$host" \
+		vm_sync "'$sync'" vm_unload "'$unload'" vm_limit "$limit" \
 		vm_modules "'$(tr -s '\n\t' '  ' <<<"$vm_modules")'"
 }
 
 make_initramfs() {
-	local stage spec src dest n=10 file
+	local stage spec src dest file
 	stage=$(mktemp -d)
 	base_initramfs "$kernel" "$release"
 	mkdir -p "$stage"/vm/modules "$stage"/usr/bin
@@ -129,10 +129,12 @@ make_initramfs() {
 	cp "$vm_dir/guest/vm-sync" "$stage/usr/bin/"
 	write_conf >"$stage/vm/conf"
 	printf 'exec%s\n' "$(quote "$@")" >"$stage/vm/command"
-	for file in "${modules[@]}"; do
-		cp "$file" "$stage/vm/modules/$n-$(basename "$file")"
-		n=$((n + 1))
-	done
+	for spec in "${modules[@]}"; do
+		file=${spec%%.ko*}.ko
+		[ -e "$file" ] || die "$file: no such file"
+		cp "$file" "$stage/vm/modules/"
+		printf '/vm/modules/%s\n' "$(basename "$file")${spec#"$file"}"
+	done >"$stage/vm/insmod"
 	for file in "$build_dir"/lib/librdma_post.so*; do
 		[ ! -e "$file" ] || put "$stage" "$file" \
 			"/usr/lib/x86_64-linux-gnu/$(basename "$file")"
@@ -160,21 +162,23 @@ verdict() {
 		end) end=1 ;;
 		esac
 	done
-	collect_log
+	sed -i 's/\r$//' "$out_dir/kernel.log"
 	fail() {
 		say "FAIL: $2 (log in $out_dir)"
 		exit "$1"
 	}
 	if splats; then
 		fail 99 "the kernel complained, see above; the command's status: ${status:-none}"
-	elif [ "$qemu" = 124 ] || [ "$qemu" = 137 ]; then
+	elif [ "$status" = timeout ] || [ "$qemu" = 124 ] || [ "$qemu" = 137 ]; then
+		# What the guest's watchdog had the kernel say of sleepers.
+		grep -A 20 'Show Blocked State' "$out_dir/kernel.log" >&2 || true
 		fail 124 "no end after $limit s"
 	elif [ -n "$setup" ]; then
 		tail -n 5 "$out_dir/kernel.log" >&2
 		fail 125 "the guest could not be set up: $setup"
 	elif [ -z "$end" ] || [ -z "$status" ]; then
 		cat "$out_dir/qemu.log" >&2
-		tail -n 5 "$out_dir/console.log" >&2
+		tail -n 5 "$out_dir/kernel.log" >&2
 		fail 99 "the guest died (QEMU's status $qemu)"
 	elif [ "$unload" != 0 ]; then
 		fail 99 "rdma_post does not unload; the command's status: $status"
@@ -196,7 +200,7 @@ booted=$EPOCHREALTIME
 exec 3> >(exec tee "$out_dir/output.log")
 tee_pid=$!
 qemu_status=0
-qemu_run "$limit" "${qemu_args[@]}" || qemu_status=$?
+qemu_run $((limit + 15)) "${qemu_args[@]}" || qemu_status=$?
 exec 3>&-
 wait "$tee_pid" || true
 say "guest ran for $(seconds_since "$booted") s"
