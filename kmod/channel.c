@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Completion channels: files that are readable when a completion queue has an
+ * event.
+ */
+#include <linux/anon_inodes.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/module.h>
+#include <linux/poll.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "rpost.h"
+
+static void rpost_comp_channel_free(struct kref *kref)
+{
+	struct rpost_comp_channel *channel =
+		container_of(kref, struct rpost_comp_channel, kref);
+
+	rpost_file_put(channel->file);
+	kfree(channel);
+}
+
+/**
+ * rpost_comp_channel_put() - drop a reference
+ * @channel: the channel
+ */
+void rpost_comp_channel_put(struct rpost_comp_channel *channel)
+{
+	kref_put(&channel->kref, rpost_comp_channel_free);
+}
+
+/* Take one event off the channel. */
+static bool rpost_comp_channel_pop(struct rpost_comp_channel *channel,
+				   struct rpost_comp_event *event)
+{
+	struct rpost_cq *cq;
+
+	spin_lock_bh(&channel->lock);
+	cq = list_first_entry_or_null(&channel->ready, struct rpost_cq,
+				      event_link);
+	if (cq) {
+		event->user_data = cq->user_data;
+		if (--cq->events)
+			list_move_tail(&cq->event_link, &channel->ready);
+		else
+			list_del_init(&cq->event_link);
+	}
+	spin_unlock_bh(&channel->lock);
+	return cq;
+}
+
+static ssize_t rpost_comp_channel_read(struct file *filp, char __user *buf,
+				       size_t count, loff_t *pos)
+{
+	struct rpost_comp_channel *channel = filp->private_data;
+	struct rpost_comp_event event;
+	ssize_t done = 0;
+	int ret;
+
+	if (count < sizeof(event))
+		return -EINVAL;
+
+	while (count - done >= sizeof(event)) {
+		if (!rpost_comp_channel_pop(channel, &event)) {
+			if (done)
+				break;
+			if (filp->f_flags & O_NONBLOCK)
+				return -EAGAIN;
+			ret = wait_event_interruptible(channel->wait,
+						       !list_empty_careful(&channel->ready));
+			if (ret)
+				return ret;
+			continue;
+		}
+		if (copy_to_user(buf + done, &event, sizeof(event)))
+			return -EFAULT;
+		done += sizeof(event);
+	}
+	return done;
+}
+
+static __poll_t rpost_comp_channel_poll(struct file *filp, poll_table *wait)
+{
+	struct rpost_comp_channel *channel = filp->private_data;
+
+	poll_wait(filp, &channel->wait, wait);
+	return list_empty_careful(&channel->ready) ? 0 : EPOLLIN | EPOLLRDNORM;
+}
+
+static int rpost_comp_channel_release(struct inode *inode, struct file *filp)
+{
+	rpost_comp_channel_put(filp->private_data);
+	return 0;
+}
+
+static const struct file_operations rpost_comp_channel_fops = {
+	.owner		= THIS_MODULE,
+	.read		= rpost_comp_channel_read,
+	.poll		= rpost_comp_channel_poll,
+	.release	= rpost_comp_channel_release,
+	.llseek		= noop_llseek,
+};
+
+/**
+ * rpost_comp_channel_get() - look a channel up
+ * @file: the open file that it must belong to
+ * @fd: its descriptor
+ *
+ * Return: the channel with a reference, or NULL.
+ */
+struct rpost_comp_channel *rpost_comp_channel_get(struct rpost_file *file,
+						  int fd)
+{
+	struct rpost_comp_channel *channel = NULL;
+	struct file *filp = fget(fd);
+
+	if (!filp)
+		return NULL;
+	if (filp->f_op == &rpost_comp_channel_fops) {
+		channel = filp->private_data;
+		if (channel->file == file)
+			kref_get(&channel->kref);
+		else
+			channel = NULL;
+	}
+	fput(filp);
+	return channel;
+}
+
+/**
+ * rpost_comp_channel_post() - a completion queue has an event
+ * @cq: the queue, with its lock held
+ */
+void rpost_comp_channel_post(struct rpost_cq *cq)
+{
+	struct rpost_comp_channel *channel = cq->channel;
+
+	if (!channel)
+		return;
+	spin_lock(&channel->lock);
+	if (!cq->events++)
+		list_add_tail(&cq->event_link, &channel->ready);
+	spin_unlock(&channel->lock);
+	wake_up_interruptible(&channel->wait);
+}
+
+/**
+ * rpost_comp_channel_forget() - drop a completion queue's unread events
+ * @cq: the queue, which posts no more
+ */
+void rpost_comp_channel_forget(struct rpost_cq *cq)
+{
+	struct rpost_comp_channel *channel = cq->channel;
+
+	if (!channel)
+		return;
+	spin_lock_bh(&channel->lock);
+	cq->events = 0;
+	list_del_init(&cq->event_link);
+	spin_unlock_bh(&channel->lock);
+}
+
+/**
+ * rpost_create_comp_channel_ioctl() - create a completion channel
+ * @ucmd: the command
+ *
+ * Return: 0 or a negative errno.
+ */
+int rpost_create_comp_channel_ioctl(struct rpost_ucmd *ucmd)
+{
+	struct rpost_create_comp_channel *cmd = &ucmd->cmd.create_comp_channel;
+	struct rpost_comp_channel *channel;
+	struct file *filp;
+	int fd, ret;
+
+	if (cmd->reserved)
+		return -EOPNOTSUPP;
+	channel = kzalloc(sizeof(*channel), GFP_KERNEL_ACCOUNT);
+	if (!channel)
+		return -ENOMEM;
+	kref_init(&channel->kref);
+	kref_get(&ucmd->file->kref);
+	channel->file = ucmd->file;
+	spin_lock_init(&channel->lock);
+	INIT_LIST_HEAD(&channel->ready);
+	init_waitqueue_head(&channel->wait);
+
+	fd = get_unused_fd_flags(O_CLOEXEC);
+	if (fd < 0) {
+		rpost_comp_channel_put(channel);
+		return fd;
+	}
+	filp = anon_inode_getfile("[rdma_post_comp]", &rpost_comp_channel_fops,
+				  channel, O_RDONLY | O_CLOEXEC);
+	if (IS_ERR(filp)) {
+		put_unused_fd(fd);
+		rpost_comp_channel_put(channel);
+		return PTR_ERR(filp);
+	}
+
+	cmd->fd = fd;
+	ret = rpost_respond(ucmd);
+	if (ret) {
+		put_unused_fd(fd);
+		fput(filp);
+		return ret;
+	}
+	fd_install(fd, filp);
+	return 0;
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Completions: from the device back to the program.
+ *
+ * Called for each completion that a device queue is polled for, with the lock
+ * of the rpost_cq held.
+ */
+#include "rpost.h"
+#include "trace.h"
+
+static_assert(RPOST_WC_LOC_PROT_ERR == (int)IB_WC_LOC_PROT_ERR);
+static_assert(RPOST_WC_WR_FLUSH_ERR == (int)IB_WC_WR_FLUSH_ERR);
+static_assert(RPOST_WC_RNR_RETRY_EXC_ERR == (int)IB_WC_RNR_RETRY_EXC_ERR);
+static_assert(RPOST_WC_GENERAL_ERR == (int)IB_WC_GENERAL_ERR);
+
+/* Queues complete in order: older slots have completed silently. */
+static void rpost_queue_retire(struct rpost_queue *q, struct rpost_wqe *wqe)
+{
+	u32 tail = q->tail;
+
+	tail += (((u32)(wqe - q->wqes) - tail) & q->mask) + 1;
+	/* Pairs with the acquire in rpost_queue_slot(). */
+	smp_store_release(&q->tail, tail);
+}
+
+/**
+ * rpost_send_done() - a send, RDMA or atomic operation has completed
+ * @ib_cq: the device's queue
+ * @wc: its completion
+ */
+void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc)
+{
+	struct rpost_wqe *wqe = container_of(wc->wr_cqe, struct rpost_wqe, cqe);
+	struct rpost_qp *qp = wc->qp->qp_context;
+	struct rpost_wc out = {
+		.wr_id = wqe->wr_id,
+		.status = wc->status,
+		.opcode = wqe->opcode,
+		.vendor_err = wc->vendor_err,
+		.byte_len = wc->byte_len,
+		.qp_num = qp->qp_num,
+	};
+	bool wanted = wqe->signaled || wc->status != IB_WC_SUCCESS;
+
+	rpost_queue_retire(&qp->sq, wqe);
+	if (!wanted)
+		return;
+	trace_rpost_complete(out.qp_num, out.wr_id, out.opcode, out.status,
+			     out.byte_len);
+	rpost_cq_push(qp->send_cq, &out);
+}
+
+static u32 rpost_wc_flags(int ib_flags)
+{
+	u32 flags = 0;
+
+	if (ib_flags & IB_WC_GRH)
+		flags |= RPOST_WC_F_GRH;
+	if (ib_flags & IB_WC_WITH_IMM)
+		flags |= RPOST_WC_F_WITH_IMM;
+	if (ib_flags & IB_WC_WITH_INVALIDATE)
+		flags |= RPOST_WC_F_WITH_INV;
+	return flags;
+}
+
+/**
+ * rpost_recv_done() - a receive has completed
+ * @ib_cq: the device's queue
+ * @wc: its completion
+ */
+void rpost_recv_done(struct ib_cq *ib_cq, struct ib_wc *wc)
+{
+	struct rpost_wqe *wqe = container_of(wc->wr_cqe, struct rpost_wqe, cqe);
+	struct rpost_qp *qp = wc->qp->qp_context;
+	struct rpost_wc out = {
+		.wr_id = wqe->wr_id,
+		.status = wc->status,
+		.opcode = RPOST_WC_RECV,
+		.vendor_err = wc->vendor_err,
+		.qp_num = qp->qp_num,
+	};
+
+	rpost_queue_retire(&qp->rq, wqe);
+	if (wc->status == IB_WC_SUCCESS) {
+		if (wc->opcode == IB_WC_RECV_RDMA_WITH_IMM)
+			out.opcode = RPOST_WC_RECV_RDMA_WITH_IMM;
+		out.byte_len = wc->byte_len;
+		out.src_qp = wc->src_qp;
+		out.wc_flags = rpost_wc_flags(wc->wc_flags);
+		if (wc->wc_flags & IB_WC_WITH_INVALIDATE)
+			out.imm_data = wc->ex.invalidate_rkey;
+		else
+			out.imm_data = (__force u32)wc->ex.imm_data;
+		out.pkey_index = wc->pkey_index;
+		out.slid = wc->slid;
+		out.sl = wc->sl;
+		out.dlid_path_bits = wc->dlid_path_bits;
+	}
+	trace_rpost_complete(out.qp_num, out.wr_id, out.opcode, out.status,
+			     out.byte_len);
+	rpost_cq_push(qp->recv_cq, &out);
+}

@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Completion queues.  See struct rpost_cq and enum rpost_cq_mode.
+ */
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "rpost.h"
+
+static void rpost_hwcq_arm(struct rpost_hwcq *hwcq)
+{
+	if (ib_req_notify_cq(hwcq->ib_cq, IB_CQ_NEXT_COMP |
+					  IB_CQ_REPORT_MISSED_EVENTS) > 0)
+		irq_poll_sched(&hwcq->iop);
+}
+
+/*
+ * Enters from the device, in any context; since 6.9 rxe holds a lock of its
+ * own here, under which its queue must not be polled.
+ */
+static void rpost_hwcq_interrupt(struct ib_cq *ib_cq, void *context)
+{
+	struct rpost_hwcq *hwcq = context;
+
+	irq_poll_sched(&hwcq->iop);
+}
+
+static u32 rpost_hwcq_process(struct rpost_hwcq *hwcq, u32 budget)
+{
+	struct rpost_cq *cq = hwcq->cq;
+	struct ib_wc *wc = cq->ib_wcs;
+	u32 done = 0;
+	int i, n;
+
+	lockdep_assert_held(&cq->lock);
+
+	while (done < budget) {
+		n = ib_poll_cq(hwcq->ib_cq,
+			       min_t(u32, RPOST_POLL_BATCH, budget - done), wc);
+		if (n <= 0)
+			break;
+		for (i = 0; i < n; i++)
+			wc[i].wr_cqe->done(hwcq->ib_cq, &wc[i]);
+		done += n;
+		if (n < RPOST_POLL_BATCH)
+			break;
+	}
+	return done;
+}
+
+/* Show what was pushed, and wake who asked. */
+static void rpost_cq_deliver(struct rpost_cq *cq, bool interrupt)
+{
+	bool wake;
+
+	lockdep_assert_held(&cq->lock);
+
+	rpost_ring_publish(&cq->ring);
+	if (cq->mode == RPOST_CQ_EXACT) {
+		/* The program may have polled what the interrupt was for. */
+		wake = interrupt && cq->notify;
+	} else {
+		wake = cq->mode == RPOST_CQ_AUTO &&
+		       rpost_ring_take_arm(&cq->ring);
+		wake |= !!cq->notify;
+	}
+	if (wake) {
+		cq->notify = 0;
+		rpost_comp_channel_post(cq);
+	}
+}
+
+/* Enters in softirq context, after an interrupt. */
+static int rpost_hwcq_poll(struct irq_poll *iop, int budget)
+{
+	struct rpost_hwcq *hwcq = container_of(iop, struct rpost_hwcq, iop);
+	struct rpost_cq *cq = hwcq->cq;
+	u32 done;
+
+	spin_lock(&cq->lock);
+	done = rpost_hwcq_process(hwcq, budget);
+	if (done || cq->mode == RPOST_CQ_EXACT)
+		rpost_cq_deliver(cq, true);
+	if (done < budget) {
+		irq_poll_complete(iop);
+		if (cq->mode == RPOST_CQ_AUTO)
+			rpost_hwcq_arm(hwcq);
+	}
+	spin_unlock(&cq->lock);
+	return done;
+}
+
+static u32 rpost_cq_drain_locked(struct rpost_cq *cq)
+{
+	u32 tail = cq->ring.tail, done = 0;
+	struct rpost_hwcq *hwcq;
+
+	list_for_each_entry(hwcq, &cq->hwcqs, link)
+		done += rpost_hwcq_process(hwcq, hwcq->size);
+	if (done)
+		rpost_cq_deliver(cq, false);
+	return cq->ring.tail - tail;
+}
+
+/**
+ * rpost_cq_drain() - fetch what the device has into the ring
+ * @cq: the queue
+ *
+ * Return: entries that went into the ring.
+ */
+u32 rpost_cq_drain(struct rpost_cq *cq)
+{
+	u32 count;
+
+	spin_lock_bh(&cq->lock);
+	count = rpost_cq_drain_locked(cq);
+	spin_unlock_bh(&cq->lock);
+	return count;
+}
+
+/**
+ * rpost_cq_push() - add a completion
+ * @cq: the queue, with its lock held
+ * @wc: the completion
+ */
+void rpost_cq_push(struct rpost_cq *cq, const struct rpost_wc *wc)
+{
+	struct rpost_wc *entry = rpost_ring_next(&cq->ring);
+
+	if (entry)
+		*entry = *wc;
+	else
+		rpost_ring_set_flags(&cq->ring, RPOST_RING_OVERRUN, 0);
+}
+
+static struct rpost_hwcq *rpost_hwcq_create(struct rpost_cq *cq, u32 size)
+{
+	struct ib_cq_init_attr attr = {
+		.cqe = size,
+		.comp_vector = cq->comp_vector,
+	};
+	struct rpost_hwcq *hwcq;
+	struct ib_cq *ib_cq;
+
+	hwcq = kzalloc(sizeof(*hwcq), GFP_KERNEL_ACCOUNT);
+	if (!hwcq)
+		return ERR_PTR(-ENOMEM);
+	hwcq->cq = cq;
+	hwcq->size = size;
+	irq_poll_init(&hwcq->iop, RPOST_POLL_BATCH * 16, rpost_hwcq_poll);
+	ib_cq = ib_create_cq(cq->dev->ib_dev, rpost_hwcq_interrupt, NULL, hwcq,
+			     &attr);
+	if (IS_ERR(ib_cq)) {
+		kfree(hwcq);
+		return ERR_CAST(ib_cq);
+	}
+	hwcq->ib_cq = ib_cq;
+
+	spin_lock_bh(&cq->lock);
+	list_add_tail(&hwcq->link, &cq->hwcqs);
+	if (cq->mode == RPOST_CQ_AUTO)
+		rpost_hwcq_arm(hwcq);
+	else if (cq->notify)
+		ib_req_notify_cq(ib_cq, cq->notify);
+	spin_unlock_bh(&cq->lock);
+	return hwcq;
+}
+
+/**
+ * rpost_cq_attach() - get room for a queue pair's completions
+ * @cq: the queue
+ * @entries: completions that can be outstanding
+ *
+ * Return: the device queue to use, until rpost_cq_detach(), or an ERR_PTR.
+ */
+struct rpost_hwcq *rpost_cq_attach(struct rpost_cq *cq, u32 entries)
+{
+	u32 size = max(entries, cq->cqe);
+	u32 max_cqe = cq->dev->ib_dev->attrs.max_cqe;
+	struct rpost_hwcq *hwcq;
+
+	if (entries > max_cqe)
+		return ERR_PTR(-EINVAL);
+
+	mutex_lock(&cq->attach_lock);
+	list_for_each_entry(hwcq, &cq->hwcqs, link) {
+		if (hwcq->size - hwcq->used >= entries)
+			goto found;
+		/* Each is larger than the last, so that they stay few. */
+		size = max(size, 2 * hwcq->size);
+	}
+	hwcq = rpost_hwcq_create(cq, min(size, max_cqe));
+	if (IS_ERR(hwcq))
+		goto out;
+found:
+	hwcq->used += entries;
+out:
+	mutex_unlock(&cq->attach_lock);
+	return hwcq;
+}
+
+/**
+ * rpost_cq_detach() - give the room back
+ * @hwcq: from rpost_cq_attach()
+ * @entries: as there; none of them is outstanding
+ */
+void rpost_cq_detach(struct rpost_hwcq *hwcq, u32 entries)
+{
+	struct rpost_cq *cq = hwcq->cq;
+
+	mutex_lock(&cq->attach_lock);
+	hwcq->used -= entries;
+	mutex_unlock(&cq->attach_lock);
+}
+
+/**
+ * rpost_cq_shutdown() - give a completion queue back to its device
+ * @obj: the queue; no queue pair is attached
+ *
+ * Return: 0.
+ */
+int rpost_cq_shutdown(struct rpost_obj *obj)
+{
+	struct rpost_cq *cq = container_of(obj, struct rpost_cq, obj);
+	struct rpost_hwcq *hwcq, *next;
+	LIST_HEAD(hwcqs);
+
+	spin_lock_bh(&cq->lock);
+	list_splice_init(&cq->hwcqs, &hwcqs);
+	spin_unlock_bh(&cq->lock);
+
+	list_for_each_entry_safe(hwcq, next, &hwcqs, link) {
+		irq_poll_disable(&hwcq->iop);
+		ib_destroy_cq(hwcq->ib_cq);
+		kfree(hwcq);
+	}
+	return 0;
+}
+
+/**
+ * rpost_cq_free() - free a completion queue's memory
+ * @obj: the queue, shut down
+ */
+void rpost_cq_free(struct rpost_obj *obj)
+{
+	struct rpost_cq *cq = container_of(obj, struct rpost_cq, obj);
+
+	rpost_comp_channel_forget(cq);
+	if (cq->channel)
+		rpost_comp_channel_put(cq->channel);
+	rpost_ring_free(&cq->ring);
+	rpost_device_put(cq->dev);
+	kfree_rcu(cq, obj.rcu);
+}
+
+/**
+ * rpost_cq_mmap() - map a completion queue's ring
+ * @file: the open file
+ * @vma: where; its offset is the queue's handle in pages
+ *
+ * Return: 0 or a negative errno.
+ */
+int rpost_cq_mmap(struct rpost_file *file, struct vm_area_struct *vma)
+{
+	struct rpost_obj *obj;
+	int ret;
+
+	if (vma->vm_pgoff > U32_MAX)
+		return -EINVAL;
+	obj = rpost_obj_get(file, vma->vm_pgoff, RPOST_OBJ_CQ);
+	if (!obj)
+		return -ENOENT;
+	ret = rpost_ring_mmap(&container_of(obj, struct rpost_cq, obj)->ring,
+			      vma);
+	rpost_obj_put(obj);
+	return ret;
+}
+
+/**
+ * rpost_arm_cq_ioctl() - ask for an event
+ * @ucmd: the command
+ *
+ * Return: 0 or a negative errno.
+ */
+int rpost_arm_cq_ioctl(struct rpost_ucmd *ucmd)
+{
+	struct rpost_arm_cq *cmd = &ucmd->cmd.arm_cq;
+	u32 kind = IB_CQ_NEXT_COMP;
+	struct rpost_hwcq *hwcq;
+	struct rpost_obj *obj;
+	struct rpost_cq *cq;
+
+	if (cmd->reserved || (cmd->flags & ~RPOST_ARM_SOLICITED))
+		return -EOPNOTSUPP;
+	obj = rpost_obj_get(ucmd->file, cmd->handle, RPOST_OBJ_CQ);
+	if (!obj)
+		return -ENOENT;
+	cq = container_of(obj, struct rpost_cq, obj);
+
+	spin_lock_bh(&cq->lock);
+	if (cmd->flags & RPOST_ARM_SOLICITED) {
+		kind = IB_CQ_SOLICITED;
+		cq->mode = RPOST_CQ_EXACT;
+	} else if (cq->mode == RPOST_CQ_IDLE) {
+		cq->mode = RPOST_CQ_AUTO;
+	}
+	/* The stronger of two requests stands. */
+	if (cq->notify != IB_CQ_NEXT_COMP)
+		cq->notify = kind;
+	if (cq->mode == RPOST_CQ_EXACT)
+		rpost_ring_set_flags(&cq->ring, RPOST_RING_NEED_POLL, 0);
+	else
+		rpost_ring_set_flags(&cq->ring, 0, RPOST_RING_NEED_POLL);
+
+	list_for_each_entry(hwcq, &cq->hwcqs, link) {
+		if (cq->mode == RPOST_CQ_EXACT)
+			ib_req_notify_cq(hwcq->ib_cq, cq->notify);
+		else
+			rpost_hwcq_arm(hwcq);
+	}
+	spin_unlock_bh(&cq->lock);
+
+	rpost_obj_put(obj);
+	return 0;
+}
+
+/**
+ * rpost_poll_cq_ioctl() - fetch completions into the ring
+ * @ucmd: the command
+ *
+ * Return: 0 or a negative errno.
+ */
+int rpost_poll_cq_ioctl(struct rpost_ucmd *ucmd)
+{
+	struct rpost_poll_cq *cmd = &ucmd->cmd.poll_cq;
+	struct rpost_hwcq *hwcq;
+	struct rpost_obj *obj;
+	struct rpost_cq *cq;
+
+	obj = rpost_obj_get(ucmd->file, cmd->handle, RPOST_OBJ_CQ);
+	if (!obj)
+		return -ENOENT;
+	cq = container_of(obj, struct rpost_cq, obj);
+
+	spin_lock_bh(&cq->lock);
+	if (cq->mode == RPOST_CQ_IDLE) {
+		cq->mode = RPOST_CQ_AUTO;
+		rpost_ring_set_flags(&cq->ring, 0, RPOST_RING_NEED_POLL);
+		list_for_each_entry(hwcq, &cq->hwcqs, link)
+			rpost_hwcq_arm(hwcq);
+	}
+	cmd->count = rpost_cq_drain_locked(cq);
+	spin_unlock_bh(&cq->lock);
+
+	rpost_obj_put(obj);
+	return rpost_respond(ucmd);
+}
+
+static int rpost_create_cq_validate(const struct rpost_create_cq *cmd,
+				    struct ib_device *ib_dev)
+{
+	if (cmd->reserved)
+		return -EOPNOTSUPP;
+	if (!cmd->cqe || cmd->cqe > ib_dev->attrs.max_cqe ||
+	    cmd->comp_vector >= ib_dev->num_comp_vectors ||
+	    cmd->channel_fd < -1)
+		return -EINVAL;
+	return 0;
+}
+
+/**
+ * rpost_create_cq_ioctl() - create a completion queue
+ * @ucmd: the command
+ *
+ * Return: 0 or a negative errno.
+ */
+int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
+{
+	struct rpost_create_cq *cmd = &ucmd->cmd.create_cq;
+	struct rpost_device *dev;
+	struct rpost_cq *cq;
+	int ret;
+
+	dev = rpost_device_enter(ucmd->file, cmd->device);
+	if (IS_ERR(dev))
+		return PTR_ERR(dev);
+	ret = rpost_create_cq_validate(cmd, dev->ib_dev);
+	if (ret)
+		goto err_exit;
+
+	ret = -ENOMEM;
+	cq = kzalloc(sizeof(*cq), GFP_KERNEL_ACCOUNT);
+	if (!cq)
+		goto err_exit;
+	mutex_init(&cq->attach_lock);
+	spin_lock_init(&cq->lock);
+	INIT_LIST_HEAD(&cq->hwcqs);
+	INIT_LIST_HEAD(&cq->event_link);
+	cq->user_data = cmd->user_data;
+	cq->comp_vector = cmd->comp_vector;
+	cq->cqe = roundup_pow_of_two(cmd->cqe);
+	if (cmd->channel_fd != -1) {
+		ret = -EBADF;
+		cq->channel = rpost_comp_channel_get(ucmd->file,
+						     cmd->channel_fd);
+		if (!cq->channel)
+			goto err_free;
+	}
+	ret = rpost_ring_alloc(&cq->ring, cq->cqe);
+	if (ret)
+		goto err_channel;
+	rpost_ring_set_flags(&cq->ring, RPOST_RING_NEED_POLL, 0);
+	ret = rpost_obj_reserve(ucmd->file, &cq->obj, RPOST_OBJ_CQ);
+	if (ret)
+		goto err_ring;
+	rpost_device_hold(dev);
+	cq->dev = dev;
+
+	cmd->cqe = cq->cqe;
+	cmd->mmap_offset = (u64)cq->obj.handle << PAGE_SHIFT;
+	cmd->mmap_size = cq->ring.num_pages << PAGE_SHIFT;
+	cmd->entries_offset = sizeof(struct rpost_ring);
+	cmd->handle = cq->obj.handle;
+	ret = rpost_respond(ucmd);
+	if (ret)
+		goto err_unreserve;
+	rpost_obj_publish(&cq->obj);
+	rpost_device_exit(dev);
+	return 0;
+
+err_unreserve:
+	rpost_device_put(dev);
+	rpost_obj_unreserve(&cq->obj);
+err_ring:
+	rpost_ring_free(&cq->ring);
+err_channel:
+	if (cq->channel)
+		rpost_comp_channel_put(cq->channel);
+err_free:
+	kfree(cq);
+err_exit:
+	rpost_device_exit(dev);
+	return ret;
+}

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * RDMA devices and protection domains.
+ */
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include <rdma/ib_cache.h>
+
+#include "rpost.h"
+
+/* Devices by their number. */
+static DEFINE_XARRAY_ALLOC1(rpost_devices);
+static u32 rpost_next_device;
+
+static void rpost_device_free(struct kref *kref)
+{
+	struct rpost_device *dev = container_of(kref, struct rpost_device, kref);
+
+	kfree_rcu(dev, rcu);
+}
+
+/**
+ * rpost_device_hold() - take a reference
+ * @dev: the device, of which the caller has one already
+ */
+void rpost_device_hold(struct rpost_device *dev)
+{
+	kref_get(&dev->kref);
+}
+
+/**
+ * rpost_device_put() - drop a reference
+ * @dev: the device
+ */
+void rpost_device_put(struct rpost_device *dev)
+{
+	kref_put(&dev->kref, rpost_device_free);
+}
+
+static struct rpost_device *rpost_device_get(struct rpost_file *file, u32 id)
+{
+	struct rpost_device *dev;
+
+	rcu_read_lock();
+	dev = xa_load(&rpost_devices, id);
+	if (dev && !kref_get_unless_zero(&dev->kref))
+		dev = NULL;
+	rcu_read_unlock();
+	return dev;
+}
+
+/**
+ * rpost_device_reenter() - keep a device from being removed for a while
+ * @dev: the device, of which the caller has a reference
+ *
+ * Return: 0, then call rpost_device_exit() later; or -ENODEV if it is gone.
+ */
+int rpost_device_reenter(struct rpost_device *dev)
+{
+	down_read(&dev->rwsem);
+	if (!dev->dead) {
+		rpost_device_hold(dev);
+		return 0;
+	}
+	up_read(&dev->rwsem);
+	return -ENODEV;
+}
+
+/**
+ * rpost_device_enter() - look a device up and keep it from being removed
+ * @file: the open file, whose network namespace must have the device
+ * @id: number of the device
+ *
+ * Return: the device, to be left by rpost_device_exit(), or ERR_PTR(-ENODEV).
+ */
+struct rpost_device *rpost_device_enter(struct rpost_file *file, u32 id)
+{
+	struct rpost_device *dev;
+	int ret;
+
+	dev = rpost_device_get(file, id);
+	if (!dev)
+		return ERR_PTR(-ENODEV);
+	ret = rpost_device_reenter(dev);
+	rpost_device_put(dev);
+	if (ret)
+		return ERR_PTR(ret);
+	if (!rdma_dev_access_netns(dev->ib_dev, file->net)) {
+		rpost_device_exit(dev);
+		return ERR_PTR(-ENODEV);
+	}
+	return dev;
+}
+
+/**
+ * rpost_device_exit() - let a device be removed again
+ * @dev: from rpost_device_enter() or rpost_device_reenter()
+ */
+void rpost_device_exit(struct rpost_device *dev)
+{
+	up_read(&dev->rwsem);
+	rpost_device_put(dev);
+}
+
+static int rpost_device_add(struct ib_device *ib_dev);
+static void rpost_device_remove(struct ib_device *ib_dev, void *client_data);
+
+/*
+ * Registered after rdma_cm's client, and so called before it on removal: queue
+ * pairs are gone when cma tells their ids.
+ */
+static struct ib_client rpost_client = {
+	.name	= "rdma_post",
+	.add	= rpost_device_add,
+	.remove	= rpost_device_remove,
+};
+
+static int rpost_device_add(struct ib_device *ib_dev)
+{
+	struct rpost_device *dev;
+	int ret;
+
+	dev = kzalloc(sizeof(*dev), GFP_KERNEL);
+	if (!dev)
+		return -ENOMEM;
+	kref_init(&dev->kref);
+	init_rwsem(&dev->rwsem);
+	dev->ib_dev = ib_dev;
+
+	ib_set_client_data(ib_dev, &rpost_client, dev);
+	ret = xa_alloc_cyclic(&rpost_devices, &dev->id, dev, xa_limit_31b,
+			      &rpost_next_device, GFP_KERNEL);
+	if (ret < 0) {
+		rpost_device_put(dev);
+		return ret;
+	}
+	return 0;
+}
+
+static void rpost_device_remove(struct ib_device *ib_dev, void *client_data)
+{
+	struct rpost_device *dev = client_data;
+
+	xa_erase(&rpost_devices, dev->id);
+
+	down_write(&dev->rwsem);
+	dev->dead = true;
+	rpost_files_device_gone(dev);
+	dev->ib_dev = NULL;
+	up_write(&dev->rwsem);
+
+	rpost_device_put(dev);
+}
+
+/**
+ * rpost_device_register() - begin to follow devices
+ *
+ * Return: 0 or a negative errno.
+ */
+int rpost_device_register(void)
+{
+	return ib_register_client(&rpost_client);
+}
+
+/**
+ * rpost_device_unregister() - forget all devices
+ */
+void rpost_device_unregister(void)
+{
+	ib_unregister_client(&rpost_client);
+	xa_destroy(&rpost_devices);
+}
+
+/**
+ * rpost_device_id() - number of a device
+ * @ib_dev: the device; the caller keeps it from being removed
+ *
+ * Return: its number, or 0 if it is not one of ours.
+ */
+u32 rpost_device_id(struct ib_device *ib_dev)
+{
+	struct rpost_device *dev = ib_get_client_data(ib_dev, &rpost_client);
+
+	return dev ? dev->id : 0;
+}
+
+/**
+ * rpost_device_max_wr() - longest queue that can be had
+ * @ib_dev: the device
+ *
+ * Return: work requests; one more is kept back for the marker that drains.
+ */
+u32 rpost_device_max_wr(struct ib_device *ib_dev)
+{
+	return min_t(u32, ib_dev->attrs.max_qp_wr - 1, RPOST_MAX_WR);
+}
+
+static u32 rpost_devices_list(struct rpost_file *file, u32 *ids, u32 room)
+{
+	struct rpost_device *dev;
+	unsigned long id;
+	u32 count = 0;
+
+	xa_for_each(&rpost_devices, id, dev) {
+		dev = rpost_device_enter(file, id);
+		if (IS_ERR(dev))
+			continue;
+		if (count < room)
+			ids[count] = id;
+		count++;
+		rpost_device_exit(dev);
+	}
+	return count;
+}
+
+/**
+ * rpost_device_count() - how many devices a file can see
+ * @file: the open file
+ *
+ * Return: the number.
+ */
+unsigned int rpost_device_count(struct rpost_file *file)
+{
+	return rpost_devices_list(file, NULL, 0);
+}
+
+/**
+ * rpost_query_devices_ioctl() - list devices
+ * @ucmd: the command
+ *
+ * Return: 0 or a negative errno.
+ */
+int rpost_query_devices_ioctl(struct rpost_ucmd *ucmd)
+{
+	struct rpost_query_devices *cmd = &ucmd->cmd.query_devices;
+	u32 room = min(cmd->count, 1024u);
+	u32 *ids = NULL;
+	int ret;
+
+	if (cmd->reserved)
+		return -EOPNOTSUPP;
+	if (room) {
+		ids = kcalloc(room, sizeof(*ids), GFP_KERNEL_ACCOUNT);
+		if (!ids)
+			return -ENOMEM;
+	}
+	cmd->count = rpost_devices_list(ucmd->file, ids, room);
+	ret = 0;
+	if (copy_to_user(u64_to_user_ptr(cmd->devices), ids,
+			 min(room, cmd->count) * sizeof(*ids)))
+		ret = -EFAULT;
+	kfree(ids);
+	return ret ? : rpost_respond(ucmd);
+}
+
+/**
+ * rpost_query_device_ioctl() - what a device can do
+ * @ucmd: the command
+ *
+ * Return: 0 or a negative errno.
+ */
+int rpost_query_device_ioctl(struct rpost_ucmd *ucmd)
+{
+	struct rpost_query_device *cmd = &ucmd->cmd.query_device;
+	const struct ib_device_attr *attr;
+	struct rpost_device *dev;
+	struct ib_device *ib_dev;
+
+	dev = rpost_device_enter(ucmd->file, cmd->device);
+	if (IS_ERR(dev))
+		return PTR_ERR(dev);
+	ib_dev = dev->ib_dev;
+	attr = &ib_dev->attrs;
+
+	*cmd = (struct rpost_query_device) {
+		.size = cmd->size,
+		.device = cmd->device,
+		.phys_port_cnt = ib_dev->phys_port_cnt,
+		.node_guid = ib_dev->node_guid,
+		.sys_image_guid = attr->sys_image_guid,
+		.node_type = ib_dev->node_type,
+		.transport = rdma_node_get_transport(ib_dev->node_type),
+		.fw_ver = attr->fw_ver,
+		.max_mr_size = attr->max_mr_size,
+		.page_size_cap = attr->page_size_cap,
+		.device_cap_flags = attr->device_cap_flags,
+		.vendor_id = attr->vendor_id,
+		.vendor_part_id = attr->vendor_part_id,
+		.hw_ver = attr->hw_ver,
+		.max_qp = attr->max_qp,
+		.max_qp_wr = rpost_device_max_wr(ib_dev),
+		.max_send_sge = min(attr->max_send_sge, RPOST_MAX_SGE),
+		.max_recv_sge = min(attr->max_recv_sge, RPOST_MAX_SGE),
+		.max_sge_rd = min(attr->max_sge_rd, RPOST_MAX_SGE),
+		.max_cq = attr->max_cq,
+		.max_cqe = attr->max_cqe,
+		.max_mr = attr->max_mr,
+		.max_pd = attr->max_pd,
+		.max_qp_rd_atom = attr->max_qp_rd_atom,
+		.max_res_rd_atom = attr->max_res_rd_atom,
+		.max_qp_init_rd_atom = attr->max_qp_init_rd_atom,
+		.atomic_cap = attr->atomic_cap,
+		.max_srq = attr->max_srq,
+		.max_srq_wr = attr->max_srq_wr,
+		.max_srq_sge = attr->max_srq_sge,
+		.max_ah = attr->max_ah,
+		.max_mcast_grp = attr->max_mcast_grp,
+		.max_mcast_qp_attach = attr->max_mcast_qp_attach,
+		.max_total_mcast_qp_attach = attr->max_total_mcast_qp_attach,
+		.max_pkeys = attr->max_pkeys,
+		.local_ca_ack_delay = attr->local_ca_ack_delay,
+		.num_comp_vectors = ib_dev->num_comp_vectors,
+		.max_inline_data = RPOST_MAX_INLINE,
+	};
+	strscpy(cmd->name, dev_name(&ib_dev->dev), sizeof(cmd->name));
+
+	rpost_device_exit(dev);
+	return rpost_respond(ucmd);
+}
+
+/**
+ * rpost_query_port_ioctl() - state of a port
+ * @ucmd: the command
+ *
+ * Return: 0 or a negative errno.
+ */
+int rpost_query_port_ioctl(struct rpost_ucmd *ucmd)
+{
+	struct rpost_query_port *cmd = &ucmd->cmd.query_port;
+	struct ib_port_attr attr = {};
+	struct rpost_device *dev;
+	struct ib_device *ib_dev;
+	int ret;
+
+	dev = rpost_device_enter(ucmd->file, cmd->device);
+	if (IS_ERR(dev))
+		return PTR_ERR(dev);
+	ib_dev = dev->ib_dev;
+
+	ret = -EINVAL;
+	if (!rdma_is_port_valid(ib_dev, cmd->port))
+		goto out;
+	ret = ib_query_port(ib_dev, cmd->port, &attr);
+	if (ret)
+		goto out;
+
+	*cmd = (struct rpost_query_port) {
+		.size = cmd->size,
+		.device = cmd->device,
+		.port = cmd->port,
+		.state = attr.state,
+		.max_mtu = attr.max_mtu,
+		.active_mtu = attr.active_mtu,
+		.gid_tbl_len = attr.gid_tbl_len,
+		.port_cap_flags = attr.port_cap_flags,
+		.max_msg_sz = attr.max_msg_sz,
+		.bad_pkey_cntr = attr.bad_pkey_cntr,
+		.qkey_viol_cntr = attr.qkey_viol_cntr,
+		.pkey_tbl_len = attr.pkey_tbl_len,
+		.lid = attr.lid,
+		.sm_lid = attr.sm_lid,
+		.lmc = attr.lmc,
+		.max_vl_num = attr.max_vl_num,
+		.sm_sl = attr.sm_sl,
+		.subnet_timeout = attr.subnet_timeout,
+		.init_type_reply = attr.init_type_reply,
+		.active_width = attr.active_width,
+		.phys_state = attr.phys_state,
+		.link_layer = rdma_port_get_link_layer(ib_dev, cmd->port),
+		.active_speed = attr.active_speed,
+		.grh_required = rdma_is_grh_required(ib_dev, cmd->port),
+	};
+out:
+	rpost_device_exit(dev);
+	return ret ? : rpost_respond(ucmd);
+}

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Event channels: files from which the events of connection ids are fetched.
+ */
+#include <linux/anon_inodes.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/module.h>
+#include <linux/poll.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "rpost.h"
+
+static void rpost_event_channel_free(struct kref *kref)
+{
+	struct rpost_event_channel *channel =
+		container_of(kref, struct rpost_event_channel, kref);
+	struct rpost_file *file = channel->file;
+
+	spin_lock(&file->event_lock);
+	list_del(&channel->link);
+	spin_unlock(&file->event_lock);
+	rpost_file_put(file);
+	kfree(channel);
+}
+
+/**
+ * rpost_event_channel_put() - drop a reference
+ * @channel: the channel
+ */
+void rpost_event_channel_put(struct rpost_event_channel *channel)
+{
+	kref_put(&channel->kref, rpost_event_channel_free);
+}
+
+/**
+ * rpost_event_channels_wake() - wake all fetchers of a file
+ * @file: the open file, which is dead
+ */
+void rpost_event_channels_wake(struct rpost_file *file)
+{
+	struct rpost_event_channel *channel;
+
+	spin_lock(&file->event_lock);
+	list_for_each_entry(channel, &file->event_channels, link)
+		wake_up_interruptible_all(&channel->wait);
+	spin_unlock(&file->event_lock);
+}
+
+/**
+ * rpost_event_queue() - queue an event where its id reports
+ * @event: the event, owned by the channel from now on
+ */
+void rpost_event_queue(struct rpost_event *event)
+{
+	struct rpost_file *file = event->id->obj.file;
+	struct rpost_event_channel *channel;
+
+	spin_lock(&file->event_lock);
+	channel = event->id->channel;
+	list_add_tail(&event->link, &channel->events);
+	wake_up_interruptible(&channel->wait);
+	spin_unlock(&file->event_lock);
+}
+
+/**
+ * rpost_events_drop() - free the unfetched events of an id
+ * @id: the id, for which no handler runs any more; ids of its unfetched
+ *      requests are destroyed
+ */
+void rpost_events_drop(struct rpost_id *id)
+{
+	struct rpost_event_channel *channel = id->channel;
+	struct rpost_file *file = id->obj.file;
+	struct rpost_event *event, *next;
+	LIST_HEAD(drop);
+
+	mutex_lock(&channel->fetch);
+	spin_lock(&file->event_lock);
+	list_for_each_entry_safe(event, next, &channel->events, link) {
+		if (event->id == id ||
+		    (event->id->listener == id &&
+		     event->event.event == RPOST_EVENT_CONNECT_REQUEST))
+			list_move_tail(&event->link, &drop);
+	}
+	spin_unlock(&file->event_lock);
+	mutex_unlock(&channel->fetch);
+
+	list_for_each_entry_safe(event, next, &drop, link) {
+		if (event->id != id)
+			rpost_id_destroy_unpublished(event->id);
+		kfree(event);
+	}
+}
+
+/**
+ * rpost_events_migrate() - let an id report elsewhere
+ * @id: the id, with its lock held
+ * @to: the new channel; the caller's reference goes to the id
+ *
+ * Requests and what followed them go with the id that listens.
+ */
+void rpost_events_migrate(struct rpost_id *id, struct rpost_event_channel *to)
+{
+	struct rpost_event_channel *from = id->channel;
+	struct rpost_file *file = id->obj.file;
+	struct rpost_event *event, *next;
+	unsigned int unheld = 0;
+
+	if (to == from) {
+		rpost_event_channel_put(to);
+		return;
+	}
+	mutex_lock(&from->fetch);
+	spin_lock(&file->event_lock);
+	list_for_each_entry_safe(event, next, &from->events, link) {
+		if (event->id != id && event->id->listener != id)
+			continue;
+		list_move_tail(&event->link, &to->events);
+		if (event->id != id && event->id->channel == from) {
+			event->id->channel = to;
+			kref_get(&to->kref);
+			unheld++;
+		}
+	}
+	id->channel = to;
+	wake_up_interruptible(&to->wait);
+	spin_unlock(&file->event_lock);
+	mutex_unlock(&from->fetch);
+
+	do {
+		rpost_event_channel_put(from);
+	} while (unheld--);
+}
+
+/* Wait for an event, and return it with @channel->fetch held. */
+static struct rpost_event *rpost_event_first(struct rpost_event_channel *channel,
+					     bool nonblock)
+{
+	struct rpost_file *file = channel->file;
+	struct rpost_event *event;
+	int ret;
+
+	for (;;) {
+		ret = mutex_lock_interruptible(&channel->fetch);
+		if (ret)
+			return ERR_PTR(-ERESTARTSYS);
+		ret = -ENODEV;
+		if (READ_ONCE(file->dead))
+			goto err;
+
+		spin_lock(&file->event_lock);
+		event = list_first_entry_or_null(&channel->events,
+						 struct rpost_event, link);
+		spin_unlock(&file->event_lock);
+		if (event)
+			return event;
+
+		ret = -EAGAIN;
+		if (nonblock)
+			goto err;
+		mutex_unlock(&channel->fetch);
+		ret = wait_event_interruptible(channel->wait,
+					       !list_empty_careful(&channel->events) ||
+					       READ_ONCE(file->dead));
+		if (ret)
+			return ERR_PTR(ret);
+	}
+err:
+	mutex_unlock(&channel->fetch);
+	return ERR_PTR(ret);
+}
+
+/*
+ * The event stays queued until the program has it: nothing is lost if the copy
+ * fails.  The mutex keeps it from being dropped meanwhile.
+ */
+static int rpost_get_event_ioctl(struct rpost_ucmd *ucmd)
+{
+	struct rpost_event_channel *channel = ucmd->filp->private_data;
+	struct rpost_get_event *cmd = &ucmd->cmd.get_event;
+	struct rpost_id *listener = NULL;
+	struct rpost_event *event;
+	u32 size = cmd->size;
+	int ret;
+
+	event = rpost_event_first(channel, ucmd->filp->f_flags & O_NONBLOCK);
+	if (IS_ERR(event))
+		return PTR_ERR(event);
+
+	*cmd = event->event;
+	cmd->size = size;
+	ret = rpost_respond(ucmd);
+	if (ret)
+		goto out;
+
+	spin_lock(&channel->file->event_lock);
+	list_del(&event->link);
+	if (event->event.event == RPOST_EVENT_CONNECT_REQUEST) {
+		listener = event->id->listener;
+		event->id->listener = NULL;
+		atomic_inc(&listener->backlog);
+	}
+	spin_unlock(&channel->file->event_lock);
+	if (listener)
+		rpost_obj_publish(&event->id->obj);
+	kfree(event);
+out:
+	mutex_unlock(&channel->fetch);
+	return ret;
+}
+
+static const struct rpost_cmd_row rpost_get_event_row =
+	RPOST_ROW(rpost_get_event, param, rpost_get_event_ioctl);
+
+static long rpost_event_channel_ioctl(struct file *filp, unsigned int nr,
+				      unsigned long arg)
+{
+	struct rpost_event_channel *channel = filp->private_data;
+
+	if (nr != RPOST_IOC_GET_EVENT)
+		return -ENOTTY;
+	return rpost_ucmd_run(channel->file, filp, &rpost_get_event_row, arg);
+}
+
+static __poll_t rpost_event_channel_poll(struct file *filp, poll_table *wait)
+{
+	struct rpost_event_channel *channel = filp->private_data;
+	__poll_t mask = 0;
+
+	poll_wait(filp, &channel->wait, wait);
+	if (!list_empty_careful(&channel->events))
+		mask |= EPOLLIN | EPOLLRDNORM;
+	if (READ_ONCE(channel->file->dead))
+		mask |= EPOLLHUP;
+	return mask;
+}
+
+static int rpost_event_channel_release(struct inode *inode, struct file *filp)
+{
+	rpost_event_channel_put(filp->private_data);
+	return 0;
+}
+
+static const struct file_operations rpost_event_channel_fops = {
+	.owner		= THIS_MODULE,
+	.unlocked_ioctl	= rpost_event_channel_ioctl,
+	.compat_ioctl	= compat_ptr_ioctl,
+	.poll		= rpost_event_channel_poll,
+	.release	= rpost_event_channel_release,
+	.llseek		= noop_llseek,
+};
+
+/**
+ * rpost_event_channel_get() - look a channel up
+ * @file: the open file that it must belong to
+ * @fd: its descriptor
+ *
+ * Return: the channel with a reference, or NULL.
+ */
+struct rpost_event_channel *rpost_event_channel_get(struct rpost_file *file,
+						    int fd)
+{
+	struct rpost_event_channel *channel = NULL;
+	struct file *filp = fget(fd);
+
+	if (!filp)
+		return NULL;
+	if (filp->f_op == &rpost_event_channel_fops) {
+		channel = filp->private_data;
+		if (channel->file == file)
+			kref_get(&channel->kref);
+		else
+			channel = NULL;
+	}
+	fput(filp);
+	return channel;
+}
+
+/**
+ * rpost_create_event_channel_ioctl() - create an event channel
+ * @ucmd: the command
+ *
+ * Return: 0 or a negative errno.
+ */
+int rpost_create_event_channel_ioctl(struct rpost_ucmd *ucmd)
+{
+	struct rpost_create_event_channel *cmd = &ucmd->cmd.create_event_channel;
+	struct rpost_file *file = ucmd->file;
+	struct rpost_event_channel *channel;
+	struct file *filp;
+	int fd, ret;
+
+	if (cmd->reserved)
+		return -EOPNOTSUPP;
+	channel = kzalloc(sizeof(*channel), GFP_KERNEL_ACCOUNT);
+	if (!channel)
+		return -ENOMEM;
+	kref_init(&channel->kref);
+	kref_get(&file->kref);
+	channel->file = file;
+	mutex_init(&channel->fetch);
+	INIT_LIST_HEAD(&channel->events);
+	init_waitqueue_head(&channel->wait);
+	spin_lock(&file->event_lock);
+	list_add_tail(&channel->link, &file->event_channels);
+	spin_unlock(&file->event_lock);
+
+	fd = get_unused_fd_flags(O_CLOEXEC);
+	if (fd < 0) {
+		rpost_event_channel_put(channel);
+		return fd;
+	}
+	filp = anon_inode_getfile("[rdma_post_event]",
+				  &rpost_event_channel_fops, channel,
+				  O_RDWR | O_CLOEXEC);
+	if (IS_ERR(filp)) {
+		put_unused_fd(fd);
+		rpost_event_channel_put(channel);
+		return PTR_ERR(filp);
+	}
+
+	cmd->fd = fd;
+	ret = rpost_respond(ucmd);
+	if (ret) {
+		put_unused_fd(fd);
+		fput(filp);
+		return ret;
+	}
+	fd_install(fd, filp);
+	return 0;
+}

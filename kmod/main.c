@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The device node and its commands.
+ */
+#include <linux/fs.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/nospec.h>
+#include <linux/nsproxy.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include <net/net_namespace.h>
+
+#include "rpost.h"
+
+#define CREATE_TRACE_POINTS
+#include "trace.h"
+
+static LIST_HEAD(rpost_files);
+static DEFINE_MUTEX(rpost_files_lock);
+
+static_assert(sizeof(struct rpost_query) == 32);
+static_assert(sizeof(struct rpost_destroy) == 16);
+static_assert(sizeof(struct rpost_query_devices) == 24);
+static_assert(sizeof(struct rpost_query_device) == 248);
+static_assert(sizeof(struct rpost_query_port) == 72);
+static_assert(sizeof(struct rpost_alloc_pd) == 16);
+static_assert(sizeof(struct rpost_reg_mr) == 56);
+static_assert(sizeof(struct rpost_create_comp_channel) == 16);
+static_assert(sizeof(struct rpost_comp_event) == 8);
+static_assert(sizeof(struct rpost_create_cq) == 56);
+static_assert(sizeof(struct rpost_ring) == 128);
+static_assert(offsetof(struct rpost_ring, head) == 64);
+static_assert(sizeof(struct rpost_wc) == 64);
+static_assert(sizeof(struct rpost_arm_cq) == 16);
+static_assert(sizeof(struct rpost_poll_cq) == 16);
+static_assert(sizeof(struct rpost_create_event_channel) == 16);
+static_assert(sizeof(struct rpost_conn_param) == 272);
+static_assert(sizeof(struct rpost_get_event) == 296);
+static_assert(sizeof(struct rpost_create_id) == 24);
+static_assert(sizeof(struct rpost_bind_addr) == 144);
+static_assert(sizeof(struct rpost_resolve_addr) == 280);
+static_assert(sizeof(struct rpost_resolve_route) == 16);
+static_assert(sizeof(struct rpost_query_id) == 320);
+static_assert(sizeof(struct rpost_listen) == 16);
+static_assert(sizeof(struct rpost_connect) == 288);
+static_assert(sizeof(struct rpost_accept) == 288);
+static_assert(sizeof(struct rpost_reject) == 272);
+static_assert(sizeof(struct rpost_disconnect) == 16);
+static_assert(sizeof(struct rpost_migrate_id) == 16);
+static_assert(sizeof(struct rpost_create_qp) == 56);
+static_assert(sizeof(struct rpost_query_qp) == 96);
+static_assert(sizeof(struct rpost_sge) == 16);
+static_assert(sizeof(struct rpost_send_wr) == 64);
+static_assert(sizeof(struct rpost_recv_wr) == 16);
+static_assert(sizeof(struct rpost_post) == 32);
+
+#define CMD(name, type, last) \
+	[RPOST_CMD_##name] = RPOST_ROW(rpost_##type, last, rpost_##type##_ioctl)
+
+static const struct rpost_cmd_row rpost_cmds[] = {
+	CMD(QUERY, query, num_objects),
+	CMD(QUERY_DEVICES, query_devices, reserved),
+	CMD(QUERY_DEVICE, query_device, reserved),
+	CMD(QUERY_PORT, query_port, reserved),
+	CMD(DESTROY, destroy, handle),
+	CMD(ALLOC_PD, alloc_pd, handle),
+	CMD(REG_MR, reg_mr, reserved),
+	CMD(CREATE_COMP_CHANNEL, create_comp_channel, reserved),
+	CMD(CREATE_CQ, create_cq, reserved),
+	CMD(ARM_CQ, arm_cq, reserved),
+	CMD(POLL_CQ, poll_cq, count),
+	CMD(CREATE_EVENT_CHANNEL, create_event_channel, reserved),
+	CMD(CREATE_ID, create_id, handle),
+	CMD(BIND_ADDR, bind_addr, addr),
+	CMD(RESOLVE_ADDR, resolve_addr, dst),
+	CMD(RESOLVE_ROUTE, resolve_route, timeout_ms),
+	CMD(QUERY_ID, query_id, dgid),
+	CMD(LISTEN, listen, backlog),
+	CMD(CONNECT, connect, param),
+	CMD(ACCEPT, accept, param),
+	CMD(REJECT, reject, private_data),
+	CMD(DISCONNECT, disconnect, reserved),
+	CMD(MIGRATE_ID, migrate_id, channel_fd),
+	CMD(CREATE_QP, create_qp, reserved),
+	CMD(QUERY_QP, query_qp, reserved),
+	[RPOST_CMD_POST_SEND] = RPOST_ROW(rpost_post, posted,
+					  rpost_post_send_ioctl),
+	[RPOST_CMD_POST_RECV] = RPOST_ROW(rpost_post, posted,
+					  rpost_post_recv_ioctl),
+};
+
+/**
+ * rpost_ucmd_run() - copy a command in and handle it
+ * @file: the open file
+ * @filp: what the ioctl was called on
+ * @row: the command's row
+ * @arg: the ioctl's argument, a user pointer
+ *
+ * Return: 0 or a negative errno, see the table in rdma_post_abi.h.
+ */
+int rpost_ucmd_run(struct rpost_file *file, struct file *filp,
+		   const struct rpost_cmd_row *row, unsigned long arg)
+{
+	struct rpost_ucmd ucmd = {
+		.file = file,
+		.filp = filp,
+		.ubuf = (void __user *)arg,
+	};
+	u32 usize, flags;
+	int ret;
+
+	if (get_user(usize, (u32 __user *)ucmd.ubuf))
+		return -EFAULT;
+	if (usize < row->min_size)
+		return -EINVAL;
+
+	ret = copy_struct_from_user(&ucmd.cmd, row->ksize, ucmd.ubuf, usize);
+	if (ret)
+		return ret;
+	ucmd.size = min(usize, row->ksize);
+
+	/* Every struct begins alike.  Only two commands know any flag. */
+	flags = ucmd.cmd.query.flags;
+	if (flags && row->handler != rpost_create_qp_ioctl &&
+	    row->handler != rpost_arm_cq_ioctl)
+		return -EOPNOTSUPP;
+
+	return row->handler(&ucmd);
+}
+
+/**
+ * rpost_respond() - copy a command's struct back to the program
+ * @ucmd: the command
+ *
+ * Return: 0, or -EFAULT.
+ */
+int rpost_respond(struct rpost_ucmd *ucmd)
+{
+	/* @size is what the program said, not what may have changed since. */
+	if (copy_to_user(ucmd->ubuf, &ucmd->cmd, ucmd->size))
+		return -EFAULT;
+	return 0;
+}
+
+/**
+ * rpost_query_ioctl() - what this module is
+ * @ucmd: the command
+ *
+ * Return: 0, or -EFAULT.
+ */
+int rpost_query_ioctl(struct rpost_ucmd *ucmd)
+{
+	struct rpost_query *cmd = &ucmd->cmd.query;
+
+	cmd->abi_version = RPOST_ABI_VERSION;
+	cmd->num_devices = rpost_device_count(ucmd->file);
+	cmd->features = 0;
+	cmd->max_wr_bytes = RPOST_MAX_WR_BYTES;
+	cmd->num_objects = READ_ONCE(ucmd->file->num_objs);
+	return rpost_respond(ucmd);
+}
+
+static long rpost_ioctl(struct file *filp, unsigned int nr, unsigned long arg)
+{
+	unsigned int cmd = _IOC_NR(nr);
+
+	if (nr != _IO(RPOST_IOC_TYPE, cmd) || cmd >= ARRAY_SIZE(rpost_cmds))
+		return -ENOTTY;
+	cmd = array_index_nospec(cmd, ARRAY_SIZE(rpost_cmds));
+	if (!rpost_cmds[cmd].handler)
+		return -ENOTTY;
+	return rpost_ucmd_run(filp->private_data, filp, &rpost_cmds[cmd], arg);
+}
+
+static int rpost_mmap(struct file *filp, struct vm_area_struct *vma)
+{
+	return rpost_cq_mmap(filp->private_data, vma);
+}
+
+static int rpost_open(struct inode *inode, struct file *filp)
+{
+	struct rpost_file *file;
+
+	file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
+	if (!file)
+		return -ENOMEM;
+	kref_init(&file->kref);
+	file->net = get_net(current->nsproxy->net_ns);
+	xa_init_flags(&file->objs, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
+	spin_lock_init(&file->event_lock);
+	INIT_LIST_HEAD(&file->event_channels);
+
+	mutex_lock(&rpost_files_lock);
+	list_add_tail(&file->link, &rpost_files);
+	mutex_unlock(&rpost_files_lock);
+
+	filp->private_data = file;
+	return nonseekable_open(inode, filp);
+}
+
+static void rpost_file_free(struct kref *kref)
+{
+	struct rpost_file *file = container_of(kref, struct rpost_file, kref);
+
+	xa_destroy(&file->objs);
+	put_net(file->net);
+	kfree(file);
+}
+
+/**
+ * rpost_file_put() - drop a reference on an open file
+ * @file: the open file
+ */
+void rpost_file_put(struct rpost_file *file)
+{
+	kref_put(&file->kref, rpost_file_free);
+}
+
+static int rpost_release(struct inode *inode, struct file *filp)
+{
+	struct rpost_file *file = filp->private_data;
+
+	WRITE_ONCE(file->dead, true);
+	rpost_event_channels_wake(file);
+	rpost_file_destroy_all(file);
+
+	mutex_lock(&rpost_files_lock);
+	list_del(&file->link);
+	mutex_unlock(&rpost_files_lock);
+
+	rpost_file_put(file);
+	return 0;
+}
+
+/**
+ * rpost_files_device_gone() - shut down every object on a device
+ * @dev: the device, whose rwsem is held for writing
+ */
+void rpost_files_device_gone(struct rpost_device *dev)
+{
+	struct rpost_file *file;
+
+	lockdep_assert_held_write(&dev->rwsem);
+
+	mutex_lock(&rpost_files_lock);
+	list_for_each_entry(file, &rpost_files, link)
+		rpost_file_shutdown_device(file, dev);
+	mutex_unlock(&rpost_files_lock);
+}
+
+static const struct file_operations rpost_fops = {
+	.owner		= THIS_MODULE,
+	.open		= rpost_open,
+	.release	= rpost_release,
+	.unlocked_ioctl	= rpost_ioctl,
+	.compat_ioctl	= compat_ptr_ioctl,
+	.mmap		= rpost_mmap,
+	.llseek		= noop_llseek,
+};
+
+static struct miscdevice rpost_misc = {
+	.minor		= MISC_DYNAMIC_MINOR,
+	.name		= "rdma_post",
+	.nodename	= "rdma_post",
+	.fops		= &rpost_fops,
+	.mode		= 0666,
+};
+
+static int __init rpost_init(void)
+{
+	int ret;
+
+	ret = rpost_device_register();
+	if (ret)
+		return ret;
+	ret = misc_register(&rpost_misc);
+	if (ret)
+		rpost_device_unregister();
+	return ret;
+}
+module_init(rpost_init);
+
+static void __exit rpost_exit(void)
+{
+	misc_deregister(&rpost_misc);
+	rpost_device_unregister();
+}
+module_exit(rpost_exit);
+
+MODULE_DESCRIPTION("RDMA operations through ioctls");
+MODULE_AUTHOR("The rdma_post developers");
+MODULE_LICENSE("GPL");
+MODULE_VERSION("0.1.0");

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory regions, and the keys that programs may use.
+ */
+#include <linux/overflow.h>
+#include <linux/slab.h>
+
+#include "compat/compat.h"
+#include "rpost.h"
+
+#define RPOST_ACCESS_MASK						\
+	(RPOST_ACCESS_LOCAL_WRITE | RPOST_ACCESS_REMOTE_WRITE |		\
+	 RPOST_ACCESS_REMOTE_READ | RPOST_ACCESS_REMOTE_ATOMIC |	\
+	 RPOST_ACCESS_RELAXED_ORDERING)
+
+static_assert(RPOST_ACCESS_LOCAL_WRITE == IB_ACCESS_LOCAL_WRITE);
+static_assert(RPOST_ACCESS_REMOTE_WRITE == IB_ACCESS_REMOTE_WRITE);
+static_assert(RPOST_ACCESS_REMOTE_READ == IB_ACCESS_REMOTE_READ);
+static_assert(RPOST_ACCESS_REMOTE_ATOMIC == IB_ACCESS_REMOTE_ATOMIC);
+static_assert(RPOST_ACCESS_RELAXED_ORDERING == IB_ACCESS_RELAXED_ORDERING);
+
+const struct rhashtable_params rpost_mr_params = {
+	.key_len = sizeof(u32),
+	.key_offset = offsetof(struct rpost_mr, lkey),
+	.head_offset = offsetof(struct rpost_mr, node),
+	.automatic_shrinking = true,
+	.min_size = 4,
+};
+
+/**
+ * rpost_mr_check() - may a program use a key like this?
+ * @pd: protection domain of the queue pair
+ * @sge: what the program named; not empty
+ * @access: RPOST_ACCESS_LOCAL_WRITE if the device will write to it, or 0
+ *
+ * Return: the key for the device: the program's own if it is good, else one
+ * that the device refuses, or 0 if there is none such.
+ */
+u32 rpost_mr_check(struct rpost_pd *pd, const struct rpost_sge *sge,
+		   u32 access)
+{
+	struct rpost_mr *mr;
+	bool good = false;
+	u64 offset;
+
+	rcu_read_lock();
+	mr = rhashtable_lookup(&pd->mrs, &sge->lkey, rpost_mr_params);
+	if (mr) {
+		/* Wraps to something large below the region. */
+		offset = sge->addr - mr->iova;
+		good = offset < mr->length &&
+		       sge->length <= mr->length - offset &&
+		       (mr->access & access) == access;
+	}
+	rcu_read_unlock();
+
+	if (good)
+		return sge->lkey;
+	return pd->bad_lkey;
+}
+
+/**
+ * rpost_mr_shutdown() - take a region from the device and unpin it
+ * @obj: the region
+ *
+ * Return: 0, or what the device says; then it is still pinned, but posts can
+ * no longer name it.
+ */
+int rpost_mr_shutdown(struct rpost_obj *obj)
+{
+	struct rpost_mr *mr = container_of(obj, struct rpost_mr, obj);
+	int ret;
+
+	if (!mr->ib_mr)
+		return 0;
+	/* First, because the device may give the key to the next region. */
+	if (mr->listed)
+		rhashtable_remove_fast(&mr->pd->mrs, &mr->node,
+				       rpost_mr_params);
+	mr->listed = false;
+	ret = ib_dereg_mr(mr->ib_mr);
+	if (!ret)
+		mr->ib_mr = NULL;
+	return ret;
+}
+
+/**
+ * rpost_mr_free() - free a region's memory
+ * @obj: the region, shut down
+ */
+void rpost_mr_free(struct rpost_obj *obj)
+{
+	struct rpost_mr *mr = container_of(obj, struct rpost_mr, obj);
+
+	rpost_obj_unuse(&mr->pd->obj);
+	kfree_rcu(mr, obj.rcu);
+}
+
+static int rpost_reg_mr_validate(const struct rpost_reg_mr *cmd)
+{
+	u64 end;
+
+	if (cmd->reserved || (cmd->access & ~RPOST_ACCESS_MASK))
+		return -EOPNOTSUPP;
+	if ((cmd->access & (RPOST_ACCESS_REMOTE_WRITE |
+			    RPOST_ACCESS_REMOTE_ATOMIC)) &&
+	    !(cmd->access & RPOST_ACCESS_LOCAL_WRITE))
+		return -EINVAL;
+	if (!cmd->length)
+		return -EINVAL;
+	if (check_add_overflow(cmd->addr, cmd->length, &end) ||
+	    check_add_overflow(cmd->iova, cmd->length, &end))
+		return -EOVERFLOW;
+	if ((cmd->addr ^ cmd->iova) & ~PAGE_MASK)
+		return -EINVAL;
+	/* More cannot be mapped, and core counts pages in 32 bits. */
+	if (cmd->addr + cmd->length > TASK_SIZE_MAX)
+		return -EFAULT;
+	return 0;
+}
+
+/**
+ * rpost_reg_mr_ioctl() - register memory
+ * @ucmd: the command
+ *
+ * Return: 0 or a negative errno.
+ */
+int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
+{
+	struct rpost_reg_mr *cmd = &ucmd->cmd.reg_mr;
+	struct rpost_obj *pd_obj;
+	struct rpost_pd *pd;
+	struct rpost_mr *mr;
+	int ret;
+
+	ret = rpost_reg_mr_validate(cmd);
+	if (ret)
+		return ret;
+
+	pd_obj = rpost_obj_get(ucmd->file, cmd->pd, RPOST_OBJ_PD);
+	if (!pd_obj)
+		return -ENOENT;
+	pd = container_of(pd_obj, struct rpost_pd, obj);
+	ret = rpost_device_reenter(pd->dev);
+	if (ret)
+		goto out_put_pd;
+	ret = rpost_obj_use(pd_obj);
+	if (ret)
+		goto out_exit;
+
+	ret = -ENOMEM;
+	mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
+	if (!mr)
+		goto err_unuse;
+	mr->pd = pd;
+	mr->iova = cmd->iova;
+	mr->length = cmd->length;
+	mr->access = cmd->access;
+	ret = rpost_obj_reserve(ucmd->file, &mr->obj, RPOST_OBJ_MR);
+	if (ret)
+		goto err_free;
+
+	mr->ib_mr = rpost_compat_reg_user_mr(pd->ib_pd, cmd->addr, cmd->length,
+					     cmd->iova, cmd->access);
+	if (IS_ERR(mr->ib_mr)) {
+		ret = PTR_ERR(mr->ib_mr);
+		goto err_unreserve;
+	}
+	mr->lkey = mr->ib_mr->lkey;
+	ret = rhashtable_insert_fast(&pd->mrs, &mr->node, rpost_mr_params);
+	if (ret)
+		goto err_dereg;
+	mr->listed = true;
+
+	cmd->handle = mr->obj.handle;
+	cmd->lkey = mr->ib_mr->lkey;
+	cmd->rkey = mr->ib_mr->rkey;
+	ret = rpost_respond(ucmd);
+	if (ret)
+		goto err_remove;
+	rpost_obj_publish(&mr->obj);
+	goto out_exit;
+
+err_remove:
+	rhashtable_remove_fast(&pd->mrs, &mr->node, rpost_mr_params);
+err_dereg:
+	ib_dereg_mr(mr->ib_mr);
+err_unreserve:
+	rpost_obj_unreserve(&mr->obj);
+err_free:
+	/* Posts may have found it: it was in the table. */
+	kfree_rcu(mr, obj.rcu);
+err_unuse:
+	rpost_obj_unuse(pd_obj);
+out_exit:
+	rpost_device_exit(pd->dev);
+out_put_pd:
+	rpost_obj_put(pd_obj);
+	return ret;
+}

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Handles: the life and death of objects.  See struct rpost_obj.
+ */
+#include <linux/module.h>
+#include <linux/slab.h>
+
+#include "rpost.h"
+
+static unsigned int max_objects = 65536;
+module_param(max_objects, uint, 0644);
+MODULE_PARM_DESC(max_objects,
+		 "Objects that one open of the device may have (65536)");
+
+/**
+ * struct rpost_type - how the objects of one type end
+ * @shutdown: give back all that is not memory: runs once for each object and
+ *            does nothing the second time; an error leaves the object as it
+ *            was
+ * @free: free the memory, after shutdown
+ */
+struct rpost_type {
+	int (*shutdown)(struct rpost_obj *obj);
+	void (*free)(struct rpost_obj *obj);
+};
+
+static const struct rpost_type rpost_types[] = {
+	[RPOST_OBJ_PD] = { rpost_pd_shutdown, rpost_pd_free },
+	[RPOST_OBJ_MR] = { rpost_mr_shutdown, rpost_mr_free },
+	[RPOST_OBJ_CQ] = { rpost_cq_shutdown, rpost_cq_free },
+	[RPOST_OBJ_QP] = { rpost_qp_shutdown, rpost_qp_free },
+	[RPOST_OBJ_ID] = { rpost_id_shutdown, rpost_id_free },
+};
+
+/* Dependents come before what they depend on. */
+static const enum rpost_obj_type rpost_teardown_order[] = {
+	RPOST_OBJ_QP, RPOST_OBJ_MR, RPOST_OBJ_ID, RPOST_OBJ_CQ, RPOST_OBJ_PD,
+};
+
+/**
+ * rpost_obj_reserve() - begin an object's life
+ * @file: the open file
+ * @obj: zeroed memory
+ * @type: its type
+ *
+ * The object has a handle, but no lookup finds it.
+ *
+ * Return: 0, -EMFILE at the file's limit, or -ENOMEM.
+ */
+int rpost_obj_reserve(struct rpost_file *file, struct rpost_obj *obj,
+		      enum rpost_obj_type type)
+{
+	int ret;
+
+	obj->file = file;
+	obj->type = type;
+	refcount_set(&obj->refs, 1);
+	init_completion(&obj->unused);
+
+	xa_lock(&file->objs);
+	if (file->num_objs >= READ_ONCE(max_objects)) {
+		ret = -EMFILE;
+		goto out;
+	}
+	/* May drop the lock to allocate: @num_objs is counted before. */
+	file->num_objs++;
+	ret = __xa_alloc_cyclic(&file->objs, &obj->handle, NULL,
+				XA_LIMIT(1, INT_MAX), &file->next_handle,
+				GFP_KERNEL_ACCOUNT);
+	if (ret < 0)
+		file->num_objs--;
+out:
+	xa_unlock(&file->objs);
+	if (ret < 0)
+		return ret == -EBUSY ? -EMFILE : ret;
+	return 0;
+}
+
+/**
+ * rpost_obj_unreserve() - free the handle of an object that is not found
+ * @obj: the object
+ */
+void rpost_obj_unreserve(struct rpost_obj *obj)
+{
+	struct rpost_file *file = obj->file;
+
+	xa_lock(&file->objs);
+	__xa_erase(&file->objs, obj->handle);
+	file->num_objs--;
+	xa_unlock(&file->objs);
+}
+
+/**
+ * rpost_obj_publish() - let lookups find an object
+ * @obj: the object, complete; the program has its answer
+ *
+ * The object may be gone when this returns: the program can guess handles.
+ */
+void rpost_obj_publish(struct rpost_obj *obj)
+{
+	void *old;
+
+	/* The entry exists, so that nothing is allocated. */
+	old = xa_store(&obj->file->objs, obj->handle, obj, 0);
+	WARN_ON_ONCE(old);
+}
+
+/**
+ * rpost_obj_get() - look an object up
+ * @file: the open file
+ * @handle: its handle
+ * @type: the type that it must have
+ *
+ * Return: the object with a reference, to be dropped by rpost_obj_put(), or
+ * NULL.
+ */
+struct rpost_obj *rpost_obj_get(struct rpost_file *file, u32 handle,
+				enum rpost_obj_type type)
+{
+	struct rpost_obj *obj;
+
+	rcu_read_lock();
+	obj = xa_load(&file->objs, handle);
+	if (obj && (obj->type != type || !refcount_inc_not_zero(&obj->refs)))
+		obj = NULL;
+	rcu_read_unlock();
+	return obj;
+}
+
+/**
+ * rpost_obj_put() - drop the reference of rpost_obj_get()
+ * @obj: the object
+ */
+void rpost_obj_put(struct rpost_obj *obj)
+{
+	if (refcount_dec_and_test(&obj->refs))
+		complete(&obj->unused);
+}
+
+/**
+ * rpost_obj_use() - depend on an object
+ * @obj: the object, with a reference of rpost_obj_get()
+ *
+ * Return: 0, or -ENOENT if it is being destroyed.
+ */
+int rpost_obj_use(struct rpost_obj *obj)
+{
+	int ret = -ENOENT;
+
+	xa_lock(&obj->file->objs);
+	if (xa_load(&obj->file->objs, obj->handle) == obj) {
+		obj->users++;
+		ret = 0;
+	}
+	xa_unlock(&obj->file->objs);
+	return ret;
+}
+
+/**
+ * rpost_obj_unuse() - no longer depend on an object
+ * @obj: the object
+ */
+void rpost_obj_unuse(struct rpost_obj *obj)
+{
+	xa_lock(&obj->file->objs);
+	obj->users--;
+	xa_unlock(&obj->file->objs);
+}
+
+/*
+ * Take an object out of the table, so that the caller is the only one who has
+ * it.  The handle stays reserved.
+ */
+static struct rpost_obj *rpost_obj_claim(struct rpost_file *file, u32 handle,
+					 enum rpost_obj_type type)
+{
+	struct rpost_obj *obj;
+
+	xa_lock(&file->objs);
+	obj = xa_load(&file->objs, handle);
+	if (!obj || obj->type != type) {
+		obj = ERR_PTR(-ENOENT);
+	} else if (obj->users) {
+		obj = ERR_PTR(-EBUSY);
+	} else {
+		/* Replacing an entry does not allocate. */
+		__xa_store(&file->objs, handle, XA_ZERO_ENTRY, 0);
+	}
+	xa_unlock(&file->objs);
+	if (IS_ERR(obj))
+		return obj;
+
+	if (!refcount_dec_and_test(&obj->refs))
+		wait_for_completion(&obj->unused);
+	return obj;
+}
+
+static struct rpost_device *rpost_obj_device(struct rpost_obj *obj)
+{
+	switch (obj->type) {
+	case RPOST_OBJ_PD:
+		return container_of(obj, struct rpost_pd, obj)->dev;
+	case RPOST_OBJ_MR:
+		return container_of(obj, struct rpost_mr, obj)->pd->dev;
+	case RPOST_OBJ_CQ:
+		return container_of(obj, struct rpost_cq, obj)->dev;
+	case RPOST_OBJ_QP:
+		return container_of(obj, struct rpost_qp, obj)->dev;
+	case RPOST_OBJ_ID:
+		/* cma tells ids about removal itself. */
+		return NULL;
+	}
+	return NULL;
+}
+
+static int rpost_obj_destroy(struct rpost_file *file, u32 handle,
+			     enum rpost_obj_type type)
+{
+	struct rpost_device *dev;
+	struct rpost_obj *obj;
+	int ret;
+
+	obj = rpost_obj_get(file, handle, type);
+	if (!obj)
+		return -ENOENT;
+	dev = rpost_obj_device(obj);
+	if (dev)
+		rpost_device_hold(dev);
+	rpost_obj_put(obj);
+
+	/*
+	 * From here on removal either finds the object in the table or waits
+	 * until it has been shut down.
+	 */
+	if (dev)
+		down_read(&dev->rwsem);
+
+	obj = rpost_obj_claim(file, handle, type);
+	if (IS_ERR(obj)) {
+		ret = PTR_ERR(obj);
+		goto out;
+	}
+
+	ret = rpost_types[type].shutdown(obj);
+	if (ret) {
+		reinit_completion(&obj->unused);
+		refcount_set(&obj->refs, 1);
+		rpost_obj_publish(obj);
+		goto out;
+	}
+	rpost_obj_unreserve(obj);
+	rpost_types[type].free(obj);
+out:
+	if (dev) {
+		up_read(&dev->rwsem);
+		rpost_device_put(dev);
+	}
+	return ret;
+}
+
+/**
+ * rpost_destroy_ioctl() - destroy an object
+ * @ucmd: the command
+ *
+ * Return: 0, -ENOENT, -EBUSY, or what the device says.
+ */
+int rpost_destroy_ioctl(struct rpost_ucmd *ucmd)
+{
+	struct rpost_destroy *cmd = &ucmd->cmd.destroy;
+
+	if (cmd->type >= ARRAY_SIZE(rpost_types) ||
+	    !rpost_types[cmd->type].shutdown)
+		return -EINVAL;
+	return rpost_obj_destroy(ucmd->file, cmd->handle, cmd->type);
+}
+
+/**
+ * rpost_file_destroy_all() - destroy every object of an open file
+ * @file: the open file; no command is running on it any more
+ */
+void rpost_file_destroy_all(struct rpost_file *file)
+{
+	enum rpost_obj_type type;
+	struct rpost_obj *obj;
+	unsigned long handle;
+	bool again;
+	int i, ret;
+
+	for (i = 0; i < ARRAY_SIZE(rpost_teardown_order); i++) {
+		type = rpost_teardown_order[i];
+		do {
+			/*
+			 * A fetch that was under way on an event channel may
+			 * have published an id meanwhile.
+			 */
+			again = false;
+			xa_for_each(&file->objs, handle, obj) {
+				if (obj->type != type)
+					continue;
+				ret = rpost_obj_destroy(file, handle, type);
+				if (!ret)
+					again = true;
+				else
+					pr_warn_ratelimited("rdma_post: object of type %d not destroyed: %d\n",
+							    type, ret);
+			}
+		} while (again && type == RPOST_OBJ_ID);
+	}
+}
+
+/**
+ * rpost_file_shutdown_device() - shut down an open file's objects on a device
+ * @file: the open file
+ * @dev: the device, whose rwsem is held for writing
+ *
+ * The objects stay, as shells that can only be destroyed.
+ */
+void rpost_file_shutdown_device(struct rpost_file *file,
+				struct rpost_device *dev)
+{
+	struct rpost_obj *obj;
+	unsigned long handle;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(rpost_teardown_order); i++) {
+		xa_for_each(&file->objs, handle, obj) {
+			/*
+			 * What is on @dev is not freed while its rwsem is held;
+			 * the reference tells that it is not something else.
+			 */
+			obj = rpost_obj_get(file, handle,
+					    rpost_teardown_order[i]);
+			if (!obj)
+				continue;
+			if (rpost_obj_device(obj) == dev)
+				rpost_types[obj->type].shutdown(obj);
+			rpost_obj_put(obj);
+		}
+	}
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Protection domains.
+ */
+#include <linux/slab.h>
+
+#include "rpost.h"
+
+/**
+ * rpost_pd_shutdown() - give a domain back to its device
+ * @obj: the domain; nothing depends on it
+ *
+ * Return: 0.
+ */
+int rpost_pd_shutdown(struct rpost_obj *obj)
+{
+	struct rpost_pd *pd = container_of(obj, struct rpost_pd, obj);
+
+	if (!pd->ib_pd)
+		return 0;
+	if (pd->bad_mr)
+		ib_dereg_mr(pd->bad_mr);
+	ib_dealloc_pd(pd->ib_pd);
+	pd->ib_pd = NULL;
+	return 0;
+}
+
+/**
+ * rpost_pd_free() - free a domain's memory
+ * @obj: the domain, shut down
+ */
+void rpost_pd_free(struct rpost_obj *obj)
+{
+	struct rpost_pd *pd = container_of(obj, struct rpost_pd, obj);
+
+	rhashtable_destroy(&pd->mrs);
+	rpost_device_put(pd->dev);
+	kfree_rcu(pd, obj.rcu);
+}
+
+/**
+ * rpost_alloc_pd_ioctl() - allocate a protection domain
+ * @ucmd: the command
+ *
+ * Return: 0 or a negative errno.
+ */
+int rpost_alloc_pd_ioctl(struct rpost_ucmd *ucmd)
+{
+	struct rpost_alloc_pd *cmd = &ucmd->cmd.alloc_pd;
+	struct rpost_device *dev;
+	struct rpost_pd *pd;
+	int ret;
+
+	dev = rpost_device_enter(ucmd->file, cmd->device);
+	if (IS_ERR(dev))
+		return PTR_ERR(dev);
+
+	ret = -ENOMEM;
+	pd = kzalloc(sizeof(*pd), GFP_KERNEL_ACCOUNT);
+	if (!pd)
+		goto err_exit;
+	ret = rhashtable_init(&pd->mrs, &rpost_mr_params);
+	if (ret)
+		goto err_free;
+	ret = rpost_obj_reserve(ucmd->file, &pd->obj, RPOST_OBJ_PD);
+	if (ret)
+		goto err_table;
+
+	pd->ib_pd = ib_alloc_pd(dev->ib_dev, 0);
+	if (IS_ERR(pd->ib_pd)) {
+		ret = PTR_ERR(pd->ib_pd);
+		pd->ib_pd = NULL;
+		goto err_unreserve;
+	}
+	/* Without one, posts with a bad key fail at once. */
+	pd->bad_mr = ib_alloc_mr(pd->ib_pd, IB_MR_TYPE_MEM_REG, 1);
+	if (IS_ERR(pd->bad_mr)) {
+		ret = PTR_ERR(pd->bad_mr);
+		pd->bad_mr = NULL;
+		if (ret != -EOPNOTSUPP)
+			goto err_shutdown;
+	}
+	if (pd->bad_mr)
+		pd->bad_lkey = pd->bad_mr->lkey;
+	pd->local_dma_lkey = pd->ib_pd->local_dma_lkey;
+	rpost_device_hold(dev);
+	pd->dev = dev;
+
+	cmd->handle = pd->obj.handle;
+	ret = rpost_respond(ucmd);
+	if (ret)
+		goto err_put;
+	rpost_obj_publish(&pd->obj);
+	rpost_device_exit(dev);
+	return 0;
+
+err_put:
+	rpost_device_put(dev);
+err_shutdown:
+	rpost_pd_shutdown(&pd->obj);
+err_unreserve:
+	rpost_obj_unreserve(&pd->obj);
+err_table:
+	rhashtable_destroy(&pd->mrs);
+err_free:
+	kfree(pd);
+err_exit:
+	rpost_device_exit(dev);
+	return ret;
+}

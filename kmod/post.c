@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Posts: work requests from the program to the device.
+ *
+ * A block of work requests is copied once, into kernel memory, and everything
+ * is checked and built there.  It is done in batches, each of which goes to
+ * the device as one chain.
+ */
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "rpost.h"
+#include "trace.h"
+
+#define RPOST_POST_BATCH	16
+#define RPOST_STACK_BYTES	256
+#define RPOST_MAX_MSG		0x80000000u
+
+/* Entries are checked where they were copied to, and used from there. */
+static_assert(sizeof(struct rpost_sge) == sizeof(struct ib_sge));
+static_assert(offsetof(struct rpost_sge, addr) == offsetof(struct ib_sge, addr));
+static_assert(offsetof(struct rpost_sge, length) ==
+	      offsetof(struct ib_sge, length));
+static_assert(offsetof(struct rpost_sge, lkey) == offsetof(struct ib_sge, lkey));
+static_assert(RPOST_SEND_FENCE == (int)IB_SEND_FENCE);
+static_assert(RPOST_SEND_SIGNALED == (int)IB_SEND_SIGNALED);
+static_assert(RPOST_SEND_SOLICITED == (int)IB_SEND_SOLICITED);
+
+#define RPOST_SEND_MASK							\
+	(RPOST_SEND_FENCE | RPOST_SEND_SIGNALED |			\
+	 RPOST_SEND_SOLICITED | RPOST_SEND_INLINE)
+
+/* What the opcodes of programs mean. */
+static const struct {
+	enum ib_wr_opcode opcode;
+	u8 wc_opcode;
+	bool inline_ok;
+	bool writes_local;
+} rpost_opcodes[] = {
+	[RPOST_WR_RDMA_WRITE] = {
+		IB_WR_RDMA_WRITE, RPOST_WC_RDMA_WRITE, true, false },
+	[RPOST_WR_RDMA_WRITE_WITH_IMM] = {
+		IB_WR_RDMA_WRITE_WITH_IMM, RPOST_WC_RDMA_WRITE, true, false },
+	[RPOST_WR_SEND] = {
+		IB_WR_SEND, RPOST_WC_SEND, true, false },
+	[RPOST_WR_SEND_WITH_IMM] = {
+		IB_WR_SEND_WITH_IMM, RPOST_WC_SEND, true, false },
+	[RPOST_WR_RDMA_READ] = {
+		IB_WR_RDMA_READ, RPOST_WC_RDMA_READ, false, true },
+	[RPOST_WR_ATOMIC_CMP_AND_SWP] = {
+		IB_WR_ATOMIC_CMP_AND_SWP, RPOST_WC_COMP_SWAP, false, true },
+	[RPOST_WR_ATOMIC_FETCH_AND_ADD] = {
+		IB_WR_ATOMIC_FETCH_AND_ADD, RPOST_WC_FETCH_ADD, false, true },
+};
+
+/**
+ * struct rpost_swr - a checked work request on its way to the send queue
+ * @wr: for the device; its entries are in the block
+ * @rdma: the same for RDMA
+ * @atomic: the same for atomics
+ * @sge: the entry for inline data
+ * @data: inline data, in the block
+ * @data_len: bytes of it
+ * @wr_id: the program's
+ * @wc_opcode: of the completion
+ * @signaled: the program wants one
+ */
+struct rpost_swr {
+	union {
+		struct ib_send_wr wr;
+		struct ib_rdma_wr rdma;
+		struct ib_atomic_wr atomic;
+	};
+	struct ib_sge sge;
+	const void *data;
+	u32 data_len;
+	u64 wr_id;
+	u8 wc_opcode;
+	bool signaled;
+};
+
+/*
+ * Check the entries of a work request, leave the empty ones out, and replace
+ * keys that the program may not use.  Returns how many are left.
+ */
+static int rpost_check_sges(struct rpost_pd *pd, struct rpost_sge *sges,
+			    u32 num, u32 access, u64 *total)
+{
+	u32 i, n = 0;
+
+	*total = 0;
+	for (i = 0; i < num; i++) {
+		if (!sges[i].length)
+			continue;
+		sges[n] = sges[i];
+		sges[n].lkey = rpost_mr_check(pd, &sges[i], access);
+		if (!sges[n].lkey)
+			return -EINVAL;
+		*total += sges[n].length;
+		n++;
+	}
+	if (*total > RPOST_MAX_MSG)
+		return -EINVAL;
+	return n;
+}
+
+static int rpost_build_inline(struct rpost_qp *qp, struct rpost_swr *swr,
+			      const struct rpost_send_wr *wr)
+{
+	if (!rpost_opcodes[wr->opcode].inline_ok || wr->num_sge ||
+	    wr->inline_len > qp->max_inline ||
+	    wr->size != ALIGN(sizeof(*wr) + wr->inline_len, 8))
+		return -EINVAL;
+	swr->data = wr + 1;
+	swr->data_len = wr->inline_len;
+	if (wr->inline_len) {
+		swr->sge.length = wr->inline_len;
+		swr->sge.lkey = qp->pd->local_dma_lkey;
+		swr->wr.sg_list = &swr->sge;
+		swr->wr.num_sge = 1;
+	}
+	return 0;
+}
+
+static int rpost_build_sges(struct rpost_qp *qp, struct rpost_swr *swr,
+			    struct rpost_send_wr *wr)
+{
+	struct rpost_sge *sges = (struct rpost_sge *)(wr + 1);
+	u32 max_sge = qp->sq.max_sge, access = 0;
+	u64 total;
+	int n;
+
+	if (wr->opcode == RPOST_WR_RDMA_READ)
+		max_sge = qp->max_sge_rd;
+	if (wr->inline_len || wr->num_sge > max_sge ||
+	    wr->size != sizeof(*wr) + wr->num_sge * sizeof(*sges))
+		return -EINVAL;
+	if (rpost_opcodes[wr->opcode].writes_local)
+		access = RPOST_ACCESS_LOCAL_WRITE;
+	n = rpost_check_sges(qp->pd, sges, wr->num_sge, access, &total);
+	if (n < 0)
+		return n;
+	swr->wr.sg_list = (struct ib_sge *)sges;
+	swr->wr.num_sge = n;
+	if (wr->opcode == RPOST_WR_ATOMIC_CMP_AND_SWP ||
+	    wr->opcode == RPOST_WR_ATOMIC_FETCH_AND_ADD) {
+		if (n != 1 || total != sizeof(u64) || wr->remote_addr & 7)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+/* Check one work request and build the device's from it. */
+static int rpost_build_send(struct rpost_qp *qp, struct rpost_swr *swr,
+			    struct rpost_send_wr *wr)
+{
+	int ret;
+
+	if (wr->reserved || (wr->send_flags & ~RPOST_SEND_MASK) ||
+	    wr->opcode >= ARRAY_SIZE(rpost_opcodes))
+		return -EOPNOTSUPP;
+
+	memset(swr, 0, sizeof(*swr));
+	if (wr->send_flags & RPOST_SEND_INLINE)
+		ret = rpost_build_inline(qp, swr, wr);
+	else
+		ret = rpost_build_sges(qp, swr, wr);
+	if (ret)
+		return ret;
+
+	swr->wr_id = wr->wr_id;
+	swr->wc_opcode = rpost_opcodes[wr->opcode].wc_opcode;
+	swr->signaled = (wr->send_flags & RPOST_SEND_SIGNALED) ||
+			(qp->qp_flags & RPOST_QP_SIG_ALL);
+	swr->wr.opcode = rpost_opcodes[wr->opcode].opcode;
+	swr->wr.send_flags = wr->send_flags &
+			     (RPOST_SEND_FENCE | RPOST_SEND_SOLICITED);
+
+	switch (wr->opcode) {
+	case RPOST_WR_RDMA_WRITE_WITH_IMM:
+		swr->wr.ex.imm_data = wr->imm_data;
+		fallthrough;
+	case RPOST_WR_RDMA_WRITE:
+	case RPOST_WR_RDMA_READ:
+		swr->rdma.remote_addr = wr->remote_addr;
+		swr->rdma.rkey = wr->rkey;
+		break;
+	case RPOST_WR_SEND_WITH_IMM:
+		swr->wr.ex.imm_data = wr->imm_data;
+		break;
+	case RPOST_WR_ATOMIC_CMP_AND_SWP:
+	case RPOST_WR_ATOMIC_FETCH_AND_ADD:
+		swr->atomic.remote_addr = wr->remote_addr;
+		swr->atomic.compare_add = wr->compare_add;
+		swr->atomic.swap = wr->swap;
+		swr->atomic.rkey = wr->rkey;
+		break;
+	}
+	return 0;
+}
+
+/* Take the next slot. */
+static struct rpost_wqe *rpost_queue_slot(struct rpost_queue *q)
+{
+	lockdep_assert_held(&q->lock);
+
+	/* Pairs with the release in rpost_queue_retire(). */
+	if (q->head - smp_load_acquire(&q->tail) >= q->max_wr)
+		return NULL;
+	return &q->wqes[q->head++ & q->mask];
+}
+
+static void rpost_fill_send(struct rpost_qp *qp, struct rpost_swr *swr,
+			    struct rpost_wqe *wqe)
+{
+	struct rpost_queue *sq = &qp->sq;
+	void *to;
+
+	wqe->wr_id = swr->wr_id;
+	wqe->opcode = swr->wc_opcode;
+	wqe->signaled = swr->signaled;
+	swr->wr.wr_cqe = &wqe->cqe;
+
+	/*
+	 * Only completions give slots back.  A program that wants none but on
+	 * errors must not fill its queue for ever.
+	 */
+	if (swr->signaled || ++sq->unsignaled > sq->max_wr / 4) {
+		swr->wr.send_flags |= IB_SEND_SIGNALED;
+		sq->unsignaled = 0;
+	}
+	if (swr->data_len) {
+		to = rpost_inline_addr(qp, wqe - sq->wqes, &swr->sge.addr);
+		memcpy(to, swr->data, swr->data_len);
+		ib_dma_sync_single_for_device(qp->ib_qp->device, swr->sge.addr,
+					      swr->data_len, DMA_TO_DEVICE);
+	}
+}
+
+static int rpost_send_batch(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
+			    u32 *posted)
+{
+	struct rpost_queue *sq = &qp->sq;
+	const struct ib_send_wr *bad, *wr;
+	struct rpost_wqe *wqe;
+	u32 i, done;
+	int ret = 0, err;
+
+	spin_lock_bh(&sq->lock);
+	if (sq->closing) {
+		spin_unlock_bh(&sq->lock);
+		return -ENODEV;
+	}
+	for (i = 0; i < n; i++) {
+		wqe = rpost_queue_slot(sq);
+		if (!wqe) {
+			ret = -ENOMEM;
+			break;
+		}
+		rpost_fill_send(qp, &swrs[i], wqe);
+		if (i)
+			swrs[i - 1].wr.next = &swrs[i].wr;
+	}
+	done = i;
+	if (i) {
+		err = ib_post_send(qp->ib_qp, &swrs[0].wr, &bad);
+		if (err) {
+			ret = err;
+			done = 0;
+			for (wr = &swrs[0].wr; wr && wr != bad; wr = wr->next)
+				done++;
+			/* What was refused never completes. */
+			sq->head -= i - done;
+		}
+	}
+	spin_unlock_bh(&sq->lock);
+	*posted += done;
+	return ret;
+}
+
+static int rpost_build_recv(struct rpost_qp *qp, struct ib_recv_wr *out,
+			    struct rpost_recv_wr *wr)
+{
+	struct rpost_sge *sges = (struct rpost_sge *)(wr + 1);
+	u64 total;
+	int n;
+
+	if (wr->num_sge > qp->rq.max_sge ||
+	    wr->size != sizeof(*wr) + wr->num_sge * sizeof(*sges))
+		return -EINVAL;
+	n = rpost_check_sges(qp->pd, sges, wr->num_sge,
+			     RPOST_ACCESS_LOCAL_WRITE, &total);
+	if (n < 0)
+		return n;
+	*out = (struct ib_recv_wr) {
+		.wr_id = wr->wr_id,
+		.sg_list = (struct ib_sge *)sges,
+		.num_sge = n,
+	};
+	return 0;
+}
+
+static int rpost_recv_batch(struct rpost_qp *qp, struct ib_recv_wr *wrs, u32 n,
+			    u32 *posted)
+{
+	struct rpost_queue *rq = &qp->rq;
+	const struct ib_recv_wr *bad, *wr;
+	struct rpost_wqe *wqe;
+	u32 i, done;
+	int ret = 0, err;
+
+	spin_lock_bh(&rq->lock);
+	if (rq->closing) {
+		spin_unlock_bh(&rq->lock);
+		return -ENODEV;
+	}
+	for (i = 0; i < n; i++) {
+		wqe = rpost_queue_slot(rq);
+		if (!wqe) {
+			ret = -ENOMEM;
+			break;
+		}
+		wqe->wr_id = wrs[i].wr_id;
+		wrs[i].wr_cqe = &wqe->cqe;
+		if (i)
+			wrs[i - 1].next = &wrs[i];
+	}
+	done = i;
+	if (i) {
+		err = ib_post_recv(qp->ib_qp, &wrs[0], &bad);
+		if (err) {
+			ret = err;
+			done = 0;
+			for (wr = &wrs[0]; wr && wr != bad; wr = wr->next)
+				done++;
+			rq->head -= i - done;
+		}
+	}
+	spin_unlock_bh(&rq->lock);
+	*posted += done;
+	return ret;
+}
+
+static int rpost_post_sends(struct rpost_qp *qp, struct rpost_post *cmd,
+			    void *block)
+{
+	struct rpost_swr one, *swrs = &one;
+	u32 i, max = min_t(u32, cmd->count, RPOST_POST_BATCH);
+	int ret = 0, err = 0;
+
+	if (!READ_ONCE(qp->id->can_send))
+		return -EINVAL;
+	if (max > 1) {
+		swrs = kmalloc_array(max, sizeof(*swrs), GFP_KERNEL_ACCOUNT);
+		if (!swrs)
+			return -ENOMEM;
+	}
+	while (!ret && !err && cmd->posted < cmd->count) {
+		for (i = 0; i < max && cmd->posted + i < cmd->count; i++) {
+			struct rpost_send_wr *wr = block;
+			u32 size = wr->size;
+
+			err = rpost_build_send(qp, &swrs[i], wr);
+			if (err)
+				break;
+			block += size;
+		}
+		if (i)
+			ret = rpost_send_batch(qp, swrs, i, &cmd->posted);
+	}
+	if (swrs != &one)
+		kfree(swrs);
+	return ret ? : err;
+}
+
+static int rpost_post_recvs(struct rpost_qp *qp, struct rpost_post *cmd,
+			    void *block)
+{
+	struct ib_recv_wr one, *wrs = &one;
+	u32 i, max = min_t(u32, cmd->count, RPOST_POST_BATCH);
+	int ret = 0, err = 0;
+
+	if (max > 1) {
+		wrs = kmalloc_array(max, sizeof(*wrs), GFP_KERNEL_ACCOUNT);
+		if (!wrs)
+			return -ENOMEM;
+	}
+	while (!ret && !err && cmd->posted < cmd->count) {
+		for (i = 0; i < max && cmd->posted + i < cmd->count; i++) {
+			struct rpost_recv_wr *wr = block;
+			u32 size = wr->size;
+
+			err = rpost_build_recv(qp, &wrs[i], wr);
+			if (err)
+				break;
+			block += size;
+		}
+		if (i)
+			ret = rpost_recv_batch(qp, wrs, i, &cmd->posted);
+	}
+	if (wrs != &one)
+		kfree(wrs);
+	return ret ? : err;
+}
+
+/* Do @count work requests of at least @min bytes make up the block? */
+static int rpost_check_block(const void *block, u32 bytes, u32 count, u32 min)
+{
+	u32 size, i;
+
+	static_assert(offsetof(struct rpost_send_wr, size) ==
+		      offsetof(struct rpost_recv_wr, size));
+
+	for (i = 0; i < count; i++) {
+		if (bytes < min)
+			return -EINVAL;
+		size = ((const struct rpost_recv_wr *)block)->size;
+		if (size < min || size > bytes || size % 8)
+			return -EINVAL;
+		block += size;
+		bytes -= size;
+	}
+	return bytes ? -EINVAL : 0;
+}
+
+static int rpost_post(struct rpost_ucmd *ucmd, u32 min_size,
+		      int (*post)(struct rpost_qp *qp, struct rpost_post *cmd,
+				  void *block))
+{
+	struct rpost_post *cmd = &ucmd->cmd.post;
+	u64 small[RPOST_STACK_BYTES / sizeof(u64)];
+	struct rpost_obj *obj;
+	void *block = small;
+	int ret, err;
+
+	cmd->posted = 0;
+	if (!cmd->count || cmd->wrs_size > RPOST_MAX_WR_BYTES)
+		return -EINVAL;
+	if (cmd->wrs_size > sizeof(small)) {
+		block = kvmalloc(cmd->wrs_size, GFP_KERNEL_ACCOUNT);
+		if (!block)
+			return -ENOMEM;
+	}
+	ret = -EFAULT;
+	if (copy_from_user(block, u64_to_user_ptr(cmd->wrs), cmd->wrs_size))
+		goto out;
+	ret = rpost_check_block(block, cmd->wrs_size, cmd->count, min_size);
+	if (ret)
+		goto out;
+
+	ret = -ENOENT;
+	obj = rpost_obj_get(ucmd->file, cmd->qp, RPOST_OBJ_QP);
+	if (!obj)
+		goto out;
+	ret = post(container_of(obj, struct rpost_qp, obj), cmd, block);
+	trace_rpost_post(container_of(obj, struct rpost_qp, obj)->qp_num,
+			 post == rpost_post_sends, cmd->posted, ret);
+	rpost_obj_put(obj);
+
+	err = rpost_respond(ucmd);
+	if (!ret)
+		ret = err;
+out:
+	if (block != small)
+		kvfree(block);
+	return ret;
+}
+
+/**
+ * rpost_post_send_ioctl() - post to the send queue
+ * @ucmd: the command
+ *
+ * Return: 0 or a negative errno.
+ */
+int rpost_post_send_ioctl(struct rpost_ucmd *ucmd)
+{
+	return rpost_post(ucmd, sizeof(struct rpost_send_wr), rpost_post_sends);
+}
+
+/**
+ * rpost_post_recv_ioctl() - post to the receive queue
+ * @ucmd: the command
+ *
+ * Return: 0 or a negative errno.
+ */
+int rpost_post_recv_ioctl(struct rpost_ucmd *ucmd)
+{
+	return rpost_post(ucmd, sizeof(struct rpost_recv_wr), rpost_post_recvs);
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The completion ring that a program maps.  Nothing here knows RDMA.
+ *
+ * The program can write anything to any of its pages at any time.  So the
+ * kernel reads just two words of it, @head and @arm, each once and by value,
+ * and keeps its own @tail and @fired.  A wrong @head makes the ring look full
+ * or empty; a wrong @arm asks for an event too many.  Both harm the program
+ * that wrote it, nobody else.
+ *
+ * Barriers, kernel here and program in userlib/comp.c:
+ *
+ *   entry, then @tail (release)     pairs with  @tail (acquire), then entry
+ *   @head (acquire), then entry     pairs with  entry, then @head (release)
+ *   @tail, full barrier, @arm       pairs with  @arm, full barrier, @tail
+ *
+ * By the last, either the program sees the new tail or the kernel the arm.
+ */
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "compat/compat.h"
+#include "rpost.h"
+
+/**
+ * rpost_ring_alloc() - make a ring
+ * @ring: zeroed
+ * @entries: a power of two
+ *
+ * Return: 0, or -ENOMEM.
+ */
+int rpost_ring_alloc(struct rpost_cring *ring, u32 entries)
+{
+	size_t size = sizeof(*ring->hdr) + (size_t)entries * sizeof(*ring->wcs);
+	unsigned int n = DIV_ROUND_UP(size, PAGE_SIZE);
+	struct page **pages;
+
+	/*
+	 * Single pages: a mapping holds references on them, so that it may
+	 * outlive the ring.
+	 */
+	pages = kvcalloc(n, sizeof(*pages), GFP_KERNEL_ACCOUNT);
+	if (!pages)
+		return -ENOMEM;
+	ring->pages = pages;
+	for (; ring->num_pages < n; ring->num_pages++) {
+		pages[ring->num_pages] = alloc_page(GFP_KERNEL_ACCOUNT |
+						    __GFP_ZERO);
+		if (!pages[ring->num_pages])
+			goto err;
+	}
+	ring->hdr = vmap(pages, n, VM_MAP, PAGE_KERNEL);
+	if (!ring->hdr)
+		goto err;
+	ring->wcs = (struct rpost_wc *)(ring->hdr + 1);
+	ring->entries = entries;
+	return 0;
+err:
+	rpost_ring_free(ring);
+	return -ENOMEM;
+}
+
+/**
+ * rpost_ring_free() - free a ring
+ * @ring: the ring; mappings of it stay valid, with what it held last
+ */
+void rpost_ring_free(struct rpost_cring *ring)
+{
+	vunmap(ring->hdr);
+	ring->hdr = NULL;
+	while (ring->num_pages)
+		__free_page(ring->pages[--ring->num_pages]);
+	kvfree(ring->pages);
+	ring->pages = NULL;
+}
+
+/**
+ * rpost_ring_mmap() - map a ring into a program
+ * @ring: the ring
+ * @vma: where; all of the ring or nothing, shared, and never executable
+ *
+ * Return: 0, or -EINVAL, -EACCES or -ENOMEM.
+ */
+int rpost_ring_mmap(struct rpost_cring *ring, struct vm_area_struct *vma)
+{
+	if (vma_pages(vma) != ring->num_pages || !(vma->vm_flags & VM_SHARED))
+		return -EINVAL;
+	if (vma->vm_flags & VM_EXEC)
+		return -EACCES;
+	/* vm_pgoff was the handle, and is not an offset into the pages. */
+	rpost_compat_vm_flags_mod(vma, VM_DONTEXPAND | VM_DONTDUMP,
+				  VM_MAYEXEC);
+	return vm_map_pages_zero(vma, ring->pages, ring->num_pages);
+}
+
+/**
+ * rpost_ring_next() - the entry to fill next
+ * @ring: the ring
+ *
+ * Return: the entry, or NULL if the program has not consumed the one that was
+ * there.  Each further call gives the next; rpost_ring_publish() shows them.
+ */
+struct rpost_wc *rpost_ring_next(struct rpost_cring *ring)
+{
+	u32 head = smp_load_acquire(&ring->hdr->head);
+
+	if (ring->tail - head >= ring->entries)
+		return NULL;
+	return &ring->wcs[ring->tail++ & (ring->entries - 1)];
+}
+
+/**
+ * rpost_ring_publish() - show the program what has been filled
+ * @ring: the ring
+ */
+void rpost_ring_publish(struct rpost_cring *ring)
+{
+	smp_store_release(&ring->hdr->tail, ring->tail);
+}
+
+/**
+ * rpost_ring_take_arm() - has the program asked for an event?
+ * @ring: the ring, after rpost_ring_publish()
+ *
+ * Return: true once for each time it asked.
+ */
+bool rpost_ring_take_arm(struct rpost_cring *ring)
+{
+	u32 arm;
+
+	/* Pairs with the program's barrier between @arm and @tail. */
+	smp_mb();
+	arm = READ_ONCE(ring->hdr->arm);
+	if (arm == ring->fired)
+		return false;
+	ring->fired = arm;
+	WRITE_ONCE(ring->hdr->fired, arm);
+	return true;
+}
+
+/**
+ * rpost_ring_set_flags() - change the flags that the program reads
+ * @ring: the ring
+ * @set: RPOST_RING_* to set
+ * @clear: RPOST_RING_* to clear
+ */
+void rpost_ring_set_flags(struct rpost_cring *ring, u32 set, u32 clear)
+{
+	ring->flags = (ring->flags & ~clear) | set;
+	WRITE_ONCE(ring->hdr->flags, ring->flags);
+}

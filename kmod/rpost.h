@@ -1,0 +1,666 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * rdma_post: RDMA through ioctls on /dev/rdma_post.
+ *
+ * Documentation/architecture.rst explains lifetimes and locks as a whole; the
+ * part that concerns one struct stands above it here.
+ *
+ * Lock order, outermost first:
+ *
+ *   rpost_device.rwsem          creation and destruction against removal
+ *   rpost_cq.attach_lock        or rpost_id.lock (never both)
+ *   rpost_event_channel.fetch   one reader of events at a time
+ *   cma's handler_mutex         held while rpost_id_handler() runs
+ *   rpost_id.state_lock
+ *   rpost_file.event_lock
+ *   rpost_queue.lock            posts; bottom halves disabled
+ *   rpost_cq.lock               completions; bottom halves disabled
+ *   rpost_comp_channel.lock     bottom halves disabled
+ */
+#ifndef RPOST_H
+#define RPOST_H
+
+#include <linux/completion.h>
+#include <linux/irq_poll.h>
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/refcount.h>
+#include <linux/rhashtable.h>
+#include <linux/rwsem.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/rdma_cm.h>
+#include <rdma/rdma_post_abi.h>
+
+#define RPOST_MAX_SGE		32
+#define RPOST_MAX_WR		65536
+#define RPOST_MAX_INLINE	1024
+#define RPOST_MAX_WR_BYTES	65536
+#define RPOST_MAX_BACKLOG	1024
+
+struct rpost_comp_channel;
+struct rpost_cq;
+struct rpost_device;
+struct rpost_event_channel;
+struct rpost_id;
+struct rpost_qp;
+
+/* ------------------------------------------------------------- main.c */
+
+/**
+ * struct rpost_file - one open of /dev/rdma_post
+ * @kref: held by the open file and by each of its event channels
+ * @net: network namespace of the opener; devices and connections are its
+ * @objs: handles; an entry is reserved (empty) until its object is complete
+ * @next_handle: where the search for a free handle goes on, so that a handle
+ *               is not reused soon after its object has gone
+ * @num_objs: reserved and published handles; under the lock of @objs
+ * @dead: the last closer has begun: event channels give out nothing any more;
+ *        tested under each channel's fetch mutex
+ * @event_lock: guards the events of all channels and who gets them
+ * @event_channels: all of them
+ * @link: in the list of all files, which device removal walks
+ */
+struct rpost_file {
+	struct kref kref;
+	struct net *net;
+	struct xarray objs;
+	u32 next_handle;
+	unsigned int num_objs;
+	bool dead;
+	spinlock_t event_lock;
+	struct list_head event_channels;
+	struct list_head link;
+};
+
+/**
+ * struct rpost_ucmd - one ioctl while it is handled
+ * @file: the open file
+ * @filp: what the ioctl was called on: @file's, or one of its event channels'
+ * @ubuf: the program's struct
+ * @size: how much of it the program and the kernel both know
+ * @cmd: the kernel's copy, read once; the tail that the program does not know
+ *       is zero
+ */
+struct rpost_ucmd {
+	struct rpost_file *file;
+	struct file *filp;
+	void __user *ubuf;
+	u32 size;
+	union {
+		struct rpost_query query;
+		struct rpost_destroy destroy;
+		struct rpost_query_devices query_devices;
+		struct rpost_query_device query_device;
+		struct rpost_query_port query_port;
+		struct rpost_alloc_pd alloc_pd;
+		struct rpost_reg_mr reg_mr;
+		struct rpost_create_comp_channel create_comp_channel;
+		struct rpost_create_cq create_cq;
+		struct rpost_arm_cq arm_cq;
+		struct rpost_poll_cq poll_cq;
+		struct rpost_create_event_channel create_event_channel;
+		struct rpost_create_id create_id;
+		struct rpost_bind_addr bind_addr;
+		struct rpost_resolve_addr resolve_addr;
+		struct rpost_resolve_route resolve_route;
+		struct rpost_query_id query_id;
+		struct rpost_listen listen;
+		struct rpost_connect connect;
+		struct rpost_accept accept;
+		struct rpost_reject reject;
+		struct rpost_disconnect disconnect;
+		struct rpost_migrate_id migrate_id;
+		struct rpost_create_qp create_qp;
+		struct rpost_query_qp query_qp;
+		struct rpost_post post;
+		struct rpost_get_event get_event;
+	} cmd;
+};
+
+/**
+ * struct rpost_cmd_row - one command
+ * @ksize: size of its struct in this kernel
+ * @min_size: size of its struct in the first version of the ABI
+ * @handler: validates, looks up, acts, responds, puts
+ */
+struct rpost_cmd_row {
+	u32 ksize;
+	u32 min_size;
+	int (*handler)(struct rpost_ucmd *ucmd);
+};
+
+#define RPOST_ROW(type, last, fn) {					\
+	.ksize = sizeof(struct type) +					\
+		 BUILD_BUG_ON_ZERO(sizeof(struct type) >		\
+				   sizeof_field(struct rpost_ucmd, cmd)),\
+	.min_size = offsetofend(struct type, last),			\
+	.handler = (fn),						\
+}
+
+int rpost_ucmd_run(struct rpost_file *file, struct file *filp,
+		   const struct rpost_cmd_row *row, unsigned long arg);
+int rpost_respond(struct rpost_ucmd *ucmd);
+void rpost_file_put(struct rpost_file *file);
+void rpost_files_device_gone(struct rpost_device *dev);
+int rpost_query_ioctl(struct rpost_ucmd *ucmd);
+
+/* ----------------------------------------------------------- object.c */
+
+/**
+ * struct rpost_obj - what a handle stands for
+ * @file: the open file that it belongs to
+ * @type: enum rpost_obj_type
+ * @handle: its number in @file
+ * @refs: one while it can be found, one for each command that is using it
+ *        just now.  A command may sleep with it, but not for the program.
+ * @users: other objects that depend on it; under the lock of @file->objs.
+ *         While there are any it cannot be destroyed (EBUSY).
+ * @unused: completed by the last put, for the one who destroys
+ * @rcu: lookups run under RCU
+ *
+ * Life: reserve (a handle, not yet found) - build the object - answer the
+ * program - publish (cannot fail).  Death: claim (found no more, commands that
+ * use it have finished) - destroy - free the handle and the memory.
+ */
+struct rpost_obj {
+	struct rpost_file *file;
+	enum rpost_obj_type type;
+	u32 handle;
+	refcount_t refs;
+	unsigned int users;
+	struct completion unused;
+	struct rcu_head rcu;
+};
+
+int rpost_obj_reserve(struct rpost_file *file, struct rpost_obj *obj,
+		      enum rpost_obj_type type);
+void rpost_obj_unreserve(struct rpost_obj *obj);
+void rpost_obj_publish(struct rpost_obj *obj);
+struct rpost_obj *rpost_obj_get(struct rpost_file *file, u32 handle,
+				enum rpost_obj_type type);
+void rpost_obj_put(struct rpost_obj *obj);
+int rpost_obj_use(struct rpost_obj *obj);
+void rpost_obj_unuse(struct rpost_obj *obj);
+int rpost_destroy_ioctl(struct rpost_ucmd *ucmd);
+void rpost_file_destroy_all(struct rpost_file *file);
+void rpost_file_shutdown_device(struct rpost_file *file,
+				struct rpost_device *dev);
+
+/* ----------------------------------------------------------- device.c */
+
+/**
+ * struct rpost_device - an RDMA device that has kernel verbs
+ * @kref: held by the table of devices and by each object on the device
+ * @ib_dev: valid while @rwsem is held and @dead is false, and for as long as
+ *          an object on the device has not been shut down
+ * @id: its number; never used again
+ * @rwsem: read: something is created or destroyed on the device; write:
+ *         removal.  So when removal has it, every object on the device is
+ *         either complete and in a table, or gone.
+ * @dead: removal has begun; under @rwsem
+ * @rcu: lookups run under RCU
+ */
+struct rpost_device {
+	struct kref kref;
+	struct ib_device *ib_dev;
+	u32 id;
+	struct rw_semaphore rwsem;
+	bool dead;
+	struct rcu_head rcu;
+};
+
+int rpost_device_register(void);
+void rpost_device_unregister(void);
+unsigned int rpost_device_count(struct rpost_file *file);
+struct rpost_device *rpost_device_enter(struct rpost_file *file, u32 id);
+int rpost_device_reenter(struct rpost_device *dev);
+void rpost_device_exit(struct rpost_device *dev);
+void rpost_device_hold(struct rpost_device *dev);
+void rpost_device_put(struct rpost_device *dev);
+u32 rpost_device_id(struct ib_device *ib_dev);
+u32 rpost_device_max_wr(struct ib_device *ib_dev);
+int rpost_query_devices_ioctl(struct rpost_ucmd *ucmd);
+int rpost_query_device_ioctl(struct rpost_ucmd *ucmd);
+int rpost_query_port_ioctl(struct rpost_ucmd *ucmd);
+
+/**
+ * struct rpost_pd - protection domain
+ * @obj: its handle
+ * @dev: the device
+ * @ib_pd: NULL once shut down
+ * @bad_mr: a region that is never made valid.  Its key stands in for every key
+ *          that the program may not use: the device then fails the work
+ *          request as verbs want it, in its turn and with the right status.
+ * @bad_lkey: its key, which posts use; 0 if there is none
+ * @local_dma_lkey: the privileged key, for the module's own memory
+ * @mrs: the live regions by lkey; posts look here
+ */
+struct rpost_pd {
+	struct rpost_obj obj;
+	struct rpost_device *dev;
+	struct ib_pd *ib_pd;
+	struct ib_mr *bad_mr;
+	u32 bad_lkey;
+	u32 local_dma_lkey;
+	struct rhashtable mrs;
+};
+
+int rpost_alloc_pd_ioctl(struct rpost_ucmd *ucmd);
+int rpost_pd_shutdown(struct rpost_obj *obj);
+void rpost_pd_free(struct rpost_obj *obj);
+
+/* --------------------------------------------------------------- mr.c */
+
+/**
+ * struct rpost_mr - memory region
+ * @obj: its handle
+ * @pd: depends on it
+ * @ib_mr: NULL once shut down
+ * @node: in the domain's table
+ * @listed: it is there
+ * @lkey: key of @node
+ * @iova: address of the first byte, as keys are used with it
+ * @length: bytes
+ * @access: RPOST_ACCESS_*
+ *
+ * Posts read it under RCU and keep no reference.  That is enough: between the
+ * check and the device a key can only become invalid, or be given to another
+ * region of this program; the device checks the domain of a key itself, and
+ * the privileged keys of a domain live as long as the domain.
+ */
+struct rpost_mr {
+	struct rpost_obj obj;
+	struct rpost_pd *pd;
+	struct ib_mr *ib_mr;
+	struct rhash_head node;
+	bool listed;
+	u32 lkey;
+	u64 iova;
+	u64 length;
+	u32 access;
+};
+
+extern const struct rhashtable_params rpost_mr_params;
+int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd);
+int rpost_mr_shutdown(struct rpost_obj *obj);
+void rpost_mr_free(struct rpost_obj *obj);
+u32 rpost_mr_check(struct rpost_pd *pd, const struct rpost_sge *sge,
+		   u32 access);
+
+/* ------------------------------------------------------------- ring.c */
+
+/**
+ * struct rpost_cring - a ring of completions that the program maps
+ * @hdr: its control words, see struct rpost_ring
+ * @wcs: its entries
+ * @pages: what it is made of
+ * @num_pages: how many
+ * @entries: a power of two
+ * @tail: entries written, private: the program may scribble on its copy
+ * @fired: last @hdr->arm that was answered, private
+ * @flags: RPOST_RING_*, private
+ *
+ * One producer, under the owner's lock.
+ */
+struct rpost_cring {
+	struct rpost_ring *hdr;
+	struct rpost_wc *wcs;
+	struct page **pages;
+	unsigned int num_pages;
+	u32 entries;
+	u32 tail;
+	u32 fired;
+	u32 flags;
+};
+
+int rpost_ring_alloc(struct rpost_cring *ring, u32 entries);
+void rpost_ring_free(struct rpost_cring *ring);
+int rpost_ring_mmap(struct rpost_cring *ring, struct vm_area_struct *vma);
+struct rpost_wc *rpost_ring_next(struct rpost_cring *ring);
+void rpost_ring_publish(struct rpost_cring *ring);
+bool rpost_ring_take_arm(struct rpost_cring *ring);
+void rpost_ring_set_flags(struct rpost_cring *ring, u32 set, u32 clear);
+
+/* --------------------------------------------------------------- cq.c */
+
+/**
+ * struct rpost_comp_channel - completion channel, behind a file descriptor
+ * @kref: held by the file and by each completion queue
+ * @file: the open file whose queues report here; holds a reference
+ * @lock: guards @ready, and event_link and events of the queues on it
+ * @ready: completion queues that have events
+ * @wait: readers
+ */
+struct rpost_comp_channel {
+	struct kref kref;
+	struct rpost_file *file;
+	spinlock_t lock;
+	struct list_head ready;
+	wait_queue_head_t wait;
+};
+
+/**
+ * enum rpost_cq_mode - who fetches completions from the device
+ * @RPOST_CQ_IDLE: nobody yet: the program has neither polled nor armed.  The
+ *                 device stays unarmed, because an arm cannot be made weaker,
+ *                 and the program's first could be for solicited events only.
+ * @RPOST_CQ_AUTO: the device is always armed and its interrupt fills the ring;
+ *                 the program polls and arms in shared memory
+ * @RPOST_CQ_EXACT: the program has asked for solicited events.  Only the device
+ *                  knows which they are, so it is armed as the program asks,
+ *                  and unarmed in between; the program polls by ioctl.
+ */
+enum rpost_cq_mode {
+	RPOST_CQ_IDLE,
+	RPOST_CQ_AUTO,
+	RPOST_CQ_EXACT,
+};
+
+/**
+ * struct rpost_hwcq - a device's completion queue that feeds a rpost_cq
+ * @link: in @cq->hwcqs
+ * @cq: whom it feeds
+ * @ib_cq: the device's
+ * @iop: runs rpost_hwcq_poll() in softirq context after an interrupt
+ * @size: entries
+ * @used: entries that the work requests of the attached queue pairs can fill
+ *
+ * @used never exceeds @size: a lost completion would lose the request it
+ * belongs to.  So a device queue never overruns, whatever the program does.
+ */
+struct rpost_hwcq {
+	struct list_head link;
+	struct rpost_cq *cq;
+	struct ib_cq *ib_cq;
+	struct irq_poll iop;
+	u32 size;
+	u32 used;
+};
+
+#define RPOST_POLL_BATCH	16
+
+/**
+ * struct rpost_cq - completion queue
+ * @obj: its handle
+ * @dev: the device
+ * @channel: gets its events, or NULL
+ * @user_data: the program's name for it
+ * @comp_vector: for its device queues
+ * @cqe: entries in the ring
+ * @attach_lock: one queue pair is attached or detached at a time
+ * @lock: guards all that follows; posts are not under it
+ * @hwcqs: device queues, made as queue pairs come
+ * @mode: who fetches
+ * @notify: an event has been asked for by ioctl: IB_CQ_SOLICITED or
+ *          IB_CQ_NEXT_COMP, or 0
+ * @ring: shared with the program
+ * @ib_wcs: what was just polled
+ * @event_link: in @channel->ready; under @channel->lock
+ * @events: events not yet read; under @channel->lock
+ */
+struct rpost_cq {
+	struct rpost_obj obj;
+	struct rpost_device *dev;
+	struct rpost_comp_channel *channel;
+	u64 user_data;
+	u32 comp_vector;
+	u32 cqe;
+	struct mutex attach_lock;
+	spinlock_t lock;
+	struct list_head hwcqs;
+	enum rpost_cq_mode mode;
+	u32 notify;
+	struct rpost_cring ring;
+	struct ib_wc ib_wcs[RPOST_POLL_BATCH];
+	struct list_head event_link;
+	unsigned int events;
+};
+
+int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd);
+int rpost_arm_cq_ioctl(struct rpost_ucmd *ucmd);
+int rpost_poll_cq_ioctl(struct rpost_ucmd *ucmd);
+int rpost_cq_shutdown(struct rpost_obj *obj);
+void rpost_cq_free(struct rpost_obj *obj);
+int rpost_cq_mmap(struct rpost_file *file, struct vm_area_struct *vma);
+struct rpost_hwcq *rpost_cq_attach(struct rpost_cq *cq, u32 entries);
+void rpost_cq_detach(struct rpost_hwcq *hwcq, u32 entries);
+u32 rpost_cq_drain(struct rpost_cq *cq);
+void rpost_cq_push(struct rpost_cq *cq, const struct rpost_wc *wc);
+
+int rpost_create_comp_channel_ioctl(struct rpost_ucmd *ucmd);
+struct rpost_comp_channel *rpost_comp_channel_get(struct rpost_file *file,
+						  int fd);
+void rpost_comp_channel_put(struct rpost_comp_channel *channel);
+void rpost_comp_channel_post(struct rpost_cq *cq);
+void rpost_comp_channel_forget(struct rpost_cq *cq);
+
+/* ------------------------------------------------------- event.c, cm.c */
+
+/**
+ * struct rpost_event_channel - event channel, behind a file descriptor
+ * @kref: held by the file and by each id
+ * @file: the open file whose ids report here; holds a reference
+ * @fetch: one fetcher at a time; who frees or moves an event that might be
+ *         just now fetched takes it too
+ * @events: struct rpost_event, oldest first; under @file->event_lock
+ * @link: in @file->event_channels; under @file->event_lock
+ * @wait: fetchers
+ */
+struct rpost_event_channel {
+	struct kref kref;
+	struct rpost_file *file;
+	struct mutex fetch;
+	struct list_head events;
+	struct list_head link;
+	wait_queue_head_t wait;
+};
+
+/**
+ * struct rpost_event - an event that waits to be fetched
+ * @link: in the channel's list
+ * @id: whose event it is; for a request, the new id
+ * @event: what the program will get
+ *
+ * A request owns its new id, which is not published yet: whoever drops the
+ * event destroys the id; fetching publishes it.
+ */
+struct rpost_event {
+	struct list_head link;
+	struct rpost_id *id;
+	struct rpost_get_event event;
+};
+
+/**
+ * struct rpost_id - connection id
+ * @obj: its handle
+ * @lock: one command on the id at a time; guards @cm_id and @qp.  Handlers
+ *        never take it: commands wait for handlers with it held.
+ * @cm_id: NULL once destroyed
+ * @qp: its queue pair, or NULL
+ * @state_lock: guards @state
+ * @state: changed by rpost_id_move() only
+ * @can_send: the connection exists, or has existed
+ * @channel: where its events go; under the file's event_lock
+ * @listener: while its request waits to be fetched, the id that listens; under
+ *            the file's event_lock
+ * @backlog: requests that may still be queued (while listening)
+ * @removal_work: destroys @cm_id after the device has gone, which the handler
+ *                itself must not do
+ */
+struct rpost_id {
+	struct rpost_obj obj;
+	struct mutex lock;
+	struct rdma_cm_id *cm_id;
+	struct rpost_qp *qp;
+	spinlock_t state_lock;
+	enum rpost_id_state state;
+	bool can_send;
+	struct rpost_event_channel *channel;
+	struct rpost_id *listener;
+	atomic_t backlog;
+	struct work_struct removal_work;
+};
+
+int rpost_create_event_channel_ioctl(struct rpost_ucmd *ucmd);
+struct rpost_event_channel *rpost_event_channel_get(struct rpost_file *file,
+						    int fd);
+void rpost_event_channel_put(struct rpost_event_channel *channel);
+void rpost_event_channels_wake(struct rpost_file *file);
+void rpost_event_queue(struct rpost_event *event);
+void rpost_events_drop(struct rpost_id *id);
+void rpost_events_migrate(struct rpost_id *id, struct rpost_event_channel *to);
+
+int rpost_id_shutdown(struct rpost_obj *obj);
+void rpost_id_free(struct rpost_obj *obj);
+void rpost_id_destroy_unpublished(struct rpost_id *id);
+int rpost_create_id_ioctl(struct rpost_ucmd *ucmd);
+int rpost_bind_addr_ioctl(struct rpost_ucmd *ucmd);
+int rpost_resolve_addr_ioctl(struct rpost_ucmd *ucmd);
+int rpost_resolve_route_ioctl(struct rpost_ucmd *ucmd);
+int rpost_query_id_ioctl(struct rpost_ucmd *ucmd);
+int rpost_listen_ioctl(struct rpost_ucmd *ucmd);
+int rpost_connect_ioctl(struct rpost_ucmd *ucmd);
+int rpost_accept_ioctl(struct rpost_ucmd *ucmd);
+int rpost_reject_ioctl(struct rpost_ucmd *ucmd);
+int rpost_disconnect_ioctl(struct rpost_ucmd *ucmd);
+int rpost_migrate_id_ioctl(struct rpost_ucmd *ucmd);
+
+/* ------------------------------------------------ qp.c, post.c, comp.c */
+
+/**
+ * struct rpost_wqe - a work request between post and completion
+ * @cqe: names it to the device; the completion leads back here
+ * @wr_id: the program's name for it
+ * @opcode: RPOST_WC_* of its completion
+ * @signaled: the program wants a completion on success too
+ */
+struct rpost_wqe {
+	struct ib_cqe cqe;
+	u64 wr_id;
+	u8 opcode;
+	bool signaled;
+};
+
+/**
+ * struct rpost_queue - send or receive queue
+ * @lock: one poster at a time, so that slots are taken in the order in which
+ *        the device sees the work requests.  Also the bracket of disabled
+ *        bottom halves in which a driver's tasklet waits for the end of the
+ *        post, instead of waking ksoftirqd (rxe before 6.9).
+ * @wqes: slots, @mask + 1 of them; entry number i is at i & @mask
+ * @mask: a power of two less 1
+ * @max_wr: work requests that the program may have in the queue
+ * @max_sge: scatter/gather entries in each
+ * @head: slots taken; written by posters, under @lock
+ * @unsignaled: slots taken since the last that the device was told to signal;
+ *              under @lock
+ * @closing: nothing may be posted any more; under @lock
+ * @tail: slots given back; written by completions, under the lock of the
+ *        completion queue.  A completion gives back every slot up to its own:
+ *        queues complete in order.  Released after the slot was read, and
+ *        acquired before it is reused.
+ */
+struct rpost_queue {
+	spinlock_t lock;
+	struct rpost_wqe *wqes;
+	u32 mask;
+	u32 max_wr;
+	u32 max_sge;
+	u32 head;
+	u32 unsignaled;
+	bool closing;
+	u32 tail ____cacheline_aligned_in_smp;
+};
+
+/**
+ * struct rpost_inline_page - a page of inline data, mapped for the device
+ * @page: the page
+ * @dma: its address for the device
+ */
+struct rpost_inline_page {
+	struct page *page;
+	u64 dma;
+};
+
+/**
+ * struct rpost_qp - queue pair of an id
+ * @obj: its handle
+ * @dev: the device
+ * @id: depends on it; @id->lock guards @ib_qp
+ * @pd: depends on it
+ * @send_cq: depends on it
+ * @recv_cq: depends on it
+ * @send_hwcq: device queue of @send_cq
+ * @recv_hwcq: device queue of @recv_cq; the same if the queues are
+ * @ib_qp: NULL once shut down
+ * @qp_flags: RPOST_QP_*
+ * @qp_num: outlives @ib_qp
+ * @max_sge_rd: scatter/gather entries in a read
+ * @max_inline: bytes of inline data in a send
+ * @inline_stride: bytes between two slots' inline data
+ * @inline_per_page: slots whose inline data share a page
+ * @inline_pages: by slot, in pages
+ * @num_inline_pages: how many
+ * @sq: send queue
+ * @rq: receive queue
+ *
+ * A slot belongs to the poster from the moment it is taken until
+ * ib_post_send() returns without error for it, then to the device, then to the
+ * completion, which reads it and gives it back.  Shutting down stops posters
+ * (closing), moves the queue pair to the error state, and waits for a marker on
+ * each queue; then all slots have come back.
+ */
+struct rpost_qp {
+	struct rpost_obj obj;
+	struct rpost_device *dev;
+	struct rpost_id *id;
+	struct rpost_pd *pd;
+	struct rpost_cq *send_cq;
+	struct rpost_cq *recv_cq;
+	struct rpost_hwcq *send_hwcq;
+	struct rpost_hwcq *recv_hwcq;
+	struct ib_qp *ib_qp;
+	u32 qp_flags;
+	u32 qp_num;
+	u32 max_sge_rd;
+	u32 max_inline;
+	u32 inline_stride;
+	u32 inline_per_page;
+	struct rpost_inline_page *inline_pages;
+	u32 num_inline_pages;
+	struct rpost_queue sq;
+	struct rpost_queue rq;
+};
+
+int rpost_create_qp_ioctl(struct rpost_ucmd *ucmd);
+int rpost_query_qp_ioctl(struct rpost_ucmd *ucmd);
+int rpost_qp_shutdown(struct rpost_obj *obj);
+void rpost_qp_free(struct rpost_obj *obj);
+int rpost_post_send_ioctl(struct rpost_ucmd *ucmd);
+int rpost_post_recv_ioctl(struct rpost_ucmd *ucmd);
+void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc);
+void rpost_recv_done(struct ib_cq *ib_cq, struct ib_wc *wc);
+
+/**
+ * rpost_inline_addr() - where a slot's inline data lives
+ * @qp: queue pair
+ * @slot: number of the slot, below the number of slots
+ * @dma: out: the address for the device
+ *
+ * Return: the address for the CPU.
+ */
+static inline void *rpost_inline_addr(struct rpost_qp *qp, u32 slot, u64 *dma)
+{
+	struct rpost_inline_page *ip = &qp->inline_pages[slot / qp->inline_per_page];
+	u32 offset = slot % qp->inline_per_page * qp->inline_stride;
+
+	*dma = ip->dma + offset;
+	return page_address(ip->page) + offset;
+}
+
+#endif /* RPOST_H */
