@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The system calls, the open file, and the proof that the ABI's constants are
+ * those of verbs.
+ */
+#include <assert.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+#define SAME(abi, verbs) \
+	static_assert((unsigned int)(abi) == (unsigned int)(verbs), #abi)
+
+SAME(RPOST_NODE_CA, IBV_NODE_CA);
+SAME(RPOST_NODE_RNIC, IBV_NODE_RNIC);
+SAME(RPOST_TRANSPORT_IB, IBV_TRANSPORT_IB);
+SAME(RPOST_TRANSPORT_IWARP, IBV_TRANSPORT_IWARP);
+
+SAME(RPOST_ACCESS_LOCAL_WRITE, IBV_ACCESS_LOCAL_WRITE);
+SAME(RPOST_ACCESS_REMOTE_WRITE, IBV_ACCESS_REMOTE_WRITE);
+SAME(RPOST_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_READ);
+SAME(RPOST_ACCESS_REMOTE_ATOMIC, IBV_ACCESS_REMOTE_ATOMIC);
+SAME(RPOST_ACCESS_RELAXED_ORDERING, IBV_ACCESS_RELAXED_ORDERING);
+
+SAME(RPOST_WC_SUCCESS, IBV_WC_SUCCESS);
+SAME(RPOST_WC_LOC_LEN_ERR, IBV_WC_LOC_LEN_ERR);
+SAME(RPOST_WC_LOC_QP_OP_ERR, IBV_WC_LOC_QP_OP_ERR);
+SAME(RPOST_WC_LOC_EEC_OP_ERR, IBV_WC_LOC_EEC_OP_ERR);
+SAME(RPOST_WC_LOC_PROT_ERR, IBV_WC_LOC_PROT_ERR);
+SAME(RPOST_WC_WR_FLUSH_ERR, IBV_WC_WR_FLUSH_ERR);
+SAME(RPOST_WC_MW_BIND_ERR, IBV_WC_MW_BIND_ERR);
+SAME(RPOST_WC_BAD_RESP_ERR, IBV_WC_BAD_RESP_ERR);
+SAME(RPOST_WC_LOC_ACCESS_ERR, IBV_WC_LOC_ACCESS_ERR);
+SAME(RPOST_WC_REM_INV_REQ_ERR, IBV_WC_REM_INV_REQ_ERR);
+SAME(RPOST_WC_REM_ACCESS_ERR, IBV_WC_REM_ACCESS_ERR);
+SAME(RPOST_WC_REM_OP_ERR, IBV_WC_REM_OP_ERR);
+SAME(RPOST_WC_RETRY_EXC_ERR, IBV_WC_RETRY_EXC_ERR);
+SAME(RPOST_WC_RNR_RETRY_EXC_ERR, IBV_WC_RNR_RETRY_EXC_ERR);
+SAME(RPOST_WC_GENERAL_ERR, IBV_WC_GENERAL_ERR);
+
+SAME(RPOST_WC_SEND, IBV_WC_SEND);
+SAME(RPOST_WC_RDMA_WRITE, IBV_WC_RDMA_WRITE);
+SAME(RPOST_WC_RDMA_READ, IBV_WC_RDMA_READ);
+SAME(RPOST_WC_COMP_SWAP, IBV_WC_COMP_SWAP);
+SAME(RPOST_WC_FETCH_ADD, IBV_WC_FETCH_ADD);
+SAME(RPOST_WC_RECV, IBV_WC_RECV);
+SAME(RPOST_WC_RECV_RDMA_WITH_IMM, IBV_WC_RECV_RDMA_WITH_IMM);
+SAME(RPOST_WC_F_GRH, IBV_WC_GRH);
+SAME(RPOST_WC_F_WITH_IMM, IBV_WC_WITH_IMM);
+SAME(RPOST_WC_F_WITH_INV, IBV_WC_WITH_INV);
+
+SAME(RPOST_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_ADDR_RESOLVED);
+SAME(RPOST_EVENT_ADDR_ERROR, RDMA_CM_EVENT_ADDR_ERROR);
+SAME(RPOST_EVENT_ROUTE_RESOLVED, RDMA_CM_EVENT_ROUTE_RESOLVED);
+SAME(RPOST_EVENT_ROUTE_ERROR, RDMA_CM_EVENT_ROUTE_ERROR);
+SAME(RPOST_EVENT_CONNECT_REQUEST, RDMA_CM_EVENT_CONNECT_REQUEST);
+SAME(RPOST_EVENT_CONNECT_RESPONSE, RDMA_CM_EVENT_CONNECT_RESPONSE);
+SAME(RPOST_EVENT_CONNECT_ERROR, RDMA_CM_EVENT_CONNECT_ERROR);
+SAME(RPOST_EVENT_UNREACHABLE, RDMA_CM_EVENT_UNREACHABLE);
+SAME(RPOST_EVENT_REJECTED, RDMA_CM_EVENT_REJECTED);
+SAME(RPOST_EVENT_ESTABLISHED, RDMA_CM_EVENT_ESTABLISHED);
+SAME(RPOST_EVENT_DISCONNECTED, RDMA_CM_EVENT_DISCONNECTED);
+SAME(RPOST_EVENT_DEVICE_REMOVAL, RDMA_CM_EVENT_DEVICE_REMOVAL);
+SAME(RPOST_EVENT_MULTICAST_JOIN, RDMA_CM_EVENT_MULTICAST_JOIN);
+SAME(RPOST_EVENT_MULTICAST_ERROR, RDMA_CM_EVENT_MULTICAST_ERROR);
+SAME(RPOST_EVENT_ADDR_CHANGE, RDMA_CM_EVENT_ADDR_CHANGE);
+SAME(RPOST_EVENT_TIMEWAIT_EXIT, RDMA_CM_EVENT_TIMEWAIT_EXIT);
+
+SAME(RPOST_PS_IPOIB, RDMA_PS_IPOIB);
+SAME(RPOST_PS_TCP, RDMA_PS_TCP);
+SAME(RPOST_PS_UDP, RDMA_PS_UDP);
+SAME(RPOST_PS_IB, RDMA_PS_IB);
+
+SAME(RPOST_QPT_RC, IBV_QPT_RC);
+SAME(RPOST_QPT_UC, IBV_QPT_UC);
+SAME(RPOST_QPT_UD, IBV_QPT_UD);
+
+SAME(RPOST_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE);
+SAME(RPOST_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_WRITE_WITH_IMM);
+SAME(RPOST_WR_SEND, IBV_WR_SEND);
+SAME(RPOST_WR_SEND_WITH_IMM, IBV_WR_SEND_WITH_IMM);
+SAME(RPOST_WR_RDMA_READ, IBV_WR_RDMA_READ);
+SAME(RPOST_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_CMP_AND_SWP);
+SAME(RPOST_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_FETCH_AND_ADD);
+
+SAME(RPOST_SEND_FENCE, IBV_SEND_FENCE);
+SAME(RPOST_SEND_SIGNALED, IBV_SEND_SIGNALED);
+SAME(RPOST_SEND_SOLICITED, IBV_SEND_SOLICITED);
+SAME(RPOST_SEND_INLINE, IBV_SEND_INLINE);
+
+/* struct rpost_sge and struct ibv_sge are copied as blocks. */
+SAME(sizeof(struct rpost_sge), sizeof(struct ibv_sge));
+SAME(offsetof(struct rpost_sge, addr), offsetof(struct ibv_sge, addr));
+SAME(offsetof(struct rpost_sge, length), offsetof(struct ibv_sge, length));
+SAME(offsetof(struct rpost_sge, lkey), offsetof(struct ibv_sge, lkey));
+
+static_assert(sizeof(struct rpost_ring) == 128, "ring");
+static_assert(sizeof(struct rpost_wc) == 64, "wc");
+
+static pthread_mutex_t file_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct rpost_file *current_file;		/* under file_lock */
+
+int rpost_ioctl(int fd, unsigned long cmd, void *arg)
+{
+	return ioctl(fd, cmd, arg) < 0 ? errno : 0;
+}
+
+int rpost_destroy_handle(int fd, uint32_t type, uint32_t handle)
+{
+	struct rpost_destroy cmd = {
+		.size = sizeof(cmd),
+		.type = type,
+		.handle = handle,
+	};
+
+	return rpost_ioctl(fd, RPOST_IOC_DESTROY, &cmd);
+}
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&file_lock);
+}
+
+static void after_fork_in_parent(void)
+{
+	pthread_mutex_unlock(&file_lock);
+}
+
+/*
+ * What the child makes from now on must not live in the parent's file: that
+ * would keep it alive after the child's death.
+ */
+static void after_fork_in_child(void)
+{
+	current_file = NULL;
+	pthread_mutex_unlock(&file_lock);
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+static struct rpost_file *file_open(void)
+{
+	struct rpost_query query = { .size = sizeof(query) };
+	struct rpost_file *file;
+	int err;
+
+	file = calloc(1, sizeof(*file));
+	if (!file)
+		return NULL;
+
+	file->fd = open(RPOST_DEVICE_PATH, O_RDWR | O_CLOEXEC);
+	if (file->fd < 0) {
+		err = errno;
+		goto free;
+	}
+
+	err = rpost_ioctl(file->fd, RPOST_IOC_QUERY, &query);
+	if (!err && query.abi_version != RPOST_ABI_VERSION)
+		err = EPROTONOSUPPORT;
+	if (err)
+		goto close;
+
+	file->max_wr_bytes = query.max_wr_bytes;
+	rpost_table_init(&file->ids);
+	rpost_table_init(&file->cqs);
+	pthread_mutex_init(&file->lock, NULL);
+	return file;
+
+close:
+	close(file->fd);
+free:
+	free(file);
+	return rpost_null(err);
+}
+
+/*
+ * The file in which this process makes new channels and contexts.  A failure
+ * is not remembered: the module may be loaded later.  NULL and errno.
+ */
+struct rpost_file *rpost_file_get(void)
+{
+	struct rpost_file *file;
+
+	pthread_mutex_lock(&file_lock);
+	if (!current_file)
+		current_file = file_open();
+	file = current_file;
+	pthread_mutex_unlock(&file_lock);
+	return file;
+}
+
+void rpost_table_init(struct rpost_table *table)
+{
+	pthread_mutex_init(&table->lock, NULL);
+}
+
+static struct rpost_node **bucket(struct rpost_table *table, uint64_t key)
+{
+	return &table->bucket[key % ARRAY_SIZE(table->bucket)];
+}
+
+void rpost_table_add(struct rpost_table *table, struct rpost_node *node)
+{
+	struct rpost_node **head = bucket(table, node->key);
+
+	pthread_mutex_lock(&table->lock);
+	node->next = *head;
+	*head = node;
+	pthread_mutex_unlock(&table->lock);
+}
+
+void rpost_table_del(struct rpost_table *table, struct rpost_node *node)
+{
+	struct rpost_node **pos = bucket(table, node->key);
+
+	pthread_mutex_lock(&table->lock);
+	while (*pos && *pos != node)
+		pos = &(*pos)->next;
+	if (*pos)
+		*pos = node->next;
+	pthread_mutex_unlock(&table->lock);
+}
+
+struct rpost_node *rpost_table_find(struct rpost_table *table, uint64_t key)
+{
+	struct rpost_node *node = *bucket(table, key);
+
+	while (node && node->key != key)
+		node = node->next;
+	return node;
+}

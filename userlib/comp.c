@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Reading the shared completion ring.
+ *
+ * Barriers, program here and kernel in kmod/ring.c:
+ *
+ *   @tail (acquire), then entry      pairs with  entry, then @tail (release)
+ *   entry, then @head (release)      pairs with  @head (acquire), then entry
+ *   @arm, full barrier, @tail        pairs with  @tail, full barrier, @arm
+ *
+ * By the last, either the kernel sees the arm or the program the new tail: a
+ * program that polls once more after ibv_req_notify_cq() and finds nothing can
+ * sleep.
+ */
+#include "internal.h"
+
+static uint32_t ring_flags(const struct rpost_cq *cq)
+{
+	return __atomic_load_n(&cq->ring->flags, __ATOMIC_RELAXED);
+}
+
+static void copy_wc(struct ibv_wc *dst, const struct rpost_wc *src)
+{
+	dst->wr_id = src->wr_id;
+	dst->status = src->status;
+	dst->opcode = src->opcode;
+	dst->vendor_err = src->vendor_err;
+	dst->byte_len = src->byte_len;
+	dst->imm_data = src->imm_data;
+	dst->qp_num = src->qp_num;
+	dst->src_qp = src->src_qp;
+	dst->wc_flags = src->wc_flags;
+	dst->pkey_index = src->pkey_index;
+	dst->slid = src->slid;
+	dst->sl = src->sl;
+	dst->dlid_path_bits = src->dlid_path_bits;
+}
+
+static int consume(struct rpost_cq *cq, int num_entries, struct ibv_wc *wc)
+{
+	uint32_t tail;
+	int n = 0;
+
+	pthread_mutex_lock(&cq->poll_lock);
+	tail = __atomic_load_n(&cq->ring->tail, __ATOMIC_ACQUIRE);
+	while (n < num_entries && cq->head != tail)
+		copy_wc(&wc[n++], &cq->entries[cq->head++ & cq->mask]);
+	if (n)
+		__atomic_store_n(&cq->ring->head, cq->head, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&cq->poll_lock);
+	return n;
+}
+
+/**
+ * rpost_poll_cq() - what ibv_poll_cq(3) calls
+ * @cq: the completion queue
+ * @num_entries: room in @wc
+ * @wc: filled with completions, oldest first
+ *
+ * Makes a system call only if the ring is empty and the kernel asks for it.
+ *
+ * Return: how many completions there are in @wc, or a negative errno value:
+ * -EOVERFLOW once the queue has been overrun and what it held is consumed.
+ */
+int rpost_poll_cq(struct ibv_cq *ibv_cq, int num_entries, struct ibv_wc *wc)
+{
+	struct rpost_cq *cq = rpost_cq(ibv_cq);
+	struct rpost_poll_cq cmd;
+	uint32_t flags;
+	int err, n;
+
+	n = consume(cq, num_entries, wc);
+	if (n || num_entries <= 0)
+		return n;
+
+	flags = ring_flags(cq);
+	if (flags & RPOST_RING_NEED_POLL) {
+		cmd = (struct rpost_poll_cq) {
+			.size = sizeof(cmd),
+			.handle = ibv_cq->handle,
+		};
+		err = rpost_ioctl(ibv_cq->context->cmd_fd, RPOST_IOC_POLL_CQ,
+				  &cmd);
+		if (err)
+			return -err;
+		n = consume(cq, num_entries, wc);
+		flags = ring_flags(cq);
+	}
+	if (!n && (flags & RPOST_RING_OVERRUN)) {
+		/* The flag may be newer than the tail that was looked at. */
+		n = consume(cq, num_entries, wc);
+		return n ? n : -EOVERFLOW;
+	}
+	return n;
+}
+
+static int arm_by_call(struct ibv_cq *cq, uint32_t flags)
+{
+	struct rpost_arm_cq cmd = {
+		.size = sizeof(cmd),
+		.flags = flags,
+		.handle = cq->handle,
+	};
+
+	return rpost_ioctl(cq->context->cmd_fd, RPOST_IOC_ARM_CQ, &cmd);
+}
+
+/**
+ * rpost_req_notify_cq() - what ibv_req_notify_cq(3) calls
+ * @cq: the completion queue
+ * @solicited_only: nonzero for an event only with the next completion of a
+ *                  send with the solicited flag, or with an error
+ *
+ * Return: 0 or an errno value.
+ */
+int rpost_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
+{
+	struct rpost_cq *cq = rpost_cq(ibv_cq);
+
+	if (solicited_only)
+		return arm_by_call(ibv_cq, RPOST_ARM_SOLICITED);
+
+	if (!(ring_flags(cq) & RPOST_RING_NEED_POLL)) {
+		/* Counting up never hits what has been answered already. */
+		__atomic_store_n(&cq->ring->arm,
+				 atomic_fetch_add(&cq->arm, 1) + 1,
+				 __ATOMIC_RELAXED);
+		/* Pairs with smp_mb() in rpost_ring_take_arm(). */
+		atomic_thread_fence(memory_order_seq_cst);
+		/* Another thread's request may have changed the mode. */
+		if (!(ring_flags(cq) & RPOST_RING_NEED_POLL))
+			return 0;
+	}
+	return arm_by_call(ibv_cq, 0);
+}

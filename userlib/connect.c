@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Connecting, answering and parting.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+/* The default, and the most that the wire has bits for. */
+#define RETRIES	7
+
+static int check_param(const struct rpost_id *priv,
+		       const struct rdma_conn_param *param)
+{
+	const struct rpost_ctx *ctx = priv->ctx;
+
+	/* The module connects no queue pair but its own. */
+	if (!ctx || !priv->qp)
+		return EINVAL;
+	if (!param)
+		return 0;
+	if (param->responder_resources != RDMA_MAX_RESP_RES &&
+	    param->responder_resources > ctx->max_responder_resources)
+		return EINVAL;
+	if (param->initiator_depth != RDMA_MAX_INIT_DEPTH &&
+	    param->initiator_depth > ctx->max_initiator_depth)
+		return EINVAL;
+	return 0;
+}
+
+static uint8_t min_u8(uint8_t a, uint8_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Without a wish: at most @limit, within what the device can do. */
+static void choose_depths(struct rpost_id *priv,
+			  const struct rdma_conn_param *param,
+			  uint8_t responder_limit, uint8_t initiator_limit)
+{
+	const struct rpost_ctx *ctx = priv->ctx;
+
+	if (param && param->responder_resources != RDMA_MAX_RESP_RES)
+		priv->responder_resources = param->responder_resources;
+	else
+		priv->responder_resources =
+			min_u8(responder_limit, ctx->max_responder_resources);
+
+	if (param && param->initiator_depth != RDMA_MAX_INIT_DEPTH)
+		priv->initiator_depth = param->initiator_depth;
+	else
+		priv->initiator_depth =
+			min_u8(initiator_limit, ctx->max_initiator_depth);
+}
+
+static int fill_private_data(const struct rpost_id *priv,
+			     struct rpost_conn_param *out,
+			     const struct rdma_conn_param *param)
+{
+	size_t len = param && param->private_data ? param->private_data_len : 0;
+
+	if (priv->connect_len + len > UINT8_MAX)
+		return EINVAL;
+	if (priv->connect_len)
+		memcpy(out->private_data, priv->connect, priv->connect_len);
+	if (len)
+		memcpy(out->private_data + priv->connect_len,
+		       param->private_data, len);
+	out->private_data_len = (uint8_t)(priv->connect_len + len);
+	return 0;
+}
+
+static int fill_param(const struct rpost_id *priv,
+		      struct rpost_conn_param *out,
+		      const struct rdma_conn_param *param)
+{
+	out->responder_resources = priv->responder_resources;
+	out->initiator_depth = priv->initiator_depth;
+	out->flow_control = param ? !!param->flow_control : 0;
+	out->retry_count = param ? param->retry_count : RETRIES;
+	out->rnr_retry_count = param ? param->rnr_retry_count : RETRIES;
+	return fill_private_data(priv, out, param);
+}
+
+/**
+ * rdma_connect() - ask the other side for a connection, rdma_connect(3)
+ * @id: the id, with its route resolved and a queue pair
+ * @conn_param: parameters, or NULL: no private data, 7 retries of either kind,
+ *              and as many reads and atomics as the device takes, which
+ *              RDMA_MAX_RESP_RES and RDMA_MAX_INIT_DEPTH mean too
+ *
+ * Private data of struct rdma_addrinfo goes before the program's.
+ *
+ * Results in RDMA_CM_EVENT_ESTABLISHED, _REJECTED, _UNREACHABLE or
+ * _CONNECT_ERROR.
+ *
+ * Return: 0, or -1 with errno: EINVAL in another state, without a queue pair,
+ * for more than the device takes, or for more private data than the transport
+ * carries; in synchronous operation ECONNREFUSED if the other side rejected,
+ * ETIMEDOUT, and what else the event says.
+ */
+RPOST_API int rdma_connect(struct rdma_cm_id *id,
+			   struct rdma_conn_param *conn_param)
+{
+	struct rpost_id *priv = rpost_id(id);
+	struct rpost_connect cmd = {
+		.size = sizeof(cmd),
+		.id = rpost_id_handle(priv),
+	};
+	int err;
+
+	err = check_param(priv, conn_param);
+	if (err)
+		return rpost_fail(err);
+	choose_depths(priv, conn_param, UINT8_MAX, UINT8_MAX);
+	err = fill_param(priv, &cmd.param, conn_param);
+	if (!err)
+		err = rpost_ioctl(priv->file->fd, RPOST_IOC_CONNECT, &cmd);
+	if (err)
+		return rpost_fail(err);
+
+	free(priv->connect);
+	priv->connect = NULL;
+	priv->connect_len = 0;
+	return rpost_id_complete(priv, RDMA_CM_EVENT_ESTABLISHED);
+}
+
+/**
+ * rdma_listen() - listen for connection requests, rdma_listen(3)
+ * @id: the id, bound
+ * @backlog: requests that may wait unanswered; from 0 down, and above the
+ *           module's maximum, it means the maximum
+ *
+ * Return: 0, or -1 with errno: EINVAL in another state, EADDRINUSE.
+ */
+RPOST_API int rdma_listen(struct rdma_cm_id *id, int backlog)
+{
+	struct rpost_id *priv = rpost_id(id);
+	struct rpost_listen cmd = {
+		.size = sizeof(cmd),
+		.id = rpost_id_handle(priv),
+		.backlog = backlog > 0 ? backlog : 0,
+	};
+	int err;
+
+	err = rpost_ioctl(priv->file->fd, RPOST_IOC_LISTEN, &cmd);
+	if (!err)
+		err = rpost_id_query(priv, false);
+	return rpost_fail(err);
+}
+
+/**
+ * rdma_accept() - accept a connection request, rdma_accept(3)
+ * @id: the id of the request, with a queue pair
+ * @conn_param: as for rdma_connect(); defaults are what the request asked for
+ *
+ * Results in RDMA_CM_EVENT_ESTABLISHED or RDMA_CM_EVENT_CONNECT_ERROR.
+ *
+ * Return: 0, or -1 with errno as rdma_connect().
+ */
+RPOST_API int rdma_accept(struct rdma_cm_id *id,
+			  struct rdma_conn_param *conn_param)
+{
+	struct rpost_id *priv = rpost_id(id);
+	struct rpost_accept cmd = {
+		.size = sizeof(cmd),
+		.id = rpost_id_handle(priv),
+	};
+	int err;
+
+	err = check_param(priv, conn_param);
+	if (err)
+		return rpost_fail(err);
+	choose_depths(priv, conn_param, priv->responder_resources,
+		      priv->initiator_depth);
+	err = fill_param(priv, &cmd.param, conn_param);
+	if (!err)
+		err = rpost_ioctl(priv->file->fd, RPOST_IOC_ACCEPT, &cmd);
+	if (err)
+		return rpost_fail(err);
+	return rpost_id_complete(priv, RDMA_CM_EVENT_ESTABLISHED);
+}
+
+/**
+ * rdma_reject() - reject a connection request, rdma_reject(3)
+ * @id: the id of the request; it remains and should be destroyed
+ * @private_data: goes with the rejection, or NULL
+ * @private_data_len: bytes of it
+ *
+ * Return: 0, or -1 with errno: EINVAL for an id that is no request, or for
+ * more private data than the transport carries.
+ */
+RPOST_API int rdma_reject(struct rdma_cm_id *id, const void *private_data,
+			  uint8_t private_data_len)
+{
+	struct rpost_id *priv = rpost_id(id);
+	struct rpost_reject cmd = {
+		.size = sizeof(cmd),
+		.id = rpost_id_handle(priv),
+	};
+	int err;
+
+	if (private_data && private_data_len) {
+		memcpy(cmd.private_data, private_data, private_data_len);
+		cmd.private_data_len = private_data_len;
+	}
+	err = rpost_ioctl(priv->file->fd, RPOST_IOC_REJECT, &cmd);
+	if (err)
+		return rpost_fail(err);
+	rpost_id_drop_event(priv);
+	return 0;
+}
+
+/**
+ * rdma_disconnect() - end a connection, or answer its end, rdma_disconnect(3)
+ * @id: the id
+ *
+ * What the queue pair holds is flushed.  Results in
+ * RDMA_CM_EVENT_DISCONNECTED on both sides; in synchronous operation the call
+ * waits for it unless the id has had it.
+ *
+ * Return: 0, or -1 with errno: ENOTCONN for an id that never was connected.
+ */
+RPOST_API int rdma_disconnect(struct rdma_cm_id *id)
+{
+	struct rpost_id *priv = rpost_id(id);
+	struct rpost_disconnect cmd = {
+		.size = sizeof(cmd),
+		.id = rpost_id_handle(priv),
+	};
+	int err;
+
+	err = rpost_ioctl(priv->file->fd, RPOST_IOC_DISCONNECT, &cmd);
+	if (err)
+		return rpost_fail(err);
+	if (priv->disconnected)
+		return 0;
+	return rpost_id_complete(priv, RDMA_CM_EVENT_DISCONNECTED);
+}

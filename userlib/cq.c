@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Completion channels and queues: their life and their events.  How the ring
+ * is read is in comp.c.
+ */
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+/**
+ * ibv_create_comp_channel() - make a completion channel,
+ * ibv_create_comp_channel(3)
+ * @context: of the device
+ *
+ * The channel's fd is the kernel's: poll(2) and epoll(7) report it readable
+ * while an event waits, and it may be made non-blocking.
+ *
+ * Return: the channel, to be released by ibv_destroy_comp_channel(), or NULL
+ * with errno: EMFILE, ENFILE, ENOMEM.
+ */
+RPOST_API struct ibv_comp_channel *
+ibv_create_comp_channel(struct ibv_context *context)
+{
+	struct rpost_create_comp_channel cmd = { .size = sizeof(cmd) };
+	struct ibv_comp_channel *channel;
+	int err;
+
+	channel = calloc(1, sizeof(*channel));
+	if (!channel)
+		return NULL;
+
+	err = rpost_ioctl(context->cmd_fd, RPOST_IOC_CREATE_COMP_CHANNEL, &cmd);
+	if (err) {
+		free(channel);
+		return rpost_null(err);
+	}
+	channel->context = context;
+	channel->fd = cmd.fd;
+	return channel;
+}
+
+/**
+ * ibv_destroy_comp_channel() - release a completion channel,
+ * ibv_destroy_comp_channel(3)
+ * @channel: the channel
+ *
+ * Return: 0, or an errno value: EBUSY while completion queues use it.
+ */
+RPOST_API int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
+{
+	struct ibv_context *context = channel->context;
+	int refcnt;
+
+	pthread_mutex_lock(&context->mutex);
+	refcnt = channel->refcnt;
+	pthread_mutex_unlock(&context->mutex);
+	if (refcnt)
+		return EBUSY;
+
+	close(channel->fd);
+	free(channel);
+	return 0;
+}
+
+static void channel_use(struct ibv_comp_channel *channel, int n)
+{
+	if (!channel)
+		return;
+	pthread_mutex_lock(&channel->context->mutex);
+	channel->refcnt += n;
+	pthread_mutex_unlock(&channel->context->mutex);
+}
+
+static int map_ring(struct rpost_cq *cq, int fd,
+		    const struct rpost_create_cq *cmd)
+{
+	void *map;
+
+	map = mmap(NULL, cmd->mmap_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+		   fd, cmd->mmap_offset);
+	if (map == MAP_FAILED)
+		return errno;
+
+	/* A child's copy would keep the parent's file open. */
+	madvise(map, cmd->mmap_size, MADV_DONTFORK);
+
+	cq->map_size = cmd->mmap_size;
+	cq->ring = map;
+	cq->entries = (void *)((char *)map + cmd->entries_offset);
+	cq->mask = cmd->cqe - 1;
+	return 0;
+}
+
+/**
+ * ibv_create_cq() - make a completion queue, ibv_create_cq(3)
+ * @context: of the device
+ * @cqe: entries wanted, at least 1; the queue's cqe says how many there are
+ * @cq_context: handed back by ibv_get_cq_event()
+ * @channel: completion channel, or NULL
+ * @comp_vector: from 0 to below the context's num_comp_vectors
+ *
+ * Return: the completion queue, to be released by ibv_destroy_cq(), or NULL
+ * with errno: EINVAL for a value out of range, EMFILE, ENOMEM, ENODEV.
+ */
+RPOST_API struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe,
+				       void *cq_context,
+				       struct ibv_comp_channel *channel,
+				       int comp_vector)
+{
+	static atomic_ullong cookie;
+	struct rpost_create_cq cmd = {
+		.size = sizeof(cmd),
+		.device = rpost_ctx(context)->dev->num,
+		.cqe = cqe,
+		.comp_vector = comp_vector,
+		.channel_fd = channel ? channel->fd : -1,
+		.user_data = atomic_fetch_add(&cookie, 1) + 1,
+	};
+	struct rpost_cq *cq;
+	int err;
+
+	if (cqe < 1 || comp_vector < 0 ||
+	    comp_vector >= context->num_comp_vectors)
+		return rpost_null(EINVAL);
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return NULL;
+
+	err = rpost_ioctl(context->cmd_fd, RPOST_IOC_CREATE_CQ, &cmd);
+	if (err)
+		goto free;
+	err = map_ring(cq, context->cmd_fd, &cmd);
+	if (err)
+		goto destroy;
+
+	cq->ibv.context = context;
+	cq->ibv.channel = channel;
+	cq->ibv.cq_context = cq_context;
+	cq->ibv.handle = cmd.handle;
+	cq->ibv.cqe = cmd.cqe;
+	pthread_mutex_init(&cq->ibv.mutex, NULL);
+	pthread_cond_init(&cq->ibv.cond, NULL);
+	pthread_mutex_init(&cq->poll_lock, NULL);
+	channel_use(channel, 1);
+
+	/* By a number and not by its address, so that an event that another
+	 * thread has fetched but not looked up cannot lead to freed memory.
+	 */
+	cq->node.key = cmd.user_data;
+	rpost_table_add(&rpost_ctx(context)->file->cqs, &cq->node);
+	return &cq->ibv;
+
+destroy:
+	rpost_destroy_handle(context->cmd_fd, RPOST_OBJ_CQ, cmd.handle);
+free:
+	free(cq);
+	return rpost_null(err);
+}
+
+static void wait_for_acks(struct rpost_cq *cq)
+{
+	struct ibv_cq *ibv = &cq->ibv;
+
+	pthread_mutex_lock(&ibv->mutex);
+	while (ibv->comp_events_completed != cq->comp_events_reported)
+		pthread_cond_wait(&ibv->cond, &ibv->mutex);
+	pthread_mutex_unlock(&ibv->mutex);
+}
+
+/**
+ * ibv_destroy_cq() - release a completion queue, ibv_destroy_cq(3)
+ * @cq: the completion queue
+ *
+ * Waits until the events that ibv_get_cq_event() returned for it have been
+ * acknowledged; those that nobody fetched are dropped.
+ *
+ * Return: 0, or an errno value: EBUSY, at once, while queue pairs use it.
+ */
+RPOST_API int ibv_destroy_cq(struct ibv_cq *cq)
+{
+	struct rpost_cq *rcq = rpost_cq(cq);
+	int err;
+
+	err = rpost_destroy_handle(cq->context->cmd_fd, RPOST_OBJ_CQ,
+				   cq->handle);
+	if (err)
+		return err;
+
+	rpost_table_del(&rpost_ctx(cq->context)->file->cqs, &rcq->node);
+	wait_for_acks(rcq);
+
+	channel_use(cq->channel, -1);
+	munmap(rcq->ring, rcq->map_size);
+	pthread_mutex_destroy(&rcq->poll_lock);
+	pthread_cond_destroy(&cq->cond);
+	pthread_mutex_destroy(&cq->mutex);
+	free(rcq);
+	return 0;
+}
+
+bool rpost_cq_has_unacked_events(struct ibv_cq *cq)
+{
+	struct rpost_table *cqs = &rpost_ctx(cq->context)->file->cqs;
+	uint32_t reported;
+	bool unacked;
+
+	pthread_mutex_lock(&cqs->lock);
+	reported = rpost_cq(cq)->comp_events_reported;
+	pthread_mutex_unlock(&cqs->lock);
+
+	pthread_mutex_lock(&cq->mutex);
+	unacked = cq->comp_events_completed != reported;
+	pthread_mutex_unlock(&cq->mutex);
+	return unacked;
+}
+
+/* Finds the queue of an event and counts the event.  NULL if it has gone. */
+static struct ibv_cq *cq_of_event(struct rpost_file *file, uint64_t cookie)
+{
+	struct rpost_node *node;
+	struct rpost_cq *cq = NULL;
+
+	pthread_mutex_lock(&file->cqs.lock);
+	node = rpost_table_find(&file->cqs, cookie);
+	if (node) {
+		cq = rpost_container_of(node, struct rpost_cq, node);
+		cq->comp_events_reported++;
+	}
+	pthread_mutex_unlock(&file->cqs.lock);
+	return cq ? &cq->ibv : NULL;
+}
+
+/**
+ * ibv_get_cq_event() - wait for a completion event, ibv_get_cq_event(3)
+ * @channel: the completion channel
+ * @cq: set to the completion queue that has the event
+ * @cq_context: set to the context that the queue was made with
+ *
+ * Each event must be acknowledged by ibv_ack_cq_events().
+ *
+ * Return: 0, or -1 with errno: EAGAIN if there is none and the channel is
+ * non-blocking, EINTR.
+ */
+RPOST_API int ibv_get_cq_event(struct ibv_comp_channel *channel,
+			       struct ibv_cq **cq, void **cq_context)
+{
+	struct rpost_file *file = rpost_ctx(channel->context)->file;
+	struct rpost_comp_event event;
+	ssize_t n;
+
+	do {
+		n = read(channel->fd, &event, sizeof(event));
+		if (n < 0)
+			return -1;
+		if (n != sizeof(event))
+			return rpost_fail(EIO);
+		*cq = cq_of_event(file, event.user_data);
+	} while (!*cq);
+
+	*cq_context = (*cq)->cq_context;
+	return 0;
+}
+
+/**
+ * ibv_ack_cq_events() - acknowledge completion events, ibv_get_cq_event(3)
+ * @cq: the completion queue
+ * @nevents: how many of its events
+ */
+RPOST_API void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
+{
+	pthread_mutex_lock(&cq->mutex);
+	cq->comp_events_completed += nevents;
+	pthread_cond_signal(&cq->cond);
+	pthread_mutex_unlock(&cq->mutex);
+}

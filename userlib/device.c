@@ -1,0 +1,554 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Devices and their contexts.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+static pthread_mutex_t devs_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct rpost_dev *devs;			/* under devs_lock */
+
+static int query_device(struct rpost_file *file, uint32_t num,
+			struct rpost_query_device *cmd)
+{
+	memset(cmd, 0, sizeof(*cmd));
+	cmd->size = sizeof(*cmd);
+	cmd->device = num;
+	return rpost_ioctl(file->fd, RPOST_IOC_QUERY_DEVICE, cmd);
+}
+
+static struct rpost_dev *dev_alloc(const struct rpost_query_device *query)
+{
+	struct rpost_dev *dev;
+
+	dev = calloc(1, sizeof(*dev));
+	if (!dev)
+		return NULL;
+
+	dev->num = query->device;
+	dev->guid = query->node_guid;
+	dev->ibv.node_type = query->node_type;
+	dev->ibv.transport_type = query->transport;
+	snprintf(dev->ibv.name, sizeof(dev->ibv.name), "%s",
+		 (const char *)query->name);
+	/* Where it is on hosts that show their sysfs; not read by us. */
+	snprintf(dev->ibv.ibdev_path, sizeof(dev->ibv.ibdev_path),
+		 "/sys/class/infiniband/%s", dev->ibv.name);
+	return dev;
+}
+
+/* Finds or makes the struct of device @num.  NULL and errno. */
+static struct rpost_dev *dev_get(struct rpost_file *file, uint32_t num)
+{
+	struct rpost_query_device query;
+	struct rpost_dev *dev;
+	int err;
+
+	pthread_mutex_lock(&devs_lock);
+	for (dev = devs; dev; dev = dev->next)
+		if (dev->num == num)
+			goto out;
+
+	err = query_device(file, num, &query);
+	if (err) {
+		errno = err;
+		goto out;
+	}
+	dev = dev_alloc(&query);
+	if (dev) {
+		dev->next = devs;
+		devs = dev;
+	}
+out:
+	pthread_mutex_unlock(&devs_lock);
+	return dev;
+}
+
+/* The numbers of the devices, to be freed.  NULL and errno. */
+static uint32_t *device_numbers(struct rpost_file *file, uint32_t *count)
+{
+	struct rpost_query_devices cmd;
+	uint32_t room = 16;
+	uint32_t *nums;
+	int err;
+
+	for (;;) {
+		nums = calloc(room, sizeof(*nums));
+		if (!nums)
+			return NULL;
+
+		memset(&cmd, 0, sizeof(cmd));
+		cmd.size = sizeof(cmd);
+		cmd.devices = (uintptr_t)nums;
+		cmd.count = room;
+		err = rpost_ioctl(file->fd, RPOST_IOC_QUERY_DEVICES, &cmd);
+		if (err) {
+			free(nums);
+			return rpost_null(err);
+		}
+		if (cmd.count <= room)
+			break;
+		free(nums);
+		room = cmd.count;
+	}
+
+	*count = cmd.count;
+	return nums;
+}
+
+/**
+ * ibv_get_device_list() - list the RDMA devices, ibv_get_device_list(3)
+ * @num_devices: set to the number of devices unless it is NULL
+ *
+ * Return: a NULL-terminated array, to be released by ibv_free_device_list(),
+ * or NULL with errno: that of opening /dev/rdma_post (ENOENT, EACCES, ...),
+ * EPROTONOSUPPORT for a module that speaks another ABI, ENOMEM.  The structs
+ * of the devices themselves stay valid.
+ */
+RPOST_API struct ibv_device **ibv_get_device_list(int *num_devices)
+{
+	struct rpost_file *file;
+	struct ibv_device **list;
+	struct rpost_dev *dev;
+	uint32_t *nums, count, i;
+	int n = 0;
+
+	if (num_devices)
+		*num_devices = 0;
+	file = rpost_file_get();
+	if (!file)
+		return NULL;
+	nums = device_numbers(file, &count);
+	if (!nums)
+		return NULL;
+
+	list = calloc(count + 1, sizeof(*list));
+	for (i = 0; list && i < count; i++) {
+		/* One that went away meanwhile is not listed. */
+		dev = dev_get(file, nums[i]);
+		if (dev)
+			list[n++] = &dev->ibv;
+	}
+	free(nums);
+	if (list && num_devices)
+		*num_devices = n;
+	return list;
+}
+
+/**
+ * ibv_free_device_list() - release the array of ibv_get_device_list()
+ * @list: the array; open contexts stay valid
+ */
+RPOST_API void ibv_free_device_list(struct ibv_device **list)
+{
+	free(list);
+}
+
+/**
+ * ibv_get_device_name() - the name of a device, ibv_get_device_name(3)
+ * @device: the device
+ *
+ * Return: a string that stays valid.
+ */
+RPOST_API const char *ibv_get_device_name(struct ibv_device *device)
+{
+	return device->name;
+}
+
+/**
+ * ibv_get_device_guid() - the GUID of a device, ibv_get_device_guid(3)
+ * @device: the device
+ *
+ * Return: the node GUID in network byte order.
+ */
+RPOST_API __be64 ibv_get_device_guid(struct ibv_device *device)
+{
+	return rpost_container_of(device, struct rpost_dev, ibv)->guid;
+}
+
+static uint8_t at_most_u8(uint32_t value)
+{
+	return value < UINT8_MAX ? value : UINT8_MAX;
+}
+
+static int query_port(struct ibv_context *context, uint8_t port_num,
+		      struct ibv_port_attr *port_attr, size_t port_attr_len);
+
+static void ctx_init(struct rpost_ctx *ctx, struct rpost_file *file,
+		     struct rpost_dev *dev,
+		     const struct rpost_query_device *query)
+{
+	struct verbs_context *verbs = &ctx->verbs;
+	struct ibv_context *context = &verbs->context;
+
+	ctx->file = file;
+	ctx->dev = dev;
+	ctx->max_responder_resources = at_most_u8(query->max_qp_rd_atom);
+	ctx->max_initiator_depth = at_most_u8(query->max_qp_init_rd_atom);
+	pthread_mutex_init(&ctx->pd_lock, NULL);
+
+	/* What is left NULL here the headers' inlines call EOPNOTSUPP. */
+	verbs->sz = sizeof(*verbs);
+	verbs->query_port = query_port;
+
+	context->device = &dev->ibv;
+	context->ops.poll_cq = rpost_poll_cq;
+	context->ops.req_notify_cq = rpost_req_notify_cq;
+	context->ops.post_send = rpost_post_send;
+	context->ops.post_recv = rpost_post_recv;
+	context->cmd_fd = file->fd;
+	context->num_comp_vectors = query->num_comp_vectors;
+	context->abi_compat = __VERBS_ABI_IS_EXTENDED;
+	pthread_mutex_init(&context->mutex, NULL);
+}
+
+static struct rpost_ctx *ctx_open(struct rpost_file *file,
+				  struct rpost_dev *dev)
+{
+	struct rpost_query_device query;
+	struct rpost_ctx *ctx;
+	int err;
+
+	err = query_device(file, dev->num, &query);
+	if (err)
+		return rpost_null(err);
+	ctx = calloc(1, sizeof(*ctx));
+	if (!ctx)
+		return NULL;
+
+	/*
+	 * The module reports no asynchronous events yet, so this one is never
+	 * readable; programs may still poll it and change its flags.
+	 */
+	ctx->verbs.context.async_fd = eventfd(0, EFD_CLOEXEC);
+	if (ctx->verbs.context.async_fd < 0) {
+		free(ctx);
+		return NULL;
+	}
+	ctx_init(ctx, file, dev, &query);
+	return ctx;
+}
+
+/**
+ * ibv_open_device() - open a device, ibv_open_device(3)
+ * @device: from ibv_get_device_list()
+ *
+ * Return: a context, to be closed by ibv_close_device(), or NULL with errno:
+ * ENODEV if the device has gone, EMFILE, ENOMEM.
+ */
+RPOST_API struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	struct rpost_file *file = rpost_file_get();
+	struct rpost_ctx *ctx;
+
+	if (!file)
+		return NULL;
+	ctx = ctx_open(file, rpost_container_of(device, struct rpost_dev, ibv));
+	return ctx ? &ctx->verbs.context : NULL;
+}
+
+/**
+ * ibv_close_device() - close a device, ibv_close_device(3)
+ * @context: from ibv_open_device()
+ *
+ * Objects that were made in the context are not released by it; they end with
+ * the process at the latest.
+ *
+ * Return: 0.
+ */
+RPOST_API int ibv_close_device(struct ibv_context *context)
+{
+	struct rpost_ctx *ctx = rpost_ctx(context);
+
+	close(context->async_fd);
+	pthread_mutex_destroy(&context->mutex);
+	pthread_mutex_destroy(&ctx->pd_lock);
+	free(ctx);
+	return 0;
+}
+
+struct rpost_ctx *rpost_cm_ctx(struct rpost_file *file, uint32_t num)
+{
+	struct rpost_dev *dev;
+	struct rpost_ctx *ctx;
+
+	pthread_mutex_lock(&file->lock);
+	for (ctx = file->contexts; ctx; ctx = ctx->next)
+		if (ctx->dev->num == num)
+			goto out;
+
+	dev = dev_get(file, num);
+	ctx = dev ? ctx_open(file, dev) : NULL;
+	if (ctx) {
+		ctx->next = file->contexts;
+		file->contexts = ctx;
+	}
+out:
+	pthread_mutex_unlock(&file->lock);
+	return ctx;
+}
+
+/**
+ * rdma_get_devices() - contexts of the RDMA devices, rdma_get_devices(3)
+ * @num_devices: set to the number of devices unless it is NULL
+ *
+ * The contexts are those that connection ids use as their verbs.  They stay
+ * open and are not to be closed.
+ *
+ * Return: a NULL-terminated array, to be released by rdma_free_devices(), or
+ * NULL with errno: ENODEV if there are none, else as ibv_get_device_list().
+ */
+RPOST_API struct ibv_context **rdma_get_devices(int *num_devices)
+{
+	struct rpost_file *file;
+	struct ibv_context **list;
+	struct rpost_ctx *ctx;
+	uint32_t *nums, count, i;
+	int n = 0;
+
+	if (num_devices)
+		*num_devices = 0;
+	file = rpost_file_get();
+	if (!file)
+		return NULL;
+	nums = device_numbers(file, &count);
+	if (!nums)
+		return NULL;
+	if (!count) {
+		free(nums);
+		return rpost_null(ENODEV);
+	}
+
+	list = calloc(count + 1, sizeof(*list));
+	for (i = 0; list && i < count; i++) {
+		ctx = rpost_cm_ctx(file, nums[i]);
+		if (ctx)
+			list[n++] = &ctx->verbs.context;
+	}
+	free(nums);
+	if (list && num_devices)
+		*num_devices = n;
+	return list;
+}
+
+/**
+ * rdma_free_devices() - release the array of rdma_get_devices()
+ * @list: the array; the contexts stay open
+ */
+RPOST_API void rdma_free_devices(struct ibv_context **list)
+{
+	free(list);
+}
+
+struct ibv_pd *rpost_default_pd_get(struct rpost_ctx *ctx)
+{
+	struct ibv_pd *pd;
+
+	pthread_mutex_lock(&ctx->pd_lock);
+	if (!ctx->default_pd)
+		ctx->default_pd = ibv_alloc_pd(&ctx->verbs.context);
+	pd = ctx->default_pd;
+	if (pd)
+		ctx->default_pd_users++;
+	pthread_mutex_unlock(&ctx->pd_lock);
+	return pd;
+}
+
+void rpost_default_pd_put(struct rpost_ctx *ctx)
+{
+	pthread_mutex_lock(&ctx->pd_lock);
+	/* With regions on it (EBUSY) it is kept for the next id. */
+	if (!--ctx->default_pd_users && !ibv_dealloc_pd(ctx->default_pd))
+		ctx->default_pd = NULL;
+	pthread_mutex_unlock(&ctx->pd_lock);
+}
+
+static int min_int(uint32_t a, uint32_t b)
+{
+	uint32_t min = a < b ? a : b;
+
+	return min < INT32_MAX ? (int)min : INT32_MAX;
+}
+
+/**
+ * ibv_query_device() - a device's attributes, ibv_query_device(3)
+ * @context: of the device
+ * @attr: filled in; what the module does not offer (memory windows, raw queue
+ *        pairs, reliable datagrams) is 0
+ *
+ * Return: 0, or an errno value: ENODEV if the device has gone.
+ */
+RPOST_API int ibv_query_device(struct ibv_context *context,
+			       struct ibv_device_attr *attr)
+{
+	struct rpost_ctx *ctx = rpost_ctx(context);
+	struct rpost_query_device q;
+	int err;
+
+	err = query_device(ctx->file, ctx->dev->num, &q);
+	if (err)
+		return err;
+
+	memset(attr, 0, sizeof(*attr));
+	snprintf(attr->fw_ver, sizeof(attr->fw_ver), "%u.%u.%u",
+		 (unsigned int)(q.fw_ver >> 32) & 0xffff,
+		 (unsigned int)(q.fw_ver >> 16) & 0xffff,
+		 (unsigned int)q.fw_ver & 0xffff);
+	attr->node_guid = q.node_guid;
+	attr->sys_image_guid = q.sys_image_guid;
+	attr->max_mr_size = q.max_mr_size;
+	attr->page_size_cap = q.page_size_cap;
+	attr->vendor_id = q.vendor_id;
+	attr->vendor_part_id = q.vendor_part_id;
+	attr->hw_ver = q.hw_ver;
+	attr->max_qp = min_int(q.max_qp, INT32_MAX);
+	attr->max_qp_wr = min_int(q.max_qp_wr, INT32_MAX);
+	attr->device_cap_flags = (unsigned int)q.device_cap_flags;
+	attr->max_sge = min_int(q.max_send_sge, q.max_recv_sge);
+	attr->max_sge_rd = min_int(q.max_sge_rd, INT32_MAX);
+	attr->max_cq = min_int(q.max_cq, INT32_MAX);
+	attr->max_cqe = min_int(q.max_cqe, INT32_MAX);
+	attr->max_mr = min_int(q.max_mr, INT32_MAX);
+	attr->max_pd = min_int(q.max_pd, INT32_MAX);
+	attr->max_qp_rd_atom = min_int(q.max_qp_rd_atom, INT32_MAX);
+	attr->max_res_rd_atom = min_int(q.max_res_rd_atom, INT32_MAX);
+	attr->max_qp_init_rd_atom = min_int(q.max_qp_init_rd_atom, INT32_MAX);
+	attr->atomic_cap = q.atomic_cap;
+	attr->max_mcast_grp = min_int(q.max_mcast_grp, INT32_MAX);
+	attr->max_mcast_qp_attach = min_int(q.max_mcast_qp_attach, INT32_MAX);
+	attr->max_total_mcast_qp_attach =
+		min_int(q.max_total_mcast_qp_attach, INT32_MAX);
+	attr->max_ah = min_int(q.max_ah, INT32_MAX);
+	attr->max_srq = min_int(q.max_srq, INT32_MAX);
+	attr->max_srq_wr = min_int(q.max_srq_wr, INT32_MAX);
+	attr->max_srq_sge = min_int(q.max_srq_sge, INT32_MAX);
+	attr->max_pkeys = (uint16_t)min_int(q.max_pkeys, UINT16_MAX);
+	attr->local_ca_ack_delay = at_most_u8(q.local_ca_ack_delay);
+	attr->phys_port_cnt = at_most_u8(q.phys_port_cnt);
+	return 0;
+}
+
+static int query_port(struct ibv_context *context, uint8_t port_num,
+		      struct ibv_port_attr *port_attr, size_t port_attr_len)
+{
+	struct rpost_query_port q = {
+		.size = sizeof(q),
+		.device = rpost_ctx(context)->dev->num,
+		.port = port_num,
+	};
+	struct ibv_port_attr attr;
+	int err;
+
+	err = rpost_ioctl(context->cmd_fd, RPOST_IOC_QUERY_PORT, &q);
+	if (err)
+		return err;
+
+	memset(&attr, 0, sizeof(attr));
+	attr.state = q.state;
+	attr.max_mtu = q.max_mtu;
+	attr.active_mtu = q.active_mtu;
+	attr.gid_tbl_len = q.gid_tbl_len;
+	attr.port_cap_flags = q.port_cap_flags;
+	attr.max_msg_sz = q.max_msg_sz;
+	attr.bad_pkey_cntr = q.bad_pkey_cntr;
+	attr.qkey_viol_cntr = q.qkey_viol_cntr;
+	attr.pkey_tbl_len = q.pkey_tbl_len;
+	attr.lid = q.lid;
+	attr.sm_lid = q.sm_lid;
+	attr.lmc = q.lmc;
+	attr.max_vl_num = q.max_vl_num;
+	attr.sm_sl = q.sm_sl;
+	attr.subnet_timeout = q.subnet_timeout;
+	attr.init_type_reply = q.init_type_reply;
+	attr.active_width = q.active_width;
+	attr.active_speed = at_most_u8(q.active_speed);
+	attr.phys_state = q.phys_state;
+	attr.link_layer = q.link_layer;
+	if (q.grh_required)
+		attr.flags |= IBV_QPF_GRH_REQUIRED;
+
+	memset(port_attr, 0, port_attr_len);
+	memcpy(port_attr, &attr, port_attr_len < sizeof(attr) ?
+				 port_attr_len : sizeof(attr));
+	return 0;
+}
+
+#undef ibv_query_port
+
+/**
+ * ibv_query_port() - a port's attributes, ibv_query_port(3)
+ * @context: of the device
+ * @port_num: port, counted from 1
+ * @port_attr: filled in; programs built before struct ibv_port_attr grew have
+ *             no port_cap_flags2, so that this entry point does not write it
+ *
+ * Return: 0, or an errno value: EINVAL for a port that the device does not
+ * have, ENODEV if the device has gone.
+ */
+RPOST_API int ibv_query_port(struct ibv_context *context, uint8_t port_num,
+			     struct _compat_ibv_port_attr *port_attr)
+{
+	return query_port(context, port_num, (struct ibv_port_attr *)port_attr,
+			  offsetof(struct ibv_port_attr, port_cap_flags2));
+}
+
+/**
+ * ibv_get_async_event() - wait for an asynchronous event,
+ * ibv_get_async_event(3)
+ * @context: of the device
+ * @event: filled in
+ *
+ * The module reports none yet: the call sleeps, or fails with EAGAIN if the
+ * context's async_fd is non-blocking, or with EINTR.
+ *
+ * Return: -1 with errno.
+ */
+RPOST_API int ibv_get_async_event(struct ibv_context *context,
+				  struct ibv_async_event *event)
+{
+	uint64_t none;
+
+	(void)event;
+	if (read(context->async_fd, &none, sizeof(none)) >= 0)
+		errno = EIO;
+	return -1;
+}
+
+/**
+ * ibv_ack_async_event() - acknowledge an asynchronous event
+ * @event: from ibv_get_async_event()
+ */
+RPOST_API void ibv_ack_async_event(struct ibv_async_event *event)
+{
+	(void)event;
+}
+
+/**
+ * ibv_fork_init() - prepare for fork(), ibv_fork_init(3)
+ *
+ * Nothing needs to be done: registered memory is pinned by the kernel, which
+ * since Linux 5.12 copies pinned pages for the child at once, so that they stay
+ * the parent's.  The module does not run on older kernels.
+ *
+ * Return: 0.
+ */
+RPOST_API int ibv_fork_init(void)
+{
+	return 0;
+}
+
+/**
+ * ibv_is_fork_initialized() - whether fork() is safe,
+ * ibv_is_fork_initialized(3)
+ *
+ * Return: IBV_FORK_UNNEEDED, see ibv_fork_init().
+ */
+RPOST_API enum ibv_fork_status ibv_is_fork_initialized(void)
+{
+	return IBV_FORK_UNNEEDED;
+}

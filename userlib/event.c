@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Event channels, and the events of connection ids.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+/* The event belonged to an id that is gone: fetch another one. */
+#define SKIP	(-1)
+
+/**
+ * rdma_create_event_channel() - make an event channel,
+ * rdma_create_event_channel(3)
+ *
+ * The channel's fd is the kernel's: poll(2) and epoll(7) report it readable
+ * while an event waits, and it may be made non-blocking.
+ *
+ * Return: the channel, to be released by rdma_destroy_event_channel(), or NULL
+ * with errno: that of opening /dev/rdma_post (ENOENT, EACCES, ...),
+ * EPROTONOSUPPORT for a module that speaks another ABI, EMFILE, ENOMEM.
+ */
+RPOST_API struct rdma_event_channel *rdma_create_event_channel(void)
+{
+	struct rpost_create_event_channel cmd = { .size = sizeof(cmd) };
+	struct rpost_channel *channel;
+	struct rpost_file *file;
+	int err;
+
+	file = rpost_file_get();
+	if (!file)
+		return NULL;
+	channel = calloc(1, sizeof(*channel));
+	if (!channel)
+		return NULL;
+
+	err = rpost_ioctl(file->fd, RPOST_IOC_CREATE_EVENT_CHANNEL, &cmd);
+	if (err) {
+		free(channel);
+		return rpost_null(err);
+	}
+	channel->file = file;
+	channel->channel.fd = cmd.fd;
+	return &channel->channel;
+}
+
+/**
+ * rdma_destroy_event_channel() - release an event channel,
+ * rdma_destroy_event_channel(3)
+ * @channel: the channel; its ids must have been destroyed and its events
+ *           acknowledged
+ */
+RPOST_API void rdma_destroy_event_channel(struct rdma_event_channel *channel)
+{
+	close(channel->fd);
+	free(rpost_channel(channel));
+}
+
+/* Finds an id and counts one more event that awaits its acknowledgement. */
+static struct rpost_id *id_of_event(struct rpost_file *file, uint32_t handle)
+{
+	struct rpost_node *node;
+	struct rpost_id *priv = NULL;
+
+	pthread_mutex_lock(&file->ids.lock);
+	node = rpost_table_find(&file->ids, handle);
+	if (node) {
+		priv = rpost_container_of(node, struct rpost_id, node);
+		pthread_mutex_lock(&priv->lock);
+		priv->unacked++;
+		pthread_mutex_unlock(&priv->lock);
+	}
+	pthread_mutex_unlock(&file->ids.lock);
+	return priv;
+}
+
+static void event_done(struct rpost_id *priv)
+{
+	pthread_mutex_lock(&priv->lock);
+	if (!--priv->unacked)
+		pthread_cond_broadcast(&priv->acked);
+	pthread_mutex_unlock(&priv->lock);
+}
+
+/* Frees an event; its owner no longer waits for it. */
+static void event_release(struct rpost_event *evt)
+{
+	if (evt->owner)
+		event_done(evt->owner);
+	free(evt);
+}
+
+/* Its owner no longer waits for the event, which lives on. */
+void rpost_event_disown(struct rpost_event *evt)
+{
+	event_done(evt->owner);
+	evt->owner = NULL;
+}
+
+static void copy_param(struct rpost_event *evt,
+		       const struct rpost_conn_param *param)
+{
+	struct rdma_conn_param *conn = &evt->event.param.conn;
+
+	conn->qp_num = param->qp_num;
+	conn->responder_resources = param->responder_resources;
+	conn->initiator_depth = param->initiator_depth;
+	conn->flow_control = param->flow_control;
+	conn->retry_count = param->retry_count;
+	conn->rnr_retry_count = param->rnr_retry_count;
+	conn->srq = param->srq;
+	conn->private_data_len = param->private_data_len;
+	if (param->private_data_len) {
+		memcpy(evt->private_data, param->private_data,
+		       param->private_data_len);
+		conn->private_data = evt->private_data;
+	}
+}
+
+/* Makes the id of a connection request.  Returns 0 or SKIP. */
+static int accept_request(struct rpost_event *evt, uint32_t handle)
+{
+	struct rpost_id *listen = evt->owner;
+	struct rpost_id *priv;
+
+	priv = rpost_id_alloc(listen->id.channel, listen->id.context,
+			      listen->id.ps, listen->id.qp_type);
+	if (!priv) {
+		/* To the other side this is a rejection. */
+		rpost_destroy_handle(listen->file->fd, RPOST_OBJ_ID, handle);
+		return SKIP;
+	}
+	rpost_id_add(priv, handle);
+	priv->responder_resources = evt->event.param.conn.responder_resources;
+	priv->initiator_depth = evt->event.param.conn.initiator_depth;
+
+	if ((listen->sync && rdma_migrate_id(&priv->id, NULL)) ||
+	    rpost_id_query(priv, true)) {
+		rdma_destroy_id(&priv->id);
+		return SKIP;
+	}
+	evt->event.listen_id = &listen->id;
+	evt->event.id = &priv->id;
+	return 0;
+}
+
+/* Brings the id up to date with what has happened to it. */
+static void follow_event(struct rpost_event *evt)
+{
+	struct rdma_cm_event *event = &evt->event;
+	int err;
+
+	switch (event->event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		err = rpost_id_query(evt->owner, false);
+		if (err) {
+			event->event = RDMA_CM_EVENT_ADDR_ERROR;
+			event->status = -err;
+		}
+		break;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		err = rpost_id_query(evt->owner, true);
+		if (err) {
+			event->event = RDMA_CM_EVENT_ROUTE_ERROR;
+			event->status = -err;
+		}
+		break;
+	case RDMA_CM_EVENT_DISCONNECTED:
+		evt->owner->disconnected = true;
+		break;
+	default:
+		break;
+	}
+}
+
+/* Returns 0, an errno value, or SKIP. */
+static int fetch(struct rdma_event_channel *channel, struct rpost_event *evt)
+{
+	struct rpost_file *file = rpost_channel(channel)->file;
+	struct rpost_get_event cmd = { .size = sizeof(cmd) };
+	bool request;
+	int err;
+
+	err = rpost_ioctl(channel->fd, RPOST_IOC_GET_EVENT, &cmd);
+	if (err)
+		return err;
+
+	memset(evt, 0, sizeof(*evt));
+	request = cmd.event == RPOST_EVENT_CONNECT_REQUEST;
+	evt->event.event = cmd.event;
+	evt->event.status = cmd.status;
+	copy_param(evt, &cmd.param);
+	evt->owner = id_of_event(file, request ? cmd.listen_id : cmd.id);
+	if (!evt->owner) {
+		if (request)
+			rpost_destroy_handle(file->fd, RPOST_OBJ_ID, cmd.id);
+		return SKIP;
+	}
+
+	if (request) {
+		err = accept_request(evt, cmd.id);
+		if (err)
+			event_done(evt->owner);
+		return err;
+	}
+	evt->event.id = &evt->owner->id;
+	follow_event(evt);
+	return 0;
+}
+
+/**
+ * rdma_get_cm_event() - wait for the next event, rdma_get_cm_event(3)
+ * @channel: the event channel
+ * @event: set to the event, to be released by rdma_ack_cm_event()
+ *
+ * Events of ids that have been destroyed are not reported.
+ *
+ * Return: 0, or -1 with errno: EAGAIN if there is none and the channel is
+ * non-blocking, EINTR, ENOMEM.
+ */
+RPOST_API int rdma_get_cm_event(struct rdma_event_channel *channel,
+				struct rdma_cm_event **event)
+{
+	struct rpost_event *evt;
+	int err;
+
+	if (!channel || !event)
+		return rpost_fail(EINVAL);
+	/* Memory first: an event that has been fetched cannot be put back. */
+	evt = malloc(sizeof(*evt));
+	if (!evt)
+		return -1;
+
+	do {
+		err = fetch(channel, evt);
+	} while (err == SKIP);
+	if (err) {
+		free(evt);
+		return rpost_fail(err);
+	}
+	*event = &evt->event;
+	return 0;
+}
+
+/**
+ * rdma_ack_cm_event() - release an event, rdma_ack_cm_event(3)
+ * @event: from rdma_get_cm_event()
+ *
+ * Return: 0, or -1 with errno EINVAL for NULL.
+ */
+RPOST_API int rdma_ack_cm_event(struct rdma_cm_event *event)
+{
+	if (!event)
+		return rpost_fail(EINVAL);
+	event_release(rpost_container_of(event, struct rpost_event, event));
+	return 0;
+}
+
+void rpost_id_drop_event(struct rpost_id *priv)
+{
+	if (!priv->sync || !priv->id.event)
+		return;
+	rdma_ack_cm_event(priv->id.event);
+	priv->id.event = NULL;
+}
+
+/* An errno value for an event that is not the one hoped for. */
+int rpost_event_errno(const struct rdma_cm_event *event)
+{
+	if (event->event == RDMA_CM_EVENT_REJECTED)
+		return ECONNREFUSED;
+	if (event->status < 0)
+		return -event->status;
+
+	switch (event->event) {
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+		return EHOSTUNREACH;
+	case RDMA_CM_EVENT_DISCONNECTED:
+		return ECONNRESET;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		return ENODEV;
+	default:
+		/* A positive status is the transport's and no errno. */
+		return ECONNABORTED;
+	}
+}
+
+/* Says nothing about whether an operation has ended. */
+static bool is_notice(enum rdma_cm_event_type event)
+{
+	return event == RDMA_CM_EVENT_ADDR_CHANGE ||
+	       event == RDMA_CM_EVENT_TIMEWAIT_EXIT;
+}
+
+int rpost_id_complete(struct rpost_id *priv, enum rdma_cm_event_type want)
+{
+	struct rdma_cm_event *event;
+
+	if (!priv->sync)
+		return 0;
+
+	do {
+		rpost_id_drop_event(priv);
+		if (rdma_get_cm_event(priv->id.channel, &priv->id.event))
+			return -1;
+		event = priv->id.event;
+	} while (is_notice(event->event));
+
+	if (event->event == want && !event->status)
+		return 0;
+	return rpost_fail(rpost_event_errno(event));
+}

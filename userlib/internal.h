@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What the files of librdma_post share.  Programs never see this.
+ */
+#ifndef RPOST_INTERNAL_H
+#define RPOST_INTERNAL_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+#include <rdma/rdma_verbs.h>
+
+#include <rdma/rdma_post_abi.h>
+
+#define RPOST_API __attribute__((visibility("default")))
+
+#define rpost_container_of(ptr, type, member) \
+	((type *)((char *)(ptr) - offsetof(type, member)))
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+/* ---------------------------------------------------------- the file */
+
+/* An entry of a struct rpost_table, embedded in what it stands for. */
+struct rpost_node {
+	uint64_t key;
+	struct rpost_node *next;
+};
+
+/* Finds objects by the number by which the kernel's events name them. */
+struct rpost_table {
+	pthread_mutex_t lock;
+	struct rpost_node *bucket[256];
+};
+
+/*
+ * One open of /dev/rdma_post.  Whatever lives in the kernel belongs to one
+ * file.  A process has one; a child of fork() gets its own with the first
+ * channel or device that it opens, while what it inherited goes on naming the
+ * parent's file.  Files are never closed but by exit: their objects may be in
+ * use to the end.
+ */
+struct rpost_file {
+	int fd;
+	uint32_t max_wr_bytes;
+	struct rpost_table ids;		/* by handle */
+	struct rpost_table cqs;		/* by cookie */
+	pthread_mutex_t lock;		/* protects contexts */
+	struct rpost_ctx *contexts;	/* those of connection ids */
+};
+
+struct rpost_file *rpost_file_get(void);
+
+void rpost_table_init(struct rpost_table *table);
+void rpost_table_add(struct rpost_table *table, struct rpost_node *node);
+void rpost_table_del(struct rpost_table *table, struct rpost_node *node);
+/* The caller holds @table->lock. */
+struct rpost_node *rpost_table_find(struct rpost_table *table, uint64_t key);
+
+/* Returns 0 or an errno value. */
+int rpost_ioctl(int fd, unsigned long cmd, void *arg);
+int rpost_destroy_handle(int fd, uint32_t type, uint32_t handle);
+
+/* Sets errno and returns -1; or returns 0 for 0. */
+static inline int rpost_fail(int err)
+{
+	if (!err)
+		return 0;
+	errno = err;
+	return -1;
+}
+
+/* Sets errno and returns NULL. */
+static inline void *rpost_null(int err)
+{
+	errno = err;
+	return NULL;
+}
+
+/* ----------------------------------------------- devices and contexts */
+
+/* A device by its number; kept until exit, since programs keep pointers. */
+struct rpost_dev {
+	struct ibv_device ibv;
+	uint32_t num;
+	__be64 guid;
+	struct rpost_dev *next;
+};
+
+struct rpost_ctx {
+	struct rpost_file *file;
+	struct rpost_dev *dev;
+	struct rpost_ctx *next;
+	uint8_t max_responder_resources;
+	uint8_t max_initiator_depth;
+	pthread_mutex_t pd_lock;	/* protects the two below */
+	struct ibv_pd *default_pd;
+	unsigned int default_pd_users;
+	struct verbs_context verbs;	/* ends in struct ibv_context */
+};
+
+static inline struct rpost_ctx *rpost_ctx(struct ibv_context *context)
+{
+	return rpost_container_of(context, struct rpost_ctx, verbs.context);
+}
+
+/* The context that connection ids on device @num share; NULL and errno. */
+struct rpost_ctx *rpost_cm_ctx(struct rpost_file *file, uint32_t num);
+
+struct ibv_pd *rpost_default_pd_get(struct rpost_ctx *ctx);
+void rpost_default_pd_put(struct rpost_ctx *ctx);
+
+/* ---------------------------------------------------------- completions */
+
+struct rpost_cq {
+	struct ibv_cq ibv;
+	struct rpost_node node;		/* in file->cqs */
+	uint32_t comp_events_reported;	/* under file->cqs.lock */
+	atomic_uint arm;		/* last value that was written to it */
+	pthread_mutex_t poll_lock;	/* one consumer of the ring at a time */
+	uint32_t head;			/* under poll_lock */
+	uint32_t mask;
+	struct rpost_ring *ring;
+	const struct rpost_wc *entries;
+	size_t map_size;
+};
+
+static inline struct rpost_cq *rpost_cq(struct ibv_cq *cq)
+{
+	return rpost_container_of(cq, struct rpost_cq, ibv);
+}
+
+int rpost_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
+int rpost_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+bool rpost_cq_has_unacked_events(struct ibv_cq *cq);
+
+/* ---------------------------------------------------------- queue pairs */
+
+/* The queues and channels that rdma_create_qp() made because it had to. */
+struct rpost_own_cqs {
+	struct ibv_cq *send_cq;
+	struct ibv_cq *recv_cq;
+	struct ibv_comp_channel *send_channel;
+	struct ibv_comp_channel *recv_channel;
+};
+
+struct rpost_qp {
+	struct ibv_qp ibv;
+	struct rpost_id *id;		/* NULL when the id is gone: an orphan */
+	struct ibv_qp_cap cap;
+	bool sig_all;
+	struct rpost_own_cqs own;	/* inherited from the id that is gone */
+};
+
+static inline struct rpost_qp *rpost_qp(struct ibv_qp *qp)
+{
+	return rpost_container_of(qp, struct rpost_qp, ibv);
+}
+
+int rpost_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
+		    struct ibv_send_wr **bad_wr);
+int rpost_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
+		    struct ibv_recv_wr **bad_wr);
+
+/* Leaves the struct to ibv_destroy_qp(); its id goes away. */
+void rpost_qp_orphan(struct rpost_qp *qp);
+void rpost_own_cqs_destroy(struct rpost_own_cqs *own, bool wait);
+
+/* ------------------------------------------------------- connection ids */
+
+struct rpost_channel {
+	struct rdma_event_channel channel;
+	struct rpost_file *file;
+};
+
+static inline struct rpost_channel *
+rpost_channel(struct rdma_event_channel *channel)
+{
+	return rpost_container_of(channel, struct rpost_channel, channel);
+}
+
+struct rpost_id {
+	struct rdma_cm_id id;
+	struct rpost_file *file;
+	struct rpost_node node;		/* in file->ids; key is the handle */
+	struct rpost_ctx *ctx;		/* holds a use of its default PD */
+	struct rpost_qp *qp;
+	struct rpost_own_cqs own;
+	bool sync;
+	bool disconnected;		/* has had RDMA_CM_EVENT_DISCONNECTED */
+	uint8_t responder_resources;
+	uint8_t initiator_depth;
+	struct ibv_qp_init_attr *qp_init_attr;	/* of a listening endpoint */
+	void *connect;			/* of struct rdma_addrinfo */
+	size_t connect_len;
+	pthread_mutex_t lock;
+	pthread_cond_t acked;
+	unsigned int unacked;		/* events; under lock */
+};
+
+static inline struct rpost_id *rpost_id(struct rdma_cm_id *id)
+{
+	return rpost_container_of(id, struct rpost_id, id);
+}
+
+static inline uint32_t rpost_id_handle(const struct rpost_id *id)
+{
+	return (uint32_t)id->node.key;
+}
+
+struct rpost_event {
+	struct rdma_cm_event event;
+	struct rpost_id *owner;		/* counts it as unacked, or NULL */
+	uint8_t private_data[RPOST_MAX_PRIVATE_DATA];
+};
+
+int rpost_id_create(struct rdma_event_channel *channel, struct rdma_cm_id **id,
+		    void *context, enum rdma_port_space ps,
+		    enum ibv_qp_type qp_type);
+struct rpost_id *rpost_id_alloc(struct rdma_event_channel *channel,
+				void *context, enum rdma_port_space ps,
+				enum ibv_qp_type qp_type);
+void rpost_id_add(struct rpost_id *priv, uint32_t handle);
+void rpost_id_free(struct rpost_id *priv);
+/* Fills in what the kernel knows about the id.  Returns 0 or an errno value. */
+int rpost_id_query(struct rpost_id *priv, bool paths);
+/* Lets go of the event that a synchronous id refers to. */
+void rpost_id_drop_event(struct rpost_id *priv);
+/* Waits for @want on a synchronous id; on others returns 0 at once. */
+int rpost_id_complete(struct rpost_id *priv, enum rdma_cm_event_type want);
+void rpost_event_disown(struct rpost_event *evt);
+int rpost_event_errno(const struct rdma_cm_event *event);
+
+#endif /* RPOST_INTERNAL_H */

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Posting: a list of work requests becomes one block, and one system call.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+/* Longer lists take several calls; a longer work request gets memory. */
+#define STACK_BLOCK	4096
+
+/* A block being packed. */
+struct block {
+	char *buf;
+	size_t room;
+	size_t used;
+	uint32_t count;
+};
+
+static size_t align8(size_t n)
+{
+	return (n + 7) & ~(size_t)7;
+}
+
+static int call(struct ibv_qp *qp, unsigned long ioc, const struct block *block,
+		uint32_t *posted)
+{
+	struct rpost_post cmd = {
+		.size = sizeof(cmd),
+		.qp = qp->handle,
+		.count = block->count,
+		.wrs = (uintptr_t)block->buf,
+		.wrs_size = (uint32_t)block->used,
+	};
+	int err;
+
+	err = rpost_ioctl(qp->context->cmd_fd, ioc, &cmd);
+	*posted = cmd.posted;
+	return err;
+}
+
+/* Bytes of inline data, more than any limit if the sum is absurd. */
+static uint64_t inline_length(const struct ibv_send_wr *wr)
+{
+	uint64_t len = 0;
+	int i;
+
+	for (i = 0; i < wr->num_sge; i++)
+		len += wr->sg_list[i].length;
+	return len;
+}
+
+/* The size of the packed work request, or 0 for one that no queue takes. */
+static size_t send_size(const struct ibv_qp *qp, const struct ibv_send_wr *wr)
+{
+	const struct ibv_qp_cap *cap = &rpost_qp((struct ibv_qp *)qp)->cap;
+	uint64_t len;
+
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > cap->max_send_sge)
+		return 0;
+	if (!(wr->send_flags & IBV_SEND_INLINE))
+		return sizeof(struct rpost_send_wr) +
+		       wr->num_sge * sizeof(struct rpost_sge);
+	len = inline_length(wr);
+	if (len > cap->max_inline_data)
+		return 0;
+	return align8(sizeof(struct rpost_send_wr) + len);
+}
+
+static void pack_inline(char *dst, const struct ibv_send_wr *wr)
+{
+	int i;
+
+	for (i = 0; i < wr->num_sge; i++) {
+		if (!wr->sg_list[i].length)
+			continue;
+		memcpy(dst, (void *)(uintptr_t)wr->sg_list[i].addr,
+		       wr->sg_list[i].length);
+		dst += wr->sg_list[i].length;
+	}
+}
+
+static void pack_remote(struct rpost_send_wr *out, const struct ibv_send_wr *wr)
+{
+	/* Only what the opcode uses: the rest may never have been set. */
+	switch (wr->opcode) {
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		out->imm_data = wr->imm_data;
+		/* fall through */
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_READ:
+		out->remote_addr = wr->wr.rdma.remote_addr;
+		out->rkey = wr->wr.rdma.rkey;
+		break;
+	case IBV_WR_SEND_WITH_IMM:
+		out->imm_data = wr->imm_data;
+		break;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+		out->swap = wr->wr.atomic.swap;
+		/* fall through */
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		out->compare_add = wr->wr.atomic.compare_add;
+		out->remote_addr = wr->wr.atomic.remote_addr;
+		out->rkey = wr->wr.atomic.rkey;
+		break;
+	default:
+		break;
+	}
+}
+
+static void pack_send(struct block *block, const struct ibv_send_wr *wr,
+		      size_t size)
+{
+	struct rpost_send_wr *out = (void *)(block->buf + block->used);
+	char *end = (char *)out + size;
+	char *tail = (char *)(out + 1);
+
+	memset(out, 0, sizeof(*out));
+	out->wr_id = wr->wr_id;
+	out->size = (uint32_t)size;
+	out->opcode = wr->opcode;
+	out->send_flags = wr->send_flags;
+	pack_remote(out, wr);
+	if (wr->send_flags & IBV_SEND_INLINE) {
+		out->inline_len = (uint32_t)inline_length(wr);
+		pack_inline(tail, wr);
+		tail += out->inline_len;
+		memset(tail, 0, end - tail);
+	} else if (wr->num_sge) {
+		out->num_sge = wr->num_sge;
+		memcpy(tail, wr->sg_list, end - tail);
+	}
+	block->used += size;
+	block->count++;
+}
+
+/* The size of the packed work request, or 0 for one that no queue takes. */
+static size_t recv_size(const struct ibv_qp *qp, const struct ibv_recv_wr *wr)
+{
+	const struct ibv_qp_cap *cap = &rpost_qp((struct ibv_qp *)qp)->cap;
+
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > cap->max_recv_sge)
+		return 0;
+	return sizeof(struct rpost_recv_wr) +
+	       wr->num_sge * sizeof(struct rpost_sge);
+}
+
+static void pack_recv(struct block *block, const struct ibv_recv_wr *wr,
+		      size_t size)
+{
+	struct rpost_recv_wr *out = (void *)(block->buf + block->used);
+
+	out->wr_id = wr->wr_id;
+	out->size = (uint32_t)size;
+	out->num_sge = wr->num_sge;
+	if (wr->num_sge)
+		memcpy(out + 1, wr->sg_list, size - sizeof(*out));
+	block->used += size;
+	block->count++;
+}
+
+/* Room for one work request that is longer than the block on the stack. */
+static int grow(struct ibv_qp *qp, struct block *block, size_t size)
+{
+	if (size > rpost_ctx(qp->context)->file->max_wr_bytes)
+		return EINVAL;
+	block->buf = malloc(size);
+	if (!block->buf)
+		return ENOMEM;
+	block->room = size;
+	return 0;
+}
+
+static size_t stack_room(const struct ibv_qp *qp)
+{
+	uint32_t max = rpost_ctx(qp->context)->file->max_wr_bytes;
+
+	return max < STACK_BLOCK ? max : STACK_BLOCK;
+}
+
+/*
+ * Packs and posts as many work requests from *@wr on as one block takes, and
+ * moves *@wr behind those that were posted.  A work request that cannot be
+ * packed ends the block, and fails once it is the first.
+ */
+static int send_some(struct ibv_qp *qp, struct ibv_send_wr **wr)
+{
+	uint64_t stack[STACK_BLOCK / sizeof(uint64_t)];
+	struct block block = { .buf = (char *)stack, .room = stack_room(qp) };
+	struct ibv_send_wr *next = *wr;
+	uint32_t posted;
+	size_t size;
+	int err;
+
+	size = send_size(qp, next);
+	if (!size)
+		return EINVAL;
+	if (size > block.room) {
+		err = grow(qp, &block, size);
+		if (err)
+			return err;
+	}
+
+	while (next && (size = send_size(qp, next)) &&
+	       size <= block.room - block.used) {
+		pack_send(&block, next, size);
+		next = next->next;
+	}
+	err = call(qp, RPOST_IOC_POST_SEND, &block, &posted);
+	if (block.buf != (char *)stack)
+		free(block.buf);
+
+	if (!err)
+		*wr = next;
+	while (err && posted--)
+		*wr = (*wr)->next;
+	return err;
+}
+
+static int recv_some(struct ibv_qp *qp, struct ibv_recv_wr **wr)
+{
+	uint64_t stack[STACK_BLOCK / sizeof(uint64_t)];
+	struct block block = { .buf = (char *)stack, .room = stack_room(qp) };
+	struct ibv_recv_wr *next = *wr;
+	uint32_t posted;
+	size_t size;
+	int err;
+
+	size = recv_size(qp, next);
+	if (!size)
+		return EINVAL;
+	if (size > block.room) {
+		err = grow(qp, &block, size);
+		if (err)
+			return err;
+	}
+
+	while (next && (size = recv_size(qp, next)) &&
+	       size <= block.room - block.used) {
+		pack_recv(&block, next, size);
+		next = next->next;
+	}
+	err = call(qp, RPOST_IOC_POST_RECV, &block, &posted);
+	if (block.buf != (char *)stack)
+		free(block.buf);
+
+	if (!err)
+		*wr = next;
+	while (err && posted--)
+		*wr = (*wr)->next;
+	return err;
+}
+
+/**
+ * rpost_post_send() - what ibv_post_send(3) calls
+ * @qp: the queue pair
+ * @wr: list of work requests
+ * @bad_wr: set to the first one that was not posted if the call fails
+ *
+ * Inline data is copied before the call returns, on any device, and needs no
+ * registration.
+ *
+ * Return: 0, or an errno value: ENOMEM when the queue is full, EINVAL for a
+ * queue pair that is not connected yet, too many entries, or too much inline
+ * data, EOPNOTSUPP for an opcode or flag that the module does not have.
+ */
+int rpost_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
+		    struct ibv_send_wr **bad_wr)
+{
+	int err = 0;
+
+	while (wr && !err)
+		err = send_some(qp, &wr);
+	if (err)
+		*bad_wr = wr;
+	return err;
+}
+
+/**
+ * rpost_post_recv() - what ibv_post_recv(3) calls
+ * @qp: the queue pair
+ * @wr: list of work requests
+ * @bad_wr: set to the first one that was not posted if the call fails
+ *
+ * Return: 0, or an errno value: ENOMEM when the queue is full, EINVAL for too
+ * many entries.
+ */
+int rpost_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
+		    struct ibv_recv_wr **bad_wr)
+{
+	int err = 0;
+
+	while (wr && !err)
+		err = recv_some(qp, &wr);
+	if (err)
+		*bad_wr = wr;
+	return err;
+}

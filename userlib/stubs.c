@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What librdmacm and libibverbs export and the module cannot do yet.
+ *
+ * Programs are mostly linked so that every symbol they mention must exist.
+ * Each function here fails as its manual page says, with EOPNOTSUPP, and does
+ * nothing else.  Functions move out of this file when they come to life.
+ */
+#include "internal.h"
+
+/* An errno value is returned. */
+#define ERRNO_STUB(name, params) \
+	RPOST_API int name params { return EOPNOTSUPP; }
+
+/* -1 is returned and errno set. */
+#define MINUS_ONE_STUB(name, params) \
+	RPOST_API int name params { return rpost_fail(EOPNOTSUPP); }
+
+/* NULL is returned and errno set. */
+#define NULL_STUB(type, name, params) \
+	RPOST_API type *name params { return rpost_null(EOPNOTSUPP); }
+
+/* Releases objects of which there are none. */
+#define VOID_STUB(name, params) \
+	RPOST_API void name params { }
+
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+/* ------------------------------------------------ connection manager */
+
+MINUS_ONE_STUB(rdma_create_srq, (struct rdma_cm_id *id, struct ibv_pd *pd,
+				 struct ibv_srq_init_attr *attr))
+MINUS_ONE_STUB(rdma_create_srq_ex, (struct rdma_cm_id *id,
+				    struct ibv_srq_init_attr_ex *attr))
+VOID_STUB(rdma_destroy_srq, (struct rdma_cm_id *id))
+MINUS_ONE_STUB(rdma_establish, (struct rdma_cm_id *id))
+MINUS_ONE_STUB(rdma_reject_ece, (struct rdma_cm_id *id,
+				 const void *private_data,
+				 uint8_t private_data_len))
+MINUS_ONE_STUB(rdma_notify, (struct rdma_cm_id *id, enum ibv_event_type event))
+MINUS_ONE_STUB(rdma_join_multicast, (struct rdma_cm_id *id,
+				     struct sockaddr *addr, void *context))
+MINUS_ONE_STUB(rdma_join_multicast_ex, (struct rdma_cm_id *id,
+					struct rdma_cm_join_mc_attr_ex *attr,
+					void *context))
+MINUS_ONE_STUB(rdma_leave_multicast, (struct rdma_cm_id *id,
+				      struct sockaddr *addr))
+MINUS_ONE_STUB(rdma_init_qp_attr, (struct rdma_cm_id *id,
+				   struct ibv_qp_attr *qp_attr,
+				   int *qp_attr_mask))
+MINUS_ONE_STUB(rdma_set_local_ece, (struct rdma_cm_id *id,
+				    struct ibv_ece *ece))
+MINUS_ONE_STUB(rdma_get_remote_ece, (struct rdma_cm_id *id,
+				     struct ibv_ece *ece))
+
+/* ------------------------------------------------------------ devices */
+
+/* As on a kernel that cannot tell the index. */
+RPOST_API int ibv_get_device_index(struct ibv_device *device)
+{
+	return -1;
+}
+
+NULL_STUB(struct ibv_context, ibv_import_device, (int cmd_fd))
+NULL_STUB(struct ibv_pd, ibv_import_pd, (struct ibv_context *context,
+					 uint32_t pd_handle))
+VOID_STUB(ibv_unimport_pd, (struct ibv_pd *pd))
+NULL_STUB(struct ibv_mr, ibv_import_mr, (struct ibv_pd *pd,
+					 uint32_t mr_handle))
+VOID_STUB(ibv_unimport_mr, (struct ibv_mr *mr))
+NULL_STUB(struct ibv_dm, ibv_import_dm, (struct ibv_context *context,
+					 uint32_t dm_handle))
+VOID_STUB(ibv_unimport_dm, (struct ibv_dm *dm))
+MINUS_ONE_STUB(ibv_query_gid, (struct ibv_context *context, uint8_t port_num,
+			       int index, union ibv_gid *gid))
+ERRNO_STUB(_ibv_query_gid_ex, (struct ibv_context *context, uint32_t port_num,
+			       uint32_t gid_index, struct ibv_gid_entry *entry,
+			       uint32_t flags, size_t entry_size))
+
+RPOST_API ssize_t _ibv_query_gid_table(struct ibv_context *context,
+				       struct ibv_gid_entry *entries,
+				       size_t max_entries, uint32_t flags,
+				       size_t entry_size)
+{
+	return -EOPNOTSUPP;
+}
+
+MINUS_ONE_STUB(ibv_query_pkey, (struct ibv_context *context, uint8_t port_num,
+				int index, __be16 *pkey))
+MINUS_ONE_STUB(ibv_get_pkey_index, (struct ibv_context *context,
+				    uint8_t port_num, __be16 pkey))
+ERRNO_STUB(ibv_resolve_eth_l2_from_gid, (struct ibv_context *context,
+					 struct ibv_ah_attr *attr,
+					 uint8_t eth_mac[ETHERNET_LL_SIZE],
+					 uint16_t *vid))
+
+/* Statically linked programs name their providers by it; none are needed. */
+VOID_STUB(ibv_static_providers, (void *unused, ...))
+
+/* ------------------------------------------------- memory and queues */
+
+NULL_STUB(struct ibv_mr, ibv_reg_dmabuf_mr, (struct ibv_pd *pd, uint64_t offset,
+					     size_t length, uint64_t iova,
+					     int fd, int access))
+
+/* The region that there is stays valid. */
+RPOST_API int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd,
+			   void *addr, size_t length, int access)
+{
+	errno = EOPNOTSUPP;
+	return IBV_REREG_MR_ERR_INPUT;
+}
+
+ERRNO_STUB(ibv_resize_cq, (struct ibv_cq *cq, int cqe))
+NULL_STUB(struct ibv_srq, ibv_create_srq, (struct ibv_pd *pd,
+					   struct ibv_srq_init_attr *attr))
+ERRNO_STUB(ibv_modify_srq, (struct ibv_srq *srq, struct ibv_srq_attr *srq_attr,
+			    int srq_attr_mask))
+ERRNO_STUB(ibv_query_srq, (struct ibv_srq *srq, struct ibv_srq_attr *srq_attr))
+ERRNO_STUB(ibv_destroy_srq, (struct ibv_srq *srq))
+
+/* -------------------------------------------------------- queue pairs */
+
+/* Queue pairs come from rdma_create_qp(). */
+NULL_STUB(struct ibv_qp, ibv_create_qp, (struct ibv_pd *pd,
+					 struct ibv_qp_init_attr *attr))
+ERRNO_STUB(ibv_modify_qp, (struct ibv_qp *qp, struct ibv_qp_attr *attr,
+			   int attr_mask))
+
+/* No device promises it by way of this module. */
+RPOST_API int ibv_query_qp_data_in_order(struct ibv_qp *qp,
+					 enum ibv_wr_opcode op, uint32_t flags)
+{
+	return 0;
+}
+
+/* Queue pairs have no extended form. */
+RPOST_API struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
+{
+	return NULL;
+}
+
+ERRNO_STUB(ibv_set_ece, (struct ibv_qp *qp, struct ibv_ece *ece))
+ERRNO_STUB(ibv_query_ece, (struct ibv_qp *qp, struct ibv_ece *ece))
+ERRNO_STUB(ibv_attach_mcast, (struct ibv_qp *qp, const union ibv_gid *gid,
+			      uint16_t lid))
+ERRNO_STUB(ibv_detach_mcast, (struct ibv_qp *qp, const union ibv_gid *gid,
+			      uint16_t lid))
+NULL_STUB(struct ibv_ah, ibv_create_ah, (struct ibv_pd *pd,
+					 struct ibv_ah_attr *attr))
+NULL_STUB(struct ibv_ah, ibv_create_ah_from_wc, (struct ibv_pd *pd,
+						 struct ibv_wc *wc,
+						 struct ibv_grh *grh,
+						 uint8_t port_num))
+ERRNO_STUB(ibv_init_ah_from_wc, (struct ibv_context *context, uint8_t port_num,
+				 struct ibv_wc *wc, struct ibv_grh *grh,
+				 struct ibv_ah_attr *ah_attr))
+ERRNO_STUB(ibv_destroy_ah, (struct ibv_ah *ah))
