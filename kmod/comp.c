@@ -23,6 +23,28 @@ static void rpost_queue_retire(struct rpost_queue *q, struct rpost_wqe *wqe)
 	smp_store_release(&q->tail, tail);
 }
 
+/*
+ * Devices differ in what they call a key that is not valid; verbs do not.  rxe
+ * says LOC_QP_OP_ERR, and since 6.9 even flushes the very work request whose
+ * error stops the queue pair.  It has been flushed only if something failed
+ * before it, or the connection ended.
+ */
+static u32 rpost_wc_status(struct rpost_qp *qp, const struct rpost_wqe *wqe,
+			   const struct ib_wc *wc)
+{
+	bool failed = READ_ONCE(qp->failed);
+
+	if (wc->status == IB_WC_SUCCESS)
+		return RPOST_WC_SUCCESS;
+	WRITE_ONCE(qp->failed, true);
+	if (!wqe->bad_key)
+		return wc->status;
+	if (wc->status == IB_WC_WR_FLUSH_ERR &&
+	    (failed || !rpost_id_connected(qp->id)))
+		return RPOST_WC_WR_FLUSH_ERR;
+	return RPOST_WC_LOC_PROT_ERR;
+}
+
 /**
  * rpost_send_done() - a send, RDMA or atomic operation has completed
  * @ib_cq: the device's queue
@@ -34,7 +56,7 @@ void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 	struct rpost_qp *qp = wc->qp->qp_context;
 	struct rpost_wc out = {
 		.wr_id = wqe->wr_id,
-		.status = wc->status,
+		.status = rpost_wc_status(qp, wqe, wc),
 		.opcode = wqe->opcode,
 		.vendor_err = wc->vendor_err,
 		.byte_len = wc->byte_len,
@@ -74,7 +96,7 @@ void rpost_recv_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 	struct rpost_qp *qp = wc->qp->qp_context;
 	struct rpost_wc out = {
 		.wr_id = wqe->wr_id,
-		.status = wc->status,
+		.status = rpost_wc_status(qp, wqe, wc),
 		.opcode = RPOST_WC_RECV,
 		.vendor_err = wc->vendor_err,
 		.qp_num = qp->qp_num,

@@ -33,11 +33,11 @@ const struct rhashtable_params rpost_mr_params = {
  * @sge: what the program named; not empty
  * @access: RPOST_ACCESS_LOCAL_WRITE if the device will write to it, or 0
  *
- * Return: the key for the device: the program's own if it is good, else one
- * that the device refuses, or 0 if there is none such.
+ * Return: true if so.  The key then belongs to a live region of @pd that
+ * contains the range and grants the access.
  */
-u32 rpost_mr_check(struct rpost_pd *pd, const struct rpost_sge *sge,
-		   u32 access)
+bool rpost_mr_check(struct rpost_pd *pd, const struct rpost_sge *sge,
+		    u32 access)
 {
 	struct rpost_mr *mr;
 	bool good = false;
@@ -54,9 +54,7 @@ u32 rpost_mr_check(struct rpost_pd *pd, const struct rpost_sge *sge,
 	}
 	rcu_read_unlock();
 
-	if (good)
-		return sge->lkey;
-	return pd->bad_lkey;
+	return good;
 }
 
 /**

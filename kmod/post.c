@@ -64,6 +64,7 @@ static const struct {
  * @wr_id: the program's
  * @wc_opcode: of the completion
  * @signaled: the program wants one
+ * @bad_key: an entry's key was replaced
  */
 struct rpost_swr {
 	union {
@@ -77,6 +78,7 @@ struct rpost_swr {
 	u64 wr_id;
 	u8 wc_opcode;
 	bool signaled;
+	bool bad_key;
 };
 
 /*
@@ -84,18 +86,22 @@ struct rpost_swr {
  * keys that the program may not use.  Returns how many are left.
  */
 static int rpost_check_sges(struct rpost_pd *pd, struct rpost_sge *sges,
-			    u32 num, u32 access, u64 *total)
+			    u32 num, u32 access, u64 *total, bool *bad_key)
 {
 	u32 i, n = 0;
 
 	*total = 0;
+	*bad_key = false;
 	for (i = 0; i < num; i++) {
 		if (!sges[i].length)
 			continue;
 		sges[n] = sges[i];
-		sges[n].lkey = rpost_mr_check(pd, &sges[i], access);
-		if (!sges[n].lkey)
-			return -EINVAL;
+		if (!rpost_mr_check(pd, &sges[i], access)) {
+			if (!pd->bad_lkey)
+				return -EINVAL;
+			sges[n].lkey = pd->bad_lkey;
+			*bad_key = true;
+		}
 		*total += sges[n].length;
 		n++;
 	}
@@ -137,7 +143,8 @@ static int rpost_build_sges(struct rpost_qp *qp, struct rpost_swr *swr,
 		return -EINVAL;
 	if (rpost_opcodes[wr->opcode].writes_local)
 		access = RPOST_ACCESS_LOCAL_WRITE;
-	n = rpost_check_sges(qp->pd, sges, wr->num_sge, access, &total);
+	n = rpost_check_sges(qp->pd, sges, wr->num_sge, access, &total,
+			     &swr->bad_key);
 	if (n < 0)
 		return n;
 	swr->wr.sg_list = (struct ib_sge *)sges;
@@ -219,6 +226,7 @@ static void rpost_fill_send(struct rpost_qp *qp, struct rpost_swr *swr,
 	wqe->wr_id = swr->wr_id;
 	wqe->opcode = swr->wc_opcode;
 	wqe->signaled = swr->signaled;
+	wqe->bad_key = swr->bad_key;
 	swr->wr.wr_cqe = &wqe->cqe;
 
 	/*
@@ -278,7 +286,19 @@ static int rpost_send_batch(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
 	return ret;
 }
 
-static int rpost_build_recv(struct rpost_qp *qp, struct ib_recv_wr *out,
+/**
+ * struct rpost_rwr - a checked work request on its way to the receive queue
+ * @wr: for the device; its entries are in the block
+ * @wr_id: the program's
+ * @bad_key: an entry's key was replaced
+ */
+struct rpost_rwr {
+	struct ib_recv_wr wr;
+	u64 wr_id;
+	bool bad_key;
+};
+
+static int rpost_build_recv(struct rpost_qp *qp, struct rpost_rwr *rwr,
 			    struct rpost_recv_wr *wr)
 {
 	struct rpost_sge *sges = (struct rpost_sge *)(wr + 1);
@@ -289,18 +309,18 @@ static int rpost_build_recv(struct rpost_qp *qp, struct ib_recv_wr *out,
 	    wr->size != sizeof(*wr) + wr->num_sge * sizeof(*sges))
 		return -EINVAL;
 	n = rpost_check_sges(qp->pd, sges, wr->num_sge,
-			     RPOST_ACCESS_LOCAL_WRITE, &total);
+			     RPOST_ACCESS_LOCAL_WRITE, &total, &rwr->bad_key);
 	if (n < 0)
 		return n;
-	*out = (struct ib_recv_wr) {
-		.wr_id = wr->wr_id,
+	rwr->wr_id = wr->wr_id;
+	rwr->wr = (struct ib_recv_wr) {
 		.sg_list = (struct ib_sge *)sges,
 		.num_sge = n,
 	};
 	return 0;
 }
 
-static int rpost_recv_batch(struct rpost_qp *qp, struct ib_recv_wr *wrs, u32 n,
+static int rpost_recv_batch(struct rpost_qp *qp, struct rpost_rwr *rwrs, u32 n,
 			    u32 *posted)
 {
 	struct rpost_queue *rq = &qp->rq;
@@ -320,18 +340,19 @@ static int rpost_recv_batch(struct rpost_qp *qp, struct ib_recv_wr *wrs, u32 n,
 			ret = -ENOMEM;
 			break;
 		}
-		wqe->wr_id = wrs[i].wr_id;
-		wrs[i].wr_cqe = &wqe->cqe;
+		wqe->wr_id = rwrs[i].wr_id;
+		wqe->bad_key = rwrs[i].bad_key;
+		rwrs[i].wr.wr_cqe = &wqe->cqe;
 		if (i)
-			wrs[i - 1].next = &wrs[i];
+			rwrs[i - 1].wr.next = &rwrs[i].wr;
 	}
 	done = i;
 	if (i) {
-		err = ib_post_recv(qp->ib_qp, &wrs[0], &bad);
+		err = ib_post_recv(qp->ib_qp, &rwrs[0].wr, &bad);
 		if (err) {
 			ret = err;
 			done = 0;
-			for (wr = &wrs[0]; wr && wr != bad; wr = wr->next)
+			for (wr = &rwrs[0].wr; wr && wr != bad; wr = wr->next)
 				done++;
 			rq->head -= i - done;
 		}
@@ -376,13 +397,13 @@ static int rpost_post_sends(struct rpost_qp *qp, struct rpost_post *cmd,
 static int rpost_post_recvs(struct rpost_qp *qp, struct rpost_post *cmd,
 			    void *block)
 {
-	struct ib_recv_wr one, *wrs = &one;
+	struct rpost_rwr one, *rwrs = &one;
 	u32 i, max = min_t(u32, cmd->count, RPOST_POST_BATCH);
 	int ret = 0, err = 0;
 
 	if (max > 1) {
-		wrs = kmalloc_array(max, sizeof(*wrs), GFP_KERNEL_ACCOUNT);
-		if (!wrs)
+		rwrs = kmalloc_array(max, sizeof(*rwrs), GFP_KERNEL_ACCOUNT);
+		if (!rwrs)
 			return -ENOMEM;
 	}
 	while (!ret && !err && cmd->posted < cmd->count) {
@@ -390,16 +411,16 @@ static int rpost_post_recvs(struct rpost_qp *qp, struct rpost_post *cmd,
 			struct rpost_recv_wr *wr = block;
 			u32 size = wr->size;
 
-			err = rpost_build_recv(qp, &wrs[i], wr);
+			err = rpost_build_recv(qp, &rwrs[i], wr);
 			if (err)
 				break;
 			block += size;
 		}
 		if (i)
-			ret = rpost_recv_batch(qp, wrs, i, &cmd->posted);
+			ret = rpost_recv_batch(qp, rwrs, i, &cmd->posted);
 	}
-	if (wrs != &one)
-		kfree(wrs);
+	if (rwrs != &one)
+		kfree(rwrs);
 	return ret ? : err;
 }
 

@@ -103,6 +103,7 @@ int rpost_ring_mmap(struct rpost_cring *ring, struct vm_area_struct *vma)
  */
 struct rpost_wc *rpost_ring_next(struct rpost_cring *ring)
 {
+	/* The program has read the entries before @head. */
 	u32 head = smp_load_acquire(&ring->hdr->head);
 
 	if (ring->tail - head >= ring->entries)
@@ -116,6 +117,7 @@ struct rpost_wc *rpost_ring_next(struct rpost_cring *ring)
  */
 void rpost_ring_publish(struct rpost_cring *ring)
 {
+	/* After the entries. */
 	smp_store_release(&ring->hdr->tail, ring->tail);
 }
 

@@ -289,8 +289,8 @@ extern const struct rhashtable_params rpost_mr_params;
 int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd);
 int rpost_mr_shutdown(struct rpost_obj *obj);
 void rpost_mr_free(struct rpost_obj *obj);
-u32 rpost_mr_check(struct rpost_pd *pd, const struct rpost_sge *sge,
-		   u32 access);
+bool rpost_mr_check(struct rpost_pd *pd, const struct rpost_sge *sge,
+		    u32 access);
 
 /* ------------------------------------------------------------- ring.c */
 
@@ -506,6 +506,19 @@ struct rpost_id {
 	struct work_struct removal_work;
 };
 
+/**
+ * rpost_id_connected() - does the connection exist at this moment?
+ * @id: the id
+ *
+ * Return: true from the end of accepting or connecting until disconnection.
+ */
+static inline bool rpost_id_connected(const struct rpost_id *id)
+{
+	enum rpost_id_state state = READ_ONCE(id->state);
+
+	return state == RPOST_ID_CONNECTED || state == RPOST_ID_ACCEPTING;
+}
+
 int rpost_create_event_channel_ioctl(struct rpost_ucmd *ucmd);
 struct rpost_event_channel *rpost_event_channel_get(struct rpost_file *file,
 						    int fd);
@@ -538,12 +551,14 @@ int rpost_migrate_id_ioctl(struct rpost_ucmd *ucmd);
  * @wr_id: the program's name for it
  * @opcode: RPOST_WC_* of its completion
  * @signaled: the program wants a completion on success too
+ * @bad_key: it names memory that it may not use, see struct rpost_pd
  */
 struct rpost_wqe {
 	struct ib_cqe cqe;
 	u64 wr_id;
 	u8 opcode;
 	bool signaled;
+	bool bad_key;
 };
 
 /**
@@ -601,6 +616,7 @@ struct rpost_inline_page {
  * @qp_flags: RPOST_QP_*
  * @qp_num: outlives @ib_qp
  * @max_sge_rd: scatter/gather entries in a read
+ * @failed: a work request has failed, so that the others are flushed
  * @max_inline: bytes of inline data in a send
  * @inline_stride: bytes between two slots' inline data
  * @inline_per_page: slots whose inline data share a page
@@ -628,6 +644,7 @@ struct rpost_qp {
 	u32 qp_flags;
 	u32 qp_num;
 	u32 max_sge_rd;
+	bool failed;
 	u32 max_inline;
 	u32 inline_stride;
 	u32 inline_per_page;

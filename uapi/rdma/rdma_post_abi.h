@@ -109,6 +109,7 @@ struct rpost_query {
 	__u32 max_wr_bytes;
 	__u32 num_objects;
 };
+
 #define RPOST_IOC_QUERY		_IO(RPOST_IOC_TYPE, RPOST_CMD_QUERY)
 
 /**
@@ -150,6 +151,7 @@ struct rpost_destroy {
 	__u32 type;
 	__u32 handle;
 };
+
 #define RPOST_IOC_DESTROY	_IO(RPOST_IOC_TYPE, RPOST_CMD_DESTROY)
 
 /* ------------------------------------------------------------- devices */
@@ -173,6 +175,7 @@ struct rpost_query_devices {
 	__u32 count;
 	__u32 reserved;
 };
+
 #define RPOST_IOC_QUERY_DEVICES	_IO(RPOST_IOC_TYPE, RPOST_CMD_QUERY_DEVICES)
 
 /* enum ibv_node_type and ibv_transport_type have the same values */
@@ -270,6 +273,7 @@ struct rpost_query_device {
 	__u32 max_inline_data;
 	__u32 reserved;
 };
+
 #define RPOST_IOC_QUERY_DEVICE	_IO(RPOST_IOC_TYPE, RPOST_CMD_QUERY_DEVICE)
 
 /**
@@ -331,6 +335,7 @@ struct rpost_query_port {
 	__u8 grh_required;
 	__u8 reserved[7];
 };
+
 #define RPOST_IOC_QUERY_PORT	_IO(RPOST_IOC_TYPE, RPOST_CMD_QUERY_PORT)
 
 /* --------------------------------- protection domains, memory regions */
@@ -350,14 +355,15 @@ struct rpost_alloc_pd {
 	__u32 device;
 	__u32 handle;
 };
+
 #define RPOST_IOC_ALLOC_PD	_IO(RPOST_IOC_TYPE, RPOST_CMD_ALLOC_PD)
 
 /* enum ibv_access_flags has the same values */
-#define RPOST_ACCESS_LOCAL_WRITE	(1 << 0)
-#define RPOST_ACCESS_REMOTE_WRITE	(1 << 1)
-#define RPOST_ACCESS_REMOTE_READ	(1 << 2)
-#define RPOST_ACCESS_REMOTE_ATOMIC	(1 << 3)
-#define RPOST_ACCESS_RELAXED_ORDERING	(1 << 20)
+#define RPOST_ACCESS_LOCAL_WRITE	0x1
+#define RPOST_ACCESS_REMOTE_WRITE	0x2
+#define RPOST_ACCESS_REMOTE_READ	0x4
+#define RPOST_ACCESS_REMOTE_ATOMIC	0x8
+#define RPOST_ACCESS_RELAXED_ORDERING	0x100000
 
 /**
  * struct rpost_reg_mr - ioctl(RPOST_IOC_REG_MR)
@@ -394,6 +400,7 @@ struct rpost_reg_mr {
 	__u32 rkey;
 	__u32 reserved;
 };
+
 #define RPOST_IOC_REG_MR	_IO(RPOST_IOC_TYPE, RPOST_CMD_REG_MR)
 
 /* ------------------------------------ completion channels and queues */
@@ -416,6 +423,7 @@ struct rpost_create_comp_channel {
 	__s32 fd;
 	__u32 reserved;
 };
+
 #define RPOST_IOC_CREATE_COMP_CHANNEL \
 	_IO(RPOST_IOC_TYPE, RPOST_CMD_CREATE_COMP_CHANNEL)
 
@@ -462,13 +470,14 @@ struct rpost_create_cq {
 	__u32 handle;
 	__u32 reserved;
 };
+
 #define RPOST_IOC_CREATE_CQ	_IO(RPOST_IOC_TYPE, RPOST_CMD_CREATE_CQ)
 
 /* struct rpost_ring.flags, written by the kernel */
 /* an empty ring tells nothing: RPOST_IOC_POLL_CQ fetches from the device */
-#define RPOST_RING_NEED_POLL	(1 << 0)
+#define RPOST_RING_NEED_POLL	0x1
 /* a completion was lost because the ring was full; stays set */
-#define RPOST_RING_OVERRUN	(1 << 1)
+#define RPOST_RING_OVERRUN	0x2
 
 /**
  * struct rpost_ring - the shared completion ring's control words
@@ -526,9 +535,9 @@ struct rpost_ring {
 #define RPOST_WC_RECV			128
 #define RPOST_WC_RECV_RDMA_WITH_IMM	129
 
-#define RPOST_WC_F_GRH			(1 << 0)
-#define RPOST_WC_F_WITH_IMM		(1 << 1)
-#define RPOST_WC_F_WITH_INV		(1 << 3)
+#define RPOST_WC_F_GRH			0x1
+#define RPOST_WC_F_WITH_IMM		0x2
+#define RPOST_WC_F_WITH_INV		0x8
 
 /**
  * struct rpost_wc - one completion in the ring
@@ -565,7 +574,7 @@ struct rpost_wc {
 	__u8 reserved[18];
 };
 
-#define RPOST_ARM_SOLICITED	(1 << 0)
+#define RPOST_ARM_SOLICITED	0x1
 
 /**
  * struct rpost_arm_cq - ioctl(RPOST_IOC_ARM_CQ)
@@ -587,6 +596,7 @@ struct rpost_arm_cq {
 	__u32 handle;
 	__u32 reserved;
 };
+
 #define RPOST_IOC_ARM_CQ	_IO(RPOST_IOC_TYPE, RPOST_CMD_ARM_CQ)
 
 /**
@@ -605,6 +615,7 @@ struct rpost_poll_cq {
 	__u32 handle;
 	__u32 count;
 };
+
 #define RPOST_IOC_POLL_CQ	_IO(RPOST_IOC_TYPE, RPOST_CMD_POLL_CQ)
 
 /* ----------------------------------- event channels, connection ids */
@@ -625,6 +636,7 @@ struct rpost_create_event_channel {
 	__s32 fd;
 	__u32 reserved;
 };
+
 #define RPOST_IOC_CREATE_EVENT_CHANNEL \
 	_IO(RPOST_IOC_TYPE, RPOST_CMD_CREATE_EVENT_CHANNEL)
 
@@ -706,6 +718,7 @@ struct rpost_get_event {
 	__s32 status;
 	struct rpost_conn_param param;
 };
+
 #define RPOST_IOC_GET_EVENT	_IO(RPOST_IOC_TYPE, RPOST_CMD_GET_EVENT)
 
 /* enum rdma_port_space has the same values */
@@ -739,6 +752,7 @@ struct rpost_create_id {
 	__u32 qp_type;
 	__u32 handle;
 };
+
 #define RPOST_IOC_CREATE_ID	_IO(RPOST_IOC_TYPE, RPOST_CMD_CREATE_ID)
 
 /**
@@ -760,6 +774,7 @@ struct rpost_bind_addr {
 	__u32 addr_len;
 	struct __kernel_sockaddr_storage addr;
 };
+
 #define RPOST_IOC_BIND_ADDR	_IO(RPOST_IOC_TYPE, RPOST_CMD_BIND_ADDR)
 
 /**
@@ -787,6 +802,7 @@ struct rpost_resolve_addr {
 	struct __kernel_sockaddr_storage src;
 	struct __kernel_sockaddr_storage dst;
 };
+
 #define RPOST_IOC_RESOLVE_ADDR	_IO(RPOST_IOC_TYPE, RPOST_CMD_RESOLVE_ADDR)
 
 /**
@@ -804,6 +820,7 @@ struct rpost_resolve_route {
 	__u32 id;
 	__u32 timeout_ms;
 };
+
 #define RPOST_IOC_RESOLVE_ROUTE	_IO(RPOST_IOC_TYPE, RPOST_CMD_RESOLVE_ROUTE)
 
 /**
@@ -874,6 +891,7 @@ struct rpost_query_id {
 	__u8 sgid[16];
 	__u8 dgid[16];
 };
+
 #define RPOST_IOC_QUERY_ID	_IO(RPOST_IOC_TYPE, RPOST_CMD_QUERY_ID)
 
 /**
@@ -892,6 +910,7 @@ struct rpost_listen {
 	__u32 id;
 	__u32 backlog;
 };
+
 #define RPOST_IOC_LISTEN	_IO(RPOST_IOC_TYPE, RPOST_CMD_LISTEN)
 
 /**
@@ -915,6 +934,7 @@ struct rpost_connect {
 	__u32 reserved;
 	struct rpost_conn_param param;
 };
+
 #define RPOST_IOC_CONNECT	_IO(RPOST_IOC_TYPE, RPOST_CMD_CONNECT)
 
 /**
@@ -937,6 +957,7 @@ struct rpost_accept {
 	__u32 reserved;
 	struct rpost_conn_param param;
 };
+
 #define RPOST_IOC_ACCEPT	_IO(RPOST_IOC_TYPE, RPOST_CMD_ACCEPT)
 
 /**
@@ -956,6 +977,7 @@ struct rpost_reject {
 	__u32 private_data_len;
 	__u8 private_data[RPOST_MAX_PRIVATE_DATA];
 };
+
 #define RPOST_IOC_REJECT	_IO(RPOST_IOC_TYPE, RPOST_CMD_REJECT)
 
 /**
@@ -976,6 +998,7 @@ struct rpost_disconnect {
 	__u32 id;
 	__u32 reserved;
 };
+
 #define RPOST_IOC_DISCONNECT	_IO(RPOST_IOC_TYPE, RPOST_CMD_DISCONNECT)
 
 /**
@@ -995,6 +1018,7 @@ struct rpost_migrate_id {
 	__u32 id;
 	__s32 channel_fd;
 };
+
 #define RPOST_IOC_MIGRATE_ID	_IO(RPOST_IOC_TYPE, RPOST_CMD_MIGRATE_ID)
 
 /* --------------------------------------------------------- queue pairs */
@@ -1002,7 +1026,7 @@ struct rpost_migrate_id {
 /* struct rpost_create_qp.flags: every work request on the send queue is
  * signaled
  */
-#define RPOST_QP_SIG_ALL	(1 << 0)
+#define RPOST_QP_SIG_ALL	0x1
 
 /**
  * struct rpost_create_qp - ioctl(RPOST_IOC_CREATE_QP)
@@ -1043,6 +1067,7 @@ struct rpost_create_qp {
 	__u32 qp_num;
 	__u32 reserved;
 };
+
 #define RPOST_IOC_CREATE_QP	_IO(RPOST_IOC_TYPE, RPOST_CMD_CREATE_QP)
 
 /**
@@ -1112,6 +1137,7 @@ struct rpost_query_qp {
 	__u8 sl;
 	__u8 reserved[2];
 };
+
 #define RPOST_IOC_QUERY_QP	_IO(RPOST_IOC_TYPE, RPOST_CMD_QUERY_QP)
 
 /* --------------------------------------------------------------- posts */
@@ -1140,10 +1166,10 @@ struct rpost_sge {
 #define RPOST_WR_ATOMIC_FETCH_AND_ADD	6
 
 /* enum ibv_send_flags has the same values */
-#define RPOST_SEND_FENCE	(1 << 0)
-#define RPOST_SEND_SIGNALED	(1 << 1)
-#define RPOST_SEND_SOLICITED	(1 << 2)
-#define RPOST_SEND_INLINE	(1 << 3)
+#define RPOST_SEND_FENCE	0x1
+#define RPOST_SEND_SIGNALED	0x2
+#define RPOST_SEND_SOLICITED	0x4
+#define RPOST_SEND_INLINE	0x8
 
 /**
  * struct rpost_send_wr - one work request for a send queue
@@ -1229,6 +1255,7 @@ struct rpost_post {
 	__u32 wrs_size;
 	__u32 posted;
 };
+
 #define RPOST_IOC_POST_SEND	_IO(RPOST_IOC_TYPE, RPOST_CMD_POST_SEND)
 #define RPOST_IOC_POST_RECV	_IO(RPOST_IOC_TYPE, RPOST_CMD_POST_RECV)
 

@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What the tests of the kernel interface share: one call for each command, and
+ * two connected queue pairs.
+ */
+#ifndef RPOST_TEST_H
+#define RPOST_TEST_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <rdma/rdma_post_abi.h>
+
+#define TEST_TIMEOUT_MS	5000
+
+/* Run a command: 0, or the negative errno. */
+static inline int rp_ioctl(int fd, unsigned long nr, void *arg)
+{
+	return ioctl(fd, nr, arg) ? -errno : 0;
+}
+
+static inline int rp_open(void)
+{
+	return open(RPOST_DEVICE_PATH, O_RDWR | O_CLOEXEC);
+}
+
+/* The first device, or 0. */
+static inline uint32_t rp_first_device(int fd)
+{
+	uint32_t ids[1] = { 0 };
+	struct rpost_query_devices cmd = {
+		.size = sizeof(cmd),
+		.devices = (uintptr_t)ids,
+		.count = 1,
+	};
+
+	return rp_ioctl(fd, RPOST_IOC_QUERY_DEVICES, &cmd) ? 0 : ids[0];
+}
+
+static inline int rp_num_objects(int fd)
+{
+	struct rpost_query cmd = { .size = sizeof(cmd) };
+
+	return rp_ioctl(fd, RPOST_IOC_QUERY, &cmd) ? -1 : (int)cmd.num_objects;
+}
+
+static inline int rp_destroy(int fd, uint32_t type, uint32_t handle)
+{
+	struct rpost_destroy cmd = {
+		.size = sizeof(cmd),
+		.type = type,
+		.handle = handle,
+	};
+
+	return rp_ioctl(fd, RPOST_IOC_DESTROY, &cmd);
+}
+
+static inline int rp_alloc_pd(int fd, uint32_t device, uint32_t *handle)
+{
+	struct rpost_alloc_pd cmd = { .size = sizeof(cmd), .device = device };
+	int ret = rp_ioctl(fd, RPOST_IOC_ALLOC_PD, &cmd);
+
+	*handle = cmd.handle;
+	return ret;
+}
+
+static inline int rp_reg_mr(int fd, uint32_t pd, void *addr, uint64_t length,
+			    uint32_t access, struct rpost_reg_mr *mr)
+{
+	*mr = (struct rpost_reg_mr) {
+		.size = sizeof(*mr),
+		.pd = pd,
+		.access = access,
+		.addr = (uintptr_t)addr,
+		.length = length,
+		.iova = (uintptr_t)addr,
+	};
+	return rp_ioctl(fd, RPOST_IOC_REG_MR, mr);
+}
+
+static inline int rp_comp_channel(int fd)
+{
+	struct rpost_create_comp_channel cmd = { .size = sizeof(cmd) };
+	int ret = rp_ioctl(fd, RPOST_IOC_CREATE_COMP_CHANNEL, &cmd);
+
+	return ret ? ret : cmd.fd;
+}
+
+static inline int rp_event_channel(int fd)
+{
+	struct rpost_create_event_channel cmd = { .size = sizeof(cmd) };
+	int ret = rp_ioctl(fd, RPOST_IOC_CREATE_EVENT_CHANNEL, &cmd);
+
+	return ret ? ret : cmd.fd;
+}
+
+/* A completion queue and its ring. */
+struct rp_cq {
+	int fd;
+	struct rpost_create_cq cmd;
+	struct rpost_ring *ring;
+	struct rpost_wc *wcs;
+};
+
+static inline int rp_create_cq(int fd, uint32_t device, uint32_t cqe,
+			       int channel, struct rp_cq *cq)
+{
+	int ret;
+
+	*cq = (struct rp_cq) {
+		.fd = fd,
+		.cmd = {
+			.size = sizeof(cq->cmd),
+			.device = device,
+			.cqe = cqe,
+			.channel_fd = channel,
+			.user_data = (uintptr_t)cq,
+		},
+	};
+	ret = rp_ioctl(fd, RPOST_IOC_CREATE_CQ, &cq->cmd);
+	if (ret)
+		return ret;
+	cq->ring = mmap(NULL, cq->cmd.mmap_size, PROT_READ | PROT_WRITE,
+			MAP_SHARED, fd, cq->cmd.mmap_offset);
+	if (cq->ring == MAP_FAILED)
+		return -errno;
+	cq->wcs = (void *)((char *)cq->ring + cq->cmd.entries_offset);
+	return 0;
+}
+
+static inline void rp_unmap_cq(struct rp_cq *cq)
+{
+	munmap(cq->ring, cq->cmd.mmap_size);
+}
+
+/* One completion if there is one: 1, 0, or a negative errno. */
+static inline int rp_poll_cq(struct rp_cq *cq, struct rpost_wc *wc)
+{
+	struct rpost_poll_cq cmd = {
+		.size = sizeof(cmd),
+		.handle = cq->cmd.handle,
+	};
+	uint32_t head = cq->ring->head;
+	int ret;
+
+	if (head == __atomic_load_n(&cq->ring->tail, __ATOMIC_ACQUIRE)) {
+		if (!(__atomic_load_n(&cq->ring->flags, __ATOMIC_RELAXED) &
+		      RPOST_RING_NEED_POLL))
+			return 0;
+		ret = rp_ioctl(cq->fd, RPOST_IOC_POLL_CQ, &cmd);
+		if (ret)
+			return ret;
+		if (head == __atomic_load_n(&cq->ring->tail, __ATOMIC_ACQUIRE))
+			return 0;
+	}
+	*wc = cq->wcs[head & (cq->cmd.cqe - 1)];
+	__atomic_store_n(&cq->ring->head, head + 1, __ATOMIC_RELEASE);
+	return 1;
+}
+
+static inline uint64_t rp_now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000ull + ts.tv_nsec / 1000000;
+}
+
+/* Wait for a completion: 1, 0 after the time limit, or a negative errno. */
+static inline int rp_wait_cq(struct rp_cq *cq, struct rpost_wc *wc)
+{
+	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
+	int ret;
+
+	memset(wc, 0xa5, sizeof(*wc));
+	do {
+		ret = rp_poll_cq(cq, wc);
+	} while (!ret && rp_now_ms() < end);
+	return ret;
+}
+
+/* ------------------------------------------------------ connections */
+
+static inline int rp_create_id(int fd, int channel, uint32_t *handle)
+{
+	struct rpost_create_id cmd = {
+		.size = sizeof(cmd),
+		.channel_fd = channel,
+		.port_space = RPOST_PS_TCP,
+		.qp_type = RPOST_QPT_RC,
+	};
+	int ret = rp_ioctl(fd, RPOST_IOC_CREATE_ID, &cmd);
+
+	*handle = cmd.handle;
+	return ret;
+}
+
+static inline void rp_addr(struct __kernel_sockaddr_storage *ss, uint16_t port)
+{
+	const char *ip = getenv("RPOST_TEST_ADDR");
+	struct sockaddr_in sin = {
+		.sin_family = AF_INET,
+		.sin_port = htons(port),
+	};
+	unsigned int a = 10, b = 0, c = 0, d = 1;
+
+	if (ip)
+		sscanf(ip, "%u.%u.%u.%u", &a, &b, &c, &d);
+	sin.sin_addr.s_addr = htonl(a << 24 | b << 16 | c << 8 | d);
+	memset(ss, 0, sizeof(*ss));
+	memcpy(ss, &sin, sizeof(sin));
+}
+
+static inline int rp_bind(int fd, uint32_t id, uint16_t port)
+{
+	struct rpost_bind_addr cmd = {
+		.size = sizeof(cmd),
+		.id = id,
+		.addr_len = sizeof(struct sockaddr_in),
+	};
+
+	rp_addr(&cmd.addr, port);
+	return rp_ioctl(fd, RPOST_IOC_BIND_ADDR, &cmd);
+}
+
+static inline int rp_query_id(int fd, uint32_t id, struct rpost_query_id *cmd)
+{
+	*cmd = (struct rpost_query_id) { .size = sizeof(*cmd), .id = id };
+	return rp_ioctl(fd, RPOST_IOC_QUERY_ID, cmd);
+}
+
+static inline uint16_t rp_port(int fd, uint32_t id)
+{
+	struct rpost_query_id cmd;
+	struct sockaddr_in sin;
+
+	if (rp_query_id(fd, id, &cmd))
+		return 0;
+	memcpy(&sin, &cmd.src, sizeof(sin));
+	return ntohs(sin.sin_port);
+}
+
+static inline int rp_listen(int fd, uint32_t id, uint32_t backlog)
+{
+	struct rpost_listen cmd = {
+		.size = sizeof(cmd),
+		.id = id,
+		.backlog = backlog,
+	};
+
+	return rp_ioctl(fd, RPOST_IOC_LISTEN, &cmd);
+}
+
+static inline int rp_resolve_addr(int fd, uint32_t id, uint16_t port)
+{
+	struct rpost_resolve_addr cmd = {
+		.size = sizeof(cmd),
+		.id = id,
+		.timeout_ms = 2000,
+		.dst_len = sizeof(struct sockaddr_in),
+	};
+
+	rp_addr(&cmd.dst, port);
+	return rp_ioctl(fd, RPOST_IOC_RESOLVE_ADDR, &cmd);
+}
+
+static inline int rp_resolve_route(int fd, uint32_t id)
+{
+	struct rpost_resolve_route cmd = {
+		.size = sizeof(cmd),
+		.id = id,
+		.timeout_ms = 2000,
+	};
+
+	return rp_ioctl(fd, RPOST_IOC_RESOLVE_ROUTE, &cmd);
+}
+
+static inline void rp_conn_param(struct rpost_conn_param *param)
+{
+	*param = (struct rpost_conn_param) {
+		.responder_resources = 4,
+		.initiator_depth = 4,
+		.retry_count = 7,
+		.rnr_retry_count = 7,
+	};
+}
+
+static inline int rp_connect(int fd, uint32_t id)
+{
+	struct rpost_connect cmd = { .size = sizeof(cmd), .id = id };
+
+	rp_conn_param(&cmd.param);
+	return rp_ioctl(fd, RPOST_IOC_CONNECT, &cmd);
+}
+
+static inline int rp_accept(int fd, uint32_t id)
+{
+	struct rpost_accept cmd = { .size = sizeof(cmd), .id = id };
+
+	rp_conn_param(&cmd.param);
+	return rp_ioctl(fd, RPOST_IOC_ACCEPT, &cmd);
+}
+
+static inline int rp_disconnect(int fd, uint32_t id)
+{
+	struct rpost_disconnect cmd = { .size = sizeof(cmd), .id = id };
+
+	return rp_ioctl(fd, RPOST_IOC_DISCONNECT, &cmd);
+}
+
+/* The next event: 0, or a negative errno, -ETIME after the time limit. */
+static inline int rp_get_event(int channel, struct rpost_get_event *event)
+{
+	struct pollfd pfd = { .fd = channel, .events = POLLIN };
+
+	memset(event, 0xa5, sizeof(*event));
+	event->size = sizeof(*event);
+	event->flags = 0;
+	memset(&event->param, 0, sizeof(event->param));
+	event->id = 0;
+	event->listen_id = 0;
+	event->event = 0;
+	event->status = 0;
+	if (poll(&pfd, 1, TEST_TIMEOUT_MS) != 1)
+		return -ETIME;
+	return rp_ioctl(channel, RPOST_IOC_GET_EVENT, event);
+}
+
+/* Expect an event of an id: 0, or what came instead. */
+static inline int rp_expect(int channel, uint32_t id, uint32_t type)
+{
+	struct rpost_get_event event;
+	int ret = rp_get_event(channel, &event);
+
+	if (ret)
+		return ret;
+	if (event.event != type || event.status || (id && event.id != id)) {
+		fprintf(stderr, "# event %u status %d of id %u, not %u of %u\n",
+			event.event, event.status, event.id, type, id);
+		return -EPROTO;
+	}
+	return 0;
+}
+
+/* One end of a connection. */
+struct rp_end {
+	int fd;
+	int channel;
+	uint32_t device;
+	uint32_t pd;
+	uint32_t id;
+	uint32_t qp;
+	uint32_t qp_num;
+	struct rp_cq cq;
+};
+
+#define RP_DEPTH	16
+#define RP_SGE		4
+#define RP_INLINE	64
+
+static inline int rp_create_qp(struct rp_end *end, uint32_t flags)
+{
+	struct rpost_create_qp cmd = {
+		.size = sizeof(cmd),
+		.flags = flags,
+		.id = end->id,
+		.pd = end->pd,
+		.send_cq = end->cq.cmd.handle,
+		.recv_cq = end->cq.cmd.handle,
+		.max_send_wr = RP_DEPTH,
+		.max_recv_wr = RP_DEPTH,
+		.max_send_sge = RP_SGE,
+		.max_recv_sge = RP_SGE,
+		.max_inline_data = RP_INLINE,
+	};
+	int ret = rp_ioctl(end->fd, RPOST_IOC_CREATE_QP, &cmd);
+
+	end->qp = cmd.handle;
+	end->qp_num = cmd.qp_num;
+	return ret;
+}
+
+/* What an end needs besides its id. */
+static inline int rp_end_init(struct rp_end *end)
+{
+	int ret;
+
+	memset(end, 0, sizeof(*end));
+	end->fd = rp_open();
+	if (end->fd < 0)
+		return -errno;
+	end->device = rp_first_device(end->fd);
+	end->channel = rp_event_channel(end->fd);
+	if (end->channel < 0)
+		return end->channel;
+	ret = rp_alloc_pd(end->fd, end->device, &end->pd);
+	if (ret)
+		return ret;
+	return rp_create_cq(end->fd, end->device, 4 * RP_DEPTH, -1, &end->cq);
+}
+
+static inline void rp_end_close(struct rp_end *end)
+{
+	rp_unmap_cq(&end->cq);
+	close(end->channel);
+	close(end->fd);
+}
+
+/* Connect two ends, each with an open file of its own. */
+static inline int rp_connect_pair(struct rp_end *client, struct rp_end *server,
+				  uint32_t flags)
+{
+	struct rpost_get_event event;
+	uint32_t listener;
+	int ret;
+
+#define RP_TRY(call)							\
+	do {								\
+		ret = (call);						\
+		if (ret) {						\
+			fprintf(stderr, "# " #call ": %d\n", ret);	\
+			return ret;					\
+		}							\
+	} while (0)
+
+	RP_TRY(rp_end_init(client));
+	RP_TRY(rp_end_init(server));
+	RP_TRY(rp_create_id(server->fd, server->channel, &listener));
+	RP_TRY(rp_bind(server->fd, listener, 0));
+	RP_TRY(rp_listen(server->fd, listener, 4));
+
+	RP_TRY(rp_create_id(client->fd, client->channel, &client->id));
+	RP_TRY(rp_resolve_addr(client->fd, client->id,
+			       rp_port(server->fd, listener)));
+	RP_TRY(rp_expect(client->channel, client->id,
+			 RPOST_EVENT_ADDR_RESOLVED));
+	RP_TRY(rp_resolve_route(client->fd, client->id));
+	RP_TRY(rp_expect(client->channel, client->id,
+			 RPOST_EVENT_ROUTE_RESOLVED));
+	RP_TRY(rp_create_qp(client, flags));
+	RP_TRY(rp_connect(client->fd, client->id));
+
+	RP_TRY(rp_get_event(server->channel, &event));
+	if (event.event != RPOST_EVENT_CONNECT_REQUEST)
+		return -EPROTO;
+	server->id = event.id;
+	RP_TRY(rp_create_qp(server, flags));
+	RP_TRY(rp_accept(server->fd, server->id));
+	RP_TRY(rp_expect(client->channel, client->id, RPOST_EVENT_ESTABLISHED));
+	RP_TRY(rp_expect(server->channel, server->id, RPOST_EVENT_ESTABLISHED));
+	RP_TRY(rp_destroy(server->fd, RPOST_OBJ_ID, listener));
+#undef RP_TRY
+	return 0;
+}
+
+/* ------------------------------------------------------------- posts */
+
+static inline int rp_post(int fd, unsigned long nr, uint32_t qp, void *block,
+			  uint32_t bytes, uint32_t count, uint32_t *posted)
+{
+	struct rpost_post cmd = {
+		.size = sizeof(cmd),
+		.qp = qp,
+		.count = count,
+		.wrs = (uintptr_t)block,
+		.wrs_size = bytes,
+	};
+	int ret = rp_ioctl(fd, nr, &cmd);
+
+	if (posted)
+		*posted = cmd.posted;
+	return ret;
+}
+
+static inline int rp_post_recv(struct rp_end *end, uint64_t wr_id, void *addr,
+			       uint32_t length, uint32_t lkey)
+{
+	struct {
+		struct rpost_recv_wr wr;
+		struct rpost_sge sge;
+	} block = {
+		.wr = { .wr_id = wr_id, .size = sizeof(block), .num_sge = 1 },
+		.sge = { (uintptr_t)addr, length, lkey },
+	};
+
+	return rp_post(end->fd, RPOST_IOC_POST_RECV, end->qp, &block,
+		       sizeof(block), 1, NULL);
+}
+
+/* One work request with one entry, for the tests to change. */
+struct rp_send {
+	struct rpost_send_wr wr;
+	struct rpost_sge sge;
+};
+
+static inline struct rp_send rp_send(uint32_t opcode, uint64_t wr_id,
+				     void *addr, uint32_t length, uint32_t lkey)
+{
+	return (struct rp_send) {
+		.wr = {
+			.wr_id = wr_id,
+			.size = sizeof(struct rp_send),
+			.opcode = opcode,
+			.send_flags = RPOST_SEND_SIGNALED,
+			.num_sge = 1,
+		},
+		.sge = { (uintptr_t)addr, length, lkey },
+	};
+}
+
+static inline int rp_post_send(struct rp_end *end, struct rp_send *send)
+{
+	return rp_post(end->fd, RPOST_IOC_POST_SEND, end->qp, send,
+		       send->wr.size, 1, NULL);
+}
+
+#endif /* RPOST_TEST_H */
