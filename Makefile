@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+#   make                 the module, the library, the tests and the examples
+#   make install         the library, its headers, the udev rule
+#   make modules_install the module
+#   make demo            two hosts, a file, the eight posts
+#   make check           build everything, boot guests, run all tests
+#   make check-debug     the tests on a kernel with KASAN and lockdep
+#   make lint            checkpatch, sparse, kernel-doc, shellcheck
+#   make docs            the documentation as HTML
+#   make clean
+#
+# KDIR is where the kernel's headers are: by default the running kernel's, else
+# the newest that are installed.
+
+VERSION	:= 0.1.0
+
+find_kdir = $(firstword \
+	$(wildcard /lib/modules/$(shell uname -r)/build) \
+	$(shell ls -d /lib/modules/*/build /usr/src/linux-headers-*[!n] \
+		2>/dev/null | sort -Vr))
+KDIR	?= $(call find_kdir)
+W	?= 1
+BUILD	:= $(CURDIR)/build
+PREFIX	?= /usr/local
+UDEVDIR	?= /usr/lib/udev/rules.d
+DESTDIR	?=
+export BUILD PREFIX DESTDIR
+
+all: module lib tests examples
+
+module:
+	$(if $(KDIR),,$(error no kernel headers: install linux-headers-amd64 or set KDIR))
+	$(MAKE) -C $(KDIR) M=$(CURDIR) W=$(W) modules
+
+lib:
+	$(MAKE) -C userlib BUILD=$(BUILD)
+
+tests: lib
+	$(MAKE) -C selftests BUILD=$(BUILD)
+
+examples: lib
+	$(MAKE) -C examples BUILD=$(BUILD)
+
+install: lib
+	$(MAKE) -C userlib BUILD=$(BUILD) install
+	install -D -m 644 packaging/90-rdma-post.rules \
+		$(DESTDIR)$(UDEVDIR)/90-rdma-post.rules
+
+modules_install:
+	$(MAKE) -C $(KDIR) M=$(CURDIR) modules_install
+
+demo:
+	examples/demo.sh $(if $(FILE),"$(FILE)")
+
+check:
+	selftests/check.sh
+
+check-debug:
+	selftests/check.sh debug
+
+lint:
+	selftests/lint.sh
+
+docs:
+	$(MAKE) -C Documentation BUILD=$(BUILD)
+
+clean:
+	$(if $(KDIR),$(MAKE) -C $(KDIR) M=$(CURDIR) clean)
+	rm -rf $(BUILD)
+
+.PHONY: all module lib tests examples install modules_install demo check \
+	check-debug lint docs clean
