@@ -192,7 +192,11 @@ u32 rpost_device_id(struct ib_device *ib_dev)
  */
 u32 rpost_device_max_wr(struct ib_device *ib_dev)
 {
-	return min_t(u32, ib_dev->attrs.max_qp_wr - 1, RPOST_MAX_WR);
+	const struct ib_device_attr *attr = &ib_dev->attrs;
+
+	/* Both queues of a pair may share a completion queue. */
+	return min3((u32)attr->max_qp_wr - 1, (u32)attr->max_cqe / 2 - 1,
+		    (u32)RPOST_MAX_WR);
 }
 
 static u32 rpost_devices_list(struct rpost_file *file, u32 *ids, u32 room)

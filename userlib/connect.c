@@ -218,7 +218,7 @@ RPOST_API int rdma_reject(struct rdma_cm_id *id, const void *private_data,
  *
  * What the queue pair holds is flushed.  Results in
  * RDMA_CM_EVENT_DISCONNECTED on both sides; in synchronous operation the call
- * waits for it unless the id has had it.
+ * waits for it unless the connection has ended or failed already.
  *
  * Return: 0, or -1 with errno: ENOTCONN for an id that never was connected.
  */
@@ -234,7 +234,7 @@ RPOST_API int rdma_disconnect(struct rdma_cm_id *id)
 	err = rpost_ioctl(priv->file->fd, RPOST_IOC_DISCONNECT, &cmd);
 	if (err)
 		return rpost_fail(err);
-	if (priv->disconnected)
+	if (priv->ended)
 		return 0;
 	return rpost_id_complete(priv, RDMA_CM_EVENT_DISCONNECTED);
 }

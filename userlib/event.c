@@ -167,8 +167,12 @@ static void follow_event(struct rpost_event *evt)
 			event->status = -err;
 		}
 		break;
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_REJECTED:
 	case RDMA_CM_EVENT_DISCONNECTED:
-		evt->owner->disconnected = true;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		evt->owner->ended = true;
 		break;
 	default:
 		break;

@@ -193,7 +193,7 @@ struct rpost_id {
 	struct rpost_qp *qp;
 	struct rpost_own_cqs own;
 	bool sync;
-	bool disconnected;		/* has had RDMA_CM_EVENT_DISCONNECTED */
+	bool ended;			/* has had its last connection event */
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
 	struct ibv_qp_init_attr *qp_init_attr;	/* of a listening endpoint */

@@ -23,6 +23,9 @@
 #   -o DIRECTORY   for the logs, by default build/vm/COMMAND.KERNEL
 #   -q ARG         one more argument for QEMU
 #
+# In the guest "vm-user COMMAND" runs COMMAND as nobody; /vm/rdma_post.ko is the
+# module, for commands that load it again.
+#
 # Exit status: COMMAND's; 99 if the kernel complained or died or the module did
 # not unload; 124 after the time limit; 125 if the guest could not be set up.
 # The directory has output.log, kernel.log, qemu.log, and as out/ what the
@@ -126,7 +129,7 @@ make_initramfs() {
 	mkdir -p "$stage"/vm/modules "$stage"/usr/bin
 	cp "$vm_dir/guest/init" "$stage/init"
 	cp "$vm_dir/guest/net" "$stage/vm/"
-	cp "$vm_dir/guest/vm-sync" "$stage/usr/bin/"
+	cp "$vm_dir"/guest/vm-* "$stage/usr/bin/"
 	write_conf >"$stage/vm/conf"
 	printf 'exec%s\n' "$(quote "$@")" >"$stage/vm/command"
 	for spec in "${modules[@]}"; do
@@ -196,6 +199,7 @@ trap 'rm -f "$out_dir/initramfs.cpio"' EXIT
 say "kernel $release, initramfs $(($(stat -c %s "$out_dir/initramfs.cpio") >> 20)) MB" \
 	"made in $(seconds_since "$start") s, log in $out_dir"
 
+touch "$out_dir"/{kernel.log,status,qemu.log}
 booted=$EPOCHREALTIME
 exec 3> >(exec tee "$out_dir/output.log")
 tee_pid=$!
