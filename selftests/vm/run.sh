@@ -23,8 +23,8 @@
 #   -o DIRECTORY   for the logs, by default build/vm/COMMAND.KERNEL
 #   -q ARG         one more argument for QEMU
 #
-# In the guest "vm-user COMMAND" runs COMMAND as nobody; /vm/rdma_post.ko is the
-# module, for commands that load it again.
+# In the guest "vm-user COMMAND" runs COMMAND as nobody; /vm/modules/rdma_post.ko is
+# the module, for commands that load it again.
 #
 # Exit status: COMMAND's; 99 if the kernel complained or died or the module did
 # not unload; 124 after the time limit; 125 if the guest could not be set up.
