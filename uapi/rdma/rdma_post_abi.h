@@ -449,6 +449,7 @@ struct rpost_comp_event {
  * @mmap_size: out: bytes to map, with PROT_READ | PROT_WRITE and MAP_SHARED
  * @entries_offset: out: where in the mapping entry 0 begins
  * @handle: out: the completion queue
+ * @reserved: must be 0
  *
  * Completions appear in the shared ring, see struct rpost_ring.  The mapping
  * stays valid after the queue is destroyed; it just no longer changes.
@@ -868,6 +869,7 @@ enum rpost_id_state {
  * @pkey: out: partition, big endian
  * @path_mtu: out: enum ibv_mtu of the path, 0 before the route is resolved
  * @num_paths: out: paths of the route, 0 to 2
+ * @reserved: must be 0
  * @src: out: local address, family 0 if there is none
  * @dst: out: the other side's address, family 0 if there is none
  * @sgid: out: local GID
