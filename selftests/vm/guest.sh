@@ -49,7 +49,7 @@ kernel_args() {
 	[[ $kernel != debug* ]] || echo -n " slab_debug=F slub_debug=F"
 }
 
-# qemu_run SECONDS ARGS...: run a guest; its output goes to descriptor 3.
+# qemu_run SECONDS ARGS...: become a guest, whose output goes to descriptor 3.
 qemu_run() {
 	local seconds=$1 accel
 	shift
@@ -57,7 +57,7 @@ qemu_run() {
 	local cpu=max
 	[ "$accel" = tcg ] || cpu=host
 	[ "$accel" = kvm ] || accel=tcg,thread=multi
-	timeout --foreground -k 2 "$seconds" qemu-system-x86_64 \
+	exec timeout --foreground -k 2 "$seconds" qemu-system-x86_64 \
 		-name "guest=$name" -M q35,hpet=off,smm=off,usb=off,sata=off,smbus=off \
 		-nodefaults -no-user-config -display none -no-reboot \
 		-accel "$accel" -cpu "$cpu" -smp "$smp" -m "$memory" \

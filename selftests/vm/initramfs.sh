@@ -119,8 +119,8 @@ put_system_files() {
 }
 
 build_base() {
-	local kernel=$1 release=$2 out=$3 stage file
-	stage=$(mktemp -d)
+	local kernel=$1 release=$2 out=$3 stage=$3.stage file
+	rm -rf "$stage"
 	mkdir -p "$stage"/{dev,proc,sys,tmp,run,root,vm,etc,out} \
 		"$stage"/usr/{bin,sbin,lib,lib64}
 	chmod 1777 "$stage/tmp"

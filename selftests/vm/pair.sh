@@ -70,6 +70,7 @@ pid_a=$!
 start b 2 a "$command_b" reconnect=1
 pid_b=$!
 trap 'kill "$pid_a" "$pid_b" 2>/dev/null; rm -rf "$sockets"' EXIT
+trap 'exit 130' INT TERM
 status_a=0 status_b=0
 wait "$pid_a" || status_a=$?
 wait "$pid_b" || status_b=$?

@@ -123,8 +123,7 @@ write_conf() {
 }
 
 make_initramfs() {
-	local stage spec src dest file
-	stage=$(mktemp -d)
+	local stage=$out_dir/stage spec src dest file
 	base_initramfs "$kernel" "$release"
 	mkdir -p "$stage"/vm/modules "$stage"/usr/bin
 	cp "$vm_dir/guest/init" "$stage/init"
@@ -204,8 +203,13 @@ booted=$EPOCHREALTIME
 exec 3> >(exec tee "$out_dir/output.log")
 tee_pid=$!
 qemu_status=0
-qemu_run $((limit + 15)) "${qemu_args[@]}" || qemu_status=$?
+qemu_run $((limit + 15)) "${qemu_args[@]}" &
+qemu_pid=$!
 exec 3>&-
+trap 'kill "$qemu_pid" 2>/dev/null; rm -f "$out_dir/initramfs.cpio"' EXIT
+trap 'exit 130' INT TERM
+wait "$qemu_pid" || qemu_status=$?
+trap 'rm -f "$out_dir/initramfs.cpio"' EXIT
 wait "$tee_pid" || true
 say "guest ran for $(seconds_since "$booted") s"
 if [ -s "$out_dir/out.tar" ]; then
