@@ -19,7 +19,7 @@ static void rpost_queue_retire(struct rpost_queue *q, struct rpost_wqe *wqe)
 	u32 tail = q->tail;
 
 	tail += (((u32)(wqe - q->wqes) - tail) & q->mask) + 1;
-	/* Pairs with the acquire in rpost_queue_slot(). */
+	/* Pairs with the acquire in rpost_queue_full(). */
 	smp_store_release(&q->tail, tail);
 }
 

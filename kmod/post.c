@@ -82,31 +82,35 @@ struct rpost_swr {
 };
 
 /*
- * Check the entries of a work request, leave the empty ones out, and replace
- * keys that the program may not use.  Returns how many are left.
+ * Check the entries of a work request and leave the empty ones out.  The first
+ * whose key the program may not use gets the key that the device refuses, and
+ * is the last: what comes after it no longer matters.  Returns how many there
+ * are.
  */
 static int rpost_check_sges(struct rpost_pd *pd, struct rpost_sge *sges,
-			    u32 num, u32 access, u64 *total, bool *bad_key)
+			    u32 num, u32 access, u32 *total, bool *bad_key)
 {
 	u32 i, n = 0;
 
 	*total = 0;
 	*bad_key = false;
-	for (i = 0; i < num; i++) {
+	for (i = 0; i < num && !*bad_key; i++) {
 		if (!sges[i].length)
 			continue;
 		sges[n] = sges[i];
 		if (!rpost_mr_check(pd, &sges[i], access)) {
 			if (!pd->bad_lkey)
 				return -EINVAL;
-			sges[n].lkey = pd->bad_lkey;
 			*bad_key = true;
+			sges[n].lkey = pd->bad_lkey;
+			/* A sum that wrapped could look empty. */
+			sges[n].length = min(sges[n].length, RPOST_MAX_MSG / 2);
 		}
+		if (sges[n].length > RPOST_MAX_MSG - *total)
+			return -EINVAL;
 		*total += sges[n].length;
 		n++;
 	}
-	if (*total > RPOST_MAX_MSG)
-		return -EINVAL;
 	return n;
 }
 
@@ -133,7 +137,7 @@ static int rpost_build_sges(struct rpost_qp *qp, struct rpost_swr *swr,
 {
 	struct rpost_sge *sges = (struct rpost_sge *)(wr + 1);
 	u32 max_sge = qp->sq.max_sge, access = 0;
-	u64 total;
+	u32 total;
 	int n;
 
 	if (wr->opcode == RPOST_WR_RDMA_READ)
@@ -206,14 +210,24 @@ static int rpost_build_send(struct rpost_qp *qp, struct rpost_swr *swr,
 	return 0;
 }
 
+static bool rpost_queue_full(struct rpost_queue *q)
+{
+	/* Pairs with the release in rpost_queue_retire(). */
+	return q->head - smp_load_acquire(&q->tail) >= q->max_wr;
+}
+
 /* Take the next slot. */
-static struct rpost_wqe *rpost_queue_slot(struct rpost_queue *q)
+static struct rpost_wqe *rpost_queue_slot(struct rpost_queue *q,
+					  struct rpost_cq *cq)
 {
 	lockdep_assert_held(&q->lock);
 
-	/* Pairs with the release in rpost_queue_retire(). */
-	if (q->head - smp_load_acquire(&q->tail) >= q->max_wr)
-		return NULL;
+	/* Completions may wait for a program that does not poll. */
+	if (rpost_queue_full(q)) {
+		rpost_cq_drain(cq);
+		if (rpost_queue_full(q))
+			return NULL;
+	}
 	return &q->wqes[q->head++ & q->mask];
 }
 
@@ -260,7 +274,7 @@ static int rpost_send_batch(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
 		return -ENODEV;
 	}
 	for (i = 0; i < n; i++) {
-		wqe = rpost_queue_slot(sq);
+		wqe = rpost_queue_slot(sq, qp->send_cq);
 		if (!wqe) {
 			ret = -ENOMEM;
 			break;
@@ -302,7 +316,7 @@ static int rpost_build_recv(struct rpost_qp *qp, struct rpost_rwr *rwr,
 			    struct rpost_recv_wr *wr)
 {
 	struct rpost_sge *sges = (struct rpost_sge *)(wr + 1);
-	u64 total;
+	u32 total;
 	int n;
 
 	if (wr->num_sge > qp->rq.max_sge ||
@@ -335,7 +349,7 @@ static int rpost_recv_batch(struct rpost_qp *qp, struct rpost_rwr *rwrs, u32 n,
 		return -ENODEV;
 	}
 	for (i = 0; i < n; i++) {
-		wqe = rpost_queue_slot(rq);
+		wqe = rpost_queue_slot(rq, qp->recv_cq);
 		if (!wqe) {
 			ret = -ENOMEM;
 			break;
