@@ -1,0 +1,147 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Usage: selftests/check.sh [KERNEL...]
+#
+# Builds everything, boots guests and runs all tests in them.  The last line is
+# "N passed, N failed, N skipped".  By default 6.1 in full, 6.12 and 7.2 with the
+# tests of the kernel interface and the library; "debug" is the kernel with
+# KASAN and lockdep, which is built first if it is not cached.
+#
+# Exit status: 0 if nothing failed.  Logs are in build/check.
+
+set -uo pipefail
+. "$(dirname "$0")/vm/lib.sh"
+cd "$top_dir" || exit 1
+
+logs=$build_dir/check
+rm -rf "$logs"
+mkdir -p "$logs"
+passed=0 failed=0 skipped=0
+started=$EPOCHREALTIME
+
+note() { printf 'check: %s\n' "$*"; }
+
+finish() {
+	note "$(seconds_since "$started") s, logs in $logs"
+	echo "$passed passed, $failed failed, $skipped skipped"
+	[ "$failed" = 0 ]
+	exit
+}
+
+# count LOG: adds up the TAP in a log, programs nested in it or not
+count() {
+	local p f s
+	read -r p f s < <(awk -f selftests/tap.awk "$1")
+	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+	note "  $p passed, $f failed, $s skipped"
+	[ "$f" = 0 ]
+}
+
+# step NAME COMMAND...: a step without TAP counts as one test
+step() {
+	local name=$1 log=$logs/$1.log then=$EPOCHREALTIME
+	shift
+	note "$name ..."
+	if "$@" >"$log" 2>&1; then
+		passed=$((passed + 1))
+		note "  ok ($(seconds_since "$then") s)"
+	else
+		failed=$((failed + 1))
+		note "  FAILED, see $log"
+		tail -n 25 "$log" | sed 's/^/  | /'
+		return 1
+	fi
+}
+
+# tap NAME COMMAND...: a step whose output is TAP.  An exit status that no test
+# accounts for, like that of a guest whose kernel complained, is a failure.
+tap() {
+	local name=$1 log=$logs/$1.log then=$EPOCHREALTIME status
+	shift
+	note "$name ..."
+	"$@" >"$log" 2>&1
+	status=$?
+	if ! count "$log"; then
+		grep -E '^(# )*not ok' "$log" | sed 's/^/  | /'
+	elif [ "$status" != 0 ]; then
+		failed=$((failed + 1))
+		note "  FAILED with exit status $status, see $log"
+		tail -n 25 "$log" | sed 's/^/  | /'
+	fi
+	grep -E '# SKIP' "$log" | grep -E '^# ' | sed 's/^/  | /'
+	note "  ($(seconds_since "$then") s)"
+}
+
+build() { make -s lib tests examples; }
+
+libc_only() {
+	local needed
+	needed=$(objdump -p "$build_dir/lib/librdma_post.so" |
+		awk '$1 == "NEEDED" { print $2 }')
+	echo "needs: $needed"
+	[ "$needed" = libc.so.6 ]
+}
+
+install_tree() {
+	local dest=$logs/install
+	make -s install DESTDIR="$dest" PREFIX=/usr &&
+		test -e "$dest/usr/lib/librdma_post.so.1" &&
+		test -e "$dest/usr/lib/librdma_post.a" &&
+		test -e "$dest/usr/include/rdma/rdma_post_abi.h" &&
+		test -e "$dest/usr/lib/pkgconfig/rdma_post.pc" &&
+		test -e "$dest/usr/lib/udev/rules.d/90-rdma-post.rules"
+}
+
+kernel_tests() {
+	local files=() test names=()
+	. <(sed -n 's/^RPOST_TESTS := \(.*\)/RPOST_TESTS="\1"/p' \
+		selftests/tests.mk)
+	for test in $RPOST_TESTS; do
+		files+=(-f "$build_dir/selftests/$test")
+		names+=("./$test")
+	done
+	"$vm_dir/run.sh" -k "$1" -t "$2" -o "$build_dir/vm/check-kernel.$1" \
+		-f selftests/run_tests.sh "${files[@]}" -- \
+		./run_tests.sh "${names[@]}"
+}
+
+api_tests() {
+	"$vm_dir/run.sh" -k "$1" -t "$2" -o "$build_dir/vm/check-api.$1" \
+		-f "$build_dir/selftests/api" -f selftests/api/compare.sh -- \
+		./compare.sh ./api
+}
+
+case ${1-} in
+'') kernels=(6.1 6.12 7.2) limit=200 ;;
+debug*) kernels=("$@") limit=900 ;;
+*) kernels=("$@") limit=200 ;;
+esac
+
+note "packages and kernels"
+"$vm_dir/deps.sh" || exit 1
+"$vm_dir/fetch.sh" kselftest || exit 1
+for kernel in "${kernels[@]}"; do
+	case $kernel in
+	debug*) "$vm_dir/debug-kernel.sh" "$kernel" || exit 1 ;;
+	*) "$vm_dir/fetch.sh" "$kernel" || exit 1 ;;
+	esac
+done
+
+step build build || finish
+step library-needs-libc-only libc_only
+step install install_tree
+for kernel in "${kernels[@]}"; do
+	step "module-$kernel" "$vm_dir/kmod.sh" "$kernel" || finish
+done
+for kernel in "${kernels[@]}"; do
+	tap "kernel-interface-$kernel" kernel_tests "$kernel" "$limit"
+	tap "library-$kernel" api_tests "$kernel" "$limit"
+done
+case ${kernels[0]} in
+6.1)
+	step two-hosts-file-transfer examples/demo.sh
+	tap lint selftests/lint.sh
+	;;
+esac
+finish
