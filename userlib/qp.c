@@ -7,6 +7,8 @@
 
 #include "internal.h"
 
+#define KNOWN_ATTRS (((IBV_QP_DEST_QPN << 1) - 1) | IBV_QP_RATE_LIMIT)
+
 /* Destroys those that there are; without @wait not those with unacked events,
  * which are left behind.
  */
@@ -327,10 +329,11 @@ static void query_address(struct ibv_qp_attr *attr,
  * ibv_query_qp() - a queue pair's attributes, ibv_query_qp(3)
  * @qp: the queue pair
  * @attr: filled in
- * @attr_mask: what is wanted; all of it is always there
+ * @attr_mask: enum ibv_qp_attr_mask of what is wanted; all of it is filled in
  * @init_attr: filled in with what the queue pair was made with
  *
- * Return: 0, or an errno value: ENOENT if the queue pair's id is gone.
+ * Return: 0, or an errno value: EOPNOTSUPP for bits of @attr_mask that do not
+ * exist, ENOENT if the queue pair's id is gone.
  */
 RPOST_API int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
 			   int attr_mask, struct ibv_qp_init_attr *init_attr)
@@ -342,7 +345,8 @@ RPOST_API int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
 	};
 	int err;
 
-	(void)attr_mask;
+	if (attr_mask & ~KNOWN_ATTRS)
+		return EOPNOTSUPP;
 	if (!rqp->id)
 		return ENOENT;
 	err = rpost_ioctl(qp->context->cmd_fd, RPOST_IOC_QUERY_QP, &q);
