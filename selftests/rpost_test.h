@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * What the tests of the kernel interface share: one call for each command, and
- * two connected queue pairs.
+ * two connected queue pairs.  Functions return 0 or a negative errno unless
+ * their comment says otherwise.
+ *
+ * A program that includes this skips itself if the host has no /dev/rdma_post
+ * or no RDMA device with an address: RPOST_TEST_ADDR and RPOST_TEST_ADDR6, or
+ * the first of the host's addresses that has a device.
  */
 #ifndef RPOST_TEST_H
 #define RPOST_TEST_H
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdbool.h>
@@ -23,7 +30,8 @@
 
 #include <rdma/rdma_post_abi.h>
 
-#define TEST_TIMEOUT_MS	5000
+#define TEST_TIMEOUT_MS	10000	/* for what must happen */
+#define TEST_QUIET_MS	30	/* for what must not */
 
 /* Run a command: 0, or the negative errno. */
 static inline int rp_ioctl(int fd, unsigned long nr, void *arg)
@@ -207,18 +215,15 @@ static inline int rp_create_id(int fd, int channel, uint32_t *handle)
 	return ret;
 }
 
+/* The host's addresses, found before main() runs; family 0 if there is none. */
+static struct sockaddr_in rp_addr4;
+static struct sockaddr_in6 rp_addr6;
+
 static inline void rp_addr(struct __kernel_sockaddr_storage *ss, uint16_t port)
 {
-	const char *ip = getenv("RPOST_TEST_ADDR");
-	struct sockaddr_in sin = {
-		.sin_family = AF_INET,
-		.sin_port = htons(port),
-	};
-	unsigned int a = 10, b = 0, c = 0, d = 1;
+	struct sockaddr_in sin = rp_addr4;
 
-	if (ip)
-		sscanf(ip, "%u.%u.%u.%u", &a, &b, &c, &d);
-	sin.sin_addr.s_addr = htonl(a << 24 | b << 16 | c << 8 | d);
+	sin.sin_port = htons(port);
 	memset(ss, 0, sizeof(*ss));
 	memcpy(ss, &sin, sizeof(sin));
 }
@@ -418,50 +423,104 @@ static inline void rp_end_close(struct rp_end *end)
 	close(end->fd);
 }
 
-/* Connect two ends, each with an open file of its own. */
-static inline int rp_connect_pair(struct rp_end *client, struct rp_end *server,
-				  uint32_t flags)
-{
-	struct rpost_get_event event;
-	uint32_t listener;
-	int ret;
-
 #define RP_TRY(call)							\
 	do {								\
-		ret = (call);						\
-		if (ret) {						\
-			fprintf(stderr, "# " #call ": %d\n", ret);	\
-			return ret;					\
+		int rp_try = (call);					\
+									\
+		if (rp_try) {						\
+			fprintf(stderr, "# " #call ": %d\n", rp_try);	\
+			return rp_try;					\
 		}							\
 	} while (0)
 
-	RP_TRY(rp_end_init(client));
-	RP_TRY(rp_end_init(server));
-	RP_TRY(rp_create_id(server->fd, server->channel, &listener));
-	RP_TRY(rp_bind(server->fd, listener, 0));
-	RP_TRY(rp_listen(server->fd, listener, 4));
+/* An id that listens on a port of the kernel's choice. */
+static inline int rp_listener(struct rp_end *server, uint32_t *listener)
+{
+	RP_TRY(rp_create_id(server->fd, server->channel, listener));
+	RP_TRY(rp_bind(server->fd, *listener, 0));
+	RP_TRY(rp_listen(server->fd, *listener, 4));
+	return 0;
+}
 
+/* An id with its address resolved. */
+static inline int rp_client_addr(struct rp_end *client, uint16_t port)
+{
 	RP_TRY(rp_create_id(client->fd, client->channel, &client->id));
-	RP_TRY(rp_resolve_addr(client->fd, client->id,
-			       rp_port(server->fd, listener)));
+	RP_TRY(rp_resolve_addr(client->fd, client->id, port));
 	RP_TRY(rp_expect(client->channel, client->id,
 			 RPOST_EVENT_ADDR_RESOLVED));
+	return 0;
+}
+
+/* An id with its route resolved, but no queue pair. */
+static inline int rp_client_route(struct rp_end *client, uint16_t port)
+{
+	RP_TRY(rp_client_addr(client, port));
 	RP_TRY(rp_resolve_route(client->fd, client->id));
 	RP_TRY(rp_expect(client->channel, client->id,
 			 RPOST_EVENT_ROUTE_RESOLVED));
-	RP_TRY(rp_create_qp(client, flags));
-	RP_TRY(rp_connect(client->fd, client->id));
+	return 0;
+}
+
+/* Take the request that @listener got, as @server->id. */
+static inline int rp_take_request(struct rp_end *server, uint32_t listener)
+{
+	struct rpost_get_event event;
 
 	RP_TRY(rp_get_event(server->channel, &event));
-	if (event.event != RPOST_EVENT_CONNECT_REQUEST)
+	if (event.event != RPOST_EVENT_CONNECT_REQUEST ||
+	    event.listen_id != listener) {
+		fprintf(stderr, "# event %u, not a request\n", event.event);
 		return -EPROTO;
+	}
 	server->id = event.id;
+	return 0;
+}
+
+/* @client has asked and not been answered. */
+static inline int rp_ask(struct rp_end *client, struct rp_end *server,
+			 uint32_t listener, uint32_t flags)
+{
+	RP_TRY(rp_client_route(client, rp_port(server->fd, listener)));
+	RP_TRY(rp_create_qp(client, flags));
+	RP_TRY(rp_connect(client->fd, client->id));
+	RP_TRY(rp_take_request(server, listener));
+	return 0;
+}
+
+/* Connect two ends by a listener of the server's. */
+static inline int rp_join(struct rp_end *client, struct rp_end *server,
+			  uint32_t listener, uint32_t flags)
+{
+	RP_TRY(rp_ask(client, server, listener, flags));
 	RP_TRY(rp_create_qp(server, flags));
 	RP_TRY(rp_accept(server->fd, server->id));
 	RP_TRY(rp_expect(client->channel, client->id, RPOST_EVENT_ESTABLISHED));
 	RP_TRY(rp_expect(server->channel, server->id, RPOST_EVENT_ESTABLISHED));
+	return 0;
+}
+
+/* Destroy an end's queue pair and id, and forget what came of them. */
+static inline int rp_leave(struct rp_end *end)
+{
+	RP_TRY(rp_destroy(end->fd, RPOST_OBJ_QP, end->qp));
+	RP_TRY(rp_destroy(end->fd, RPOST_OBJ_ID, end->id));
+	end->cq.ring->head = __atomic_load_n(&end->cq.ring->tail,
+					     __ATOMIC_ACQUIRE);
+	return 0;
+}
+
+/* Connect two ends, each with an open file of its own. */
+static inline int rp_connect_pair(struct rp_end *client, struct rp_end *server,
+				  uint32_t flags)
+{
+	uint32_t listener;
+
+	RP_TRY(rp_end_init(client));
+	RP_TRY(rp_end_init(server));
+	RP_TRY(rp_listener(server, &listener));
+	RP_TRY(rp_join(client, server, listener, flags));
 	RP_TRY(rp_destroy(server->fd, RPOST_OBJ_ID, listener));
-#undef RP_TRY
 	return 0;
 }
 
@@ -524,6 +583,140 @@ static inline int rp_post_send(struct rp_end *end, struct rp_send *send)
 {
 	return rp_post(end->fd, RPOST_IOC_POST_SEND, end->qp, send,
 		       send->wr.size, 1, NULL);
+}
+
+/* ------------------------------------------------ the host and the module */
+
+static inline void rp_skip_all(const char *reason)
+{
+	printf("TAP version 13\n1..0 # SKIP %s\n", reason);
+	fflush(stdout);
+	_exit(4);
+}
+
+/* Does an address belong to an RDMA device? */
+static inline bool rp_addr_works(int fd, int channel, const void *addr,
+				 uint32_t addr_len)
+{
+	struct rpost_bind_addr cmd = {
+		.size = sizeof(cmd),
+		.addr_len = addr_len,
+	};
+	struct rpost_query_id query = { 0 };
+	bool works;
+
+	memcpy(&cmd.addr, addr, addr_len);
+	if (rp_create_id(fd, channel, &cmd.id))
+		return false;
+	works = !rp_ioctl(fd, RPOST_IOC_BIND_ADDR, &cmd) &&
+		!rp_query_id(fd, cmd.id, &query) && query.device;
+	rp_destroy(fd, RPOST_OBJ_ID, cmd.id);
+	return works;
+}
+
+static inline void rp_try_addr(int fd, int channel, const struct sockaddr *sa)
+{
+	if (sa->sa_family == AF_INET && !rp_addr4.sin_family &&
+	    rp_addr_works(fd, channel, sa, sizeof(rp_addr4)))
+		memcpy(&rp_addr4, sa, sizeof(rp_addr4));
+	if (sa->sa_family == AF_INET6 && !rp_addr6.sin6_family &&
+	    !IN6_IS_ADDR_LINKLOCAL(&((struct sockaddr_in6 *)sa)->sin6_addr) &&
+	    rp_addr_works(fd, channel, sa, sizeof(rp_addr6)))
+		memcpy(&rp_addr6, sa, sizeof(rp_addr6));
+}
+
+static inline void rp_find_addrs(int fd)
+{
+	const char *env4 = getenv("RPOST_TEST_ADDR");
+	const char *env6 = getenv("RPOST_TEST_ADDR6");
+	struct ifaddrs *list = NULL, *ifa;
+	int channel = rp_event_channel(fd);
+
+	if (env4 && inet_pton(AF_INET, env4, &rp_addr4.sin_addr) == 1)
+		rp_addr4.sin_family = AF_INET;
+	if (env6 && inet_pton(AF_INET6, env6, &rp_addr6.sin6_addr) == 1)
+		rp_addr6.sin6_family = AF_INET6;
+	if (!getifaddrs(&list)) {
+		for (ifa = list; ifa; ifa = ifa->ifa_next) {
+			if (ifa->ifa_addr)
+				rp_try_addr(fd, channel, ifa->ifa_addr);
+		}
+		freeifaddrs(list);
+	}
+	close(channel);
+}
+
+static void __attribute__((constructor)) rp_need_device(void)
+{
+	int fd = rp_open();
+
+	if (fd < 0)
+		rp_skip_all(errno == ENOENT ? "no " RPOST_DEVICE_PATH :
+					      RPOST_DEVICE_PATH " does not open");
+	if (!rp_first_device(fd))
+		rp_skip_all("no RDMA device");
+	rp_find_addrs(fd);
+	if (!rp_addr4.sin_family)
+		rp_skip_all("no IPv4 address on an RDMA device");
+	close(fd);
+}
+
+/* A number in one of the module's files in sysfs, or -1. */
+static inline long rp_module_number(const char *name)
+{
+	char path[128];
+	long value = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/module/rdma_post/%s", name);
+	f = fopen(path, "r");
+	if (!f)
+		return -1;
+	if (fscanf(f, "%ld", &value) != 1)
+		value = -1;
+	fclose(f);
+	return value;
+}
+
+/* Wait until the module's use count is @want; the last that was seen. */
+static inline long rp_wait_refcnt(long want)
+{
+	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
+	long seen;
+
+	while ((seen = rp_module_number("refcnt")) != want &&
+	       rp_now_ms() < end)
+		usleep(1000);
+	return seen;
+}
+
+/* Does nothing become readable for a while? */
+static inline bool rp_quiet(int fd)
+{
+	struct pollfd pfd = { .fd = fd, .events = POLLIN };
+
+	return !poll(&pfd, 1, TEST_QUIET_MS);
+}
+
+/* Does no completion come for a while? */
+static inline bool rp_quiet_cq(struct rp_cq *cq)
+{
+	uint64_t end = rp_now_ms() + TEST_QUIET_MS;
+	struct rpost_wc wc;
+
+	do {
+		if (rp_poll_cq(cq, &wc))
+			return false;
+	} while (rp_now_ms() < end);
+	return true;
+}
+
+static inline void *rp_pages(size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
 }
 
 #endif /* RPOST_TEST_H */
