@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Usage: selftests/vm/debug-kernel.sh [debug|debug-6.1]
+# Usage: selftests/vm/debug-kernel.sh [debug|debug-6.1|debug-kcsan]
 #
 # Builds a kernel with KASAN, lockdep, kmemleak, fault injection, KCOV, gcov,
-# rxe and siw out of Debian's source, of 7.2 (debug) or 6.1 (debug-6.1), into
+# rxe and siw out of Debian's source, of 7.2 (debug) or 6.1 (debug-6.1), or one
+# with KCSAN and lockdep (debug-kcsan, 7.2), into
 # ${RDMA_POST_CACHE:-~/.cache/rdma_post}/kernels/NAME, with what modules need to
 # be built for it. Takes a quarter of an hour or more on two CPUs; does nothing
 # if it is there for this source, configuration and compiler.
@@ -15,47 +16,61 @@ set -euo pipefail
 name=${1:-debug}
 case $name in
 -h | --help) usage && exit ;;
-debug) version=7.2 ;;
+debug | debug-kcsan) version=7.2 ;;
 debug-6.1) version=6.1 ;;
 *) usage >&2 && exit 2 ;;
 esac
 
-config=$vm_dir/configs/debug.config
+configs=("$vm_dir/configs/debug.config")
+[ "$name" != debug-kcsan ] || configs+=("$vm_dir/configs/kcsan.config")
 source_dir=$cache_dir/source/$version
 link=$cache_dir/kernels/$name
+# 6.1 does not boot by PVH with KASAN: the code there runs before KASAN has its
+# shadow, but is instrumented.
+case $version in
+6.1) image=bzImage ;;
+*) image=vmlinux ;;
+esac
 
 # Without these the kernel does not do its work.
-required="KASAN PROVE_LOCKING DEBUG_KMEMLEAK DEBUG_ATOMIC_SLEEP FAULT_INJECTION
-	FAILSLAB KCOV RDMA_RXE RDMA_SIW VIRTIO_CONSOLE VIRTIO_NET PVH"
+required="PROVE_LOCKING DEBUG_ATOMIC_SLEEP FAULT_INJECTION FAILSLAB RDMA_RXE RDMA_SIW
+	VIRTIO_CONSOLE VIRTIO_NET PVH"
+case $name in
+debug-kcsan) required+=" KCSAN" ;;
+*) required+=" KASAN DEBUG_KMEMLEAK KCOV" ;;
+esac
 
 configure() {
-	local option
+	local option config=$dir/fragment
+	cat "${configs[@]}" >"$config"
 	make -C "$source_dir" O="$dir/build" CC=gcc KCONFIG_ALLCONFIG="$config" \
-		allnoconfig >"$dir/build.log"
+		allnoconfig >"$dir/build.log" 2>&1
 	for option in $required; do
 		grep -q "^CONFIG_$option=[ym]" "$dir/build/.config" ||
-			die "$version: no CONFIG_$option with $config"
+			die "$version: no CONFIG_$option with ${configs[*]}"
 	done
 	# Options come and go with versions: say which of ours are not there.
-	comm -23 <(grep '=[ym]$' "$config" | sort) <(sort "$dir/build/.config") \
-		>"$dir/missing"
+	comm -23 <(awk -F= '/^CONFIG/ { last[$1] = $0 } END { for (i in last) print last[i] }' \
+		"$config" | grep '=[ym]$' | sort) <(sort "$dir/build/.config") >"$dir/missing"
 	[ ! -s "$dir/missing" ] ||
-		say "$version has not: $(tr '\n' ' ' <"$dir/missing")"
+		say "$version does not take $(wc -l <"$dir/missing") options of the" \
+			"configuration, see $dir/missing"
 }
 
 compile() {
 	say "building $name from the source of $version; this takes a while" \
 		"(progress in $dir/build.log)"
-	# The PVH entry runs before KASAN has its shadow; 6.1 does not exclude it.
-	nice -n 15 make -C "$dir/build" CC=gcc -j"$(nproc)" \
-		KASAN_SANITIZE_enlighten.o=n vmlinux modules \
+	nice -n 15 make -C "$dir/build" CC=gcc -j"$(nproc)" "$image" modules \
 		>>"$dir/build.log" 2>&1 || {
 		grep -m 20 -E 'error|\*\*\*' "$dir/build.log" >&2
 		die "the build failed, see $dir/build.log"
 	}
 	make -C "$dir/build" CC=gcc INSTALL_MOD_PATH="$dir/root" modules_install \
 		>>"$dir/build.log" 2>&1
-	strip -o "$dir/vmlinux" "$dir/build/vmlinux"
+	case $image in
+	vmlinux) strip -o "$dir/vmlinux" "$dir/build/vmlinux" ;;
+	bzImage) cp "$dir/build/arch/x86/boot/bzImage" "$dir/" ;;
+	esac
 	cp "$dir/build/System.map" "$dir/"
 	rm -f "$dir/root"/lib/modules/*/{build,source}
 }
@@ -69,7 +84,7 @@ prune() {
 
 "$vm_dir/fetch.sh" "source-$version"
 hash=$({
-	cat "$config"
+	cat "${configs[@]}"
 	sed -n '1,6p' "$source_dir/Makefile"
 	gcc --version
 } | sha256sum | cut -c1-12)

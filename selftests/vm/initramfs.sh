@@ -162,7 +162,9 @@ base_initramfs() {
 	if [ ! -e "$base_cpio" ]; then
 		say "making the base initramfs for $kernel"
 		mkdir -p "$cache_dir/initramfs"
-		rm -f "$cache_dir/initramfs/$kernel"-*
+		# Another run may be about to read the last one.
+		find "$cache_dir/initramfs" -mmin +60 \
+			-name "$kernel-????????????.cpio*" -delete
 		base_list='' build_base "$kernel" "$release" "$base_cpio"
 	fi
 	unlock

@@ -92,7 +92,8 @@ find_kernel() {
 	*) "$vm_dir/fetch.sh" "$kernel" ;;
 	esac
 	release=$(cat "$cache_dir/kernels/$kernel/release")
-	vmlinux=$cache_dir/kernels/$kernel/vmlinux
+	image=$cache_dir/kernels/$kernel/vmlinux
+	[ -e "$image" ] || image=$cache_dir/kernels/$kernel/bzImage
 }
 
 # The project's module, unless it is not wanted or not there.
