@@ -68,7 +68,7 @@ dummy | veth | none | wire) ;;
 *) die "$network: networks are dummy, veth and none" ;;
 esac
 
-need qemu-system-x86_64 cpio flock
+need qemu-system-x86_64 cpio flock strip
 
 # The directory for the logs: ours alone while we run.
 claim_out_dir() {
@@ -135,7 +135,7 @@ make_initramfs() {
 	for spec in "${modules[@]}"; do
 		file=${spec%%.ko*}.ko
 		[ -e "$file" ] || die "$file: no such file"
-		cp "$file" "$stage/vm/modules/"
+		strip --strip-debug -o "$stage/vm/modules/$(basename "$file")" "$file"
 		printf '/vm/modules/%s\n' "$(basename "$file")${spec#"$file"}"
 	done >"$stage/vm/insmod"
 	for file in "$build_dir"/lib/librdma_post.so*; do
