@@ -15,7 +15,7 @@ say() { printf 'vm: %s\n' "$*" >&2; }
 
 die() {
 	printf 'vm: %s: %s\n' "$prog" "$*" >&2
-	exit 1
+	exit "${die_status:-1}"
 }
 
 # Print the comment block that heads the calling script, as its help.

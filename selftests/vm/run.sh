@@ -36,6 +36,8 @@ set -euo pipefail
 . "$vm_dir/initramfs.sh"
 . "$vm_dir/guest.sh"
 
+# What goes wrong here must not look like the command's status.
+die_status=125
 kernel=6.1 network=dummy memory=1G smp=2 limit=120 append='' params='' out_dir=''
 load=1 unload=1 build='' name='' host=1 sync=''
 files=() modules=() qemu_args=()
@@ -58,7 +60,7 @@ while getopts hk:n:f:BMp:i:Um:s:t:a:o:q:w: opt; do
 	q) qemu_args+=("$OPTARG") ;;
 	w) host=$OPTARG sync=1 ;; # pair.sh: which of the two hosts this is
 	h) usage && exit ;;
-	*) usage >&2 && exit 2 ;;
+	*) usage >&2 && exit 125 ;;
 	esac
 done
 shift $((OPTIND - 1))
@@ -88,8 +90,8 @@ claim_out_dir() {
 
 find_kernel() {
 	case $kernel in
-	debug*) "$vm_dir/debug-kernel.sh" "$kernel" ;;
-	*) "$vm_dir/fetch.sh" "$kernel" ;;
+	debug*) "$vm_dir/debug-kernel.sh" "$kernel" || exit 125 ;;
+	*) "$vm_dir/fetch.sh" "$kernel" || exit 125 ;;
 	esac
 	release=$(cat "$cache_dir/kernels/$kernel/release")
 	image=$cache_dir/kernels/$kernel/vmlinux
@@ -99,7 +101,7 @@ find_kernel() {
 # The project's module, unless it is not wanted or not there.
 find_module() {
 	local ko=$build_dir/kmod-$kernel/rdma_post.ko
-	[ -z "$build" ] || "$vm_dir/kmod.sh" "$kernel"
+	[ -z "$build" ] || "$vm_dir/kmod.sh" "$kernel" || exit 125
 	[ -n "$load" ] || return 0
 	if [ ! -e "$ko" ]; then
 		say "no $ko: running without the module (selftests/vm/kmod.sh $kernel)"
