@@ -1,0 +1,619 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The eight posts: what they move, and what their completions say.  Each test
+ * has a fresh connection, and both its ends.
+ */
+#include <kselftest_harness.h>
+
+#include "rdma_test.h"
+
+/* The context of a post; handed back in wr_id, with all of its bits. */
+#define CONTEXT ((void *)0xfedcba9876543210ul)
+
+FIXTURE(posts) {
+	struct pair p;
+	struct end *c, *s;
+	struct rdma_cm_id *id, *peer;
+	uint64_t remote;
+	uint32_t rkey;
+	struct ibv_wc wc;
+};
+
+FIXTURE_SETUP(posts)
+{
+	ASSERT_EQ(0, pair_open(&self->p, NULL));
+	self->c = &self->p.client;
+	self->s = &self->p.server;
+	self->id = self->c->id;
+	self->peer = self->s->id;
+	self->remote = addr64(self->s->buf);
+	self->rkey = self->s->mr->rkey;
+}
+
+FIXTURE_TEARDOWN(posts)
+{
+	pair_close(&self->p);
+}
+
+TEST_F(posts, write)
+{
+	fill(self->c->buf, 5000, 1);
+	ASSERT_EQ(0, rdma_post_write(self->id, CONTEXT, self->c->buf, 5000,
+				     self->c->mr, IBV_SEND_SIGNALED,
+				     self->remote + 10, self->rkey));
+	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, CONTEXT);
+	EXPECT_EQ(self->id->qp->qp_num, self->wc.qp_num);
+	EXPECT_TRUE(filled(self->s->buf + 10, 5000, 1));
+	EXPECT_TRUE(all_bytes(self->s->buf, 10, POISON));
+	EXPECT_TRUE(all_bytes(self->s->buf + 5010, 1000, POISON));
+	/* One completion, and none at the other end. */
+	EXPECT_TRUE(no_comp(self->id->send_cq));
+	EXPECT_TRUE(no_comp(self->peer->recv_cq));
+}
+
+TEST_F(posts, writev)
+{
+	struct ibv_sge sgl[] = {
+		sge(self->c, 100, 1000), sge(self->c, 5000, 1),
+		sge(self->c, 3000, 2000),
+	};
+
+	fill(self->c->buf + 100, 1000, 1);
+	fill(self->c->buf + 5000, 1, 2);
+	fill(self->c->buf + 3000, 2000, 3);
+	ASSERT_EQ(0, rdma_post_writev(self->id, CONTEXT, sgl, 3,
+				      IBV_SEND_SIGNALED, self->remote,
+				      self->rkey));
+	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, CONTEXT);
+	EXPECT_TRUE(filled(self->s->buf, 1000, 1));
+	EXPECT_TRUE(filled(self->s->buf + 1000, 1, 2));
+	EXPECT_TRUE(filled(self->s->buf + 1001, 2000, 3));
+	EXPECT_TRUE(all_bytes(self->s->buf + 3001, 1000, POISON));
+}
+
+TEST_F(posts, read)
+{
+	fill(self->s->buf + 10, 5000, 1);
+	ASSERT_EQ(0, rdma_post_read(self->id, CONTEXT, self->c->buf + 100, 5000,
+				    self->c->mr, IBV_SEND_SIGNALED,
+				    self->remote + 10, self->rkey));
+	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_READ, CONTEXT);
+	EXPECT_EQ(self->id->qp->qp_num, self->wc.qp_num);
+	EXPECT_EQ(5000, self->wc.byte_len);
+	EXPECT_TRUE(filled(self->c->buf + 100, 5000, 1));
+	EXPECT_TRUE(all_bytes(self->c->buf, 100, POISON));
+	EXPECT_TRUE(all_bytes(self->c->buf + 5100, 1000, POISON));
+	EXPECT_TRUE(no_comp(self->id->send_cq));
+	EXPECT_TRUE(no_comp(self->peer->recv_cq));
+}
+
+TEST_F(posts, readv)
+{
+	struct ibv_sge sgl[] = {
+		sge(self->c, 4096, 1000), sge(self->c, 1, 1),
+		sge(self->c, 100, 2000),
+	};
+
+	fill(self->s->buf, 1000, 1);
+	fill(self->s->buf + 1000, 1, 2);
+	fill(self->s->buf + 1001, 2000, 3);
+	ASSERT_EQ(0, rdma_post_readv(self->id, CONTEXT, sgl, 3,
+				     IBV_SEND_SIGNALED, self->remote,
+				     self->rkey));
+	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_READ, CONTEXT);
+	EXPECT_EQ(3001, self->wc.byte_len);
+	EXPECT_TRUE(filled(self->c->buf + 4096, 1000, 1));
+	EXPECT_TRUE(filled(self->c->buf + 1, 1, 2));
+	EXPECT_TRUE(filled(self->c->buf + 100, 2000, 3));
+	EXPECT_TRUE(all_bytes(self->c->buf + 2, 98, POISON));
+	EXPECT_TRUE(all_bytes(self->c->buf + 2100, 1996, POISON));
+}
+
+TEST_F(posts, send_and_recv)
+{
+	fill(self->c->buf, 5000, 1);
+	ASSERT_EQ(0, rdma_post_recv(self->peer, self->s, self->s->buf + 10,
+				    6000, self->s->mr));
+	ASSERT_EQ(0, rdma_post_send(self->id, CONTEXT, self->c->buf, 5000,
+				    self->c->mr, IBV_SEND_SIGNALED));
+	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_SEND, CONTEXT);
+	EXPECT_EQ(self->id->qp->qp_num, self->wc.qp_num);
+	ASSERT_COMP_OK(self->peer->recv_cq, &self->wc, IBV_WC_RECV, self->s);
+	EXPECT_EQ(self->peer->qp->qp_num, self->wc.qp_num);
+	EXPECT_EQ(5000, self->wc.byte_len);
+	EXPECT_EQ(0, self->wc.wc_flags & IBV_WC_WITH_IMM);
+	EXPECT_TRUE(filled(self->s->buf + 10, 5000, 1));
+	EXPECT_TRUE(all_bytes(self->s->buf + 5010, 1010, POISON));
+	EXPECT_TRUE(no_comp(self->peer->recv_cq));
+}
+
+TEST_F(posts, sendv_and_recvv)
+{
+	struct ibv_sge out[] = {
+		sge(self->c, 0, 700), sge(self->c, 2000, 33), sge(self->c, 1000, 500),
+	};
+	struct ibv_sge in[] = {
+		sge(self->s, 9000, 650), sge(self->s, 100, 83), sge(self->s, 300, 2000),
+	};
+
+	fill(self->c->buf, 700, 1);
+	fill(self->c->buf + 2000, 33, 2);
+	fill(self->c->buf + 1000, 500, 3);
+	ASSERT_EQ(0, rdma_post_recvv(self->peer, self->s, in, 3));
+	ASSERT_EQ(0, rdma_post_sendv(self->id, CONTEXT, out, 3,
+				     IBV_SEND_SIGNALED));
+	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_SEND, CONTEXT);
+	ASSERT_COMP_OK(self->peer->recv_cq, &self->wc, IBV_WC_RECV, self->s);
+	EXPECT_EQ(1233, self->wc.byte_len);
+	/* Put together again, the pieces must be what was sent. */
+	memmove(self->s->buf + 9650, self->s->buf + 100, 83);
+	memmove(self->s->buf + 9733, self->s->buf + 300, 500);
+	EXPECT_TRUE(filled(self->s->buf + 9000, 700, 1));
+	EXPECT_TRUE(filled(self->s->buf + 9700, 33, 2));
+	EXPECT_TRUE(filled(self->s->buf + 9733, 500, 3));
+	EXPECT_TRUE(all_bytes(self->s->buf + 183, 117, POISON));
+	EXPECT_TRUE(all_bytes(self->s->buf + 800, 1500, POISON));
+}
+
+/* Either end may post, not only the one that connected. */
+TEST_F(posts, from_the_passive_end)
+{
+	fill(self->s->buf, 3000, 1);
+	fill(self->c->buf + 30000, 2000, 2);
+	ASSERT_EQ(0, rdma_post_write(self->peer, CONTEXT, self->s->buf, 3000,
+				     self->s->mr, IBV_SEND_SIGNALED,
+				     addr64(self->c->buf), self->c->mr->rkey));
+	ASSERT_COMP_OK(self->peer->send_cq, &self->wc, IBV_WC_RDMA_WRITE, CONTEXT);
+	EXPECT_TRUE(filled(self->c->buf, 3000, 1));
+	ASSERT_EQ(0, rdma_post_read(self->peer, CONTEXT, self->s->buf + 9000,
+				    2000, self->s->mr, IBV_SEND_SIGNALED,
+				    addr64(self->c->buf + 30000),
+				    self->c->mr->rkey));
+	ASSERT_COMP_OK(self->peer->send_cq, &self->wc, IBV_WC_RDMA_READ, CONTEXT);
+	EXPECT_TRUE(filled(self->s->buf + 9000, 2000, 2));
+	ASSERT_EQ(0, rdma_post_recv(self->id, self->c, self->c->buf + 40000,
+				    3000, self->c->mr));
+	ASSERT_EQ(0, rdma_post_send(self->peer, CONTEXT, self->s->buf, 3000,
+				    self->s->mr, IBV_SEND_SIGNALED));
+	ASSERT_COMP_OK(self->peer->send_cq, &self->wc, IBV_WC_SEND, CONTEXT);
+	ASSERT_COMP_OK(self->id->recv_cq, &self->wc, IBV_WC_RECV, self->c);
+	EXPECT_TRUE(filled(self->c->buf + 40000, 3000, 1));
+}
+
+/* Lengths around those of packets and pages, at addresses aligned to nothing. */
+TEST_F(posts, odd_lengths)
+{
+	static const size_t lengths[] = {
+		1, 2, 3, 5, 63, 255, 1023, 1025, 2047, 4095, 4096, 4097, 8193,
+		16385,
+	};
+	size_t i, len;
+
+	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
+		len = lengths[i];
+		memset(self->c->buf, POISON, BUF_SIZE);
+		memset(self->s->buf, POISON, BUF_SIZE);
+		fill(self->c->buf + 7, len, i + 1);
+		ASSERT_EQ(0, rdma_post_write(self->id, CONTEXT, self->c->buf + 7,
+					     len, self->c->mr, IBV_SEND_SIGNALED,
+					     self->remote + 4099, self->rkey));
+		ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, CONTEXT);
+		ASSERT_TRUE(filled(self->s->buf + 4099, len, i + 1));
+		ASSERT_TRUE(all_bytes(self->s->buf, 4099, POISON));
+		ASSERT_TRUE(all_bytes(self->s->buf + 4099 + len, 64, POISON));
+		ASSERT_EQ(0, rdma_post_read(self->id, CONTEXT,
+					    self->c->buf + 32769, len,
+					    self->c->mr, IBV_SEND_SIGNALED,
+					    self->remote + 4099, self->rkey));
+		ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_READ, CONTEXT);
+		ASSERT_EQ(len, self->wc.byte_len);
+		ASSERT_TRUE(filled(self->c->buf + 32769, len, i + 1));
+		ASSERT_TRUE(all_bytes(self->c->buf + 32769 + len, 64, POISON));
+	}
+}
+
+TEST_F(posts, zero_bytes)
+{
+	/* Operations of no bytes take no keys, not even valid ones. */
+	ASSERT_EQ(0, rdma_post_writev(self->id, CONTEXT, NULL, 0,
+				      IBV_SEND_SIGNALED, 0, 0));
+	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, CONTEXT);
+	ASSERT_EQ(0, rdma_post_readv(self->id, CONTEXT, NULL, 0,
+				     IBV_SEND_SIGNALED, 0, 0));
+	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_READ, CONTEXT);
+	EXPECT_EQ(0, self->wc.byte_len);
+	ASSERT_EQ(0, rdma_post_recvv(self->peer, self->s, NULL, 0));
+	ASSERT_EQ(0, rdma_post_sendv(self->id, CONTEXT, NULL, 0,
+				     IBV_SEND_SIGNALED));
+	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_SEND, CONTEXT);
+	ASSERT_COMP_OK(self->peer->recv_cq, &self->wc, IBV_WC_RECV, self->s);
+	EXPECT_EQ(0, self->wc.byte_len);
+	EXPECT_TRUE(all_bytes(self->s->buf, BUF_SIZE, POISON));
+	EXPECT_TRUE(all_bytes(self->c->buf, BUF_SIZE, POISON));
+}
+
+TEST_F(posts, send_of_no_bytes_into_a_buffer)
+{
+	ASSERT_EQ(0, rdma_post_recv(self->peer, self->s, self->s->buf, 100,
+				    self->s->mr));
+	ASSERT_EQ(0, rdma_post_sendv(self->id, CONTEXT, NULL, 0, 0));
+	ASSERT_COMP_OK(self->peer->recv_cq, &self->wc, IBV_WC_RECV, self->s);
+	EXPECT_EQ(0, self->wc.byte_len);
+	EXPECT_TRUE(all_bytes(self->s->buf, 100, POISON));
+}
+
+TEST_F(posts, send_with_imm)
+{
+	struct ibv_sge list = sge(self->c, 0, 200);
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = 7, .sg_list = &list, .num_sge = 1,
+		.opcode = IBV_WR_SEND_WITH_IMM,
+		.send_flags = IBV_SEND_SIGNALED,
+		.imm_data = htobe32(0x12345678),
+	};
+
+	fill(self->c->buf, 200, 1);
+	ASSERT_EQ(0, rdma_post_recv(self->peer, self->s, self->s->buf, 300,
+				    self->s->mr));
+	ASSERT_EQ(0, ibv_post_send(self->id->qp, &wr, &bad));
+	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_SEND, 7ul);
+	ASSERT_COMP_OK(self->peer->recv_cq, &self->wc, IBV_WC_RECV, self->s);
+	EXPECT_EQ(200, self->wc.byte_len);
+	EXPECT_NE(0, self->wc.wc_flags & IBV_WC_WITH_IMM);
+	EXPECT_EQ(0x12345678, be32toh(self->wc.imm_data));
+	EXPECT_TRUE(filled(self->s->buf, 200, 1));
+}
+
+/* It consumes a receive, but writes to the address in the request. */
+TEST_F(posts, write_with_imm)
+{
+	struct ibv_sge list = sge(self->c, 0, 5000);
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = 7, .sg_list = &list, .num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+		.send_flags = IBV_SEND_SIGNALED,
+		.imm_data = htobe32(0x87654321),
+		.wr.rdma.remote_addr = self->remote + 8000,
+		.wr.rdma.rkey = self->rkey,
+	};
+
+	fill(self->c->buf, 5000, 1);
+	ASSERT_EQ(0, rdma_post_recv(self->peer, self->s, self->s->buf, 300,
+				    self->s->mr));
+	ASSERT_EQ(0, ibv_post_send(self->id->qp, &wr, &bad));
+	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, 7ul);
+	ASSERT_COMP_OK(self->peer->recv_cq, &self->wc,
+		       IBV_WC_RECV_RDMA_WITH_IMM, self->s);
+	EXPECT_EQ(5000, self->wc.byte_len);
+	EXPECT_NE(0, self->wc.wc_flags & IBV_WC_WITH_IMM);
+	EXPECT_EQ(0x87654321, be32toh(self->wc.imm_data));
+	EXPECT_TRUE(filled(self->s->buf + 8000, 5000, 1));
+	EXPECT_TRUE(all_bytes(self->s->buf, 8000, POISON));
+}
+
+TEST_F(posts, write_with_imm_of_no_bytes)
+{
+	struct ibv_send_wr *bad, wr = {
+		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+		.imm_data = htobe32(99),
+	};
+
+	ASSERT_EQ(0, rdma_post_recvv(self->peer, self->s, NULL, 0));
+	ASSERT_EQ(0, ibv_post_send(self->id->qp, &wr, &bad));
+	ASSERT_COMP_OK(self->peer->recv_cq, &self->wc,
+		       IBV_WC_RECV_RDMA_WITH_IMM, self->s);
+	EXPECT_EQ(0, self->wc.byte_len);
+	EXPECT_EQ(99, be32toh(self->wc.imm_data));
+}
+
+/* The bytes are taken at the call: the buffer, unregistered, is free at once. */
+TEST_F(posts, inline_write)
+{
+	char buf[64];
+	int i;
+
+	for (i = 0; i < 8; i++) {
+		fill(buf, sizeof(buf), i + 1);
+		ASSERT_EQ(0, rdma_post_write(self->id, CONTEXT, buf, sizeof(buf),
+					     NULL, IBV_SEND_INLINE |
+					     (i == 7 ? IBV_SEND_SIGNALED : 0),
+					     self->remote + i * 64, self->rkey));
+		memset(buf, 0, sizeof(buf));
+	}
+	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, CONTEXT);
+	for (i = 0; i < 8; i++)
+		EXPECT_TRUE(filled(self->s->buf + i * 64, 64, i + 1));
+	EXPECT_TRUE(all_bytes(self->s->buf + 512, 64, POISON));
+}
+
+TEST_F(posts, inline_send)
+{
+	char buf[64];
+	int i;
+
+	for (i = 0; i < 4; i++)
+		ASSERT_EQ(0, rdma_post_recv(self->peer, self->s + i,
+					    self->s->buf + i * 100, 100,
+					    self->s->mr));
+	for (i = 0; i < 4; i++) {
+		fill(buf, sizeof(buf), i + 1);
+		ASSERT_EQ(0, rdma_post_send(self->id, CONTEXT, buf, 61 + i,
+					    NULL, IBV_SEND_INLINE));
+		memset(buf, 0, sizeof(buf));
+	}
+	for (i = 0; i < 4; i++) {
+		ASSERT_COMP_OK(self->peer->recv_cq, &self->wc, IBV_WC_RECV,
+			       self->s + i);
+		EXPECT_EQ(61 + i, self->wc.byte_len);
+		EXPECT_TRUE(filled(self->s->buf + i * 100, 61 + i, i + 1));
+	}
+	EXPECT_TRUE(no_comp(self->id->send_cq));
+}
+
+TEST_F(posts, inline_vector)
+{
+	static const char a[] = "read-only ", b[] = "memory, ", c[] = "no key";
+	struct ibv_sge sgl[] = {
+		{ .addr = addr64(a), .length = 10 },
+		{ .addr = addr64(b), .length = 8 },
+		{ .addr = addr64(c), .length = 7 },
+	};
+
+	ASSERT_EQ(0, rdma_post_writev(self->id, CONTEXT, sgl, 3,
+				      IBV_SEND_INLINE | IBV_SEND_SIGNALED,
+				      self->remote, self->rkey));
+	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, CONTEXT);
+	EXPECT_STREQ("read-only memory, no key", (char *)self->s->buf);
+}
+
+/* A key that comes with inline data is not looked at. */
+TEST_F(posts, inline_ignores_the_key)
+{
+	char buf[20];
+	struct ibv_sge list = {
+		.addr = addr64(buf), .length = sizeof(buf), .lkey = 0xdeadbeef,
+	};
+
+	fill(buf, sizeof(buf), 1);
+	ASSERT_EQ(0, rdma_post_writev(self->id, CONTEXT, &list, 1,
+				      IBV_SEND_INLINE | IBV_SEND_SIGNALED,
+				      self->remote, self->rkey));
+	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, CONTEXT);
+	EXPECT_TRUE(filled(self->s->buf, sizeof(buf), 1));
+}
+
+TEST_F(posts, unsignaled)
+{
+	int i;
+
+	fill(self->c->buf, 4 * 1000, 1);
+	for (i = 0; i < 3; i++)
+		ASSERT_EQ(0, rdma_post_write(self->id, (void *)(uintptr_t)i,
+					     self->c->buf + i * 1000, 1000,
+					     self->c->mr, 0,
+					     self->remote + i * 1000, self->rkey));
+	EXPECT_TRUE(no_comp(self->id->send_cq));
+	ASSERT_EQ(0, rdma_post_write(self->id, CONTEXT, self->c->buf + 3000,
+				     1000, self->c->mr, IBV_SEND_SIGNALED,
+				     self->remote + 3000, self->rkey));
+	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, CONTEXT);
+	EXPECT_TRUE(no_comp(self->id->send_cq));
+	EXPECT_TRUE(filled(self->s->buf, 4000, 1));
+}
+
+/* One signaled post gives back the places of those before it. */
+TEST_F(posts, unsignaled_many)
+{
+	unsigned int i;
+
+	fill(self->c->buf, 400, 1);
+	for (i = 1; i <= 200; i++) {
+		ASSERT_EQ(0, rdma_post_write(self->id, (void *)(uintptr_t)i,
+					     self->c->buf, 2 * i, self->c->mr,
+					     i % 8 ? 0 : IBV_SEND_SIGNALED,
+					     self->remote, self->rkey)) {
+			TH_LOG("post %u: %s", i, strerror(errno));
+		}
+		if (i % 8 == 0)
+			ASSERT_COMP_OK(self->id->send_cq, &self->wc,
+				       IBV_WC_RDMA_WRITE, (uintptr_t)i);
+	}
+	EXPECT_TRUE(filled(self->s->buf, 400, 1));
+	EXPECT_TRUE(no_comp(self->id->send_cq));
+}
+
+/* It fails: a completion comes, although none was asked for. */
+TEST_F(posts, unsignaled_error)
+{
+	ASSERT_EQ(0, rdma_post_write(self->id, CONTEXT, self->c->buf, 100,
+				     self->c->mr, 0, self->remote + BUF_SIZE,
+				     self->rkey));
+	ASSERT_COMP(self->id->send_cq, &self->wc, IBV_WC_REM_ACCESS_ERR, CONTEXT);
+	EXPECT_EQ(self->id->qp->qp_num, self->wc.qp_num);
+	EXPECT_TRUE(all_bytes(self->s->buf, BUF_SIZE, POISON));
+}
+
+TEST(signal_all)
+{
+	struct pair_opts opts;
+	struct ibv_wc wc;
+	struct pair p;
+	uintptr_t i;
+
+	pair_defaults(&opts);
+	opts.client_qp.sq_sig_all = 1;
+	ASSERT_EQ(0, pair_open(&p, &opts));
+	fill(p.client.buf, 300, 1);
+	for (i = 0; i < 3; i++)
+		ASSERT_EQ(0, rdma_post_write(p.client.id, (void *)i,
+					     p.client.buf + i * 100, 100,
+					     p.client.mr, 0,
+					     addr64(p.server.buf + i * 100),
+					     p.server.mr->rkey));
+	for (i = 0; i < 3; i++)
+		ASSERT_COMP_OK(p.client.id->send_cq, &wc, IBV_WC_RDMA_WRITE, i);
+	EXPECT_TRUE(filled(p.server.buf, 300, 1));
+	pair_close(&p);
+}
+
+/* The fence holds the send back until the read has filled its buffer. */
+TEST_F(posts, fence)
+{
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		fill(self->s->buf, 8000, i + 1);
+		memset(self->c->buf, 0, 8000);
+		ASSERT_EQ(0, rdma_post_recv(self->peer, self->s,
+					    self->s->buf + 10000, 8000,
+					    self->s->mr));
+		ASSERT_EQ(0, rdma_post_read(self->id, NULL, self->c->buf, 8000,
+					    self->c->mr, 0, self->remote,
+					    self->rkey));
+		ASSERT_EQ(0, rdma_post_send(self->id, CONTEXT, self->c->buf,
+					    8000, self->c->mr, IBV_SEND_FENCE |
+					    IBV_SEND_SIGNALED));
+		ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_SEND, CONTEXT);
+		ASSERT_COMP_OK(self->peer->recv_cq, &self->wc, IBV_WC_RECV, self->s);
+		ASSERT_TRUE(filled(self->s->buf + 10000, 8000, i + 1));
+	}
+}
+
+/* Without a fence, too, a read sees the writes before it. */
+TEST_F(posts, read_after_write)
+{
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		fill(self->c->buf, 9000, i + 1);
+		ASSERT_EQ(0, rdma_post_write(self->id, NULL, self->c->buf, 9000,
+					     self->c->mr, 0, self->remote,
+					     self->rkey));
+		ASSERT_EQ(0, rdma_post_read(self->id, CONTEXT,
+					    self->c->buf + 20000, 9000,
+					    self->c->mr, IBV_SEND_SIGNALED,
+					    self->remote, self->rkey));
+		ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_READ, CONTEXT);
+		ASSERT_TRUE(filled(self->c->buf + 20000, 9000, i + 1));
+	}
+}
+
+/* As many entries as the queue pair says it takes, one byte each. */
+TEST_F(posts, vectors_of_the_largest_size)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct ibv_sge sgl[256];
+	int i, n, in;
+
+	ASSERT_EQ(0, ibv_query_qp(self->id->qp, &attr, IBV_QP_CAP, &init));
+	n = init.cap.max_send_sge;
+	in = init.cap.max_recv_sge;
+	ASSERT_LE(4, n);
+	ASSERT_LE(4, in);
+	if (n > 256 || in > 256)
+		n = in = 256;
+	fill(self->c->buf, 1000, 1);
+	for (i = 0; i < n; i++)
+		sgl[i] = sge(self->c, 2 * i, 1);
+	ASSERT_EQ(0, rdma_post_writev(self->id, CONTEXT, sgl, n,
+				      IBV_SEND_SIGNALED, self->remote,
+				      self->rkey));
+	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, CONTEXT);
+	for (i = 0; i < n; i++)
+		EXPECT_EQ(self->c->buf[2 * i], self->s->buf[i]);
+	EXPECT_TRUE(all_bytes(self->s->buf + n, 100, POISON));
+	for (i = 0; i < in; i++)
+		sgl[i] = sge(self->s, 4096 + 3 * i, 1);
+	ASSERT_EQ(0, rdma_post_recvv(self->peer, self->s, sgl, in));
+	ASSERT_EQ(0, rdma_post_send(self->id, CONTEXT, self->c->buf, in,
+				    self->c->mr, 0));
+	ASSERT_COMP_OK(self->peer->recv_cq, &self->wc, IBV_WC_RECV, self->s);
+	for (i = 0; i < in; i++)
+		EXPECT_EQ(self->c->buf[i], self->s->buf[4096 + 3 * i]);
+}
+
+TEST(megabyte)
+{
+	const size_t size = 1 << 20;
+	struct pair_opts opts;
+	struct ibv_wc wc;
+	struct pair p;
+
+	pair_defaults(&opts);
+	opts.size = 2 * size;
+	ASSERT_EQ(0, pair_open(&p, &opts));
+	fill(p.client.buf, size, 1);
+	ASSERT_EQ(0, rdma_post_write(p.client.id, CONTEXT, p.client.buf, size,
+				     p.client.mr, IBV_SEND_SIGNALED,
+				     addr64(p.server.buf), p.server.mr->rkey));
+	ASSERT_COMP_OK(p.client.id->send_cq, &wc, IBV_WC_RDMA_WRITE, CONTEXT);
+	ASSERT_TRUE(filled(p.server.buf, size, 1));
+	ASSERT_EQ(0, rdma_post_read(p.client.id, CONTEXT, p.client.buf + size,
+				    size, p.client.mr, IBV_SEND_SIGNALED,
+				    addr64(p.server.buf), p.server.mr->rkey));
+	ASSERT_COMP_OK(p.client.id->send_cq, &wc, IBV_WC_RDMA_READ, CONTEXT);
+	ASSERT_EQ(size, wc.byte_len);
+	ASSERT_TRUE(filled(p.client.buf + size, size, 1));
+	ASSERT_EQ(0, rdma_post_recv(p.server.id, CONTEXT, p.server.buf + size,
+				    size, p.server.mr));
+	ASSERT_EQ(0, rdma_post_send(p.client.id, CONTEXT, p.client.buf, size,
+				    p.client.mr, 0));
+	ASSERT_COMP_OK(p.server.id->recv_cq, &wc, IBV_WC_RECV, CONTEXT);
+	ASSERT_EQ(size, wc.byte_len);
+	ASSERT_TRUE(filled(p.server.buf + size, size, 1));
+	pair_close(&p);
+}
+
+/* The queue kept full, with a completion for each of many small writes. */
+TEST_F(posts, stream)
+{
+	const unsigned int total = 500;
+	unsigned int posted = 0, done = 0;
+
+	fill(self->c->buf, 32000, 1);
+	while (done < total) {
+		while (posted < total && posted - done < 16) {
+			ASSERT_EQ(0, rdma_post_write(self->id,
+						     (void *)(uintptr_t)posted,
+						     self->c->buf + posted * 64,
+						     64, self->c->mr,
+						     IBV_SEND_SIGNALED,
+						     self->remote + posted * 64,
+						     self->rkey));
+			posted++;
+		}
+		ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE,
+			       (uintptr_t)done);
+		done++;
+	}
+	EXPECT_TRUE(filled(self->s->buf, 32000, 1));
+}
+
+TEST_F(posts, both_directions_at_once)
+{
+	uintptr_t i;
+
+	fill(self->c->buf, 8000, 1);
+	fill(self->s->buf, 8000, 2);
+	for (i = 0; i < 8; i++) {
+		ASSERT_EQ(0, rdma_post_write(self->id, (void *)i,
+					     self->c->buf + i * 1000, 1000,
+					     self->c->mr, IBV_SEND_SIGNALED,
+					     self->remote + 10000 + i * 1000,
+					     self->rkey));
+		ASSERT_EQ(0, rdma_post_write(self->peer, (void *)i,
+					     self->s->buf + i * 1000, 1000,
+					     self->s->mr, IBV_SEND_SIGNALED,
+					     addr64(self->c->buf) + 10000 + i * 1000,
+					     self->c->mr->rkey));
+	}
+	for (i = 0; i < 8; i++) {
+		ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, i);
+		ASSERT_COMP_OK(self->peer->send_cq, &self->wc, IBV_WC_RDMA_WRITE, i);
+	}
+	EXPECT_TRUE(filled(self->s->buf + 10000, 8000, 1));
+	EXPECT_TRUE(filled(self->c->buf + 10000, 8000, 2));
+}
+
+TEST_HARNESS_MAIN

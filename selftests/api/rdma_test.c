@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* What the API selftests share: see rdma_test.h. */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rdma_test.h"
+
+static int complain(const char *what)
+{
+	fprintf(stderr, "# %s: %s\n", what, strerror(errno));
+	return -1;
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+bool over_incumbent(void)
+{
+	return !dlsym(RTLD_DEFAULT, "rdma_post_writev");
+}
+
+bool on_rxe(struct rdma_cm_id *id)
+{
+	struct ibv_device_attr attr;
+
+	/* RXE_VENDOR_ID, which no vendor has. */
+	return !ibv_query_device(id->verbs, &attr) && attr.vendor_id == 0xffffff;
+}
+
+static const char *addr_variable(int family)
+{
+	return family == AF_INET ? "RPOST_TEST_ADDR" : "RPOST_TEST_ADDR6";
+}
+
+bool test_addr(int family, struct sockaddr_storage *addr)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)addr;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)addr;
+	const char *text = getenv(addr_variable(family));
+
+	memset(addr, 0, sizeof(*addr));
+	addr->ss_family = family;
+	return text && inet_pton(family, text, family == AF_INET ?
+				 (void *)&in->sin_addr :
+				 (void *)&in6->sin6_addr) == 1;
+}
+
+void set_port(struct sockaddr_storage *addr, __be16 port)
+{
+	/* The port is at the same place in both. */
+	((struct sockaddr_in *)addr)->sin_port = port;
+}
+
+static bool has_device(struct sockaddr *addr)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *id;
+	bool ret;
+
+	if (!channel)
+		return false;
+	if (rdma_create_id(channel, &id, NULL, RDMA_PS_TCP)) {
+		rdma_destroy_event_channel(channel);
+		return false;
+	}
+	ret = !rdma_bind_addr(id, addr) && id->verbs;
+	rdma_destroy_id(id);
+	rdma_destroy_event_channel(channel);
+	return ret;
+}
+
+static bool usable(struct ifaddrs *ifa, int family)
+{
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)ifa->ifa_addr;
+
+	if (!ifa->ifa_addr || ifa->ifa_addr->sa_family != family ||
+	    !(ifa->ifa_flags & IFF_UP) || (ifa->ifa_flags & IFF_LOOPBACK))
+		return false;
+	if (family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr))
+		return false;
+	return has_device(ifa->ifa_addr);
+}
+
+/* Prints the first address of the family that has an RDMA device. */
+static void find_addr(struct ifaddrs *list, int family, FILE *out)
+{
+	char text[INET6_ADDRSTRLEN] = "";
+	struct ifaddrs *ifa;
+
+	for (ifa = list; ifa && !*text; ifa = ifa->ifa_next)
+		if (usable(ifa, family))
+			inet_ntop(family, family == AF_INET ?
+				  (void *)&((struct sockaddr_in *)ifa->ifa_addr)->sin_addr :
+				  (void *)&((struct sockaddr_in6 *)ifa->ifa_addr)->sin6_addr,
+				  text, sizeof(text));
+	fprintf(out, "%s\n", text);
+}
+
+static void find_addrs(int fd)
+{
+	FILE *out = fdopen(fd, "w");
+	struct ifaddrs *list;
+
+	if (!out || getifaddrs(&list))
+		_exit(1);
+	find_addr(list, AF_INET, out);
+	find_addr(list, AF_INET6, out);
+	_exit(fclose(out) ? 1 : 0);
+}
+
+/*
+ * Every test runs in a child of main().  The search opens devices, which a
+ * child must not inherit, so it has a process of its own.
+ */
+static void __attribute__((constructor)) need_addrs(void)
+{
+	static const int family[] = { AF_INET, AF_INET6 };
+	char line[INET6_ADDRSTRLEN + 1];
+	int fds[2], i;
+	FILE *in;
+	pid_t pid;
+
+	if (getenv(addr_variable(AF_INET)))
+		return;
+	if (pipe(fds))
+		abort();
+	pid = fork();
+	if (!pid)
+		find_addrs(fds[1]);
+	close(fds[1]);
+	in = fdopen(fds[0], "r");
+	for (i = 0; in && i < 2 && fgets(line, sizeof(line), in); i++) {
+		line[strcspn(line, "\n")] = 0;
+		if (*line)
+			setenv(addr_variable(family[i]), line, 0);
+	}
+	if (in)
+		fclose(in);
+	waitpid(pid, NULL, 0);
+	if (!getenv(addr_variable(AF_INET))) {
+		puts("TAP version 13\n"
+		     "1..0 # SKIP no RDMA device has an address (or set RPOST_TEST_ADDR)");
+		exit(4);
+	}
+}
+
+static uint32_t pattern_step(uint32_t x)
+{
+	x ^= x << 13;
+	x ^= x >> 17;
+	return x ^ x << 5;
+}
+
+void fill(void *buf, size_t len, unsigned int seed)
+{
+	uint32_t x = seed * 2654435761u | 1;
+	uint8_t *p = buf;
+
+	while (len--) {
+		x = pattern_step(x);
+		*p++ = x >> 11;
+	}
+}
+
+bool filled(const void *buf, size_t len, unsigned int seed)
+{
+	uint32_t x = seed * 2654435761u | 1;
+	const uint8_t *p = buf;
+	size_t i;
+
+	for (i = 0; i < len; i++) {
+		x = pattern_step(x);
+		if (p[i] != (uint8_t)(x >> 11)) {
+			fprintf(stderr, "# pattern %u: byte %zu of %zu is wrong\n",
+				seed, i, len);
+			return false;
+		}
+	}
+	return true;
+}
+
+bool all_bytes(const void *buf, size_t len, uint8_t value)
+{
+	const uint8_t *p = buf;
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		if (p[i] != value) {
+			fprintf(stderr, "# byte %zu of %zu is %#x, not %#x\n",
+				i, len, p[i], value);
+			return false;
+		}
+	return true;
+}
+
+bool readable(int fd, int timeout_ms)
+{
+	struct pollfd pfd = { .fd = fd, .events = POLLIN };
+
+	return poll(&pfd, 1, timeout_ms) == 1 && pfd.revents & POLLIN;
+}
+
+int next_event(struct rdma_event_channel *channel, struct event *event)
+{
+	struct rdma_cm_event *ev;
+
+	memset(event, POISON, sizeof(*event));
+	if (!readable(channel->fd, DEADLINE_MS)) {
+		fprintf(stderr, "# no event\n");
+		return -1;
+	}
+	if (rdma_get_cm_event(channel, &ev))
+		return complain("rdma_get_cm_event");
+	event->type = ev->event;
+	event->status = ev->status;
+	event->id = ev->id;
+	event->listen_id = ev->listen_id;
+	event->conn = ev->param.conn;
+	if (ev->param.conn.private_data) {
+		memcpy(event->data, ev->param.conn.private_data,
+		       ev->param.conn.private_data_len);
+		event->conn.private_data = event->data;
+	}
+	if (rdma_ack_cm_event(ev))
+		return complain("rdma_ack_cm_event");
+	return event->type;
+}
+
+bool no_event(struct rdma_event_channel *channel)
+{
+	return !readable(channel->fd, QUIET_MS);
+}
+
+int expect_event(struct rdma_event_channel *channel,
+		 enum rdma_cm_event_type type, struct event *event)
+{
+	int got = next_event(channel, event);
+
+	if (got < 0)
+		fprintf(stderr, "# instead of %s\n", rdma_event_str(type));
+	else if (got != (int)type || event->status)
+		fprintf(stderr, "# %s, status %d, instead of %s\n",
+			rdma_event_str(got), event->status, rdma_event_str(type));
+	else
+		return 0;
+	return -1;
+}
+
+int wait_comp(struct ibv_cq *cq, struct ibv_wc *wc)
+{
+	uint64_t end = now_ms() + DEADLINE_MS;
+	int ret;
+
+	memset(wc, POISON, sizeof(*wc));
+	do {
+		ret = ibv_poll_cq(cq, 1, wc);
+		if (ret)
+			return ret;
+		sched_yield();
+	} while (now_ms() < end);
+	return 0;
+}
+
+bool no_comp(struct ibv_cq *cq)
+{
+	uint64_t end = now_ms() + QUIET_MS;
+	struct ibv_wc wc;
+
+	do {
+		if (ibv_poll_cq(cq, 1, &wc)) {
+			fprintf(stderr, "# unexpected completion: wr_id %#lx, %s\n",
+				wc.wr_id, ibv_wc_status_str(wc.status));
+			return false;
+		}
+		sched_yield();
+	} while (now_ms() < end);
+	return true;
+}
+
+bool device_prot(enum ibv_wc_status status)
+{
+	return status == IBV_WC_LOC_PROT_ERR ||
+	       status == IBV_WC_LOC_QP_OP_ERR || status == IBV_WC_WR_FLUSH_ERR;
+}
+
+void pair_defaults(struct pair_opts *opts)
+{
+	static const struct ibv_qp_init_attr qp = {
+		.cap = {
+			.max_send_wr = 16, .max_recv_wr = 16,
+			.max_send_sge = 4, .max_recv_sge = 4,
+			.max_inline_data = 64,
+		},
+		.qp_type = IBV_QPT_RC,
+	};
+	/* An end that has no receive waiting fails fast. */
+	static const struct rdma_conn_param param = {
+		.responder_resources = 4, .initiator_depth = 4,
+		.retry_count = 7, .rnr_retry_count = 0,
+	};
+
+	memset(opts, 0, sizeof(*opts));
+	opts->family = AF_INET;
+	opts->size = BUF_SIZE;
+	opts->client_qp = opts->server_qp = qp;
+	opts->connect = opts->accept = param;
+}
+
+int end_buffer(struct end *end, size_t size)
+{
+	end->buf = aligned_alloc(4096, (size + 4095) & ~4095ul);
+	if (!end->buf)
+		return complain("aligned_alloc");
+	memset(end->buf, POISON, size);
+	end->mr = ibv_reg_mr(end->id->pd, end->buf, size,
+			     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
+			     IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC);
+	return end->mr ? 0 : complain("ibv_reg_mr");
+}
+
+int pair_listen(struct pair *p, struct pair_opts *opts)
+{
+	struct sockaddr_storage addr;
+
+	memset(p, 0, sizeof(*p));
+	if (!test_addr(opts->family, &addr)) {
+		errno = EADDRNOTAVAIL;
+		return complain("no address to listen on");
+	}
+	p->server.channel = rdma_create_event_channel();
+	if (!p->server.channel)
+		return complain("rdma_create_event_channel");
+	if (rdma_create_id(p->server.channel, &p->listen, NULL, RDMA_PS_TCP))
+		return complain("rdma_create_id");
+	if (rdma_bind_addr(p->listen, (struct sockaddr *)&addr))
+		return complain("rdma_bind_addr");
+	if (rdma_listen(p->listen, 4))
+		return complain("rdma_listen");
+	return 0;
+}
+
+int pair_resolve(struct pair *p, struct pair_opts *opts)
+{
+	struct end *c = &p->client;
+	struct sockaddr_storage addr;
+
+	test_addr(opts->family, &addr);
+	set_port(&addr, rdma_get_src_port(p->listen));
+	c->channel = rdma_create_event_channel();
+	if (!c->channel)
+		return complain("rdma_create_event_channel");
+	if (rdma_create_id(c->channel, &c->id, NULL, RDMA_PS_TCP))
+		return complain("rdma_create_id");
+	if (rdma_resolve_addr(c->id, NULL, (struct sockaddr *)&addr, 2000))
+		return complain("rdma_resolve_addr");
+	if (expect_event(c->channel, RDMA_CM_EVENT_ADDR_RESOLVED, &c->event))
+		return -1;
+	if (rdma_resolve_route(c->id, 2000))
+		return complain("rdma_resolve_route");
+	return expect_event(c->channel, RDMA_CM_EVENT_ROUTE_RESOLVED, &c->event);
+}
+
+/* The queues that rdma_create_qp() makes are for this id only. */
+static int end_qp(struct end *end, struct ibv_qp_init_attr *attr, size_t size)
+{
+	struct ibv_qp_init_attr copy = *attr;
+
+	if (rdma_create_qp(end->id, NULL, &copy))
+		return complain("rdma_create_qp");
+	attr->cap = copy.cap;
+	return end_buffer(end, size);
+}
+
+int pair_client_qp(struct pair *p, struct pair_opts *opts)
+{
+	return end_qp(&p->client, &opts->client_qp, opts->size);
+}
+
+int pair_connect(struct pair *p, struct pair_opts *opts)
+{
+	struct end *s = &p->server;
+
+	if (rdma_connect(p->client.id, &opts->connect))
+		return complain("rdma_connect");
+	if (expect_event(s->channel, RDMA_CM_EVENT_CONNECT_REQUEST, &s->event))
+		return -1;
+	s->id = s->event.id;
+	return 0;
+}
+
+int pair_server_qp(struct pair *p, struct pair_opts *opts)
+{
+	return end_qp(&p->server, &opts->server_qp, opts->size);
+}
+
+int pair_accept(struct pair *p, struct pair_opts *opts)
+{
+	struct end *c = &p->client, *s = &p->server;
+
+	if (rdma_accept(s->id, &opts->accept))
+		return complain("rdma_accept");
+	if (expect_event(c->channel, RDMA_CM_EVENT_ESTABLISHED, &c->event))
+		return -1;
+	return expect_event(s->channel, RDMA_CM_EVENT_ESTABLISHED, &s->event);
+}
+
+int pair_open(struct pair *p, struct pair_opts *opts)
+{
+	struct pair_opts defaults;
+
+	if (!opts) {
+		pair_defaults(&defaults);
+		opts = &defaults;
+	}
+	return pair_listen(p, opts) || pair_resolve(p, opts) ||
+	       pair_client_qp(p, opts) || pair_connect(p, opts) ||
+	       pair_server_qp(p, opts) || pair_accept(p, opts) ? -1 : 0;
+}
+
+void end_close(struct end *end)
+{
+	if (end->mr)
+		ibv_dereg_mr(end->mr);
+	if (end->id && end->id->qp)
+		rdma_destroy_qp(end->id);
+	if (end->id)
+		rdma_destroy_id(end->id);
+	free(end->buf);
+	end->mr = NULL;
+	end->id = NULL;
+	end->buf = NULL;
+}
+
+void pair_close(struct pair *p)
+{
+	end_close(&p->client);
+	end_close(&p->server);
+	if (p->listen)
+		rdma_destroy_id(p->listen);
+	if (p->client.channel)
+		rdma_destroy_event_channel(p->client.channel);
+	if (p->server.channel)
+		rdma_destroy_event_channel(p->server.channel);
+	memset(p, 0, sizeof(*p));
+}
