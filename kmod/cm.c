@@ -103,8 +103,8 @@ static struct rpost_id *rpost_id_alloc(struct rpost_file *file)
 }
 
 /*
- * The connection's end is in sight, and who asked has a QP that is in the
- * error state or ready: the device tells them apart.
+ * From now on the queue pair is either ready or in the error state, and the
+ * device does with sends what verbs want.
  */
 static void rpost_id_track_send(struct rpost_id *id,
 				enum rdma_cm_event_type event)
@@ -707,9 +707,16 @@ int rpost_disconnect_ioctl(struct rpost_ucmd *ucmd)
 	if (IS_ERR(id))
 		return PTR_ERR(id);
 
-	ret = -ENOTCONN;
-	if (READ_ONCE(id->can_send))
+	switch (READ_ONCE(id->state)) {
+	case RPOST_ID_ACCEPTING:
+	case RPOST_ID_CONNECTED:
+	case RPOST_ID_DISCONNECTED:
 		ret = rdma_disconnect(id->cm_id);
+		break;
+	default:
+		ret = -ENOTCONN;
+		break;
+	}
 	rpost_id_exit(id);
 	return ret;
 }

@@ -362,8 +362,7 @@ static int rpost_create_cq_validate(const struct rpost_create_cq *cmd,
 	if (cmd->reserved)
 		return -EOPNOTSUPP;
 	if (!cmd->cqe || cmd->cqe > ib_dev->attrs.max_cqe ||
-	    cmd->comp_vector >= ib_dev->num_comp_vectors ||
-	    cmd->channel_fd < -1)
+	    cmd->comp_vector >= ib_dev->num_comp_vectors)
 		return -EINVAL;
 	return 0;
 }

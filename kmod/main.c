@@ -115,6 +115,8 @@ int rpost_ucmd_run(struct rpost_file *file, struct file *filp,
 		return -EFAULT;
 	if (usize < row->min_size)
 		return -EINVAL;
+	if (usize > RPOST_MAX_CMD_SIZE)
+		return -E2BIG;
 
 	ret = copy_struct_from_user(&ucmd.cmd, row->ksize, ucmd.ubuf, usize);
 	if (ret)

@@ -463,12 +463,16 @@ static int rpost_post(struct rpost_ucmd *ucmd, u32 min_size,
 				  void *block))
 {
 	struct rpost_post *cmd = &ucmd->cmd.post;
+	u32 __user *posted = &((struct rpost_post __user *)ucmd->ubuf)->posted;
 	u64 small[RPOST_STACK_BYTES / sizeof(u64)];
 	struct rpost_obj *obj;
 	void *block = small;
-	int ret, err;
+	int ret;
 
+	/* First, to post nothing if the program could not be told. */
 	cmd->posted = 0;
+	if (put_user(0, posted))
+		return -EFAULT;
 	if (!cmd->count || cmd->wrs_size > RPOST_MAX_WR_BYTES)
 		return -EINVAL;
 	if (cmd->wrs_size > sizeof(small)) {
@@ -492,9 +496,8 @@ static int rpost_post(struct rpost_ucmd *ucmd, u32 min_size,
 			 post == rpost_post_sends, cmd->posted, ret);
 	rpost_obj_put(obj);
 
-	err = rpost_respond(ucmd);
-	if (!ret)
-		ret = err;
+	if (put_user(cmd->posted, posted))
+		ret = -EFAULT;
 out:
 	if (block != small)
 		kvfree(block);

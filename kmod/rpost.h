@@ -41,6 +41,7 @@
 #define RPOST_MAX_INLINE	1024
 #define RPOST_MAX_WR_BYTES	65536
 #define RPOST_MAX_BACKLOG	1024
+#define RPOST_MAX_CMD_SIZE	65536
 
 struct rpost_comp_channel;
 struct rpost_cq;
@@ -484,7 +485,7 @@ struct rpost_event {
  * @qp: its queue pair, or NULL
  * @state_lock: guards @state
  * @state: changed by rpost_id_move() only
- * @can_send: the connection exists, or has existed
+ * @can_send: the queue pair has left the states in which sends are refused
  * @channel: where its events go; under the file's event_lock
  * @listener: while its request waits to be fetched, the id that listens; under
  *            the file's event_lock

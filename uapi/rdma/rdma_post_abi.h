@@ -18,8 +18,8 @@
  * Every command takes a pointer to a struct that begins with ``__u32 size``
  * and ``__u32 flags``.  The program sets @size to the size of the struct that
  * it was compiled with.  A shorter struct than the command's first version is
- * refused, a longer one is accepted as long as what the kernel does not know
- * is zero, and a kernel that knows more than the program assumes zero for the
+ * refused, a longer one (up to 64 KiB) is accepted as long as what the kernel
+ * does not know is zero, and a kernel that knows more than the program assumes zero for the
  * rest.  Output fields are written back as far as the program's @size goes.
  * An ioctl that fails changes nothing, except where its description says
  * otherwise.
@@ -32,7 +32,8 @@
  * ENOTTY        the command number is not known
  * EINVAL        @size is too small, a value is out of range, or the object
  *               is not in a state in which the command makes sense
- * E2BIG         bytes that this kernel does not know are not zero
+ * E2BIG         bytes that this kernel does not know are not zero, or @size is
+ *               absurd
  * EOPNOTSUPP    an unknown flag or opcode, a reserved field that is not zero,
  *               or something that the device cannot do
  * ENOENT        a handle that names no object of the right type in this file
@@ -1231,10 +1232,10 @@ struct rpost_recv_wr {
  *       rpost_recv_wr, each followed by its entries or data
  * @wrs_size: in: bytes in the block, at most max_wr_bytes of struct
  *            rpost_query
- * @posted: out: work requests that were taken
+ * @posted: out: work requests that were taken, also when the call fails
  *
  * Posts in order.  The first work request that is refused ends the call with
- * its error; @posted is written then too, and those before it are posted.
+ * its error, and those before it are posted.
  * The block, inline data included, has been copied when the call returns.
  *
  * A scatter/gather entry whose key, range or access rights are not those of a
