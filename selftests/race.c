@@ -1,0 +1,626 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Objects that are destroyed while other threads use them: only errors that are
+ * documented, no hang, and nothing left over.
+ */
+#include <kselftest_harness.h>
+#include <pthread.h>
+
+#include "rpost_test.h"
+
+#define RACE_MS	300
+
+struct race;
+
+/* A thread that does the same thing again and again. */
+struct worker {
+	pthread_t thread;
+	struct race *race;
+	int (*step)(struct race *race);
+	int errors[6];		/* that it may meet */
+	bool succeeds;		/* must, before the test ends */
+	bool fails;
+	unsigned long good, bad;
+	int wrong;		/* one that it may not */
+};
+
+/* What threads share; handles change under them. */
+struct race {
+	long refcnt;
+	struct rp_end client, server;
+	struct rpost_reg_mr mr;
+	char *mem;
+	uint32_t listener;
+	uint32_t handle;
+	int channel;
+	bool stop;
+};
+
+static uint32_t load(const uint32_t *handle)
+{
+	return __atomic_load_n(handle, __ATOMIC_RELAXED);
+}
+
+static void store(uint32_t *handle, uint32_t value)
+{
+	__atomic_store_n(handle, value, __ATOMIC_RELAXED);
+}
+
+static bool may_meet(const struct worker *w, int ret)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(w->errors); i++) {
+		if (ret == w->errors[i])
+			return true;
+	}
+	return false;
+}
+
+static void *work(void *arg)
+{
+	struct worker *w = arg;
+	int ret;
+
+	while (!__atomic_load_n(&w->race->stop, __ATOMIC_RELAXED)) {
+		ret = w->step(w->race);
+		if (!ret) {
+			w->good++;
+		} else if (may_meet(w, ret)) {
+			w->bad++;
+			sched_yield();
+		} else {
+			__atomic_store_n(&w->wrong, ret, __ATOMIC_RELAXED);
+			break;
+		}
+	}
+	return NULL;
+}
+
+static int start(struct race *race, struct worker *workers, unsigned int n)
+{
+	unsigned int i;
+
+	race->stop = false;
+	for (i = 0; i < n; i++) {
+		workers[i].race = race;
+		if (pthread_create(&workers[i].thread, NULL, work, &workers[i]))
+			return -1;
+	}
+	return 0;
+}
+
+/* Stop the workers; 0 if all met what they may, or the first wrong error. */
+static int stop(struct race *race, struct worker *workers, unsigned int n)
+{
+	unsigned int i;
+	int wrong = 0;
+
+	__atomic_store_n(&race->stop, true, __ATOMIC_RELAXED);
+	for (i = 0; i < n; i++) {
+		pthread_join(workers[i].thread, NULL);
+		if (workers[i].wrong && !wrong) {
+			fprintf(stderr, "# worker %u met %d\n", i,
+				workers[i].wrong);
+			wrong = workers[i].wrong;
+		}
+	}
+	return wrong;
+}
+
+/* Has every worker met what it must?  Slow machines get more time for it. */
+static bool all_met(const struct worker *w, unsigned int n)
+{
+	const struct worker *end = w + n;
+
+	for (; w < end; w++) {
+		if (__atomic_load_n(&w->wrong, __ATOMIC_RELAXED))
+			return true;
+		if ((w->succeeds && !__atomic_load_n(&w->good, __ATOMIC_RELAXED)) ||
+		    (w->fails && !__atomic_load_n(&w->bad, __ATOMIC_RELAXED)))
+			return false;
+	}
+	return true;
+}
+
+static bool go_on(uint64_t since, const struct worker *w, unsigned int n)
+{
+	uint64_t ms = rp_now_ms() - since;
+
+	return ms < RACE_MS || (ms < TEST_TIMEOUT_MS && !all_met(w, n));
+}
+
+FIXTURE(race) {
+	struct race r;
+};
+
+FIXTURE_SETUP(race)
+{
+	struct race *r = &self->r;
+
+	r->refcnt = rp_module_number("refcnt");
+	r->mem = rp_pages(getpagesize());
+	ASSERT_EQ(0, rp_end_init(&r->client));
+	ASSERT_EQ(0, rp_end_init(&r->server));
+	ASSERT_EQ(0, rp_listener(&r->server, &r->listener));
+	ASSERT_EQ(0, rp_reg_mr(r->client.fd, r->client.pd, r->mem, 64,
+			       RPOST_ACCESS_LOCAL_WRITE, &r->mr));
+}
+
+FIXTURE_TEARDOWN(race)
+{
+	rp_end_close(&self->r.client);
+	rp_end_close(&self->r.server);
+	EXPECT_EQ(self->r.refcnt, rp_wait_refcnt(self->r.refcnt));
+}
+
+/* ------------------------------------------------------- queue pairs */
+
+static int step_post_send(struct race *r)
+{
+	struct rp_send send = rp_send(RPOST_WR_SEND, 1, r->mem, 8, r->mr.lkey);
+
+	return rp_post(r->client.fd, RPOST_IOC_POST_SEND, load(&r->client.qp),
+		       &send, sizeof(send), 1, NULL);
+}
+
+static int step_post_recv(struct race *r)
+{
+	struct rpost_recv_wr recv = { .wr_id = 2, .size = sizeof(recv) };
+
+	return rp_post(r->client.fd, RPOST_IOC_POST_RECV, load(&r->client.qp),
+		       &recv, sizeof(recv), 1, NULL);
+}
+
+static int step_poll(struct race *r)
+{
+	struct rp_cq *cq = &r->client.cq;
+	struct rpost_poll_cq cmd = {
+		.size = sizeof(cmd),
+		.handle = cq->cmd.handle,
+	};
+	int ret = rp_ioctl(cq->fd, RPOST_IOC_POLL_CQ, &cmd);
+
+	cq->ring->head = __atomic_load_n(&cq->ring->tail, __ATOMIC_ACQUIRE);
+	return ret;
+}
+
+static int step_query_qp(struct race *r)
+{
+	struct rpost_query_qp cmd = {
+		.size = sizeof(cmd),
+		.handle = load(&r->client.qp),
+	};
+
+	return rp_ioctl(r->client.fd, RPOST_IOC_QUERY_QP, &cmd);
+}
+
+static int step_disconnect(struct race *r)
+{
+	int ret = rp_disconnect(r->client.fd, load(&r->client.id));
+
+	usleep(2000);
+	return ret;
+}
+
+TEST_F(race, qp_destroyed)
+{
+	struct race *r = &self->r;
+	struct worker w[] = {
+		{ .step = step_post_send,
+		  .errors = { -ENOENT, -EINVAL, -ENOMEM },
+		  .succeeds = true, .fails = true },
+		{ .step = step_post_recv, .errors = { -ENOENT, -ENOMEM },
+		  .succeeds = true },
+		{ .step = step_query_qp, .errors = { -ENOENT },
+		  .succeeds = true, .fails = true },
+		{ .step = step_poll, .succeeds = true },
+	};
+	uint64_t since = rp_now_ms();
+
+	ASSERT_EQ(0, start(r, w, ARRAY_SIZE(w)));
+	do {
+		ASSERT_EQ(0, rp_join(&r->client, &r->server, r->listener, 0));
+		usleep(3000);
+		ASSERT_EQ(0, rp_leave(&r->client));
+		ASSERT_EQ(0, rp_leave(&r->server));
+	} while (go_on(since, w, ARRAY_SIZE(w)));
+	EXPECT_EQ(0, stop(r, w, ARRAY_SIZE(w)));
+	EXPECT_TRUE(all_met(w, ARRAY_SIZE(w)));
+	/* The listener, two of each end, and the region. */
+	EXPECT_EQ(3, rp_num_objects(r->client.fd));
+	EXPECT_EQ(3, rp_num_objects(r->server.fd));
+}
+
+TEST_F(race, disconnected_while_posting)
+{
+	struct race *r = &self->r;
+	struct worker w[] = {
+		{ .step = step_post_send,
+		  .errors = { -ENOENT, -EINVAL, -ENOMEM } },
+		{ .step = step_post_recv, .errors = { -ENOENT, -ENOMEM } },
+		{ .step = step_disconnect, .errors = { -ENOENT, -ENOTCONN } },
+		{ .step = step_poll },
+	};
+	uint64_t since = rp_now_ms();
+	struct rpost_get_event event;
+
+	do {
+		ASSERT_EQ(0, rp_join(&r->client, &r->server, r->listener, 0));
+		ASSERT_EQ(0, start(r, w, ARRAY_SIZE(w)));
+		ASSERT_EQ(0, rp_get_event(r->server.channel, &event));
+		EXPECT_EQ(RPOST_EVENT_DISCONNECTED, event.event);
+		ASSERT_EQ(0, rp_disconnect(r->server.fd, r->server.id));
+		ASSERT_EQ(0, rp_leave(&r->client));
+		EXPECT_EQ(0, stop(r, w, ARRAY_SIZE(w)));
+		ASSERT_EQ(0, rp_leave(&r->server));
+	} while (go_on(since, w, ARRAY_SIZE(w)));
+}
+
+/* ------------------------------------------- completion queues, regions */
+
+static int step_poll_any(struct race *r)
+{
+	struct rpost_poll_cq cmd = {
+		.size = sizeof(cmd),
+		.handle = load(&r->handle),
+	};
+
+	return rp_ioctl(r->client.fd, RPOST_IOC_POLL_CQ, &cmd);
+}
+
+static int step_arm_any(struct race *r)
+{
+	struct rpost_arm_cq cmd = {
+		.size = sizeof(cmd),
+		.handle = load(&r->handle),
+		.flags = load(&r->handle) & RPOST_ARM_SOLICITED,
+	};
+
+	return rp_ioctl(r->client.fd, RPOST_IOC_ARM_CQ, &cmd);
+}
+
+static int step_map_any(struct race *r)
+{
+	size_t page = getpagesize();
+	void *p = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED,
+		       r->client.fd, load(&r->handle) * page);
+
+	if (p == MAP_FAILED)
+		return -errno;
+	*(volatile char *)((char *)p + offsetof(struct rpost_ring, head)) = 1;
+	munmap(p, page);
+	return 0;
+}
+
+TEST_F(race, cq_destroyed)
+{
+	struct race *r = &self->r;
+	struct worker w[] = {
+		{ .step = step_poll_any, .errors = { -ENOENT },
+		  .succeeds = true, .fails = true },
+		{ .step = step_arm_any, .errors = { -ENOENT },
+		  .succeeds = true },
+		{ .step = step_map_any, .errors = { -ENOENT },
+		  .succeeds = true },
+	};
+	uint64_t since = rp_now_ms();
+	struct rpost_create_cq cmd;
+	int rounds = 0;
+
+	ASSERT_EQ(0, start(r, w, ARRAY_SIZE(w)));
+	do {
+		cmd = (struct rpost_create_cq) {
+			.size = sizeof(cmd),
+			.device = r->client.device,
+			.cqe = 16,
+			.channel_fd = -1,
+		};
+		ASSERT_EQ(0, rp_ioctl(r->client.fd, RPOST_IOC_CREATE_CQ, &cmd));
+		store(&r->handle, cmd.handle);
+		if (rounds++ % 2)
+			usleep(100);
+		ASSERT_EQ(0, rp_destroy(r->client.fd, RPOST_OBJ_CQ,
+					cmd.handle));
+	} while (go_on(since, w, ARRAY_SIZE(w)));
+	EXPECT_EQ(0, stop(r, w, ARRAY_SIZE(w)));
+	EXPECT_TRUE(all_met(w, ARRAY_SIZE(w)));
+	EXPECT_EQ(3, rp_num_objects(r->client.fd));
+}
+
+/* Destroy what @r->handle names; let the others off it if they keep it busy. */
+static int destroy_busy(struct race *r, uint32_t type)
+{
+	uint32_t handle = load(&r->handle);
+	int ret, busy = 0;
+
+	while ((ret = rp_destroy(r->client.fd, type, handle)) == -EBUSY) {
+		if (++busy == 20)
+			store(&r->handle, 0);
+		sched_yield();
+	}
+	return ret ? ret : busy;
+}
+
+static int step_register(struct race *r)
+{
+	struct rpost_reg_mr mr;
+	int ret = rp_reg_mr(r->client.fd, load(&r->handle), r->mem, 64, 0, &mr);
+
+	return ret ? ret : rp_destroy(r->client.fd, RPOST_OBJ_MR, mr.handle);
+}
+
+TEST_F(race, pd_destroyed)
+{
+	struct race *r = &self->r;
+	struct worker w[] = {
+		{ .step = step_register, .errors = { -ENOENT },
+		  .succeeds = true, .fails = true },
+		{ .step = step_register, .errors = { -ENOENT },
+		  .succeeds = true },
+	};
+	uint64_t since = rp_now_ms();
+	int ret, busy = 0;
+	uint32_t pd;
+
+	ASSERT_EQ(0, start(r, w, ARRAY_SIZE(w)));
+	do {
+		ASSERT_EQ(0, rp_alloc_pd(r->client.fd, r->client.device, &pd));
+		store(&r->handle, pd);
+		usleep(200);
+		ret = destroy_busy(r, RPOST_OBJ_PD);
+		ASSERT_LE(0, ret);
+		busy += ret;
+	} while (go_on(since, w, ARRAY_SIZE(w)));
+	EXPECT_EQ(0, stop(r, w, ARRAY_SIZE(w)));
+	EXPECT_TRUE(all_met(w, ARRAY_SIZE(w)));
+	EXPECT_LT(0, busy);
+	EXPECT_EQ(3, rp_num_objects(r->client.fd));
+}
+
+/* Whoever destroys first; the other finds nothing. */
+static int step_destroy_pd(struct race *r)
+{
+	return rp_destroy(r->client.fd, RPOST_OBJ_PD, load(&r->handle));
+}
+
+TEST_F(race, destroyed_twice)
+{
+	struct race *r = &self->r;
+	struct worker w[] = {
+		{ .step = step_destroy_pd, .errors = { -ENOENT } },
+		{ .step = step_destroy_pd, .errors = { -ENOENT } },
+	};
+	uint64_t since = rp_now_ms();
+	unsigned long rounds = 0;
+	uint32_t pd;
+
+	ASSERT_EQ(0, start(r, w, ARRAY_SIZE(w)));
+	do {
+		ASSERT_EQ(0, rp_alloc_pd(r->client.fd, r->client.device, &pd));
+		store(&r->handle, pd);
+		while (rp_num_objects(r->client.fd) != 3)
+			sched_yield();
+		rounds++;
+	} while (go_on(since, w, ARRAY_SIZE(w)));
+	EXPECT_EQ(0, stop(r, w, ARRAY_SIZE(w)));
+	EXPECT_EQ(rounds, w[0].good + w[1].good);
+}
+
+/* ------------------------------------------------------ ids and events */
+
+static int step_bind(struct race *r)
+{
+	return rp_bind(r->client.fd, load(&r->handle), 0);
+}
+
+static int step_resolve(struct race *r)
+{
+	return rp_resolve_addr(r->client.fd, load(&r->handle), 1);
+}
+
+static int step_listen(struct race *r)
+{
+	return rp_listen(r->client.fd, load(&r->handle), 1);
+}
+
+static int step_query_id(struct race *r)
+{
+	struct rpost_query_id cmd;
+
+	return rp_query_id(r->client.fd, load(&r->handle), &cmd);
+}
+
+static int step_create_qp(struct race *r)
+{
+	struct rp_end end = r->client;
+	int ret;
+
+	end.id = load(&r->handle);
+	ret = rp_create_qp(&end, 0);
+	return ret ? ret : rp_destroy(end.fd, RPOST_OBJ_QP, end.qp);
+}
+
+static int step_migrate(struct race *r)
+{
+	static unsigned int turn;
+	struct rpost_migrate_id cmd = {
+		.size = sizeof(cmd),
+		.id = load(&r->handle),
+		.channel_fd = turn++ % 2 ? r->channel : r->client.channel,
+	};
+
+	return rp_ioctl(r->client.fd, RPOST_IOC_MIGRATE_ID, &cmd);
+}
+
+static int step_fetch(struct race *r)
+{
+	struct rpost_get_event event = { .size = sizeof(event) };
+
+	return rp_ioctl(r->client.channel, RPOST_IOC_GET_EVENT, &event);
+}
+
+TEST_F(race, id_destroyed)
+{
+	struct race *r = &self->r;
+	struct worker w[] = {
+		{ .step = step_bind, .errors = { -ENOENT, -EINVAL },
+		  .succeeds = true, .fails = true },
+		{ .step = step_resolve, .errors = { -ENOENT, -EINVAL },
+		  .succeeds = true },
+		{ .step = step_listen, .errors = { -ENOENT, -EINVAL },
+		  .succeeds = true },
+		{ .step = step_query_id, .errors = { -ENOENT },
+		  .succeeds = true },
+		{ .step = step_create_qp, .errors = { -ENOENT, -EINVAL },
+		  .succeeds = true },
+		{ .step = step_migrate, .errors = { -ENOENT },
+		  .succeeds = true },
+		{ .step = step_fetch, .errors = { -EAGAIN },
+		  .succeeds = true },
+	};
+	uint64_t since = rp_now_ms();
+	uint32_t id;
+
+	r->channel = rp_event_channel(r->client.fd);
+	ASSERT_LE(0, r->channel);
+	ASSERT_EQ(0, fcntl(r->client.channel, F_SETFL, O_NONBLOCK));
+	ASSERT_EQ(0, start(r, w, ARRAY_SIZE(w)));
+	do {
+		ASSERT_EQ(0, rp_create_id(r->client.fd, r->client.channel,
+					  &id));
+		store(&r->handle, id);
+		usleep(500);
+		ASSERT_LE(0, destroy_busy(r, RPOST_OBJ_ID));
+	} while (go_on(since, w, ARRAY_SIZE(w)));
+	EXPECT_EQ(0, stop(r, w, ARRAY_SIZE(w)));
+	EXPECT_TRUE(all_met(w, ARRAY_SIZE(w)));
+	EXPECT_EQ(3, rp_num_objects(r->client.fd));
+	close(r->channel);
+}
+
+/* Two threads want a queue pair on the same id: one gets it. */
+TEST_F(race, two_queue_pairs)
+{
+	struct race *r = &self->r;
+	struct worker w[] = {
+		{ .step = step_create_qp, .errors = { -EINVAL },
+		  .succeeds = true, .fails = true },
+		{ .step = step_create_qp, .errors = { -EINVAL },
+		  .succeeds = true, .fails = true },
+	};
+	uint64_t since = rp_now_ms();
+	uint32_t id;
+
+	ASSERT_EQ(0, rp_create_id(r->client.fd, r->client.channel, &id));
+	ASSERT_EQ(0, rp_bind(r->client.fd, id, 0));
+	store(&r->handle, id);
+	ASSERT_EQ(0, start(r, w, ARRAY_SIZE(w)));
+	do {
+		usleep(1000);
+	} while (go_on(since, w, ARRAY_SIZE(w)));
+	EXPECT_EQ(0, stop(r, w, ARRAY_SIZE(w)));
+	EXPECT_TRUE(all_met(w, ARRAY_SIZE(w)));
+	EXPECT_EQ(4, rp_num_objects(r->client.fd));
+}
+
+/* Requests come, are fetched and rejected while their listener goes. */
+static int step_ask(struct race *r)
+{
+	struct rp_end *end = &r->client;
+	struct rpost_get_event event;
+	int ret;
+
+	ret = rp_client_route(end, load(&r->handle));
+	if (ret)
+		return ret;
+	ret = rp_create_qp(end, 0);
+	if (!ret)
+		ret = rp_connect(end->fd, end->id);
+	if (!ret)
+		ret = rp_get_event(end->channel, &event);
+	if (!ret && event.event != RPOST_EVENT_REJECTED &&
+	    event.event != RPOST_EVENT_UNREACHABLE)
+		ret = -EPROTO;
+	rp_leave(end);
+	return ret;
+}
+
+static int step_reject(struct race *r)
+{
+	struct rpost_get_event event = { .size = sizeof(event) };
+	int ret;
+
+	ret = rp_ioctl(r->server.channel, RPOST_IOC_GET_EVENT, &event);
+	if (ret || event.event != RPOST_EVENT_CONNECT_REQUEST)
+		return ret;
+	return rp_destroy(r->server.fd, RPOST_OBJ_ID, event.id);
+}
+
+TEST_F(race, listener_destroyed)
+{
+	struct race *r = &self->r;
+	struct worker w[] = {
+		{ .step = step_ask, .succeeds = true },
+		{ .step = step_reject, .errors = { -EAGAIN },
+		  .succeeds = true },
+		{ .step = step_reject, .errors = { -EAGAIN } },
+	};
+	uint64_t since = rp_now_ms();
+	int rounds = 0;
+
+	ASSERT_EQ(0, fcntl(r->server.channel, F_SETFL, O_NONBLOCK));
+	store(&r->handle, rp_port(r->server.fd, r->listener));
+	ASSERT_EQ(0, start(r, w, ARRAY_SIZE(w)));
+	do {
+		usleep(1000 + 5000 * (rounds++ % 8));
+		ASSERT_EQ(0, rp_destroy(r->server.fd, RPOST_OBJ_ID,
+					r->listener));
+		ASSERT_EQ(0, rp_listener(&r->server, &r->listener));
+		store(&r->handle, rp_port(r->server.fd, r->listener));
+	} while (go_on(since, w, ARRAY_SIZE(w)));
+	EXPECT_EQ(0, stop(r, w, ARRAY_SIZE(w)));
+	EXPECT_TRUE(all_met(w, ARRAY_SIZE(w)));
+	while (!step_reject(r))
+		;
+	EXPECT_EQ(3, rp_num_objects(r->server.fd));
+}
+
+/* The file is closed while another thread is in it. */
+static int step_use_fd(struct race *r)
+{
+	uint32_t pd;
+	int ret;
+
+	ret = rp_alloc_pd(load(&r->handle), r->client.device, &pd);
+	if (!ret)
+		ret = rp_destroy(load(&r->handle), RPOST_OBJ_PD, pd);
+	return ret;
+}
+
+TEST_F(race, file_closed)
+{
+	struct race *r = &self->r;
+	struct worker w[] = {
+		{ .step = step_use_fd, .errors = { -EBADF, -ENOENT },
+		  .succeeds = true, .fails = true },
+		{ .step = step_use_fd, .errors = { -EBADF, -ENOENT },
+		  .succeeds = true },
+	};
+	uint64_t since = rp_now_ms();
+	int fd;
+
+	store(&r->handle, UINT32_MAX);
+	ASSERT_EQ(0, start(r, w, ARRAY_SIZE(w)));
+	do {
+		fd = rp_open();
+		ASSERT_LE(0, fd);
+		store(&r->handle, fd);
+		usleep(300);
+		close(fd);
+	} while (go_on(since, w, ARRAY_SIZE(w)));
+	EXPECT_EQ(0, stop(r, w, ARRAY_SIZE(w)));
+	EXPECT_TRUE(all_met(w, ARRAY_SIZE(w)));
+}
+
+TEST_HARNESS_MAIN
