@@ -6,7 +6,7 @@
 # Boots a guest with a software RDMA device, runs COMMAND in it as root in /root,
 # and exits as COMMAND does. Output comes live; the kernel's log is checked.
 #
-#   -k KERNEL      6.1 (default), 6.12, 7.2, debug, debug-6.1
+#   -k KERNEL      6.1 (default), 6.12, 7.2, debug, debug-6.1, debug-kcsan
 #   -n NETWORK     dummy (default): rxe0, 10.0.0.1/24, fd00::1/64
 #                  veth: rxe0 and rxe1, .1 and .2, joined by a wire
 #                  none
