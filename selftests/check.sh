@@ -103,6 +103,8 @@ kernel_tests() {
 	done
 	"$vm_dir/run.sh" -k "$1" -t "$2" -o "$build_dir/vm/check-kernel.$1" \
 		-f selftests/run_tests.sh "${files[@]}" -- \
+		env 'RPOST_TEST_REMOVE=rdma link del rxe0' \
+		'RPOST_TEST_ADD=rdma link add rxe0 type rxe netdev dummy0' \
 		./run_tests.sh "${names[@]}"
 }
 

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The device goes away under load.  Only where RPOST_TEST_REMOVE is a command
+ * that removes it and RPOST_TEST_ADD one that brings it back, as in
+ *
+ *   RPOST_TEST_REMOVE="rdma link del rxe0"
+ *   RPOST_TEST_ADD="rdma link add rxe0 type rxe netdev dummy0"
+ */
+#include <kselftest_harness.h>
+#include <pthread.h>
+
+#include "rpost_test.h"
+
+#define BUF_SIZE	4096
+
+FIXTURE(removal) {
+	const char *remove, *add;
+	struct rp_end c, s;
+	char *buf;
+	struct rpost_reg_mr cmr, smr;
+	uint32_t listener;
+};
+
+FIXTURE_SETUP(removal)
+{
+	self->remove = getenv("RPOST_TEST_REMOVE");
+	self->add = getenv("RPOST_TEST_ADD");
+	if (!self->remove || !self->add)
+		SKIP(return, "RPOST_TEST_REMOVE and RPOST_TEST_ADD are not set");
+	self->buf = rp_pages(2 * BUF_SIZE);
+	ASSERT_NE(NULL, self->buf);
+	ASSERT_EQ(0, rp_end_init(&self->c));
+	ASSERT_EQ(0, rp_end_init(&self->s));
+	ASSERT_EQ(0, rp_listener(&self->s, &self->listener));
+	ASSERT_EQ(0, rp_join(&self->c, &self->s, self->listener, 0));
+	ASSERT_EQ(0, rp_reg_mr(self->c.fd, self->c.pd, self->buf, BUF_SIZE,
+			       RPOST_ACCESS_LOCAL_WRITE, &self->cmr));
+	ASSERT_EQ(0, rp_reg_mr(self->s.fd, self->s.pd, self->buf + BUF_SIZE,
+			       BUF_SIZE, RPOST_ACCESS_LOCAL_WRITE |
+			       RPOST_ACCESS_REMOTE_WRITE, &self->smr));
+}
+
+FIXTURE_TEARDOWN(removal)
+{
+	if (!self->remove || !self->add)
+		return;
+	rp_end_close(&self->c);
+	rp_end_close(&self->s);
+	EXPECT_EQ(0, system(self->add));
+}
+
+static void *run_command(void *command)
+{
+	usleep(100000);
+	return (void *)(intptr_t)system(command);
+}
+
+/* Events until @ids different ids have been told, in whatever order. */
+static int wait_removals(int channel, unsigned int ids)
+{
+	struct rpost_get_event event;
+	uint32_t last = 0;
+	int ret = 0;
+
+	while (ids && !ret) {
+		ret = rp_get_event(channel, &event);
+		if (ret || event.event != RPOST_EVENT_DEVICE_REMOVAL ||
+		    event.id == last)
+			continue;
+		last = event.id;
+		ids--;
+	}
+	return ret;
+}
+
+TEST_F(removal, under_load)
+{
+	struct rp_send send = rp_send(RPOST_WR_RDMA_WRITE, 1, self->buf, 64,
+				      self->cmr.lkey);
+	struct rpost_query_qp query = { .size = sizeof(query) };
+	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
+	struct rpost_reg_mr mr;
+	struct rpost_wc wc;
+	pthread_t thread;
+	int ret, posted = 0;
+	uint32_t pd;
+	void *status;
+
+	send.wr.remote_addr = (uintptr_t)self->buf + BUF_SIZE;
+	send.wr.rkey = self->smr.rkey;
+	ASSERT_EQ(0, rp_post_recv(&self->s, 77, self->buf, 0, 0));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, run_command,
+				    (void *)self->remove));
+	do {
+		ret = rp_post_send(&self->c, &send);
+		posted += !ret;
+		while (rp_poll_cq(&self->c.cq, &wc) == 1)
+			;
+	} while ((!ret || ret == -ENOMEM) && rp_now_ms() < end);
+	EXPECT_EQ(-ENODEV, ret);
+	EXPECT_LT(0, posted);
+	/* The program is told, and holds nothing up. */
+	ASSERT_EQ(0, pthread_join(thread, &status));
+	EXPECT_EQ(NULL, status);
+	EXPECT_EQ(0, wait_removals(self->c.channel, 1));
+	EXPECT_EQ(0, wait_removals(self->s.channel, 2));
+	ASSERT_EQ(1, rp_wait_cq(&self->s.cq, &wc));
+	EXPECT_EQ(77, wc.wr_id);
+	EXPECT_EQ(RPOST_WC_WR_FLUSH_ERR, wc.status);
+
+	/* Nothing but DESTROY works. */
+	EXPECT_EQ(0, rp_first_device(self->c.fd));
+	EXPECT_EQ(-ENODEV, rp_alloc_pd(self->c.fd, self->c.device, &pd));
+	EXPECT_EQ(-ENODEV, rp_reg_mr(self->c.fd, self->c.pd, self->buf, 64, 0,
+				     &mr));
+	EXPECT_EQ(-ENODEV, rp_post_send(&self->c, &send));
+	EXPECT_EQ(-ENODEV, rp_post_recv(&self->c, 1, NULL, 0, 0));
+	query.handle = self->c.qp;
+	EXPECT_EQ(-ENODEV, rp_ioctl(self->c.fd, RPOST_IOC_QUERY_QP, &query));
+	EXPECT_EQ(-ENODEV, rp_disconnect(self->c.fd, self->c.id));
+
+	EXPECT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_QP, self->c.qp));
+	EXPECT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_ID, self->c.id));
+	EXPECT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_MR, self->cmr.handle));
+	EXPECT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_CQ,
+				self->c.cq.cmd.handle));
+	EXPECT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_PD, self->c.pd));
+	EXPECT_EQ(0, rp_num_objects(self->c.fd));
+}
+
+/* Closing cleans up what removal has left. */
+TEST_F(removal, then_close)
+{
+	long refcnt = rp_module_number("refcnt");
+
+	ASSERT_EQ(0, system(self->remove));
+	EXPECT_LT(0, rp_num_objects(self->c.fd));
+	EXPECT_EQ(refcnt, rp_module_number("refcnt"));
+}
+
+TEST_HARNESS_MAIN
