@@ -213,6 +213,7 @@ static void waits(void)
 	struct ibv_qp_init_attr attr = plain_qp();
 	struct ibv_comp_channel *ch;
 	struct ibv_cq *cq, *which;
+	struct rdma_cm_event *event;
 	struct timespec a, b;
 	pthread_t thread;
 	void *context;
@@ -227,7 +228,9 @@ static void waits(void)
 	need(!ibv_req_notify_cq(cq, 0));
 	need(!rdma_post_recvv(p.client, NULL, NULL, 0));
 	need(!rdma_connect(p.client, NULL));
-	eat_event(p.sch, RDMA_CM_EVENT_CONNECT_REQUEST);
+	event = want_event(p.sch, RDMA_CM_EVENT_CONNECT_REQUEST);
+	p.server = event->id;
+	need(!rdma_ack_cm_event(event));
 	/* Nobody answers: flush the receive by destroying the queue pair. */
 	rdma_destroy_qp(p.client);
 	if (!event_within(ch, 500)) {

@@ -287,6 +287,84 @@ static void full_queue(void)
 	pair_end(&p);
 }
 
+/* A list that takes several system calls, and a very long work request. */
+static void long_lists(void)
+{
+	struct ibv_qp_init_attr attr = plain_qp(), copy;
+	struct ibv_send_wr wrs[300] = {}, *bad;
+	struct ibv_recv_wr rwrs[300] = {}, *rbad;
+	struct ibv_sge sge[2];
+	struct ibv_wc wc;
+	struct pair p;
+	struct mem m;
+	uint32_t len;
+	int i, n;
+
+	attr.cap.max_send_wr = 300;
+	attr.cap.max_recv_wr = 300;
+	pair_begin(&p);
+	/* As much inline data as there may be. */
+	for (len = 4096; len > 64; len /= 2) {
+		/* A copy, since it comes back naming queues. */
+		attr.cap.max_inline_data = len;
+		copy = attr;
+		if (!rdma_create_qp(p.client, NULL, &copy))
+			break;
+	}
+	rdma_destroy_qp(p.client);
+	pair_end(&p);
+	printf("# %u bytes inline\n", len);
+	pair_connect(&p, &attr, NULL);
+	m = reg(&p);
+
+	for (i = 0; i < 300; i++) {
+		rwrs[i].wr_id = i;
+		rwrs[i].next = i < 299 ? &rwrs[i + 1] : NULL;
+		wrs[i].wr_id = i;
+		wrs[i].opcode = IBV_WR_SEND;
+		wrs[i].next = i < 299 ? &wrs[i + 1] : NULL;
+	}
+	ok(!ibv_post_recv(p.server->qp, rwrs, &rbad));
+	ok(!ibv_post_send(p.client->qp, wrs, &bad));
+	for (i = 0, n = 0; i < 300; i++) {
+		wc = one_wc(p.client->send_cq);
+		n += !wc.status && wc.wr_id == (uint64_t)i;
+		wc = one_wc(p.server->recv_cq);
+		n += !wc.status && wc.wr_id == (uint64_t)i;
+	}
+	ok(n == 600);
+
+	/* Between two short ones, the long one in two pieces. */
+	for (i = 0; i < 3; i++) {
+		wrs[i].opcode = IBV_WR_RDMA_WRITE;
+		wrs[i].next = i < 2 ? &wrs[i + 1] : NULL;
+		wrs[i].wr.rdma.remote_addr = (uintptr_t)rbuf;
+		wrs[i].wr.rdma.rkey = m.r->rkey;
+	}
+	sge[0] = (struct ibv_sge) { (uintptr_t)sbuf + 1, 3, 0 };
+	sge[1] = (struct ibv_sge) { (uintptr_t)sbuf + 9, len - 3, 0 };
+	wrs[1].sg_list = sge;
+	wrs[1].num_sge = 2;
+	wrs[1].send_flags = IBV_SEND_INLINE;
+	ok(!ibv_post_send(p.client->qp, wrs, &bad));
+	for (i = 0; i < 3; i++)
+		ok(!one_wc(p.client->send_cq).status);
+	ok(!memcmp(rbuf, sbuf + 1, 3) &&
+	   !memcmp(rbuf + 3, sbuf + 9, len - 3) && !rbuf[len]);
+
+	/* One byte more than there may be is refused, and nothing after it. */
+	if (attr.cap.max_inline_data == len) {
+		sge[1].length++;
+		n = ibv_post_send(p.client->qp, wrs, &bad);
+		ok((n == EINVAL || n == ENOMEM) && bad == &wrs[1]);
+		ok(!one_wc(p.client->send_cq).status);
+		ok(ibv_poll_cq(p.client->send_cq, 1, &wc) == 0);
+	}
+	unreg(&m);
+	pair_disconnect(&p);
+	pair_end(&p);
+}
+
 /* What goes wrong on the queue ends the connection's use. */
 static void wrong_key(void)
 {
@@ -378,6 +456,7 @@ int main(int argc, char **argv)
 	pair_disconnect(&p);
 	pair_end(&p);
 	full_queue();
+	long_lists();
 	wrong_key();
 	wrong_remote_key();
 	return tap_done();
