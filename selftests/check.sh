@@ -10,6 +10,9 @@
 #
 # Exit status: 0 if nothing failed.  Logs are in build/check.
 
+# The steps are functions that step and tap call by name.
+# shellcheck disable=SC2317
+
 set -uo pipefail
 . "$(dirname "$0")/vm/lib.sh"
 cd "$top_dir" || exit 1
@@ -94,10 +97,9 @@ install_tree() {
 }
 
 kernel_tests() {
-	local files=() test names=()
-	. <(sed -n 's/^RPOST_TESTS := \(.*\)/RPOST_TESTS="\1"/p' \
-		selftests/tests.mk)
-	for test in $RPOST_TESTS; do
+	local files=() test names=() tests
+	read -ra tests < <(sed -n 's/^RPOST_TESTS := //p' selftests/tests.mk)
+	for test in "${tests[@]}"; do
 		files+=(-f "$build_dir/selftests/$test")
 		names+=("./$test")
 	done
@@ -112,6 +114,16 @@ api_tests() {
 	"$vm_dir/run.sh" -k "$1" -t "$2" -o "$build_dir/vm/check-api.$1" \
 		-f "$build_dir/selftests/api" -f selftests/api/compare.sh -- \
 		./compare.sh ./api
+}
+
+example_programs() {
+	make -s -C examples LIB=system &&
+		"$vm_dir/run.sh" -k "$1" -t "$2" \
+			-o "$build_dir/vm/check-examples.$1" \
+			-f "$build_dir/examples:/opt/ours" \
+			-f "$build_dir/examples-system:/opt/system" \
+			-f selftests/examples.sh -- \
+			./examples.sh /opt/ours /opt/system 10.0.0.1
 }
 
 case ${1-} in
@@ -139,6 +151,7 @@ done
 for kernel in "${kernels[@]}"; do
 	tap "kernel-interface-$kernel" kernel_tests "$kernel" "$limit"
 	tap "library-$kernel" api_tests "$kernel" "$limit"
+	tap "examples-$kernel" example_programs "$kernel" "$limit"
 done
 case ${kernels[0]} in
 6.1)
