@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Writes a file into file_server's memory, in chunks of which several are in
+ * flight at a time, and reads it back from there.
+ *
+ * Usage: file_client [-p PORT] [-c CHUNK] [-d DEPTH] [-o FILE] SERVER FILE
+ *
+ *   -c CHUNK  bytes for each work request, 65536 by default
+ *   -d DEPTH  work requests in flight, 16 by default
+ *   -o FILE   where to save what was read back
+ */
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "file_transfer.h"
+
+static size_t chunk = 65536;
+static unsigned long depth = 16;
+
+static double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec + ts.tv_nsec / 1e9;
+}
+
+static uint8_t *load(const char *path, size_t *size)
+{
+	int fd = open(path, O_RDONLY);
+	size_t done = 0;
+	struct stat st;
+	uint8_t *buf;
+	ssize_t n;
+
+	if (fd < 0 || fstat(fd, &st))
+		die("%s: %s", path, strerror(errno));
+	if (!S_ISREG(st.st_mode) || !st.st_size)
+		die("%s: not a file, or empty", path);
+	*size = st.st_size;
+	buf = allocate(*size);
+	if (!buf)
+		die("%s: no memory for %zu bytes", path, *size);
+	while (done < *size) {
+		n = read(fd, buf + done, *size - done);
+		if (n <= 0)
+			die("%s: %s", path, n ? strerror(errno) : "it shrinks");
+		done += n;
+	}
+	close(fd);
+	return buf;
+}
+
+static struct rdma_cm_id *create_endpoint(char *node, char *port)
+{
+	struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_TCP }, *info;
+	struct ibv_qp_init_attr attr = {
+		.cap = {
+			.max_send_wr = depth, .max_send_sge = 1,
+			.max_recv_wr = 1, .max_recv_sge = 1,
+			.max_inline_data = sizeof(struct report),
+		},
+		.qp_type = IBV_QPT_RC,
+	};
+	struct rdma_cm_id *id;
+	int ret;
+
+	ret = rdma_getaddrinfo(node, port, &hints, &info);
+	if (ret)
+		die("%s port %s: %s", node, port,
+		    ret == -1 ? strerror(errno) : gai_strerror(ret));
+	if (rdma_create_ep(&id, info, NULL, &attr))
+		die("%s: %s", node, strerror(errno));
+	rdma_freeaddrinfo(info);
+	return id;
+}
+
+/* Connects with an offer; the answer brings the server's region. */
+static struct region connect_for_region(struct rdma_cm_id *id, size_t size)
+{
+	struct offer offer = { .size = htobe64(size) };
+	struct rdma_conn_param param = {
+		.private_data = &offer, .private_data_len = sizeof(offer),
+		.initiator_depth = depth < 16 ? depth : 16,
+		.retry_count = 7, .rnr_retry_count = 7,
+	};
+	const struct rdma_conn_param *answer;
+	struct region region;
+
+	if (rdma_connect(id, &param))
+		die("the server does not accept: %s", strerror(errno));
+	answer = &id->event->param.conn;
+	if (answer->private_data_len < sizeof(region))
+		die("the server lends no memory");
+	memcpy(&region, answer->private_data, sizeof(region));
+	region.addr = be64toh(region.addr);
+	region.size = be64toh(region.size);
+	region.rkey = be32toh(region.rkey);
+	if (region.size < size)
+		die("the server lends only %zu bytes", (size_t)region.size);
+	return region;
+}
+
+/*
+ * Moves the whole buffer, to the server or from it.  A new work request is posted
+ * as soon as one has completed; the context tells which one that was.
+ */
+static void transfer(struct rdma_cm_id *id, bool to_server, uint8_t *buf,
+		     size_t size, struct ibv_mr *mr, const struct region *region)
+{
+	size_t total = (size + chunk - 1) / chunk, posted = 0, completed = 0;
+	double start = now(), seconds;
+	size_t offset, length;
+	struct ibv_wc wc;
+	int ret;
+
+	while (completed < total) {
+		if (posted < total && posted - completed < depth) {
+			offset = posted * chunk;
+			length = size - offset < chunk ? size - offset : chunk;
+			if (to_server)
+				ret = rdma_post_write(id, (void *)posted, buf + offset,
+						      length, mr, IBV_SEND_SIGNALED,
+						      region->addr + offset,
+						      region->rkey);
+			else
+				ret = rdma_post_read(id, (void *)posted, buf + offset,
+						     length, mr, IBV_SEND_SIGNALED,
+						     region->addr + offset,
+						     region->rkey);
+			if (ret)
+				die("chunk %zu: %s", posted, strerror(errno));
+			posted++;
+			continue;
+		}
+		if (rdma_get_send_comp(id, &wc) != 1)
+			die("rdma_get_send_comp: %s", strerror(errno));
+		if (wc.status)
+			die("chunk %zu: %s", (size_t)wc.wr_id,
+			    ibv_wc_status_str(wc.status));
+		if (wc.wr_id != completed)
+			die("chunk %zu completed before chunk %zu",
+			    (size_t)wc.wr_id, completed);
+		completed++;
+	}
+	seconds = now() - start;
+	printf("%-11s %zu bytes in %.3f s, %.1f MB/s; %zu completions, at most %lu in flight\n",
+	       to_server ? "written" : "read back", size, seconds,
+	       size / seconds / 1e6, completed, depth);
+}
+
+static bool run(struct rdma_cm_id *id, uint8_t *data, size_t size, const char *path)
+{
+	uint8_t digest[SHA256_DIGEST_LENGTH], again[SHA256_DIGEST_LENGTH];
+	char text[2 * SHA256_DIGEST_LENGTH + 1];
+	struct ibv_mr *data_mr, *copy_mr, *report_mr;
+	uint8_t *copy = allocate(size);
+	struct report report;
+	struct region region;
+	bool same;
+
+	if (!copy)
+		die("no memory for %zu bytes more", size);
+	/* Both are local ends only, so neither needs rights for the server. */
+	data_mr = rdma_reg_msgs(id, data, size);
+	copy_mr = rdma_reg_msgs(id, copy, size);
+	report_mr = rdma_reg_msgs(id, &report, sizeof(report));
+	if (!data_mr || !copy_mr || !report_mr)
+		die_registering(size);
+	if (rdma_post_recv(id, NULL, &report, sizeof(report), report_mr))
+		die("rdma_post_recv: %s", strerror(errno));
+	region = connect_for_region(id, size);
+
+	transfer(id, true, data, size, data_mr, &region);
+	SHA256(data, size, digest);
+	printf("%-11s sha256 %s\n", "sent", hex(digest, text));
+	send_report(id, digest);
+	wait_report(id);
+	same = check_digest("arrived", report.digest, digest);
+
+	transfer(id, false, copy, size, copy_mr, &region);
+	SHA256(copy, size, again);
+	same &= check_digest("read back", again, digest);
+	send_report(id, again);
+	if (path)
+		save(path, copy, size);
+
+	rdma_disconnect(id);
+	rdma_dereg_mr(report_mr);
+	rdma_dereg_mr(copy_mr);
+	rdma_dereg_mr(data_mr);
+	munmap(copy, size);
+	return same;
+}
+
+static unsigned long number(const char *text, unsigned long max)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 0);
+
+	if (*end || !n || n > max)
+		die("%s: not a number from 1 to %lu", text, max);
+	return n;
+}
+
+int main(int argc, char **argv)
+{
+	char *port = DEFAULT_PORT, *path = NULL;
+	struct rdma_cm_id *id;
+	uint8_t *data;
+	size_t size;
+	bool same;
+	int opt;
+
+	program = argv[0];
+	while ((opt = getopt(argc, argv, "p:c:d:o:")) != -1)
+		switch (opt) {
+		case 'p':
+			port = optarg;
+			break;
+		case 'c':
+			chunk = number(optarg, 1ul << 30);
+			break;
+		case 'd':
+			depth = number(optarg, 1024);
+			break;
+		case 'o':
+			path = optarg;
+			break;
+		default:
+			optind = argc;
+		}
+	if (argc - optind != 2)
+		die("usage: [-p PORT] [-c CHUNK] [-d DEPTH] [-o FILE] SERVER FILE");
+	data = load(argv[optind + 1], &size);
+	printf("file        %s, %zu bytes\n", argv[optind + 1], size);
+	id = create_endpoint(argv[optind], port);
+	same = run(id, data, size, path);
+	rdma_destroy_ep(id);
+	munmap(data, size);
+	return same ? 0 : 1;
+}

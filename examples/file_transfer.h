@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What file_client and file_server say to each other.
+ *
+ *   client                            server
+ *   connect, with struct offer   -->  allocates and registers memory
+ *                                <--  accepts, with struct region
+ *   RDMA writes                  ==>
+ *   struct report                -->  computes the digest, saves the file
+ *                                <--  struct report
+ *   RDMA reads                   <==
+ *   struct report                -->
+ *
+ * All numbers are big endian.
+ */
+#ifndef FILE_TRANSFER_H
+#define FILE_TRANSFER_H
+
+#include <endian.h>
+#include <errno.h>
+#include <netdb.h>
+#include <openssl/sha.h>
+#include <rdma/rdma_cma.h>
+#include <rdma/rdma_verbs.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define DEFAULT_PORT "7471"
+
+struct offer {
+	uint64_t size;		/* of the file, in bytes */
+};
+
+struct region {
+	uint64_t addr;
+	uint64_t size;
+	uint32_t rkey;
+	uint32_t reserved;
+};
+
+struct report {
+	uint8_t digest[SHA256_DIGEST_LENGTH];
+};
+
+static const char *program;
+
+static inline void __attribute__((format(printf, 1, 2), noreturn))
+die(const char *format, ...)
+{
+	va_list args;
+
+	fprintf(stderr, "%s: ", program);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	exit(1);
+}
+
+static inline void *allocate(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* Most users may lock a few megabytes only, and registered memory is locked. */
+static inline void __attribute__((noreturn)) die_registering(size_t size)
+{
+	die("cannot register %zu bytes: %s%s", size, strerror(errno),
+	    errno == ENOMEM ? " (ulimit -l?)" : "");
+}
+
+static inline const char *hex(const uint8_t *digest, char *text)
+{
+	int i;
+
+	for (i = 0; i < SHA256_DIGEST_LENGTH; i++)
+		sprintf(text + 2 * i, "%02x", digest[i]);
+	return text;
+}
+
+/* Prints a digest and whether it is the expected one; returns that. */
+static inline bool check_digest(const char *what, const uint8_t *digest,
+				const uint8_t *expected)
+{
+	bool same = !memcmp(digest, expected, SHA256_DIGEST_LENGTH);
+	char text[2 * SHA256_DIGEST_LENGTH + 1];
+
+	printf("%-11s sha256 %s %s\n", what, hex(digest, text),
+	       same ? "(the same)" : "(DIFFERENT)");
+	return same;
+}
+
+/* Sends a report; inline, so that it needs no registration. */
+static inline void send_report(struct rdma_cm_id *id, const uint8_t *digest)
+{
+	struct ibv_wc wc;
+
+	if (rdma_post_send(id, NULL, (void *)digest, sizeof(struct report), NULL,
+			   IBV_SEND_INLINE | IBV_SEND_SIGNALED))
+		die("rdma_post_send: %s", strerror(errno));
+	if (rdma_get_send_comp(id, &wc) != 1)
+		die("rdma_get_send_comp: %s", strerror(errno));
+	if (wc.status)
+		die("sending a report: %s", ibv_wc_status_str(wc.status));
+}
+
+/* Waits for a report, for which a receive must have been posted. */
+static inline void wait_report(struct rdma_cm_id *id)
+{
+	struct ibv_wc wc;
+
+	if (rdma_get_recv_comp(id, &wc) != 1)
+		die("rdma_get_recv_comp: %s", strerror(errno));
+	if (wc.status)
+		die("waiting for a report: %s", ibv_wc_status_str(wc.status));
+	if (wc.byte_len != sizeof(struct report))
+		die("a report of %u bytes", wc.byte_len);
+}
+
+static inline void save(const char *path, const uint8_t *data, size_t size)
+{
+	FILE *out = fopen(path, "wb");
+
+	if (!out || fwrite(data, 1, size, out) != size || fclose(out))
+		die("%s: %s", path, strerror(errno));
+	printf("saved as    %s\n", path);
+}
+
+#endif

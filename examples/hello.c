@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * One message each way: the smallest complete program.
+ *
+ * Usage: hello          waits for one client
+ *        hello SERVER   is that client
+ */
+#include <errno.h>
+#include <rdma/rdma_cma.h>
+#include <rdma/rdma_verbs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PORT "7472"
+
+static void check(int failed, const char *what)
+{
+	if (failed) {
+		fprintf(stderr, "hello: %s: %s\n", what, strerror(errno));
+		exit(1);
+	}
+}
+
+/* Sends a line.  Inline data need no registration. */
+static void say(struct rdma_cm_id *id, char *text)
+{
+	struct ibv_wc wc;
+
+	check(rdma_post_send(id, NULL, text, strlen(text) + 1, NULL,
+			     IBV_SEND_INLINE | IBV_SEND_SIGNALED), "rdma_post_send");
+	check(rdma_get_send_comp(id, &wc) != 1, "rdma_get_send_comp");
+	if (wc.status)
+		printf("not sent: %s\n", ibv_wc_status_str(wc.status));
+}
+
+/* Waits for a line to arrive in the buffer that was posted for it. */
+static void hear(struct rdma_cm_id *id, char *buf)
+{
+	struct ibv_wc wc;
+
+	check(rdma_get_recv_comp(id, &wc) != 1, "rdma_get_recv_comp");
+	if (wc.status)
+		printf("not received: %s\n", ibv_wc_status_str(wc.status));
+	else
+		printf("%.*s\n", wc.byte_len, buf);
+}
+
+int main(int argc, char **argv)
+{
+	struct ibv_qp_init_attr attr = {
+		.cap = {
+			.max_send_wr = 1, .max_send_sge = 1,
+			.max_recv_wr = 1, .max_recv_sge = 1,
+			.max_inline_data = 32,
+		},
+		.qp_type = IBV_QPT_RC,
+	};
+	struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_TCP }, *info;
+	struct rdma_conn_param param = { .rnr_retry_count = 7, .retry_count = 7 };
+	struct rdma_cm_id *listener = NULL, *id;
+	char *server = argv[1], buf[32];
+	struct ibv_mr *mr;
+
+	if (argc < 2)
+		hints.ai_flags = RAI_PASSIVE;
+	check(rdma_getaddrinfo(server, PORT, &hints, &info), "rdma_getaddrinfo");
+	check(rdma_create_ep(&id, info, NULL, &attr), "rdma_create_ep");
+	rdma_freeaddrinfo(info);
+	if (!server) {
+		listener = id;
+		check(rdma_listen(listener, 1), "rdma_listen");
+		check(rdma_get_request(listener, &id), "rdma_get_request");
+	}
+
+	/* The receive must be there before the other side can send. */
+	mr = rdma_reg_msgs(id, buf, sizeof(buf));
+	check(!mr, "rdma_reg_msgs");
+	check(rdma_post_recv(id, NULL, buf, sizeof(buf), mr), "rdma_post_recv");
+	if (server) {
+		check(rdma_connect(id, &param), "rdma_connect");
+		say(id, "hello, server");
+		hear(id, buf);
+	} else {
+		check(rdma_accept(id, &param), "rdma_accept");
+		hear(id, buf);
+		say(id, "hello, client");
+	}
+
+	rdma_disconnect(id);
+	rdma_dereg_mr(mr);
+	rdma_destroy_ep(id);
+	if (listener)
+		rdma_destroy_ep(listener);
+	return 0;
+}
