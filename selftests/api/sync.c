@@ -1,0 +1,541 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Synchronous ids and endpoints: rdma_getaddrinfo(3), rdma_create_ep(3),
+ * rdma_get_request(3) and what they spare a program.  The server is a thread.
+ */
+#include <kselftest_harness.h>
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#include "rdma_test.h"
+
+#define CONTEXT ((void *)0x1234ul)
+
+static const struct ibv_qp_init_attr qp_attr = {
+	.cap = {
+		.max_send_wr = 4, .max_recv_wr = 4,
+		.max_send_sge = 2, .max_recv_sge = 2, .max_inline_data = 32,
+	},
+	.qp_type = IBV_QPT_RC,
+};
+
+static const struct rdma_conn_param conn_param = {
+	.responder_resources = 2, .initiator_depth = 2,
+	.retry_count = 7, .rnr_retry_count = 7,
+};
+
+struct server {
+	struct rdma_cm_id *listen;
+	int (*answer)(struct server *server, struct rdma_cm_id *id);
+	int count;		/* of requests to answer */
+	pthread_t thread;
+	uint8_t buf[4096];
+	int failed;		/* line that went wrong in the thread */
+};
+
+/* In the thread: nothing to assert with, so note the line. */
+#define MUST(server, condition) do { \
+	if (!(condition)) { \
+		fprintf(stderr, "# server, line %d: %s\n", __LINE__, strerror(errno)); \
+		(server)->failed = __LINE__; \
+		return -1; \
+	} \
+} while (0)
+
+static void *serve(void *arg)
+{
+	struct server *server = arg;
+	struct rdma_cm_id *id;
+	int i;
+
+	for (i = 0; i < server->count; i++) {
+		if (rdma_get_request(server->listen, &id)) {
+			server->failed = __LINE__;
+			break;
+		}
+		if (server->answer(server, id))
+			break;
+	}
+	return NULL;
+}
+
+/* The test's address as text, with the port of the server or 0. */
+static void addr_text(char *node, char *service, struct rdma_cm_id *listen)
+{
+	struct sockaddr_storage addr;
+
+	test_addr(AF_INET, &addr);
+	inet_ntop(AF_INET, &((struct sockaddr_in *)&addr)->sin_addr, node,
+		  INET_ADDRSTRLEN);
+	sprintf(service, "%u", listen ? ntohs(rdma_get_src_port(listen)) : 0);
+}
+
+static int create_ep(struct rdma_cm_id **id, int flags, struct rdma_cm_id *listen,
+		     const struct ibv_qp_init_attr *qp)
+{
+	struct rdma_addrinfo hints = {
+		.ai_flags = flags, .ai_port_space = RDMA_PS_TCP,
+	}, *info;
+	struct ibv_qp_init_attr attr;
+	char node[INET_ADDRSTRLEN], service[8];
+	int ret;
+
+	addr_text(node, service, listen);
+	ret = rdma_getaddrinfo(node, service, &hints, &info);
+	if (ret)
+		return ret;
+	if (qp)
+		attr = *qp;
+	ret = rdma_create_ep(id, info, NULL, qp ? &attr : NULL);
+	rdma_freeaddrinfo(info);
+	return ret;
+}
+
+static int start_server(struct server *server, const struct ibv_qp_init_attr *qp,
+			int (*answer)(struct server *, struct rdma_cm_id *))
+{
+	memset(server, 0, sizeof(*server));
+	server->answer = answer;
+	server->count = 1;
+	if (create_ep(&server->listen, RAI_PASSIVE, NULL, qp) ||
+	    rdma_listen(server->listen, 2))
+		return -1;
+	return pthread_create(&server->thread, NULL, serve, server);
+}
+
+#define ASSERT_SERVED(server) do { \
+	ASSERT_EQ(0, pthread_join((server)->thread, NULL)); \
+	EXPECT_EQ(0, (server)->failed); \
+	rdma_destroy_ep((server)->listen); \
+} while (0)
+
+static int connect_with(struct rdma_cm_id *id, const void *data, size_t len)
+{
+	struct rdma_conn_param param = conn_param;
+
+	param.private_data = data;
+	param.private_data_len = len;
+	return rdma_connect(id, &param);
+}
+
+/* Takes a message of 100 bytes and sends it back changed. */
+static int answer_echo(struct server *server, struct rdma_cm_id *id)
+{
+	struct rdma_conn_param param = conn_param;
+	struct ibv_mr *mr;
+	struct ibv_wc wc;
+	int i;
+
+	MUST(server, id->qp && id->pd && id->verbs);
+	MUST(server, id->channel == NULL || id->channel != server->listen->channel);
+	mr = rdma_reg_msgs(id, server->buf, sizeof(server->buf));
+	MUST(server, mr);
+	MUST(server, !rdma_post_recv(id, CONTEXT, server->buf, 100, mr));
+	MUST(server, !rdma_accept(id, &param));
+	MUST(server, rdma_get_recv_comp(id, &wc) == 1);
+	MUST(server, !wc.status && wc.byte_len == 100);
+	for (i = 0; i < 100; i++)
+		server->buf[i] ^= 0xff;
+	MUST(server, !rdma_post_send(id, CONTEXT, server->buf, 100, mr,
+				     IBV_SEND_SIGNALED));
+	MUST(server, rdma_get_send_comp(id, &wc) == 1 && !wc.status);
+	MUST(server, !rdma_disconnect(id));
+	MUST(server, !rdma_dereg_mr(mr));
+	rdma_destroy_ep(id);
+	return 0;
+}
+
+/* The client's part of it. */
+static int echo(struct rdma_cm_id *id, unsigned int seed)
+{
+	uint8_t *buf = aligned_alloc(4096, 4096);
+	struct ibv_mr *mr = rdma_reg_msgs(id, buf, 4096);
+	struct ibv_wc wc;
+	int i, ret = -1;
+
+	fill(buf, 100, seed);
+	if (mr && !rdma_post_recv(id, buf, buf + 200, 100, mr) &&
+	    !connect_with(id, NULL, 0) &&
+	    !rdma_post_send(id, buf, buf, 100, mr, IBV_SEND_SIGNALED) &&
+	    rdma_get_send_comp(id, &wc) == 1 && !wc.status &&
+	    rdma_get_recv_comp(id, &wc) == 1 && !wc.status &&
+	    wc.wr_id == addr64(buf) && wc.byte_len == 100) {
+		for (i = 200; i < 300; i++)
+			buf[i] ^= 0xff;
+		ret = filled(buf + 200, 100, seed) ? rdma_disconnect(id) : -1;
+	}
+	if (mr)
+		ibv_dereg_mr(mr);
+	free(buf);
+	return ret;
+}
+
+TEST(endpoints)
+{
+	struct server server;
+	struct rdma_cm_id *id;
+
+	ASSERT_EQ(0, start_server(&server, &qp_attr, answer_echo));
+	ASSERT_EQ(0, create_ep(&id, 0, server.listen, &qp_attr));
+	EXPECT_NE(NULL, id->qp);
+	EXPECT_NE(NULL, id->pd);
+	EXPECT_NE(NULL, id->send_cq);
+	EXPECT_NE(NULL, id->recv_cq_channel);
+	EXPECT_EQ(rdma_get_src_port(server.listen), rdma_get_dst_port(id));
+	EXPECT_EQ(0, echo(id, 1));
+	rdma_destroy_ep(id);
+	ASSERT_SERVED(&server);
+}
+
+/* One client after the other, at one listener. */
+TEST(clients_in_turn)
+{
+	struct server server;
+	struct rdma_cm_id *id;
+	int i;
+
+	ASSERT_EQ(0, start_server(&server, &qp_attr, answer_echo));
+	server.count = 3;
+	for (i = 0; i < 3; i++) {
+		ASSERT_EQ(0, create_ep(&id, 0, server.listen, &qp_attr));
+		EXPECT_EQ(0, echo(id, i + 1));
+		rdma_destroy_ep(id);
+	}
+	ASSERT_SERVED(&server);
+}
+
+/* Step by step, on an id without a channel: each call returns when it is done. */
+TEST(id_without_a_channel)
+{
+	struct ibv_qp_init_attr attr = qp_attr;
+	struct sockaddr_storage addr;
+	struct server server;
+	struct rdma_cm_id *id;
+
+	ASSERT_EQ(0, start_server(&server, &qp_attr, answer_echo));
+	ASSERT_TRUE(test_addr(AF_INET, &addr));
+	set_port(&addr, rdma_get_src_port(server.listen));
+	ASSERT_EQ(0, rdma_create_id(NULL, &id, CONTEXT, RDMA_PS_TCP));
+	EXPECT_EQ(CONTEXT, id->context);
+	EXPECT_NE(NULL, id->channel);
+	ASSERT_EQ(0, rdma_resolve_addr(id, NULL, (struct sockaddr *)&addr, 2000));
+	EXPECT_NE(NULL, id->verbs);
+	ASSERT_EQ(0, rdma_resolve_route(id, 2000));
+	ASSERT_EQ(0, rdma_create_qp(id, NULL, &attr));
+	EXPECT_EQ(0, echo(id, 1));
+	rdma_destroy_qp(id);
+	EXPECT_EQ(0, rdma_destroy_id(id));
+	ASSERT_SERVED(&server);
+}
+
+/* The request's event stays with its id, until it is answered. */
+static int answer_private_data(struct server *server, struct rdma_cm_id *id)
+{
+	struct rdma_conn_param param = conn_param;
+	struct rdma_cm_event *ev = id->event;
+	uint8_t data[60];
+
+	MUST(server, ev);
+	MUST(server, ev->event == RDMA_CM_EVENT_CONNECT_REQUEST);
+	MUST(server, ev->id == id);
+	MUST(server, ev->listen_id == server->listen);
+	MUST(server, ev->param.conn.private_data_len >= 40);
+	MUST(server, filled(ev->param.conn.private_data, 40, 1));
+	MUST(server, ev->param.conn.responder_resources == 2);
+	fill(data, sizeof(data), 2);
+	param.private_data = data;
+	param.private_data_len = sizeof(data);
+	MUST(server, !rdma_accept(id, &param));
+	MUST(server, !rdma_disconnect(id));
+	rdma_destroy_ep(id);
+	return 0;
+}
+
+TEST(private_data)
+{
+	struct server server;
+	struct rdma_cm_id *id;
+	uint8_t data[40];
+
+	ASSERT_EQ(0, start_server(&server, &qp_attr, answer_private_data));
+	ASSERT_EQ(0, create_ep(&id, 0, server.listen, &qp_attr));
+	fill(data, sizeof(data), 1);
+	ASSERT_EQ(0, connect_with(id, data, sizeof(data)));
+	ASSERT_NE(NULL, id->event);
+	EXPECT_EQ(RDMA_CM_EVENT_ESTABLISHED, id->event->event);
+	ASSERT_LE(60, id->event->param.conn.private_data_len);
+	EXPECT_TRUE(filled(id->event->param.conn.private_data, 60, 2));
+	EXPECT_EQ(0, rdma_disconnect(id));
+	rdma_destroy_ep(id);
+	ASSERT_SERVED(&server);
+}
+
+static int answer_reject(struct server *server, struct rdma_cm_id *id)
+{
+	static const char why[] = "not today";
+
+	MUST(server, !rdma_reject(id, why, sizeof(why)));
+	rdma_destroy_ep(id);
+	return 0;
+}
+
+TEST(rejected)
+{
+	struct server server;
+	struct rdma_cm_id *id;
+
+	ASSERT_EQ(0, start_server(&server, &qp_attr, answer_reject));
+	ASSERT_EQ(0, create_ep(&id, 0, server.listen, &qp_attr));
+	errno = 0;
+	EXPECT_EQ(-1, connect_with(id, NULL, 0));
+	EXPECT_EQ(ECONNREFUSED, errno);
+	/* Why is in the event. */
+	ASSERT_NE(NULL, id->event);
+	EXPECT_EQ(RDMA_CM_EVENT_REJECTED, id->event->event);
+	ASSERT_LE(10, id->event->param.conn.private_data_len);
+	EXPECT_STREQ("not today", (char *)id->event->param.conn.private_data);
+	rdma_destroy_ep(id);
+	ASSERT_SERVED(&server);
+}
+
+TEST(nobody_listens)
+{
+	struct rdma_cm_id *listen, *id;
+
+	ASSERT_EQ(0, create_ep(&listen, RAI_PASSIVE, NULL, NULL));
+	ASSERT_EQ(0, create_ep(&id, 0, listen, &qp_attr));
+	rdma_destroy_ep(listen);
+	errno = 0;
+	EXPECT_EQ(-1, connect_with(id, NULL, 0));
+	EXPECT_EQ(ECONNREFUSED, errno);
+	rdma_destroy_ep(id);
+}
+
+/* Without attributes for queue pairs the program makes its own. */
+static int answer_with_own_qp(struct server *server, struct rdma_cm_id *id)
+{
+	struct ibv_qp_init_attr attr = qp_attr;
+
+	MUST(server, !id->qp);
+	MUST(server, !rdma_create_qp(id, NULL, &attr));
+	return answer_echo(server, id);
+}
+
+TEST(own_queue_pairs)
+{
+	struct ibv_qp_init_attr attr = qp_attr;
+	struct server server;
+	struct rdma_cm_id *id;
+
+	ASSERT_EQ(0, start_server(&server, NULL, answer_with_own_qp));
+	ASSERT_EQ(0, create_ep(&id, 0, server.listen, NULL));
+	EXPECT_EQ(NULL, id->qp);
+	ASSERT_EQ(0, rdma_create_qp(id, NULL, &attr));
+	EXPECT_EQ(0, echo(id, 1));
+	rdma_destroy_ep(id);
+	ASSERT_SERVED(&server);
+}
+
+/* The server hangs up: the client's calls say so, and do not sleep for ever. */
+static int answer_hangs_up(struct server *server, struct rdma_cm_id *id)
+{
+	struct rdma_conn_param param = conn_param;
+
+	MUST(server, !rdma_accept(id, &param));
+	MUST(server, !rdma_disconnect(id));
+	rdma_destroy_ep(id);
+	return 0;
+}
+
+TEST(server_hangs_up)
+{
+	struct server server;
+	struct rdma_cm_id *id;
+	struct ibv_mr *mr;
+	struct ibv_wc wc;
+	char buf[10];
+
+	ASSERT_EQ(0, start_server(&server, &qp_attr, answer_hangs_up));
+	ASSERT_EQ(0, create_ep(&id, 0, server.listen, &qp_attr));
+	mr = rdma_reg_msgs(id, buf, sizeof(buf));
+	ASSERT_NE(NULL, mr);
+	ASSERT_EQ(0, rdma_post_recv(id, CONTEXT, buf, sizeof(buf), mr));
+	ASSERT_EQ(0, connect_with(id, NULL, 0));
+	EXPECT_EQ(0, rdma_disconnect(id));
+	ASSERT_EQ(1, rdma_get_recv_comp(id, &wc));
+	EXPECT_EQ(IBV_WC_WR_FLUSH_ERR, wc.status);
+	EXPECT_EQ(addr64(CONTEXT), wc.wr_id);
+	EXPECT_EQ(0, ibv_dereg_mr(mr));
+	rdma_destroy_ep(id);
+	ASSERT_SERVED(&server);
+}
+
+/* An id becomes asynchronous when it moves to a channel. */
+TEST(migrate_to_a_channel)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_conn_param param = conn_param;
+	struct server server;
+	struct rdma_cm_id *id;
+	struct event ev;
+
+	ASSERT_NE(NULL, channel);
+	ASSERT_EQ(0, start_server(&server, &qp_attr, answer_hangs_up));
+	ASSERT_EQ(0, create_ep(&id, 0, server.listen, &qp_attr));
+	ASSERT_EQ(0, rdma_migrate_id(id, channel));
+	EXPECT_EQ(channel, id->channel);
+	ASSERT_EQ(0, rdma_connect(id, &param));
+	ASSERT_EQ(0, expect_event(channel, RDMA_CM_EVENT_ESTABLISHED, &ev));
+	ASSERT_EQ(0, expect_event(channel, RDMA_CM_EVENT_DISCONNECTED, &ev));
+	EXPECT_EQ(0, rdma_disconnect(id));
+	ASSERT_SERVED(&server);
+	rdma_destroy_ep(id);
+	rdma_destroy_event_channel(channel);
+}
+
+/* rdma_get_request(3): only on listening ids that are synchronous. */
+TEST(get_request_elsewhere)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *id, *got;
+
+	ASSERT_NE(NULL, channel);
+	ASSERT_EQ(0, rdma_create_id(channel, &id, NULL, RDMA_PS_TCP));
+	errno = 0;
+	EXPECT_EQ(-1, rdma_get_request(id, &got));
+	EXPECT_EQ(EINVAL, errno);
+	EXPECT_EQ(0, rdma_destroy_id(id));
+	rdma_destroy_event_channel(channel);
+}
+
+/*
+ * rdma_getaddrinfo(3)
+ */
+static struct sockaddr_in *in(struct sockaddr *addr)
+{
+	return (struct sockaddr_in *)addr;
+}
+
+TEST(getaddrinfo_active)
+{
+	struct rdma_addrinfo *info = NULL, hints = { .ai_port_space = RDMA_PS_TCP };
+	char node[INET_ADDRSTRLEN], service[8];
+	struct sockaddr_storage addr;
+
+	addr_text(node, service, NULL);
+	ASSERT_TRUE(test_addr(AF_INET, &addr));
+	ASSERT_EQ(0, rdma_getaddrinfo(node, "7471", &hints, &info));
+	ASSERT_NE(NULL, info);
+	EXPECT_EQ(0, info->ai_flags & RAI_PASSIVE);
+	EXPECT_EQ(AF_INET, info->ai_family);
+	EXPECT_EQ(IBV_QPT_RC, info->ai_qp_type);
+	EXPECT_EQ(RDMA_PS_TCP, info->ai_port_space);
+	ASSERT_EQ(sizeof(struct sockaddr_in), info->ai_dst_len);
+	EXPECT_EQ(AF_INET, info->ai_dst_addr->sa_family);
+	EXPECT_EQ(htons(7471), in(info->ai_dst_addr)->sin_port);
+	EXPECT_EQ(((struct sockaddr_in *)&addr)->sin_addr.s_addr,
+		  in(info->ai_dst_addr)->sin_addr.s_addr);
+	rdma_freeaddrinfo(info);
+}
+
+TEST(getaddrinfo_passive)
+{
+	struct rdma_addrinfo *info = NULL, hints = {
+		.ai_flags = RAI_PASSIVE, .ai_port_space = RDMA_PS_TCP,
+	};
+	char node[INET_ADDRSTRLEN], service[8];
+
+	addr_text(node, service, NULL);
+	ASSERT_EQ(0, rdma_getaddrinfo(node, "7471", &hints, &info));
+	EXPECT_NE(0, info->ai_flags & RAI_PASSIVE);
+	ASSERT_EQ(sizeof(struct sockaddr_in), info->ai_src_len);
+	EXPECT_EQ(htons(7471), in(info->ai_src_addr)->sin_port);
+	EXPECT_EQ(inet_addr(node), in(info->ai_src_addr)->sin_addr.s_addr);
+	EXPECT_EQ(0, info->ai_dst_len);
+	rdma_freeaddrinfo(info);
+}
+
+/* No node: any address of this host. */
+TEST(getaddrinfo_passive_anywhere)
+{
+	struct rdma_addrinfo *info = NULL, hints = {
+		.ai_flags = RAI_PASSIVE, .ai_port_space = RDMA_PS_TCP,
+	};
+	struct rdma_cm_id *id;
+
+	ASSERT_EQ(0, rdma_getaddrinfo(NULL, "0", &hints, &info));
+	ASSERT_NE(0, info->ai_src_len);
+	ASSERT_EQ(0, rdma_create_ep(&id, info, NULL, NULL));
+	rdma_freeaddrinfo(info);
+	ASSERT_EQ(0, rdma_listen(id, 1));
+	EXPECT_NE(0, rdma_get_src_port(id));
+	rdma_destroy_ep(id);
+}
+
+TEST(getaddrinfo_numeric_only)
+{
+	struct rdma_addrinfo *info = NULL, hints = {
+		.ai_flags = RAI_NUMERICHOST, .ai_port_space = RDMA_PS_TCP,
+	};
+	char node[INET_ADDRSTRLEN], service[8];
+
+	addr_text(node, service, NULL);
+	EXPECT_EQ(EAI_NONAME, rdma_getaddrinfo("localhost", "7471", &hints, &info));
+	ASSERT_EQ(0, rdma_getaddrinfo(node, "7471", &hints, &info));
+	EXPECT_EQ(sizeof(struct sockaddr_in), info->ai_dst_len);
+	rdma_freeaddrinfo(info);
+}
+
+TEST(getaddrinfo_without_hints)
+{
+	char node[INET_ADDRSTRLEN], service[8];
+	struct rdma_addrinfo *info = NULL;
+
+	addr_text(node, service, NULL);
+	ASSERT_EQ(0, rdma_getaddrinfo(node, "7471", NULL, &info));
+	EXPECT_EQ(IBV_QPT_RC, info->ai_qp_type);
+	EXPECT_EQ(RDMA_PS_TCP, info->ai_port_space);
+	rdma_freeaddrinfo(info);
+}
+
+TEST(getaddrinfo_of_datagrams)
+{
+	struct rdma_addrinfo *info = NULL, hints = { .ai_port_space = RDMA_PS_UDP };
+	char node[INET_ADDRSTRLEN], service[8];
+
+	addr_text(node, service, NULL);
+	ASSERT_EQ(0, rdma_getaddrinfo(node, "7471", &hints, &info));
+	EXPECT_EQ(IBV_QPT_UD, info->ai_qp_type);
+	EXPECT_EQ(RDMA_PS_UDP, info->ai_port_space);
+	rdma_freeaddrinfo(info);
+}
+
+TEST(getaddrinfo_of_nothing)
+{
+	struct rdma_addrinfo *info = NULL;
+
+	EXPECT_NE(0, rdma_getaddrinfo(NULL, NULL, NULL, &info));
+	EXPECT_NE(0, rdma_getaddrinfo("no.such.host.invalid", "7471", NULL, &info));
+}
+
+TEST(getaddrinfo_of_a_source)
+{
+	struct sockaddr_storage addr;
+	struct rdma_addrinfo *info = NULL, hints = {
+		.ai_port_space = RDMA_PS_TCP,
+		.ai_src_addr = (struct sockaddr *)&addr,
+		.ai_src_len = sizeof(struct sockaddr_in),
+	};
+	char node[INET_ADDRSTRLEN], service[8];
+
+	addr_text(node, service, NULL);
+	ASSERT_TRUE(test_addr(AF_INET, &addr));
+	ASSERT_EQ(0, rdma_getaddrinfo(node, "7471", &hints, &info));
+	ASSERT_EQ(sizeof(struct sockaddr_in), info->ai_src_len);
+	EXPECT_EQ(inet_addr(node), in(info->ai_src_addr)->sin_addr.s_addr);
+	rdma_freeaddrinfo(info);
+}
+
+TEST_HARNESS_MAIN
