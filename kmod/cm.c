@@ -711,6 +711,8 @@ int rpost_disconnect_ioctl(struct rpost_ucmd *ucmd)
 	case RPOST_ID_ACCEPTING:
 	case RPOST_ID_CONNECTED:
 	case RPOST_ID_DISCONNECTED:
+		if (id->qp)
+			WRITE_ONCE(id->qp->failed, true);
 		ret = rdma_disconnect(id->cm_id);
 		break;
 	default:

@@ -26,23 +26,21 @@ static void rpost_queue_retire(struct rpost_queue *q, struct rpost_wqe *wqe)
 /*
  * Devices differ in what they call a key that is not valid; verbs do not.  rxe
  * says LOC_QP_OP_ERR, and since 6.9 even flushes the very work request whose
- * error stops the queue pair.  It has been flushed only if something failed
- * before it, or the connection ended.
+ * error stops the queue pair, and those before it that are not acknowledged.
+ * It has been flushed only if something else stopped the queue pair.
  */
 static u32 rpost_wc_status(struct rpost_qp *qp, const struct rpost_wqe *wqe,
 			   const struct ib_wc *wc)
 {
-	bool failed = READ_ONCE(qp->failed);
-
 	if (wc->status == IB_WC_SUCCESS)
 		return RPOST_WC_SUCCESS;
-	WRITE_ONCE(qp->failed, true);
-	if (!wqe->bad_key)
-		return wc->status;
 	if (wc->status == IB_WC_WR_FLUSH_ERR &&
-	    (failed || !rpost_id_connected(qp->id)))
+	    (!wqe->bad_key || READ_ONCE(qp->failed) ||
+	     !rpost_id_connected(qp->id)))
 		return RPOST_WC_WR_FLUSH_ERR;
-	return RPOST_WC_LOC_PROT_ERR;
+
+	WRITE_ONCE(qp->failed, true);
+	return wqe->bad_key ? RPOST_WC_LOC_PROT_ERR : wc->status;
 }
 
 /**

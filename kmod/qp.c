@@ -172,6 +172,7 @@ static void rpost_qp_drain(struct rpost_qp *qp)
 
 	rpost_queue_close(&qp->sq);
 	rpost_queue_close(&qp->rq);
+	WRITE_ONCE(qp->failed, true);
 	init_completion(&send.done);
 	init_completion(&recv.done);
 

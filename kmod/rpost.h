@@ -617,7 +617,8 @@ struct rpost_inline_page {
  * @qp_flags: RPOST_QP_*
  * @qp_num: outlives @ib_qp
  * @max_sge_rd: scatter/gather entries in a read
- * @failed: a work request has failed, so that the others are flushed
+ * @failed: a work request has failed, or the program has disconnected or
+ *          destroyed, so that others are flushed
  * @max_inline: bytes of inline data in a send
  * @inline_stride: bytes between two slots' inline data
  * @inline_per_page: slots whose inline data share a page

@@ -604,6 +604,9 @@ TEST_F(abi, bad_pointer)
 		/* Zeros up to the end of the mapping, and a size beyond it. */
 		memset(env->arena, 0, env->arena_bytes);
 		*(uint32_t *)env->arena = UINT32_MAX;
+		EXPECT_EQ(-E2BIG, call(env, row, env->arena))
+			TH_LOG("%s", row->name);
+		*(uint32_t *)env->arena = env->arena_bytes + 8;
 		EXPECT_EQ(-EFAULT, call(env, row, env->arena))
 			TH_LOG("%s", row->name);
 	}

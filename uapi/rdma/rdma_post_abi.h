@@ -385,7 +385,7 @@ struct rpost_alloc_pd {
  * Without RPOST_ACCESS_LOCAL_WRITE the memory need only be readable.
  *
  * Errors: EFAULT for memory that is not mapped with the needed access, ENOMEM
- * above RLIMIT_MEMLOCK, EOVERFLOW if @addr or @iova plus @length wraps,
+ * above RLIMIT_MEMLOCK, EPERM if that is 0, EOVERFLOW if @addr or @iova plus @length wraps,
  * EOPNOTSUPP for other access flags (on-demand paging, memory windows).
  */
 struct rpost_reg_mr {
