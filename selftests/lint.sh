@@ -6,6 +6,9 @@
 # Static checks, as TAP: checkpatch --strict, sparse, kernel-doc, gcc and clang
 # warnings, shellcheck.  Fails if one of them has anything to say.
 
+# The checks are functions that check calls by name.
+# shellcheck disable=SC2317
+
 set -uo pipefail
 . "$(dirname "$0")/vm/lib.sh"
 cd "$top_dir" || exit 1
@@ -22,11 +25,11 @@ check() {
 	local name=$1 ok=ok
 	shift
 	n=$((n + 1))
-	"$@" >"$out/$name.log" 2>&1 && [ ! -s "$out/$name.log" ] || {
+	if ! "$@" >"$out/$name.log" 2>&1 || [ -s "$out/$name.log" ]; then
 		ok='not ok'
 		failed=1
 		sed 's/^/# /' "$out/$name.log" | head -n 40
-	}
+	fi
 	echo "$ok $n lint.$name"
 }
 

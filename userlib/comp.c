@@ -53,7 +53,7 @@ static int consume(struct rpost_cq *cq, int num_entries, struct ibv_wc *wc)
 
 /**
  * rpost_poll_cq() - what ibv_poll_cq(3) calls
- * @cq: the completion queue
+ * @ibv_cq: the completion queue
  * @num_entries: room in @wc
  * @wc: filled with completions, oldest first
  *
@@ -107,7 +107,7 @@ static int arm_by_call(struct ibv_cq *cq, uint32_t flags)
 
 /**
  * rpost_req_notify_cq() - what ibv_req_notify_cq(3) calls
- * @cq: the completion queue
+ * @ibv_cq: the completion queue
  * @solicited_only: nonzero for an event only with the next completion of a
  *                  send with the solicited flag, or with an error
  *
