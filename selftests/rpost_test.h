@@ -371,7 +371,9 @@ struct rp_end {
 	struct rp_cq cq;
 };
 
+#ifndef RP_DEPTH
 #define RP_DEPTH	16
+#endif
 #define RP_SGE		4
 #define RP_INLINE	64
 

@@ -1,0 +1,648 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * An attacker's work requests: keys that are forged, guessed, of others, of
+ * destroyed regions; ranges outside of a region; access that was not granted.
+ * Each must complete with a local protection error and move no data.
+ */
+#include <kselftest_harness.h>
+#include <pthread.h>
+
+#include "rpost_test.h"
+
+#define MEM_PAGES	4
+#define MSG		64
+#define RW		RPOST_ACCESS_LOCAL_WRITE
+#define ALL		(RW | RPOST_ACCESS_REMOTE_WRITE | \
+			 RPOST_ACCESS_REMOTE_READ | RPOST_ACCESS_REMOTE_ATOMIC)
+#define QP_STATE_ERR	6
+#define OP_RECV		100	/* beside RPOST_WR_* */
+
+/*
+ * The attacker has one region that may be read and written, at @mr.addr within
+ * @mem, and one of the same memory that may only be read; the victim has one
+ * with all rights.
+ */
+struct keys {
+	size_t bytes;
+	struct rp_end attacker, victim;
+	uint32_t listener;
+	char *mem, *victim_mem;
+	struct rpost_reg_mr mr, ro, victim_mr;
+};
+
+static int attack_setup(struct keys *k)
+{
+	k->bytes = MEM_PAGES * getpagesize();
+	k->mem = rp_pages(k->bytes);
+	k->victim_mem = rp_pages(k->bytes);
+	if (!k->mem || !k->victim_mem)
+		return -ENOMEM;
+	memset(k->mem, 'a', k->bytes);
+	memset(k->victim_mem, 'v', k->bytes);
+	RP_TRY(rp_end_init(&k->attacker));
+	RP_TRY(rp_end_init(&k->victim));
+	RP_TRY(rp_listener(&k->victim, &k->listener));
+	RP_TRY(rp_reg_mr(k->attacker.fd, k->attacker.pd,
+			 k->mem + k->bytes / 4, k->bytes / 2, RW, &k->mr));
+	RP_TRY(rp_reg_mr(k->attacker.fd, k->attacker.pd,
+			 k->mem + k->bytes / 4, k->bytes / 2, 0, &k->ro));
+	RP_TRY(rp_reg_mr(k->victim.fd, k->victim.pd, k->victim_mem, k->bytes,
+			 ALL, &k->victim_mr));
+	return 0;
+}
+
+static void attack_teardown(struct keys *k)
+{
+	rp_end_close(&k->attacker);
+	rp_end_close(&k->victim);
+}
+
+static bool all_bytes(const char *p, size_t bytes, char value)
+{
+	while (bytes--) {
+		if (*p++ != value)
+			return false;
+	}
+	return true;
+}
+
+/* Post one operation of the attacker's on a list of entries. */
+static int post_op(struct keys *k, uint32_t op, const struct rpost_sge *sges,
+		   uint32_t num)
+{
+	struct {
+		union {
+			struct rpost_send_wr send;
+			struct rpost_recv_wr recv;
+		};
+		struct rpost_sge sges[RP_SGE];
+	} block = { 0 };
+	size_t head = sizeof(block.send), list = num * sizeof(*sges);
+
+	if (op == OP_RECV) {
+		head = sizeof(block.recv);
+		block.recv = (struct rpost_recv_wr) {
+			.wr_id = 7, .size = head + list, .num_sge = num,
+		};
+	} else {
+		block.send = (struct rpost_send_wr) {
+			.wr_id = 7,
+			.size = head + list,
+			.opcode = op,
+			.send_flags = RPOST_SEND_SIGNALED,
+			.num_sge = num,
+			.rkey = k->victim_mr.rkey,
+			.remote_addr = k->victim_mr.iova,
+			.compare_add = 0x7676767676767676,
+			.swap = 0x7676767676767676,
+		};
+	}
+	memcpy((char *)&block + head, sges, list);
+	return rp_post(k->attacker.fd,
+		       op == OP_RECV ? RPOST_IOC_POST_RECV :
+				       RPOST_IOC_POST_SEND,
+		       k->attacker.qp, &block, head + list, 1, NULL);
+}
+
+/* What the victim does so that the operation can happen. */
+static int post_counterpart(struct keys *k, uint32_t op)
+{
+	struct rp_send send;
+
+	switch (op) {
+	case RPOST_WR_SEND:
+	case RPOST_WR_SEND_WITH_IMM:
+	case RPOST_WR_RDMA_WRITE_WITH_IMM:
+		return rp_post_recv(&k->victim, 9, k->victim_mem, MSG,
+				    k->victim_mr.lkey);
+	case OP_RECV:
+		send = rp_send(RPOST_WR_SEND, 9, k->victim_mem, MSG,
+			       k->victim_mr.lkey);
+		return rp_post_send(&k->victim, &send);
+	}
+	return 0;
+}
+
+static uint32_t qp_state(struct rp_end *end)
+{
+	struct rpost_query_qp cmd = { .size = sizeof(cmd), .handle = end->qp };
+
+	return rp_ioctl(end->fd, RPOST_IOC_QUERY_QP, &cmd) ? 255 : cmd.qp_state;
+}
+
+/* The operation on a new connection; its status, or a negative errno. */
+static int run_op(struct keys *k, uint32_t op, const struct rpost_sge *sges,
+		  uint32_t num)
+{
+	struct rpost_wc wc;
+	int status, ret;
+
+	RP_TRY(rp_join(&k->attacker, &k->victim, k->listener, 0));
+	if (op != OP_RECV)
+		RP_TRY(post_counterpart(k, op));
+	status = post_op(k, op, sges, num);
+	if (!status && op == OP_RECV)
+		RP_TRY(post_counterpart(k, op));
+	if (!status) {
+		ret = rp_wait_cq(&k->attacker.cq, &wc);
+		status = ret == 1 ? (int)wc.status : -ETIME;
+		if (ret == 1 && (wc.wr_id != 7 ||
+				 wc.qp_num != k->attacker.qp_num))
+			status = -EPROTO;
+	}
+	/* A receive that failed fails its send, too. */
+	if (status > 0 && op == OP_RECV) {
+		if (rp_wait_cq(&k->victim.cq, &wc) != 1 || !wc.status)
+			status = -EPROTO;
+	}
+	if (status > 0 && qp_state(&k->attacker) != QP_STATE_ERR)
+		status = -EISCONN;
+	RP_TRY(rp_leave(&k->attacker));
+	RP_TRY(rp_leave(&k->victim));
+	return status;
+}
+
+static bool is_atomic(uint32_t op)
+{
+	return op == RPOST_WR_ATOMIC_CMP_AND_SWP ||
+	       op == RPOST_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+/*
+ * Expect a protection error and all memory as it was.  (An atomic operation
+ * takes place at the victim before its answer finds no place to go.)
+ */
+static void attack(struct __test_metadata *_metadata, struct keys *k,
+		   uint32_t op, uint64_t addr, uint32_t length, uint32_t lkey)
+{
+	struct rpost_sge sge = { addr, length, lkey };
+
+	EXPECT_EQ(RPOST_WC_LOC_PROT_ERR, run_op(k, op, &sge, 1))
+		TH_LOG("op %u addr %#llx length %#x lkey %#x (good %#llx %#x)",
+		       op, (long long)addr, length, lkey,
+		       (long long)k->mr.addr, k->mr.lkey);
+	EXPECT_TRUE(all_bytes(k->mem, k->bytes, 'a'));
+	if (is_atomic(op))
+		memset(k->victim_mem, 'v', 8);
+	EXPECT_TRUE(all_bytes(k->victim_mem, k->bytes, 'v'));
+}
+
+/* Each kind of operation. */
+FIXTURE(op) {
+	struct keys k;
+	uint32_t length;
+	bool writes;	/* to the attacker's own memory */
+};
+
+FIXTURE_VARIANT(op) {
+	uint32_t op;
+};
+
+FIXTURE_VARIANT_ADD(op, send) { .op = RPOST_WR_SEND };
+FIXTURE_VARIANT_ADD(op, write) { .op = RPOST_WR_RDMA_WRITE };
+FIXTURE_VARIANT_ADD(op, read) { .op = RPOST_WR_RDMA_READ };
+FIXTURE_VARIANT_ADD(op, cmp_swp) { .op = RPOST_WR_ATOMIC_CMP_AND_SWP };
+FIXTURE_VARIANT_ADD(op, fetch_add) { .op = RPOST_WR_ATOMIC_FETCH_AND_ADD };
+FIXTURE_VARIANT_ADD(op, recv) { .op = OP_RECV };
+
+FIXTURE_SETUP(op)
+{
+	ASSERT_EQ(0, attack_setup(&self->k));
+	self->length = is_atomic(variant->op) ? 8 : MSG;
+	self->writes = is_atomic(variant->op) ||
+		       variant->op == RPOST_WR_RDMA_READ ||
+		       variant->op == OP_RECV;
+}
+
+FIXTURE_TEARDOWN(op)
+{
+	attack_teardown(&self->k);
+}
+
+/* The attack would succeed with the right key. */
+TEST_F(op, right_key)
+{
+	struct keys *k = &self->k;
+	struct rpost_sge sge = { k->mr.addr, self->length, k->mr.lkey };
+
+	EXPECT_EQ(RPOST_WC_SUCCESS, run_op(k, variant->op, &sge, 1));
+	EXPECT_EQ(self->writes ? 'v' : 'a', k->mem[k->bytes / 4]);
+	/* The first byte and the last that may be used. */
+	sge.addr = k->mr.addr + k->mr.length - self->length;
+	EXPECT_EQ(RPOST_WC_SUCCESS, run_op(k, variant->op, &sge, 1));
+	/* Reading needs no right to write. */
+	if (!self->writes) {
+		sge.lkey = k->ro.lkey;
+		EXPECT_EQ(RPOST_WC_SUCCESS, run_op(k, variant->op, &sge, 1));
+	}
+}
+
+TEST_F(op, forged)
+{
+	const uint32_t keys[] = { 0, 1, 0x100, 0x80000000, UINT32_MAX,
+				  self->k.mr.lkey ^ 1, self->k.mr.lkey ^ 0x100,
+				  __builtin_bswap32(self->k.mr.lkey) };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(keys); i++)
+		attack(_metadata, &self->k, variant->op, self->k.mr.addr,
+		       self->length, keys[i]);
+	/* A privileged key knows all addresses: the kernel's, too. */
+	attack(_metadata, &self->k, variant->op, 0xffff888000000000,
+	       self->length, 0);
+	attack(_metadata, &self->k, variant->op, 0xffffffff81000000,
+	       self->length, 0);
+	attack(_metadata, &self->k, variant->op, 0, self->length, 0);
+}
+
+TEST_F(op, of_others)
+{
+	struct keys *k = &self->k;
+	struct rpost_reg_mr mr;
+	uint32_t pd;
+
+	/* The victim's, by its keys and address. */
+	attack(_metadata, k, variant->op, k->victim_mr.addr, self->length,
+	       k->victim_mr.lkey);
+	attack(_metadata, k, variant->op, k->victim_mr.addr, self->length,
+	       k->victim_mr.rkey);
+	/* Of another protection domain of the attacker's own. */
+	ASSERT_EQ(0, rp_alloc_pd(k->attacker.fd, k->attacker.device, &pd));
+	ASSERT_EQ(0, rp_reg_mr(k->attacker.fd, pd, k->mem, k->bytes, RW, &mr));
+	attack(_metadata, k, variant->op, mr.addr, self->length, mr.lkey);
+	/* Of a region that is no more. */
+	ASSERT_EQ(0, rp_reg_mr(k->attacker.fd, k->attacker.pd, k->mem,
+			       k->bytes, RW, &mr));
+	ASSERT_EQ(0, rp_destroy(k->attacker.fd, RPOST_OBJ_MR, mr.handle));
+	attack(_metadata, k, variant->op, mr.addr, self->length, mr.lkey);
+}
+
+TEST_F(op, outside)
+{
+	struct keys *k = &self->k;
+	const uint64_t first = k->mr.addr, end = first + k->mr.length;
+	const uint64_t addrs[] = {
+		first - 1, first - self->length, end - self->length + 1,
+		end - 1, end, 0, first - (1ull << 32), first + (1ull << 32),
+		UINT64_MAX, UINT64_MAX - self->length + 1,
+	};
+	const uint32_t lengths[] = { k->mr.length + 1, 0x7fffffff, 0x80000000 };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(addrs); i++)
+		attack(_metadata, k, variant->op, addrs[i], self->length,
+		       k->mr.lkey);
+	if (is_atomic(variant->op))
+		return;
+	for (i = 0; i < ARRAY_SIZE(lengths); i++)
+		attack(_metadata, k, variant->op, first, lengths[i],
+		       k->mr.lkey);
+}
+
+TEST_F(op, without_local_write)
+{
+	struct keys *k = &self->k;
+
+	if (self->writes)
+		attack(_metadata, k, variant->op, k->ro.addr, self->length,
+		       k->ro.lkey);
+	else
+		ASSERT_NE(k->ro.lkey, k->mr.lkey);
+}
+
+/* Among good entries, before and behind: its own memory is not touched. */
+TEST_F(op, one_of_a_list)
+{
+	struct keys *k = &self->k;
+	const struct rpost_sge good = { k->mr.addr, MSG / 2 - 8, k->mr.lkey };
+	struct rpost_sge list[3];
+	unsigned int i;
+
+	if (is_atomic(variant->op))
+		return;
+	memset(k->mem, 'b', k->bytes / 4);
+	for (i = 0; i < 3; i++) {
+		list[0] = good;
+		list[1] = good;
+		list[2] = good;
+		list[i].addr = (uintptr_t)k->mem;
+		list[i].lkey ^= 0x5500;
+		EXPECT_EQ(RPOST_WC_LOC_PROT_ERR, run_op(k, variant->op, list, 3))
+			TH_LOG("entry %u", i);
+		EXPECT_TRUE(all_bytes(k->mem, k->bytes / 4, 'b'));
+		EXPECT_EQ(NULL, memchr(k->victim_mem, 'b', k->bytes));
+	}
+}
+
+/* An entry of 0 bytes names no memory, and its key is not looked at. */
+TEST_F(op, empty_entries)
+{
+	struct keys *k = &self->k;
+	const struct rpost_sge list[] = {
+		{ 0, 0, 0 },
+		{ UINT64_MAX, 0, UINT32_MAX },
+		{ k->mr.addr, self->length, k->mr.lkey },
+		{ k->victim_mr.addr, 0, k->victim_mr.lkey },
+	};
+
+	if (is_atomic(variant->op)) {
+		EXPECT_EQ(RPOST_WC_SUCCESS, run_op(k, variant->op, list + 2, 1));
+		return;
+	}
+	EXPECT_EQ(RPOST_WC_SUCCESS, run_op(k, variant->op, list, 4));
+	EXPECT_EQ(self->writes ? 'v' : 'a', k->mem[k->bytes / 4]);
+	if (variant->op != OP_RECV)
+		EXPECT_EQ(RPOST_WC_SUCCESS, run_op(k, variant->op, list, 2));
+}
+
+FIXTURE(keys) {
+	struct keys k;
+};
+
+FIXTURE_SETUP(keys)
+{
+	ASSERT_EQ(0, attack_setup(&self->k));
+}
+
+FIXTURE_TEARDOWN(keys)
+{
+	attack_teardown(&self->k);
+}
+
+/* Every bit flipped, and the neighbours of a real key. */
+TEST_F(keys, guessed)
+{
+	struct keys *k = &self->k;
+	uint32_t guess;
+	int i;
+
+	for (i = 0; i < 32 + 16; i++) {
+		if (i < 32)
+			guess = k->mr.lkey ^ 1u << i;
+		else
+			guess = k->mr.lkey + (i - 40) * (i % 2 ? 0x100 : 1);
+		if (guess == k->mr.lkey || guess == k->ro.lkey)
+			continue;
+		attack(_metadata, k, i % 3 ? RPOST_WR_RDMA_WRITE :
+					     RPOST_WR_RDMA_READ,
+		       k->mr.addr, MSG, guess);
+	}
+}
+
+/* What comes before it is not disturbed, what comes after it is flushed. */
+TEST_F(keys, in_its_turn)
+{
+	struct keys *k = &self->k;
+	struct rp_send block[4];
+	struct rpost_wc wc;
+	uint32_t posted;
+	int i;
+
+	ASSERT_EQ(0, rp_join(&k->attacker, &k->victim, k->listener, 0));
+	for (i = 0; i < 4; i++) {
+		block[i] = rp_send(RPOST_WR_RDMA_WRITE, i,
+				   (void *)(uintptr_t)k->mr.addr, MSG,
+				   i == 2 ? 0 : k->mr.lkey);
+		block[i].wr.remote_addr = k->victim_mr.addr + i * 100;
+		block[i].wr.rkey = k->victim_mr.rkey;
+	}
+	ASSERT_EQ(0, rp_post(k->attacker.fd, RPOST_IOC_POST_SEND,
+			     k->attacker.qp, block, sizeof(block), 4, &posted));
+	EXPECT_EQ(4, posted);
+	for (i = 0; i < 4; i++) {
+		ASSERT_EQ(1, rp_wait_cq(&k->attacker.cq, &wc));
+		EXPECT_EQ(i, wc.wr_id);
+		/* Since 6.9, rxe flushes what is not yet acknowledged, too. */
+		EXPECT_TRUE(wc.status == (i == 2 ? RPOST_WC_LOC_PROT_ERR :
+						   RPOST_WC_WR_FLUSH_ERR) ||
+			    (i < 2 && wc.status == RPOST_WC_SUCCESS))
+			TH_LOG("%d: status %u", i, wc.status);
+		if (wc.status == RPOST_WC_SUCCESS)
+			EXPECT_EQ('a', k->victim_mem[i * 100]);
+	}
+	EXPECT_EQ('v', k->victim_mem[200]);
+	EXPECT_EQ('v', k->victim_mem[300]);
+	EXPECT_EQ(QP_STATE_ERR, qp_state(&k->attacker));
+
+	/* The queue pair is in the error state now. */
+	ASSERT_EQ(0, rp_post_send(&k->attacker, &block[0]));
+	ASSERT_EQ(1, rp_wait_cq(&k->attacker.cq, &wc));
+	EXPECT_EQ(RPOST_WC_WR_FLUSH_ERR, wc.status);
+	ASSERT_EQ(0, rp_post_recv(&k->attacker, 1, k->mem, 8, 0));
+	ASSERT_EQ(1, rp_wait_cq(&k->attacker.cq, &wc));
+	EXPECT_EQ(RPOST_WC_WR_FLUSH_ERR, wc.status);
+}
+
+/* Signaled or not, an error completes. */
+TEST_F(keys, unsignaled)
+{
+	struct keys *k = &self->k;
+	struct rp_send send = rp_send(RPOST_WR_RDMA_WRITE, 5, k->mem, 8, 0);
+	struct rpost_wc wc;
+
+	ASSERT_EQ(0, rp_join(&k->attacker, &k->victim, k->listener, 0));
+	send.wr.send_flags = 0;
+	send.wr.remote_addr = k->victim_mr.addr;
+	send.wr.rkey = k->victim_mr.rkey;
+	ASSERT_EQ(0, rp_post_send(&k->attacker, &send));
+	ASSERT_EQ(1, rp_wait_cq(&k->attacker.cq, &wc));
+	EXPECT_EQ(RPOST_WC_LOC_PROT_ERR, wc.status);
+	EXPECT_EQ(5, wc.wr_id);
+}
+
+/* A receive that no message has used is flushed, whatever its key. */
+TEST_F(keys, receive_never_used)
+{
+	struct keys *k = &self->k;
+	struct rpost_wc wc;
+	int i;
+
+	ASSERT_EQ(0, rp_join(&k->attacker, &k->victim, k->listener, 0));
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, rp_post_recv(&k->attacker, i, k->mem, 8, 0));
+	ASSERT_EQ(0, rp_disconnect(k->attacker.fd, k->attacker.id));
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(1, rp_wait_cq(&k->attacker.cq, &wc));
+		EXPECT_EQ(i, wc.wr_id);
+		EXPECT_EQ(RPOST_WC_WR_FLUSH_ERR, wc.status);
+	}
+}
+
+/* ---------------------------------------------------- the other side's keys */
+
+/* One operation by the attacker on the victim's memory: the status. */
+static int remote_op(struct keys *k, uint32_t op, uint64_t addr, uint32_t rkey)
+{
+	struct rp_send send = rp_send(op, 3, (void *)(uintptr_t)k->mr.addr,
+				      is_atomic(op) ? 8 : MSG, k->mr.lkey);
+	struct rpost_wc wc;
+	int status;
+
+	RP_TRY(rp_join(&k->attacker, &k->victim, k->listener, 0));
+	send.wr.remote_addr = addr;
+	send.wr.rkey = rkey;
+	send.wr.compare_add = 1;
+	status = rp_post_send(&k->attacker, &send);
+	if (!status)
+		status = rp_wait_cq(&k->attacker.cq, &wc) == 1 ?
+			 (int)wc.status : -ETIME;
+	RP_TRY(rp_leave(&k->attacker));
+	RP_TRY(rp_leave(&k->victim));
+	return status;
+}
+
+TEST_F(keys, remote_access)
+{
+	const struct {
+		uint32_t op, access;
+	} needs[] = {
+		{ RPOST_WR_RDMA_WRITE, RPOST_ACCESS_REMOTE_WRITE },
+		{ RPOST_WR_RDMA_READ, RPOST_ACCESS_REMOTE_READ },
+		{ RPOST_WR_ATOMIC_FETCH_AND_ADD, RPOST_ACCESS_REMOTE_ATOMIC },
+	};
+	struct keys *k = &self->k;
+	struct rpost_reg_mr mr;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(needs); i++) {
+		ASSERT_EQ(0, rp_reg_mr(k->victim.fd, k->victim.pd,
+				       k->victim_mem, k->bytes,
+				       RW | (ALL & ~needs[i].access), &mr));
+		EXPECT_EQ(RPOST_WC_REM_ACCESS_ERR,
+			  remote_op(k, needs[i].op, mr.addr, mr.rkey))
+			TH_LOG("op %u", needs[i].op);
+		EXPECT_TRUE(all_bytes(k->mem, k->bytes, 'a'));
+		EXPECT_TRUE(all_bytes(k->victim_mem, k->bytes, 'v'));
+		ASSERT_EQ(0, rp_destroy(k->victim.fd, RPOST_OBJ_MR,
+					mr.handle));
+		/* Neither with the right alone, nor after it has gone. */
+		ASSERT_EQ(0, rp_reg_mr(k->victim.fd, k->victim.pd,
+				       k->victim_mem, k->bytes,
+				       RW | needs[i].access, &mr));
+		EXPECT_EQ(RPOST_WC_SUCCESS,
+			  remote_op(k, needs[i].op, mr.addr, mr.rkey))
+			TH_LOG("op %u", needs[i].op);
+		memset(k->mem, 'a', k->bytes);
+		memset(k->victim_mem, 'v', k->bytes);
+		ASSERT_EQ(0, rp_destroy(k->victim.fd, RPOST_OBJ_MR,
+					mr.handle));
+		EXPECT_EQ(RPOST_WC_REM_ACCESS_ERR,
+			  remote_op(k, needs[i].op, mr.addr, mr.rkey))
+			TH_LOG("op %u", needs[i].op);
+		EXPECT_TRUE(all_bytes(k->victim_mem, k->bytes, 'v'));
+	}
+}
+
+TEST_F(keys, remote_keys)
+{
+	struct keys *k = &self->k;
+	struct rpost_reg_mr mr;
+	uint32_t pd;
+
+	/* Another domain's region, nobody's, the kernel's, the attacker's. */
+	ASSERT_EQ(0, rp_alloc_pd(k->victim.fd, k->victim.device, &pd));
+	ASSERT_EQ(0, rp_reg_mr(k->victim.fd, pd, k->victim_mem, k->bytes, ALL,
+			       &mr));
+	const struct {
+		uint64_t addr;
+		uint32_t rkey;
+	} bad[] = {
+		{ mr.addr, mr.rkey },
+		{ k->victim_mr.addr, 0 },
+		{ 0xffff888000000000, 0 },
+		{ k->victim_mr.addr, k->victim_mr.rkey ^ 1 },
+		{ k->victim_mr.addr, UINT32_MAX },
+		{ k->mr.addr, k->mr.lkey },
+		{ k->victim_mr.addr - 1, k->victim_mr.rkey },
+		{ k->victim_mr.addr + k->bytes - MSG + 1, k->victim_mr.rkey },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		EXPECT_EQ(RPOST_WC_REM_ACCESS_ERR,
+			  remote_op(k, RPOST_WR_RDMA_WRITE, bad[i].addr,
+				    bad[i].rkey))
+			TH_LOG("key %u", i);
+		EXPECT_EQ(RPOST_WC_REM_ACCESS_ERR,
+			  remote_op(k, RPOST_WR_RDMA_READ, bad[i].addr,
+				    bad[i].rkey))
+			TH_LOG("key %u", i);
+		EXPECT_TRUE(all_bytes(k->mem, k->bytes, 'a'));
+		EXPECT_TRUE(all_bytes(k->victim_mem, k->bytes, 'v'));
+	}
+}
+
+/* ------------------------------------------ a region that goes meanwhile */
+
+struct churn {
+	struct keys *k;
+	uint32_t lkey;
+	bool stop;
+	unsigned long rounds;
+};
+
+static void *churn(void *arg)
+{
+	struct churn *c = arg;
+	struct rpost_reg_mr mr;
+
+	while (!__atomic_load_n(&c->stop, __ATOMIC_RELAXED)) {
+		if (rp_reg_mr(c->k->attacker.fd, c->k->attacker.pd, c->k->mem,
+			      c->k->bytes, RW, &mr))
+			break;
+		__atomic_store_n(&c->lkey, mr.lkey, __ATOMIC_RELAXED);
+		usleep(c->rounds % 4 * 50);
+		if (rp_destroy(c->k->attacker.fd, RPOST_OBJ_MR, mr.handle))
+			break;
+		c->rounds++;
+	}
+	return NULL;
+}
+
+TEST_F(keys, region_goes_meanwhile)
+{
+	unsigned int good = 0, prot = 0, connections = 0, wait = 0;
+	struct keys *k = &self->k;
+	struct churn c = { .k = k };
+	uint64_t end = rp_now_ms() + 700;
+	struct rp_send send;
+	struct rpost_wc wc;
+	pthread_t thread;
+
+	memset(k->mem, 'v', k->bytes);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, churn, &c));
+	do {
+		ASSERT_EQ(0, rp_join(&k->attacker, &k->victim, k->listener, 0));
+		connections++;
+		do {
+			usleep(wait++ % 8 * 10);
+			send = rp_send(RPOST_WR_RDMA_WRITE, 1, k->mem, MSG,
+				       __atomic_load_n(&c.lkey,
+						       __ATOMIC_RELAXED));
+			send.wr.remote_addr = k->victim_mr.addr;
+			send.wr.rkey = k->victim_mr.rkey;
+			ASSERT_EQ(0, rp_post_send(&k->attacker, &send));
+			ASSERT_EQ(1, rp_wait_cq(&k->attacker.cq, &wc));
+			good += wc.status == RPOST_WC_SUCCESS;
+		} while (wc.status == RPOST_WC_SUCCESS && rp_now_ms() < end);
+		if (wc.status) {
+			/* After the post, it is the device that finds out. */
+			EXPECT_TRUE(wc.status == RPOST_WC_LOC_PROT_ERR ||
+				    wc.status == RPOST_WC_LOC_QP_OP_ERR ||
+				    wc.status == RPOST_WC_WR_FLUSH_ERR)
+				TH_LOG("status %u", wc.status);
+			prot++;
+		}
+		ASSERT_EQ(0, rp_leave(&k->attacker));
+		ASSERT_EQ(0, rp_leave(&k->victim));
+		EXPECT_TRUE(all_bytes(k->victim_mem, k->bytes, 'v'));
+	} while (rp_now_ms() < end || (!prot && connections < 1000));
+	__atomic_store_n(&c.stop, true, __ATOMIC_RELAXED);
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	EXPECT_LT(0, prot);
+	EXPECT_LT(0, c.rounds);
+	TH_LOG("%u good, %u refused, region changed %lu times", good, prot,
+	       c.rounds);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,560 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Registration: what can be registered, what it costs, and how the memory is
+ * named afterwards.
+ */
+#include <kselftest_harness.h>
+#include <grp.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+
+#include "rpost_test.h"
+
+#define NOBODY		65534
+#define RW		RPOST_ACCESS_LOCAL_WRITE
+#define ALL		(RW | RPOST_ACCESS_REMOTE_WRITE | \
+			 RPOST_ACCESS_REMOTE_READ | RPOST_ACCESS_REMOTE_ATOMIC)
+
+FIXTURE(mr) {
+	size_t page;
+	int fd;
+	uint32_t pd;
+	char *mem;	/* four pages */
+};
+
+FIXTURE_SETUP(mr)
+{
+	self->page = getpagesize();
+	self->fd = rp_open();
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, rp_alloc_pd(self->fd, rp_first_device(self->fd),
+				 &self->pd));
+	self->mem = rp_pages(4 * self->page);
+	ASSERT_NE(NULL, self->mem);
+}
+
+FIXTURE_TEARDOWN(mr)
+{
+	close(self->fd);
+}
+
+/* Expect an error, and that nothing was registered or written. */
+static void refused(struct __test_metadata *_metadata, FIXTURE_DATA(mr) *self,
+		    struct rpost_reg_mr *cmd, int want)
+{
+	struct rpost_reg_mr before;
+
+	cmd->size = sizeof(*cmd);
+	cmd->pd = self->pd;
+	cmd->handle = 0xa5a5a5a5;
+	cmd->lkey = 0xa5a5a5a5;
+	cmd->rkey = 0xa5a5a5a5;
+	before = *cmd;
+	EXPECT_EQ(want, rp_ioctl(self->fd, RPOST_IOC_REG_MR, cmd))
+		TH_LOG("addr %#llx length %#llx iova %#llx access %#x",
+		       (long long)before.addr, (long long)before.length,
+		       (long long)before.iova, before.access);
+	EXPECT_EQ(0, memcmp(&before, cmd, sizeof(before)));
+	EXPECT_EQ(1, rp_num_objects(self->fd));
+}
+
+/* The same with the address as its own name. */
+static void refused_at(struct __test_metadata *_metadata,
+		       FIXTURE_DATA(mr) *self, const void *addr,
+		       uint64_t length, uint32_t access, int want)
+{
+	struct rpost_reg_mr cmd = {
+		.access = access,
+		.addr = (uintptr_t)addr,
+		.length = length,
+		.iova = (uintptr_t)addr,
+	};
+
+	refused(_metadata, self, &cmd, want);
+}
+
+TEST_F(mr, answer)
+{
+	struct rpost_reg_mr mr, other;
+
+	memset(self->mem, 'x', self->page);
+	ASSERT_EQ(0, rp_reg_mr(self->fd, self->pd, self->mem + 1, 100, ALL,
+			       &mr));
+	EXPECT_NE(0, mr.handle);
+	EXPECT_NE(self->pd, mr.handle);
+	EXPECT_EQ((uintptr_t)self->mem + 1, mr.addr);
+	EXPECT_EQ(100, mr.length);
+	EXPECT_EQ((uintptr_t)self->mem + 1, mr.iova);
+	EXPECT_EQ(ALL, mr.access);
+	EXPECT_EQ('x', self->mem[1]);
+	EXPECT_EQ(2, rp_num_objects(self->fd));
+
+	/* The same memory again has keys of its own. */
+	ASSERT_EQ(0, rp_reg_mr(self->fd, self->pd, self->mem + 1, 100, ALL,
+			       &other));
+	EXPECT_NE(mr.handle, other.handle);
+	EXPECT_NE(mr.lkey, other.lkey);
+	EXPECT_NE(mr.rkey, other.rkey);
+	EXPECT_EQ(0, rp_destroy(self->fd, RPOST_OBJ_MR, mr.handle));
+	EXPECT_EQ(0, rp_destroy(self->fd, RPOST_OBJ_MR, other.handle));
+	EXPECT_EQ(1, rp_num_objects(self->fd));
+}
+
+TEST_F(mr, not_mapped)
+{
+	char *end = self->mem + 4 * self->page;
+
+	ASSERT_EQ(0, munmap(self->mem + 3 * self->page, self->page));
+	refused_at(_metadata, self, NULL, 1, RW, -EFAULT);
+	refused_at(_metadata, self, NULL, 1, 0, -EFAULT);
+	refused_at(_metadata, self, end - self->page, 1, 0, -EFAULT);
+	refused_at(_metadata, self, end - self->page - 1, 2, 0, -EFAULT);
+	refused_at(_metadata, self, self->mem, 4 * self->page, RW, -EFAULT);
+	/* Where programs have no memory. */
+	refused_at(_metadata, self, (void *)(1ul << 63), 4096, 0, -EFAULT);
+	refused_at(_metadata, self, (void *)-8192l, 4096, RW, -EFAULT);
+	refused_at(_metadata, self, self->mem, 1ull << 62, RW, -EFAULT);
+	refused_at(_metadata, self, self->mem, 1ull << 48, 0, -EFAULT);
+}
+
+TEST_F(mr, memory_without_the_access)
+{
+	struct rpost_reg_mr mr;
+
+	ASSERT_EQ(0, mprotect(self->mem + self->page, self->page, PROT_READ));
+	refused_at(_metadata, self, self->mem + self->page, 8, RW, -EFAULT);
+	refused_at(_metadata, self, self->mem + self->page - 1, 2, ALL,
+		   -EFAULT);
+
+	/* Readable memory is enough for a region that nobody writes to. */
+	EXPECT_EQ(0, rp_reg_mr(self->fd, self->pd, self->mem + self->page, 8,
+			       0, &mr));
+	EXPECT_EQ(0, rp_reg_mr(self->fd, self->pd, self->mem + self->page, 8,
+			       RPOST_ACCESS_REMOTE_READ, &mr));
+	/* A string constant, say. */
+	EXPECT_EQ(0, rp_reg_mr(self->fd, self->pd, "constant", 8, 0, &mr));
+	EXPECT_EQ(4, rp_num_objects(self->fd));
+}
+
+/* Before 6.2, ib_core pins memory for reading by force. */
+static bool pins_by_force(void)
+{
+	unsigned int major = 0, minor = 0;
+	struct utsname u;
+
+	uname(&u);
+	sscanf(u.release, "%u.%u", &major, &minor);
+	return major < 6 || (major == 6 && minor < 2);
+}
+
+TEST_F(mr, memory_without_any_access)
+{
+	ASSERT_EQ(0, mprotect(self->mem + self->page, self->page, PROT_NONE));
+	refused_at(_metadata, self, self->mem + self->page, 8, RW, -EFAULT);
+	if (pins_by_force())
+		SKIP(return, "this kernel pins PROT_NONE memory for reading");
+	refused_at(_metadata, self, self->mem + self->page, 8, 0, -EFAULT);
+	refused_at(_metadata, self, self->mem + self->page - 1, 2, 0, -EFAULT);
+}
+
+TEST_F(mr, length)
+{
+	refused_at(_metadata, self, self->mem, 0, RW, -EINVAL);
+	refused_at(_metadata, self, self->mem, 0, 0, -EINVAL);
+}
+
+TEST_F(mr, wraps)
+{
+	const uint64_t addr = (uintptr_t)self->mem, low = addr & 0xfff;
+	struct rpost_reg_mr cmd = { .access = RW };
+
+	cmd.addr = addr;
+	cmd.iova = addr;
+	cmd.length = -addr + 1;
+	refused(_metadata, self, &cmd, -EOVERFLOW);
+	cmd.length = UINT64_MAX;
+	refused(_metadata, self, &cmd, -EOVERFLOW);
+	cmd.addr = UINT64_MAX;
+	cmd.iova = UINT64_MAX;
+	cmd.length = 2;
+	refused(_metadata, self, &cmd, -EOVERFLOW);
+	/* Its name alone. */
+	cmd.addr = addr;
+	cmd.iova = (UINT64_MAX & ~0xfffull) | low;
+	cmd.length = self->page + 1;
+	refused(_metadata, self, &cmd, -EOVERFLOW);
+}
+
+TEST_F(mr, iova_offset)
+{
+	struct rpost_reg_mr cmd = {
+		.access = RW,
+		.addr = (uintptr_t)self->mem + 16,
+		.length = 16,
+	};
+	const uint64_t good[] = { 16, self->page + 16, 1ull << 40 | 16,
+				  0xffffffffffff0010ull };
+	const uint64_t bad[] = { 0, 15, 17, 8, 32, 1ull << 40, UINT64_MAX - 16 };
+	struct rpost_reg_mr mr;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		cmd.iova = bad[i];
+		refused(_metadata, self, &cmd, -EINVAL);
+	}
+	for (i = 0; i < ARRAY_SIZE(good); i++) {
+		mr = (struct rpost_reg_mr) {
+			.size = sizeof(mr),
+			.pd = self->pd,
+			.access = RW,
+			.addr = cmd.addr,
+			.length = cmd.length,
+			.iova = good[i],
+		};
+		EXPECT_EQ(0, rp_ioctl(self->fd, RPOST_IOC_REG_MR, &mr))
+			TH_LOG("iova %#llx", (long long)good[i]);
+	}
+}
+
+TEST_F(mr, access_flags)
+{
+	const uint32_t known = ALL | RPOST_ACCESS_RELAXED_ORDERING;
+	struct rpost_reg_mr mr;
+	uint32_t access, bit;
+	int want;
+
+	for (bit = 0; bit < 32; bit++) {
+		if (1u << bit & known)
+			continue;
+		refused_at(_metadata, self, self->mem, 8, 1u << bit,
+			   -EOPNOTSUPP);
+		refused_at(_metadata, self, self->mem, 8, 1u << bit | RW,
+			   -EOPNOTSUPP);
+	}
+	for (access = 0; access <= ALL; access++) {
+		want = 0;
+		if ((access & (RPOST_ACCESS_REMOTE_WRITE |
+			       RPOST_ACCESS_REMOTE_ATOMIC)) && !(access & RW))
+			want = -EINVAL;
+		if (want) {
+			refused_at(_metadata, self, self->mem, 8, access, want);
+			continue;
+		}
+		ASSERT_EQ(0, rp_reg_mr(self->fd, self->pd, self->mem, 8,
+				       access, &mr))
+			TH_LOG("access %#x", access);
+		ASSERT_EQ(0, rp_destroy(self->fd, RPOST_OBJ_MR, mr.handle));
+		ASSERT_EQ(0, rp_reg_mr(self->fd, self->pd, self->mem, 8, access |
+				       RPOST_ACCESS_RELAXED_ORDERING, &mr))
+			TH_LOG("access %#x, relaxed", access);
+		ASSERT_EQ(0, rp_destroy(self->fd, RPOST_OBJ_MR, mr.handle));
+	}
+}
+
+/* ------------------------------------------------------- what it costs */
+
+/* Kilobytes that the process has pinned, or -1. */
+static long pinned_kb(void)
+{
+	FILE *f = fopen("/proc/self/status", "r");
+	char line[256];
+	long kb = -1;
+
+	if (!f)
+		return -1;
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "VmPin: %ld", &kb) == 1)
+			break;
+	}
+	fclose(f);
+	return kb;
+}
+
+TEST_F(mr, pinned)
+{
+	const long kb = self->page / 1024;
+	struct rpost_reg_mr mr, two;
+	long before = pinned_kb();
+
+	ASSERT_LE(0, before);
+	ASSERT_EQ(0, rp_reg_mr(self->fd, self->pd, self->mem, 3 * self->page,
+			       RW, &mr));
+	EXPECT_EQ(before + 3 * kb, pinned_kb());
+	/* Two bytes in two pages. */
+	ASSERT_EQ(0, rp_reg_mr(self->fd, self->pd, self->mem + self->page - 1,
+			       2, 0, &two));
+	EXPECT_EQ(before + 5 * kb, pinned_kb());
+	ASSERT_EQ(0, rp_destroy(self->fd, RPOST_OBJ_MR, mr.handle));
+	EXPECT_EQ(before + 2 * kb, pinned_kb());
+	close(self->fd);
+	EXPECT_EQ(before, pinned_kb());
+	self->fd = -1;
+}
+
+TEST_F(mr, failure_unpins)
+{
+	long before = pinned_kb();
+
+	ASSERT_EQ(0, munmap(self->mem + 3 * self->page, self->page));
+	refused_at(_metadata, self, self->mem, 4 * self->page, RW, -EFAULT);
+	EXPECT_EQ(before, pinned_kb());
+}
+
+/* The caller goes on in a child without privileges; the parent gets its exit
+ * status.
+ */
+static int as_nobody(rlim_t limit)
+{
+	struct rlimit memlock = { limit, limit };
+	int status = -1;
+	pid_t pid;
+
+	pid = fork();
+	if (pid) {
+		waitpid(pid, &status, 0);
+		return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	}
+	if (setrlimit(RLIMIT_MEMLOCK, &memlock) || setgroups(0, NULL) ||
+	    setgid(NOBODY) || setuid(NOBODY))
+		_exit(255);
+	return 0;
+}
+
+#define CHILD_CHECK(expr) do {						\
+	if (!(expr)) {							\
+		fprintf(stderr, "# line %d: %s\n", __LINE__, #expr);	\
+		_exit(1);						\
+	}								\
+} while (0)
+
+TEST_F(mr, memlock_limit)
+{
+	const size_t page = self->page;
+	struct rpost_reg_mr mr, more;
+	uint32_t pd;
+	pid_t me = getpid();
+	int fd, status;
+
+	if (geteuid())
+		SKIP(return, "needs root to become nobody");
+	status = as_nobody(3 * page);
+	if (getpid() == me) {
+		EXPECT_EQ(0, status);
+		return;
+	}
+	fd = rp_open();
+	CHILD_CHECK(fd >= 0);
+	CHILD_CHECK(!rp_alloc_pd(fd, rp_first_device(fd), &pd));
+	CHILD_CHECK(rp_reg_mr(fd, pd, self->mem, 4 * page, RW, &mr) == -ENOMEM);
+	CHILD_CHECK(rp_num_objects(fd) == 1);
+	CHILD_CHECK(!rp_reg_mr(fd, pd, self->mem, 2 * page, RW, &mr));
+	/* One page is left. */
+	CHILD_CHECK(rp_reg_mr(fd, pd, self->mem, 2 * page, RW, &more) ==
+		    -ENOMEM);
+	CHILD_CHECK(!rp_reg_mr(fd, pd, self->mem + 3 * page, 8, 0, &more));
+	CHILD_CHECK(rp_reg_mr(fd, pd, self->mem, 8, 0, &more) == -ENOMEM);
+	/* What is destroyed is given back. */
+	CHILD_CHECK(!rp_destroy(fd, RPOST_OBJ_MR, mr.handle));
+	CHILD_CHECK(!rp_reg_mr(fd, pd, self->mem, 2 * page, RW, &mr));
+	/* So is what a closed file had. */
+	close(fd);
+	fd = rp_open();
+	CHILD_CHECK(fd >= 0);
+	CHILD_CHECK(!rp_alloc_pd(fd, rp_first_device(fd), &pd));
+	CHILD_CHECK(!rp_reg_mr(fd, pd, self->mem, 3 * page, RW, &mr));
+	_exit(0);
+}
+
+TEST_F(mr, memlock_none)
+{
+	struct rpost_reg_mr mr;
+	pid_t me = getpid();
+	int status;
+
+	if (geteuid())
+		SKIP(return, "needs root to become nobody");
+	status = as_nobody(0);
+	if (getpid() == me) {
+		EXPECT_EQ(0, status);
+		return;
+	}
+	CHILD_CHECK(rp_reg_mr(self->fd, self->pd, self->mem, 8, RW, &mr) ==
+		    -EPERM);
+	_exit(0);
+}
+
+/* ------------------------------------------------------ how it is named */
+
+FIXTURE(mrdata) {
+	size_t page;
+	struct rp_end client, server;
+	char *from, *to;
+};
+
+FIXTURE_SETUP(mrdata)
+{
+	self->page = getpagesize();
+	ASSERT_EQ(0, rp_connect_pair(&self->client, &self->server, 0));
+	self->from = rp_pages(600 * self->page);
+	self->to = rp_pages(600 * self->page);
+	ASSERT_NE(NULL, self->from);
+	ASSERT_NE(NULL, self->to);
+}
+
+FIXTURE_TEARDOWN(mrdata)
+{
+	rp_end_close(&self->client);
+	rp_end_close(&self->server);
+}
+
+static int reg_at(struct rp_end *end, void *addr, uint64_t length,
+		  uint64_t iova, struct rpost_reg_mr *mr)
+{
+	*mr = (struct rpost_reg_mr) {
+		.size = sizeof(*mr),
+		.pd = end->pd,
+		.access = ALL,
+		.addr = (uintptr_t)addr,
+		.length = length,
+		.iova = iova,
+	};
+	return rp_ioctl(end->fd, RPOST_IOC_REG_MR, mr);
+}
+
+/* RDMA write from a name to a name; the status, or a negative errno. */
+static int write_named(struct rp_end *end, uint64_t from, uint32_t lkey,
+		       uint64_t to, uint32_t rkey, uint32_t length)
+{
+	struct rp_send send = rp_send(RPOST_WR_RDMA_WRITE, 1, NULL, length,
+				      lkey);
+	struct rpost_wc wc;
+	int ret;
+
+	send.sge.addr = from;
+	send.wr.remote_addr = to;
+	send.wr.rkey = rkey;
+	ret = rp_post_send(end, &send);
+	if (ret)
+		return ret;
+	return rp_wait_cq(&end->cq, &wc) == 1 ? (int)wc.status : -ETIME;
+}
+
+TEST_F(mrdata, iova)
+{
+	const uint64_t names[] = { 0, self->page, 1ull << 52 };
+	struct rpost_reg_mr from, to;
+	unsigned int i, j;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		for (j = 0; j < 100; j++)
+			self->from[100 + j] = i * 50 + j;
+		memset(self->to, 0, self->page);
+		ASSERT_EQ(0, reg_at(&self->client, self->from + 100, 100,
+				    names[i] + 100, &from));
+		ASSERT_EQ(0, reg_at(&self->server, self->to + 200, 100,
+				    names[i] + 200, &to));
+		ASSERT_EQ(RPOST_WC_SUCCESS,
+			  write_named(&self->client, names[i] + 110, from.lkey,
+				      names[i] + 220, to.rkey, 80));
+		EXPECT_EQ(0, memcmp(self->from + 110, self->to + 220, 80));
+		EXPECT_EQ(0, self->to[219]);
+		EXPECT_EQ(0, self->to[300]);
+	}
+}
+
+/* The address is not the name any more. */
+TEST_F(mrdata, address_is_not_the_name)
+{
+	struct rpost_reg_mr from, to;
+
+	memset(self->from, 'c', self->page);
+	ASSERT_EQ(0, reg_at(&self->client, self->from, self->page, 1ull << 40,
+			    &from));
+	ASSERT_EQ(0, reg_at(&self->server, self->to, self->page,
+			    (uintptr_t)self->to, &to));
+	EXPECT_EQ(RPOST_WC_LOC_PROT_ERR,
+		  write_named(&self->client, (uintptr_t)self->from, from.lkey,
+			      to.iova, to.rkey, 8));
+	EXPECT_EQ(0, self->to[0]);
+}
+
+/* Many pages, odd ends, pieces that cross pages. */
+TEST_F(mrdata, large_and_odd)
+{
+	const size_t bytes = 513 * self->page + 123;
+	const size_t pieces[][2] = {
+		{ 0, 1 }, { bytes - 1, 1 }, { self->page - 8, 16 },
+		{ 511 * self->page - 77, 2 * self->page }, { 0, 64 << 10 },
+		{ bytes - 9999, 9999 },
+	};
+	struct rpost_reg_mr from, to;
+	unsigned int i;
+	size_t j;
+
+	for (j = 0; j < bytes; j++)
+		self->from[77 + j] = j * 7 + (j >> 12);
+	ASSERT_EQ(0, rp_reg_mr(self->client.fd, self->client.pd,
+			       self->from + 77, bytes, 0, &from));
+	ASSERT_EQ(0, rp_reg_mr(self->server.fd, self->server.pd,
+			       self->to + 1001, bytes, ALL, &to));
+	for (i = 0; i < ARRAY_SIZE(pieces); i++) {
+		memset(self->to, 0, 600 * self->page);
+		ASSERT_EQ(RPOST_WC_SUCCESS,
+			  write_named(&self->client, from.iova + pieces[i][0],
+				      from.lkey, to.iova + pieces[i][0],
+				      to.rkey, pieces[i][1]));
+		EXPECT_EQ(0, memcmp(self->from + 77 + pieces[i][0],
+				    self->to + 1001 + pieces[i][0],
+				    pieces[i][1]));
+		EXPECT_EQ(0, self->to[1001 + pieces[i][0] - 1]);
+		EXPECT_EQ(0, self->to[1001 + pieces[i][0] + pieces[i][1]]);
+	}
+}
+
+/* Pinned memory stays for the device when the program unmaps it. */
+TEST_F(mrdata, unmapped_later)
+{
+	struct rpost_reg_mr from, to;
+
+	memset(self->from, 'u', self->page);
+	ASSERT_EQ(0, rp_reg_mr(self->client.fd, self->client.pd, self->from,
+			       self->page, 0, &from));
+	ASSERT_EQ(0, rp_reg_mr(self->server.fd, self->server.pd, self->to,
+			       self->page, ALL, &to));
+	ASSERT_EQ(0, munmap(self->from, self->page));
+	ASSERT_EQ(RPOST_WC_SUCCESS,
+		  write_named(&self->client, from.iova, from.lkey, to.iova,
+			      to.rkey, self->page));
+	EXPECT_EQ('u', self->to[0]);
+	EXPECT_EQ('u', self->to[self->page - 1]);
+	ASSERT_EQ(0, rp_destroy(self->client.fd, RPOST_OBJ_MR, from.handle));
+}
+
+/* What another process shares is shared with the device too. */
+TEST_F(mrdata, shared_memory)
+{
+	char *shared = mmap(NULL, self->page, PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct rpost_reg_mr from, to;
+	int status = -1;
+	pid_t pid;
+
+	ASSERT_NE(MAP_FAILED, (void *)shared);
+	ASSERT_EQ(0, rp_reg_mr(self->client.fd, self->client.pd, shared,
+			       self->page, 0, &from));
+	ASSERT_EQ(0, rp_reg_mr(self->server.fd, self->server.pd, self->to,
+			       self->page, ALL, &to));
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		memset(shared, 's', self->page);
+		_exit(0);
+	}
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	ASSERT_EQ(RPOST_WC_SUCCESS,
+		  write_named(&self->client, from.iova, from.lkey, to.iova,
+			      to.rkey, self->page));
+	EXPECT_EQ('s', self->to[self->page - 1]);
+}
+
+TEST_HARNESS_MAIN
