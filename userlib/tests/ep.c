@@ -70,7 +70,11 @@ static struct rdma_cm_id *endpoint(int flags, struct ibv_qp_init_attr *attr)
 	return id;
 }
 
-/* Echoes one message, and waits for the other side to go. */
+/*
+ * Echoes one message, takes one more, and parts.  The last one is there since
+ * rdma_rxe tells a receiver of a message before it acknowledges it: who
+ * disconnects at once leaves the sender without a completion.
+ */
 static void serve(struct rdma_cm_id *listen, const char *reject)
 {
 	static char buf[64];
@@ -89,11 +93,13 @@ static void serve(struct rdma_cm_id *listen, const char *reject)
 	}
 	need(mr = rdma_reg_msgs(id, buf, sizeof(buf)));
 	need(!rdma_post_recv(id, NULL, buf, sizeof(buf), mr));
+	need(!rdma_post_recvv(id, NULL, NULL, 0));
 	need(!rdma_accept(id, NULL));
 	need(id->event->event == RDMA_CM_EVENT_ESTABLISHED);
 	need(rdma_get_recv_comp(id, &wc) == 1 && !wc.status);
 	need(!rdma_post_send(id, NULL, buf, wc.byte_len, mr, 0));
 	need(rdma_get_send_comp(id, &wc) == 1 && !wc.status);
+	need(rdma_get_recv_comp(id, &wc) == 1 && !wc.status);
 	need(!rdma_disconnect(id));
 	need(id->event->event == RDMA_CM_EVENT_DISCONNECTED);
 	need(!rdma_dereg_mr(mr));
@@ -123,6 +129,8 @@ static void request(void)
 	ok(rdma_get_recv_comp(id, &wc) == 1 && !wc.status);
 	ok(wc.byte_len == 6 && !strcmp(in, "hello"));
 	ok(wc.wr_id == (uintptr_t)in);
+	ok(!rdma_post_sendv(id, NULL, NULL, 0, 0));
+	ok(rdma_get_send_comp(id, &wc) == 1 && !wc.status);
 	ok(!rdma_disconnect(id));
 	ok(!rdma_dereg_mr(rmr) && !rdma_dereg_mr(smr));
 	rdma_destroy_ep(id);
@@ -185,6 +193,8 @@ static void processes(void)
 	pid = fork();
 	need(pid >= 0);
 	if (!pid) {
+		/* So that the parent's read ends if this one fails. */
+		close(ready[0]);
 		need(listen = endpoint(RAI_PASSIVE, &attr));
 		need(!rdma_listen(listen, 4));
 		need(write(ready[1], "r", 1) == 1);
@@ -192,6 +202,7 @@ static void processes(void)
 		rdma_destroy_ep(listen);
 		_exit(0);
 	}
+	close(ready[1]);
 	need(read(ready[0], &c, 1) == 1);
 	request();
 	need(waitpid(pid, &status, 0) == pid);
