@@ -51,10 +51,9 @@ put_libraries() {
 		sed -nE 's/.*=> (\/[^ ]+) .*|^\s*(\/[^ ]+) .*/\1\2/p' |
 		while read -r lib; do
 			case $lib in
-			"$build_dir"/lib/*)
-				dest=/usr/lib/x86_64-linux-gnu/${lib##*/}
-				;;
-			*) dest=$(guest_path "$lib") ;;
+			/lib* | /usr/lib*) dest=$(guest_path "$lib") ;;
+			# Elsewhere the guest's loader would not look.
+			*) dest=/usr/lib/x86_64-linux-gnu/${lib##*/} ;;
 			esac
 			[ ! -e "$stage$dest" ] || continue
 			! grep -qxF "$dest" "${base_list:-/dev/null}" || continue
