@@ -1,0 +1,523 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Blocks of work requests: long ones, wrong ones, and exactly how much of them
+ * is posted.
+ */
+#include <kselftest_harness.h>
+#include <pthread.h>
+
+#define RP_DEPTH	64
+#include "rpost_test.h"
+
+#define BUF	4096
+#define ALL	(RPOST_ACCESS_LOCAL_WRITE | RPOST_ACCESS_REMOTE_WRITE | \
+		 RPOST_ACCESS_REMOTE_READ | RPOST_ACCESS_REMOTE_ATOMIC)
+
+FIXTURE(blocks) {
+	struct rp_end c, s;
+	char *cbuf, *sbuf;
+	struct rpost_reg_mr cmr, smr;
+	struct rpost_wc wc;
+};
+
+FIXTURE_SETUP(blocks)
+{
+	self->cbuf = rp_pages(BUF);
+	self->sbuf = rp_pages(BUF);
+	ASSERT_EQ(0, rp_connect_pair(&self->c, &self->s, 0));
+	ASSERT_EQ(0, rp_reg_mr(self->c.fd, self->c.pd, self->cbuf, BUF, ALL,
+			       &self->cmr));
+	ASSERT_EQ(0, rp_reg_mr(self->s.fd, self->s.pd, self->sbuf, BUF, ALL,
+			       &self->smr));
+}
+
+FIXTURE_TEARDOWN(blocks)
+{
+	rp_end_close(&self->c);
+	rp_end_close(&self->s);
+}
+
+/* A good write of 8 bytes. */
+static struct rp_send good(FIXTURE_DATA(blocks) *self, uint64_t wr_id)
+{
+	struct rp_send send = rp_send(RPOST_WR_RDMA_WRITE, wr_id, self->cbuf, 8,
+				      self->cmr.lkey);
+
+	send.wr.remote_addr = self->smr.addr + wr_id % 64 * 8;
+	send.wr.rkey = self->smr.rkey;
+	return send;
+}
+
+static struct rpost_recv_wr good_recv(uint64_t wr_id)
+{
+	return (struct rpost_recv_wr) {
+		.wr_id = wr_id, .size = sizeof(struct rpost_recv_wr),
+	};
+}
+
+/* Expect an error, nothing posted, and a queue pair that still works. */
+static void refused(struct __test_metadata *_metadata,
+		    FIXTURE_DATA(blocks) *self, unsigned long nr,
+		    struct rpost_post cmd, int want)
+{
+	struct rp_send send = good(self, 55);
+
+	cmd.size = sizeof(cmd);
+	cmd.qp = self->c.qp;
+	cmd.posted = 0xa5a5a5a5;
+	EXPECT_EQ(want, rp_ioctl(self->c.fd, nr, &cmd))
+		TH_LOG("count %u wrs_size %u", cmd.count, cmd.wrs_size);
+	EXPECT_EQ(0, cmd.posted);
+	ASSERT_EQ(0, rp_post_send(&self->c, &send));
+	ASSERT_EQ(1, rp_wait_cq(&self->c.cq, &self->wc));
+	EXPECT_EQ(RPOST_WC_SUCCESS, self->wc.status);
+	EXPECT_EQ(55, self->wc.wr_id);
+}
+
+TEST_F(blocks, do_not_add_up)
+{
+	struct rp_send block[3];
+	struct rpost_recv_wr recvs[3];
+	const struct {
+		uint32_t count, bytes;
+	} bad[] = {
+		{ 0, sizeof(block) }, { 0, 0 }, { 1, 0 },
+		{ 2, sizeof(block) }, { 4, sizeof(block) },
+		{ 3, sizeof(block) - 8 }, { 3, sizeof(block) - 1 },
+		{ 3, sizeof(block[0]) }, { UINT32_MAX, sizeof(block) },
+		{ 1, 63 }, { 1, 8 }, { 1, 7 },
+	};
+	const uint32_t sizes[] = { 0, 1, 8, 63, 64 + 15, 64 + 17, 64 + 24, 4096,
+				   UINT32_MAX, UINT32_MAX - 7, 0x80000000 };
+	struct rpost_post cmd = { .wrs = (uintptr_t)block };
+	unsigned int i, k;
+
+	for (k = 0; k < 3; k++) {
+		block[k] = good(self, k);
+		recvs[k] = good_recv(k);
+	}
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		cmd.count = bad[i].count;
+		cmd.wrs_size = bad[i].bytes;
+		refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
+	}
+	/* A size in the last one; in another it shifts what follows. */
+	cmd.count = 3;
+	cmd.wrs_size = sizeof(block);
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		block[2].wr.size = sizes[i];
+		refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
+	}
+	cmd.wrs = (uintptr_t)recvs;
+	cmd.wrs_size = sizeof(recvs);
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		recvs[2].size = sizes[i];
+		refused(_metadata, self, RPOST_IOC_POST_RECV, cmd, -EINVAL);
+	}
+	recvs[2] = good_recv(2);
+	cmd.count = 2;
+	refused(_metadata, self, RPOST_IOC_POST_RECV, cmd, -EINVAL);
+	cmd.count = 4;
+	refused(_metadata, self, RPOST_IOC_POST_RECV, cmd, -EINVAL);
+}
+
+TEST_F(blocks, limits_of_the_block)
+{
+	struct rpost_query query = { .size = sizeof(query) };
+	struct rpost_post cmd = { .count = 1 };
+	char *block;
+
+	ASSERT_EQ(0, rp_ioctl(self->c.fd, RPOST_IOC_QUERY, &query));
+	block = calloc(1, query.max_wr_bytes + 8);
+	ASSERT_NE(NULL, block);
+	cmd.wrs = (uintptr_t)block;
+	cmd.wrs_size = query.max_wr_bytes + 8;
+	refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
+	cmd.wrs_size = UINT32_MAX;
+	refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
+
+	/* As many receives as fit: all looked at, as many taken as fit. */
+	struct rpost_recv_wr *recvs = (void *)block;
+	uint32_t n = query.max_wr_bytes / sizeof(*recvs), i, posted;
+
+	for (i = 0; i < n; i++)
+		recvs[i] = good_recv(i);
+	EXPECT_EQ(-ENOMEM, rp_post(self->c.fd, RPOST_IOC_POST_RECV, self->c.qp,
+				   recvs, query.max_wr_bytes, n, &posted));
+	EXPECT_EQ(RP_DEPTH, posted);
+	free(block);
+}
+
+TEST_F(blocks, bad_pointer)
+{
+	struct rpost_post cmd = { .count = 1, .wrs_size = 64 };
+	size_t page = getpagesize();
+	char *hole = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ASSERT_NE(MAP_FAILED, (void *)hole);
+	ASSERT_EQ(0, munmap(hole + page, page));
+	refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EFAULT);
+	cmd.wrs = UINT64_MAX - 4095;
+	refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EFAULT);
+	cmd.wrs = (uintptr_t)hole + page - 32;
+	refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EFAULT);
+	refused(_metadata, self, RPOST_IOC_POST_RECV, cmd, -EFAULT);
+	cmd.wrs_size = 40000;
+	refused(_metadata, self, RPOST_IOC_POST_RECV, cmd, -EFAULT);
+}
+
+/* Blocks of many batches; work requests of different kinds and lengths. */
+TEST_F(blocks, long_and_mixed)
+{
+	struct {
+		struct rp_send write;
+		struct {
+			struct rpost_send_wr wr;
+			char data[24];
+		} inl;
+		struct rpost_send_wr nothing;
+	} block[RP_DEPTH / 3];
+	unsigned int i, n = ARRAY_SIZE(block);
+	uint32_t posted;
+
+	memset(block, 0, sizeof(block));
+	for (i = 0; i < n; i++) {
+		block[i].write = good(self, 3 * i);
+		block[i].inl.wr = good(self, 3 * i + 1).wr;
+		block[i].inl.wr.send_flags |= RPOST_SEND_INLINE;
+		block[i].inl.wr.num_sge = 0;
+		block[i].inl.wr.inline_len = 17;
+		block[i].inl.wr.size = sizeof(block[i].inl);
+		block[i].inl.wr.remote_addr = self->smr.addr + 1024 + i * 32;
+		memset(block[i].inl.data, 'A' + i, 17);
+		block[i].nothing = good(self, 3 * i + 2).wr;
+		block[i].nothing.num_sge = 0;
+		block[i].nothing.size = sizeof(block[i].nothing);
+	}
+	ASSERT_EQ(0, rp_post(self->c.fd, RPOST_IOC_POST_SEND, self->c.qp, block,
+			     sizeof(block), 3 * n, &posted));
+	EXPECT_EQ(3 * n, posted);
+	for (i = 0; i < 3 * n; i++) {
+		ASSERT_EQ(1, rp_wait_cq(&self->c.cq, &self->wc));
+		ASSERT_EQ(RPOST_WC_SUCCESS, self->wc.status);
+		EXPECT_EQ(i, self->wc.wr_id);
+	}
+	for (i = 0; i < n; i++) {
+		EXPECT_EQ((char)('A' + i), self->sbuf[1024 + i * 32]);
+		EXPECT_EQ((char)('A' + i), self->sbuf[1024 + i * 32 + 16]);
+		EXPECT_EQ(0, self->sbuf[1024 + i * 32 + 17]);
+	}
+}
+
+/* The k-th is refused: k are posted, and complete; the others are not. */
+TEST_F(blocks, the_kth_is_bad)
+{
+	const uint32_t ks[] = { 0, 1, 2, 15, 16, 17, 31, 32, 47, 49 };
+	struct rp_send block[50];
+	struct rpost_recv_wr recvs[50];
+	uint32_t i, k, posted;
+
+	for (k = 0; k < ARRAY_SIZE(ks); k++) {
+		for (i = 0; i < 50; i++)
+			block[i] = good(self, i);
+		block[ks[k]].wr.opcode = 7;
+		posted = 99;
+		EXPECT_EQ(-EOPNOTSUPP,
+			  rp_post(self->c.fd, RPOST_IOC_POST_SEND, self->c.qp,
+				  block, sizeof(block), 50, &posted));
+		ASSERT_EQ(ks[k], posted);
+		for (i = 0; i < ks[k]; i++) {
+			ASSERT_EQ(1, rp_wait_cq(&self->c.cq, &self->wc));
+			ASSERT_EQ(RPOST_WC_SUCCESS, self->wc.status);
+			EXPECT_EQ(i, self->wc.wr_id);
+		}
+	}
+	EXPECT_TRUE(rp_quiet_cq(&self->c.cq));
+
+	/* Receives: one says that it has an entry, and has none. */
+	for (i = 0; i < 50; i++)
+		recvs[i] = good_recv(i);
+	recvs[20].num_sge = 1;
+	EXPECT_EQ(-EINVAL, rp_post(self->c.fd, RPOST_IOC_POST_RECV, self->c.qp,
+				   recvs, sizeof(recvs), 50, &posted));
+	EXPECT_EQ(20, posted);
+	ASSERT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_QP, self->c.qp));
+	for (i = 0; i < 20; i++) {
+		ASSERT_EQ(1, rp_wait_cq(&self->c.cq, &self->wc));
+		EXPECT_EQ(i, self->wc.wr_id);
+	}
+	EXPECT_TRUE(rp_quiet_cq(&self->c.cq));
+}
+
+/* ------------------------------------------- what a work request may say */
+
+static void refused_wr(struct __test_metadata *_metadata,
+		       FIXTURE_DATA(blocks) *self, struct rp_send send,
+		       int want)
+{
+	struct rpost_post cmd = {
+		.count = 1,
+		.wrs = (uintptr_t)&send,
+		.wrs_size = send.wr.size,
+	};
+
+	refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, want);
+}
+
+TEST_F(blocks, opcodes_and_flags)
+{
+	const uint32_t opcodes[] = { 7, 8, 9, 10, 14, 0x20, 0xf0, 0x100,
+				     0x80000000, UINT32_MAX };
+	struct rp_send send;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(opcodes); i++) {
+		send = good(self, 1);
+		send.wr.opcode = opcodes[i];
+		refused_wr(_metadata, self, send, -EOPNOTSUPP);
+	}
+	for (i = 4; i < 32; i++) {
+		send = good(self, 1);
+		send.wr.send_flags |= 1u << i;
+		refused_wr(_metadata, self, send, -EOPNOTSUPP);
+	}
+	send = good(self, 1);
+	send.wr.reserved = 1;
+	refused_wr(_metadata, self, send, -EOPNOTSUPP);
+}
+
+TEST_F(blocks, atomics_are_8_bytes)
+{
+	const uint32_t ops[] = { RPOST_WR_ATOMIC_CMP_AND_SWP,
+				 RPOST_WR_ATOMIC_FETCH_AND_ADD };
+	const uint32_t lengths[] = { 0, 1, 4, 7, 9, 16, 4096 };
+	struct {
+		struct rp_send send;
+		struct rpost_sge second;
+	} two;
+	struct rpost_post cmd = { .count = 1, .wrs = (uintptr_t)&two };
+	unsigned int i, j;
+
+	for (i = 0; i < 2; i++) {
+		for (j = 0; j < ARRAY_SIZE(lengths); j++) {
+			two.send = good(self, 1);
+			two.send.wr.opcode = ops[i];
+			two.send.sge.length = lengths[j];
+			refused_wr(_metadata, self, two.send, -EINVAL);
+		}
+		for (j = 1; j < 8; j++) {
+			two.send = good(self, 1);
+			two.send.wr.opcode = ops[i];
+			two.send.wr.remote_addr += j;
+			refused_wr(_metadata, self, two.send, -EINVAL);
+		}
+		/* Not one entry: none, or two that make up 8 bytes. */
+		two.send = good(self, 1);
+		two.send.wr.opcode = ops[i];
+		two.send.wr.num_sge = 0;
+		two.send.wr.size = sizeof(two.send.wr);
+		refused_wr(_metadata, self, two.send, -EINVAL);
+		two.send = good(self, 1);
+		two.send.wr.opcode = ops[i];
+		two.send.sge.length = 4;
+		two.second = two.send.sge;
+		two.send.wr.num_sge = 2;
+		two.send.wr.size = sizeof(two);
+		cmd.wrs_size = sizeof(two);
+		refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
+		/* Nor inline. */
+		two.send = good(self, 1);
+		two.send.wr.opcode = ops[i];
+		two.send.wr.send_flags |= RPOST_SEND_INLINE;
+		two.send.wr.num_sge = 0;
+		two.send.wr.inline_len = 8;
+		two.send.wr.size = sizeof(two.send.wr) + 8;
+		refused_wr(_metadata, self, two.send, -EINVAL);
+	}
+}
+
+/* Entries up to what the queue pair was made for. */
+TEST_F(blocks, too_many_entries)
+{
+	struct rpost_query_device dev = {
+		.size = sizeof(dev), .device = self->c.device,
+	};
+	struct {
+		struct rpost_send_wr wr;
+		struct rpost_sge sges[RP_SGE + 2];
+	} send = { 0 };
+	struct {
+		struct rpost_recv_wr wr;
+		struct rpost_sge sges[RP_SGE + 2];
+	} recv = { 0 };
+	struct rpost_post cmd = { .count = 1 };
+	uint32_t n;
+
+	ASSERT_EQ(0, rp_ioctl(self->c.fd, RPOST_IOC_QUERY_DEVICE, &dev));
+	for (n = RP_SGE + 1; n <= RP_SGE + 2; n++) {
+		send.wr = good(self, 1).wr;
+		send.wr.num_sge = n;
+		send.wr.size = sizeof(send.wr) + n * sizeof(*send.sges);
+		cmd.wrs = (uintptr_t)&send;
+		cmd.wrs_size = send.wr.size;
+		refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
+		send.wr.opcode = RPOST_WR_RDMA_READ;
+		refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
+		recv.wr.num_sge = n;
+		recv.wr.size = sizeof(recv.wr) + n * sizeof(*recv.sges);
+		cmd.wrs = (uintptr_t)&recv;
+		cmd.wrs_size = recv.wr.size;
+		refused(_metadata, self, RPOST_IOC_POST_RECV, cmd, -EINVAL);
+	}
+	/* A count that would wrap the size. */
+	send.wr = good(self, 1).wr;
+	send.wr.num_sge = 0x10000001;
+	send.wr.size = sizeof(send.wr) + sizeof(*send.sges);
+	cmd.wrs = (uintptr_t)&send;
+	cmd.wrs_size = send.wr.size;
+	refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
+	if (dev.max_sge_rd >= RP_SGE)
+		return;
+	send.wr = good(self, 1).wr;
+	send.wr.opcode = RPOST_WR_RDMA_READ;
+	send.wr.num_sge = dev.max_sge_rd + 1;
+	send.wr.size = sizeof(send.wr) + send.wr.num_sge * sizeof(*send.sges);
+	cmd.wrs_size = send.wr.size;
+	refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
+}
+
+/* Entries far outside of their region, whose sum is more than any message. */
+TEST_F(blocks, sum_that_wraps)
+{
+	struct {
+		struct rpost_send_wr wr;
+		struct rpost_sge sges[RP_SGE];
+	} send = { .wr = good(self, 1).wr };
+	int i;
+
+	send.wr.num_sge = RP_SGE;
+	send.wr.size = sizeof(send);
+	memset(self->sbuf, 's', BUF);
+	for (i = 0; i < RP_SGE; i++)
+		send.sges[i] = (struct rpost_sge) {
+			(uintptr_t)self->cbuf, 0x40000000, self->cmr.lkey,
+		};
+	ASSERT_EQ(0, rp_post(self->c.fd, RPOST_IOC_POST_SEND, self->c.qp, &send,
+			     sizeof(send), 1, NULL));
+	ASSERT_EQ(1, rp_wait_cq(&self->c.cq, &self->wc));
+	EXPECT_EQ(RPOST_WC_LOC_PROT_ERR, self->wc.status);
+	for (i = 0; i < BUF; i++)
+		ASSERT_EQ('s', self->sbuf[i]);
+}
+
+TEST_F(blocks, inline_errors)
+{
+	struct {
+		struct rp_send send;
+		char more[64];
+	} b = { 0 };
+	const uint32_t wrong_ops[] = { RPOST_WR_RDMA_READ,
+				       RPOST_WR_ATOMIC_FETCH_AND_ADD };
+	struct rpost_post cmd = { .count = 1, .wrs = (uintptr_t)&b };
+	unsigned int i;
+
+	/* One byte more than the queue pair was made for. */
+	b.send = good(self, 1);
+	b.send.wr.send_flags |= RPOST_SEND_INLINE;
+	b.send.wr.num_sge = 0;
+	b.send.wr.inline_len = RP_INLINE + 1;
+	b.send.wr.size = sizeof(b.send.wr) + RP_INLINE + 8;
+	cmd.wrs_size = b.send.wr.size;
+	refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
+	b.send.wr.inline_len = UINT32_MAX;
+	refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
+	/* More, and less, than there is behind the work request. */
+	b.send.wr.inline_len = 16;
+	b.send.wr.size = sizeof(b.send.wr) + 8;
+	cmd.wrs_size = b.send.wr.size;
+	refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
+	b.send.wr.inline_len = 7;
+	b.send.wr.size = sizeof(b.send.wr) + 16;
+	cmd.wrs_size = b.send.wr.size;
+	refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
+	/* Inline and entries, and inline without the flag. */
+	b.send.wr.inline_len = 16;
+	b.send.wr.num_sge = 1;
+	refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
+	b.send.wr.num_sge = 0;
+	b.send.wr.send_flags &= ~RPOST_SEND_INLINE;
+	refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
+	for (i = 0; i < ARRAY_SIZE(wrong_ops); i++) {
+		b.send.wr.send_flags |= RPOST_SEND_INLINE;
+		b.send.wr.opcode = wrong_ops[i];
+		b.send.wr.inline_len = 8;
+		b.send.wr.size = sizeof(b.send.wr) + 8;
+		cmd.wrs_size = b.send.wr.size;
+		refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
+	}
+}
+
+/* ----------------------------- a block that changes while it is being read */
+
+struct changer {
+	struct rp_send *block;
+	bool stop;
+};
+
+static void *change(void *arg)
+{
+	struct changer *c = arg;
+	volatile struct rpost_send_wr *wr = &c->block[1].wr;
+	volatile struct rpost_sge *sge = &c->block[1].sge;
+	uint32_t size = wr->size, lkey = sge->lkey, x = 1;
+
+	while (!__atomic_load_n(&c->stop, __ATOMIC_RELAXED)) {
+		x = x * 1664525 + 1013904223;
+		wr->size = x & 0x1000 ? size : x;
+		wr->num_sge = x & 0x6000 ? 1 : x;
+		wr->inline_len = x & 0x18000 ? 0 : x;
+		wr->opcode = x >> 28;
+		sge->lkey = x & 0x20000 ? lkey : 0;
+		sge->length = x & 0xc0000 ? 8 : x;
+	}
+	return NULL;
+}
+
+TEST_F(blocks, changed_meanwhile)
+{
+	uint64_t end = rp_now_ms() + 400;
+	struct rp_send block[3];
+	struct changer c = { .block = block };
+	unsigned int i, taken = 0, refusals = 0;
+	pthread_t thread;
+	uint32_t posted;
+	int ret;
+
+	memset(self->sbuf, 's', BUF);
+	for (i = 0; i < 3; i++)
+		block[i] = good(self, i);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, change, &c));
+	do {
+		ret = rp_post(self->c.fd, RPOST_IOC_POST_SEND, self->c.qp,
+			      block, sizeof(block), 3, &posted);
+		ASSERT_TRUE(!ret || ret == -EINVAL || ret == -EOPNOTSUPP ||
+			    ret == -ENOMEM)
+			TH_LOG("%d", ret);
+		if (ret)
+			refusals++;
+		else
+			taken++;
+		ASSERT_TRUE(ret ? posted < 3 : posted == 3);
+		while (rp_poll_cq(&self->c.cq, &self->wc) == 1)
+			;
+	} while (rp_now_ms() < end);
+	c.stop = true;
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	EXPECT_LT(0, refusals);
+	/* Nothing went where no good block could have sent it. */
+	for (i = 3 * 8; i < BUF; i++)
+		ASSERT_EQ('s', self->sbuf[i]);
+}
+
+TEST_HARNESS_MAIN
