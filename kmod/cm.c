@@ -491,7 +491,10 @@ int rpost_query_id_ioctl(struct rpost_ucmd *ucmd)
 	rdma_lock_handler(cm_id);
 	cmd->state = READ_ONCE(id->state);
 	memcpy(&cmd->src, &route->addr.src_addr, sizeof(cmd->src));
-	memcpy(&cmd->dst, &route->addr.dst_addr, sizeof(cmd->dst));
+	/* Binding leaves a family there, but no address. */
+	if (!(BIT(cmd->state) & (BIT(RPOST_ID_IDLE) | BIT(RPOST_ID_BOUND) |
+				 BIT(RPOST_ID_LISTEN))))
+		memcpy(&cmd->dst, &route->addr.dst_addr, sizeof(cmd->dst));
 	if (cm_id->device) {
 		cmd->device = rpost_device_id(cm_id->device);
 		cmd->port_num = cm_id->port_num;

@@ -13,6 +13,17 @@ static_assert(RPOST_WC_WR_FLUSH_ERR == (int)IB_WC_WR_FLUSH_ERR);
 static_assert(RPOST_WC_RNR_RETRY_EXC_ERR == (int)IB_WC_RNR_RETRY_EXC_ERR);
 static_assert(RPOST_WC_GENERAL_ERR == (int)IB_WC_GENERAL_ERR);
 
+/* The program gets a completion, and its slot waits until it is consumed. */
+static void rpost_complete(struct rpost_cq *cq, struct rpost_wqe *wqe,
+			   const struct rpost_wc *wc)
+{
+	trace_rpost_complete(wc->qp_num, wc->wr_id, wc->opcode, wc->status,
+			     wc->byte_len);
+	rpost_cq_push(cq, wc);
+	wqe->pos = cq->ring.tail;
+	wqe->waits = true;
+}
+
 /* Queues complete in order: older slots have completed silently. */
 static void rpost_queue_retire(struct rpost_queue *q, struct rpost_wqe *wqe)
 {
@@ -60,14 +71,10 @@ void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 		.byte_len = wc->byte_len,
 		.qp_num = qp->qp_num,
 	};
-	bool wanted = wqe->signaled || wc->status != IB_WC_SUCCESS;
 
+	if (wqe->signaled || wc->status != IB_WC_SUCCESS)
+		rpost_complete(qp->send_cq, wqe, &out);
 	rpost_queue_retire(&qp->sq, wqe);
-	if (!wanted)
-		return;
-	trace_rpost_complete(out.qp_num, out.wr_id, out.opcode, out.status,
-			     out.byte_len);
-	rpost_cq_push(qp->send_cq, &out);
 }
 
 static u32 rpost_wc_flags(int ib_flags)
@@ -100,7 +107,6 @@ void rpost_recv_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 		.qp_num = qp->qp_num,
 	};
 
-	rpost_queue_retire(&qp->rq, wqe);
 	if (wc->status == IB_WC_SUCCESS) {
 		if (wc->opcode == IB_WC_RECV_RDMA_WITH_IMM)
 			out.opcode = RPOST_WC_RECV_RDMA_WITH_IMM;
@@ -116,7 +122,6 @@ void rpost_recv_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 		out.sl = wc->sl;
 		out.dlid_path_bits = wc->dlid_path_bits;
 	}
-	trace_rpost_complete(out.qp_num, out.wr_id, out.opcode, out.status,
-			     out.byte_len);
-	rpost_cq_push(qp->recv_cq, &out);
+	rpost_complete(qp->recv_cq, wqe, &out);
+	rpost_queue_retire(&qp->rq, wqe);
 }

@@ -210,25 +210,41 @@ static int rpost_build_send(struct rpost_qp *qp, struct rpost_swr *swr,
 	return 0;
 }
 
-static bool rpost_queue_full(struct rpost_queue *q)
+static bool rpost_queue_full(struct rpost_queue *q, struct rpost_cq *cq)
 {
+	struct rpost_wqe *wqe;
+	u32 tail;
+
+	if (q->head - q->free < q->max_wr)
+		return false;
 	/* Pairs with the release in rpost_queue_retire(). */
-	return q->head - smp_load_acquire(&q->tail) >= q->max_wr;
+	tail = smp_load_acquire(&q->tail);
+	while (q->free != tail) {
+		wqe = &q->wqes[q->free & q->mask];
+		if (wqe->waits && !rpost_ring_consumed(&cq->ring, wqe->pos))
+			break;
+		q->free++;
+	}
+	return q->head - q->free >= q->max_wr;
 }
 
 /* Take the next slot. */
 static struct rpost_wqe *rpost_queue_slot(struct rpost_queue *q,
 					  struct rpost_cq *cq)
 {
+	struct rpost_wqe *wqe;
+
 	lockdep_assert_held(&q->lock);
 
 	/* Completions may wait for a program that does not poll. */
-	if (rpost_queue_full(q)) {
+	if (rpost_queue_full(q, cq)) {
 		rpost_cq_drain(cq);
-		if (rpost_queue_full(q))
+		if (rpost_queue_full(q, cq))
 			return NULL;
 	}
-	return &q->wqes[q->head++ & q->mask];
+	wqe = &q->wqes[q->head++ & q->mask];
+	wqe->waits = false;
+	return wqe;
 }
 
 static void rpost_fill_send(struct rpost_qp *qp, struct rpost_swr *swr,

@@ -88,8 +88,10 @@ int rpost_ring_mmap(struct rpost_cring *ring, struct vm_area_struct *vma)
 		return -EINVAL;
 	if (vma->vm_flags & VM_EXEC)
 		return -EACCES;
-	/* vm_pgoff was the handle, and is not an offset into the pages. */
-	rpost_compat_vm_flags_mod(vma, VM_DONTEXPAND | VM_DONTDUMP,
+	/* vm_pgoff is the handle, and no offset into the pages. */
+	/* Nor would a child's copy do it any good: it keeps the file open. */
+	rpost_compat_vm_flags_mod(vma,
+				  VM_DONTEXPAND | VM_DONTDUMP | VM_DONTCOPY,
 				  VM_MAYEXEC);
 	return vm_map_pages_zero(vma, ring->pages, ring->num_pages);
 }
@@ -108,7 +110,24 @@ struct rpost_wc *rpost_ring_next(struct rpost_cring *ring)
 
 	if (ring->tail - head >= ring->entries)
 		return NULL;
-	return &ring->wcs[ring->tail++ & (ring->entries - 1)];
+	WRITE_ONCE(ring->tail, ring->tail + 1);
+	return &ring->wcs[(ring->tail - 1) & (ring->entries - 1)];
+}
+
+/**
+ * rpost_ring_consumed() - has the program taken an entry out?
+ * @ring: the ring
+ * @pos: number of the entry, plus 1
+ *
+ * Return: false if the entry still waits.  For an index of the program's that
+ * cannot be, true: it then overruns its own ring.
+ */
+bool rpost_ring_consumed(struct rpost_cring *ring, u32 pos)
+{
+	u32 tail = READ_ONCE(ring->tail);
+	u32 waiting = tail - READ_ONCE(ring->hdr->head);
+
+	return tail - pos >= waiting || waiting > ring->entries;
 }
 
 /**

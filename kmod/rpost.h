@@ -302,7 +302,8 @@ bool rpost_mr_check(struct rpost_pd *pd, const struct rpost_sge *sge,
  * @pages: what it is made of
  * @num_pages: how many
  * @entries: a power of two
- * @tail: entries written, private: the program may scribble on its copy
+ * @tail: entries written, private: the program may scribble on its copy.
+ *        Written under the owner's lock, read by posters without.
  * @fired: last @hdr->arm that was answered, private
  * @flags: RPOST_RING_*, private
  *
@@ -323,6 +324,7 @@ int rpost_ring_alloc(struct rpost_cring *ring, u32 entries);
 void rpost_ring_free(struct rpost_cring *ring);
 int rpost_ring_mmap(struct rpost_cring *ring, struct vm_area_struct *vma);
 struct rpost_wc *rpost_ring_next(struct rpost_cring *ring);
+bool rpost_ring_consumed(struct rpost_cring *ring, u32 pos);
 void rpost_ring_publish(struct rpost_cring *ring);
 bool rpost_ring_take_arm(struct rpost_cring *ring);
 void rpost_ring_set_flags(struct rpost_cring *ring, u32 set, u32 clear);
@@ -550,6 +552,8 @@ int rpost_migrate_id_ioctl(struct rpost_ucmd *ucmd);
  * struct rpost_wqe - a work request between post and completion
  * @cqe: names it to the device; the completion leads back here
  * @wr_id: the program's name for it
+ * @pos: entries in the ring with that of its completion
+ * @waits: it has one
  * @opcode: RPOST_WC_* of its completion
  * @signaled: the program wants a completion on success too
  * @bad_key: it names memory that it may not use, see struct rpost_pd
@@ -557,9 +561,11 @@ int rpost_migrate_id_ioctl(struct rpost_ucmd *ucmd);
 struct rpost_wqe {
 	struct ib_cqe cqe;
 	u64 wr_id;
+	u32 pos;
 	u8 opcode;
 	bool signaled;
 	bool bad_key;
+	bool waits;
 };
 
 /**
@@ -572,14 +578,19 @@ struct rpost_wqe {
  * @mask: a power of two less 1
  * @max_wr: work requests that the program may have in the queue
  * @max_sge: scatter/gather entries in each
- * @head: slots taken; written by posters, under @lock
+ * @head: slots taken; under @lock
+ * @free: slots that can be taken again, a lower bound; under @lock
  * @unsignaled: slots taken since the last that the device was told to signal;
  *              under @lock
  * @closing: nothing may be posted any more; under @lock
- * @tail: slots given back; written by completions, under the lock of the
- *        completion queue.  A completion gives back every slot up to its own:
+ * @tail: slots that have completed; written by completions, under the lock of
+ *        the completion queue.  A completion ends every slot up to its own:
  *        queues complete in order.  Released after the slot was read, and
  *        acquired before it is reused.
+ *
+ * As in verbs, a slot can be taken again when the program has consumed its
+ * completion.  So a program that sizes its completion queue by its queues, and
+ * takes a full queue as a sign to poll, never overruns.
  */
 struct rpost_queue {
 	spinlock_t lock;
@@ -588,6 +599,7 @@ struct rpost_queue {
 	u32 max_wr;
 	u32 max_sge;
 	u32 head;
+	u32 free;
 	u32 unsignaled;
 	bool closing;
 	u32 tail ____cacheline_aligned_in_smp;
