@@ -142,6 +142,7 @@ static struct rpost_id *rpost_id_accept_request(struct rpost_id *listener,
 	struct rpost_file *file = listener->obj.file;
 	struct rpost_id *id;
 
+	/* By this errno the request is ignored, and comes again. */
 	if (!atomic_add_unless(&listener->backlog, -1, 0))
 		return ERR_PTR(-ENOMEM);
 	id = rpost_id_alloc(file);

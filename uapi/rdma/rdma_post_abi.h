@@ -902,8 +902,9 @@ struct rpost_query_id {
  * @size: sizeof(struct rpost_listen)
  * @flags: must be 0
  * @id: in: the id, bound, or idle to listen on a port that the kernel chooses
- * @backlog: in: requests that may wait unanswered; further ones are rejected;
- *           0 or above the module's maximum counts as the maximum
+ * @backlog: in: requests that may wait to be fetched; further ones are not
+ *           answered, and the other side repeats them until it gives up; 0 or
+ *           above the module's maximum counts as the maximum
  *
  * Each request comes as RPOST_EVENT_CONNECT_REQUEST with an id of its own.
  */
