@@ -1,0 +1,646 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Connection ids: which command is good in which state, and the events and data
+ * of a connection from its beginning to its end.
+ */
+#include <kselftest_harness.h>
+
+#include "rpost_test.h"
+
+/* What transports of InfiniBand's kind carry, see rdma_connect(3). */
+#define REQUEST_DATA	56
+#define REPLY_DATA	196
+#define REJECT_DATA	148
+#define REJ_CONSUMER_DEFINED	28
+#define REJ_INVALID_SERVICE_ID	8
+
+FIXTURE(cm) {
+	struct rp_end c, s;
+	uint32_t listener;
+	uint16_t port;
+	bool iwarp;
+};
+
+FIXTURE_SETUP(cm)
+{
+	struct rpost_query_device dev = { .size = sizeof(dev) };
+
+	ASSERT_EQ(0, rp_end_init(&self->c));
+	ASSERT_EQ(0, rp_end_init(&self->s));
+	ASSERT_EQ(0, rp_listener(&self->s, &self->listener));
+	self->port = rp_port(self->s.fd, self->listener);
+	dev.device = self->c.device;
+	ASSERT_EQ(0, rp_ioctl(self->c.fd, RPOST_IOC_QUERY_DEVICE, &dev));
+	self->iwarp = dev.transport == RPOST_TRANSPORT_IWARP;
+}
+
+FIXTURE_TEARDOWN(cm)
+{
+	rp_end_close(&self->c);
+	rp_end_close(&self->s);
+}
+
+static uint32_t state_of(struct rp_end *end, uint32_t id)
+{
+	struct rpost_query_id cmd;
+
+	return rp_query_id(end->fd, id, &cmd) ? 255 : cmd.state;
+}
+
+static int reject(struct rp_end *end, uint32_t id, const void *data,
+		  uint32_t len)
+{
+	struct rpost_reject cmd = {
+		.size = sizeof(cmd),
+		.id = id,
+		.private_data_len = len,
+	};
+
+	if (len && len <= sizeof(cmd.private_data))
+		memcpy(cmd.private_data, data, len);
+	return rp_ioctl(end->fd, RPOST_IOC_REJECT, &cmd);
+}
+
+static int connect_data(struct rp_end *end, uint8_t len, uint8_t fill)
+{
+	struct rpost_connect cmd = { .size = sizeof(cmd), .id = end->id };
+
+	rp_conn_param(&cmd.param);
+	cmd.param.private_data_len = len;
+	memset(cmd.param.private_data, fill, sizeof(cmd.param.private_data));
+	return rp_ioctl(end->fd, RPOST_IOC_CONNECT, &cmd);
+}
+
+static int accept_data(struct rp_end *end, uint8_t len, uint8_t fill)
+{
+	struct rpost_accept cmd = { .size = sizeof(cmd), .id = end->id };
+
+	rp_conn_param(&cmd.param);
+	cmd.param.private_data_len = len;
+	memset(cmd.param.private_data, fill, sizeof(cmd.param.private_data));
+	return rp_ioctl(end->fd, RPOST_IOC_ACCEPT, &cmd);
+}
+
+static int migrate(struct rp_end *end, uint32_t id, int channel)
+{
+	struct rpost_migrate_id cmd = {
+		.size = sizeof(cmd),
+		.id = id,
+		.channel_fd = channel,
+	};
+
+	return rp_ioctl(end->fd, RPOST_IOC_MIGRATE_ID, &cmd);
+}
+
+/* ------------------------------------------------------ the state table */
+
+enum cmd {
+	BIND, RESOLVE_ADDR, RESOLVE_ROUTE, LISTEN, CREATE_QP, CONNECT, ACCEPT,
+	REJECT, DISCONNECT, NUM_CMDS
+};
+
+static const char *const cmd_names[] = {
+	"bind", "resolve_addr", "resolve_route", "listen", "create_qp",
+	"connect", "accept", "reject", "disconnect",
+};
+
+/* What an id refuses, and that it stays where it is. */
+static void refuses(struct __test_metadata *_metadata, struct rp_end *end,
+		    uint32_t id, uint32_t state, unsigned int works)
+{
+	struct rp_end with_id = *end;
+	int objects = rp_num_objects(end->fd), cmd, ret = 0, want;
+
+	ASSERT_EQ(state, state_of(end, id));
+	with_id.id = id;
+	for (cmd = 0; cmd < NUM_CMDS; cmd++) {
+		if (works & 1u << cmd)
+			continue;
+		switch (cmd) {
+		case BIND:
+			ret = rp_bind(end->fd, id, 0);
+			break;
+		case RESOLVE_ADDR:
+			ret = rp_resolve_addr(end->fd, id, 1);
+			break;
+		case RESOLVE_ROUTE:
+			ret = rp_resolve_route(end->fd, id);
+			break;
+		case LISTEN:
+			ret = rp_listen(end->fd, id, 1);
+			break;
+		case CREATE_QP:
+			ret = rp_create_qp(&with_id, 0);
+			break;
+		case CONNECT:
+			ret = rp_connect(end->fd, id);
+			break;
+		case ACCEPT:
+			ret = rp_accept(end->fd, id);
+			break;
+		case REJECT:
+			ret = reject(end, id, NULL, 0);
+			break;
+		case DISCONNECT:
+			ret = rp_disconnect(end->fd, id);
+			break;
+		}
+		want = cmd == DISCONNECT ? -ENOTCONN : -EINVAL;
+		EXPECT_EQ(want, ret)
+			TH_LOG("%s in state %u", cmd_names[cmd], state);
+		EXPECT_EQ(state, state_of(end, id))
+			TH_LOG("%s in state %u", cmd_names[cmd], state);
+		EXPECT_EQ(objects, rp_num_objects(end->fd));
+	}
+	EXPECT_TRUE(rp_quiet(end->channel))
+		TH_LOG("an event in state %u", state);
+}
+
+#define M(cmd) (1u << (cmd))
+
+TEST_F(cm, states_before_a_connection)
+{
+	struct rp_end *c = &self->c;
+	uint32_t id;
+
+	ASSERT_EQ(0, rp_create_id(c->fd, c->channel, &id));
+	refuses(_metadata, c, id, RPOST_ID_IDLE,
+		M(BIND) | M(RESOLVE_ADDR) | M(LISTEN));
+	ASSERT_EQ(0, rp_bind(c->fd, id, 0));
+	refuses(_metadata, c, id, RPOST_ID_BOUND,
+		M(RESOLVE_ADDR) | M(LISTEN) | M(CREATE_QP));
+	/* From bound on. */
+	ASSERT_EQ(0, rp_resolve_addr(c->fd, id, self->port));
+	ASSERT_EQ(0, rp_expect(c->channel, id, RPOST_EVENT_ADDR_RESOLVED));
+	refuses(_metadata, c, id, RPOST_ID_ADDR_RESOLVED,
+		M(RESOLVE_ROUTE) | M(CREATE_QP));
+	ASSERT_EQ(0, rp_resolve_route(c->fd, id));
+	ASSERT_EQ(0, rp_expect(c->channel, id, RPOST_EVENT_ROUTE_RESOLVED));
+	/* Without a queue pair not even CONNECT. */
+	refuses(_metadata, c, id, RPOST_ID_ROUTE_RESOLVED, M(CREATE_QP));
+	c->id = id;
+	ASSERT_EQ(0, rp_create_qp(c, 0));
+	refuses(_metadata, c, id, RPOST_ID_ROUTE_RESOLVED, M(CONNECT));
+	refuses(_metadata, &self->s, self->listener, RPOST_ID_LISTEN, 0);
+}
+
+TEST_F(cm, states_of_a_connection)
+{
+	struct rp_end *c = &self->c, *s = &self->s;
+
+	ASSERT_EQ(0, rp_ask(c, s, self->listener, 0));
+	refuses(_metadata, c, c->id, RPOST_ID_CONNECTING, 0);
+	refuses(_metadata, s, s->id, RPOST_ID_REQUEST,
+		M(CREATE_QP) | M(REJECT));
+	ASSERT_EQ(0, rp_create_qp(s, 0));
+	refuses(_metadata, s, s->id, RPOST_ID_REQUEST, M(ACCEPT) | M(REJECT));
+	ASSERT_EQ(0, rp_accept(s->fd, s->id));
+	ASSERT_EQ(0, rp_expect(c->channel, c->id, RPOST_EVENT_ESTABLISHED));
+	ASSERT_EQ(0, rp_expect(s->channel, s->id, RPOST_EVENT_ESTABLISHED));
+	refuses(_metadata, c, c->id, RPOST_ID_CONNECTED, M(DISCONNECT));
+	refuses(_metadata, s, s->id, RPOST_ID_CONNECTED, M(DISCONNECT));
+
+	ASSERT_EQ(0, rp_disconnect(c->fd, c->id));
+	ASSERT_EQ(0, rp_expect(s->channel, s->id, RPOST_EVENT_DISCONNECTED));
+	EXPECT_EQ(RPOST_ID_DISCONNECTED, state_of(s, s->id));
+	ASSERT_EQ(0, rp_disconnect(s->fd, s->id));
+	ASSERT_EQ(0, rp_expect(c->channel, c->id, RPOST_EVENT_DISCONNECTED));
+	EXPECT_EQ(RPOST_ID_DISCONNECTED, state_of(c, c->id));
+	refuses(_metadata, s, s->id, RPOST_ID_DISCONNECTED, M(DISCONNECT));
+	refuses(_metadata, c, c->id, RPOST_ID_DISCONNECTED, M(DISCONNECT));
+	/* Once more does no harm. */
+	EXPECT_EQ(0, rp_disconnect(c->fd, c->id));
+	EXPECT_EQ(RPOST_ID_DISCONNECTED, state_of(c, c->id));
+}
+
+TEST_F(cm, states_after_a_rejection)
+{
+	struct rp_end *c = &self->c, *s = &self->s;
+	struct rpost_get_event event;
+
+	ASSERT_EQ(0, rp_ask(c, s, self->listener, 0));
+	ASSERT_EQ(0, reject(s, s->id, NULL, 0));
+	ASSERT_EQ(0, rp_get_event(c->channel, &event));
+	EXPECT_EQ(RPOST_EVENT_REJECTED, event.event);
+	refuses(_metadata, s, s->id, RPOST_ID_ERROR, 0);
+	refuses(_metadata, c, c->id, RPOST_ID_ERROR, 0);
+	EXPECT_EQ(RPOST_ID_LISTEN, state_of(s, self->listener));
+}
+
+/* -------------------------------------------------- a connection's events */
+
+static bool zeros(const void *p, size_t bytes)
+{
+	const char *b = p;
+
+	while (bytes--) {
+		if (*b++)
+			return false;
+	}
+	return true;
+}
+
+static bool filled(const uint8_t *p, size_t bytes, uint8_t value)
+{
+	while (bytes--) {
+		if (*p++ != value)
+			return false;
+	}
+	return true;
+}
+
+TEST_F(cm, events_and_data)
+{
+	struct rp_end *c = &self->c, *s = &self->s;
+	struct rpost_get_event event;
+	struct rpost_query_id cq, sq;
+
+	ASSERT_EQ(0, rp_create_id(c->fd, c->channel, &c->id));
+	ASSERT_EQ(0, rp_resolve_addr(c->fd, c->id, self->port));
+	ASSERT_EQ(0, rp_get_event(c->channel, &event));
+	EXPECT_EQ(RPOST_EVENT_ADDR_RESOLVED, event.event);
+	EXPECT_EQ(c->id, event.id);
+	EXPECT_EQ(0, event.listen_id);
+	EXPECT_EQ(0, event.status);
+	EXPECT_TRUE(zeros(&event.param, sizeof(event.param)));
+	ASSERT_EQ(0, rp_resolve_route(c->fd, c->id));
+	ASSERT_EQ(0, rp_get_event(c->channel, &event));
+	EXPECT_EQ(RPOST_EVENT_ROUTE_RESOLVED, event.event);
+	EXPECT_TRUE(zeros(&event.param, sizeof(event.param)));
+	ASSERT_EQ(0, rp_create_qp(c, 0));
+	ASSERT_EQ(0, connect_data(c, 10, 'q'));
+
+	ASSERT_EQ(0, rp_get_event(s->channel, &event));
+	EXPECT_EQ(RPOST_EVENT_CONNECT_REQUEST, event.event);
+	EXPECT_EQ(0, event.status);
+	EXPECT_EQ(self->listener, event.listen_id);
+	EXPECT_NE(self->listener, event.id);
+	EXPECT_EQ(c->qp_num, event.param.qp_num);
+	EXPECT_EQ(0, event.param.srq);
+	EXPECT_EQ(4, event.param.responder_resources);
+	EXPECT_EQ(4, event.param.initiator_depth);
+	EXPECT_LE(10, event.param.private_data_len);
+	EXPECT_TRUE(filled(event.param.private_data, 10, 'q'));
+	EXPECT_TRUE(zeros(event.param.private_data + 10, 246));
+	EXPECT_TRUE(zeros(event.param.reserved, sizeof(event.param.reserved)));
+	s->id = event.id;
+	ASSERT_EQ(0, rp_create_qp(s, 0));
+	ASSERT_EQ(0, accept_data(s, 20, 'p'));
+
+	ASSERT_EQ(0, rp_get_event(c->channel, &event));
+	EXPECT_EQ(RPOST_EVENT_ESTABLISHED, event.event);
+	EXPECT_EQ(c->id, event.id);
+	EXPECT_EQ(0, event.listen_id);
+	EXPECT_EQ(s->qp_num, event.param.qp_num);
+	EXPECT_LE(20, event.param.private_data_len);
+	EXPECT_TRUE(filled(event.param.private_data, 20, 'p'));
+	EXPECT_TRUE(zeros(event.param.private_data + 20, 236));
+	ASSERT_EQ(0, rp_get_event(s->channel, &event));
+	EXPECT_EQ(RPOST_EVENT_ESTABLISHED, event.event);
+	EXPECT_EQ(s->id, event.id);
+	EXPECT_EQ(0, event.listen_id);
+
+	/* Each knows both ends. */
+	ASSERT_EQ(0, rp_query_id(c->fd, c->id, &cq));
+	ASSERT_EQ(0, rp_query_id(s->fd, s->id, &sq));
+	EXPECT_EQ(AF_INET, cq.src.ss_family);
+	EXPECT_EQ(0, memcmp(&cq.src, &sq.dst, sizeof(struct sockaddr_in)));
+	EXPECT_EQ(0, memcmp(&cq.dst, &sq.src, sizeof(struct sockaddr_in)));
+	EXPECT_EQ(0, memcmp(cq.sgid, sq.dgid, sizeof(cq.sgid)));
+	EXPECT_EQ(0, memcmp(cq.dgid, sq.sgid, sizeof(cq.sgid)));
+	EXPECT_FALSE(zeros(cq.sgid, sizeof(cq.sgid)));
+	EXPECT_EQ(c->device, cq.device);
+	EXPECT_LE(1, cq.port_num);
+	EXPECT_LE(1, cq.num_paths);
+	EXPECT_LE(1, cq.path_mtu);
+	EXPECT_TRUE(rp_quiet(c->channel));
+	EXPECT_TRUE(rp_quiet(s->channel));
+}
+
+TEST_F(cm, query_grows_with_the_id)
+{
+	struct rp_end *c = &self->c;
+	struct rpost_query_id query;
+
+	ASSERT_EQ(0, rp_create_id(c->fd, c->channel, &c->id));
+	ASSERT_EQ(0, rp_query_id(c->fd, c->id, &query));
+	EXPECT_EQ(RPOST_ID_IDLE, query.state);
+	EXPECT_EQ(0, query.device);
+	EXPECT_EQ(0, query.port_num);
+	EXPECT_EQ(0, query.path_mtu);
+	EXPECT_EQ(0, query.num_paths);
+	EXPECT_EQ(0, query.src.ss_family);
+	EXPECT_EQ(0, query.dst.ss_family);
+	ASSERT_EQ(0, rp_bind(c->fd, c->id, 0));
+	ASSERT_EQ(0, rp_query_id(c->fd, c->id, &query));
+	EXPECT_EQ(c->device, query.device);
+	EXPECT_NE(0, rp_port(c->fd, c->id));
+	EXPECT_EQ(0, query.dst.ss_family);
+	EXPECT_EQ(0, query.num_paths);
+}
+
+TEST_F(cm, longest_private_data)
+{
+	struct rp_end *c = &self->c, *s = &self->s;
+	struct rpost_get_event event;
+	char data[256];
+
+	if (self->iwarp)
+		SKIP(return, "the limits are InfiniBand's");
+	memset(data, 'r', sizeof(data));
+	ASSERT_EQ(0, rp_client_route(c, self->port));
+	ASSERT_EQ(0, rp_create_qp(c, 0));
+	/* Too long: refused, and nothing has happened. */
+	EXPECT_EQ(-EINVAL, connect_data(c, REQUEST_DATA + 1, 'q'));
+	EXPECT_EQ(-EINVAL, connect_data(c, 255, 'q'));
+	EXPECT_EQ(RPOST_ID_ROUTE_RESOLVED, state_of(c, c->id));
+	EXPECT_TRUE(rp_quiet(s->channel));
+	ASSERT_EQ(0, connect_data(c, REQUEST_DATA, 'q'));
+	ASSERT_EQ(0, rp_get_event(s->channel, &event));
+	ASSERT_EQ(RPOST_EVENT_CONNECT_REQUEST, event.event);
+	EXPECT_EQ(REQUEST_DATA, event.param.private_data_len);
+	EXPECT_TRUE(filled(event.param.private_data, REQUEST_DATA, 'q'));
+	s->id = event.id;
+	ASSERT_EQ(0, rp_create_qp(s, 0));
+	EXPECT_EQ(-EINVAL, accept_data(s, REPLY_DATA + 1, 'p'));
+	EXPECT_EQ(-EINVAL, accept_data(s, 255, 'p'));
+	EXPECT_EQ(-EINVAL, reject(s, s->id, data, REJECT_DATA + 1));
+	EXPECT_EQ(-EINVAL, reject(s, s->id, data, 256));
+	EXPECT_EQ(-EINVAL, reject(s, s->id, data, UINT32_MAX));
+	EXPECT_EQ(RPOST_ID_REQUEST, state_of(s, s->id));
+	EXPECT_TRUE(rp_quiet(c->channel));
+	ASSERT_EQ(0, accept_data(s, REPLY_DATA, 'p'));
+	ASSERT_EQ(0, rp_get_event(c->channel, &event));
+	ASSERT_EQ(RPOST_EVENT_ESTABLISHED, event.event);
+	EXPECT_EQ(REPLY_DATA, event.param.private_data_len);
+	EXPECT_TRUE(filled(event.param.private_data, REPLY_DATA, 'p'));
+}
+
+TEST_F(cm, rejected_with_data)
+{
+	struct rp_end *c = &self->c, *s = &self->s;
+	struct rpost_get_event event;
+	char data[REJECT_DATA];
+
+	memset(data, 'r', sizeof(data));
+	ASSERT_EQ(0, rp_ask(c, s, self->listener, 0));
+	ASSERT_EQ(0, reject(s, s->id, data, sizeof(data)));
+	ASSERT_EQ(0, rp_get_event(c->channel, &event));
+	EXPECT_EQ(RPOST_EVENT_REJECTED, event.event);
+	EXPECT_EQ(c->id, event.id);
+	if (!self->iwarp)
+		EXPECT_EQ(REJ_CONSUMER_DEFINED, event.status);
+	EXPECT_EQ(REJECT_DATA, event.param.private_data_len);
+	EXPECT_TRUE(filled(event.param.private_data, REJECT_DATA, 'r'));
+	EXPECT_EQ(-EINVAL, reject(s, s->id, NULL, 0));
+	/* The id remains. */
+	EXPECT_EQ(0, rp_destroy(s->fd, RPOST_OBJ_ID, s->id));
+	/* The listener goes on. */
+	ASSERT_EQ(0, rp_leave(c));
+	EXPECT_EQ(0, rp_join(c, s, self->listener, 0));
+}
+
+TEST_F(cm, nobody_listens)
+{
+	struct rp_end *c = &self->c;
+	struct rpost_get_event event;
+
+	ASSERT_EQ(0, rp_destroy(self->s.fd, RPOST_OBJ_ID, self->listener));
+	ASSERT_EQ(0, rp_client_route(c, self->port));
+	ASSERT_EQ(0, rp_create_qp(c, 0));
+	ASSERT_EQ(0, rp_connect(c->fd, c->id));
+	ASSERT_EQ(0, rp_get_event(c->channel, &event));
+	EXPECT_EQ(RPOST_EVENT_REJECTED, event.event);
+	if (!self->iwarp)
+		EXPECT_EQ(REJ_INVALID_SERVICE_ID, event.status);
+	EXPECT_EQ(RPOST_ID_ERROR, state_of(c, c->id));
+}
+
+/* ------------------------------------------------------------ both ends */
+
+/* Whoever disconnects, both are told, and what both hold is flushed. */
+static void disconnected(struct __test_metadata *_metadata, struct rp_end *one,
+			 struct rp_end *other)
+{
+	struct rpost_wc wc;
+
+	ASSERT_EQ(0, rp_post_recv(one, 1, NULL, 0, 0));
+	ASSERT_EQ(0, rp_post_recv(other, 2, NULL, 0, 0));
+	ASSERT_EQ(0, rp_disconnect(one->fd, one->id));
+	ASSERT_EQ(1, rp_wait_cq(&one->cq, &wc));
+	EXPECT_EQ(RPOST_WC_WR_FLUSH_ERR, wc.status);
+	EXPECT_EQ(1, wc.wr_id);
+	ASSERT_EQ(0, rp_expect(other->channel, other->id,
+			       RPOST_EVENT_DISCONNECTED));
+	/* The answer lets the first go at once. */
+	ASSERT_EQ(0, rp_disconnect(other->fd, other->id));
+	ASSERT_EQ(0, rp_expect(one->channel, one->id,
+			       RPOST_EVENT_DISCONNECTED));
+	ASSERT_EQ(1, rp_wait_cq(&other->cq, &wc));
+	EXPECT_EQ(RPOST_WC_WR_FLUSH_ERR, wc.status);
+	EXPECT_EQ(2, wc.wr_id);
+}
+
+TEST_F(cm, client_disconnects)
+{
+	ASSERT_EQ(0, rp_join(&self->c, &self->s, self->listener, 0));
+	disconnected(_metadata, &self->c, &self->s);
+}
+
+TEST_F(cm, server_disconnects)
+{
+	ASSERT_EQ(0, rp_join(&self->c, &self->s, self->listener, 0));
+	disconnected(_metadata, &self->s, &self->c);
+}
+
+TEST_F(cm, both_disconnect)
+{
+	ASSERT_EQ(0, rp_join(&self->c, &self->s, self->listener, 0));
+	ASSERT_EQ(0, rp_disconnect(self->c.fd, self->c.id));
+	ASSERT_EQ(0, rp_disconnect(self->s.fd, self->s.id));
+	EXPECT_EQ(0, rp_expect(self->c.channel, self->c.id,
+			       RPOST_EVENT_DISCONNECTED));
+	EXPECT_EQ(0, rp_expect(self->s.channel, self->s.id,
+			       RPOST_EVENT_DISCONNECTED));
+}
+
+TEST_F(cm, peer_destroyed)
+{
+	ASSERT_EQ(0, rp_join(&self->c, &self->s, self->listener, 0));
+	ASSERT_EQ(0, rp_leave(&self->c));
+	EXPECT_EQ(0, rp_expect(self->s.channel, self->s.id,
+			       RPOST_EVENT_DISCONNECTED));
+	EXPECT_EQ(RPOST_ID_DISCONNECTED, state_of(&self->s, self->s.id));
+	EXPECT_EQ(0, rp_disconnect(self->s.fd, self->s.id));
+}
+
+/* The client gives up while its request waits for an answer. */
+TEST_F(cm, peer_destroyed_before_accept)
+{
+	struct rp_end *c = &self->c, *s = &self->s;
+	struct rpost_get_event event;
+
+	ASSERT_EQ(0, rp_ask(c, s, self->listener, 0));
+	ASSERT_EQ(0, rp_create_qp(s, 0));
+	ASSERT_EQ(0, rp_leave(c));
+	ASSERT_EQ(0, rp_get_event(s->channel, &event));
+	EXPECT_EQ(RPOST_EVENT_REJECTED, event.event);
+	EXPECT_EQ(s->id, event.id);
+	EXPECT_EQ(RPOST_ID_ERROR, state_of(s, s->id));
+	EXPECT_EQ(-EINVAL, rp_accept(s->fd, s->id));
+	EXPECT_EQ(-EINVAL, reject(s, s->id, NULL, 0));
+	ASSERT_EQ(0, rp_leave(s));
+	/* Even before the request was fetched: both events, in order. */
+	ASSERT_EQ(0, rp_client_route(c, self->port));
+	ASSERT_EQ(0, rp_create_qp(c, 0));
+	ASSERT_EQ(0, rp_connect(c->fd, c->id));
+	struct pollfd pfd = { .fd = s->channel, .events = POLLIN };
+
+	ASSERT_EQ(1, poll(&pfd, 1, TEST_TIMEOUT_MS));
+	ASSERT_EQ(0, rp_leave(c));
+	usleep(TEST_QUIET_MS * 1000);
+	ASSERT_EQ(0, rp_take_request(s, self->listener));
+	ASSERT_EQ(0, rp_get_event(s->channel, &event));
+	EXPECT_EQ(RPOST_EVENT_REJECTED, event.event);
+	EXPECT_EQ(s->id, event.id);
+	EXPECT_EQ(0, rp_destroy(s->fd, RPOST_OBJ_ID, s->id));
+}
+
+/* ----------------------------------------------------------- listeners */
+
+TEST_F(cm, backlog)
+{
+	struct rp_end *s = &self->s, clients[3];
+	struct rpost_get_event event;
+	uint32_t listener;
+	int i;
+
+	ASSERT_EQ(0, rp_create_id(s->fd, s->channel, &listener));
+	ASSERT_EQ(0, rp_bind(s->fd, listener, 0));
+	ASSERT_EQ(0, rp_listen(s->fd, listener, 2));
+	for (i = 0; i < 3; i++) {
+		ASSERT_EQ(0, rp_end_init(&clients[i]));
+		ASSERT_EQ(0, rp_client_route(&clients[i],
+					     rp_port(s->fd, listener)));
+		ASSERT_EQ(0, rp_create_qp(&clients[i], 0));
+		ASSERT_EQ(0, rp_connect(clients[i].fd, clients[i].id));
+		if (i < 2)
+			EXPECT_TRUE(rp_quiet(clients[i].channel));
+	}
+	/* Two wait, the third was one too many. */
+	ASSERT_EQ(0, rp_get_event(clients[2].channel, &event));
+	EXPECT_EQ(RPOST_EVENT_REJECTED, event.event);
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, rp_take_request(s, listener));
+	EXPECT_TRUE(rp_quiet(s->channel));
+	/* There is room again. */
+	ASSERT_EQ(0, rp_leave(&clients[2]));
+	EXPECT_EQ(0, rp_join(&clients[2], s, listener, 0));
+	for (i = 0; i < 3; i++)
+		rp_end_close(&clients[i]);
+}
+
+TEST_F(cm, listener_destroyed_with_requests)
+{
+	struct rp_end *c = &self->c, *s = &self->s;
+	struct pollfd pfd = { .fd = s->channel, .events = POLLIN };
+	struct rpost_get_event event;
+
+	ASSERT_EQ(0, rp_client_route(c, self->port));
+	ASSERT_EQ(0, rp_create_qp(c, 0));
+	ASSERT_EQ(0, rp_connect(c->fd, c->id));
+	ASSERT_EQ(1, poll(&pfd, 1, TEST_TIMEOUT_MS));
+	EXPECT_EQ(4, rp_num_objects(s->fd));
+	ASSERT_EQ(0, rp_destroy(s->fd, RPOST_OBJ_ID, self->listener));
+	EXPECT_EQ(0, poll(&pfd, 1, 0));
+	EXPECT_EQ(2, rp_num_objects(s->fd));
+	ASSERT_EQ(0, rp_get_event(c->channel, &event));
+	EXPECT_EQ(RPOST_EVENT_REJECTED, event.event);
+}
+
+/* A request that was fetched does not need its listener any more. */
+TEST_F(cm, request_outlives_the_listener)
+{
+	struct rp_end *c = &self->c, *s = &self->s;
+
+	ASSERT_EQ(0, rp_ask(c, s, self->listener, 0));
+	ASSERT_EQ(0, rp_destroy(s->fd, RPOST_OBJ_ID, self->listener));
+	ASSERT_EQ(0, rp_create_qp(s, 0));
+	ASSERT_EQ(0, rp_accept(s->fd, s->id));
+	EXPECT_EQ(0, rp_expect(c->channel, c->id, RPOST_EVENT_ESTABLISHED));
+	EXPECT_EQ(0, rp_expect(s->channel, s->id, RPOST_EVENT_ESTABLISHED));
+}
+
+/* ------------------------------------------------------------ migration */
+
+TEST_F(cm, migrate_with_events)
+{
+	struct rp_end *c = &self->c;
+	struct pollfd pfd = { .fd = c->channel, .events = POLLIN };
+	int other = rp_event_channel(c->fd);
+
+	ASSERT_LE(0, other);
+	ASSERT_EQ(0, rp_client_addr(c, self->port));
+	ASSERT_EQ(0, rp_resolve_route(c->fd, c->id));
+	ASSERT_EQ(1, poll(&pfd, 1, TEST_TIMEOUT_MS));
+	ASSERT_EQ(0, migrate(c, c->id, other));
+	EXPECT_EQ(0, poll(&pfd, 1, 0));
+	EXPECT_EQ(0, rp_expect(other, c->id, RPOST_EVENT_ROUTE_RESOLVED));
+	/* And what comes later. */
+	ASSERT_EQ(0, rp_create_qp(c, 0));
+	ASSERT_EQ(0, rp_connect(c->fd, c->id));
+	ASSERT_EQ(0, rp_take_request(&self->s, self->listener));
+	ASSERT_EQ(0, reject(&self->s, self->s.id, NULL, 0));
+	pfd.fd = other;
+	EXPECT_EQ(1, poll(&pfd, 1, TEST_TIMEOUT_MS));
+	EXPECT_TRUE(rp_quiet(c->channel));
+	/* To the same channel, and back with the event. */
+	ASSERT_EQ(0, migrate(c, c->id, other));
+	ASSERT_EQ(0, migrate(c, c->id, c->channel));
+	EXPECT_EQ(0, poll(&pfd, 1, 0));
+	close(other);
+	pfd.fd = c->channel;
+	EXPECT_EQ(1, poll(&pfd, 1, 0));
+}
+
+TEST_F(cm, migrate_a_listener)
+{
+	struct rp_end *c = &self->c, *s = &self->s;
+	struct pollfd pfd = { .fd = s->channel, .events = POLLIN };
+	int other = rp_event_channel(s->fd), first = s->channel;
+
+	ASSERT_LE(0, other);
+	ASSERT_EQ(0, rp_client_route(c, self->port));
+	ASSERT_EQ(0, rp_create_qp(c, 0));
+	ASSERT_EQ(0, rp_connect(c->fd, c->id));
+	ASSERT_EQ(1, poll(&pfd, 1, TEST_TIMEOUT_MS));
+	ASSERT_EQ(0, migrate(s, self->listener, other));
+	EXPECT_EQ(0, poll(&pfd, 1, 0));
+	s->channel = other;
+	ASSERT_EQ(0, rp_take_request(s, self->listener));
+	/* The new id reports where its request was. */
+	ASSERT_EQ(0, rp_create_qp(s, 0));
+	ASSERT_EQ(0, rp_accept(s->fd, s->id));
+	EXPECT_EQ(0, rp_expect(c->channel, c->id, RPOST_EVENT_ESTABLISHED));
+	EXPECT_EQ(0, rp_expect(other, s->id, RPOST_EVENT_ESTABLISHED));
+	EXPECT_EQ(0, poll(&pfd, 1, 0));
+	close(first);
+}
+
+TEST_F(cm, migrate_errors)
+{
+	int comp = rp_comp_channel(self->s.fd);
+
+	ASSERT_LE(0, comp);
+	EXPECT_EQ(-EBADF, migrate(&self->s, self->listener, -1));
+	EXPECT_EQ(-EBADF, migrate(&self->s, self->listener, 9999));
+	EXPECT_EQ(-EBADF, migrate(&self->s, self->listener, 0));
+	EXPECT_EQ(-EBADF, migrate(&self->s, self->listener, comp));
+	EXPECT_EQ(-EBADF, migrate(&self->s, self->listener, self->s.fd));
+	EXPECT_EQ(-EBADF, migrate(&self->s, self->listener, self->c.channel));
+	/* Nothing has moved. */
+	EXPECT_EQ(0, rp_join(&self->c, &self->s, self->listener, 0));
+	close(comp);
+}
+
+TEST_HARNESS_MAIN
