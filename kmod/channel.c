@@ -173,7 +173,6 @@ int rpost_create_comp_channel_ioctl(struct rpost_ucmd *ucmd)
 	struct rpost_create_comp_channel *cmd = &ucmd->cmd.create_comp_channel;
 	struct rpost_comp_channel *channel;
 	struct file *filp;
-	int fd, ret;
 
 	if (cmd->reserved)
 		return -EOPNOTSUPP;
@@ -187,26 +186,11 @@ int rpost_create_comp_channel_ioctl(struct rpost_ucmd *ucmd)
 	INIT_LIST_HEAD(&channel->ready);
 	init_waitqueue_head(&channel->wait);
 
-	fd = get_unused_fd_flags(O_CLOEXEC);
-	if (fd < 0) {
-		rpost_comp_channel_put(channel);
-		return fd;
-	}
 	filp = anon_inode_getfile("[rdma_post_comp]", &rpost_comp_channel_fops,
 				  channel, O_RDONLY | O_CLOEXEC);
 	if (IS_ERR(filp)) {
-		put_unused_fd(fd);
 		rpost_comp_channel_put(channel);
 		return PTR_ERR(filp);
 	}
-
-	cmd->fd = fd;
-	ret = rpost_respond(ucmd);
-	if (ret) {
-		put_unused_fd(fd);
-		fput(filp);
-		return ret;
-	}
-	fd_install(fd, filp);
-	return 0;
+	return rpost_respond_fd(ucmd, &cmd->fd, filp);
 }

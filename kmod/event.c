@@ -290,7 +290,6 @@ int rpost_create_event_channel_ioctl(struct rpost_ucmd *ucmd)
 	struct rpost_file *file = ucmd->file;
 	struct rpost_event_channel *channel;
 	struct file *filp;
-	int fd, ret;
 
 	if (cmd->reserved)
 		return -EOPNOTSUPP;
@@ -307,27 +306,11 @@ int rpost_create_event_channel_ioctl(struct rpost_ucmd *ucmd)
 	list_add_tail(&channel->link, &file->event_channels);
 	spin_unlock(&file->event_lock);
 
-	fd = get_unused_fd_flags(O_CLOEXEC);
-	if (fd < 0) {
-		rpost_event_channel_put(channel);
-		return fd;
-	}
-	filp = anon_inode_getfile("[rdma_post_event]",
-				  &rpost_event_channel_fops, channel,
-				  O_RDWR | O_CLOEXEC);
+	filp = anon_inode_getfile("[rdma_post_event]", &rpost_event_channel_fops,
+				  channel, O_RDWR | O_CLOEXEC);
 	if (IS_ERR(filp)) {
-		put_unused_fd(fd);
 		rpost_event_channel_put(channel);
 		return PTR_ERR(filp);
 	}
-
-	cmd->fd = fd;
-	ret = rpost_respond(ucmd);
-	if (ret) {
-		put_unused_fd(fd);
-		fput(filp);
-		return ret;
-	}
-	fd_install(fd, filp);
-	return 0;
+	return rpost_respond_fd(ucmd, &cmd->fd, filp);
 }

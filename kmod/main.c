@@ -2,6 +2,7 @@
 /*
  * The device node and its commands.
  */
+#include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
@@ -144,6 +145,36 @@ int rpost_respond(struct rpost_ucmd *ucmd)
 	if (copy_to_user(ucmd->ubuf, &ucmd->cmd, ucmd->size))
 		return -EFAULT;
 	return 0;
+}
+
+/**
+ * rpost_respond_fd() - give the program a new file
+ * @ucmd: the command
+ * @fd: where in its struct the descriptor goes
+ * @filp: the file; in case of an error the reference is dropped
+ *
+ * Return: 0, -EMFILE, or -EFAULT.
+ */
+int rpost_respond_fd(struct rpost_ucmd *ucmd, s32 *fd, struct file *filp)
+{
+	int ret;
+
+	*fd = get_unused_fd_flags(O_CLOEXEC);
+	if (*fd < 0) {
+		ret = *fd;
+		goto err_file;
+	}
+	ret = rpost_respond(ucmd);
+	if (ret)
+		goto err_fd;
+	fd_install(*fd, filp);
+	return 0;
+
+err_fd:
+	put_unused_fd(*fd);
+err_file:
+	fput(filp);
+	return ret;
 }
 
 /**

@@ -146,6 +146,7 @@ struct rpost_cmd_row {
 int rpost_ucmd_run(struct rpost_file *file, struct file *filp,
 		   const struct rpost_cmd_row *row, unsigned long arg);
 int rpost_respond(struct rpost_ucmd *ucmd);
+int rpost_respond_fd(struct rpost_ucmd *ucmd, s32 *fd, struct file *filp);
 void rpost_file_put(struct rpost_file *file);
 void rpost_files_device_gone(struct rpost_device *dev);
 int rpost_query_ioctl(struct rpost_ucmd *ucmd);
