@@ -58,7 +58,7 @@ static struct rdma_cm_id *create_endpoint(char *node, char *port)
 	struct ibv_qp_init_attr attr = {
 		.cap = {
 			.max_send_wr = depth, .max_send_sge = 1,
-			.max_recv_wr = 1, .max_recv_sge = 1,
+			.max_recv_wr = 2, .max_recv_sge = 1,
 			.max_inline_data = sizeof(struct report),
 		},
 		.qp_type = IBV_QPT_RC,
@@ -156,20 +156,22 @@ static bool run(struct rdma_cm_id *id, uint8_t *data, size_t size, const char *p
 	char text[2 * SHA256_DIGEST_LENGTH + 1];
 	struct ibv_mr *data_mr, *copy_mr, *report_mr;
 	uint8_t *copy = allocate(size);
-	struct report report;
+	struct report report[2];
 	struct region region;
 	bool same;
+	int i;
 
 	if (!copy)
 		die("no memory for %zu bytes more", size);
 	/* Both are local ends only, so neither needs rights for the server. */
 	data_mr = rdma_reg_msgs(id, data, size);
 	copy_mr = rdma_reg_msgs(id, copy, size);
-	report_mr = rdma_reg_msgs(id, &report, sizeof(report));
+	report_mr = rdma_reg_msgs(id, report, sizeof(report));
 	if (!data_mr || !copy_mr || !report_mr)
 		die_registering(size);
-	if (rdma_post_recv(id, NULL, &report, sizeof(report), report_mr))
-		die("rdma_post_recv: %s", strerror(errno));
+	for (i = 0; i < 2; i++)
+		if (rdma_post_recv(id, NULL, &report[i], sizeof(report[i]), report_mr))
+			die("rdma_post_recv: %s", strerror(errno));
 	region = connect_for_region(id, size);
 
 	transfer(id, true, data, size, data_mr, &region);
@@ -177,12 +179,13 @@ static bool run(struct rdma_cm_id *id, uint8_t *data, size_t size, const char *p
 	printf("%-11s sha256 %s\n", "sent", hex(digest, text));
 	send_report(id, digest);
 	wait_report(id);
-	same = check_digest("arrived", report.digest, digest);
+	same = check_digest("arrived", report[0].digest, digest);
 
 	transfer(id, false, copy, size, copy_mr, &region);
 	SHA256(copy, size, again);
 	same &= check_digest("read back", again, digest);
 	send_report(id, again);
+	wait_report(id);
 	if (path)
 		save(path, copy, size);
 

@@ -84,6 +84,18 @@ static void accept_with_region(struct rdma_cm_id *id, struct ibv_mr *mr)
 		die("rdma_accept: %s", strerror(errno));
 }
 
+/*
+ * A disconnect takes the queue pair down, and what it still has to send or to
+ * acknowledge is lost; so the client, who needs nothing more then, goes first.
+ */
+static void await_disconnect(struct rdma_cm_id *id)
+{
+	struct pollfd pfd = { .fd = id->channel->fd, .events = POLLIN };
+
+	if (poll(&pfd, 1, -1) != 1)
+		die("poll: %s", strerror(errno));
+}
+
 static bool serve(struct rdma_cm_id *id, const char *path)
 {
 	uint8_t digest[SHA256_DIGEST_LENGTH];
@@ -119,6 +131,9 @@ static bool serve(struct rdma_cm_id *id, const char *path)
 	wait_report(id);
 	same &= check_digest("read back", report[1].digest, digest);
 
+	/* This one is not waited for: that the client got it, its disconnect says. */
+	post_report(id, digest);
+	await_disconnect(id);
 	rdma_disconnect(id);
 	rdma_dereg_mr(report_mr);
 	rdma_dereg_mr(mr);

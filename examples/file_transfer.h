@@ -10,6 +10,8 @@
  *                                <--  struct report
  *   RDMA reads                   <==
  *   struct report                -->
+ *                                <--  struct report
+ *   disconnect                   -->
  *
  * All numbers are big endian.
  */
@@ -20,6 +22,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <openssl/sha.h>
+#include <poll.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 #include <stdarg.h>
@@ -99,14 +102,19 @@ static inline bool check_digest(const char *what, const uint8_t *digest,
 	return same;
 }
 
-/* Sends a report; inline, so that it needs no registration. */
+/* Posts a report; inline, so that it needs no registration. */
+static inline void post_report(struct rdma_cm_id *id, const uint8_t *digest)
+{
+	if (rdma_post_send(id, NULL, (void *)digest, sizeof(struct report), NULL,
+			   IBV_SEND_INLINE | IBV_SEND_SIGNALED))
+		die("rdma_post_send: %s", strerror(errno));
+}
+
 static inline void send_report(struct rdma_cm_id *id, const uint8_t *digest)
 {
 	struct ibv_wc wc;
 
-	if (rdma_post_send(id, NULL, (void *)digest, sizeof(struct report), NULL,
-			   IBV_SEND_INLINE | IBV_SEND_SIGNALED))
-		die("rdma_post_send: %s", strerror(errno));
+	post_report(id, digest);
 	if (rdma_get_send_comp(id, &wc) != 1)
 		die("rdma_get_send_comp: %s", strerror(errno));
 	if (wc.status)

@@ -10,6 +10,7 @@
  * Both sides need the same numbers.
  */
 #include <errno.h>
+#include <poll.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 #include <stdbool.h>
@@ -62,14 +63,18 @@ static bool receive(struct rdma_cm_id *id, uint8_t *buf, unsigned int n, bool an
 	       !memcmp(buf, expected, size);
 }
 
-static void send_message(struct rdma_cm_id *id, uint8_t *buf, struct ibv_mr *mr,
+static void post_message(struct rdma_cm_id *id, uint8_t *buf, struct ibv_mr *mr,
 			 unsigned int n, bool answer)
 {
-	struct ibv_wc wc;
-
 	fill(buf, n, answer);
 	if (rdma_post_send(id, buf, buf, size, mr, IBV_SEND_SIGNALED))
 		fail("rdma_post_send");
+}
+
+static void await_sent(struct rdma_cm_id *id, unsigned int n)
+{
+	struct ibv_wc wc;
+
 	if (rdma_get_send_comp(id, &wc) != 1)
 		fail("rdma_get_send_comp");
 	if (wc.status != IBV_WC_SUCCESS) {
@@ -77,6 +82,19 @@ static void send_message(struct rdma_cm_id *id, uint8_t *buf, struct ibv_mr *mr,
 			ibv_wc_status_str(wc.status));
 		exit(1);
 	}
+}
+
+/*
+ * A disconnect takes the queue pair down, and what it still has to send or to
+ * acknowledge is lost.  So the side that sends the last message keeps it, and
+ * knows by the other's disconnect that the message has arrived.
+ */
+static void await_disconnect(struct rdma_cm_id *id)
+{
+	struct pollfd pfd = { .fd = id->channel->fd, .events = POLLIN };
+
+	if (poll(&pfd, 1, -1) != 1)
+		fail("poll");
 }
 
 /*
@@ -90,14 +108,21 @@ static unsigned int play(struct rdma_cm_id *id, uint8_t *buf, struct ibv_mr *mr,
 	unsigned int n, right = 0;
 
 	for (n = 0; n < count; n++) {
-		if (client)
-			send_message(id, out, mr, n, false);
+		if (client) {
+			post_message(id, out, mr, n, false);
+			await_sent(id, n);
+		}
 		right += receive(id, in, n, client);
 		if (n + 1 < count)
 			post_recv(id, in, mr);
-		if (!client)
-			send_message(id, out, mr, n, true);
+		if (!client) {
+			post_message(id, out, mr, n, true);
+			if (n + 1 < count)
+				await_sent(id, n);
+		}
 	}
+	if (!client)
+		await_disconnect(id);
 	return right;
 }
 

@@ -10,6 +10,7 @@
  */
 #include <endian.h>
 #include <errno.h>
+#include <poll.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 #include <stdbool.h>
@@ -116,7 +117,7 @@ static void expect_order(void)
 	      "rdma_post_recv");
 }
 
-static void give_order(enum what what, uint32_t seed, uint32_t length, bool ok)
+static void post_order(enum what what, uint32_t seed, uint32_t length, bool ok)
 {
 	struct order out = {
 		htobe32(what), htobe32(seed), htobe32(length), htobe32(ok),
@@ -124,6 +125,11 @@ static void give_order(enum what what, uint32_t seed, uint32_t length, bool ok)
 
 	check(rdma_post_send(id, NULL, &out, sizeof(out), NULL,
 			     IBV_SEND_INLINE | IBV_SEND_SIGNALED), "rdma_post_send");
+}
+
+static void give_order(enum what what, uint32_t seed, uint32_t length, bool ok)
+{
+	post_order(what, seed, length, ok);
 	await_send();
 }
 
@@ -147,6 +153,18 @@ static struct order await_order(void)
 }
 
 /*
+ * A disconnect takes the queue pair down, and what it still has to send or to
+ * acknowledge is lost.  So who sends the last message waits for the other end to
+ * disconnect, which says that the message has arrived.
+ */
+static void await_disconnect(void)
+{
+	struct pollfd pfd = { .fd = id->channel->fd, .events = POLLIN };
+
+	check(poll(&pfd, 1, -1) != 1, "poll");
+}
+
+/*
  * The other end: carries out orders.  Receives are used in the order in which
  * they were posted, so the one for the next order comes after one for data.
  */
@@ -155,7 +173,7 @@ static void serve(void)
 	struct order order;
 	bool ok;
 
-	do {
+	while (true) {
 		order = await_order();
 		ok = true;
 		switch (order.what) {
@@ -182,10 +200,13 @@ static void serve(void)
 			await_send();
 			continue;
 		}
-		if (order.what != BYE)
-			expect_order();
+		if (order.what == BYE)
+			break;
+		expect_order();
 		give_order(order.what, order.seed, order.length, ok);
-	} while (order.what != BYE);
+	}
+	post_order(BYE, 0, 0, true);
+	await_disconnect();
 }
 
 static bool order(enum what what, uint32_t seed, uint32_t length)

@@ -120,7 +120,20 @@ static int connect_with(struct rdma_cm_id *id, const void *data, size_t len)
 	return rdma_connect(id, &param);
 }
 
-/* Takes a message of 100 bytes and sends it back changed. */
+/*
+ * Sleeps until the other side has disconnected, then does the same.  The queue
+ * pair must live until then: one that is taken down sends no acknowledgements any
+ * more, and the other side may be waiting for one.
+ */
+static int await_disconnect(struct rdma_cm_id *id)
+{
+	return readable(id->channel->fd, DEADLINE_MS) ? rdma_disconnect(id) : -1;
+}
+
+/*
+ * Takes a message of 100 bytes and sends it back changed.  That this has arrived
+ * is known when the client disconnects.
+ */
 static int answer_echo(struct server *server, struct rdma_cm_id *id)
 {
 	struct rdma_conn_param param = conn_param;
@@ -138,10 +151,8 @@ static int answer_echo(struct server *server, struct rdma_cm_id *id)
 	MUST(server, !wc.status && wc.byte_len == 100);
 	for (i = 0; i < 100; i++)
 		server->buf[i] ^= 0xff;
-	MUST(server, !rdma_post_send(id, CONTEXT, server->buf, 100, mr,
-				     IBV_SEND_SIGNALED));
-	MUST(server, rdma_get_send_comp(id, &wc) == 1 && !wc.status);
-	MUST(server, !rdma_disconnect(id));
+	MUST(server, !rdma_post_send(id, CONTEXT, server->buf, 100, mr, 0));
+	MUST(server, !await_disconnect(id));
 	MUST(server, !rdma_dereg_mr(mr));
 	rdma_destroy_ep(id);
 	return 0;
