@@ -72,7 +72,7 @@ tap() {
 		note "  FAILED with exit status $status, see $log"
 		tail -n 25 "$log" | sed 's/^/  | /'
 	fi
-	grep -E '# SKIP' "$log" | grep -E '^# ' | sed 's/^/  | /'
+	grep -E '^(# )*ok .*# SKIP' "$log" | sed 's/^/  | /'
 	note "  ($(seconds_since "$then") s)"
 }
 
