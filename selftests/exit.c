@@ -158,6 +158,62 @@ TEST(peer_of_a_killed_program)
 	rp_end_close(&server);
 }
 
+/* Both ends in one program, which dies in the middle of its traffic. */
+static void talk_for_ever(int pipefd)
+{
+	struct rp_end c, s;
+	struct rpost_reg_mr from, to;
+	struct rp_send send;
+	struct rpost_wc wc;
+	char *mem = rp_pages(1 << 17), ok = 1;
+	unsigned int done = 0;
+
+	if (rp_connect_pair(&c, &s, 0) ||
+	    rp_reg_mr(c.fd, c.pd, mem, 1 << 16, 0, &from) ||
+	    rp_reg_mr(s.fd, s.pd, mem + (1 << 16), 1 << 16,
+		      RPOST_ACCESS_LOCAL_WRITE, &to))
+		_exit(1);
+	send = rp_send(RPOST_WR_SEND, 1, mem, 1 << 16, from.lkey);
+	for (;;) {
+		rp_post_recv(&s, 1, mem + (1 << 16), 1 << 16, to.lkey);
+		rp_post_send(&c, &send);
+		while (rp_poll_cq(&c.cq, &wc) == 1)
+			done++;
+		while (rp_poll_cq(&s.cq, &wc) == 1)
+			;
+		if (done > 20 && ok) {
+			if (write(pipefd, &ok, 1) != 1)
+				_exit(1);
+			ok = 0;
+		}
+	}
+}
+
+TEST(killed_with_traffic)
+{
+	long refcnt = rp_module_number("refcnt");
+	int pipefd[2], status, i;
+	char ok;
+	pid_t pid;
+
+	for (i = 0; i < 5; i++) {
+		ASSERT_EQ(0, pipe(pipefd));
+		pid = fork();
+		ASSERT_LE(0, pid);
+		if (!pid) {
+			close(pipefd[0]);
+			talk_for_ever(pipefd[1]);
+		}
+		close(pipefd[1]);
+		ASSERT_EQ(1, read(pipefd[0], &ok, 1));
+		usleep(i * 777);
+		ASSERT_EQ(0, kill(pid, SIGKILL));
+		ASSERT_EQ(pid, waitpid(pid, &status, 0));
+		EXPECT_EQ(refcnt, rp_wait_refcnt(refcnt));
+		close(pipefd[0]);
+	}
+}
+
 TEST(many_killed_at_once)
 {
 	enum { N = 20 };
