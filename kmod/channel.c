@@ -75,7 +75,7 @@ static ssize_t rpost_comp_channel_read(struct file *filp, char __user *buf,
 			continue;
 		}
 		if (copy_to_user(buf + done, &event, sizeof(event)))
-			return -EFAULT;
+			return done ? : -EFAULT;
 		done += sizeof(event);
 	}
 	return done;
@@ -140,8 +140,10 @@ void rpost_comp_channel_post(struct rpost_cq *cq)
 	if (!channel)
 		return;
 	spin_lock(&channel->lock);
-	if (!cq->events++)
+	if (list_empty(&cq->event_link))
 		list_add_tail(&cq->event_link, &channel->ready);
+	if (cq->events != U32_MAX)
+		cq->events++;
 	spin_unlock(&channel->lock);
 	wake_up_interruptible(&channel->wait);
 }

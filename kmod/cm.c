@@ -110,6 +110,7 @@ static void rpost_id_track_send(struct rpost_id *id,
 				enum rdma_cm_event_type event)
 {
 	if (event == RDMA_CM_EVENT_ESTABLISHED ||
+	    event == RDMA_CM_EVENT_CONNECT_ERROR ||
 	    event == RDMA_CM_EVENT_REJECTED)
 		WRITE_ONCE(id->can_send, true);
 }
@@ -139,13 +140,12 @@ static void rpost_event_fill(struct rpost_get_event *to,
 static struct rpost_id *rpost_id_accept_request(struct rpost_id *listener,
 						struct rdma_cm_id *cm_id)
 {
-	struct rpost_file *file = listener->obj.file;
 	struct rpost_id *id;
 
 	/* By this errno the request is ignored, and comes again. */
 	if (!atomic_add_unless(&listener->backlog, -1, 0))
 		return ERR_PTR(-ENOMEM);
-	id = rpost_id_alloc(file);
+	id = rpost_id_alloc(listener->obj.file);
 	if (IS_ERR(id)) {
 		atomic_inc(&listener->backlog);
 		return id;
@@ -153,12 +153,6 @@ static struct rpost_id *rpost_id_accept_request(struct rpost_id *listener,
 	id->state = RPOST_ID_REQUEST;
 	id->cm_id = cm_id;
 	cm_id->context = id;
-
-	spin_lock(&file->event_lock);
-	id->listener = listener;
-	id->channel = listener->channel;
-	kref_get(&id->channel->kref);
-	spin_unlock(&file->event_lock);
 	return id;
 }
 
@@ -194,7 +188,7 @@ static int rpost_id_handler(struct rdma_cm_id *cm_id,
 	event->event.id = id->obj.handle;
 	event->event.listen_id = listener ? listener->obj.handle : 0;
 	trace_rpost_event(id->obj.handle, cm_event->event, cm_event->status);
-	rpost_event_queue(event);
+	rpost_event_queue(event, listener);
 
 	if (cm_event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
 		schedule_work(&id->removal_work);
@@ -334,6 +328,15 @@ static void rpost_id_exit(struct rpost_id *id)
 	rpost_obj_put(&id->obj);
 }
 
+/*
+ * Resolving can be repeated without end, and each time ends with an event.
+ * Everything else that events come from happens once.
+ */
+static int rpost_id_check_events(const struct rpost_id *id)
+{
+	return READ_ONCE(id->num_events) < RPOST_MAX_EVENTS ? 0 : -ENOMEM;
+}
+
 static int rpost_sockaddr(struct sockaddr_storage *to,
 			  const struct __kernel_sockaddr_storage *from, u32 len)
 {
@@ -418,8 +421,11 @@ int rpost_resolve_addr_ioctl(struct rpost_ucmd *ucmd)
 
 	/* Nobody else leaves these two states while the id is locked. */
 	old = READ_ONCE(id->state);
-	ret = rpost_id_move(id, BIT(RPOST_ID_IDLE) | BIT(RPOST_ID_BOUND),
-			    RPOST_ID_ADDR_QUERY);
+	ret = rpost_id_check_events(id);
+	if (!ret)
+		ret = rpost_id_move(id, BIT(RPOST_ID_IDLE) |
+					BIT(RPOST_ID_BOUND),
+				    RPOST_ID_ADDR_QUERY);
 	if (!ret) {
 		ret = rdma_resolve_addr(id->cm_id,
 					cmd->src_len ? (struct sockaddr *)&src :
@@ -451,8 +457,10 @@ int rpost_resolve_route_ioctl(struct rpost_ucmd *ucmd)
 	if (IS_ERR(id))
 		return PTR_ERR(id);
 
-	ret = rpost_id_move(id, BIT(RPOST_ID_ADDR_RESOLVED),
-			    RPOST_ID_ROUTE_QUERY);
+	ret = rpost_id_check_events(id);
+	if (!ret)
+		ret = rpost_id_move(id, BIT(RPOST_ID_ADDR_RESOLVED),
+				    RPOST_ID_ROUTE_QUERY);
 	if (!ret) {
 		ret = rdma_resolve_route(id->cm_id, cmd->timeout_ms);
 		if (ret)
@@ -647,10 +655,9 @@ int rpost_accept_ioctl(struct rpost_ucmd *ucmd)
 	rdma_lock_handler(id->cm_id);
 	ret = rdma_accept(id->cm_id, &param);
 	rdma_unlock_handler(id->cm_id);
+	WRITE_ONCE(id->can_send, true);
 	if (ret)
 		rpost_id_move(id, BIT(RPOST_ID_ACCEPTING), RPOST_ID_ERROR);
-	else
-		WRITE_ONCE(id->can_send, true);
 out:
 	rpost_id_exit(id);
 	return ret;

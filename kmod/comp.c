@@ -62,7 +62,7 @@ static u32 rpost_wc_status(struct rpost_qp *qp, const struct rpost_wqe *wqe,
 void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 {
 	struct rpost_wqe *wqe = container_of(wc->wr_cqe, struct rpost_wqe, cqe);
-	struct rpost_qp *qp = wc->qp->qp_context;
+	struct rpost_qp *qp = wqe->qp;
 	struct rpost_wc out = {
 		.wr_id = wqe->wr_id,
 		.status = rpost_wc_status(qp, wqe, wc),
@@ -98,7 +98,7 @@ static u32 rpost_wc_flags(int ib_flags)
 void rpost_recv_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 {
 	struct rpost_wqe *wqe = container_of(wc->wr_cqe, struct rpost_wqe, cqe);
-	struct rpost_qp *qp = wc->qp->qp_context;
+	struct rpost_qp *qp = wqe->qp;
 	struct rpost_wc out = {
 		.wr_id = wqe->wr_id,
 		.status = rpost_wc_status(qp, wqe, wc),

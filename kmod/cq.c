@@ -90,32 +90,33 @@ static int rpost_hwcq_poll(struct irq_poll *iop, int budget)
 	return done;
 }
 
-static u32 rpost_cq_drain_locked(struct rpost_cq *cq)
+static u32 rpost_cq_drain_locked(struct rpost_cq *cq, u32 budget)
 {
-	u32 tail = cq->ring.tail, done = 0;
 	struct rpost_hwcq *hwcq;
+	u32 done = 0;
 
 	list_for_each_entry(hwcq, &cq->hwcqs, link)
-		done += rpost_hwcq_process(hwcq, hwcq->size);
+		done += rpost_hwcq_process(hwcq, budget - done);
 	if (done)
 		rpost_cq_deliver(cq, false);
-	return cq->ring.tail - tail;
+	return done;
 }
 
 /**
  * rpost_cq_drain() - fetch what the device has into the ring
  * @cq: the queue
+ * @budget: completions at most
  *
- * Return: entries that went into the ring.
+ * Return: completions fetched, of which not all go into the ring.
  */
-u32 rpost_cq_drain(struct rpost_cq *cq)
+u32 rpost_cq_drain(struct rpost_cq *cq, u32 budget)
 {
-	u32 count;
+	u32 done;
 
 	spin_lock_bh(&cq->lock);
-	count = rpost_cq_drain_locked(cq);
+	done = rpost_cq_drain_locked(cq, budget);
 	spin_unlock_bh(&cq->lock);
-	return count;
+	return done;
 }
 
 /**
@@ -227,10 +228,18 @@ int rpost_cq_shutdown(struct rpost_obj *obj)
 
 	spin_lock_bh(&cq->lock);
 	list_splice_init(&cq->hwcqs, &hwcqs);
+	/* Who sleeps for a device that has gone would sleep for ever. */
+	if (cq->notify || rpost_ring_take_arm(&cq->ring)) {
+		cq->notify = 0;
+		rpost_comp_channel_post(cq);
+	}
 	spin_unlock_bh(&cq->lock);
 
 	list_for_each_entry_safe(hwcq, next, &hwcqs, link) {
 		irq_poll_disable(&hwcq->iop);
+		/* A poll that has completed may still be arming. */
+		spin_lock_bh(&cq->lock);
+		spin_unlock_bh(&cq->lock);
 		ib_destroy_cq(hwcq->ib_cq);
 		kfree(hwcq);
 	}
@@ -336,6 +345,7 @@ int rpost_poll_cq_ioctl(struct rpost_ucmd *ucmd)
 	struct rpost_hwcq *hwcq;
 	struct rpost_obj *obj;
 	struct rpost_cq *cq;
+	u32 tail;
 
 	obj = rpost_obj_get(ucmd->file, cmd->handle, RPOST_OBJ_CQ);
 	if (!obj)
@@ -349,7 +359,15 @@ int rpost_poll_cq_ioctl(struct rpost_ucmd *ucmd)
 		list_for_each_entry(hwcq, &cq->hwcqs, link)
 			rpost_hwcq_arm(hwcq);
 	}
-	cmd->count = rpost_cq_drain_locked(cq);
+	tail = cq->ring.tail;
+	/* Something for the program, or nothing is left. */
+	while (rpost_cq_drain_locked(cq, RPOST_DRAIN_BATCH) &&
+	       cq->ring.tail == tail) {
+		spin_unlock_bh(&cq->lock);
+		cond_resched();
+		spin_lock_bh(&cq->lock);
+	}
+	cmd->count = cq->ring.tail - tail;
 	spin_unlock_bh(&cq->lock);
 
 	rpost_obj_put(obj);
@@ -380,7 +398,7 @@ int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 	struct rpost_cq *cq;
 	int ret;
 
-	dev = rpost_device_enter(ucmd->file, cmd->device);
+	dev = rpost_device_find(ucmd->file, cmd->device);
 	if (IS_ERR(dev))
 		return PTR_ERR(dev);
 	ret = rpost_create_cq_validate(cmd, dev->ib_dev);
@@ -424,7 +442,7 @@ int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 	if (ret)
 		goto err_unreserve;
 	rpost_obj_publish(&cq->obj);
-	rpost_device_exit(dev);
+	rpost_device_put(dev);
 	return 0;
 
 err_unreserve:
@@ -438,6 +456,6 @@ err_channel:
 err_free:
 	kfree(cq);
 err_exit:
-	rpost_device_exit(dev);
+	rpost_device_put(dev);
 	return ret;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * RDMA devices and protection domains.
+ * RDMA devices.
  */
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -37,69 +37,44 @@ void rpost_device_put(struct rpost_device *dev)
 	kref_put(&dev->kref, rpost_device_free);
 }
 
-static struct rpost_device *rpost_device_get(struct rpost_file *file, u32 id)
+/**
+ * rpost_device_alive() - is the device still there?
+ * @dev: the device
+ *
+ * Return: true if so; it then stays until the caller drops its file's rwsem.
+ */
+bool rpost_device_alive(struct rpost_device *dev)
+{
+	return !READ_ONCE(dev->dead);
+}
+
+/**
+ * rpost_device_find() - look a device up
+ * @file: the open file, with its rwsem held, so that the device stays; its
+ *        network namespace must have the device
+ * @id: number of the device
+ *
+ * Return: the device with a reference, or ERR_PTR(-ENODEV).
+ */
+struct rpost_device *rpost_device_find(struct rpost_file *file, u32 id)
 {
 	struct rpost_device *dev;
+
+	lockdep_assert_held(&file->rwsem);
 
 	rcu_read_lock();
 	dev = xa_load(&rpost_devices, id);
 	if (dev && !kref_get_unless_zero(&dev->kref))
 		dev = NULL;
 	rcu_read_unlock();
-	return dev;
-}
-
-/**
- * rpost_device_reenter() - keep a device from being removed for a while
- * @dev: the device, of which the caller has a reference
- *
- * Return: 0, then call rpost_device_exit() later; or -ENODEV if it is gone.
- */
-int rpost_device_reenter(struct rpost_device *dev)
-{
-	down_read(&dev->rwsem);
-	if (!dev->dead) {
-		rpost_device_hold(dev);
-		return 0;
-	}
-	up_read(&dev->rwsem);
-	return -ENODEV;
-}
-
-/**
- * rpost_device_enter() - look a device up and keep it from being removed
- * @file: the open file, whose network namespace must have the device
- * @id: number of the device
- *
- * Return: the device, to be left by rpost_device_exit(), or ERR_PTR(-ENODEV).
- */
-struct rpost_device *rpost_device_enter(struct rpost_file *file, u32 id)
-{
-	struct rpost_device *dev;
-	int ret;
-
-	dev = rpost_device_get(file, id);
 	if (!dev)
 		return ERR_PTR(-ENODEV);
-	ret = rpost_device_reenter(dev);
-	rpost_device_put(dev);
-	if (ret)
-		return ERR_PTR(ret);
-	if (!rdma_dev_access_netns(dev->ib_dev, file->net)) {
-		rpost_device_exit(dev);
+	if (!rpost_device_alive(dev) ||
+	    !rdma_dev_access_netns(dev->ib_dev, file->net)) {
+		rpost_device_put(dev);
 		return ERR_PTR(-ENODEV);
 	}
 	return dev;
-}
-
-/**
- * rpost_device_exit() - let a device be removed again
- * @dev: from rpost_device_enter() or rpost_device_reenter()
- */
-void rpost_device_exit(struct rpost_device *dev)
-{
-	up_read(&dev->rwsem);
-	rpost_device_put(dev);
 }
 
 static int rpost_device_add(struct ib_device *ib_dev);
@@ -124,7 +99,6 @@ static int rpost_device_add(struct ib_device *ib_dev)
 	if (!dev)
 		return -ENOMEM;
 	kref_init(&dev->kref);
-	init_rwsem(&dev->rwsem);
 	dev->ib_dev = ib_dev;
 
 	ib_set_client_data(ib_dev, &rpost_client, dev);
@@ -143,12 +117,10 @@ static void rpost_device_remove(struct ib_device *ib_dev, void *client_data)
 
 	xa_erase(&rpost_devices, dev->id);
 
-	down_write(&dev->rwsem);
-	dev->dead = true;
+	ib_set_client_data(ib_dev, &rpost_client, NULL);
+	/* Who has seen it alive has a file's rwsem, which comes next. */
+	WRITE_ONCE(dev->dead, true);
 	rpost_files_device_gone(dev);
-	dev->ib_dev = NULL;
-	up_write(&dev->rwsem);
-
 	rpost_device_put(dev);
 }
 
@@ -179,9 +151,15 @@ void rpost_device_unregister(void)
  */
 u32 rpost_device_id(struct ib_device *ib_dev)
 {
-	struct rpost_device *dev = ib_get_client_data(ib_dev, &rpost_client);
+	struct rpost_device *dev;
+	u32 id;
 
-	return dev ? dev->id : 0;
+	/* Removal takes it away, and cma hears of that only later. */
+	rcu_read_lock();
+	dev = ib_get_client_data(ib_dev, &rpost_client);
+	id = dev ? dev->id : 0;
+	rcu_read_unlock();
+	return id;
 }
 
 /**
@@ -206,13 +184,13 @@ static u32 rpost_devices_list(struct rpost_file *file, u32 *ids, u32 room)
 	u32 count = 0;
 
 	xa_for_each(&rpost_devices, id, dev) {
-		dev = rpost_device_enter(file, id);
+		dev = rpost_device_find(file, id);
 		if (IS_ERR(dev))
 			continue;
 		if (count < room)
 			ids[count] = id;
 		count++;
-		rpost_device_exit(dev);
+		rpost_device_put(dev);
 	}
 	return count;
 }
@@ -270,7 +248,7 @@ int rpost_query_device_ioctl(struct rpost_ucmd *ucmd)
 	struct rpost_device *dev;
 	struct ib_device *ib_dev;
 
-	dev = rpost_device_enter(ucmd->file, cmd->device);
+	dev = rpost_device_find(ucmd->file, cmd->device);
 	if (IS_ERR(dev))
 		return PTR_ERR(dev);
 	ib_dev = dev->ib_dev;
@@ -318,7 +296,7 @@ int rpost_query_device_ioctl(struct rpost_ucmd *ucmd)
 	};
 	strscpy(cmd->name, dev_name(&ib_dev->dev), sizeof(cmd->name));
 
-	rpost_device_exit(dev);
+	rpost_device_put(dev);
 	return rpost_respond(ucmd);
 }
 
@@ -336,7 +314,7 @@ int rpost_query_port_ioctl(struct rpost_ucmd *ucmd)
 	struct ib_device *ib_dev;
 	int ret;
 
-	dev = rpost_device_enter(ucmd->file, cmd->device);
+	dev = rpost_device_find(ucmd->file, cmd->device);
 	if (IS_ERR(dev))
 		return PTR_ERR(dev);
 	ib_dev = dev->ib_dev;
@@ -375,6 +353,6 @@ int rpost_query_port_ioctl(struct rpost_ucmd *ucmd)
 		.grh_required = rdma_is_grh_required(ib_dev, cmd->port),
 	};
 out:
-	rpost_device_exit(dev);
+	rpost_device_put(dev);
 	return ret ? : rpost_respond(ucmd);
 }

@@ -7,6 +7,7 @@
 #include <linux/fs.h>
 #include <linux/module.h>
 #include <linux/poll.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
@@ -51,16 +52,23 @@ void rpost_event_channels_wake(struct rpost_file *file)
 /**
  * rpost_event_queue() - queue an event where its id reports
  * @event: the event, owned by the channel from now on
+ * @listener: for a request, the id that listens; else NULL
  */
-void rpost_event_queue(struct rpost_event *event)
+void rpost_event_queue(struct rpost_event *event, struct rpost_id *listener)
 {
-	struct rpost_file *file = event->id->obj.file;
-	struct rpost_event_channel *channel;
+	struct rpost_id *id = event->id;
+	struct rpost_file *file = id->obj.file;
 
 	spin_lock(&file->event_lock);
-	channel = event->id->channel;
-	list_add_tail(&event->link, &channel->events);
-	wake_up_interruptible(&channel->wait);
+	if (listener) {
+		/* At one go, or the listener could migrate in between. */
+		id->listener = listener;
+		id->channel = listener->channel;
+		kref_get(&id->channel->kref);
+	}
+	list_add_tail(&event->link, &id->channel->events);
+	id->num_events++;
+	wake_up_interruptible(&id->channel->wait);
 	spin_unlock(&file->event_lock);
 }
 
@@ -71,21 +79,18 @@ void rpost_event_queue(struct rpost_event *event)
  */
 void rpost_events_drop(struct rpost_id *id)
 {
-	struct rpost_event_channel *channel = id->channel;
 	struct rpost_file *file = id->obj.file;
 	struct rpost_event *event, *next;
 	LIST_HEAD(drop);
 
-	mutex_lock(&channel->fetch);
 	spin_lock(&file->event_lock);
-	list_for_each_entry_safe(event, next, &channel->events, link) {
+	list_for_each_entry_safe(event, next, &id->channel->events, link) {
 		if (event->id == id ||
 		    (event->id->listener == id &&
 		     event->event.event == RPOST_EVENT_CONNECT_REQUEST))
 			list_move_tail(&event->link, &drop);
 	}
 	spin_unlock(&file->event_lock);
-	mutex_unlock(&channel->fetch);
 
 	list_for_each_entry_safe(event, next, &drop, link) {
 		if (event->id != id)
@@ -112,7 +117,6 @@ void rpost_events_migrate(struct rpost_id *id, struct rpost_event_channel *to)
 		rpost_event_channel_put(to);
 		return;
 	}
-	mutex_lock(&from->fetch);
 	spin_lock(&file->event_lock);
 	list_for_each_entry_safe(event, next, &from->events, link) {
 		if (event->id != id && event->id->listener != id)
@@ -127,92 +131,152 @@ void rpost_events_migrate(struct rpost_id *id, struct rpost_event_channel *to)
 	id->channel = to;
 	wake_up_interruptible(&to->wait);
 	spin_unlock(&file->event_lock);
-	mutex_unlock(&from->fetch);
 
 	do {
 		rpost_event_channel_put(from);
 	} while (unheld--);
 }
 
-/* Wait for an event, and return it with @channel->fetch held. */
-static struct rpost_event *rpost_event_first(struct rpost_event_channel *channel,
-					     bool nonblock)
+/*
+ * Take the oldest event off its list, with a reference on its id or, for a
+ * request, on the id that listens (@owner).  Events of an id that is being
+ * destroyed are left: they will be dropped in a moment.
+ */
+static struct rpost_event *rpost_event_take(struct rpost_event_channel *channel,
+					    struct rpost_id **owner)
 {
 	struct rpost_file *file = channel->file;
+	struct rpost_event *event;
+
+	spin_lock(&file->event_lock);
+	list_for_each_entry(event, &channel->events, link) {
+		/* A request comes before all else of its id. */
+		*owner = event->id->listener ? : event->id;
+		if (!refcount_inc_not_zero(&(*owner)->obj.refs))
+			continue;
+		list_del(&event->link);
+		event->id->num_events--;
+		event->id->listener = NULL;
+		spin_unlock(&file->event_lock);
+		return event;
+	}
+	spin_unlock(&file->event_lock);
+	return NULL;
+}
+
+/*
+ * Put it back in front: the program could not be given it.  If the listener has
+ * migrated meanwhile, its request follows it now, with all events of its id.
+ */
+static void rpost_event_return(struct rpost_event *event,
+			       struct rpost_id *owner)
+{
+	struct rpost_event_channel *old = NULL;
+	struct rpost_event *other, *next;
+	struct rpost_id *id = event->id;
+	struct rpost_file *file = id->obj.file;
+
+	spin_lock(&file->event_lock);
+	if (id != owner) {
+		id->listener = owner;
+		if (id->channel != owner->channel) {
+			old = id->channel;
+			id->channel = owner->channel;
+			kref_get(&id->channel->kref);
+			list_for_each_entry_safe(other, next, &old->events,
+						 link) {
+				if (other->id == id)
+					list_move_tail(&other->link,
+						       &id->channel->events);
+			}
+		}
+	}
+	list_add(&event->link, &id->channel->events);
+	id->num_events++;
+	wake_up_interruptible(&id->channel->wait);
+	spin_unlock(&file->event_lock);
+	if (old)
+		rpost_event_channel_put(old);
+}
+
+/* Wait until something has been queued. */
+static int rpost_event_wait(struct rpost_event_channel *channel)
+{
+	struct rpost_file *file = channel->file;
+
+	/* What is there belongs to an id whose end is under way. */
+	if (!list_empty_careful(&channel->events)) {
+		schedule_timeout_interruptible(1);
+		return signal_pending(current) ? -ERESTARTSYS : 0;
+	}
+	return wait_event_interruptible(channel->wait,
+					!list_empty_careful(&channel->events) ||
+					READ_ONCE(file->dead));
+}
+
+static struct rpost_event *rpost_event_first(struct rpost_event_channel *channel,
+					     bool nonblock,
+					     struct rpost_id **owner)
+{
 	struct rpost_event *event;
 	int ret;
 
 	for (;;) {
-		ret = mutex_lock_interruptible(&channel->fetch);
-		if (ret)
+		if (mutex_lock_interruptible(&channel->fetch))
 			return ERR_PTR(-ERESTARTSYS);
 		ret = -ENODEV;
-		if (READ_ONCE(file->dead))
-			goto err;
-
-		spin_lock(&file->event_lock);
-		event = list_first_entry_or_null(&channel->events,
-						 struct rpost_event, link);
-		spin_unlock(&file->event_lock);
+		if (READ_ONCE(channel->file->dead))
+			break;
+		event = rpost_event_take(channel, owner);
 		if (event)
 			return event;
-
 		ret = -EAGAIN;
 		if (nonblock)
-			goto err;
+			break;
 		mutex_unlock(&channel->fetch);
-		ret = wait_event_interruptible(channel->wait,
-					       !list_empty_careful(&channel->events) ||
-					       READ_ONCE(file->dead));
+		ret = rpost_event_wait(channel);
 		if (ret)
 			return ERR_PTR(ret);
 	}
-err:
 	mutex_unlock(&channel->fetch);
 	return ERR_PTR(ret);
 }
 
-/*
- * The event stays queued until the program has it: nothing is lost if the copy
- * fails.  The mutex keeps it from being dropped meanwhile.
- */
 static int rpost_get_event_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_event_channel *channel = ucmd->filp->private_data;
 	struct rpost_get_event *cmd = &ucmd->cmd.get_event;
-	struct rpost_id *listener = NULL;
 	struct rpost_event *event;
+	struct rpost_id *owner;
 	u32 size = cmd->size;
 	int ret;
 
-	event = rpost_event_first(channel, ucmd->filp->f_flags & O_NONBLOCK);
+	event = rpost_event_first(channel, ucmd->filp->f_flags & O_NONBLOCK,
+				  &owner);
 	if (IS_ERR(event))
 		return PTR_ERR(event);
 
 	*cmd = event->event;
 	cmd->size = size;
 	ret = rpost_respond(ucmd);
-	if (ret)
+	if (ret) {
+		rpost_event_return(event, owner);
 		goto out;
-
-	spin_lock(&channel->file->event_lock);
-	list_del(&event->link);
-	if (event->event.event == RPOST_EVENT_CONNECT_REQUEST) {
-		listener = event->id->listener;
-		event->id->listener = NULL;
-		atomic_inc(&listener->backlog);
 	}
-	spin_unlock(&channel->file->event_lock);
-	if (listener)
+	if (event->id != owner) {
+		atomic_inc(&owner->backlog);
 		rpost_obj_publish(&event->id->obj);
+	}
 	kfree(event);
 out:
+	/* From here on the owner, and the file's last close, need not wait. */
+	rpost_obj_put(&owner->obj);
 	mutex_unlock(&channel->fetch);
 	return ret;
 }
 
 static const struct rpost_cmd_row rpost_get_event_row =
-	RPOST_ROW(rpost_get_event, param, rpost_get_event_ioctl);
+	RPOST_ROW(rpost_get_event, param, rpost_get_event_ioctl, false);
 
 static long rpost_event_channel_ioctl(struct file *filp, unsigned int nr,
 				      unsigned long arg)

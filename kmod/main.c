@@ -58,18 +58,22 @@ static_assert(sizeof(struct rpost_recv_wr) == 16);
 static_assert(sizeof(struct rpost_post) == 32);
 
 #define CMD(name, type, last) \
-	[RPOST_CMD_##name] = RPOST_ROW(rpost_##type, last, rpost_##type##_ioctl)
+	[RPOST_CMD_##name] = RPOST_ROW(rpost_##type, last, \
+				       rpost_##type##_ioctl, false)
+#define CMD_HW(name, type, last) \
+	[RPOST_CMD_##name] = RPOST_ROW(rpost_##type, last, \
+				       rpost_##type##_ioctl, true)
 
 static const struct rpost_cmd_row rpost_cmds[] = {
-	CMD(QUERY, query, num_objects),
-	CMD(QUERY_DEVICES, query_devices, reserved),
-	CMD(QUERY_DEVICE, query_device, reserved),
-	CMD(QUERY_PORT, query_port, reserved),
-	CMD(DESTROY, destroy, handle),
-	CMD(ALLOC_PD, alloc_pd, handle),
-	CMD(REG_MR, reg_mr, reserved),
+	CMD_HW(QUERY, query, num_objects),
+	CMD_HW(QUERY_DEVICES, query_devices, reserved),
+	CMD_HW(QUERY_DEVICE, query_device, reserved),
+	CMD_HW(QUERY_PORT, query_port, reserved),
+	CMD_HW(DESTROY, destroy, handle),
+	CMD_HW(ALLOC_PD, alloc_pd, handle),
+	CMD_HW(REG_MR, reg_mr, reserved),
 	CMD(CREATE_COMP_CHANNEL, create_comp_channel, reserved),
-	CMD(CREATE_CQ, create_cq, reserved),
+	CMD_HW(CREATE_CQ, create_cq, reserved),
 	CMD(ARM_CQ, arm_cq, reserved),
 	CMD(POLL_CQ, poll_cq, count),
 	CMD(CREATE_EVENT_CHANNEL, create_event_channel, reserved),
@@ -84,12 +88,12 @@ static const struct rpost_cmd_row rpost_cmds[] = {
 	CMD(REJECT, reject, private_data),
 	CMD(DISCONNECT, disconnect, reserved),
 	CMD(MIGRATE_ID, migrate_id, channel_fd),
-	CMD(CREATE_QP, create_qp, reserved),
+	CMD_HW(CREATE_QP, create_qp, reserved),
 	CMD(QUERY_QP, query_qp, reserved),
 	[RPOST_CMD_POST_SEND] = RPOST_ROW(rpost_post, posted,
-					  rpost_post_send_ioctl),
+					  rpost_post_send_ioctl, false),
 	[RPOST_CMD_POST_RECV] = RPOST_ROW(rpost_post, posted,
-					  rpost_post_recv_ioctl),
+					  rpost_post_recv_ioctl, false),
 };
 
 /**
@@ -130,7 +134,13 @@ int rpost_ucmd_run(struct rpost_file *file, struct file *filp,
 	    row->handler != rpost_arm_cq_ioctl)
 		return -EOPNOTSUPP;
 
-	return row->handler(&ucmd);
+	if (!row->hw)
+		return row->handler(&ucmd);
+	if (down_read_killable(&file->rwsem))
+		return -EINTR;
+	ret = row->handler(&ucmd);
+	up_read(&file->rwsem);
+	return ret;
 }
 
 /**
@@ -222,6 +232,7 @@ static int rpost_open(struct inode *inode, struct file *filp)
 	kref_init(&file->kref);
 	file->net = get_net(current->nsproxy->net_ns);
 	xa_init_flags(&file->objs, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
+	init_rwsem(&file->rwsem);
 	spin_lock_init(&file->event_lock);
 	INIT_LIST_HEAD(&file->event_channels);
 
@@ -257,7 +268,9 @@ static int rpost_release(struct inode *inode, struct file *filp)
 
 	WRITE_ONCE(file->dead, true);
 	rpost_event_channels_wake(file);
+	down_read(&file->rwsem);
 	rpost_file_destroy_all(file);
+	up_read(&file->rwsem);
 
 	mutex_lock(&rpost_files_lock);
 	list_del(&file->link);
@@ -267,20 +280,45 @@ static int rpost_release(struct inode *inode, struct file *filp)
 	return 0;
 }
 
-/**
- * rpost_files_device_gone() - shut down every object on a device
- * @dev: the device, whose rwsem is held for writing
- */
-void rpost_files_device_gone(struct rpost_device *dev)
+/* A file that the removal has not seen yet, with a reference. */
+static struct rpost_file *rpost_file_for_removal(u64 removal)
 {
 	struct rpost_file *file;
 
-	lockdep_assert_held_write(&dev->rwsem);
-
 	mutex_lock(&rpost_files_lock);
-	list_for_each_entry(file, &rpost_files, link)
-		rpost_file_shutdown_device(file, dev);
+	list_for_each_entry(file, &rpost_files, link) {
+		if (file->removal == removal)
+			continue;
+		file->removal = removal;
+		kref_get(&file->kref);
+		mutex_unlock(&rpost_files_lock);
+		return file;
+	}
 	mutex_unlock(&rpost_files_lock);
+	return NULL;
+}
+
+/**
+ * rpost_files_device_gone() - shut down every object on a device
+ * @dev: the device, which is dead: nothing new is made on it
+ *
+ * A file that is being closed stays in the list until its objects are gone.
+ */
+void rpost_files_device_gone(struct rpost_device *dev)
+{
+	static DEFINE_MUTEX(one_at_a_time);
+	static u64 removals;
+	struct rpost_file *file;
+
+	mutex_lock(&one_at_a_time);
+	removals++;
+	while ((file = rpost_file_for_removal(removals))) {
+		down_write(&file->rwsem);
+		rpost_file_shutdown_device(file, dev);
+		up_write(&file->rwsem);
+		rpost_file_put(file);
+	}
+	mutex_unlock(&one_at_a_time);
 }
 
 static const struct file_operations rpost_fops = {

@@ -5,7 +5,6 @@
 #include <linux/overflow.h>
 #include <linux/slab.h>
 
-#include "compat/compat.h"
 #include "rpost.h"
 
 #define RPOST_ACCESS_MASK						\
@@ -139,12 +138,12 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 	if (!pd_obj)
 		return -ENOENT;
 	pd = container_of(pd_obj, struct rpost_pd, obj);
-	ret = rpost_device_reenter(pd->dev);
-	if (ret)
+	ret = -ENODEV;
+	if (!rpost_device_alive(pd->dev))
 		goto out_put_pd;
 	ret = rpost_obj_use(pd_obj);
 	if (ret)
-		goto out_exit;
+		goto out_put_pd;
 
 	ret = -ENOMEM;
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
@@ -158,8 +157,8 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 	if (ret)
 		goto err_free;
 
-	mr->ib_mr = rpost_compat_reg_user_mr(pd->ib_pd, cmd->addr, cmd->length,
-					     cmd->iova, cmd->access);
+	mr->ib_mr = ib_reg_user_mr(pd->ib_pd, cmd->addr, cmd->length,
+				   cmd->iova, cmd->access);
 	if (IS_ERR(mr->ib_mr)) {
 		ret = PTR_ERR(mr->ib_mr);
 		goto err_unreserve;
@@ -177,7 +176,7 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 	if (ret)
 		goto err_remove;
 	rpost_obj_publish(&mr->obj);
-	goto out_exit;
+	goto out_put_pd;
 
 err_remove:
 	rhashtable_remove_fast(&pd->mrs, &mr->node, rpost_mr_params);
@@ -190,8 +189,6 @@ err_free:
 	kfree_rcu(mr, obj.rcu);
 err_unuse:
 	rpost_obj_unuse(pd_obj);
-out_exit:
-	rpost_device_exit(pd->dev);
 out_put_pd:
 	rpost_obj_put(pd_obj);
 	return ret;

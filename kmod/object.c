@@ -216,46 +216,29 @@ static struct rpost_device *rpost_obj_device(struct rpost_obj *obj)
 static int rpost_obj_destroy(struct rpost_file *file, u32 handle,
 			     enum rpost_obj_type type)
 {
-	struct rpost_device *dev;
 	struct rpost_obj *obj;
 	int ret;
 
-	obj = rpost_obj_get(file, handle, type);
-	if (!obj)
-		return -ENOENT;
-	dev = rpost_obj_device(obj);
-	if (dev)
-		rpost_device_hold(dev);
-	rpost_obj_put(obj);
-
 	/*
-	 * From here on removal either finds the object in the table or waits
-	 * until it has been shut down.
+	 * Removal finds the object in the table, or waits until it has been
+	 * shut down.
 	 */
-	if (dev)
-		down_read(&dev->rwsem);
+	lockdep_assert_held(&file->rwsem);
 
 	obj = rpost_obj_claim(file, handle, type);
-	if (IS_ERR(obj)) {
-		ret = PTR_ERR(obj);
-		goto out;
-	}
+	if (IS_ERR(obj))
+		return PTR_ERR(obj);
 
 	ret = rpost_types[type].shutdown(obj);
 	if (ret) {
 		reinit_completion(&obj->unused);
 		refcount_set(&obj->refs, 1);
 		rpost_obj_publish(obj);
-		goto out;
+		return ret;
 	}
 	rpost_obj_unreserve(obj);
 	rpost_types[type].free(obj);
-out:
-	if (dev) {
-		up_read(&dev->rwsem);
-		rpost_device_put(dev);
-	}
-	return ret;
+	return 0;
 }
 
 /**
@@ -276,7 +259,8 @@ int rpost_destroy_ioctl(struct rpost_ucmd *ucmd)
 
 /**
  * rpost_file_destroy_all() - destroy every object of an open file
- * @file: the open file; no command is running on it any more
+ * @file: the open file, with its rwsem held; no command is running on it any
+ *        more, except fetches of events
  */
 void rpost_file_destroy_all(struct rpost_file *file)
 {
@@ -310,8 +294,8 @@ void rpost_file_destroy_all(struct rpost_file *file)
 
 /**
  * rpost_file_shutdown_device() - shut down an open file's objects on a device
- * @file: the open file
- * @dev: the device, whose rwsem is held for writing
+ * @file: the open file, with its rwsem held for writing
+ * @dev: the device
  *
  * The objects stay, as shells that can only be destroyed.
  */
@@ -324,10 +308,6 @@ void rpost_file_shutdown_device(struct rpost_file *file,
 
 	for (i = 0; i < ARRAY_SIZE(rpost_teardown_order); i++) {
 		xa_for_each(&file->objs, handle, obj) {
-			/*
-			 * What is on @dev is not freed while its rwsem is held;
-			 * the reference tells that it is not something else.
-			 */
 			obj = rpost_obj_get(file, handle,
 					    rpost_teardown_order[i]);
 			if (!obj)

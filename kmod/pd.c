@@ -51,7 +51,7 @@ int rpost_alloc_pd_ioctl(struct rpost_ucmd *ucmd)
 	struct rpost_pd *pd;
 	int ret;
 
-	dev = rpost_device_enter(ucmd->file, cmd->device);
+	dev = rpost_device_find(ucmd->file, cmd->device);
 	if (IS_ERR(dev))
 		return PTR_ERR(dev);
 
@@ -91,7 +91,7 @@ int rpost_alloc_pd_ioctl(struct rpost_ucmd *ucmd)
 	if (ret)
 		goto err_put;
 	rpost_obj_publish(&pd->obj);
-	rpost_device_exit(dev);
+	rpost_device_put(dev);
 	return 0;
 
 err_put:
@@ -105,6 +105,6 @@ err_table:
 err_free:
 	kfree(pd);
 err_exit:
-	rpost_device_exit(dev);
+	rpost_device_put(dev);
 	return ret;
 }

@@ -238,7 +238,7 @@ static struct rpost_wqe *rpost_queue_slot(struct rpost_queue *q,
 
 	/* Completions may wait for a program that does not poll. */
 	if (rpost_queue_full(q, cq)) {
-		rpost_cq_drain(cq);
+		rpost_cq_drain(cq, RPOST_DRAIN_BATCH);
 		if (rpost_queue_full(q, cq))
 			return NULL;
 	}
@@ -279,7 +279,7 @@ static int rpost_send_batch(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
 			    u32 *posted)
 {
 	struct rpost_queue *sq = &qp->sq;
-	const struct ib_send_wr *bad, *wr;
+	const struct ib_send_wr *bad = &swrs[0].wr, *wr;
 	struct rpost_wqe *wqe;
 	u32 i, done;
 	int ret = 0, err;
@@ -309,6 +309,7 @@ static int rpost_send_batch(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
 				done++;
 			/* What was refused never completes. */
 			sq->head -= i - done;
+			sq->unsignaled = sq->max_wr;
 		}
 	}
 	spin_unlock_bh(&sq->lock);
@@ -354,7 +355,7 @@ static int rpost_recv_batch(struct rpost_qp *qp, struct rpost_rwr *rwrs, u32 n,
 			    u32 *posted)
 {
 	struct rpost_queue *rq = &qp->rq;
-	const struct ib_recv_wr *bad, *wr;
+	const struct ib_recv_wr *bad = &rwrs[0].wr, *wr;
 	struct rpost_wqe *wqe;
 	u32 i, done;
 	int ret = 0, err;

@@ -7,13 +7,16 @@
 
 #include "rpost.h"
 
+#define RPOST_DRAIN_SECONDS	10
+
 /* One more than the program may post: the marker that drains the queue. */
 static u32 rpost_queue_entries(const struct rpost_queue *q)
 {
 	return max(q->max_wr, 1u) + 1;
 }
 
-static int rpost_queue_init(struct rpost_queue *q, u32 max_wr, u32 max_sge,
+static int rpost_queue_init(struct rpost_qp *qp, struct rpost_queue *q,
+			    u32 max_wr, u32 max_sge,
 			    void (*done)(struct ib_cq *cq, struct ib_wc *wc))
 {
 	u32 i, slots = roundup_pow_of_two(max(max_wr, 1u));
@@ -25,8 +28,10 @@ static int rpost_queue_init(struct rpost_queue *q, u32 max_wr, u32 max_sge,
 	q->wqes = kvcalloc(slots, sizeof(*q->wqes), GFP_KERNEL_ACCOUNT);
 	if (!q->wqes)
 		return -ENOMEM;
-	for (i = 0; i < slots; i++)
+	for (i = 0; i < slots; i++) {
 		q->wqes[i].cqe.done = done;
+		q->wqes[i].qp = qp;
+	}
 	return 0;
 }
 
@@ -119,29 +124,46 @@ static void rpost_qp_event(struct ib_event *event, void *context)
 		rdma_notify(qp->id->cm_id, event->event);
 }
 
-struct rpost_marker {
-	struct ib_cqe cqe;
-	struct completion done;
-};
-
 static void rpost_marker_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 {
 	complete(&container_of(wc->wr_cqe, struct rpost_marker, cqe)->done);
 }
 
-static void rpost_marker_wait(struct rpost_marker *marker, struct rpost_cq *cq)
+/* Fetch what the device has; it may be unarmed, see enum rpost_cq_mode. */
+static u32 rpost_qp_fetch(struct rpost_qp *qp)
 {
-	unsigned long warn = jiffies + 30 * HZ;
+	cond_resched();
+	return rpost_cq_drain(qp->send_cq, RPOST_DRAIN_BATCH) +
+	       rpost_cq_drain(qp->recv_cq, RPOST_DRAIN_BATCH);
+}
 
-	/* The device may be unarmed, see enum rpost_cq_mode. */
+/*
+ * A device that has lost its way may never flush.  Destroying the queue pair
+ * ends its completions, too.
+ */
+static int rpost_marker_wait(struct rpost_qp *qp, struct rpost_marker *marker)
+{
+	unsigned long end = jiffies + RPOST_DRAIN_SECONDS * HZ;
+
 	do {
-		rpost_cq_drain(cq);
-		if (time_after(jiffies, warn)) {
-			pr_warn("rdma_post: still waiting for %s to flush\n",
-				dev_name(&cq->dev->ib_dev->dev));
-			warn = jiffies + 30 * HZ;
-		}
-	} while (!wait_for_completion_timeout(&marker->done, 1));
+		if (rpost_qp_fetch(qp) ? try_wait_for_completion(&marker->done) :
+		    wait_for_completion_timeout(&marker->done, 1))
+			return 0;
+	} while (time_before(jiffies, end));
+	return -ETIMEDOUT;
+}
+
+/* The device's queues are first in, first out: this finds all that is ours. */
+static void rpost_qp_fetch_rest(struct rpost_qp *qp)
+{
+	u32 n, left = qp->send_hwcq->size + qp->recv_hwcq->size;
+
+	while (left) {
+		n = rpost_qp_fetch(qp);
+		if (!n)
+			break;
+		left -= min(n, left);
+	}
 }
 
 static void rpost_queue_close(struct rpost_queue *q)
@@ -155,42 +177,42 @@ static void rpost_queue_close(struct rpost_queue *q)
  * Get all work requests back.  As ib_drain_qp(), but without its warnings, and
  * fetching completions itself.
  */
-static void rpost_qp_drain(struct rpost_qp *qp)
+static int rpost_qp_drain(struct rpost_qp *qp)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
-	struct rpost_marker send = { .cqe.done = rpost_marker_done };
-	struct rpost_marker recv = { .cqe.done = rpost_marker_done };
 	struct ib_rdma_wr send_wr = {
 		.wr = {
-			.wr_cqe = &send.cqe,
+			.wr_cqe = &qp->send_marker.cqe,
 			.opcode = IB_WR_RDMA_WRITE,
 			.send_flags = IB_SEND_SIGNALED,
 		},
 	};
-	struct ib_recv_wr recv_wr = { .wr_cqe = &recv.cqe };
-	int ret;
+	struct ib_recv_wr recv_wr = { .wr_cqe = &qp->recv_marker.cqe };
+	int ret, err;
 
 	rpost_queue_close(&qp->sq);
 	rpost_queue_close(&qp->rq);
 	WRITE_ONCE(qp->failed, true);
-	init_completion(&send.done);
-	init_completion(&recv.done);
+	qp->send_marker.cqe.done = rpost_marker_done;
+	qp->recv_marker.cqe.done = rpost_marker_done;
+	init_completion(&qp->send_marker.done);
+	init_completion(&qp->recv_marker.done);
 
 	ret = ib_modify_qp(qp->ib_qp, &attr, IB_QP_STATE);
+	if (!ret) {
+		ret = ib_post_send(qp->ib_qp, &send_wr.wr, NULL);
+		err = ib_post_recv(qp->ib_qp, &recv_wr, NULL);
+		if (!ret)
+			ret = rpost_marker_wait(qp, &qp->send_marker);
+		if (!err)
+			err = rpost_marker_wait(qp, &qp->recv_marker);
+		ret = ret ? : err;
+	}
 	if (ret)
-		goto err;
-	ret = ib_post_recv(qp->ib_qp, &recv_wr, NULL);
-	if (ret)
-		goto err;
-	ret = ib_post_send(qp->ib_qp, &send_wr.wr, NULL);
-	if (!ret)
-		rpost_marker_wait(&send, qp->send_cq);
-	rpost_marker_wait(&recv, qp->recv_cq);
-	if (!ret)
-		return;
-err:
-	pr_warn_ratelimited("rdma_post: %s: queue pair %u cannot be drained: %d\n",
-			    dev_name(&qp->dev->ib_dev->dev), qp->qp_num, ret);
+		pr_warn_ratelimited("rdma_post: %s: queue pair %u cannot be drained: %d\n",
+				    dev_name(&qp->dev->ib_dev->dev), qp->qp_num,
+				    ret);
+	return ret;
 }
 
 /**
@@ -202,12 +224,16 @@ err:
 int rpost_qp_shutdown(struct rpost_obj *obj)
 {
 	struct rpost_qp *qp = container_of(obj, struct rpost_qp, obj);
+	int ret;
 
 	mutex_lock(&qp->id->lock);
 	if (qp->ib_qp) {
-		rpost_qp_drain(qp);
+		ret = rpost_qp_drain(qp);
 		rdma_destroy_qp(qp->id->cm_id);
 		qp->ib_qp = NULL;
+		qp->id->qp = NULL;
+		if (ret)
+			rpost_qp_fetch_rest(qp);
 		rpost_qp_detach_cqs(qp);
 		rpost_inline_free(qp);
 	}
@@ -222,10 +248,6 @@ int rpost_qp_shutdown(struct rpost_obj *obj)
 void rpost_qp_free(struct rpost_obj *obj)
 {
 	struct rpost_qp *qp = container_of(obj, struct rpost_qp, obj);
-
-	mutex_lock(&qp->id->lock);
-	qp->id->qp = NULL;
-	mutex_unlock(&qp->id->lock);
 
 	rpost_obj_unuse(&qp->id->obj);
 	rpost_obj_unuse(&qp->pd->obj);
@@ -262,12 +284,12 @@ static int rpost_qp_build(struct rpost_qp *qp,
 	};
 	int ret;
 
-	ret = rpost_queue_init(&qp->sq, cmd->max_send_wr, cmd->max_send_sge,
-			       rpost_send_done);
+	ret = rpost_queue_init(qp, &qp->sq, cmd->max_send_wr,
+			       cmd->max_send_sge, rpost_send_done);
 	if (ret)
 		return ret;
-	ret = rpost_queue_init(&qp->rq, cmd->max_recv_wr, cmd->max_recv_sge,
-			       rpost_recv_done);
+	ret = rpost_queue_init(qp, &qp->rq, cmd->max_recv_wr,
+			       cmd->max_recv_sge, rpost_recv_done);
 	if (ret)
 		goto err_queues;
 	ret = rpost_inline_alloc(qp, cmd->max_inline_data);
@@ -465,23 +487,21 @@ int rpost_create_qp_ioctl(struct rpost_ucmd *ucmd)
 		return ret;
 	id = container_of(parts.id, struct rpost_id, obj);
 	dev = container_of(parts.pd, struct rpost_pd, obj)->dev;
-	ret = rpost_device_reenter(dev);
-	if (ret)
+	ret = -ENODEV;
+	if (!rpost_device_alive(dev))
 		goto out_put;
 
 	ret = -EINVAL;
 	if (container_of(parts.send_cq, struct rpost_cq, obj)->dev != dev ||
 	    container_of(parts.recv_cq, struct rpost_cq, obj)->dev != dev)
-		goto out_exit;
+		goto out_put;
 	ret = rpost_create_qp_validate(cmd, dev->ib_dev);
 	if (ret)
-		goto out_exit;
+		goto out_put;
 
 	mutex_lock(&id->lock);
 	ret = rpost_create_qp_locked(ucmd, &parts, dev);
 	mutex_unlock(&id->lock);
-out_exit:
-	rpost_device_exit(dev);
 out_put:
 	rpost_qp_put_parts(&parts);
 	return ret;

@@ -7,15 +7,16 @@
  *
  * Lock order, outermost first:
  *
- *   rpost_device.rwsem          creation and destruction against removal
- *   rpost_cq.attach_lock        or rpost_id.lock (never both)
- *   rpost_event_channel.fetch   one reader of events at a time
- *   cma's handler_mutex         held while rpost_id_handler() runs
- *   rpost_id.state_lock
- *   rpost_file.event_lock
+ *   rpost_file.rwsem            creation and destruction against removal
+ *   rpost_id.lock
+ *   rpost_cq.attach_lock        or cma's handler_mutex, which is held while
+ *                               rpost_id_handler() runs
+ *   rpost_id.state_lock, rpost_file.event_lock, the lock of rpost_file.objs
  *   rpost_queue.lock            posts; bottom halves disabled
  *   rpost_cq.lock               completions; bottom halves disabled
  *   rpost_comp_channel.lock     bottom halves disabled
+ *
+ * rpost_event_channel.fetch is taken by fetchers only, with nothing held.
  */
 #ifndef RPOST_H
 #define RPOST_H
@@ -41,6 +42,7 @@
 #define RPOST_MAX_INLINE	1024
 #define RPOST_MAX_WR_BYTES	65536
 #define RPOST_MAX_BACKLOG	1024
+#define RPOST_MAX_EVENTS	8
 #define RPOST_MAX_CMD_SIZE	65536
 
 struct rpost_comp_channel;
@@ -60,8 +62,13 @@ struct rpost_qp;
  * @next_handle: where the search for a free handle goes on, so that a handle
  *               is not reused soon after its object has gone
  * @num_objs: reserved and published handles; under the lock of @objs
- * @dead: the last closer has begun: event channels give out nothing any more;
- *        tested under each channel's fetch mutex
+ * @rwsem: read: a command creates or destroys something on a device; write:
+ *         removal of a device.  So when removal has it, each of the file's
+ *         objects on the device is either complete and in @objs, or gone.
+ *         Taken before any reference on an object.  One for each file, because
+ *         a command may wait for the program's memory with it.
+ * @removal: the last removal that has seen the file
+ * @dead: the last closer has begun: event channels give out nothing any more
  * @event_lock: guards the events of all channels and who gets them
  * @event_channels: all of them
  * @link: in the list of all files, which device removal walks
@@ -72,6 +79,8 @@ struct rpost_file {
 	struct xarray objs;
 	u32 next_handle;
 	unsigned int num_objs;
+	struct rw_semaphore rwsem;
+	u64 removal;
 	bool dead;
 	spinlock_t event_lock;
 	struct list_head event_channels;
@@ -127,19 +136,22 @@ struct rpost_ucmd {
  * struct rpost_cmd_row - one command
  * @ksize: size of its struct in this kernel
  * @min_size: size of its struct in the first version of the ABI
+ * @hw: the file's rwsem is held
  * @handler: validates, looks up, acts, responds, puts
  */
 struct rpost_cmd_row {
 	u32 ksize;
 	u32 min_size;
+	bool hw;
 	int (*handler)(struct rpost_ucmd *ucmd);
 };
 
-#define RPOST_ROW(type, last, fn) {					\
+#define RPOST_ROW(type, last, fn, hold) {				\
 	.ksize = sizeof(struct type) +					\
 		 BUILD_BUG_ON_ZERO(sizeof(struct type) >		\
 				   sizeof_field(struct rpost_ucmd, cmd)),\
 	.min_size = offsetofend(struct type, last),			\
+	.hw = (hold),							\
 	.handler = (fn),						\
 }
 
@@ -198,20 +210,16 @@ void rpost_file_shutdown_device(struct rpost_file *file,
 /**
  * struct rpost_device - an RDMA device that has kernel verbs
  * @kref: held by the table of devices and by each object on the device
- * @ib_dev: valid while @rwsem is held and @dead is false, and for as long as
- *          an object on the device has not been shut down
+ * @ib_dev: valid while a file's rwsem is held and @dead is false, and for as
+ *          long as an object on the device has not been shut down
  * @id: its number; never used again
- * @rwsem: read: something is created or destroyed on the device; write:
- *         removal.  So when removal has it, every object on the device is
- *         either complete and in a table, or gone.
- * @dead: removal has begun; under @rwsem
+ * @dead: removal has begun, and is about to take each file's rwsem
  * @rcu: lookups run under RCU
  */
 struct rpost_device {
 	struct kref kref;
 	struct ib_device *ib_dev;
 	u32 id;
-	struct rw_semaphore rwsem;
 	bool dead;
 	struct rcu_head rcu;
 };
@@ -219,9 +227,8 @@ struct rpost_device {
 int rpost_device_register(void);
 void rpost_device_unregister(void);
 unsigned int rpost_device_count(struct rpost_file *file);
-struct rpost_device *rpost_device_enter(struct rpost_file *file, u32 id);
-int rpost_device_reenter(struct rpost_device *dev);
-void rpost_device_exit(struct rpost_device *dev);
+struct rpost_device *rpost_device_find(struct rpost_file *file, u32 id);
+bool rpost_device_alive(struct rpost_device *dev);
 void rpost_device_hold(struct rpost_device *dev);
 void rpost_device_put(struct rpost_device *dev);
 u32 rpost_device_id(struct ib_device *ib_dev);
@@ -387,6 +394,7 @@ struct rpost_hwcq {
 };
 
 #define RPOST_POLL_BATCH	16
+#define RPOST_DRAIN_BATCH	1024	/* with bottom halves disabled */
 
 /**
  * struct rpost_cq - completion queue
@@ -433,7 +441,7 @@ void rpost_cq_free(struct rpost_obj *obj);
 int rpost_cq_mmap(struct rpost_file *file, struct vm_area_struct *vma);
 struct rpost_hwcq *rpost_cq_attach(struct rpost_cq *cq, u32 entries);
 void rpost_cq_detach(struct rpost_hwcq *hwcq, u32 entries);
-u32 rpost_cq_drain(struct rpost_cq *cq);
+u32 rpost_cq_drain(struct rpost_cq *cq, u32 budget);
 void rpost_cq_push(struct rpost_cq *cq, const struct rpost_wc *wc);
 
 int rpost_create_comp_channel_ioctl(struct rpost_ucmd *ucmd);
@@ -449,8 +457,7 @@ void rpost_comp_channel_forget(struct rpost_cq *cq);
  * struct rpost_event_channel - event channel, behind a file descriptor
  * @kref: held by the file and by each id
  * @file: the open file whose ids report here; holds a reference
- * @fetch: one fetcher at a time; who frees or moves an event that might be
- *         just now fetched takes it too
+ * @fetch: one fetcher at a time, so that events come in order
  * @events: struct rpost_event, oldest first; under @file->event_lock
  * @link: in @file->event_channels; under @file->event_lock
  * @wait: fetchers
@@ -471,7 +478,9 @@ struct rpost_event_channel {
  * @event: what the program will get
  *
  * A request owns its new id, which is not published yet: whoever drops the
- * event destroys the id; fetching publishes it.
+ * event destroys the id; fetching publishes it.  While an event is on its way
+ * to the program it is in no list, and the fetcher has a reference on its id or,
+ * for a request, on the id that listens; their destruction waits for that.
  */
 struct rpost_event {
 	struct list_head link;
@@ -492,6 +501,7 @@ struct rpost_event {
  * @channel: where its events go; under the file's event_lock
  * @listener: while its request waits to be fetched, the id that listens; under
  *            the file's event_lock
+ * @num_events: its events in a list; under the file's event_lock
  * @backlog: requests that may still be queued (while listening)
  * @removal_work: destroys @cm_id after the device has gone, which the handler
  *                itself must not do
@@ -506,6 +516,7 @@ struct rpost_id {
 	bool can_send;
 	struct rpost_event_channel *channel;
 	struct rpost_id *listener;
+	unsigned int num_events;
 	atomic_t backlog;
 	struct work_struct removal_work;
 };
@@ -528,7 +539,7 @@ struct rpost_event_channel *rpost_event_channel_get(struct rpost_file *file,
 						    int fd);
 void rpost_event_channel_put(struct rpost_event_channel *channel);
 void rpost_event_channels_wake(struct rpost_file *file);
-void rpost_event_queue(struct rpost_event *event);
+void rpost_event_queue(struct rpost_event *event, struct rpost_id *listener);
 void rpost_events_drop(struct rpost_id *id);
 void rpost_events_migrate(struct rpost_id *id, struct rpost_event_channel *to);
 
@@ -552,6 +563,7 @@ int rpost_migrate_id_ioctl(struct rpost_ucmd *ucmd);
 /**
  * struct rpost_wqe - a work request between post and completion
  * @cqe: names it to the device; the completion leads back here
+ * @qp: whose it is; the device's own may be gone when a completion is fetched
  * @wr_id: the program's name for it
  * @pos: entries in the ring with that of its completion
  * @waits: it has one
@@ -561,6 +573,7 @@ int rpost_migrate_id_ioctl(struct rpost_ucmd *ucmd);
  */
 struct rpost_wqe {
 	struct ib_cqe cqe;
+	struct rpost_qp *qp;
 	u64 wr_id;
 	u32 pos;
 	u8 opcode;
@@ -617,6 +630,16 @@ struct rpost_inline_page {
 };
 
 /**
+ * struct rpost_marker - the last work request of a queue
+ * @cqe: names it to the device
+ * @done: it has come back
+ */
+struct rpost_marker {
+	struct ib_cqe cqe;
+	struct completion done;
+};
+
+/**
  * struct rpost_qp - queue pair of an id
  * @obj: its handle
  * @dev: the device
@@ -637,6 +660,8 @@ struct rpost_inline_page {
  * @inline_per_page: slots whose inline data share a page
  * @inline_pages: by slot, in pages
  * @num_inline_pages: how many
+ * @send_marker: drains @sq
+ * @recv_marker: drains @rq
  * @sq: send queue
  * @rq: receive queue
  *
@@ -665,6 +690,8 @@ struct rpost_qp {
 	u32 inline_per_page;
 	struct rpost_inline_page *inline_pages;
 	u32 num_inline_pages;
+	struct rpost_marker send_marker;
+	struct rpost_marker recv_marker;
 	struct rpost_queue sq;
 	struct rpost_queue rq;
 };

@@ -7,7 +7,6 @@
 
 #include <linux/mm.h>
 #include <linux/version.h>
-#include <rdma/ib_verbs.h>
 
 /* 6.3 made vm_flags read-only but for its accessors. */
 static inline void rpost_compat_vm_flags_mod(struct vm_area_struct *vma,
@@ -18,13 +17,6 @@ static inline void rpost_compat_vm_flags_mod(struct vm_area_struct *vma,
 #else
 	vma->vm_flags = (vma->vm_flags | set) & ~clear;
 #endif
-}
-
-static inline struct ib_mr *rpost_compat_reg_user_mr(struct ib_pd *pd, u64 addr,
-						     u64 length, u64 iova,
-						     int access)
-{
-	return ib_reg_user_mr(pd, addr, length, iova, access);
 }
 
 #endif /* RPOST_COMPAT_H */

@@ -792,7 +792,8 @@ struct rpost_bind_addr {
  *
  * Ends with RPOST_EVENT_ADDR_RESOLVED or RPOST_EVENT_ADDR_ERROR.
  *
- * Errors: as for RPOST_IOC_BIND_ADDR.
+ * Errors: as for RPOST_IOC_BIND_ADDR; ENOMEM while the id has many events that
+ * have not been fetched.
  */
 struct rpost_resolve_addr {
 	__u32 size;
@@ -815,6 +816,9 @@ struct rpost_resolve_addr {
  * @timeout_ms: in: milliseconds until it counts as failed, 1 to 3,600,000
  *
  * Ends with RPOST_EVENT_ROUTE_RESOLVED or RPOST_EVENT_ROUTE_ERROR.
+ *
+ * Errors: EINVAL in another state, ENOMEM while the id has many events that have
+ * not been fetched.
  */
 struct rpost_resolve_route {
 	__u32 size;
