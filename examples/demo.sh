@@ -80,6 +80,7 @@ helpers='serve() {
 # run.sh takes a colon in a name for its own.
 out=$build_dir/vm/demo-$lib
 mkdir -p "$out"
+rm -rf "$out/a/out" "$out/b/out"
 ln -sfn "$(realpath "$file")" "$out/file"
 options=(-k "$kernel" -o "$out" -m "${memory}M" -t $((120 + 2 * size)))
 [ "$lib" = rdma_post ] || options+=(-M)
