@@ -5,9 +5,9 @@
 # except for the mirror and the key ring it names. Sourced by fetch.sh.
 
 # "URI key-ring" for the archive with the given Release label, as the system's
-# own sources have it.
+# own sources have it; "-" for one that they do not name.
 apt_mirror() {
-	local label=$1 fallback=$2 found uri entry keyring=
+	local label=$1 found uri entry keyring=
 	found=$(apt-get indextargets --format \
 		"\$(LABEL)|\$(REPO_URI)|\$(SOURCESENTRY)" \
 		'Created-By: Packages' 2>/dev/null |
@@ -22,13 +22,14 @@ apt_mirror() {
 	fi
 	[ -n "$keyring" ] || keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 	[ -r "$keyring" ] || keyring=
-	printf '%s %s\n' "${uri:-$fallback}" "$keyring"
+	printf '%s %s\n' "${uri:--}" "$keyring"
 }
 
 apt_source_line() {
 	local uri keyring
-	read -r uri keyring < <(apt_mirror "$1" "$2")
-	printf 'deb %s%s %s main\n' "${keyring:+[signed-by=$keyring] }" "$uri" "$3"
+	read -r uri keyring < <(apt_mirror "$1")
+	[ "$uri" != - ] || return 1
+	printf 'deb %s%s %s main\n' "${keyring:+[signed-by=$keyring] }" "$uri" "$2"
 }
 
 # Make the state directory of a suite.
@@ -36,11 +37,16 @@ apt_setup() {
 	local suite=$1 dir=$cache_dir/apt/$1 release=${1%%-*}
 	mkdir -p "$dir/lists/partial" "$dir/archives/partial"
 	: >"$dir/status"
-	apt_source_line Debian http://deb.debian.org/debian "$suite" >"$dir/sources.list"
+	apt_source_line Debian "$suite" >"$dir/sources.list" ||
+		{ apt-get -qq update && apt_source_line Debian "$suite" \
+			>"$dir/sources.list"; } ||
+		die "apt knows no archive of Debian's; apt-get update may help"
 	case $suite in
 	sid | *-backports) ;;
-	*) apt_source_line Debian-Security http://deb.debian.org/debian-security \
-		"$release-security" >>"$dir/sources.list" ;;
+	*)
+		apt_source_line Debian-Security "$release-security" \
+			>>"$dir/sources.list" || say "no security archive in apt's sources"
+		;;
 	esac
 }
 
