@@ -403,6 +403,7 @@ TEST_F(cm, backlog)
 {
 	struct sockaddr_storage addr;
 	struct pair first, second;
+	uint64_t start, took;
 
 	ASSERT_EQ(0, rdma_destroy_id(self->p.listen));
 	ASSERT_EQ(0, rdma_create_id(self->s->channel, &self->p.listen, NULL,
@@ -415,10 +416,13 @@ TEST_F(cm, backlog)
 	ASSERT_EQ(0, pair_client_qp(&first, &self->opts));
 	ASSERT_EQ(0, pair_resolve(&second, &self->opts));
 	ASSERT_EQ(0, pair_client_qp(&second, &self->opts));
+	start = now_ms();
 	ASSERT_EQ(0, rdma_connect(first.client.id, &self->opts.connect));
 	ASSERT_TRUE(readable(self->s->channel->fd, DEADLINE_MS));
+	took = now_ms() - start;
 	ASSERT_EQ(0, rdma_connect(second.client.id, &self->opts.connect));
-	usleep(100000);
+	/* It must have come before the first is fetched. */
+	usleep((50 + 20 * took) * 1000);
 	ASSERT_EQ(0, expect_event(self->s->channel, RDMA_CM_EVENT_CONNECT_REQUEST,
 				  &first.server.event));
 	EXPECT_TRUE(no_event(self->s->channel));

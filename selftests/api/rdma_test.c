@@ -20,7 +20,7 @@ static int complain(const char *what)
 	return -1;
 }
 
-static uint64_t now_ms(void)
+uint64_t now_ms(void)
 {
 	struct timespec ts;
 

@@ -65,6 +65,7 @@ bool no_event(struct rdma_event_channel *channel);
 /* The next event must be of this type, with status 0. */
 int expect_event(struct rdma_event_channel *channel,
 		 enum rdma_cm_event_type type, struct event *event);
+uint64_t now_ms(void);
 /* True if the descriptor becomes readable in this time. */
 bool readable(int fd, int timeout_ms);
 
