@@ -2,7 +2,8 @@
 #
 # Adds up TAP: prints "PASSED FAILED SKIPPED".  Where programs are nested, their
 # tests count, and a program itself only if it failed in a way that none of its
-# tests shows.  Tests that were planned and never reported have failed.
+# tests shows, or was skipped as a whole.  Tests that were planned and never
+# reported have failed.
 
 function close_plan() {
 	if (planned > seen)
@@ -17,7 +18,7 @@ function close_plan() {
 	nested = 1
 	split($2, plan, /\.\./)
 	planned = plan[2]
-	inner_failed = 0
+	inner_failed = inner_seen = 0
 	next
 }
 
@@ -29,6 +30,7 @@ function close_plan() {
 
 /^# +(not )?ok / {
 	seen++
+	inner_seen++
 	if (/# SKIP/)
 		skipped++
 	else if (/^# +ok /)
@@ -46,7 +48,9 @@ function close_plan() {
 		close_plan()
 		if (/^not ok/ && !inner_failed)
 			failed++
-		inner_failed = 0
+		if (/# SKIP/ && !inner_seen)
+			skipped++
+		inner_failed = inner_seen = 0
 	} else if (/# SKIP/)
 		skipped++
 	else if (/^ok /)
