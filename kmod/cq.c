@@ -430,7 +430,6 @@ int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 	ret = rpost_obj_reserve(ucmd->file, &cq->obj, RPOST_OBJ_CQ);
 	if (ret)
 		goto err_ring;
-	rpost_device_hold(dev);
 	cq->dev = dev;
 
 	cmd->cqe = cq->cqe;
@@ -442,11 +441,9 @@ int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 	if (ret)
 		goto err_unreserve;
 	rpost_obj_publish(&cq->obj);
-	rpost_device_put(dev);
 	return 0;
 
 err_unreserve:
-	rpost_device_put(dev);
 	rpost_obj_unreserve(&cq->obj);
 err_ring:
 	rpost_ring_free(&cq->ring);

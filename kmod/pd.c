@@ -83,19 +83,15 @@ int rpost_alloc_pd_ioctl(struct rpost_ucmd *ucmd)
 	if (pd->bad_mr)
 		pd->bad_lkey = pd->bad_mr->lkey;
 	pd->local_dma_lkey = pd->ib_pd->local_dma_lkey;
-	rpost_device_hold(dev);
 	pd->dev = dev;
 
 	cmd->handle = pd->obj.handle;
 	ret = rpost_respond(ucmd);
 	if (ret)
-		goto err_put;
+		goto err_shutdown;
 	rpost_obj_publish(&pd->obj);
-	rpost_device_put(dev);
 	return 0;
 
-err_put:
-	rpost_device_put(dev);
 err_shutdown:
 	rpost_pd_shutdown(&pd->obj);
 err_unreserve:
