@@ -206,6 +206,9 @@ static struct rpost_device *rpost_obj_device(struct rpost_obj *obj)
 		return container_of(obj, struct rpost_cq, obj)->dev;
 	case RPOST_OBJ_QP:
 		return container_of(obj, struct rpost_qp, obj)->dev;
+	case RPOST_OBJ_SRQ:
+	case RPOST_OBJ_AH:
+		break;
 	case RPOST_OBJ_ID:
 		/* cma tells ids about removal itself. */
 		return NULL;

@@ -129,6 +129,22 @@ struct rpost_ucmd {
 		struct rpost_query_qp query_qp;
 		struct rpost_post post;
 		struct rpost_get_event get_event;
+		struct rpost_modify_qp modify_qp;
+		struct rpost_query_gids query_gids;
+		struct rpost_query_pkeys query_pkeys;
+		struct rpost_resize_cq resize_cq;
+		struct rpost_create_srq create_srq;
+		struct rpost_modify_srq modify_srq;
+		struct rpost_query_srq query_srq;
+		struct rpost_create_ah create_ah;
+		struct rpost_attach_mcast attach_mcast;
+		struct rpost_create_async_channel create_async_channel;
+		struct rpost_set_option set_option;
+		struct rpost_notify notify;
+		struct rpost_establish establish;
+		struct rpost_init_qp_attr init_qp_attr;
+		struct rpost_join_mcast join_mcast;
+		struct rpost_leave_mcast leave_mcast;
 	} cmd;
 };
 

@@ -84,10 +84,46 @@ enum rpost_cmd {
 	RPOST_CMD_POST_SEND		= 0x18,
 	RPOST_CMD_POST_RECV		= 0x19,
 	RPOST_CMD_MIGRATE_ID		= 0x1a,
+	RPOST_CMD_MODIFY_QP		= 0x1b,
+	RPOST_CMD_QUERY_GIDS		= 0x1c,
+	RPOST_CMD_QUERY_PKEYS		= 0x1d,
+	RPOST_CMD_RESIZE_CQ		= 0x1e,
+	RPOST_CMD_CREATE_SRQ		= 0x1f,
+	RPOST_CMD_MODIFY_SRQ		= 0x20,
+	RPOST_CMD_QUERY_SRQ		= 0x21,
+	RPOST_CMD_POST_SRQ_RECV		= 0x22,
+	RPOST_CMD_CREATE_AH		= 0x23,
+	RPOST_CMD_ATTACH_MCAST		= 0x24,
+	RPOST_CMD_DETACH_MCAST		= 0x25,
+	RPOST_CMD_CREATE_ASYNC_CHANNEL	= 0x26,
+	RPOST_CMD_SET_OPTION		= 0x27,
+	RPOST_CMD_NOTIFY		= 0x28,
+	RPOST_CMD_ESTABLISH		= 0x29,
+	RPOST_CMD_INIT_QP_ATTR		= 0x2a,
+	RPOST_CMD_JOIN_MCAST		= 0x2b,
+	RPOST_CMD_LEAVE_MCAST		= 0x2c,
 	RPOST_CMD_GET_EVENT		= 0x40,
 };
 
 /* ------------------------------------------------------------ the file */
+
+/* struct rpost_query.features: commands and fields that the first release of
+ * this ABI did not have.  Where a feature is missing its commands are ENOTTY.
+ */
+/* queue pairs without an id, MODIFY_QP, types of queue pair, discarding DESTROY */
+#define RPOST_FEATURE_QP		0x01
+/* address handles, UD queue pairs, RPOST_PS_UDP ids, multicast */
+#define RPOST_FEATURE_DATAGRAM		0x02
+/* shared receive queues */
+#define RPOST_FEATURE_SRQ		0x04
+/* asynchronous events */
+#define RPOST_FEATURE_ASYNC		0x08
+/* RESIZE_CQ */
+#define RPOST_FEATURE_RESIZE_CQ		0x10
+/* SET_OPTION, NOTIFY, ESTABLISH, INIT_QP_ATTR, paths, reasons, ECE */
+#define RPOST_FEATURE_CM		0x20
+/* QUERY_GIDS, QUERY_PKEYS */
+#define RPOST_FEATURE_TABLES		0x40
 
 /**
  * struct rpost_query - ioctl(RPOST_IOC_QUERY)
@@ -95,7 +131,7 @@ enum rpost_cmd {
  * @flags: must be 0
  * @abi_version: out: RPOST_ABI_VERSION of the module
  * @num_devices: out: RDMA devices that this file can see
- * @features: out: optional features, none defined yet
+ * @features: out: RPOST_FEATURE_*
  * @max_wr_bytes: out: longest block of work requests that a post takes
  * @num_objects: out: objects that live in this file
  *
@@ -120,6 +156,8 @@ struct rpost_query {
  * @RPOST_OBJ_CQ: completion queue
  * @RPOST_OBJ_QP: queue pair
  * @RPOST_OBJ_ID: connection id
+ * @RPOST_OBJ_SRQ: shared receive queue
+ * @RPOST_OBJ_AH: address handle
  */
 enum rpost_obj_type {
 	RPOST_OBJ_PD = 1,
@@ -127,6 +165,8 @@ enum rpost_obj_type {
 	RPOST_OBJ_CQ,
 	RPOST_OBJ_QP,
 	RPOST_OBJ_ID,
+	RPOST_OBJ_SRQ,
+	RPOST_OBJ_AH,
 };
 
 /**
@@ -137,13 +177,15 @@ enum rpost_obj_type {
  * @handle: the object
  *
  * Destroys one object.  A queue pair is moved to the error state and drained
- * first: the completions of what it still held are in its completion queues
- * when the call returns.  A connection is closed, and events of the id that
- * nobody fetched are dropped.  Channels are file descriptors and end with
- * close(2).
+ * first; what it still held does not complete any more, and nothing of it
+ * comes into its completion queues once the call has returned.  A connection
+ * is closed, and events of the id that nobody fetched are dropped.  An address
+ * handle may be destroyed while sends that name it are under way.  Channels
+ * are file descriptors and end with close(2).
  *
- * Errors: EBUSY if others depend on the object: regions and queue pairs on a
- * protection domain, queue pairs on a completion queue or an id.  ENOENT if
+ * Errors: EBUSY if others depend on the object: regions, queue pairs, shared
+ * receive queues and address handles on a protection domain, queue pairs on a
+ * completion queue, a shared receive queue or an id.  ENOENT if
  * @handle is not an object of @type.
  */
 struct rpost_destroy {
@@ -339,6 +381,146 @@ struct rpost_query_port {
 
 #define RPOST_IOC_QUERY_PORT	_IO(RPOST_IOC_TYPE, RPOST_CMD_QUERY_PORT)
 
+/* enum ibv_gid_type_sysfs and ibv_gid_type, as the kernel counts them */
+#define RPOST_GID_IB		0
+#define RPOST_GID_ROCE_V1	1
+#define RPOST_GID_ROCE_V2	2
+
+/**
+ * struct rpost_gid - an entry of a port's GID table
+ * @gid: the GID
+ * @index: its index
+ * @port: the port
+ * @type: RPOST_GID_*
+ * @ndev_ifindex: network interface, 0 if there is none
+ */
+struct rpost_gid {
+	__u8 gid[16];
+	__u32 index;
+	__u32 port;
+	__u32 type;
+	__u32 ndev_ifindex;
+};
+
+/**
+ * struct rpost_query_gids - ioctl(RPOST_IOC_QUERY_GIDS)
+ * @size: sizeof(struct rpost_query_gids)
+ * @flags: must be 0
+ * @device: in: number of the device
+ * @port: in: number of the port, or 0 for all
+ * @first: in: index to begin with
+ * @count: in: room in the array; out: entries written
+ * @gids: in: user pointer to an array of struct rpost_gid
+ *
+ * Lists the valid entries, ordered by port and index, until the array is full.
+ *
+ * Errors: ENODEV, EINVAL for a port that the device does not have or an @first
+ * that the table of @port does not have, EFAULT.
+ */
+struct rpost_query_gids {
+	__u32 size;
+	__u32 flags;
+	__u32 device;
+	__u32 port;
+	__u32 first;
+	__u32 count;
+	__aligned_u64 gids;
+};
+
+#define RPOST_IOC_QUERY_GIDS	_IO(RPOST_IOC_TYPE, RPOST_CMD_QUERY_GIDS)
+
+/**
+ * struct rpost_query_pkeys - ioctl(RPOST_IOC_QUERY_PKEYS)
+ * @size: sizeof(struct rpost_query_pkeys)
+ * @flags: must be 0
+ * @device: in: number of the device
+ * @port: in: number of the port
+ * @first: in: index to begin with
+ * @count: in: room in the array; out: entries written
+ * @pkeys: in: user pointer to an array of __be16
+ *
+ * Errors: ENODEV, EINVAL for a port that the device does not have or an @first
+ * beyond its table, EFAULT.
+ */
+struct rpost_query_pkeys {
+	__u32 size;
+	__u32 flags;
+	__u32 device;
+	__u32 port;
+	__u32 first;
+	__u32 count;
+	__aligned_u64 pkeys;
+};
+
+#define RPOST_IOC_QUERY_PKEYS	_IO(RPOST_IOC_TYPE, RPOST_CMD_QUERY_PKEYS)
+
+/* ------------------------------------------------ asynchronous events */
+
+/**
+ * struct rpost_create_async_channel - ioctl(RPOST_IOC_CREATE_ASYNC_CHANNEL)
+ * @size: sizeof(struct rpost_create_async_channel)
+ * @flags: must be 0
+ * @device: in: number of the device
+ * @fd: out: file descriptor of the channel, close-on-exec
+ *
+ * An asynchronous channel is a file: poll(2) says when it is readable, read(2)
+ * returns struct rpost_async_event records, as many as fit, at least one; it
+ * sleeps for the first unless the file is O_NONBLOCK (EAGAIN).  A buffer with
+ * room for none is EINVAL.  Each channel of a device gets the events of the
+ * device and those of this open file's objects on it, from its creation on.
+ * Removal of the device ends with RPOST_ASYNC_DEVICE_FATAL.  Of the events that
+ * a program does not read, the 256 oldest are kept.
+ *
+ * Errors: ENODEV, EMFILE, ENOMEM.
+ */
+struct rpost_create_async_channel {
+	__u32 size;
+	__u32 flags;
+	__u32 device;
+	__s32 fd;
+};
+
+#define RPOST_IOC_CREATE_ASYNC_CHANNEL \
+	_IO(RPOST_IOC_TYPE, RPOST_CMD_CREATE_ASYNC_CHANNEL)
+
+/* enum ibv_event_type has the same values */
+#define RPOST_ASYNC_CQ_ERR		0
+#define RPOST_ASYNC_QP_FATAL		1
+#define RPOST_ASYNC_QP_REQ_ERR		2
+#define RPOST_ASYNC_QP_ACCESS_ERR	3
+#define RPOST_ASYNC_COMM_EST		4
+#define RPOST_ASYNC_SQ_DRAINED		5
+#define RPOST_ASYNC_PATH_MIG		6
+#define RPOST_ASYNC_PATH_MIG_ERR	7
+#define RPOST_ASYNC_DEVICE_FATAL	8
+#define RPOST_ASYNC_PORT_ACTIVE		9
+#define RPOST_ASYNC_PORT_ERR		10
+#define RPOST_ASYNC_LID_CHANGE		11
+#define RPOST_ASYNC_PKEY_CHANGE		12
+#define RPOST_ASYNC_SM_CHANGE		13
+#define RPOST_ASYNC_SRQ_ERR		14
+#define RPOST_ASYNC_SRQ_LIMIT_REACHED	15
+#define RPOST_ASYNC_QP_LAST_WQE_REACHED	16
+#define RPOST_ASYNC_CLIENT_REREGISTER	17
+#define RPOST_ASYNC_GID_CHANGE		18
+
+/**
+ * struct rpost_async_event - what read(2) returns on an asynchronous channel
+ * @user_data: of the queue pair, completion queue or shared receive queue that
+ *             the event concerns; 0 if it concerns a port or the device
+ * @event: RPOST_ASYNC_*
+ * @obj_type: RPOST_OBJ_QP, RPOST_OBJ_CQ or RPOST_OBJ_SRQ, or 0
+ * @handle: the object, or 0
+ * @port: the port, or 0
+ */
+struct rpost_async_event {
+	__aligned_u64 user_data;
+	__u32 event;
+	__u32 obj_type;
+	__u32 handle;
+	__u32 port;
+};
+
 /* --------------------------------- protection domains, memory regions */
 
 /**
@@ -364,6 +546,8 @@ struct rpost_alloc_pd {
 #define RPOST_ACCESS_REMOTE_WRITE	0x2
 #define RPOST_ACCESS_REMOTE_READ	0x4
 #define RPOST_ACCESS_REMOTE_ATOMIC	0x8
+#define RPOST_ACCESS_FLUSH_GLOBAL	0x100
+#define RPOST_ACCESS_FLUSH_PERSISTENT	0x200
 #define RPOST_ACCESS_RELAXED_ORDERING	0x100000
 
 /**
@@ -474,6 +658,36 @@ struct rpost_create_cq {
 };
 
 #define RPOST_IOC_CREATE_CQ	_IO(RPOST_IOC_TYPE, RPOST_CMD_CREATE_CQ)
+
+/**
+ * struct rpost_resize_cq - ioctl(RPOST_IOC_RESIZE_CQ)
+ * @size: sizeof(struct rpost_resize_cq)
+ * @flags: must be 0
+ * @handle: in: the completion queue
+ * @cqe: in: entries wanted, at least 1; out: entries that there are
+ * @mmap_offset: out: where to mmap(2) the new ring on this file
+ * @mmap_size: out: bytes to map
+ * @reserved: must be 0
+ *
+ * Gives the queue a new ring.  Completions that have not been consumed are in
+ * it, and the indices of its control words are those of the old one, which
+ * does not change any more.  The program must not consume from, or write to,
+ * the old ring while the call runs.
+ *
+ * Errors: EINVAL for @cqe outside 1 to the device's max_cqe or below the
+ * completions that wait, ENODEV, ENOMEM.
+ */
+struct rpost_resize_cq {
+	__u32 size;
+	__u32 flags;
+	__u32 handle;
+	__u32 cqe;
+	__aligned_u64 mmap_offset;
+	__u32 mmap_size;
+	__u32 reserved;
+};
+
+#define RPOST_IOC_RESIZE_CQ	_IO(RPOST_IOC_TYPE, RPOST_CMD_RESIZE_CQ)
 
 /* struct rpost_ring.flags, written by the kernel */
 /* an empty ring tells nothing: RPOST_IOC_POLL_CQ fetches from the device */
@@ -620,6 +834,59 @@ struct rpost_poll_cq {
 
 #define RPOST_IOC_POLL_CQ	_IO(RPOST_IOC_TYPE, RPOST_CMD_POLL_CQ)
 
+/* ----------------------------------------------------------- addresses */
+
+/**
+ * struct rpost_ah_attr - an address vector, see ibv_create_ah(3)
+ * @dgid: GID of the other side
+ * @flow_label: of the global routing header
+ * @dlid: local id of the other side
+ * @sgid_index: local GID by its index
+ * @hop_limit: of the global routing header
+ * @traffic_class: of the global routing header
+ * @sl: service level
+ * @src_path_bits: as in ibv_create_ah(3)
+ * @static_rate: as in ibv_create_ah(3)
+ * @is_global: 1 if the fields of the global routing header are valid
+ * @port_num: local port
+ * @reserved: must be 0
+ */
+struct rpost_ah_attr {
+	__u8 dgid[16];
+	__u32 flow_label;
+	__u16 dlid;
+	__u8 sgid_index;
+	__u8 hop_limit;
+	__u8 traffic_class;
+	__u8 sl;
+	__u8 src_path_bits;
+	__u8 static_rate;
+	__u8 is_global;
+	__u8 port_num;
+	__u8 reserved[2];
+};
+
+/**
+ * struct rpost_create_ah - ioctl(RPOST_IOC_CREATE_AH)
+ * @size: sizeof(struct rpost_create_ah)
+ * @flags: must be 0
+ * @pd: in: protection domain
+ * @handle: out: the address handle
+ * @attr: in: the address
+ *
+ * Errors: EINVAL for a port, GID index or address that cannot be, or that has
+ * no route; ENODEV, EMFILE, ENOMEM.
+ */
+struct rpost_create_ah {
+	__u32 size;
+	__u32 flags;
+	__u32 pd;
+	__u32 handle;
+	struct rpost_ah_attr attr;
+};
+
+#define RPOST_IOC_CREATE_AH	_IO(RPOST_IOC_TYPE, RPOST_CMD_CREATE_AH)
+
 /* ----------------------------------- event channels, connection ids */
 
 /**
@@ -646,7 +913,8 @@ struct rpost_create_event_channel {
 
 /**
  * struct rpost_conn_param - parameters of a connection
- * @qp_num: queue pair of the other side (in events)
+ * @qp_num: queue pair of the other side (in events); this side's, if the
+ *          program owns it (commands)
  * @responder_resources: RDMA reads and atomics that this side will answer at
  *                       a time
  * @initiator_depth: RDMA reads and atomics that this side will have in flight
@@ -655,7 +923,8 @@ struct rpost_create_event_channel {
  *               7 counts as 7; not used when accepting
  * @rnr_retry_count: sends that found no receive are repeated so often; 7 is
  *                   for ever; above 7 counts as 7
- * @srq: the other side uses a shared receive queue (in events)
+ * @srq: the other side uses a shared receive queue (in events); this side
+ *       does, if the program owns the queue pair (commands)
  * @private_data_len: valid bytes in @private_data
  * @reserved: must be 0
  * @private_data: bytes for the other side; how many a transport carries is in
@@ -693,6 +962,28 @@ struct rpost_conn_param {
 #define RPOST_EVENT_TIMEWAIT_EXIT	15
 
 /**
+ * struct rpost_ud_param - how to reach a datagram queue pair
+ * @qp_num: queue pair of the other side; 0xffffff for a multicast group
+ * @qkey: its queue key
+ * @ah: its address
+ */
+struct rpost_ud_param {
+	__u32 qp_num;
+	__u32 qkey;
+	struct rpost_ah_attr ah;
+};
+
+/**
+ * struct rpost_ece - enhanced connection establishment, see rdma_set_local_ece(3)
+ * @vendor_id: of the device, 0 for none
+ * @attr_mod: the vendor's options
+ */
+struct rpost_ece {
+	__u32 vendor_id;
+	__u32 attr_mod;
+};
+
+/**
  * struct rpost_get_event - ioctl(RPOST_IOC_GET_EVENT), on an event channel
  * @size: sizeof(struct rpost_get_event)
  * @flags: must be 0
@@ -703,7 +994,12 @@ struct rpost_conn_param {
  * @status: out: as in rdma_get_cm_event(3), 0 or a negative errno or a
  *          transport's reason
  * @param: out: parameters that the other side proposed or answered; valid for
- *         connection requests, established and rejected connections
+ *         connection requests, established and rejected connections.  On ids
+ *         of RPOST_QPT_UD only the private data is
+ * @ud: out: on ids of RPOST_QPT_UD, for established connections and multicast
+ *      joins: where to send to
+ * @ece: out: options that the other side proposed or answered
+ * @user_data: out: of the join, for multicast events
  *
  * Fetches the oldest event.  Sleeps if there is none, unless the channel is
  * O_NONBLOCK.  If the struct cannot be written the event stays where it is.
@@ -719,6 +1015,9 @@ struct rpost_get_event {
 	__u32 event;
 	__s32 status;
 	struct rpost_conn_param param;
+	struct rpost_ud_param ud;
+	struct rpost_ece ece;
+	__aligned_u64 user_data;
 };
 
 #define RPOST_IOC_GET_EVENT	_IO(RPOST_IOC_TYPE, RPOST_CMD_GET_EVENT)
@@ -739,12 +1038,13 @@ struct rpost_get_event {
  * @size: sizeof(struct rpost_create_id)
  * @flags: must be 0
  * @channel_fd: in: event channel that gets the id's events
- * @port_space: in: RPOST_PS_TCP or RPOST_PS_IB
- * @qp_type: in: RPOST_QPT_RC
+ * @port_space: in: RPOST_PS_*
+ * @qp_type: in: RPOST_QPT_RC with RPOST_PS_TCP, RPOST_QPT_UD with RPOST_PS_UDP
+ *           and RPOST_PS_IPOIB, any with RPOST_PS_IB
  * @handle: out: the id
  *
- * Errors: EBADF, EOPNOTSUPP for another port space or type of queue pair,
- * EINVAL for one that does not exist, EMFILE, ENOMEM.
+ * Errors: EBADF, EINVAL for a port space, a type of queue pair or a pair of
+ * them that does not exist, EMFILE, ENOMEM.
  */
 struct rpost_create_id {
 	__u32 size;
@@ -864,6 +1164,52 @@ enum rpost_id_state {
 };
 
 /**
+ * struct rpost_path - a path record, see struct ibv_path_record
+ * @dgid: the other side's GID
+ * @sgid: local GID
+ * @dlid: local id of the other side, big endian
+ * @slid: own local id, big endian
+ * @flow_label: big endian
+ * @raw_traffic: as in struct ibv_sa_path_rec
+ * @reversible: as in struct ibv_sa_path_rec
+ * @pkey: partition, big endian
+ * @hop_limit: as in struct ibv_sa_path_rec
+ * @traffic_class: as in struct ibv_sa_path_rec
+ * @numb_path: as in struct ibv_sa_path_rec
+ * @sl: service level
+ * @mtu_selector: as in struct ibv_sa_path_rec
+ * @mtu: enum ibv_mtu
+ * @rate_selector: as in struct ibv_sa_path_rec
+ * @rate: enum ibv_rate
+ * @packet_life_time_selector: as in struct ibv_sa_path_rec
+ * @packet_life_time: as in struct ibv_sa_path_rec
+ * @preference: as in struct ibv_sa_path_rec
+ * @reserved: 0
+ */
+struct rpost_path {
+	__u8 dgid[16];
+	__u8 sgid[16];
+	__be16 dlid;
+	__be16 slid;
+	__be32 flow_label;
+	__u32 raw_traffic;
+	__u32 reversible;
+	__be16 pkey;
+	__u8 hop_limit;
+	__u8 traffic_class;
+	__u8 numb_path;
+	__u8 sl;
+	__u8 mtu_selector;
+	__u8 mtu;
+	__u8 rate_selector;
+	__u8 rate;
+	__u8 packet_life_time_selector;
+	__u8 packet_life_time;
+	__u8 preference;
+	__u8 reserved[3];
+};
+
+/**
  * struct rpost_query_id - ioctl(RPOST_IOC_QUERY_ID)
  * @size: sizeof(struct rpost_query_id)
  * @flags: must be 0
@@ -879,6 +1225,7 @@ enum rpost_id_state {
  * @dst: out: the other side's address, family 0 if there is none
  * @sgid: out: local GID
  * @dgid: out: the other side's GID
+ * @paths: out: the paths of the route, as many as @num_paths says
  *
  * What the id knows about its ends.
  */
@@ -897,6 +1244,7 @@ struct rpost_query_id {
 	struct __kernel_sockaddr_storage dst;
 	__u8 sgid[16];
 	__u8 dgid[16];
+	struct rpost_path paths[2];
 };
 
 #define RPOST_IOC_QUERY_ID	_IO(RPOST_IOC_TYPE, RPOST_CMD_QUERY_ID)
@@ -925,15 +1273,21 @@ struct rpost_listen {
  * struct rpost_connect - ioctl(RPOST_IOC_CONNECT)
  * @size: sizeof(struct rpost_connect)
  * @flags: must be 0
- * @id: in: the id, with its route resolved and a queue pair
+ * @id: in: the id, with its route resolved
  * @reserved: must be 0
- * @param: in: @param.qp_num and @param.srq must be 0
+ * @param: in: @param.qp_num and @param.srq must be 0 if the id has a queue pair
+ * @ece: in: options to propose
  *
  * Ends with RPOST_EVENT_ESTABLISHED, RPOST_EVENT_REJECTED,
- * RPOST_EVENT_UNREACHABLE or RPOST_EVENT_CONNECT_ERROR.
+ * RPOST_EVENT_UNREACHABLE or RPOST_EVENT_CONNECT_ERROR.  An id without a queue
+ * pair connects the one that @param.qp_num names, which the program brings up
+ * itself with what RPOST_IOC_INIT_QP_ATTR tells; it gets
+ * RPOST_EVENT_CONNECT_RESPONSE, to be answered by RPOST_IOC_ESTABLISH or
+ * RPOST_IOC_REJECT.  On an id of RPOST_QPT_UD the address of the other side is
+ * asked for, and comes with RPOST_EVENT_ESTABLISHED.
  *
- * Errors: EINVAL in another state, without a queue pair, or for more private
- * data than the transport carries.
+ * Errors: EINVAL in another state, or for more private data than the transport
+ * carries; EOPNOTSUPP for @param.qp_num or @param.srq with a queue pair.
  */
 struct rpost_connect {
 	__u32 size;
@@ -941,6 +1295,7 @@ struct rpost_connect {
 	__u32 id;
 	__u32 reserved;
 	struct rpost_conn_param param;
+	struct rpost_ece ece;
 };
 
 #define RPOST_IOC_CONNECT	_IO(RPOST_IOC_TYPE, RPOST_CMD_CONNECT)
@@ -949,14 +1304,20 @@ struct rpost_connect {
  * struct rpost_accept - ioctl(RPOST_IOC_ACCEPT)
  * @size: sizeof(struct rpost_accept)
  * @flags: must be 0
- * @id: in: the id of the request, with a queue pair
+ * @id: in: the id of the request
  * @reserved: must be 0
  * @param: in: as for RPOST_IOC_CONNECT
+ * @ece: in: options to answer with
+ * @qkey: in: queue key, on ids of RPOST_QPT_UD; 0 for the port space's
+ * @reserved2: must be 0
  *
- * Ends with RPOST_EVENT_ESTABLISHED or RPOST_EVENT_CONNECT_ERROR.
+ * Ends with RPOST_EVENT_ESTABLISHED or RPOST_EVENT_CONNECT_ERROR; on an id of
+ * RPOST_QPT_UD, with the answer that is sent.  For an id without a queue pair
+ * the program brings its own up before.
  *
- * Errors: EINVAL in another state, without a queue pair, or for more private
- * data than the transport carries.
+ * Errors: EINVAL in another state, or for more private data than the transport
+ * carries; EOPNOTSUPP for @param.qp_num or @param.srq with a queue pair; EPERM
+ * for a privileged @qkey.
  */
 struct rpost_accept {
 	__u32 size;
@@ -964,9 +1325,16 @@ struct rpost_accept {
 	__u32 id;
 	__u32 reserved;
 	struct rpost_conn_param param;
+	struct rpost_ece ece;
+	__u32 qkey;
+	__u32 reserved2;
 };
 
 #define RPOST_IOC_ACCEPT	_IO(RPOST_IOC_TYPE, RPOST_CMD_ACCEPT)
+
+/* struct rpost_reject.reason: the values of InfiniBand's CM REJ messages */
+#define RPOST_REJ_CONSUMER_DEFINED		28
+#define RPOST_REJ_VENDOR_OPTION_NOT_SUPPORTED	35
 
 /**
  * struct rpost_reject - ioctl(RPOST_IOC_REJECT)
@@ -975,8 +1343,11 @@ struct rpost_accept {
  * @id: in: the id of the request
  * @private_data_len: in: bytes of @private_data
  * @private_data: in: goes with the rejection
+ * @reason: in: RPOST_REJ_*, or 0 for RPOST_REJ_CONSUMER_DEFINED
+ * @reserved: must be 0
  *
- * The id remains and should be destroyed.
+ * The id remains and should be destroyed.  Also answers
+ * RPOST_EVENT_CONNECT_RESPONSE.
  */
 struct rpost_reject {
 	__u32 size;
@@ -984,6 +1355,8 @@ struct rpost_reject {
 	__u32 id;
 	__u32 private_data_len;
 	__u8 private_data[RPOST_MAX_PRIVATE_DATA];
+	__u32 reason;
+	__u32 reserved;
 };
 
 #define RPOST_IOC_REJECT	_IO(RPOST_IOC_TYPE, RPOST_CMD_REJECT)
@@ -1029,6 +1402,226 @@ struct rpost_migrate_id {
 
 #define RPOST_IOC_MIGRATE_ID	_IO(RPOST_IOC_TYPE, RPOST_CMD_MIGRATE_ID)
 
+/* struct rpost_set_option.level and .option, as in rdma_set_option(3) */
+#define RPOST_OPTION_ID			0
+#define RPOST_OPTION_IB			1
+#define RPOST_OPTION_ID_TOS		0
+#define RPOST_OPTION_ID_REUSEADDR	1
+#define RPOST_OPTION_ID_AFONLY		2
+#define RPOST_OPTION_ID_ACK_TIMEOUT	3
+#define RPOST_OPTION_IB_PATH		1
+
+/**
+ * struct rpost_set_option - ioctl(RPOST_IOC_SET_OPTION)
+ * @size: sizeof(struct rpost_set_option)
+ * @flags: must be 0
+ * @id: in: the id
+ * @level: in: RPOST_OPTION_ID or RPOST_OPTION_IB
+ * @option: in: RPOST_OPTION_ID_* or RPOST_OPTION_IB_*
+ * @value: in: the value, except for RPOST_OPTION_IB_PATH; a type of service
+ *         and a timeout take 8 bits, the others 0 or 1
+ * @data: in: user pointer to an array of struct ib_path_rec_data, see
+ *        <rdma/ib_user_sa.h>, for RPOST_OPTION_IB_PATH; else 0
+ * @data_len: in: bytes of it
+ * @reserved: must be 0
+ *
+ * RPOST_OPTION_IB_PATH stands for resolving the route, and ends with
+ * RPOST_EVENT_ROUTE_RESOLVED.
+ *
+ * Errors: EINVAL for a value out of range or a state in which the option cannot
+ * be set, EOPNOTSUPP for an option that is not known.
+ */
+struct rpost_set_option {
+	__u32 size;
+	__u32 flags;
+	__u32 id;
+	__u32 level;
+	__u32 option;
+	__u32 value;
+	__aligned_u64 data;
+	__u32 data_len;
+	__u32 reserved;
+};
+
+#define RPOST_IOC_SET_OPTION	_IO(RPOST_IOC_TYPE, RPOST_CMD_SET_OPTION)
+
+/**
+ * struct rpost_notify - ioctl(RPOST_IOC_NOTIFY)
+ * @size: sizeof(struct rpost_notify)
+ * @flags: must be 0
+ * @id: in: the id
+ * @event: in: RPOST_ASYNC_COMM_EST or RPOST_ASYNC_PATH_MIG
+ *
+ * Tells the connection manager of an event on a queue pair that the program
+ * owns, see rdma_notify(3).
+ *
+ * Errors: EINVAL for another event, or an id for which it makes no sense.
+ */
+struct rpost_notify {
+	__u32 size;
+	__u32 flags;
+	__u32 id;
+	__u32 event;
+};
+
+#define RPOST_IOC_NOTIFY	_IO(RPOST_IOC_TYPE, RPOST_CMD_NOTIFY)
+
+/**
+ * struct rpost_establish - ioctl(RPOST_IOC_ESTABLISH)
+ * @size: sizeof(struct rpost_establish)
+ * @flags: must be 0
+ * @id: in: the id, without a queue pair, after RPOST_EVENT_CONNECT_RESPONSE
+ * @reserved: must be 0
+ *
+ * Completes a connection, see rdma_establish(3).  No event follows.
+ *
+ * Errors: EINVAL in another state.
+ */
+struct rpost_establish {
+	__u32 size;
+	__u32 flags;
+	__u32 id;
+	__u32 reserved;
+};
+
+#define RPOST_IOC_ESTABLISH	_IO(RPOST_IOC_TYPE, RPOST_CMD_ESTABLISH)
+
+/* struct rpost_join_mcast.join_flags, as in rdma_join_multicast_ex(3) */
+#define RPOST_JOIN_FULLMEMBER		0
+#define RPOST_JOIN_SENDONLY		1
+
+/**
+ * struct rpost_join_mcast - ioctl(RPOST_IOC_JOIN_MCAST)
+ * @size: sizeof(struct rpost_join_mcast)
+ * @flags: must be 0
+ * @id: in: the id, of RPOST_QPT_UD, with a device
+ * @join_flags: in: RPOST_JOIN_*
+ * @addr_len: in: bytes of @addr that count
+ * @reserved: must be 0
+ * @addr: in: the group; AF_INET, AF_INET6 or AF_IB
+ * @user_data: in: handed back in the event
+ *
+ * Ends with RPOST_EVENT_MULTICAST_JOIN, which tells where to send to, or
+ * RPOST_EVENT_MULTICAST_ERROR.  The program attaches its queue pair itself, by
+ * RPOST_IOC_ATTACH_MCAST.
+ *
+ * Errors: EINVAL for another kind or state of id or an address that is no
+ * group's, EOPNOTSUPP for a device without multicast, ENOMEM above 64 groups.
+ */
+struct rpost_join_mcast {
+	__u32 size;
+	__u32 flags;
+	__u32 id;
+	__u32 join_flags;
+	__u32 addr_len;
+	__u32 reserved;
+	struct __kernel_sockaddr_storage addr;
+	__aligned_u64 user_data;
+};
+
+#define RPOST_IOC_JOIN_MCAST	_IO(RPOST_IOC_TYPE, RPOST_CMD_JOIN_MCAST)
+
+/**
+ * struct rpost_leave_mcast - ioctl(RPOST_IOC_LEAVE_MCAST)
+ * @size: sizeof(struct rpost_leave_mcast)
+ * @flags: must be 0
+ * @id: in: the id
+ * @addr_len: in: bytes of @addr that count
+ * @addr: in: the group
+ *
+ * Events of the join that have not been fetched are dropped.
+ *
+ * Errors: ENOENT for a group that the id has not joined.
+ */
+struct rpost_leave_mcast {
+	__u32 size;
+	__u32 flags;
+	__u32 id;
+	__u32 addr_len;
+	struct __kernel_sockaddr_storage addr;
+};
+
+#define RPOST_IOC_LEAVE_MCAST	_IO(RPOST_IOC_TYPE, RPOST_CMD_LEAVE_MCAST)
+
+/* ---------------------------------------------- shared receive queues */
+
+/**
+ * struct rpost_create_srq - ioctl(RPOST_IOC_CREATE_SRQ)
+ * @size: sizeof(struct rpost_create_srq)
+ * @flags: must be 0
+ * @pd: in: protection domain
+ * @max_wr: in: work requests, at least 1; out: at least as many
+ * @max_sge: in: scatter/gather entries in each; out: the same
+ * @limit: in: as for RPOST_IOC_MODIFY_SRQ
+ * @user_data: in: handed back in struct rpost_async_event
+ * @handle: out: the shared receive queue
+ * @reserved: must be 0
+ *
+ * Errors: EINVAL for a count above what the device or this module takes,
+ * EOPNOTSUPP for a device that has none, ENODEV, EMFILE, ENOMEM.
+ */
+struct rpost_create_srq {
+	__u32 size;
+	__u32 flags;
+	__u32 pd;
+	__u32 max_wr;
+	__u32 max_sge;
+	__u32 limit;
+	__aligned_u64 user_data;
+	__u32 handle;
+	__u32 reserved;
+};
+
+#define RPOST_IOC_CREATE_SRQ	_IO(RPOST_IOC_TYPE, RPOST_CMD_CREATE_SRQ)
+
+/* enum ibv_srq_attr_mask has the same values */
+#define RPOST_SRQ_MAX_WR	0x1
+#define RPOST_SRQ_LIMIT		0x2
+
+/**
+ * struct rpost_modify_srq - ioctl(RPOST_IOC_MODIFY_SRQ)
+ * @size: sizeof(struct rpost_modify_srq)
+ * @flags: must be 0
+ * @handle: in: the shared receive queue
+ * @attr_mask: in: RPOST_SRQ_LIMIT
+ * @max_wr: in: must be 0
+ * @limit: in: once fewer work requests than this are left,
+ *         RPOST_ASYNC_SRQ_LIMIT_REACHED comes, one time; 0 for never
+ *
+ * Errors: EINVAL for a limit above the queue's size, EOPNOTSUPP for
+ * RPOST_SRQ_MAX_WR: a queue keeps its size.
+ */
+struct rpost_modify_srq {
+	__u32 size;
+	__u32 flags;
+	__u32 handle;
+	__u32 attr_mask;
+	__u32 max_wr;
+	__u32 limit;
+};
+
+#define RPOST_IOC_MODIFY_SRQ	_IO(RPOST_IOC_TYPE, RPOST_CMD_MODIFY_SRQ)
+
+/**
+ * struct rpost_query_srq - ioctl(RPOST_IOC_QUERY_SRQ)
+ * @size: sizeof(struct rpost_query_srq)
+ * @flags: must be 0
+ * @handle: in: the shared receive queue
+ * @max_wr: out: as it was made
+ * @max_sge: out: as it was made
+ * @limit: out: the limit, 0 if none is set or it has been reached
+ */
+struct rpost_query_srq {
+	__u32 size;
+	__u32 flags;
+	__u32 handle;
+	__u32 max_wr;
+	__u32 max_sge;
+	__u32 limit;
+};
+
+#define RPOST_IOC_QUERY_SRQ	_IO(RPOST_IOC_TYPE, RPOST_CMD_QUERY_SRQ)
+
 /* --------------------------------------------------------- queue pairs */
 
 /* struct rpost_create_qp.flags: every work request on the send queue is
@@ -1040,10 +1633,10 @@ struct rpost_migrate_id {
  * struct rpost_create_qp - ioctl(RPOST_IOC_CREATE_QP)
  * @size: sizeof(struct rpost_create_qp)
  * @flags: RPOST_QP_*
- * @id: in: the id, with a device and without a queue pair
+ * @id: in: the id, with a device and without a queue pair; or 0
  * @pd: in: protection domain, of the id's device
- * @send_cq: in: completion queue for the send queue, of the id's device
- * @recv_cq: in: completion queue for the receive queue, of the id's device
+ * @send_cq: in: completion queue for the send queue, of the same device
+ * @recv_cq: in: completion queue for the receive queue, of the same device
  * @max_send_wr: in: work requests on the send queue; out: at least as many
  * @max_recv_wr: in: work requests on the receive queue; out: at least as many
  * @max_send_sge: in: scatter/gather entries in a send; out: the same
@@ -1052,12 +1645,21 @@ struct rpost_migrate_id {
  * @handle: out: the queue pair
  * @qp_num: out: its number
  * @reserved: must be 0
+ * @qp_type: in: RPOST_QPT_*, or 0 for RPOST_QPT_RC
+ * @srq: in: shared receive queue, of the same device; or 0
+ * @user_data: in: handed back in struct rpost_async_event
  *
- * The queue pair starts in the INIT state: it takes receives, and sends when
- * the connection exists.
+ * The queue pair of an id starts in the INIT state: it takes receives, and
+ * sends when the connection exists.  Only RPOST_QPT_RC can be an id's; others
+ * the program owns, as it owns those without an id: they start in the RESET
+ * state, and RPOST_IOC_MODIFY_QP brings them up.
+ *
+ * With a shared receive queue, @max_recv_wr and @max_recv_sge are not looked at
+ * and 0 afterwards.
  *
  * Errors: EINVAL for a count above what the device or this module takes, an
- * id without a device or with a queue pair, or objects of different devices.
+ * id without a device or with a queue pair, an id of another type than
+ * RPOST_QPT_RC, or objects of different devices.
  */
 struct rpost_create_qp {
 	__u32 size;
@@ -1074,9 +1676,178 @@ struct rpost_create_qp {
 	__u32 handle;
 	__u32 qp_num;
 	__u32 reserved;
+	__u32 qp_type;
+	__u32 srq;
+	__aligned_u64 user_data;
 };
 
 #define RPOST_IOC_CREATE_QP	_IO(RPOST_IOC_TYPE, RPOST_CMD_CREATE_QP)
+
+/* struct rpost_qp_attr.attr_mask: enum ibv_qp_attr_mask has the same values */
+#define RPOST_QP_STATE			0x000001
+#define RPOST_QP_CUR_STATE		0x000002
+#define RPOST_QP_EN_SQD_ASYNC_NOTIFY	0x000004
+#define RPOST_QP_ACCESS_FLAGS		0x000008
+#define RPOST_QP_PKEY_INDEX		0x000010
+#define RPOST_QP_PORT			0x000020
+#define RPOST_QP_QKEY			0x000040
+#define RPOST_QP_AV			0x000080
+#define RPOST_QP_PATH_MTU		0x000100
+#define RPOST_QP_TIMEOUT		0x000200
+#define RPOST_QP_RETRY_CNT		0x000400
+#define RPOST_QP_RNR_RETRY		0x000800
+#define RPOST_QP_RQ_PSN			0x001000
+#define RPOST_QP_MAX_QP_RD_ATOMIC	0x002000
+#define RPOST_QP_ALT_PATH		0x004000
+#define RPOST_QP_MIN_RNR_TIMER		0x008000
+#define RPOST_QP_SQ_PSN			0x010000
+#define RPOST_QP_MAX_DEST_RD_ATOMIC	0x020000
+#define RPOST_QP_PATH_MIG_STATE		0x040000
+#define RPOST_QP_DEST_QPN		0x100000
+#define RPOST_QP_RATE_LIMIT		0x2000000
+
+/* enum ibv_qp_state has the same values */
+#define RPOST_QPS_RESET		0
+#define RPOST_QPS_INIT		1
+#define RPOST_QPS_RTR		2
+#define RPOST_QPS_RTS		3
+#define RPOST_QPS_SQD		4
+#define RPOST_QPS_SQE		5
+#define RPOST_QPS_ERR		6
+
+/**
+ * struct rpost_qp_attr - attributes of a queue pair, see ibv_modify_qp(3)
+ * @attr_mask: RPOST_QP_*: which of the others are valid
+ * @qp_state: RPOST_QPS_*
+ * @cur_qp_state: RPOST_QPS_* that is assumed
+ * @path_mtu: enum ibv_mtu
+ * @path_mig_state: enum ibv_mig_state
+ * @qkey: queue key (datagrams)
+ * @rq_psn: first packet number that is expected
+ * @sq_psn: first packet number that is sent
+ * @dest_qp_num: queue pair of the other side
+ * @access: RPOST_ACCESS_* granted to the other side
+ * @rate_limit: as in ibv_modify_qp_rate_limit(3)
+ * @pkey_index: P_Key by its index
+ * @alt_pkey_index: for the alternate path
+ * @ah: path to the other side
+ * @alt_ah: alternate path
+ * @en_sqd_async_notify: as in ibv_modify_qp(3)
+ * @sq_draining: as in ibv_query_qp(3)
+ * @max_rd_atomic: RDMA reads and atomics in flight from here
+ * @max_dest_rd_atomic: the same from the other side
+ * @min_rnr_timer: as in ibv_modify_qp(3)
+ * @port_num: local port
+ * @timeout: 4.096 us times two to this power
+ * @retry_cnt: as in ibv_modify_qp(3)
+ * @rnr_retry: as in ibv_modify_qp(3)
+ * @alt_port_num: for the alternate path
+ * @alt_timeout: for the alternate path
+ * @reserved: must be 0
+ */
+struct rpost_qp_attr {
+	__u32 attr_mask;
+	__u32 qp_state;
+	__u32 cur_qp_state;
+	__u32 path_mtu;
+	__u32 path_mig_state;
+	__u32 qkey;
+	__u32 rq_psn;
+	__u32 sq_psn;
+	__u32 dest_qp_num;
+	__u32 access;
+	__u32 rate_limit;
+	__u16 pkey_index;
+	__u16 alt_pkey_index;
+	struct rpost_ah_attr ah;
+	struct rpost_ah_attr alt_ah;
+	__u8 en_sqd_async_notify;
+	__u8 sq_draining;
+	__u8 max_rd_atomic;
+	__u8 max_dest_rd_atomic;
+	__u8 min_rnr_timer;
+	__u8 port_num;
+	__u8 timeout;
+	__u8 retry_cnt;
+	__u8 rnr_retry;
+	__u8 alt_port_num;
+	__u8 alt_timeout;
+	__u8 reserved[5];
+};
+
+/**
+ * struct rpost_modify_qp - ioctl(RPOST_IOC_MODIFY_QP)
+ * @size: sizeof(struct rpost_modify_qp)
+ * @flags: must be 0
+ * @handle: in: the queue pair
+ * @reserved: must be 0
+ * @attr: in: what to change
+ *
+ * As ibv_modify_qp(3).  On the way to the RESET state all that the queue pair
+ * holds is given up without completions.  The connection manager changes the
+ * states of an id's queue pair; the program can only move it to the error
+ * state, or change what may change in its state.
+ *
+ * Errors: EINVAL for a transition or an attribute that its state does not
+ * allow, EPERM for a privileged queue key, EOPNOTSUPP for an unknown attribute.
+ */
+struct rpost_modify_qp {
+	__u32 size;
+	__u32 flags;
+	__u32 handle;
+	__u32 reserved;
+	struct rpost_qp_attr attr;
+};
+
+#define RPOST_IOC_MODIFY_QP	_IO(RPOST_IOC_TYPE, RPOST_CMD_MODIFY_QP)
+
+/**
+ * struct rpost_init_qp_attr - ioctl(RPOST_IOC_INIT_QP_ATTR)
+ * @size: sizeof(struct rpost_init_qp_attr)
+ * @flags: must be 0
+ * @id: in: the id
+ * @reserved: must be 0
+ * @attr: in: @attr.qp_state; out: the attributes that bring a queue pair of
+ *        the program's into this state, for the id's connection
+ *
+ * See rdma_init_qp_attr(3).
+ *
+ * Errors: EINVAL for a state that the connection is not ready for.
+ */
+struct rpost_init_qp_attr {
+	__u32 size;
+	__u32 flags;
+	__u32 id;
+	__u32 reserved;
+	struct rpost_qp_attr attr;
+};
+
+#define RPOST_IOC_INIT_QP_ATTR	_IO(RPOST_IOC_TYPE, RPOST_CMD_INIT_QP_ATTR)
+
+/**
+ * struct rpost_attach_mcast - ioctl(RPOST_IOC_ATTACH_MCAST),
+ *			       ioctl(RPOST_IOC_DETACH_MCAST)
+ * @size: sizeof(struct rpost_attach_mcast)
+ * @flags: must be 0
+ * @qp: in: the queue pair, of RPOST_QPT_UD
+ * @lid: in: local id of the group
+ * @gid: in: GID of the group
+ *
+ * See ibv_attach_mcast(3).  Attaching twice is attaching once.
+ *
+ * Errors: EINVAL for another type of queue pair, a GID that is no group's, or
+ * a group that is not attached.
+ */
+struct rpost_attach_mcast {
+	__u32 size;
+	__u32 flags;
+	__u32 qp;
+	__u32 lid;
+	__u8 gid[16];
+};
+
+#define RPOST_IOC_ATTACH_MCAST	_IO(RPOST_IOC_TYPE, RPOST_CMD_ATTACH_MCAST)
+#define RPOST_IOC_DETACH_MCAST	_IO(RPOST_IOC_TYPE, RPOST_CMD_DETACH_MCAST)
 
 /**
  * struct rpost_query_qp - ioctl(RPOST_IOC_QUERY_QP)
@@ -1111,6 +1882,9 @@ struct rpost_create_qp {
  * @traffic_class: out: of the path
  * @sl: out: service level of the path
  * @reserved: out: 0
+ * @attr: out: all attributes
+ * @qp_type: out: RPOST_QPT_*
+ * @srq: out: shared receive queue, or 0
  */
 struct rpost_query_qp {
 	__u32 size;
@@ -1144,6 +1918,9 @@ struct rpost_query_qp {
 	__u8 traffic_class;
 	__u8 sl;
 	__u8 reserved[2];
+	struct rpost_qp_attr attr;
+	__u32 qp_type;
+	__u32 srq;
 };
 
 #define RPOST_IOC_QUERY_QP	_IO(RPOST_IOC_TYPE, RPOST_CMD_QUERY_QP)
@@ -1172,6 +1949,7 @@ struct rpost_sge {
 #define RPOST_WR_RDMA_READ		4
 #define RPOST_WR_ATOMIC_CMP_AND_SWP	5
 #define RPOST_WR_ATOMIC_FETCH_AND_ADD	6
+#define RPOST_WR_SEND_WITH_INV		9
 
 /* enum ibv_send_flags has the same values */
 #define RPOST_SEND_FENCE	0x1
@@ -1191,11 +1969,16 @@ struct rpost_sge {
  * @inline_len: bytes of data that follow this struct; 0 without
  *              RPOST_SEND_INLINE
  * @imm_data: immediate data, big endian, handed on as it is
- * @rkey: key of the remote region (RDMA and atomics)
+ * @rkey: key of the remote region (RDMA and atomics), or to invalidate
+ *        (RPOST_WR_SEND_WITH_INV)
  * @reserved: must be 0
  * @remote_addr: address in the remote region; a multiple of 8 for atomics
  * @compare_add: value to compare with, or to add
  * @swap: value to store
+ * @ah: on queue pairs of RPOST_QPT_UD: address handle, of the same protection
+ *      domain
+ * @remote_qpn: on queue pairs of RPOST_QPT_UD: queue pair of the other side
+ * @remote_qkey: on queue pairs of RPOST_QPT_UD: its queue key
  *
  * Inline data goes with sends and RDMA writes.  Atomics have one entry of 8
  * bytes, which receives the former value.
@@ -1210,9 +1993,18 @@ struct rpost_send_wr {
 	__be32 imm_data;
 	__u32 rkey;
 	__u32 reserved;
-	__aligned_u64 remote_addr;
-	__aligned_u64 compare_add;
-	__aligned_u64 swap;
+	union {
+		__aligned_u64 remote_addr;
+		__u32 ah;
+	};
+	union {
+		__aligned_u64 compare_add;
+		__u32 remote_qpn;
+	};
+	union {
+		__aligned_u64 swap;
+		__u32 remote_qkey;
+	};
 };
 
 /**
@@ -1228,10 +2020,11 @@ struct rpost_recv_wr {
 };
 
 /**
- * struct rpost_post - ioctl(RPOST_IOC_POST_SEND), ioctl(RPOST_IOC_POST_RECV)
+ * struct rpost_post - ioctl(RPOST_IOC_POST_SEND), ioctl(RPOST_IOC_POST_RECV),
+ *		       ioctl(RPOST_IOC_POST_SRQ_RECV)
  * @size: sizeof(struct rpost_post)
  * @flags: must be 0
- * @qp: in: the queue pair
+ * @qp: in: the queue pair, or the shared receive queue
  * @count: in: work requests in the block, at least 1
  * @wrs: in: user pointer to the block: struct rpost_send_wr, or struct
  *       rpost_recv_wr, each followed by its entries or data
@@ -1249,10 +2042,12 @@ struct rpost_recv_wr {
  * goes to the error state, as in verbs.  Sends in the error state complete
  * with RPOST_WC_WR_FLUSH_ERR.
  *
- * Errors: EINVAL for a queue pair that is not connected yet (sends), a count
- * or length above what it was made for, a block that does not add up;
- * EOPNOTSUPP for an opcode or flag that is not known; ENOMEM when the queue
- * is full.
+ * Errors: EINVAL for a queue pair that is not connected yet (sends), that is in
+ * the RESET state or has a shared receive queue (receives), a count or length
+ * above what it was made for, an opcode that its type does not have, a block
+ * that does not add up; EOPNOTSUPP for an opcode or flag that is not known;
+ * ENOENT for an address handle that is not one of the protection domain's;
+ * ENOMEM when the queue is full.
  */
 struct rpost_post {
 	__u32 size;
@@ -1266,5 +2061,6 @@ struct rpost_post {
 
 #define RPOST_IOC_POST_SEND	_IO(RPOST_IOC_TYPE, RPOST_CMD_POST_SEND)
 #define RPOST_IOC_POST_RECV	_IO(RPOST_IOC_TYPE, RPOST_CMD_POST_RECV)
+#define RPOST_IOC_POST_SRQ_RECV	_IO(RPOST_IOC_TYPE, RPOST_CMD_POST_SRQ_RECV)
 
 #endif /* _UAPI_RDMA_POST_ABI_H */
