@@ -76,6 +76,13 @@ warnings() {
 	done
 }
 
+# symbols.rst is made from symbols.txt, and who changes that makes it anew.
+symbols() {
+	awk -v to=rst -f userlib/symbols.awk userlib/symbols.txt |
+		diff -u Documentation/symbols.rst - ||
+		echo "make -C Documentation symbols"
+}
+
 shell_all() {
 	local file files=()
 	while read -r file; do
@@ -87,7 +94,7 @@ shell_all() {
 }
 
 echo "TAP version 13"
-echo "1..7"
+echo "1..8"
 check checkpatch checkpatch_all
 check versions versions
 check sparse sparse_all
@@ -100,5 +107,6 @@ else
 	n=$((n + 1))
 	echo "ok $n lint.clang # SKIP clang is not installed"
 fi
+check symbols symbols
 check shellcheck shell_all
 exit "$failed"

@@ -552,3 +552,37 @@ RPOST_API enum ibv_fork_status ibv_is_fork_initialized(void)
 {
 	return IBV_FORK_UNNEEDED;
 }
+
+/* As libibverbs' providers declare them. */
+int ibv_dontfork_range(void *base, size_t size);
+int ibv_dofork_range(void *base, size_t size);
+
+/**
+ * ibv_dontfork_range() - keep memory out of a child of fork()
+ * @base: first byte
+ * @size: bytes
+ *
+ * Nothing needs to be done, see ibv_fork_init().
+ *
+ * Return: 0.
+ */
+RPOST_API int ibv_dontfork_range(void *base, size_t size)
+{
+	(void)base;
+	(void)size;
+	return 0;
+}
+
+/**
+ * ibv_dofork_range() - undo ibv_dontfork_range()
+ * @base: first byte
+ * @size: bytes
+ *
+ * Return: 0.
+ */
+RPOST_API int ibv_dofork_range(void *base, size_t size)
+{
+	(void)base;
+	(void)size;
+	return 0;
+}

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Usage: awk -v to=map|rst -f symbols.awk symbols.txt
+#
+# Makes the linker's version script or the documentation's table.
+
+function fail(text) {
+	print FILENAME ":" FNR ": " text > "/dev/stderr"
+	failed = 1
+	exit 1
+}
+
+BEGIN {
+	release["12"] = "12"
+	release["13"] = "13"
+	release["sid"] = "unstable"
+	release["-"] = "\\-"
+	state["works"] = "works"
+	state["partly"] = "partly"
+	state["no"] = "not possible"
+}
+
+/^(#|$)/ { next }
+
+/^= / {
+	titles++
+	title[titles] = substr($0, 3)
+	next
+}
+
+{
+	if (!titles)
+		fail("no section")
+	if (!match($1, /@@?/))
+		fail("no version: " $1)
+	symbol = substr($1, 1, RSTART - 1)
+	node = substr($1, RSTART + RLENGTH)
+	if (!($2 in release) || !($3 in state))
+		fail("wrong release or state: " $1)
+	if (seen[$1]++)
+		fail("twice: " $1)
+	remark = ""
+	for (i = 4; i <= NF; i++)
+		remark = remark (i > 4 ? " " : "") $i
+	if ($3 == "partly" && remark == "")
+		fail("partly, but what: " $1)
+
+	if (node != "inline" && !(node in members)) {
+		order[++nodes] = node
+		members[node] = ""
+	}
+	if ($1 ~ /@@/)
+		members[node] = members[node] "\t\t" symbol ";\n"
+
+	answer = state[$3]
+	if (remark != "")
+		answer = answer ": " remark
+	row[titles] = row[titles] sprintf("   * - ``%s``\n     - %s\n     - %s\n     - %s\n",
+		symbol, node, release[$2], answer)
+	total[titles, $3]++
+}
+
+function print_map(	i) {
+	print "/* Made from symbols.txt. */"
+	for (i = 1; i <= nodes; i++) {
+		print order[i] " {"
+		if (members[order[i]] != "")
+			printf "\tglobal:\n%s", members[order[i]]
+		# Not in a node with .symver versions: it would hide them.
+		if (order[i] ~ /^RDMA_POST/)
+			print "\tlocal:\n\t\t*;"
+		print "};"
+	}
+}
+
+function underline(text) {
+	gsub(/./, "=", text)
+	return text
+}
+
+function print_rst(	i) {
+	print ".. SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause"
+	print ".. Made from userlib/symbols.txt by \"make -C Documentation symbols\"."
+	print ""
+	print "======="
+	print "Symbols"
+	print "======="
+	print ""
+	print "Each symbol of Debian's libibverbs and librdmacm, with its version node, the"
+	print "release of Debian that has it first, and whether it does its work over"
+	print "/dev/rdma_post. What does not fails as its manual page says, with ENOSYS,"
+	print "EOPNOTSUPP or the error named here."
+	for (i = 1; i <= titles; i++) {
+		print ""
+		print title[i]
+		print underline(title[i])
+		print ""
+		printf "%d work, %d in part, %d do not.\n", total[i, "works"],
+			total[i, "partly"], total[i, "no"]
+		print ""
+		print ".. list-table::"
+		print "   :header-rows: 1"
+		print "   :widths: 35 20 10 35"
+		print ""
+		print "   * - symbol\n     - version\n     - Debian\n     - state"
+		printf "%s", row[i]
+	}
+}
+
+END {
+	if (failed)
+		exit 1
+	if (to == "map")
+		print_map()
+	else
+		print_rst()
+}
