@@ -738,4 +738,13 @@ static inline void *rpost_inline_addr(struct rpost_qp *qp, u32 slot, u64 *dma)
 	return page_address(ip->page) + offset;
 }
 
+/* --------------------------------------------------- ah.c, qp_attr.c */
+
+void rpost_ah_attr_fill(struct rpost_ah_attr *to,
+			const struct rdma_ah_attr *from);
+int rpost_ah_attr_build(struct ib_device *ib_dev, struct rdma_ah_attr *to,
+			const struct rpost_ah_attr *from);
+void rpost_qp_attr_fill(struct rpost_qp_attr *to,
+			const struct ib_qp_attr *from);
+
 #endif /* RPOST_H */
