@@ -25,6 +25,20 @@ static void rpost_hwcq_interrupt(struct ib_cq *ib_cq, void *context)
 	irq_poll_sched(&hwcq->iop);
 }
 
+/* Enters from the device, in any context. */
+static void rpost_hwcq_event(struct ib_event *ib_event, void *context)
+{
+	struct rpost_cq *cq = ((struct rpost_hwcq *)context)->cq;
+	struct rpost_async_event event = {
+		.user_data = cq->user_data,
+		.event = ib_event->event,
+		.obj_type = RPOST_OBJ_CQ,
+		.handle = cq->obj.handle,
+	};
+
+	rpost_async_post(cq->dev, cq->obj.file, &event);
+}
+
 static u32 rpost_hwcq_process(struct rpost_hwcq *hwcq, u32 budget)
 {
 	struct rpost_cq *cq = hwcq->cq;
@@ -149,8 +163,8 @@ static struct rpost_hwcq *rpost_hwcq_create(struct rpost_cq *cq, u32 size)
 	hwcq->cq = cq;
 	hwcq->size = size;
 	irq_poll_init(&hwcq->iop, RPOST_POLL_BATCH * 16, rpost_hwcq_poll);
-	ib_cq = ib_create_cq(cq->dev->ib_dev, rpost_hwcq_interrupt, NULL, hwcq,
-			     &attr);
+	ib_cq = ib_create_cq(cq->dev->ib_dev, rpost_hwcq_interrupt,
+			     rpost_hwcq_event, hwcq, &attr);
 	if (IS_ERR(ib_cq)) {
 		kfree(hwcq);
 		return ERR_CAST(ib_cq);

@@ -101,10 +101,13 @@ static int rpost_device_add(struct ib_device *ib_dev)
 	kref_init(&dev->kref);
 	dev->ib_dev = ib_dev;
 
+	rpost_async_device_add(dev);
+
 	ib_set_client_data(ib_dev, &rpost_client, dev);
 	ret = xa_alloc_cyclic(&rpost_devices, &dev->id, dev, xa_limit_31b,
 			      &rpost_next_device, GFP_KERNEL);
 	if (ret < 0) {
+		ib_unregister_event_handler(&dev->event_handler);
 		rpost_device_put(dev);
 		return ret;
 	}
@@ -120,6 +123,7 @@ static void rpost_device_remove(struct ib_device *ib_dev, void *client_data)
 	ib_set_client_data(ib_dev, &rpost_client, NULL);
 	/* Who has seen it alive has a file's rwsem, which comes next. */
 	WRITE_ONCE(dev->dead, true);
+	rpost_async_device_gone(dev);
 	rpost_files_device_gone(dev);
 	rpost_device_put(dev);
 }

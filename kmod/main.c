@@ -117,6 +117,7 @@ static const struct rpost_cmd_row rpost_cmds[] = {
 					  rpost_post_send_ioctl, false),
 	[RPOST_CMD_POST_RECV] = RPOST_ROW(rpost_post, posted,
 					  rpost_post_recv_ioctl, false),
+	CMD_HW(CREATE_ASYNC_CHANNEL, create_async_channel, fd),
 };
 
 /**
@@ -222,7 +223,7 @@ int rpost_query_ioctl(struct rpost_ucmd *ucmd)
 
 	cmd->abi_version = RPOST_ABI_VERSION;
 	cmd->num_devices = rpost_device_count(ucmd->file);
-	cmd->features = 0;
+	cmd->features = RPOST_FEATURE_ASYNC;
 	cmd->max_wr_bytes = RPOST_MAX_WR_BYTES;
 	cmd->num_objects = READ_ONCE(ucmd->file->num_objs);
 	return rpost_respond(ucmd);

@@ -239,6 +239,8 @@ static int rpost_obj_destroy(struct rpost_file *file, u32 handle,
 		rpost_obj_publish(obj);
 		return ret;
 	}
+	if (rpost_obj_device(obj))
+		rpost_async_forget(rpost_obj_device(obj), obj);
 	rpost_obj_unreserve(obj);
 	rpost_types[type].free(obj);
 	return 0;

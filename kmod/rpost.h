@@ -15,6 +15,7 @@
  *   rpost_queue.lock            posts; bottom halves disabled
  *   rpost_cq.lock               completions; bottom halves disabled
  *   rpost_comp_channel.lock     bottom halves disabled
+ *   rpost_device.async_lock     interrupts disabled
  *
  * rpost_event_channel.fetch is taken by fetchers only, with nothing held.
  */
@@ -230,6 +231,9 @@ void rpost_file_shutdown_device(struct rpost_file *file,
  *          long as an object on the device has not been shut down
  * @id: its number; never used again
  * @dead: removal has begun, and is about to take each file's rwsem
+ * @event_handler: gets the device's and its ports' events
+ * @async_lock: guards @async_channels and the events in each
+ * @async_channels: struct rpost_async_channel
  * @rcu: lookups run under RCU
  */
 struct rpost_device {
@@ -237,6 +241,9 @@ struct rpost_device {
 	struct ib_device *ib_dev;
 	u32 id;
 	bool dead;
+	struct ib_event_handler event_handler;
+	spinlock_t async_lock;
+	struct list_head async_channels;
 	struct rcu_head rcu;
 };
 
@@ -252,6 +259,15 @@ u32 rpost_device_max_wr(struct ib_device *ib_dev);
 int rpost_query_devices_ioctl(struct rpost_ucmd *ucmd);
 int rpost_query_device_ioctl(struct rpost_ucmd *ucmd);
 int rpost_query_port_ioctl(struct rpost_ucmd *ucmd);
+
+/* ------------------------------------------------------------ async.c */
+
+void rpost_async_post(struct rpost_device *dev, struct rpost_file *file,
+		      const struct rpost_async_event *event);
+void rpost_async_forget(struct rpost_device *dev, const struct rpost_obj *obj);
+void rpost_async_device_add(struct rpost_device *dev);
+void rpost_async_device_gone(struct rpost_device *dev);
+int rpost_create_async_channel_ioctl(struct rpost_ucmd *ucmd);
 
 /**
  * struct rpost_pd - protection domain

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Asynchronous channels: files that tell of events on a device, its ports, and
+ * the program's objects on it.
+ */
+#include <linux/anon_inodes.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/module.h>
+#include <linux/poll.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "rpost.h"
+
+#define RPOST_MAX_ASYNC_EVENTS	256
+
+static_assert(RPOST_ASYNC_CQ_ERR == (int)IB_EVENT_CQ_ERR);
+static_assert(RPOST_ASYNC_COMM_EST == (int)IB_EVENT_COMM_EST);
+static_assert(RPOST_ASYNC_DEVICE_FATAL == (int)IB_EVENT_DEVICE_FATAL);
+static_assert(RPOST_ASYNC_GID_CHANGE == (int)IB_EVENT_GID_CHANGE);
+
+/**
+ * struct rpost_async_channel - asynchronous channel, behind a file descriptor
+ * @file: the open file whose objects report here; holds a reference
+ * @dev: the device; holds a reference
+ * @link: in @dev->async_channels; empty after removal; under @dev->async_lock
+ * @wait: readers
+ * @first: the oldest event in @events; under @dev->async_lock
+ * @count: events in @events; under @dev->async_lock
+ * @events: a ring; the last place is kept for RPOST_ASYNC_DEVICE_FATAL
+ */
+struct rpost_async_channel {
+	struct rpost_file *file;
+	struct rpost_device *dev;
+	struct list_head link;
+	wait_queue_head_t wait;
+	unsigned int first;
+	unsigned int count;
+	struct rpost_async_event events[RPOST_MAX_ASYNC_EVENTS + 1];
+};
+
+static void rpost_async_channel_push(struct rpost_async_channel *channel,
+				     const struct rpost_async_event *event)
+{
+	unsigned int i = channel->first + channel->count;
+
+	lockdep_assert_held(&channel->dev->async_lock);
+
+	channel->events[i % ARRAY_SIZE(channel->events)] = *event;
+	WRITE_ONCE(channel->count, channel->count + 1);
+	wake_up_interruptible(&channel->wait);
+}
+
+static bool rpost_async_channel_pop(struct rpost_async_channel *channel,
+				    struct rpost_async_event *event)
+{
+	bool found;
+
+	spin_lock_irq(&channel->dev->async_lock);
+	found = channel->count;
+	if (found) {
+		*event = channel->events[channel->first];
+		channel->first = (channel->first + 1) %
+				 ARRAY_SIZE(channel->events);
+		WRITE_ONCE(channel->count, channel->count - 1);
+	}
+	spin_unlock_irq(&channel->dev->async_lock);
+	return found;
+}
+
+/**
+ * rpost_async_post() - tell programs of an event; may be called in any context
+ * @dev: the device
+ * @file: the open file whose object the event concerns, or NULL if it concerns
+ *        the device or a port and is for all
+ * @event: the event
+ */
+void rpost_async_post(struct rpost_device *dev, struct rpost_file *file,
+		      const struct rpost_async_event *event)
+{
+	struct rpost_async_channel *channel;
+	unsigned long flags;
+
+	spin_lock_irqsave(&dev->async_lock, flags);
+	list_for_each_entry(channel, &dev->async_channels, link) {
+		if (file && channel->file != file)
+			continue;
+		if (channel->count < RPOST_MAX_ASYNC_EVENTS)
+			rpost_async_channel_push(channel, event);
+	}
+	spin_unlock_irqrestore(&dev->async_lock, flags);
+}
+
+/* Keep only the events that concern other objects. */
+static void rpost_async_channel_forget(struct rpost_async_channel *channel,
+				       const struct rpost_obj *obj)
+{
+	unsigned int i, n = channel->count, kept = 0;
+	struct rpost_async_event *event;
+
+	for (i = 0; i < n; i++) {
+		event = &channel->events[(channel->first + i) %
+					 ARRAY_SIZE(channel->events)];
+		if (event->obj_type == obj->type &&
+		    event->handle == obj->handle)
+			continue;
+		channel->events[(channel->first + kept++) %
+				ARRAY_SIZE(channel->events)] = *event;
+	}
+	WRITE_ONCE(channel->count, kept);
+}
+
+/**
+ * rpost_async_forget() - drop the unread events of an object
+ * @dev: its device
+ * @obj: the object, shut down, with its handle still reserved
+ */
+void rpost_async_forget(struct rpost_device *dev, const struct rpost_obj *obj)
+{
+	struct rpost_async_channel *channel;
+
+	spin_lock_irq(&dev->async_lock);
+	list_for_each_entry(channel, &dev->async_channels, link) {
+		if (channel->file == obj->file)
+			rpost_async_channel_forget(channel, obj);
+	}
+	spin_unlock_irq(&dev->async_lock);
+}
+
+/* Enters from the device by way of a work queue. */
+static void rpost_async_device_event(struct ib_event_handler *handler,
+				     struct ib_event *ib_event)
+{
+	struct rpost_device *dev =
+		container_of(handler, struct rpost_device, event_handler);
+	struct rpost_async_event event = { .event = ib_event->event };
+
+	switch (ib_event->event) {
+	case IB_EVENT_DEVICE_FATAL:
+		break;
+	case IB_EVENT_PORT_ACTIVE:
+	case IB_EVENT_PORT_ERR:
+	case IB_EVENT_LID_CHANGE:
+	case IB_EVENT_PKEY_CHANGE:
+	case IB_EVENT_SM_CHANGE:
+	case IB_EVENT_CLIENT_REREGISTER:
+	case IB_EVENT_GID_CHANGE:
+		event.port = ib_event->element.port_num;
+		break;
+	default:
+		/* Objects have handlers of their own. */
+		return;
+	}
+	rpost_async_post(dev, NULL, &event);
+}
+
+/**
+ * rpost_async_device_add() - begin to follow a device's events
+ * @dev: the device, not yet found by others
+ */
+void rpost_async_device_add(struct rpost_device *dev)
+{
+	spin_lock_init(&dev->async_lock);
+	INIT_LIST_HEAD(&dev->async_channels);
+	INIT_IB_EVENT_HANDLER(&dev->event_handler, dev->ib_dev,
+			      rpost_async_device_event);
+	ib_register_event_handler(&dev->event_handler);
+}
+
+/**
+ * rpost_async_device_gone() - tell all channels of a device's removal
+ * @dev: the device, which is dead: it gets no more channels
+ */
+void rpost_async_device_gone(struct rpost_device *dev)
+{
+	static const struct rpost_async_event event = {
+		.event = RPOST_ASYNC_DEVICE_FATAL,
+	};
+	struct rpost_async_channel *channel, *next;
+
+	ib_unregister_event_handler(&dev->event_handler);
+
+	/* Nothing comes after it: who posts for an object finds no channel. */
+	spin_lock_irq(&dev->async_lock);
+	list_for_each_entry_safe(channel, next, &dev->async_channels, link) {
+		rpost_async_channel_push(channel, &event);
+		list_del_init(&channel->link);
+	}
+	spin_unlock_irq(&dev->async_lock);
+}
+
+static ssize_t rpost_async_channel_read(struct file *filp, char __user *buf,
+					size_t count, loff_t *pos)
+{
+	struct rpost_async_channel *channel = filp->private_data;
+	struct rpost_async_event event;
+	ssize_t done = 0;
+	int ret;
+
+	if (count < sizeof(event))
+		return -EINVAL;
+
+	while (count - done >= sizeof(event)) {
+		if (!rpost_async_channel_pop(channel, &event)) {
+			if (done)
+				break;
+			if (filp->f_flags & O_NONBLOCK)
+				return -EAGAIN;
+			ret = wait_event_interruptible(channel->wait,
+						       READ_ONCE(channel->count));
+			if (ret)
+				return ret;
+			continue;
+		}
+		if (copy_to_user(buf + done, &event, sizeof(event)))
+			return done ? : -EFAULT;
+		done += sizeof(event);
+	}
+	return done;
+}
+
+static __poll_t rpost_async_channel_poll(struct file *filp, poll_table *wait)
+{
+	struct rpost_async_channel *channel = filp->private_data;
+
+	poll_wait(filp, &channel->wait, wait);
+	return READ_ONCE(channel->count) ? EPOLLIN | EPOLLRDNORM : 0;
+}
+
+static void rpost_async_channel_free(struct rpost_async_channel *channel)
+{
+	struct rpost_device *dev = channel->dev;
+
+	spin_lock_irq(&dev->async_lock);
+	list_del_init(&channel->link);
+	spin_unlock_irq(&dev->async_lock);
+	rpost_device_put(dev);
+	rpost_file_put(channel->file);
+	kfree(channel);
+}
+
+static int rpost_async_channel_release(struct inode *inode, struct file *filp)
+{
+	rpost_async_channel_free(filp->private_data);
+	return 0;
+}
+
+static const struct file_operations rpost_async_channel_fops = {
+	.owner		= THIS_MODULE,
+	.read		= rpost_async_channel_read,
+	.poll		= rpost_async_channel_poll,
+	.release	= rpost_async_channel_release,
+	.llseek		= noop_llseek,
+};
+
+/**
+ * rpost_create_async_channel_ioctl() - create an asynchronous channel
+ * @ucmd: the command
+ *
+ * Return: 0 or a negative errno.
+ */
+int rpost_create_async_channel_ioctl(struct rpost_ucmd *ucmd)
+{
+	struct rpost_create_async_channel *cmd =
+		&ucmd->cmd.create_async_channel;
+	struct rpost_async_channel *channel;
+	struct rpost_device *dev;
+	struct file *filp;
+	bool dead;
+
+	dev = rpost_device_find(ucmd->file, cmd->device);
+	if (IS_ERR(dev))
+		return PTR_ERR(dev);
+	channel = kzalloc(sizeof(*channel), GFP_KERNEL_ACCOUNT);
+	if (!channel) {
+		rpost_device_put(dev);
+		return -ENOMEM;
+	}
+	kref_get(&ucmd->file->kref);
+	channel->file = ucmd->file;
+	channel->dev = dev;
+	INIT_LIST_HEAD(&channel->link);
+	init_waitqueue_head(&channel->wait);
+
+	filp = anon_inode_getfile("[rdma_post_async]",
+				  &rpost_async_channel_fops, channel,
+				  O_RDONLY | O_CLOEXEC);
+	if (IS_ERR(filp)) {
+		rpost_async_channel_free(channel);
+		return PTR_ERR(filp);
+	}
+
+	/* Removal may be waiting for this file, with its event sent. */
+	spin_lock_irq(&dev->async_lock);
+	dead = !rpost_device_alive(dev);
+	if (!dead)
+		list_add_tail(&channel->link, &dev->async_channels);
+	spin_unlock_irq(&dev->async_lock);
+	if (dead) {
+		fput(filp);
+		return -ENODEV;
+	}
+	return rpost_respond_fd(ucmd, &cmd->fd, filp);
+}
