@@ -148,6 +148,39 @@ TEST_F(device, port)
 		    attr.link_layer == IBV_LINK_LAYER_INFINIBAND);
 }
 
+/* Room after the struct, to see what is written beyond its end. */
+union port_room {
+	struct ibv_port_attr attr;
+	uint8_t bytes[sizeof(struct ibv_port_attr) + 64];
+};
+
+/* The inline function writes the struct as it is in the caller's headers. */
+TEST_F(device, port_to_its_end)
+{
+	union port_room room;
+	size_t i;
+
+	memset(&room, POISON, sizeof(room));
+	ASSERT_EQ(0, ibv_query_port(self->verbs, self->port, &room.attr));
+	EXPECT_NE(POISON | POISON << 8, room.attr.port_cap_flags2);
+	for (i = sizeof(room.attr); i < sizeof(room); i++)
+		EXPECT_EQ(POISON, room.bytes[i]);
+}
+
+/* The symbol writes what the struct had before it grew: 48 bytes. */
+TEST_F(device, port_of_old_programs)
+{
+	union port_room room;
+	size_t i;
+
+	memset(&room, POISON, sizeof(room));
+	ASSERT_EQ(0, (ibv_query_port)(self->verbs, self->port,
+				      (struct _compat_ibv_port_attr *)&room));
+	EXPECT_EQ(IBV_PORT_ACTIVE, room.attr.state);
+	for (i = 48; i < sizeof(room); i++)
+		EXPECT_EQ(POISON, room.bytes[i]);
+}
+
 TEST_F(device, no_such_port)
 {
 	struct ibv_port_attr attr;
