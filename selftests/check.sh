@@ -91,6 +91,10 @@ install_tree() {
 	make -s install DESTDIR="$dest" PREFIX=/usr &&
 		test -e "$dest/usr/lib/librdma_post.so.1" &&
 		test -e "$dest/usr/lib/librdma_post.a" &&
+		test -e "$dest/usr/lib/rdma_post/libibverbs.so.1" &&
+		test -e "$dest/usr/lib/rdma_post/librdmacm.so.1" &&
+		test -x "$dest/usr/bin/rdma-post-run" &&
+		test -e "$dest/usr/share/man/man1/rdma-post-run.1" &&
 		test -e "$dest/usr/include/rdma/rdma_post_abi.h" &&
 		test -e "$dest/usr/lib/pkgconfig/rdma_post.pc" &&
 		test -e "$dest/usr/lib/udev/rules.d/90-rdma-post.rules"
@@ -114,6 +118,18 @@ api_tests() {
 	"$vm_dir/run.sh" -k "$1" -t "$2" -o "$build_dir/vm/check-api.$1" \
 		-f "$build_dir/selftests/api" -f selftests/api/compare.sh -- \
 		./compare.sh ./api
+}
+
+# The same library, for programs that were built with newer headers.
+newer_headers() {
+	if [ ! -e "$build_dir/selftests/api-sid/posts-rpost" ]; then
+		echo "ok 1 newer_headers # SKIP not built, see $logs/symbols.log"
+		echo "1..1"
+		return
+	fi
+	"$vm_dir/run.sh" -k 6.1 -t 200 -o "$build_dir/vm/check-newer.6.1" \
+		-f "$build_dir/selftests/api-sid" -f selftests/api/compare.sh -- \
+		./compare.sh ./api-sid posts comp device
 }
 
 example_programs() {
@@ -157,6 +173,8 @@ case ${kernels[0]} in
 6.1)
 	step two-hosts-file-transfer examples/demo.sh
 	tap lint selftests/lint.sh
+	tap symbols selftests/symbols.sh
+	tap library-newer-headers newer_headers
 	;;
 esac
 finish

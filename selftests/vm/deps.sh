@@ -11,7 +11,7 @@ set -euo pipefail
 
 packages=(
 	# module and library
-	gcc libc6-dev make pkg-config libibverbs-dev librdmacm-dev
+	gcc g++ libc6-dev make pkg-config libibverbs-dev librdmacm-dev
 	# checks: sparse for the module; checkpatch and kernel-doc are perl
 	sparse perl shellcheck clang valgrind
 	# kernels: fetch.sh, kmod.sh; the rest is for debug-kernel.sh

@@ -4,10 +4,11 @@
 # Usage: selftests/vm/fetch.sh 6.1|6.12|7.2 ...       kernel, modules, headers
 #        selftests/vm/fetch.sh source-6.1|source-7.2  kernel source
 #        selftests/vm/fetch.sh kselftest              kselftest headers, checkpatch
+#        selftests/vm/fetch.sh rdma-core-trixie|rdma-core-sid  newer libibverbs
 #
 # Downloads Debian's kernels into ${RDMA_POST_CACHE:-~/.cache/rdma_post}:
 #   kernels/VERSION/{release,vmlinux,root,build}   source/VERSION
-#   kselftest/   scripts/
+#   kselftest/   scripts/   rdma-core/SUITE
 # What is there already is left alone. Needs no root and leaves the system's
 # packages and apt configuration as they are.
 
@@ -192,12 +193,33 @@ fetch_kselftest() {
 	rm -rf "$tmp"
 }
 
+# Newer headers, libraries and programs, to compare and to compile with.
+fetch_rdma_core() {
+	local suite=$1 final=$cache_dir/rdma-core/$1 deb
+	need apt-get dpkg-deb
+	rm -rf "$final.tmp"
+	apt_update "$suite"
+	apt_download "$suite" "$final.tmp/debs" libibverbs1 librdmacm1t64 \
+		libibverbs-dev librdmacm-dev ibverbs-providers ibverbs-utils \
+		rdmacm-utils
+	for deb in "$final.tmp"/debs/*.deb; do
+		dpkg-deb -x "$deb" "$final.tmp"
+	done
+	dpkg-deb -f "$final.tmp"/debs/libibverbs1_*.deb Version \
+		>"$final.tmp/version"
+	rm -rf "$final.tmp/debs" "$final"
+	mv "$final.tmp" "$final"
+}
+
 fetch() {
 	local what=$1 start=$EPOCHREALTIME
 	case $what in
 	kselftest) set -- fetch_kselftest "$cache_dir/kselftest/kselftest_harness.h" ;;
 	source-*) set -- fetch_source "$cache_dir/source/${what#source-}/Makefile" \
 		"${what#source-}" ;;
+	rdma-core-*) set -- fetch_rdma_core \
+		"$cache_dir/rdma-core/${what#rdma-core-}/version" \
+		"${what#rdma-core-}" ;;
 	*)
 		suite_of "$what" >/dev/null
 		set -- fetch_kernel "$cache_dir/kernels/$what/release" "$what"

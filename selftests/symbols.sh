@@ -1,0 +1,260 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Usage: selftests/symbols.sh
+#
+# What librdma_post.so.1 exports, as TAP: every symbol of the libibverbs and
+# librdmacm that are installed and of Debian's newer ones; what Debian's programs
+# and libraries import; the headers in C and C++; the library and the API tests
+# built with newer headers. Needs no device: programs are only started.
+
+# The checks are functions that check calls by name.
+# shellcheck disable=SC2317
+
+set -uo pipefail
+. "$(dirname "$0")/vm/lib.sh"
+cd "$top_dir" || exit 1
+
+lib=$build_dir/lib
+out=$build_dir/symbols
+table=userlib/symbols.txt
+suites=(trixie sid)
+# What sid was when the table was made; a later one may export more.
+declare -A known=([trixie]=56 [sid]=65)
+rm -rf "$out"
+mkdir -p "$out"
+failed=0 n=0
+
+# check NAME COMMAND...: passes if the command succeeds; 4 is a skip, with the
+# reason as its last line.
+check() {
+	local name=$1 log=$out/$1.log
+	shift
+	n=$((n + 1))
+	"$@" >"$log" 2>&1
+	case $? in
+	0) echo "ok $n symbols.$name" ;;
+	4) echo "ok $n symbols.$name # SKIP $(tail -n 1 "$log")" ;;
+	*)
+		failed=1
+		sed 's/^/# /' "$log" | head -n 40
+		echo "not ok $n symbols.$name"
+		;;
+	esac
+}
+
+# exports FILE: SYMBOL@@NODE of a default version, SYMBOL@NODE of another
+exports() {
+	nm -D --with-symbol-versions --defined-only "$1" |
+		awk '$2 != "A" { print $3 }' | sort
+}
+
+# imports FILE: SYMBOL@NODE of both libraries
+imports() {
+	nm -D --with-symbol-versions --undefined-only "$1" 2>/dev/null |
+		awk '$2 ~ /@(IBVERBS|RDMACM)_/ { print $2 }' | sort
+}
+
+# Nobody links with private versions, so that none of ours is a default.
+without_private_defaults() { sed 's/@@\(IBVERBS_PRIVATE_\)/@\1/' | sort; }
+
+# missing: those lines of standard input that ours has not; fails if there are
+missing() { ! comm -23 - "$1" | grep .; }
+
+table_agrees() {
+	grep -v '@inline' "$table" | awk '$1 ~ /@/ { print $1 }' | sort |
+		diff - "$out/ours"
+}
+
+installed_library() {
+	local file
+	file=$(gcc -print-file-name="$1")
+	[ -e "$file" ] || { echo "no $1" && return 1; }
+	exports "$file" | without_private_defaults | missing "$out/ours"
+}
+
+# suite_root SUITE: where its packages are, or the reason why not
+suite_root() {
+	"$vm_dir/fetch.sh" "rdma-core-$1" >"$out/fetch-$1.log" 2>&1 || {
+		echo "cannot fetch $1's packages: $(tail -n 1 "$out/fetch-$1.log")"
+		return 4
+	}
+	echo "$cache_dir/rdma-core/$1"
+}
+
+suite_library() {
+	local suite=$1 name=$2 root version
+	root=$(suite_root "$suite") || { echo "$root" && return 4; }
+	exports "$root"/usr/lib/*/"$name" | without_private_defaults |
+		missing "$out/ours" && return
+	version=$(<"$root/version")
+	[ "${version%%.*}" = "${known[$suite]}" ] && return 1
+	echo "$suite has moved on to $version, the table is of ${known[$suite]}"
+	return 4
+}
+
+# What a suite's programs and provider libraries import, whatever C library they
+# need.
+suite_imports() {
+	local suite=$1 root file files=0 bad=0
+	root=$(suite_root "$suite") || { echo "$root" && return 4; }
+	sed 's/@@/@/' "$out/ours" | sort -u >"$out/ours.any"
+	while read -r file; do
+		imports "$file" >"$out/imports"
+		[ -s "$out/imports" ] || continue
+		files=$((files + 1))
+		missing "$out/ours.any" <"$out/imports" || bad=1
+	done < <(find "$root" -type f \( -path '*/bin/*' -o -name '*.so*' \))
+	echo "$files files"
+	[ "$bad" = 0 ] && [ "$files" -gt 0 ]
+}
+
+# Every program and library of an installed package, by the dynamic linker.
+package_links() {
+	local file files=0 bad=0
+	dpkg -s "$1" 2>/dev/null | grep -q '^Status: .* installed$' ||
+		{ echo "$1 is not installed" && return 4; }
+	while read -r file; do
+		if [ ! -f "$file" ] || [ -L "$file" ] ||
+			[ -z "$(imports "$file")" ]; then
+			continue
+		fi
+		files=$((files + 1))
+		LD_LIBRARY_PATH=$lib/rdma_post ldd -r "$file" >"$out/ldd" 2>&1
+		grep -E "undefined|not found|lib(ibverbs|rdmacm)\.so\.1 => /(usr|lib)" \
+			"$out/ldd" && bad=1
+	done < <(dpkg -L "$1")
+	echo "$files files"
+	[ "$bad" = 0 ] && [ "$files" -gt 0 ]
+}
+
+# A program that was linked with Debian's libraries and wants all their public
+# symbols at its start.
+bind_now() {
+	local names
+	mapfile -t names < <(grep -hoE '^\w+@@(IBVERBS|RDMACM)_[0-9.]+ +12 ' \
+		"$table" | sed 's/@.*//')
+	{
+		printf 'void %s(void);\n' "${names[@]}"
+		echo 'void (*volatile all[])(void) = {'
+		printf '%s,\n' "${names[@]}"
+		echo '}; int main(void) { return !all[0]; }'
+	} >"$out/all.c"
+	gcc -w -Wl,-z,now -Wl,--no-as-needed -o "$out/all" "$out/all.c" \
+		-lrdmacm -libverbs &&
+		LD_LIBRARY_PATH=$lib/rdma_post "$out/all" &&
+		LD_LIBRARY_PATH=$lib/rdma_post ldd "$out/all" |
+		grep -c "=> $lib/rdma_post/" | grep -qx '[12]' &&
+		echo "${#names[@]} symbols"
+}
+
+headers=(rdma/rdma_post_abi.h rdma/rdma_cma.h rdma/rdma_verbs.h
+	rdma/rsocket.h infiniband/verbs.h)
+[ ! -e userlib/include/rdma/rdma_post.h ] || headers+=(rdma/rdma_post.h)
+
+# include_flags SUITE: compiler options for its headers; none for the host's
+include_flags() {
+	local root
+	echo "-Iuapi -Iuserlib/include"
+	[ "$1" != installed ] || return 0
+	root=$(suite_root "$1") || { echo "$root" && return 4; }
+	echo "-isystem $root/usr/include"
+}
+
+each_header() {
+	local flags header
+	flags=$(include_flags "$1") || { echo "$flags" && return 4; }
+	for header in "${headers[@]}"; do
+		echo "#include <$header>" >"$out/header.c"
+		# shellcheck disable=SC2086
+		gcc -std=gnu11 -Wall -Wextra -Werror -fsyntax-only $flags \
+			"$out/header.c" &&
+			g++ -x c++ -Wall -Wextra -Werror -fsyntax-only $flags \
+				"$out/header.c" || return 1
+	done
+}
+
+# A program that must start on any host: without a device it finds none.
+program() {
+	local header
+	for header in "${headers[@]}"; do
+		echo "#include <$header>"
+	done
+	cat <<-'EOF'
+	int main(void)
+	{
+		struct rdma_event_channel *channel = rdma_create_event_channel();
+		struct ibv_device **list = ibv_get_device_list(NULL);
+		struct ibv_wc wc = {};
+
+		if (list)
+			ibv_free_device_list(list);
+		if (channel)
+			rdma_destroy_event_channel(channel);
+		return rsocket(0, 0, 0) != -1 || wc.status != IBV_WC_SUCCESS;
+	}
+	EOF
+}
+
+cplusplus() {
+	local flags
+	flags=$(include_flags "$1") || { echo "$flags" && return 4; }
+	program >"$out/program.cc"
+	# shellcheck disable=SC2086
+	g++ -Wall -Wextra -Werror -Wno-missing-field-initializers $flags \
+		-o "$out/program" "$out/program.cc" -L"$lib" -lrdma_post &&
+		LD_BIND_NOW=1 LD_LIBRARY_PATH=$lib "$out/program"
+}
+
+static_library() {
+	program >"$out/program.c"
+	gcc -Wall -Wextra -Werror -Iuapi -Iuserlib/include -static \
+		-o "$out/program-static" "$out/program.c" \
+		"$lib/librdma_post.a" &&
+		"$out/program-static"
+}
+
+# The library, built with a suite's headers, exports the same.
+library_with() {
+	local root
+	root=$(suite_root "$1") || { echo "$root" && return 4; }
+	make -s -C userlib BUILD="$out/$1" CFLAGS='-O2 -Werror' \
+		CPPFLAGS="-isystem $root/usr/include" &&
+		exports "$out/$1/lib/librdma_post.so.1" | diff "$out/ours" -
+}
+
+# The API tests, built with a suite's headers, against the one library.
+api_tests_with() {
+	local root
+	root=$(suite_root "$1") || { echo "$root" && return 4; }
+	make -s -C selftests/api OUT="$build_dir/selftests/api-$1" \
+		LIBDIR="$lib" CFLAGS="-O1 -Werror -isystem $root/usr/include"
+}
+
+exports "$lib/librdma_post.so.1" >"$out/ours" || exit 1
+
+echo "TAP version 13"
+check table table_agrees
+check installed.libibverbs installed_library libibverbs.so.1
+check installed.librdmacm installed_library librdmacm.so.1
+for suite in "${suites[@]}"; do
+	check "$suite.libibverbs" suite_library "$suite" libibverbs.so.1
+	check "$suite.librdmacm" suite_library "$suite" librdmacm.so.1
+	check "$suite.imports" suite_imports "$suite"
+done
+check bind_now bind_now
+for package in rdmacm-utils ibverbs-utils ibverbs-providers perftest librpma0 \
+	qperf fio librados2 tgt-rdma libiscsi7 libfabric1; do
+	check "links.$package" package_links "$package"
+done
+for suite in installed "${suites[@]}"; do
+	check "headers.$suite" each_header "$suite"
+	check "cplusplus.$suite" cplusplus "$suite"
+done
+check static_library static_library
+for suite in "${suites[@]}"; do
+	check "library_with.$suite" library_with "$suite"
+	check "api_tests_with.$suite" api_tests_with "$suite"
+done
+echo "1..$n"
+exit "$failed"
