@@ -103,7 +103,8 @@ suite_imports() {
 		imports "$file" >"$out/imports"
 		[ -s "$out/imports" ] || continue
 		files=$((files + 1))
-		missing "$out/ours.any" <"$out/imports" || bad=1
+		missing "$out/ours.any" <"$out/imports" ||
+			{ bad=1 && echo "  for ${file##*/}"; }
 	done < <(find "$root" -type f \( -path '*/bin/*' -o -name '*.so*' \))
 	echo "$files files"
 	[ "$bad" = 0 ] && [ "$files" -gt 0 ]
