@@ -177,7 +177,6 @@ ONLY_65(null, ibv_dmabuf_heap_alloc);
 ONLY_65(null, ibv_dmabuf_heap_cc_shared_init);
 ONLY_65(nothing, ibv_dmabuf_heap_destroy);
 ONLY_65(nothing, ibv_dmabuf_heap_free);
-BOTH(minus_one, ibv_query_gid_type);
 BOTH(minus_one, ibv_read_ibdev_sysfs_file);
 BOTH(nothing, verbs_init_cq);
 BOTH(null, verbs_open_device);
@@ -186,7 +185,30 @@ ONLY_65(nothing, verbs_register_driver_65);
 BOTH(nothing, verbs_set_ops);
 BOTH(nothing, verbs_uninit_context);
 
-/* The one that programs call, by a header of version 56. */
+/* What programs called when it was not private; sysfs counts from RoCE v1. */
+RPOST_API int rpost_query_gid_type(struct ibv_context *context,
+				   uint8_t port_num, unsigned int index,
+				   unsigned int *type);
+
+int rpost_query_gid_type(struct ibv_context *context, uint8_t port_num,
+			 unsigned int index, unsigned int *type)
+{
+	struct ibv_gid_entry entry;
+	int err;
+
+	err = ibv_query_gid_ex(context, port_num, index, &entry, 0);
+	if (!err)
+		*type = entry.gid_type == IBV_GID_TYPE_ROCE_V2;
+	return rpost_fail(err);
+}
+
+#define QUERY_GID_TYPE(version) \
+	__asm__(".symver rpost_query_gid_type, ibv_query_gid_type@" version)
+
+QUERY_GID_TYPE("IBVERBS_PRIVATE_34");
+QUERY_GID_TYPE("IBVERBS_PRIVATE_65");
+
+/* What programs call, by a header of version 56. */
 RPOST_API const char *rpost_wr_opcode_str(enum ibv_wr_opcode opcode);
 const char *ibv_wr_opcode_str(enum ibv_wr_opcode opcode);
 

@@ -13,8 +13,8 @@
 static pthread_mutex_t devs_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rpost_dev *devs;			/* under devs_lock */
 
-static int query_device(struct rpost_file *file, uint32_t num,
-			struct rpost_query_device *cmd)
+int rpost_query_device(struct rpost_file *file, uint32_t num,
+		       struct rpost_query_device *cmd)
 {
 	memset(cmd, 0, sizeof(*cmd));
 	cmd->size = sizeof(*cmd);
@@ -54,7 +54,7 @@ static struct rpost_dev *dev_get(struct rpost_file *file, uint32_t num)
 		if (dev->num == num)
 			goto out;
 
-	err = query_device(file, num, &query);
+	err = rpost_query_device(file, num, &query);
 	if (err) {
 		errno = err;
 		goto out;
@@ -171,14 +171,6 @@ RPOST_API __be64 ibv_get_device_guid(struct ibv_device *device)
 	return rpost_container_of(device, struct rpost_dev, ibv)->guid;
 }
 
-static uint8_t at_most_u8(uint32_t value)
-{
-	return value < UINT8_MAX ? value : UINT8_MAX;
-}
-
-static int query_port(struct ibv_context *context, uint8_t port_num,
-		      struct ibv_port_attr *port_attr, size_t port_attr_len);
-
 static void ctx_init(struct rpost_ctx *ctx, struct rpost_file *file,
 		     struct rpost_dev *dev,
 		     const struct rpost_query_device *query)
@@ -188,13 +180,14 @@ static void ctx_init(struct rpost_ctx *ctx, struct rpost_file *file,
 
 	ctx->file = file;
 	ctx->dev = dev;
-	ctx->max_responder_resources = at_most_u8(query->max_qp_rd_atom);
-	ctx->max_initiator_depth = at_most_u8(query->max_qp_init_rd_atom);
+	ctx->max_responder_resources = rpost_at_most_u8(query->max_qp_rd_atom);
+	ctx->max_initiator_depth = rpost_at_most_u8(query->max_qp_init_rd_atom);
 	pthread_mutex_init(&ctx->pd_lock, NULL);
 
 	/* What is left NULL here the headers' inlines call EOPNOTSUPP. */
 	verbs->sz = sizeof(*verbs);
-	verbs->query_port = query_port;
+	verbs->query_port = rpost_query_port;
+	verbs->query_device_ex = rpost_query_device_ex;
 
 	context->device = &dev->ibv;
 	context->ops.poll_cq = rpost_poll_cq;
@@ -214,7 +207,7 @@ static struct rpost_ctx *ctx_open(struct rpost_file *file,
 	struct rpost_ctx *ctx;
 	int err;
 
-	err = query_device(file, dev->num, &query);
+	err = rpost_query_device(file, dev->num, &query);
 	if (err)
 		return rpost_null(err);
 	ctx = calloc(1, sizeof(*ctx));
@@ -366,135 +359,6 @@ void rpost_default_pd_put(struct rpost_ctx *ctx)
 	if (!--ctx->default_pd_users && !ibv_dealloc_pd(ctx->default_pd))
 		ctx->default_pd = NULL;
 	pthread_mutex_unlock(&ctx->pd_lock);
-}
-
-static int min_int(uint32_t a, uint32_t b)
-{
-	uint32_t min = a < b ? a : b;
-
-	return min < INT32_MAX ? (int)min : INT32_MAX;
-}
-
-/**
- * ibv_query_device() - a device's attributes, ibv_query_device(3)
- * @context: of the device
- * @attr: filled in; what the module does not offer (memory windows, raw queue
- *        pairs, reliable datagrams) is 0
- *
- * Return: 0, or an errno value: ENODEV if the device has gone.
- */
-RPOST_API int ibv_query_device(struct ibv_context *context,
-			       struct ibv_device_attr *attr)
-{
-	struct rpost_ctx *ctx = rpost_ctx(context);
-	struct rpost_query_device q;
-	int err;
-
-	err = query_device(ctx->file, ctx->dev->num, &q);
-	if (err)
-		return err;
-
-	memset(attr, 0, sizeof(*attr));
-	snprintf(attr->fw_ver, sizeof(attr->fw_ver), "%u.%u.%u",
-		 (unsigned int)(q.fw_ver >> 32) & 0xffff,
-		 (unsigned int)(q.fw_ver >> 16) & 0xffff,
-		 (unsigned int)q.fw_ver & 0xffff);
-	attr->node_guid = q.node_guid;
-	attr->sys_image_guid = q.sys_image_guid;
-	attr->max_mr_size = q.max_mr_size;
-	attr->page_size_cap = q.page_size_cap;
-	attr->vendor_id = q.vendor_id;
-	attr->vendor_part_id = q.vendor_part_id;
-	attr->hw_ver = q.hw_ver;
-	attr->max_qp = min_int(q.max_qp, INT32_MAX);
-	attr->max_qp_wr = min_int(q.max_qp_wr, INT32_MAX);
-	attr->device_cap_flags = (unsigned int)q.device_cap_flags;
-	attr->max_sge = min_int(q.max_send_sge, q.max_recv_sge);
-	attr->max_sge_rd = min_int(q.max_sge_rd, INT32_MAX);
-	attr->max_cq = min_int(q.max_cq, INT32_MAX);
-	attr->max_cqe = min_int(q.max_cqe, INT32_MAX);
-	attr->max_mr = min_int(q.max_mr, INT32_MAX);
-	attr->max_pd = min_int(q.max_pd, INT32_MAX);
-	attr->max_qp_rd_atom = min_int(q.max_qp_rd_atom, INT32_MAX);
-	attr->max_res_rd_atom = min_int(q.max_res_rd_atom, INT32_MAX);
-	attr->max_qp_init_rd_atom = min_int(q.max_qp_init_rd_atom, INT32_MAX);
-	attr->atomic_cap = q.atomic_cap;
-	attr->max_mcast_grp = min_int(q.max_mcast_grp, INT32_MAX);
-	attr->max_mcast_qp_attach = min_int(q.max_mcast_qp_attach, INT32_MAX);
-	attr->max_total_mcast_qp_attach =
-		min_int(q.max_total_mcast_qp_attach, INT32_MAX);
-	attr->max_ah = min_int(q.max_ah, INT32_MAX);
-	attr->max_srq = min_int(q.max_srq, INT32_MAX);
-	attr->max_srq_wr = min_int(q.max_srq_wr, INT32_MAX);
-	attr->max_srq_sge = min_int(q.max_srq_sge, INT32_MAX);
-	attr->max_pkeys = (uint16_t)min_int(q.max_pkeys, UINT16_MAX);
-	attr->local_ca_ack_delay = at_most_u8(q.local_ca_ack_delay);
-	attr->phys_port_cnt = at_most_u8(q.phys_port_cnt);
-	return 0;
-}
-
-static int query_port(struct ibv_context *context, uint8_t port_num,
-		      struct ibv_port_attr *port_attr, size_t port_attr_len)
-{
-	struct rpost_query_port q = {
-		.size = sizeof(q),
-		.device = rpost_ctx(context)->dev->num,
-		.port = port_num,
-	};
-	struct ibv_port_attr attr;
-	int err;
-
-	err = rpost_ioctl(context->cmd_fd, RPOST_IOC_QUERY_PORT, &q);
-	if (err)
-		return err;
-
-	memset(&attr, 0, sizeof(attr));
-	attr.state = q.state;
-	attr.max_mtu = q.max_mtu;
-	attr.active_mtu = q.active_mtu;
-	attr.gid_tbl_len = q.gid_tbl_len;
-	attr.port_cap_flags = q.port_cap_flags;
-	attr.max_msg_sz = q.max_msg_sz;
-	attr.bad_pkey_cntr = q.bad_pkey_cntr;
-	attr.qkey_viol_cntr = q.qkey_viol_cntr;
-	attr.pkey_tbl_len = q.pkey_tbl_len;
-	attr.lid = q.lid;
-	attr.sm_lid = q.sm_lid;
-	attr.lmc = q.lmc;
-	attr.max_vl_num = q.max_vl_num;
-	attr.sm_sl = q.sm_sl;
-	attr.subnet_timeout = q.subnet_timeout;
-	attr.init_type_reply = q.init_type_reply;
-	attr.active_width = q.active_width;
-	attr.active_speed = at_most_u8(q.active_speed);
-	attr.phys_state = q.phys_state;
-	attr.link_layer = q.link_layer;
-	if (q.grh_required)
-		attr.flags |= IBV_QPF_GRH_REQUIRED;
-
-	memset(port_attr, 0, port_attr_len);
-	memcpy(port_attr, &attr, port_attr_len < sizeof(attr) ?
-				 port_attr_len : sizeof(attr));
-	return 0;
-}
-
-#undef ibv_query_port
-
-/**
- * ibv_query_port() - a port's attributes, ibv_query_port(3)
- * @context: of the device
- * @port_num: port, counted from 1
- * @port_attr: filled in; programs built before struct ibv_port_attr grew have
- *             no port_cap_flags2, so that this entry point does not write it
- *
- * Return: 0, or an errno value: EINVAL for a port that the device does not
- * have, ENODEV if the device has gone.
- */
-RPOST_API int ibv_query_port(struct ibv_context *context, uint8_t port_num,
-			     struct _compat_ibv_port_attr *port_attr)
-{
-	return query_port(context, port_num, (struct ibv_port_attr *)port_attr,
-			  offsetof(struct ibv_port_attr, port_cap_flags2));
 }
 
 /**

@@ -110,6 +110,19 @@ static inline struct rpost_ctx *rpost_ctx(struct ibv_context *context)
 	return rpost_container_of(context, struct rpost_ctx, verbs.context);
 }
 
+static inline uint8_t rpost_at_most_u8(uint32_t value)
+{
+	return value < UINT8_MAX ? value : UINT8_MAX;
+}
+
+int rpost_query_device(struct rpost_file *file, uint32_t num,
+		       struct rpost_query_device *cmd);
+int rpost_query_device_ex(struct ibv_context *context,
+			  const struct ibv_query_device_ex_input *input,
+			  struct ibv_device_attr_ex *attr, size_t attr_size);
+int rpost_query_port(struct ibv_context *context, uint8_t port_num,
+		     struct ibv_port_attr *port_attr, size_t port_attr_len);
+
 /* The context that connection ids on device @num share; NULL and errno. */
 struct rpost_ctx *rpost_cm_ctx(struct rpost_file *file, uint32_t num);
 

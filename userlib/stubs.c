@@ -71,24 +71,6 @@ VOID_STUB(ibv_unimport_mr, (struct ibv_mr *mr))
 NULL_STUB(struct ibv_dm, ibv_import_dm, (struct ibv_context *context,
 					 uint32_t dm_handle))
 VOID_STUB(ibv_unimport_dm, (struct ibv_dm *dm))
-MINUS_ONE_STUB(ibv_query_gid, (struct ibv_context *context, uint8_t port_num,
-			       int index, union ibv_gid *gid))
-ERRNO_STUB(_ibv_query_gid_ex, (struct ibv_context *context, uint32_t port_num,
-			       uint32_t gid_index, struct ibv_gid_entry *entry,
-			       uint32_t flags, size_t entry_size))
-
-RPOST_API ssize_t _ibv_query_gid_table(struct ibv_context *context,
-				       struct ibv_gid_entry *entries,
-				       size_t max_entries, uint32_t flags,
-				       size_t entry_size)
-{
-	return -EOPNOTSUPP;
-}
-
-MINUS_ONE_STUB(ibv_query_pkey, (struct ibv_context *context, uint8_t port_num,
-				int index, __be16 *pkey))
-MINUS_ONE_STUB(ibv_get_pkey_index, (struct ibv_context *context,
-				    uint8_t port_num, __be16 pkey))
 ERRNO_STUB(ibv_resolve_eth_l2_from_gid, (struct ibv_context *context,
 					 struct ibv_ah_attr *attr,
 					 uint8_t eth_mac[ETHERNET_LL_SIZE],
