@@ -66,6 +66,24 @@ table_agrees() {
 		diff - "$out/ours"
 }
 
+# stubs: the functions of the library that only fail
+stubs() {
+	{
+		tr '\n\t' '  ' <userlib/stubs.c | grep -oE \
+			'RPOST_API [a-z_ ]+[ *][a-z_]+\('
+		cat userlib/*.c | tr '\n\t' '  ' | grep -oE \
+			'(_STUB\(([a-z_ ]+, *)?|NO_RSOCKET\([a-z_]+, )[a-z_0-9]+, *\('
+		echo 'rsocket('
+	} | sed -E 's/,? *\($//; s/.*[ (*]//' | sort -u
+}
+
+# What only fails is not said to work, and the other way round.
+states_agree() {
+	grep -E '^\w+@@(IBVERBS|RDMACM)_' "$table" |
+		awk '$3 == "no" { sub(/@@.*/, "", $1); print $1 }' | sort |
+		diff - <(stubs)
+}
+
 installed_library() {
 	local file
 	file=$(gcc -print-file-name="$1")
@@ -236,6 +254,7 @@ exports "$lib/librdma_post.so.1" >"$out/ours" || exit 1
 
 echo "TAP version 13"
 check table table_agrees
+check states states_agree
 check installed.libibverbs installed_library libibverbs.so.1
 check installed.librdmacm installed_library librdmacm.so.1
 for suite in "${suites[@]}"; do

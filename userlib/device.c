@@ -450,3 +450,14 @@ RPOST_API int ibv_dofork_range(void *base, size_t size)
 	(void)size;
 	return 0;
 }
+
+/**
+ * ibv_static_providers() - name the providers of a statically linked program
+ * @unused: NULL
+ *
+ * None are needed.
+ */
+RPOST_API void ibv_static_providers(void *unused, ...)
+{
+	(void)unused;
+}

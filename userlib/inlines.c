@@ -11,6 +11,7 @@
 #define ibv_req_notify_cq	hdr_ibv_req_notify_cq
 #define ibv_post_send		hdr_ibv_post_send
 #define ibv_post_recv		hdr_ibv_post_recv
+#define ibv_post_srq_recv	hdr_ibv_post_srq_recv
 #define rdma_get_local_addr	hdr_rdma_get_local_addr
 #define rdma_get_peer_addr	hdr_rdma_get_peer_addr
 #define rdma_reg_msgs		hdr_rdma_reg_msgs
@@ -25,6 +26,7 @@
 #define rdma_post_send		hdr_rdma_post_send
 #define rdma_post_read		hdr_rdma_post_read
 #define rdma_post_write		hdr_rdma_post_write
+#define rdma_post_ud_send	hdr_rdma_post_ud_send
 #define rdma_get_send_comp	hdr_rdma_get_send_comp
 #define rdma_get_recv_comp	hdr_rdma_get_recv_comp
 
@@ -53,6 +55,11 @@ REAL(int, ibv_post_send, (struct ibv_qp *qp, struct ibv_send_wr *wr,
 #undef ibv_post_recv
 REAL(int, ibv_post_recv, (struct ibv_qp *qp, struct ibv_recv_wr *wr,
 			  struct ibv_recv_wr **bad_wr), (qp, wr, bad_wr))
+
+#undef ibv_post_srq_recv
+REAL(int, ibv_post_srq_recv, (struct ibv_srq *srq, struct ibv_recv_wr *recv_wr,
+			      struct ibv_recv_wr **bad_recv_wr),
+     (srq, recv_wr, bad_recv_wr))
 
 #undef rdma_get_local_addr
 REAL(struct sockaddr *, rdma_get_local_addr, (struct rdma_cm_id *id), (id))
@@ -118,6 +125,12 @@ REAL(int, rdma_post_write, (struct rdma_cm_id *id, void *context, void *addr,
 			    size_t length, struct ibv_mr *mr, int flags,
 			    uint64_t remote_addr, uint32_t rkey),
      (id, context, addr, length, mr, flags, remote_addr, rkey))
+
+#undef rdma_post_ud_send
+REAL(int, rdma_post_ud_send, (struct rdma_cm_id *id, void *context, void *addr,
+			      size_t length, struct ibv_mr *mr, int flags,
+			      struct ibv_ah *ah, uint32_t remote_qpn),
+     (id, context, addr, length, mr, flags, ah, remote_qpn))
 
 #undef rdma_get_send_comp
 REAL(int, rdma_get_send_comp, (struct rdma_cm_id *id, struct ibv_wc *wc),

@@ -76,9 +76,6 @@ ERRNO_STUB(ibv_resolve_eth_l2_from_gid, (struct ibv_context *context,
 					 uint8_t eth_mac[ETHERNET_LL_SIZE],
 					 uint16_t *vid))
 
-/* Statically linked programs name their providers by it; none are needed. */
-VOID_STUB(ibv_static_providers, (void *unused, ...))
-
 /* ------------------------------------------------- memory and queues */
 
 NULL_STUB(struct ibv_mr, ibv_reg_dmabuf_mr, (struct ibv_pd *pd, uint64_t offset,

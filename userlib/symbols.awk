@@ -14,7 +14,7 @@ BEGIN {
 	release["12"] = "12"
 	release["13"] = "13"
 	release["sid"] = "unstable"
-	release["-"] = "\\-"
+	release["-"] = ""
 	state["works"] = "works"
 	state["partly"] = "partly"
 	state["no"] = "not possible"
@@ -55,9 +55,9 @@ BEGIN {
 	answer = state[$3]
 	if (remark != "")
 		answer = answer ": " remark
-	row[titles] = row[titles] sprintf("   * - ``%s``\n     - %s\n     - %s\n     - %s\n",
+	gsub(/"/, "\"\"", answer)
+	row[titles] = row[titles] sprintf("   ``%s``,%s,%s,\"%s\"\n",
 		symbol, node, release[$2], answer)
-	total[titles, $3]++
 }
 
 function print_map(	i) {
@@ -95,14 +95,10 @@ function print_rst(	i) {
 		print title[i]
 		print underline(title[i])
 		print ""
-		printf "%d work, %d in part, %d do not.\n", total[i, "works"],
-			total[i, "partly"], total[i, "no"]
+		print ".. csv-table::"
+		print "   :header: symbol, version, Debian, state"
+		print "   :widths: 35, 20, 10, 35"
 		print ""
-		print ".. list-table::"
-		print "   :header-rows: 1"
-		print "   :widths: 35 20 10 35"
-		print ""
-		print "   * - symbol\n     - version\n     - Debian\n     - state"
 		printf "%s", row[i]
 	}
 }
