@@ -109,14 +109,12 @@ RPOST_API struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe,
 				       struct ibv_comp_channel *channel,
 				       int comp_vector)
 {
-	static atomic_ullong cookie;
 	struct rpost_create_cq cmd = {
 		.size = sizeof(cmd),
 		.device = rpost_ctx(context)->dev->num,
 		.cqe = cqe,
 		.comp_vector = comp_vector,
 		.channel_fd = channel ? channel->fd : -1,
-		.user_data = atomic_fetch_add(&cookie, 1) + 1,
 	};
 	struct rpost_cq *cq;
 	int err;
@@ -128,6 +126,8 @@ RPOST_API struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe,
 	if (!cq)
 		return NULL;
 
+	rpost_async_init(&cq->async, context, RPOST_OBJ_CQ);
+	cmd.user_data = cq->async.node.key;
 	err = rpost_ioctl(context->cmd_fd, RPOST_IOC_CREATE_CQ, &cmd);
 	if (err)
 		goto free;
@@ -144,12 +144,7 @@ RPOST_API struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe,
 	pthread_cond_init(&cq->ibv.cond, NULL);
 	pthread_mutex_init(&cq->poll_lock, NULL);
 	channel_use(channel, 1);
-
-	/* By a number and not by its address, so that an event that another
-	 * thread has fetched but not looked up cannot lead to freed memory.
-	 */
-	cq->node.key = cmd.user_data;
-	rpost_table_add(&rpost_ctx(context)->file->cqs, &cq->node);
+	rpost_async_add(&cq->async);
 	return &cq->ibv;
 
 destroy:
@@ -164,7 +159,8 @@ static void wait_for_acks(struct rpost_cq *cq)
 	struct ibv_cq *ibv = &cq->ibv;
 
 	pthread_mutex_lock(&ibv->mutex);
-	while (ibv->comp_events_completed != cq->comp_events_reported)
+	while (ibv->comp_events_completed != cq->comp_events_reported ||
+	       ibv->async_events_completed != cq->async.reported)
 		pthread_cond_wait(&ibv->cond, &ibv->mutex);
 	pthread_mutex_unlock(&ibv->mutex);
 }
@@ -173,8 +169,8 @@ static void wait_for_acks(struct rpost_cq *cq)
  * ibv_destroy_cq() - release a completion queue, ibv_destroy_cq(3)
  * @cq: the completion queue
  *
- * Waits until the events that ibv_get_cq_event() returned for it have been
- * acknowledged; those that nobody fetched are dropped.
+ * Waits until the events that ibv_get_cq_event() and ibv_get_async_event()
+ * returned for it have been acknowledged; those that nobody fetched are dropped.
  *
  * Return: 0, or an errno value: EBUSY, at once, while queue pairs use it.
  */
@@ -188,7 +184,7 @@ RPOST_API int ibv_destroy_cq(struct ibv_cq *cq)
 	if (err)
 		return err;
 
-	rpost_table_del(&rpost_ctx(cq->context)->file->cqs, &rcq->node);
+	rpost_async_del(&rcq->async);
 	wait_for_acks(rcq);
 
 	channel_use(cq->channel, -1);
@@ -202,33 +198,37 @@ RPOST_API int ibv_destroy_cq(struct ibv_cq *cq)
 
 bool rpost_cq_has_unacked_events(struct ibv_cq *cq)
 {
-	struct rpost_table *cqs = &rpost_ctx(cq->context)->file->cqs;
-	uint32_t reported;
+	struct rpost_table *objects = &rpost_ctx(cq->context)->file->objects;
+	uint32_t comp, async;
 	bool unacked;
 
-	pthread_mutex_lock(&cqs->lock);
-	reported = rpost_cq(cq)->comp_events_reported;
-	pthread_mutex_unlock(&cqs->lock);
+	pthread_mutex_lock(&objects->lock);
+	comp = rpost_cq(cq)->comp_events_reported;
+	async = rpost_cq(cq)->async.reported;
+	pthread_mutex_unlock(&objects->lock);
 
 	pthread_mutex_lock(&cq->mutex);
-	unacked = cq->comp_events_completed != reported;
+	unacked = cq->comp_events_completed != comp ||
+		  cq->async_events_completed != async;
 	pthread_mutex_unlock(&cq->mutex);
 	return unacked;
 }
 
 /* Finds the queue of an event and counts the event.  NULL if it has gone. */
-static struct ibv_cq *cq_of_event(struct rpost_file *file, uint64_t cookie)
+static struct ibv_cq *cq_of_event(struct rpost_file *file, uint64_t number)
 {
+	struct rpost_async *async;
 	struct rpost_node *node;
 	struct rpost_cq *cq = NULL;
 
-	pthread_mutex_lock(&file->cqs.lock);
-	node = rpost_table_find(&file->cqs, cookie);
+	pthread_mutex_lock(&file->objects.lock);
+	node = rpost_table_find(&file->objects, number);
 	if (node) {
-		cq = rpost_container_of(node, struct rpost_cq, node);
+		async = rpost_container_of(node, struct rpost_async, node);
+		cq = rpost_container_of(async, struct rpost_cq, async);
 		cq->comp_events_reported++;
 	}
-	pthread_mutex_unlock(&file->cqs.lock);
+	pthread_mutex_unlock(&file->objects.lock);
 	return cq ? &cq->ibv : NULL;
 }
 

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -194,6 +193,7 @@ static void ctx_init(struct rpost_ctx *ctx, struct rpost_file *file,
 	context->ops.req_notify_cq = rpost_req_notify_cq;
 	context->ops.post_send = rpost_post_send;
 	context->ops.post_recv = rpost_post_recv;
+	context->ops.post_srq_recv = rpost_post_srq_recv;
 	context->cmd_fd = file->fd;
 	context->num_comp_vectors = query->num_comp_vectors;
 	context->abi_compat = __VERBS_ABI_IS_EXTENDED;
@@ -214,11 +214,7 @@ static struct rpost_ctx *ctx_open(struct rpost_file *file,
 	if (!ctx)
 		return NULL;
 
-	/*
-	 * The module reports no asynchronous events yet, so this one is never
-	 * readable; programs may still poll it and change its flags.
-	 */
-	ctx->verbs.context.async_fd = eventfd(0, EFD_CLOEXEC);
+	ctx->verbs.context.async_fd = rpost_async_open(file, dev->num);
 	if (ctx->verbs.context.async_fd < 0) {
 		free(ctx);
 		return NULL;
@@ -359,37 +355,6 @@ void rpost_default_pd_put(struct rpost_ctx *ctx)
 	if (!--ctx->default_pd_users && !ibv_dealloc_pd(ctx->default_pd))
 		ctx->default_pd = NULL;
 	pthread_mutex_unlock(&ctx->pd_lock);
-}
-
-/**
- * ibv_get_async_event() - wait for an asynchronous event,
- * ibv_get_async_event(3)
- * @context: of the device
- * @event: filled in
- *
- * The module reports none yet: the call sleeps, or fails with EAGAIN if the
- * context's async_fd is non-blocking, or with EINTR.
- *
- * Return: -1 with errno.
- */
-RPOST_API int ibv_get_async_event(struct ibv_context *context,
-				  struct ibv_async_event *event)
-{
-	uint64_t none;
-
-	(void)event;
-	if (read(context->async_fd, &none, sizeof(none)) >= 0)
-		errno = EIO;
-	return -1;
-}
-
-/**
- * ibv_ack_async_event() - acknowledge an asynchronous event
- * @event: from ibv_get_async_event()
- */
-RPOST_API void ibv_ack_async_event(struct ibv_async_event *event)
-{
-	(void)event;
 }
 
 /**

@@ -49,8 +49,9 @@ struct rpost_table {
 struct rpost_file {
 	int fd;
 	uint32_t max_wr_bytes;
+	uint64_t features;		/* RPOST_FEATURE_* of the module */
 	struct rpost_table ids;		/* by handle */
-	struct rpost_table cqs;		/* by cookie */
+	struct rpost_table objects;	/* struct rpost_async, by number */
 	pthread_mutex_t lock;		/* protects contexts */
 	struct rpost_ctx *contexts;	/* those of connection ids */
 };
@@ -129,12 +130,37 @@ struct rpost_ctx *rpost_cm_ctx(struct rpost_file *file, uint32_t num);
 struct ibv_pd *rpost_default_pd_get(struct rpost_ctx *ctx);
 void rpost_default_pd_put(struct rpost_ctx *ctx);
 
+/* ------------------------------------------------ asynchronous events */
+
+/*
+ * What a queue has that the kernel's events may concern.  They name it by a
+ * number and not by its address, so that an event that another thread has
+ * fetched but not looked up cannot lead to freed memory.
+ */
+struct rpost_async {
+	struct rpost_node node;		/* in file->objects; key is the number */
+	struct ibv_context *context;
+	uint32_t type;			/* enum rpost_obj_type */
+	uint32_t reported;		/* events, under file->objects.lock */
+};
+
+int rpost_async_open(struct rpost_file *file, uint32_t device);
+/* Gives the object a number, for the user_data of the call that makes it. */
+void rpost_async_init(struct rpost_async *async, struct ibv_context *context,
+		      uint32_t type);
+/* From here on the program gets the object's events, and from there no more. */
+void rpost_async_add(struct rpost_async *async);
+void rpost_async_del(struct rpost_async *async);
+/* After rpost_async_del(): until what the program got is acknowledged. */
+void rpost_async_wait(const struct rpost_async *async, pthread_mutex_t *mutex,
+		      pthread_cond_t *cond, const uint32_t *completed);
+
 /* ---------------------------------------------------------- completions */
 
 struct rpost_cq {
 	struct ibv_cq ibv;
-	struct rpost_node node;		/* in file->cqs */
-	uint32_t comp_events_reported;	/* under file->cqs.lock */
+	struct rpost_async async;	/* completion events name it, too */
+	uint32_t comp_events_reported;	/* under file->objects.lock */
 	atomic_uint arm;		/* last value that was written to it */
 	pthread_mutex_t poll_lock;	/* one consumer of the ring at a time */
 	uint32_t head;			/* under poll_lock */
@@ -153,6 +179,22 @@ int rpost_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 int rpost_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 bool rpost_cq_has_unacked_events(struct ibv_cq *cq);
 
+/* ------------------------------------------------ shared receive queues */
+
+struct rpost_srq {
+	struct ibv_srq ibv;
+	struct rpost_async async;
+	uint32_t max_sge;
+};
+
+static inline struct rpost_srq *rpost_srq(struct ibv_srq *srq)
+{
+	return rpost_container_of(srq, struct rpost_srq, ibv);
+}
+
+int rpost_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+			struct ibv_recv_wr **bad_wr);
+
 /* ---------------------------------------------------------- queue pairs */
 
 /* The queues and channels that rdma_create_qp() made because it had to. */
@@ -165,6 +207,7 @@ struct rpost_own_cqs {
 
 struct rpost_qp {
 	struct ibv_qp ibv;
+	struct rpost_async async;
 	struct rpost_id *id;		/* NULL when the id is gone: an orphan */
 	struct ibv_qp_cap cap;
 	bool sig_all;

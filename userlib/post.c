@@ -18,24 +18,32 @@ struct block {
 	uint32_t count;
 };
 
+/* What takes receives: a queue pair or a shared receive queue. */
+struct recv_queue {
+	struct ibv_context *context;
+	uint32_t handle;
+	uint32_t max_sge;
+	unsigned long cmd;
+};
+
 static size_t align8(size_t n)
 {
 	return (n + 7) & ~(size_t)7;
 }
 
-static int call(struct ibv_qp *qp, unsigned long ioc, const struct block *block,
-		uint32_t *posted)
+static int call(struct ibv_context *context, uint32_t handle, unsigned long ioc,
+		const struct block *block, uint32_t *posted)
 {
 	struct rpost_post cmd = {
 		.size = sizeof(cmd),
-		.qp = qp->handle,
+		.qp = handle,
 		.count = block->count,
 		.wrs = (uintptr_t)block->buf,
 		.wrs_size = (uint32_t)block->used,
 	};
 	int err;
 
-	err = rpost_ioctl(qp->context->cmd_fd, ioc, &cmd);
+	err = rpost_ioctl(context->cmd_fd, ioc, &cmd);
 	*posted = cmd.posted;
 	return err;
 }
@@ -136,11 +144,10 @@ static void pack_send(struct block *block, const struct ibv_send_wr *wr,
 }
 
 /* The size of the packed work request, or 0 for one that no queue takes. */
-static size_t recv_size(const struct ibv_qp *qp, const struct ibv_recv_wr *wr)
+static size_t recv_size(const struct recv_queue *rq,
+			const struct ibv_recv_wr *wr)
 {
-	const struct ibv_qp_cap *cap = &rpost_qp((struct ibv_qp *)qp)->cap;
-
-	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > cap->max_recv_sge)
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->max_sge)
 		return 0;
 	return sizeof(struct rpost_recv_wr) +
 	       wr->num_sge * sizeof(struct rpost_sge);
@@ -161,9 +168,9 @@ static void pack_recv(struct block *block, const struct ibv_recv_wr *wr,
 }
 
 /* Room for one work request that is longer than the block on the stack. */
-static int grow(struct ibv_qp *qp, struct block *block, size_t size)
+static int grow(struct ibv_context *context, struct block *block, size_t size)
 {
-	if (size > rpost_ctx(qp->context)->file->max_wr_bytes)
+	if (size > rpost_ctx(context)->file->max_wr_bytes)
 		return EINVAL;
 	block->buf = malloc(size);
 	if (!block->buf)
@@ -172,9 +179,9 @@ static int grow(struct ibv_qp *qp, struct block *block, size_t size)
 	return 0;
 }
 
-static size_t stack_room(const struct ibv_qp *qp)
+static size_t stack_room(struct ibv_context *context)
 {
-	uint32_t max = rpost_ctx(qp->context)->file->max_wr_bytes;
+	uint32_t max = rpost_ctx(context)->file->max_wr_bytes;
 
 	return max < STACK_BLOCK ? max : STACK_BLOCK;
 }
@@ -187,7 +194,10 @@ static size_t stack_room(const struct ibv_qp *qp)
 static int send_some(struct ibv_qp *qp, struct ibv_send_wr **wr)
 {
 	uint64_t stack[STACK_BLOCK / sizeof(uint64_t)];
-	struct block block = { .buf = (char *)stack, .room = stack_room(qp) };
+	struct block block = {
+		.buf = (char *)stack,
+		.room = stack_room(qp->context),
+	};
 	struct ibv_send_wr *next = *wr;
 	uint32_t posted;
 	size_t size;
@@ -197,7 +207,7 @@ static int send_some(struct ibv_qp *qp, struct ibv_send_wr **wr)
 	if (!size)
 		return EINVAL;
 	if (size > block.room) {
-		err = grow(qp, &block, size);
+		err = grow(qp->context, &block, size);
 		if (err)
 			return err;
 	}
@@ -207,7 +217,8 @@ static int send_some(struct ibv_qp *qp, struct ibv_send_wr **wr)
 		pack_send(&block, next, size);
 		next = next->next;
 	}
-	err = call(qp, RPOST_IOC_POST_SEND, &block, &posted);
+	err = call(qp->context, qp->handle, RPOST_IOC_POST_SEND, &block,
+		   &posted);
 	if (block.buf != (char *)stack)
 		free(block.buf);
 
@@ -218,30 +229,33 @@ static int send_some(struct ibv_qp *qp, struct ibv_send_wr **wr)
 	return err;
 }
 
-static int recv_some(struct ibv_qp *qp, struct ibv_recv_wr **wr)
+static int recv_some(const struct recv_queue *rq, struct ibv_recv_wr **wr)
 {
 	uint64_t stack[STACK_BLOCK / sizeof(uint64_t)];
-	struct block block = { .buf = (char *)stack, .room = stack_room(qp) };
+	struct block block = {
+		.buf = (char *)stack,
+		.room = stack_room(rq->context),
+	};
 	struct ibv_recv_wr *next = *wr;
 	uint32_t posted;
 	size_t size;
 	int err;
 
-	size = recv_size(qp, next);
+	size = recv_size(rq, next);
 	if (!size)
 		return EINVAL;
 	if (size > block.room) {
-		err = grow(qp, &block, size);
+		err = grow(rq->context, &block, size);
 		if (err)
 			return err;
 	}
 
-	while (next && (size = recv_size(qp, next)) &&
+	while (next && (size = recv_size(rq, next)) &&
 	       size <= block.room - block.used) {
 		pack_recv(&block, next, size);
 		next = next->next;
 	}
-	err = call(qp, RPOST_IOC_POST_RECV, &block, &posted);
+	err = call(rq->context, rq->handle, rq->cmd, &block, &posted);
 	if (block.buf != (char *)stack)
 		free(block.buf);
 
@@ -249,6 +263,18 @@ static int recv_some(struct ibv_qp *qp, struct ibv_recv_wr **wr)
 		*wr = next;
 	while (err && posted--)
 		*wr = (*wr)->next;
+	return err;
+}
+
+static int post_recvs(const struct recv_queue *rq, struct ibv_recv_wr *wr,
+		      struct ibv_recv_wr **bad_wr)
+{
+	int err = 0;
+
+	while (wr && !err)
+		err = recv_some(rq, &wr);
+	if (err)
+		*bad_wr = wr;
 	return err;
 }
 
@@ -289,11 +315,34 @@ int rpost_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 int rpost_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
 		    struct ibv_recv_wr **bad_wr)
 {
-	int err = 0;
+	const struct recv_queue rq = {
+		.context = qp->context,
+		.handle = qp->handle,
+		.max_sge = rpost_qp(qp)->cap.max_recv_sge,
+		.cmd = RPOST_IOC_POST_RECV,
+	};
 
-	while (wr && !err)
-		err = recv_some(qp, &wr);
-	if (err)
-		*bad_wr = wr;
-	return err;
+	return post_recvs(&rq, wr, bad_wr);
+}
+
+/**
+ * rpost_post_srq_recv() - what ibv_post_srq_recv(3) calls
+ * @srq: the shared receive queue
+ * @wr: list of work requests
+ * @bad_wr: set to the first one that was not posted if the call fails
+ *
+ * Return: 0, or an errno value: ENOMEM when the queue is full, EINVAL for too
+ * many entries.
+ */
+int rpost_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+			struct ibv_recv_wr **bad_wr)
+{
+	const struct recv_queue rq = {
+		.context = srq->context,
+		.handle = srq->handle,
+		.max_sge = rpost_srq(srq)->max_sge,
+		.cmd = RPOST_IOC_POST_SRQ_RECV,
+	};
+
+	return post_recvs(&rq, wr, bad_wr);
 }

@@ -130,6 +130,9 @@ static int create_kernel_qp(struct rpost_id *priv, struct rpost_qp *qp,
 		.max_recv_sge = attr->cap.max_recv_sge,
 		.max_inline_data = attr->cap.max_inline_data,
 	};
+	rpost_async_init(&qp->async, priv->id.verbs, RPOST_OBJ_QP);
+	if (priv->file->features & RPOST_FEATURE_ASYNC)
+		cmd.user_data = qp->async.node.key;
 	err = rpost_ioctl(priv->file->fd, RPOST_IOC_CREATE_QP, &cmd);
 	if (err)
 		return err;
@@ -200,6 +203,7 @@ RPOST_API int rdma_create_qp_ex(struct rdma_cm_id *id,
 
 	pthread_mutex_init(&qp->ibv.mutex, NULL);
 	pthread_cond_init(&qp->ibv.cond, NULL);
+	rpost_async_add(&qp->async);
 	qp->id = priv;
 	priv->qp = qp;
 	id->qp = &qp->ibv;
@@ -248,6 +252,9 @@ RPOST_API int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd,
 
 static void qp_free(struct rpost_qp *qp)
 {
+	rpost_async_del(&qp->async);
+	rpost_async_wait(&qp->async, &qp->ibv.mutex, &qp->ibv.cond,
+			 &qp->ibv.events_completed);
 	pthread_cond_destroy(&qp->ibv.cond);
 	pthread_mutex_destroy(&qp->ibv.mutex);
 	free(qp);
@@ -270,7 +277,8 @@ void rpost_qp_orphan(struct rpost_qp *qp)
  * @qp: the queue pair; one whose id has been destroyed is fine
  *
  * What it still held has completed in its completion queues when the call
- * returns.
+ * returns.  Waits until the events that ibv_get_async_event() returned for it
+ * have been acknowledged.
  *
  * Return: 0 or an errno value.
  */

@@ -91,13 +91,6 @@ RPOST_API int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd,
 }
 
 ERRNO_STUB(ibv_resize_cq, (struct ibv_cq *cq, int cqe))
-NULL_STUB(struct ibv_srq, ibv_create_srq, (struct ibv_pd *pd,
-					   struct ibv_srq_init_attr *attr))
-ERRNO_STUB(ibv_modify_srq, (struct ibv_srq *srq, struct ibv_srq_attr *srq_attr,
-			    int srq_attr_mask))
-ERRNO_STUB(ibv_query_srq, (struct ibv_srq *srq, struct ibv_srq_attr *srq_attr))
-ERRNO_STUB(ibv_destroy_srq, (struct ibv_srq *srq))
-
 /* -------------------------------------------------------- queue pairs */
 
 /* Queue pairs come from rdma_create_qp(). */
