@@ -260,6 +260,11 @@ int rpost_query_devices_ioctl(struct rpost_ucmd *ucmd);
 int rpost_query_device_ioctl(struct rpost_ucmd *ucmd);
 int rpost_query_port_ioctl(struct rpost_ucmd *ucmd);
 
+/* ----------------------------------------------------------- tables.c */
+
+int rpost_query_gids_ioctl(struct rpost_ucmd *ucmd);
+int rpost_query_pkeys_ioctl(struct rpost_ucmd *ucmd);
+
 /* ------------------------------------------------------------ async.c */
 
 void rpost_async_post(struct rpost_device *dev, struct rpost_file *file,

@@ -408,7 +408,7 @@ struct rpost_gid {
  * @flags: must be 0
  * @device: in: number of the device
  * @port: in: number of the port, or 0 for all
- * @first: in: index to begin with
+ * @first: in: index to begin with; must be 0 for all ports
  * @count: in: room in the array; out: entries written
  * @gids: in: user pointer to an array of struct rpost_gid
  *
