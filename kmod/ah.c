@@ -67,3 +67,234 @@ int rpost_ah_attr_build(struct ib_device *ib_dev, struct rdma_ah_attr *to,
 	rdma_ah_set_dgid_raw(to, (void *)from->dgid);
 	return 0;
 }
+
+/**
+ * rpost_ah_attr_resolve() - find the link address that belongs to a GID
+ * @ib_pd: a domain on the device
+ * @attr: gets it
+ *
+ * ib_modify_qp() wants it from its callers in the kernel, but what finds it is
+ * reached through rdma_create_user_ah() only.
+ *
+ * Return: 0 or a negative errno.
+ */
+int rpost_ah_attr_resolve(struct ib_pd *ib_pd, struct rdma_ah_attr *attr)
+{
+	struct ib_ah *ib_ah;
+
+	if (attr->type != RDMA_AH_ATTR_TYPE_ROCE)
+		return 0;
+	ib_ah = rdma_create_user_ah(ib_pd, attr, NULL);
+	if (IS_ERR(ib_ah))
+		return PTR_ERR(ib_ah);
+	rdma_destroy_ah(ib_ah, RDMA_DESTROY_AH_SLEEPABLE);
+	return 0;
+}
+
+/**
+ * rpost_ah_shutdown() - give an address handle back to its device
+ * @obj: the address handle
+ *
+ * Return: 0, or -EBUSY.
+ */
+int rpost_ah_shutdown(struct rpost_obj *obj)
+{
+	struct rpost_ah *ah = container_of(obj, struct rpost_ah, obj);
+
+	if (!ah->ib_ah)
+		return 0;
+	/* Nobody takes one more: lookups have ended, or queues are closed. */
+	if (atomic_read(&ah->pending))
+		return -EBUSY;
+	rdma_destroy_ah(ah->ib_ah, RDMA_DESTROY_AH_SLEEPABLE);
+	ah->ib_ah = NULL;
+	return 0;
+}
+
+/**
+ * rpost_ah_free() - free an address handle's memory
+ * @obj: the address handle, shut down
+ */
+void rpost_ah_free(struct rpost_obj *obj)
+{
+	struct rpost_ah *ah = container_of(obj, struct rpost_ah, obj);
+
+	rpost_obj_unuse(&ah->pd->obj);
+	rpost_device_put(ah->dev);
+	kfree_rcu(ah, obj.rcu);
+}
+
+/**
+ * rpost_create_ah_ioctl() - create an address handle
+ * @ucmd: the command
+ *
+ * Return: 0 or a negative errno.
+ */
+int rpost_create_ah_ioctl(struct rpost_ucmd *ucmd)
+{
+	struct rpost_create_ah *cmd = &ucmd->cmd.create_ah;
+	struct rdma_ah_attr attr;
+	struct rpost_obj *pd_obj;
+	struct rpost_pd *pd;
+	struct rpost_ah *ah;
+	int ret;
+
+	pd_obj = rpost_obj_use(ucmd->file, cmd->pd, RPOST_OBJ_PD);
+	if (!pd_obj)
+		return -ENOENT;
+	pd = container_of(pd_obj, struct rpost_pd, obj);
+	ret = -ENODEV;
+	if (!rpost_device_alive(pd->dev))
+		goto err_unuse;
+	ret = rpost_ah_attr_build(pd->dev->ib_dev, &attr, &cmd->attr);
+	if (ret)
+		goto err_unuse;
+
+	ret = -ENOMEM;
+	ah = kzalloc(sizeof(*ah), GFP_KERNEL_ACCOUNT);
+	if (!ah)
+		goto err_unuse;
+	ah->pd = pd;
+	ah->dev = pd->dev;
+	ret = rpost_obj_reserve(ucmd->file, &ah->obj, RPOST_OBJ_AH);
+	if (ret)
+		goto err_free;
+	ah->ib_ah = rdma_create_user_ah(pd->ib_pd, &attr, NULL);
+	if (IS_ERR(ah->ib_ah)) {
+		ret = PTR_ERR(ah->ib_ah);
+		goto err_unreserve;
+	}
+
+	cmd->handle = ah->obj.handle;
+	ret = rpost_respond(ucmd);
+	if (ret)
+		goto err_destroy;
+	rpost_device_hold(ah->dev);
+	rpost_obj_publish(&ah->obj);
+	return 0;
+
+err_destroy:
+	rdma_destroy_ah(ah->ib_ah, RDMA_DESTROY_AH_SLEEPABLE);
+err_unreserve:
+	rpost_obj_unreserve(&ah->obj);
+err_free:
+	kfree(ah);
+err_unuse:
+	rpost_obj_unuse(pd_obj);
+	return ret;
+}
+
+static struct rpost_mcast *rpost_mcast_find(struct rpost_qp *qp,
+					    const struct rpost_attach_mcast *cmd)
+{
+	struct rpost_mcast *mcast;
+
+	list_for_each_entry(mcast, &qp->mcasts, link) {
+		if (mcast->lid == cmd->lid &&
+		    !memcmp(mcast->gid.raw, cmd->gid, sizeof(cmd->gid)))
+			return mcast;
+	}
+	return NULL;
+}
+
+static int rpost_mcast_attach(struct rpost_qp *qp,
+			      const struct rpost_attach_mcast *cmd)
+{
+	struct rpost_mcast *mcast;
+	int ret;
+
+	if (rpost_mcast_find(qp, cmd))
+		return 0;
+	if (qp->num_mcasts >= RPOST_MAX_MCAST)
+		return -ENOMEM;
+	mcast = kzalloc(sizeof(*mcast), GFP_KERNEL_ACCOUNT);
+	if (!mcast)
+		return -ENOMEM;
+	mcast->lid = cmd->lid;
+	memcpy(mcast->gid.raw, cmd->gid, sizeof(cmd->gid));
+	ret = ib_attach_mcast(qp->ib_qp, &mcast->gid, mcast->lid);
+	if (ret) {
+		kfree(mcast);
+		return ret;
+	}
+	list_add_tail(&mcast->link, &qp->mcasts);
+	qp->num_mcasts++;
+	return 0;
+}
+
+static int rpost_mcast_detach(struct rpost_qp *qp, struct rpost_mcast *mcast)
+{
+	int ret;
+
+	ret = ib_detach_mcast(qp->ib_qp, &mcast->gid, mcast->lid);
+	if (ret)
+		return ret;
+	list_del(&mcast->link);
+	qp->num_mcasts--;
+	kfree(mcast);
+	return 0;
+}
+
+/**
+ * rpost_qp_detach_mcasts() - detach a queue pair from all groups
+ * @qp: the queue pair, locked; its device would not let it go otherwise
+ */
+void rpost_qp_detach_mcasts(struct rpost_qp *qp)
+{
+	struct rpost_mcast *mcast, *next;
+
+	list_for_each_entry_safe(mcast, next, &qp->mcasts, link)
+		rpost_mcast_detach(qp, mcast);
+}
+
+static int rpost_mcast_change(struct rpost_ucmd *ucmd, bool attach)
+{
+	struct rpost_attach_mcast *cmd = &ucmd->cmd.attach_mcast;
+	struct rpost_mcast *mcast;
+	struct rpost_obj *obj;
+	struct rpost_qp *qp;
+	int ret;
+
+	if (cmd->lid > U16_MAX)
+		return -EINVAL;
+	obj = rpost_obj_get(ucmd->file, cmd->qp, RPOST_OBJ_QP);
+	if (!obj)
+		return -ENOENT;
+	qp = container_of(obj, struct rpost_qp, obj);
+
+	rpost_qp_lock(qp);
+	if (!qp->ib_qp) {
+		ret = -ENODEV;
+	} else if (attach) {
+		ret = rpost_mcast_attach(qp, cmd);
+	} else {
+		mcast = rpost_mcast_find(qp, cmd);
+		ret = mcast ? rpost_mcast_detach(qp, mcast) : -EINVAL;
+	}
+	rpost_qp_unlock(qp);
+
+	rpost_obj_put(obj);
+	return ret;
+}
+
+/**
+ * rpost_attach_mcast_ioctl() - let a queue pair receive what a group is sent
+ * @ucmd: the command
+ *
+ * Return: 0 or a negative errno.
+ */
+int rpost_attach_mcast_ioctl(struct rpost_ucmd *ucmd)
+{
+	return rpost_mcast_change(ucmd, true);
+}
+
+/**
+ * rpost_detach_mcast_ioctl() - undo RPOST_IOC_ATTACH_MCAST
+ * @ucmd: the command
+ *
+ * Return: 0 or a negative errno.
+ */
+int rpost_detach_mcast_ioctl(struct rpost_ucmd *ucmd)
+{
+	return rpost_mcast_change(ucmd, false);
+}

@@ -13,13 +13,18 @@ static_assert(RPOST_WC_WR_FLUSH_ERR == (int)IB_WC_WR_FLUSH_ERR);
 static_assert(RPOST_WC_RNR_RETRY_EXC_ERR == (int)IB_WC_RNR_RETRY_EXC_ERR);
 static_assert(RPOST_WC_GENERAL_ERR == (int)IB_WC_GENERAL_ERR);
 
-/* The program gets a completion, and its slot waits until it is consumed. */
-static void rpost_complete(struct rpost_cq *cq, struct rpost_wqe *wqe,
-			   const struct rpost_wc *wc)
+static void rpost_tell(struct rpost_cq *cq, const struct rpost_wc *wc)
 {
 	trace_rpost_complete(wc->qp_num, wc->wr_id, wc->opcode, wc->status,
 			     wc->byte_len);
 	rpost_cq_push(cq, wc);
+}
+
+/* The program gets a completion, and its slot waits until it is consumed. */
+static void rpost_complete(struct rpost_cq *cq, struct rpost_wqe *wqe,
+			   const struct rpost_wc *wc)
+{
+	rpost_tell(cq, wc);
 	wqe->pos = cq->ring.tail;
 	wqe->waits = true;
 }
@@ -40,18 +45,17 @@ static void rpost_queue_retire(struct rpost_queue *q, struct rpost_wqe *wqe)
  * error stops the queue pair, and those before it that are not acknowledged.
  * It has been flushed only if something else stopped the queue pair.
  */
-static u32 rpost_wc_status(struct rpost_qp *qp, const struct rpost_wqe *wqe,
+static u32 rpost_wc_status(struct rpost_qp *qp, bool bad_key,
 			   const struct ib_wc *wc)
 {
 	if (wc->status == IB_WC_SUCCESS)
 		return RPOST_WC_SUCCESS;
 	if (wc->status == IB_WC_WR_FLUSH_ERR &&
-	    (!wqe->bad_key || READ_ONCE(qp->failed) ||
-	     !rpost_id_connected(qp->id)))
+	    (!bad_key || rpost_qp_stopped(qp)))
 		return RPOST_WC_WR_FLUSH_ERR;
 
 	WRITE_ONCE(qp->failed, true);
-	return wqe->bad_key ? RPOST_WC_LOC_PROT_ERR : wc->status;
+	return bad_key ? RPOST_WC_LOC_PROT_ERR : wc->status;
 }
 
 /**
@@ -65,14 +69,18 @@ void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 	struct rpost_qp *qp = wqe->qp;
 	struct rpost_wc out = {
 		.wr_id = wqe->wr_id,
-		.status = rpost_wc_status(qp, wqe, wc),
+		.status = rpost_wc_status(qp, wqe->bad_key, wc),
 		.opcode = wqe->opcode,
 		.vendor_err = wc->vendor_err,
 		.byte_len = wc->byte_len,
 		.qp_num = qp->qp_num,
 	};
 
-	if (wqe->signaled || wc->status != IB_WC_SUCCESS)
+	if (wqe->ah)
+		atomic_dec(&wqe->ah->pending);
+	wqe->ah = NULL;
+	if ((wqe->signaled || wc->status != IB_WC_SUCCESS) &&
+	    !READ_ONCE(qp->discard))
 		rpost_complete(qp->send_cq, wqe, &out);
 	rpost_queue_retire(&qp->sq, wqe);
 }
@@ -90,6 +98,23 @@ static u32 rpost_wc_flags(int ib_flags)
 	return flags;
 }
 
+static void rpost_recv_fill(struct rpost_wc *out, const struct ib_wc *wc)
+{
+	if (wc->opcode == IB_WC_RECV_RDMA_WITH_IMM)
+		out->opcode = RPOST_WC_RECV_RDMA_WITH_IMM;
+	out->byte_len = wc->byte_len;
+	out->src_qp = wc->src_qp;
+	out->wc_flags = rpost_wc_flags(wc->wc_flags);
+	if (wc->wc_flags & IB_WC_WITH_INVALIDATE)
+		out->imm_data = wc->ex.invalidate_rkey;
+	else
+		out->imm_data = (__force u32)wc->ex.imm_data;
+	out->pkey_index = wc->pkey_index;
+	out->slid = wc->slid;
+	out->sl = wc->sl;
+	out->dlid_path_bits = wc->dlid_path_bits;
+}
+
 /**
  * rpost_recv_done() - a receive has completed
  * @ib_cq: the device's queue
@@ -101,27 +126,46 @@ void rpost_recv_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 	struct rpost_qp *qp = wqe->qp;
 	struct rpost_wc out = {
 		.wr_id = wqe->wr_id,
-		.status = rpost_wc_status(qp, wqe, wc),
+		.status = rpost_wc_status(qp, wqe->bad_key, wc),
 		.opcode = RPOST_WC_RECV,
 		.vendor_err = wc->vendor_err,
 		.qp_num = qp->qp_num,
 	};
 
-	if (wc->status == IB_WC_SUCCESS) {
-		if (wc->opcode == IB_WC_RECV_RDMA_WITH_IMM)
-			out.opcode = RPOST_WC_RECV_RDMA_WITH_IMM;
-		out.byte_len = wc->byte_len;
-		out.src_qp = wc->src_qp;
-		out.wc_flags = rpost_wc_flags(wc->wc_flags);
-		if (wc->wc_flags & IB_WC_WITH_INVALIDATE)
-			out.imm_data = wc->ex.invalidate_rkey;
-		else
-			out.imm_data = (__force u32)wc->ex.imm_data;
-		out.pkey_index = wc->pkey_index;
-		out.slid = wc->slid;
-		out.sl = wc->sl;
-		out.dlid_path_bits = wc->dlid_path_bits;
-	}
-	rpost_complete(qp->recv_cq, wqe, &out);
+	if (wc->status == IB_WC_SUCCESS)
+		rpost_recv_fill(&out, wc);
+	if (!READ_ONCE(qp->discard))
+		rpost_complete(qp->recv_cq, wqe, &out);
 	rpost_queue_retire(&qp->rq, wqe);
+}
+
+/**
+ * rpost_srq_done() - a receive of a shared receive queue has completed
+ * @ib_cq: the device's queue
+ * @wc: its completion
+ */
+void rpost_srq_done(struct ib_cq *ib_cq, struct ib_wc *wc)
+{
+	struct rpost_srq_wqe *wqe = container_of(wc->wr_cqe,
+						 struct rpost_srq_wqe, cqe);
+	struct rpost_srq *srq = wqe->srq;
+	struct rpost_qp *qp = rpost_srq_find_qp(srq, wc->qp);
+	struct rpost_wc out = {
+		.wr_id = wqe->wr_id,
+		.opcode = RPOST_WC_RECV,
+		.vendor_err = wc->vendor_err,
+	};
+	bool bad_key = wqe->bad_key;
+
+	spin_lock(&srq->lock);
+	rpost_srq_slot_free(srq, wqe);
+	spin_unlock(&srq->lock);
+
+	if (WARN_ON_ONCE(!qp) || READ_ONCE(qp->discard))
+		return;
+	out.status = rpost_wc_status(qp, bad_key, wc);
+	out.qp_num = qp->qp_num;
+	if (wc->status == IB_WC_SUCCESS)
+		rpost_recv_fill(&out, wc);
+	rpost_tell(qp->recv_cq, &out);
 }

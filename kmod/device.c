@@ -6,6 +6,7 @@
 #include <linux/uaccess.h>
 #include <rdma/ib_cache.h>
 
+#include "compat/compat.h"
 #include "rpost.h"
 
 /* Devices by their number. */
@@ -181,6 +182,20 @@ u32 rpost_device_max_wr(struct ib_device *ib_dev)
 		    (u32)RPOST_MAX_WR);
 }
 
+/**
+ * rpost_device_max_srq_wr() - longest shared receive queue that can be had
+ * @ib_dev: the device
+ *
+ * Return: work requests.
+ */
+u32 rpost_device_max_srq_wr(struct ib_device *ib_dev)
+{
+	const struct ib_device_attr *attr = &ib_dev->attrs;
+
+	return min3((u32)attr->max_srq_wr, (u32)attr->max_cqe,
+		    (u32)RPOST_MAX_WR);
+}
+
 static u32 rpost_devices_list(struct rpost_file *file, u32 *ids, u32 room)
 {
 	struct rpost_device *dev;
@@ -269,7 +284,9 @@ int rpost_query_device_ioctl(struct rpost_ucmd *ucmd)
 		.fw_ver = attr->fw_ver,
 		.max_mr_size = attr->max_mr_size,
 		.page_size_cap = attr->page_size_cap,
-		.device_cap_flags = attr->device_cap_flags,
+		/* Kernel verbs have no work requests for these. */
+		.device_cap_flags = attr->device_cap_flags &
+				    ~RPOST_COMPAT_USER_CAPS,
 		.vendor_id = attr->vendor_id,
 		.vendor_part_id = attr->vendor_part_id,
 		.hw_ver = attr->hw_ver,
@@ -287,8 +304,8 @@ int rpost_query_device_ioctl(struct rpost_ucmd *ucmd)
 		.max_qp_init_rd_atom = attr->max_qp_init_rd_atom,
 		.atomic_cap = attr->atomic_cap,
 		.max_srq = attr->max_srq,
-		.max_srq_wr = attr->max_srq_wr,
-		.max_srq_sge = attr->max_srq_sge,
+		.max_srq_wr = rpost_device_max_srq_wr(ib_dev),
+		.max_srq_sge = min(attr->max_srq_sge, RPOST_MAX_SGE),
 		.max_ah = attr->max_ah,
 		.max_mcast_grp = attr->max_mcast_grp,
 		.max_mcast_qp_attach = attr->max_mcast_qp_attach,

@@ -117,6 +117,16 @@ static const struct rpost_cmd_row rpost_cmds[] = {
 					  rpost_post_send_ioctl, false),
 	[RPOST_CMD_POST_RECV] = RPOST_ROW(rpost_post, posted,
 					  rpost_post_recv_ioctl, false),
+	CMD(MODIFY_QP, modify_qp, attr),
+	CMD_HW(CREATE_SRQ, create_srq, reserved),
+	CMD_HW(MODIFY_SRQ, modify_srq, limit),
+	CMD_HW(QUERY_SRQ, query_srq, limit),
+	[RPOST_CMD_POST_SRQ_RECV] = RPOST_ROW(rpost_post, posted,
+					      rpost_post_srq_recv_ioctl, false),
+	CMD_HW(CREATE_AH, create_ah, attr),
+	CMD(ATTACH_MCAST, attach_mcast, gid),
+	[RPOST_CMD_DETACH_MCAST] = RPOST_ROW(rpost_attach_mcast, gid,
+					     rpost_detach_mcast_ioctl, false),
 	CMD_HW(QUERY_GIDS, query_gids, gids),
 	CMD_HW(QUERY_PKEYS, query_pkeys, pkeys),
 	CMD_HW(CREATE_ASYNC_CHANNEL, create_async_channel, fd),
@@ -225,7 +235,11 @@ int rpost_query_ioctl(struct rpost_ucmd *ucmd)
 
 	cmd->abi_version = RPOST_ABI_VERSION;
 	cmd->num_devices = rpost_device_count(ucmd->file);
-	cmd->features = RPOST_FEATURE_ASYNC | RPOST_FEATURE_TABLES;
+	cmd->features = RPOST_FEATURE_ASYNC |
+			RPOST_FEATURE_DATAGRAM |
+			RPOST_FEATURE_QP |
+			RPOST_FEATURE_SRQ |
+			RPOST_FEATURE_TABLES;
 	cmd->max_wr_bytes = RPOST_MAX_WR_BYTES;
 	cmd->num_objects = READ_ONCE(ucmd->file->num_objs);
 	return rpost_respond(ucmd);

@@ -5,12 +5,13 @@
 #include <linux/overflow.h>
 #include <linux/slab.h>
 
+#include "compat/compat.h"
 #include "rpost.h"
 
 #define RPOST_ACCESS_MASK						\
 	(RPOST_ACCESS_LOCAL_WRITE | RPOST_ACCESS_REMOTE_WRITE |		\
 	 RPOST_ACCESS_REMOTE_READ | RPOST_ACCESS_REMOTE_ATOMIC |	\
-	 RPOST_ACCESS_RELAXED_ORDERING)
+	 RPOST_ACCESS_RELAXED_ORDERING | RPOST_COMPAT_ACCESS_FLUSH)
 
 static_assert(RPOST_ACCESS_LOCAL_WRITE == IB_ACCESS_LOCAL_WRITE);
 static_assert(RPOST_ACCESS_REMOTE_WRITE == IB_ACCESS_REMOTE_WRITE);
@@ -134,16 +135,16 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 	if (ret)
 		return ret;
 
-	pd_obj = rpost_obj_get(ucmd->file, cmd->pd, RPOST_OBJ_PD);
+	pd_obj = rpost_obj_use(ucmd->file, cmd->pd, RPOST_OBJ_PD);
 	if (!pd_obj)
 		return -ENOENT;
 	pd = container_of(pd_obj, struct rpost_pd, obj);
 	ret = -ENODEV;
 	if (!rpost_device_alive(pd->dev))
-		goto out_put_pd;
-	ret = rpost_obj_use(pd_obj);
-	if (ret)
-		goto out_put_pd;
+		goto err_unuse;
+	ret = -EOPNOTSUPP;
+	if (!rpost_compat_can_flush(pd->dev->ib_dev, cmd->access))
+		goto err_unuse;
 
 	ret = -ENOMEM;
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
@@ -176,7 +177,7 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 	if (ret)
 		goto err_remove;
 	rpost_obj_publish(&mr->obj);
-	goto out_put_pd;
+	return 0;
 
 err_remove:
 	rhashtable_remove_fast(&pd->mrs, &mr->node, rpost_mr_params);
@@ -189,7 +190,5 @@ err_free:
 	kfree_rcu(mr, obj.rcu);
 err_unuse:
 	rpost_obj_unuse(pd_obj);
-out_put_pd:
-	rpost_obj_put(pd_obj);
 	return ret;
 }

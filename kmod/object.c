@@ -30,11 +30,14 @@ static const struct rpost_type rpost_types[] = {
 	[RPOST_OBJ_CQ] = { rpost_cq_shutdown, rpost_cq_free },
 	[RPOST_OBJ_QP] = { rpost_qp_shutdown, rpost_qp_free },
 	[RPOST_OBJ_ID] = { rpost_id_shutdown, rpost_id_free },
+	[RPOST_OBJ_SRQ] = { rpost_srq_shutdown, rpost_srq_free },
+	[RPOST_OBJ_AH] = { rpost_ah_shutdown, rpost_ah_free },
 };
 
 /* Dependents come before what they depend on. */
 static const enum rpost_obj_type rpost_teardown_order[] = {
-	RPOST_OBJ_QP, RPOST_OBJ_MR, RPOST_OBJ_ID, RPOST_OBJ_CQ, RPOST_OBJ_PD,
+	RPOST_OBJ_QP, RPOST_OBJ_SRQ, RPOST_OBJ_AH, RPOST_OBJ_MR, RPOST_OBJ_ID,
+	RPOST_OBJ_CQ, RPOST_OBJ_PD,
 };
 
 /**
@@ -139,21 +142,25 @@ void rpost_obj_put(struct rpost_obj *obj)
 
 /**
  * rpost_obj_use() - depend on an object
- * @obj: the object, with a reference of rpost_obj_get()
+ * @file: the open file
+ * @handle: its handle
+ * @type: the type that it must have
  *
- * Return: 0, or -ENOENT if it is being destroyed.
+ * Return: the object, which stays until rpost_obj_unuse(), or NULL.
  */
-int rpost_obj_use(struct rpost_obj *obj)
+struct rpost_obj *rpost_obj_use(struct rpost_file *file, u32 handle,
+				enum rpost_obj_type type)
 {
-	int ret = -ENOENT;
+	struct rpost_obj *obj;
 
-	xa_lock(&obj->file->objs);
-	if (xa_load(&obj->file->objs, obj->handle) == obj) {
+	xa_lock(&file->objs);
+	obj = xa_load(&file->objs, handle);
+	if (obj && obj->type == type)
 		obj->users++;
-		ret = 0;
-	}
-	xa_unlock(&obj->file->objs);
-	return ret;
+	else
+		obj = NULL;
+	xa_unlock(&file->objs);
+	return obj;
 }
 
 /**
@@ -207,8 +214,9 @@ static struct rpost_device *rpost_obj_device(struct rpost_obj *obj)
 	case RPOST_OBJ_QP:
 		return container_of(obj, struct rpost_qp, obj)->dev;
 	case RPOST_OBJ_SRQ:
+		return container_of(obj, struct rpost_srq, obj)->dev;
 	case RPOST_OBJ_AH:
-		break;
+		return container_of(obj, struct rpost_ah, obj)->dev;
 	case RPOST_OBJ_ID:
 		/* cma tells ids about removal itself. */
 		return NULL;
@@ -232,8 +240,10 @@ static int rpost_obj_destroy(struct rpost_file *file, u32 handle,
 	if (IS_ERR(obj))
 		return PTR_ERR(obj);
 
+	obj->ending = true;
 	ret = rpost_types[type].shutdown(obj);
 	if (ret) {
+		obj->ending = false;
 		reinit_completion(&obj->unused);
 		refcount_set(&obj->refs, 1);
 		rpost_obj_publish(obj);

@@ -30,27 +30,40 @@ static_assert(RPOST_SEND_SOLICITED == (int)IB_SEND_SOLICITED);
 	(RPOST_SEND_FENCE | RPOST_SEND_SIGNALED |			\
 	 RPOST_SEND_SOLICITED | RPOST_SEND_INLINE)
 
-/* What the opcodes of programs mean. */
+#define RPOST_QPT_CONNECTED	(BIT(RPOST_QPT_RC) | BIT(RPOST_QPT_UC))
+
+/* What the opcodes of programs mean, and on which queue pairs they exist. */
 static const struct {
 	enum ib_wr_opcode opcode;
+	u32 qp_types;
 	u8 wc_opcode;
 	bool inline_ok;
 	bool writes_local;
 } rpost_opcodes[] = {
 	[RPOST_WR_RDMA_WRITE] = {
-		IB_WR_RDMA_WRITE, RPOST_WC_RDMA_WRITE, true, false },
+		IB_WR_RDMA_WRITE, RPOST_QPT_CONNECTED,
+		RPOST_WC_RDMA_WRITE, true, false },
 	[RPOST_WR_RDMA_WRITE_WITH_IMM] = {
-		IB_WR_RDMA_WRITE_WITH_IMM, RPOST_WC_RDMA_WRITE, true, false },
+		IB_WR_RDMA_WRITE_WITH_IMM, RPOST_QPT_CONNECTED,
+		RPOST_WC_RDMA_WRITE, true, false },
 	[RPOST_WR_SEND] = {
-		IB_WR_SEND, RPOST_WC_SEND, true, false },
+		IB_WR_SEND, RPOST_QPT_CONNECTED | BIT(RPOST_QPT_UD),
+		RPOST_WC_SEND, true, false },
 	[RPOST_WR_SEND_WITH_IMM] = {
-		IB_WR_SEND_WITH_IMM, RPOST_WC_SEND, true, false },
+		IB_WR_SEND_WITH_IMM, RPOST_QPT_CONNECTED | BIT(RPOST_QPT_UD),
+		RPOST_WC_SEND, true, false },
 	[RPOST_WR_RDMA_READ] = {
-		IB_WR_RDMA_READ, RPOST_WC_RDMA_READ, false, true },
+		IB_WR_RDMA_READ, BIT(RPOST_QPT_RC),
+		RPOST_WC_RDMA_READ, false, true },
 	[RPOST_WR_ATOMIC_CMP_AND_SWP] = {
-		IB_WR_ATOMIC_CMP_AND_SWP, RPOST_WC_COMP_SWAP, false, true },
+		IB_WR_ATOMIC_CMP_AND_SWP, BIT(RPOST_QPT_RC),
+		RPOST_WC_COMP_SWAP, false, true },
 	[RPOST_WR_ATOMIC_FETCH_AND_ADD] = {
-		IB_WR_ATOMIC_FETCH_AND_ADD, RPOST_WC_FETCH_ADD, false, true },
+		IB_WR_ATOMIC_FETCH_AND_ADD, BIT(RPOST_QPT_RC),
+		RPOST_WC_FETCH_ADD, false, true },
+	[RPOST_WR_SEND_WITH_INV] = {
+		IB_WR_SEND_WITH_INV, BIT(RPOST_QPT_RC),
+		RPOST_WC_SEND, true, false },
 };
 
 /**
@@ -58,6 +71,8 @@ static const struct {
  * @wr: for the device; its entries are in the block
  * @rdma: the same for RDMA
  * @atomic: the same for atomics
+ * @ud: the same for datagrams
+ * @ah: address of a datagram, with a reference
  * @sge: the entry for inline data
  * @data: inline data, in the block
  * @data_len: bytes of it
@@ -71,7 +86,9 @@ struct rpost_swr {
 		struct ib_send_wr wr;
 		struct ib_rdma_wr rdma;
 		struct ib_atomic_wr atomic;
+		struct ib_ud_wr ud;
 	};
+	struct rpost_ah *ah;
 	struct ib_sge sge;
 	const void *data;
 	u32 data_len;
@@ -161,6 +178,38 @@ static int rpost_build_sges(struct rpost_qp *qp, struct rpost_swr *swr,
 	return 0;
 }
 
+static int rpost_build_ud(struct rpost_qp *qp, struct rpost_swr *swr,
+			  const struct rpost_send_wr *wr)
+{
+	struct rpost_obj *obj;
+	struct rpost_ah *ah;
+
+	obj = rpost_obj_get(qp->obj.file, wr->ah, RPOST_OBJ_AH);
+	if (!obj)
+		return -ENOENT;
+	ah = container_of(obj, struct rpost_ah, obj);
+	/* Without the device's, the queue is closed, too. */
+	if (ah->pd != qp->pd) {
+		rpost_obj_put(obj);
+		return -ENOENT;
+	}
+	swr->ah = ah;
+	swr->ud.ah = ah->ib_ah;
+	swr->ud.remote_qpn = wr->remote_qpn;
+	swr->ud.remote_qkey = wr->remote_qkey;
+	return 0;
+}
+
+static void rpost_put_ahs(struct rpost_swr *swrs, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		if (swrs[i].ah)
+			rpost_obj_put(&swrs[i].ah->obj);
+	}
+}
+
 /* Check one work request and build the device's from it. */
 static int rpost_build_send(struct rpost_qp *qp, struct rpost_swr *swr,
 			    struct rpost_send_wr *wr)
@@ -168,8 +217,11 @@ static int rpost_build_send(struct rpost_qp *qp, struct rpost_swr *swr,
 	int ret;
 
 	if (wr->reserved || (wr->send_flags & ~RPOST_SEND_MASK) ||
-	    wr->opcode >= ARRAY_SIZE(rpost_opcodes))
+	    wr->opcode >= ARRAY_SIZE(rpost_opcodes) ||
+	    !rpost_opcodes[wr->opcode].qp_types)
 		return -EOPNOTSUPP;
+	if (!(rpost_opcodes[wr->opcode].qp_types & BIT(qp->qp_type)))
+		return -EINVAL;
 
 	memset(swr, 0, sizeof(*swr));
 	if (wr->send_flags & RPOST_SEND_INLINE)
@@ -199,6 +251,9 @@ static int rpost_build_send(struct rpost_qp *qp, struct rpost_swr *swr,
 	case RPOST_WR_SEND_WITH_IMM:
 		swr->wr.ex.imm_data = wr->imm_data;
 		break;
+	case RPOST_WR_SEND_WITH_INV:
+		swr->wr.ex.invalidate_rkey = wr->rkey;
+		break;
 	case RPOST_WR_ATOMIC_CMP_AND_SWP:
 	case RPOST_WR_ATOMIC_FETCH_AND_ADD:
 		swr->atomic.remote_addr = wr->remote_addr;
@@ -207,7 +262,8 @@ static int rpost_build_send(struct rpost_qp *qp, struct rpost_swr *swr,
 		swr->atomic.rkey = wr->rkey;
 		break;
 	}
-	return 0;
+	/* Last: it takes a reference. */
+	return qp->qp_type == RPOST_QPT_UD ? rpost_build_ud(qp, swr, wr) : 0;
 }
 
 static bool rpost_queue_full(struct rpost_queue *q, struct rpost_cq *cq)
@@ -257,13 +313,17 @@ static void rpost_fill_send(struct rpost_qp *qp, struct rpost_swr *swr,
 	wqe->opcode = swr->wc_opcode;
 	wqe->signaled = swr->signaled;
 	wqe->bad_key = swr->bad_key;
+	wqe->ah = swr->ah;
+	if (swr->ah)
+		atomic_inc(&swr->ah->pending);
 	swr->wr.wr_cqe = &wqe->cqe;
 
 	/*
 	 * Only completions give slots back.  A program that wants none but on
-	 * errors must not fill its queue for ever.
+	 * errors must not fill its queue for ever.  And addresses must be known
+	 * to be free, see struct rpost_qp.
 	 */
-	if (swr->signaled || ++sq->unsignaled > sq->max_wr / 4) {
+	if (swr->signaled || swr->ah || ++sq->unsignaled > sq->max_wr / 4) {
 		swr->wr.send_flags |= IB_SEND_SIGNALED;
 		sq->unsignaled = 0;
 	}
@@ -273,6 +333,20 @@ static void rpost_fill_send(struct rpost_qp *qp, struct rpost_swr *swr,
 		ib_dma_sync_single_for_device(qp->ib_qp->device, swr->sge.addr,
 					      swr->data_len, DMA_TO_DEVICE);
 	}
+}
+
+/* What was refused never completes. */
+static void rpost_send_refused(struct rpost_queue *sq, u32 n)
+{
+	struct rpost_wqe *wqe;
+
+	while (n--) {
+		wqe = &sq->wqes[--sq->head & sq->mask];
+		if (wqe->ah)
+			atomic_dec(&wqe->ah->pending);
+		wqe->ah = NULL;
+	}
+	sq->unsignaled = sq->max_wr;
 }
 
 static int rpost_send_batch(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
@@ -307,9 +381,7 @@ static int rpost_send_batch(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
 			done = 0;
 			for (wr = &swrs[0].wr; wr && wr != bad; wr = wr->next)
 				done++;
-			/* What was refused never completes. */
-			sq->head -= i - done;
-			sq->unsignaled = sq->max_wr;
+			rpost_send_refused(sq, i - done);
 		}
 	}
 	spin_unlock_bh(&sq->lock);
@@ -329,18 +401,18 @@ struct rpost_rwr {
 	bool bad_key;
 };
 
-static int rpost_build_recv(struct rpost_qp *qp, struct rpost_rwr *rwr,
-			    struct rpost_recv_wr *wr)
+static int rpost_build_recv(struct rpost_pd *pd, u32 max_sge,
+			    struct rpost_rwr *rwr, struct rpost_recv_wr *wr)
 {
 	struct rpost_sge *sges = (struct rpost_sge *)(wr + 1);
 	u32 total;
 	int n;
 
-	if (wr->num_sge > qp->rq.max_sge ||
+	if (wr->num_sge > max_sge ||
 	    wr->size != sizeof(*wr) + wr->num_sge * sizeof(*sges))
 		return -EINVAL;
-	n = rpost_check_sges(qp->pd, sges, wr->num_sge,
-			     RPOST_ACCESS_LOCAL_WRITE, &total, &rwr->bad_key);
+	n = rpost_check_sges(pd, sges, wr->num_sge, RPOST_ACCESS_LOCAL_WRITE,
+			     &total, &rwr->bad_key);
 	if (n < 0)
 		return n;
 	rwr->wr_id = wr->wr_id;
@@ -393,14 +465,53 @@ static int rpost_recv_batch(struct rpost_qp *qp, struct rpost_rwr *rwrs, u32 n,
 	return ret;
 }
 
-static int rpost_post_sends(struct rpost_qp *qp, struct rpost_post *cmd,
+static int rpost_srq_batch(struct rpost_srq *srq, struct rpost_rwr *rwrs, u32 n,
+			   u32 *posted)
+{
+	const struct ib_recv_wr *bad, *wr;
+	struct rpost_srq_wqe *wqe;
+	int ret = 0;
+	u32 i;
+
+	spin_lock_bh(&srq->lock);
+	if (srq->closing) {
+		spin_unlock_bh(&srq->lock);
+		return -ENODEV;
+	}
+	for (i = 0; i < n; i++) {
+		wqe = rpost_srq_slot(srq);
+		if (!wqe)
+			break;
+		wqe->wr_id = rwrs[i].wr_id;
+		wqe->bad_key = rwrs[i].bad_key;
+		rwrs[i].wr.wr_cqe = &wqe->cqe;
+		if (i)
+			rwrs[i - 1].wr.next = &rwrs[i].wr;
+	}
+	if (i) {
+		bad = &rwrs[0].wr;
+		ret = ib_post_srq_recv(srq->ib_srq, &rwrs[0].wr, &bad);
+		*posted += i;
+		for (wr = ret ? bad : NULL; wr; wr = wr->next) {
+			rpost_srq_slot_free(srq, container_of(wr->wr_cqe,
+							      struct rpost_srq_wqe,
+							      cqe));
+			--*posted;
+		}
+	}
+	spin_unlock_bh(&srq->lock);
+	return ret ? : i < n ? -ENOMEM : 0;
+}
+
+static int rpost_post_sends(struct rpost_obj *obj, struct rpost_post *cmd,
 			    void *block)
 {
+	struct rpost_qp *qp = container_of(obj, struct rpost_qp, obj);
 	struct rpost_swr one, *swrs = &one;
 	u32 i, max = min_t(u32, cmd->count, RPOST_POST_BATCH);
 	int ret = 0, err = 0;
 
-	if (!READ_ONCE(qp->id->can_send))
+	if (!rpost_qp_can_send(qp))
 		return -EINVAL;
 	if (max > 1) {
 		swrs = kmalloc_array(max, sizeof(*swrs), GFP_KERNEL_ACCOUNT);
@@ -419,19 +530,34 @@ static int rpost_post_sends(struct rpost_qp *qp, struct rpost_post *cmd,
 		}
 		if (i)
 			ret = rpost_send_batch(qp, swrs, i, &cmd->posted);
+		rpost_put_ahs(swrs, i);
 	}
 	if (swrs != &one)
 		kfree(swrs);
 	return ret ? : err;
 }
 
-static int rpost_post_recvs(struct rpost_qp *qp, struct rpost_post *cmd,
+static int rpost_post_recvs(struct rpost_obj *obj, struct rpost_post *cmd,
 			    void *block)
 {
+	u32 i, max_sge, max = min_t(u32, cmd->count, RPOST_POST_BATCH);
 	struct rpost_rwr one, *rwrs = &one;
-	u32 i, max = min_t(u32, cmd->count, RPOST_POST_BATCH);
+	struct rpost_srq *srq = NULL;
+	struct rpost_qp *qp = NULL;
 	int ret = 0, err = 0;
+	struct rpost_pd *pd;
 
+	if (obj->type == RPOST_OBJ_SRQ) {
+		srq = container_of(obj, struct rpost_srq, obj);
+		pd = srq->pd;
+		max_sge = srq->max_sge;
+	} else {
+		qp = container_of(obj, struct rpost_qp, obj);
+		if (!rpost_qp_can_recv(qp))
+			return -EINVAL;
+		pd = qp->pd;
+		max_sge = qp->rq.max_sge;
+	}
 	if (max > 1) {
 		rwrs = kmalloc_array(max, sizeof(*rwrs), GFP_KERNEL_ACCOUNT);
 		if (!rwrs)
@@ -442,12 +568,14 @@ static int rpost_post_recvs(struct rpost_qp *qp, struct rpost_post *cmd,
 			struct rpost_recv_wr *wr = block;
 			u32 size = wr->size;
 
-			err = rpost_build_recv(qp, &rwrs[i], wr);
+			err = rpost_build_recv(pd, max_sge, &rwrs[i], wr);
 			if (err)
 				break;
 			block += size;
 		}
-		if (i)
+		if (i && srq)
+			ret = rpost_srq_batch(srq, rwrs, i, &cmd->posted);
+		else if (i)
 			ret = rpost_recv_batch(qp, rwrs, i, &cmd->posted);
 	}
 	if (rwrs != &one)
@@ -476,7 +604,8 @@ static int rpost_check_block(const void *block, u32 bytes, u32 count, u32 min)
 }
 
 static int rpost_post(struct rpost_ucmd *ucmd, u32 min_size,
-		      int (*post)(struct rpost_qp *qp, struct rpost_post *cmd,
+		      enum rpost_obj_type type,
+		      int (*post)(struct rpost_obj *obj, struct rpost_post *cmd,
 				  void *block))
 {
 	struct rpost_post *cmd = &ucmd->cmd.post;
@@ -505,11 +634,12 @@ static int rpost_post(struct rpost_ucmd *ucmd, u32 min_size,
 		goto out;
 
 	ret = -ENOENT;
-	obj = rpost_obj_get(ucmd->file, cmd->qp, RPOST_OBJ_QP);
+	obj = rpost_obj_get(ucmd->file, cmd->qp, type);
 	if (!obj)
 		goto out;
-	ret = post(container_of(obj, struct rpost_qp, obj), cmd, block);
-	trace_rpost_post(container_of(obj, struct rpost_qp, obj)->qp_num,
+	ret = post(obj, cmd, block);
+	trace_rpost_post(type == RPOST_OBJ_QP ?
+			 container_of(obj, struct rpost_qp, obj)->qp_num : 0,
 			 post == rpost_post_sends, cmd->posted, ret);
 	rpost_obj_put(obj);
 
@@ -529,7 +659,8 @@ out:
  */
 int rpost_post_send_ioctl(struct rpost_ucmd *ucmd)
 {
-	return rpost_post(ucmd, sizeof(struct rpost_send_wr), rpost_post_sends);
+	return rpost_post(ucmd, sizeof(struct rpost_send_wr), RPOST_OBJ_QP,
+			  rpost_post_sends);
 }
 
 /**
@@ -540,5 +671,18 @@ int rpost_post_send_ioctl(struct rpost_ucmd *ucmd)
  */
 int rpost_post_recv_ioctl(struct rpost_ucmd *ucmd)
 {
-	return rpost_post(ucmd, sizeof(struct rpost_recv_wr), rpost_post_recvs);
+	return rpost_post(ucmd, sizeof(struct rpost_recv_wr), RPOST_OBJ_QP,
+			  rpost_post_recvs);
+}
+
+/**
+ * rpost_post_srq_recv_ioctl() - post to a shared receive queue
+ * @ucmd: the command
+ *
+ * Return: 0 or a negative errno.
+ */
+int rpost_post_srq_recv_ioctl(struct rpost_ucmd *ucmd)
+{
+	return rpost_post(ucmd, sizeof(struct rpost_recv_wr), RPOST_OBJ_SRQ,
+			  rpost_post_recvs);
 }

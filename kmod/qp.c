@@ -2,12 +2,14 @@
 /*
  * Queue pairs.  See struct rpost_qp.
  */
+#include <linux/delay.h>
 #include <linux/log2.h>
 #include <linux/slab.h>
 
 #include "rpost.h"
 
 #define RPOST_DRAIN_SECONDS	10
+#define RPOST_LAST_WQE_MS	20
 
 /* One more than the program may post: the marker that drains the queue. */
 static u32 rpost_queue_entries(const struct rpost_queue *q)
@@ -84,12 +86,19 @@ err:
 	return -ENOMEM;
 }
 
+static struct rpost_hwcq *rpost_qp_attach_recv_cq(struct rpost_qp *qp)
+{
+	if (qp->srq)
+		return rpost_srq_attach_cq(qp->srq, qp->recv_cq);
+	return rpost_cq_attach(qp->recv_cq, rpost_queue_entries(&qp->rq));
+}
+
 static int rpost_qp_attach_cqs(struct rpost_qp *qp)
 {
 	u32 send = rpost_queue_entries(&qp->sq);
 	u32 recv = rpost_queue_entries(&qp->rq);
 
-	if (qp->send_cq == qp->recv_cq) {
+	if (qp->send_cq == qp->recv_cq && !qp->srq) {
 		qp->send_hwcq = rpost_cq_attach(qp->send_cq, send + recv);
 		qp->recv_hwcq = qp->send_hwcq;
 		return PTR_ERR_OR_ZERO(qp->send_hwcq);
@@ -97,7 +106,7 @@ static int rpost_qp_attach_cqs(struct rpost_qp *qp)
 	qp->send_hwcq = rpost_cq_attach(qp->send_cq, send);
 	if (IS_ERR(qp->send_hwcq))
 		return PTR_ERR(qp->send_hwcq);
-	qp->recv_hwcq = rpost_cq_attach(qp->recv_cq, recv);
+	qp->recv_hwcq = rpost_qp_attach_recv_cq(qp);
 	if (IS_ERR(qp->recv_hwcq)) {
 		rpost_cq_detach(qp->send_hwcq, send);
 		return PTR_ERR(qp->recv_hwcq);
@@ -108,20 +117,33 @@ static int rpost_qp_attach_cqs(struct rpost_qp *qp)
 static void rpost_qp_detach_cqs(struct rpost_qp *qp)
 {
 	rpost_cq_detach(qp->send_hwcq, rpost_queue_entries(&qp->sq));
-	rpost_cq_detach(qp->recv_hwcq, rpost_queue_entries(&qp->rq));
+	if (qp->srq)
+		rpost_srq_detach_cq(qp->srq, qp->recv_cq);
+	else
+		rpost_cq_detach(qp->recv_hwcq, rpost_queue_entries(&qp->rq));
 }
 
 /* Enters from the device, in any context. */
 static void rpost_qp_event(struct ib_event *event, void *context)
 {
 	struct rpost_qp *qp = context;
+	struct rpost_async_event async = {
+		.user_data = qp->user_data,
+		.event = event->event,
+		.obj_type = RPOST_OBJ_QP,
+		.handle = qp->obj.handle,
+	};
 
 	/*
 	 * Data came before the message that completes the connection, which
 	 * may be lost.  The cm_id outlives the queue pair.
 	 */
-	if (event->event == IB_EVENT_COMM_EST)
+	if (event->event == IB_EVENT_COMM_EST && qp->id)
 		rdma_notify(qp->id->cm_id, event->event);
+	if (event->event == IB_EVENT_QP_LAST_WQE_REACHED)
+		complete_all(&qp->last_wqe);
+	if (event->event <= IB_EVENT_GID_CHANGE && !READ_ONCE(qp->discard))
+		rpost_async_post(qp->dev, qp->obj.file, &async);
 }
 
 static void rpost_marker_done(struct ib_cq *ib_cq, struct ib_wc *wc)
@@ -137,20 +159,33 @@ static u32 rpost_qp_fetch(struct rpost_qp *qp)
 	       rpost_cq_drain(qp->recv_cq, RPOST_DRAIN_BATCH);
 }
 
+static bool rpost_send_drained(struct rpost_qp *qp)
+{
+	if (qp->qp_type == RPOST_QPT_UD)
+		return READ_ONCE(qp->sq.tail) == qp->sq.head;
+	return completion_done(&qp->send_marker.done);
+}
+
+static bool rpost_recv_drained(struct rpost_qp *qp)
+{
+	return completion_done(&qp->recv_marker.done);
+}
+
 /*
  * A device that has lost its way may never flush.  Destroying the queue pair
  * ends its completions, too.
  */
-static int rpost_marker_wait(struct rpost_qp *qp, struct rpost_marker *marker)
+static int rpost_qp_wait(struct rpost_qp *qp, bool (*drained)(struct rpost_qp *qp))
 {
 	unsigned long end = jiffies + RPOST_DRAIN_SECONDS * HZ;
 
-	do {
-		if (rpost_qp_fetch(qp) ? try_wait_for_completion(&marker->done) :
-		    wait_for_completion_timeout(&marker->done, 1))
-			return 0;
-	} while (time_before(jiffies, end));
-	return -ETIMEDOUT;
+	while (!drained(qp)) {
+		if (!time_before(jiffies, end))
+			return -ETIMEDOUT;
+		if (!rpost_qp_fetch(qp))
+			usleep_range(10, 100);
+	}
+	return 0;
 }
 
 /* The device's queues are first in, first out: this finds all that is ours. */
@@ -173,6 +208,41 @@ static void rpost_queue_close(struct rpost_queue *q)
 	spin_unlock_bh(&q->lock);
 }
 
+static int rpost_drain_sq(struct rpost_qp *qp)
+{
+	struct ib_rdma_wr wr = {
+		.wr = {
+			.wr_cqe = &qp->send_marker.cqe,
+			.opcode = IB_WR_RDMA_WRITE,
+			.send_flags = IB_SEND_SIGNALED,
+		},
+	};
+	int ret = 0;
+
+	if (qp->qp_type != RPOST_QPT_UD)
+		ret = ib_post_send(qp->ib_qp, &wr.wr, NULL);
+	return ret ? : rpost_qp_wait(qp, rpost_send_drained);
+}
+
+/*
+ * Receives of a shared queue that the device has taken complete, the others
+ * stay there.  Not every device says when the last has completed (rxe does not,
+ * before 6.9), but none takes long.
+ */
+static int rpost_drain_rq(struct rpost_qp *qp)
+{
+	struct ib_recv_wr wr = { .wr_cqe = &qp->recv_marker.cqe };
+	int ret;
+
+	if (qp->srq) {
+		wait_for_completion_timeout(&qp->last_wqe,
+					    msecs_to_jiffies(RPOST_LAST_WQE_MS));
+		return 0;
+	}
+	ret = ib_post_recv(qp->ib_qp, &wr, NULL);
+	return ret ? : rpost_qp_wait(qp, rpost_recv_drained);
+}
+
 /*
  * Get all work requests back.  As ib_drain_qp(), but without its warnings, and
  * fetching completions itself.
@@ -180,19 +250,14 @@ static void rpost_queue_close(struct rpost_queue *q)
 static int rpost_qp_drain(struct rpost_qp *qp)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
-	struct ib_rdma_wr send_wr = {
-		.wr = {
-			.wr_cqe = &qp->send_marker.cqe,
-			.opcode = IB_WR_RDMA_WRITE,
-			.send_flags = IB_SEND_SIGNALED,
-		},
-	};
-	struct ib_recv_wr recv_wr = { .wr_cqe = &qp->recv_marker.cqe };
 	int ret, err;
 
 	rpost_queue_close(&qp->sq);
 	rpost_queue_close(&qp->rq);
 	WRITE_ONCE(qp->failed, true);
+	/* It has never taken anything. */
+	if (!qp->id && qp->state == RPOST_QPS_RESET)
+		return 0;
 	qp->send_marker.cqe.done = rpost_marker_done;
 	qp->recv_marker.cqe.done = rpost_marker_done;
 	init_completion(&qp->send_marker.done);
@@ -200,12 +265,8 @@ static int rpost_qp_drain(struct rpost_qp *qp)
 
 	ret = ib_modify_qp(qp->ib_qp, &attr, IB_QP_STATE);
 	if (!ret) {
-		ret = ib_post_send(qp->ib_qp, &send_wr.wr, NULL);
-		err = ib_post_recv(qp->ib_qp, &recv_wr, NULL);
-		if (!ret)
-			ret = rpost_marker_wait(qp, &qp->send_marker);
-		if (!err)
-			err = rpost_marker_wait(qp, &qp->recv_marker);
+		ret = rpost_drain_sq(qp);
+		err = rpost_drain_rq(qp);
 		ret = ret ? : err;
 	}
 	if (ret)
@@ -213,6 +274,91 @@ static int rpost_qp_drain(struct rpost_qp *qp)
 				    dev_name(&qp->dev->ib_dev->dev), qp->qp_num,
 				    ret);
 	return ret;
+}
+
+static void rpost_queue_open(struct rpost_queue *q)
+{
+	spin_lock_bh(&q->lock);
+	q->tail = q->head;
+	q->free = q->head;
+	q->unsignaled = 0;
+	q->closing = false;
+	spin_unlock_bh(&q->lock);
+}
+
+/**
+ * rpost_qp_reset() - move a queue pair without an id to the RESET state
+ * @qp: the queue pair, locked
+ *
+ * What it holds is given up without completions.
+ *
+ * Return: 0 or a negative errno; then nothing can be posted until the next
+ * attempt.
+ */
+int rpost_qp_reset(struct rpost_qp *qp)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
+	int ret;
+
+	WRITE_ONCE(qp->discard, true);
+	ret = rpost_qp_drain(qp);
+	if (!ret)
+		ret = ib_modify_qp(qp->ib_qp, &attr, IB_QP_STATE);
+	if (ret)
+		return ret;
+	WRITE_ONCE(qp->state, RPOST_QPS_RESET);
+	WRITE_ONCE(qp->failed, false);
+	WRITE_ONCE(qp->discard, false);
+	reinit_completion(&qp->last_wqe);
+	rpost_queue_open(&qp->sq);
+	rpost_queue_open(&qp->rq);
+	return 0;
+}
+
+/* Sends that a device has lost hold their addresses no longer. */
+static void rpost_qp_release_ahs(struct rpost_qp *qp)
+{
+	u32 i;
+
+	if (qp->qp_type != RPOST_QPT_UD)
+		return;
+	for (i = 0; i <= qp->sq.mask; i++) {
+		if (qp->sq.wqes[i].ah)
+			atomic_dec(&qp->sq.wqes[i].ah->pending);
+		qp->sq.wqes[i].ah = NULL;
+	}
+}
+
+static void rpost_qp_destroy_ib_qp(struct rpost_qp *qp)
+{
+	if (qp->id) {
+		rdma_destroy_qp(qp->id->cm_id);
+		qp->id->qp = NULL;
+	} else {
+		ib_destroy_qp(qp->ib_qp);
+	}
+	qp->ib_qp = NULL;
+}
+
+static void rpost_qp_give_back(struct rpost_qp *qp)
+{
+	struct ib_qp *ib_qp = qp->ib_qp;
+	int ret;
+
+	ret = rpost_qp_drain(qp);
+	rpost_qp_detach_mcasts(qp);
+	if (qp->srq)
+		mutex_lock(&qp->srq->qp_lock);
+	rpost_qp_destroy_ib_qp(qp);
+	if (ret || qp->srq)
+		rpost_qp_fetch_rest(qp);
+	if (qp->srq)
+		rpost_srq_del_qp(qp->srq, ib_qp);
+	rpost_qp_detach_cqs(qp);
+	if (qp->srq)
+		mutex_unlock(&qp->srq->qp_lock);
+	rpost_qp_release_ahs(qp);
+	rpost_inline_free(qp);
 }
 
 /**
@@ -224,21 +370,28 @@ static int rpost_qp_drain(struct rpost_qp *qp)
 int rpost_qp_shutdown(struct rpost_obj *obj)
 {
 	struct rpost_qp *qp = container_of(obj, struct rpost_qp, obj);
-	int ret;
 
-	mutex_lock(&qp->id->lock);
-	if (qp->ib_qp) {
-		ret = rpost_qp_drain(qp);
-		rdma_destroy_qp(qp->id->cm_id);
-		qp->ib_qp = NULL;
-		qp->id->qp = NULL;
-		if (ret)
-			rpost_qp_fetch_rest(qp);
-		rpost_qp_detach_cqs(qp);
-		rpost_inline_free(qp);
-	}
-	mutex_unlock(&qp->id->lock);
+	rpost_qp_lock(qp);
+	if (obj->ending)
+		WRITE_ONCE(qp->discard, true);
+	if (qp->ib_qp)
+		rpost_qp_give_back(qp);
+	rpost_qp_unlock(qp);
 	return 0;
+}
+
+static void rpost_qp_unuse_parts(struct rpost_qp *qp)
+{
+	if (qp->id)
+		rpost_obj_unuse(&qp->id->obj);
+	if (qp->pd)
+		rpost_obj_unuse(&qp->pd->obj);
+	if (qp->send_cq)
+		rpost_obj_unuse(&qp->send_cq->obj);
+	if (qp->recv_cq)
+		rpost_obj_unuse(&qp->recv_cq->obj);
+	if (qp->srq)
+		rpost_obj_unuse(&qp->srq->obj);
 }
 
 /**
@@ -249,22 +402,37 @@ void rpost_qp_free(struct rpost_obj *obj)
 {
 	struct rpost_qp *qp = container_of(obj, struct rpost_qp, obj);
 
-	rpost_obj_unuse(&qp->id->obj);
-	rpost_obj_unuse(&qp->pd->obj);
-	rpost_obj_unuse(&qp->send_cq->obj);
-	rpost_obj_unuse(&qp->recv_cq->obj);
+	rpost_qp_unuse_parts(qp);
 	rpost_device_put(qp->dev);
 	kvfree(qp->sq.wqes);
 	kvfree(qp->rq.wqes);
 	kfree_rcu(qp, obj.rcu);
 }
 
-static int rpost_create_qp_validate(const struct rpost_create_qp *cmd,
+static int rpost_create_qp_validate(struct rpost_create_qp *cmd,
 				    struct ib_device *ib_dev)
 {
 	const struct ib_device_attr *attr = &ib_dev->attrs;
 	u32 max_wr = rpost_device_max_wr(ib_dev);
 
+	switch (cmd->qp_type) {
+	case 0:
+		cmd->qp_type = RPOST_QPT_RC;
+		break;
+	case RPOST_QPT_RC:
+		break;
+	case RPOST_QPT_UC:
+	case RPOST_QPT_UD:
+		if (cmd->id)
+			return -EINVAL;
+		break;
+	default:
+		return -EINVAL;
+	}
+	if (cmd->srq) {
+		cmd->max_recv_wr = 0;
+		cmd->max_recv_sge = 0;
+	}
 	if (cmd->max_send_wr > max_wr || cmd->max_recv_wr > max_wr ||
 	    cmd->max_send_sge > min(attr->max_send_sge, RPOST_MAX_SGE) ||
 	    cmd->max_recv_sge > min(attr->max_recv_sge, RPOST_MAX_SGE) ||
@@ -273,15 +441,67 @@ static int rpost_create_qp_validate(const struct rpost_create_qp *cmd,
 	return 0;
 }
 
-static int rpost_qp_build(struct rpost_qp *qp,
-			  const struct rpost_create_qp *cmd)
+static int rpost_qp_create_ib_qp(struct rpost_qp *qp,
+				 struct ib_qp_init_attr *attr)
+{
+	struct ib_qp *ib_qp;
+	int ret;
+
+	if (!qp->id) {
+		ib_qp = ib_create_qp(qp->pd->ib_pd, attr);
+		if (IS_ERR(ib_qp))
+			return PTR_ERR(ib_qp);
+		qp->ib_qp = ib_qp;
+	} else {
+		ret = rdma_create_qp(qp->id->cm_id, qp->pd->ib_pd, attr);
+		if (ret)
+			return ret;
+		qp->ib_qp = qp->id->cm_id->qp;
+	}
+	if (!qp->srq)
+		return 0;
+	ret = rpost_srq_add_qp(qp->srq, qp);
+	if (ret)
+		rpost_qp_destroy_ib_qp(qp);
+	return ret;
+}
+
+/* Connect the queues with the device. */
+static int rpost_qp_take(struct rpost_qp *qp, const struct rpost_create_qp *cmd)
 {
 	struct ib_qp_init_attr attr = {
 		.event_handler = rpost_qp_event,
 		.qp_context = qp,
 		.sq_sig_type = IB_SIGNAL_REQ_WR,
-		.qp_type = IB_QPT_RC,
+		.qp_type = qp->qp_type,
 	};
+	int ret;
+
+	if (qp->srq) {
+		lockdep_assert_held(&qp->srq->qp_lock);
+		attr.srq = qp->srq->ib_srq;
+	}
+	ret = rpost_qp_attach_cqs(qp);
+	if (ret)
+		return ret;
+	attr.send_cq = qp->send_hwcq->ib_cq;
+	attr.recv_cq = qp->recv_hwcq->ib_cq;
+	attr.cap.max_send_wr = rpost_queue_entries(&qp->sq);
+	/* Inline data takes an entry. */
+	attr.cap.max_send_sge = max(cmd->max_send_sge, 1u);
+	if (!qp->srq) {
+		attr.cap.max_recv_wr = rpost_queue_entries(&qp->rq);
+		attr.cap.max_recv_sge = max(cmd->max_recv_sge, 1u);
+	}
+	ret = rpost_qp_create_ib_qp(qp, &attr);
+	if (ret)
+		rpost_qp_detach_cqs(qp);
+	return ret;
+}
+
+static int rpost_qp_build(struct rpost_qp *qp,
+			  const struct rpost_create_qp *cmd)
+{
 	int ret;
 
 	ret = rpost_queue_init(qp, &qp->sq, cmd->max_send_wr,
@@ -295,28 +515,19 @@ static int rpost_qp_build(struct rpost_qp *qp,
 	ret = rpost_inline_alloc(qp, cmd->max_inline_data);
 	if (ret)
 		goto err_queues;
-	ret = rpost_qp_attach_cqs(qp);
+
+	if (qp->srq)
+		mutex_lock(&qp->srq->qp_lock);
+	ret = rpost_qp_take(qp, cmd);
+	if (qp->srq)
+		mutex_unlock(&qp->srq->qp_lock);
 	if (ret)
 		goto err_inline;
-
-	attr.send_cq = qp->send_hwcq->ib_cq;
-	attr.recv_cq = qp->recv_hwcq->ib_cq;
-	attr.cap.max_send_wr = rpost_queue_entries(&qp->sq);
-	attr.cap.max_recv_wr = rpost_queue_entries(&qp->rq);
-	/* Inline data takes an entry. */
-	attr.cap.max_send_sge = max(cmd->max_send_sge, 1u);
-	attr.cap.max_recv_sge = max(cmd->max_recv_sge, 1u);
-	ret = rdma_create_qp(qp->id->cm_id, qp->pd->ib_pd, &attr);
-	if (ret)
-		goto err_detach;
-	qp->ib_qp = qp->id->cm_id->qp;
 	qp->qp_num = qp->ib_qp->qp_num;
 	qp->max_sge_rd = min_t(u32, cmd->max_send_sge,
 			       qp->dev->ib_dev->attrs.max_sge_rd);
 	return 0;
 
-err_detach:
-	rpost_qp_detach_cqs(qp);
 err_inline:
 	rpost_inline_free(qp);
 err_queues:
@@ -325,65 +536,44 @@ err_queues:
 	return ret;
 }
 
-/* What a new queue pair depends on, each with a reference while it is made. */
-struct rpost_qp_parts {
-	struct rpost_obj *id;
-	struct rpost_obj *pd;
-	struct rpost_obj *send_cq;
-	struct rpost_obj *recv_cq;
-};
-
-static void rpost_qp_put_parts(struct rpost_qp_parts *parts)
-{
-	if (parts->id)
-		rpost_obj_put(parts->id);
-	if (parts->pd)
-		rpost_obj_put(parts->pd);
-	if (parts->send_cq)
-		rpost_obj_put(parts->send_cq);
-	if (parts->recv_cq)
-		rpost_obj_put(parts->recv_cq);
-}
-
-static int rpost_qp_get_parts(struct rpost_qp_parts *parts,
-			      struct rpost_file *file,
+/* What a new queue pair depends on; the caller unuses also after an error. */
+static int rpost_qp_use_parts(struct rpost_qp *qp, struct rpost_file *file,
 			      const struct rpost_create_qp *cmd)
 {
-	parts->id = rpost_obj_get(file, cmd->id, RPOST_OBJ_ID);
-	parts->pd = rpost_obj_get(file, cmd->pd, RPOST_OBJ_PD);
-	parts->send_cq = rpost_obj_get(file, cmd->send_cq, RPOST_OBJ_CQ);
-	parts->recv_cq = rpost_obj_get(file, cmd->recv_cq, RPOST_OBJ_CQ);
-	if (parts->id && parts->pd && parts->send_cq && parts->recv_cq)
-		return 0;
-	rpost_qp_put_parts(parts);
-	return -ENOENT;
-}
+	struct rpost_obj *obj;
 
-static int rpost_qp_use_parts(struct rpost_qp_parts *parts)
-{
-	int ret;
+	obj = rpost_obj_use(file, cmd->pd, RPOST_OBJ_PD);
+	if (!obj)
+		return -ENOENT;
+	qp->pd = container_of(obj, struct rpost_pd, obj);
+	qp->dev = qp->pd->dev;
+	obj = rpost_obj_use(file, cmd->send_cq, RPOST_OBJ_CQ);
+	if (!obj)
+		return -ENOENT;
+	qp->send_cq = container_of(obj, struct rpost_cq, obj);
+	obj = rpost_obj_use(file, cmd->recv_cq, RPOST_OBJ_CQ);
+	if (!obj)
+		return -ENOENT;
+	qp->recv_cq = container_of(obj, struct rpost_cq, obj);
+	if (cmd->srq) {
+		obj = rpost_obj_use(file, cmd->srq, RPOST_OBJ_SRQ);
+		if (!obj)
+			return -ENOENT;
+		qp->srq = container_of(obj, struct rpost_srq, obj);
+	}
+	if (cmd->id) {
+		obj = rpost_obj_use(file, cmd->id, RPOST_OBJ_ID);
+		if (!obj)
+			return -ENOENT;
+		qp->id = container_of(obj, struct rpost_id, obj);
+	}
 
-	ret = rpost_obj_use(parts->id);
-	if (ret)
-		return ret;
-	ret = rpost_obj_use(parts->pd);
-	if (ret)
-		goto err_id;
-	ret = rpost_obj_use(parts->send_cq);
-	if (ret)
-		goto err_pd;
-	ret = rpost_obj_use(parts->recv_cq);
-	if (ret)
-		goto err_send_cq;
+	if (!rpost_device_alive(qp->dev))
+		return -ENODEV;
+	if (qp->send_cq->dev != qp->dev || qp->recv_cq->dev != qp->dev ||
+	    (qp->srq && qp->srq->dev != qp->dev))
+		return -EINVAL;
 	return 0;
-
-err_send_cq:
-	rpost_obj_unuse(parts->send_cq);
-err_pd:
-	rpost_obj_unuse(parts->pd);
-err_id:
-	rpost_obj_unuse(parts->id);
-	return ret;
 }
 
 /* May the id have a queue pair on this device? */
@@ -391,7 +581,8 @@ static int rpost_id_check_qp(struct rpost_id *id, struct rpost_device *dev)
 {
 	if (!id->cm_id)
 		return -ENODEV;
-	if (id->qp || id->cm_id->device != dev->ib_dev)
+	if (id->qp || id->cm_id->device != dev->ib_dev ||
+	    id->cm_id->qp_type != IB_QPT_RC)
 		return -EINVAL;
 	switch (READ_ONCE(id->state)) {
 	case RPOST_ID_BOUND:
@@ -405,34 +596,19 @@ static int rpost_id_check_qp(struct rpost_id *id, struct rpost_device *dev)
 	}
 }
 
-static int rpost_create_qp_locked(struct rpost_ucmd *ucmd,
-				  struct rpost_qp_parts *parts,
-				  struct rpost_device *dev)
+static int rpost_create_qp_locked(struct rpost_ucmd *ucmd, struct rpost_qp *qp)
 {
 	struct rpost_create_qp *cmd = &ucmd->cmd.create_qp;
-	struct rpost_id *id = container_of(parts->id, struct rpost_id, obj);
-	struct rpost_qp *qp;
 	int ret;
 
-	ret = rpost_id_check_qp(id, dev);
-	if (ret)
-		return ret;
-	qp = kzalloc(sizeof(*qp), GFP_KERNEL_ACCOUNT);
-	if (!qp)
-		return -ENOMEM;
-	qp->dev = dev;
-	qp->id = id;
-	qp->pd = container_of(parts->pd, struct rpost_pd, obj);
-	qp->send_cq = container_of(parts->send_cq, struct rpost_cq, obj);
-	qp->recv_cq = container_of(parts->recv_cq, struct rpost_cq, obj);
-	qp->qp_flags = cmd->flags;
-
-	ret = rpost_qp_use_parts(parts);
-	if (ret)
-		goto err_free;
+	if (qp->id) {
+		ret = rpost_id_check_qp(qp->id, qp->dev);
+		if (ret)
+			return ret;
+	}
 	ret = rpost_obj_reserve(ucmd->file, &qp->obj, RPOST_OBJ_QP);
 	if (ret)
-		goto err_unuse;
+		return ret;
 	ret = rpost_qp_build(qp, cmd);
 	if (ret)
 		goto err_unreserve;
@@ -442,32 +618,22 @@ static int rpost_create_qp_locked(struct rpost_ucmd *ucmd,
 	ret = rpost_respond(ucmd);
 	if (ret)
 		goto err_destroy;
-	rpost_device_hold(dev);
-	id->qp = qp;
-	rpost_obj_publish(&qp->obj);
+	rpost_device_hold(qp->dev);
+	if (qp->id)
+		qp->id->qp = qp;
 	return 0;
 
 err_destroy:
-	/* Nothing has been posted. */
-	rdma_destroy_qp(id->cm_id);
-	rpost_qp_detach_cqs(qp);
-	rpost_inline_free(qp);
+	rpost_qp_give_back(qp);
 	kvfree(qp->sq.wqes);
 	kvfree(qp->rq.wqes);
 err_unreserve:
 	rpost_obj_unreserve(&qp->obj);
-err_unuse:
-	rpost_obj_unuse(parts->id);
-	rpost_obj_unuse(parts->pd);
-	rpost_obj_unuse(parts->send_cq);
-	rpost_obj_unuse(parts->recv_cq);
-err_free:
-	kfree(qp);
 	return ret;
 }
 
 /**
- * rpost_create_qp_ioctl() - create a queue pair on an id
+ * rpost_create_qp_ioctl() - create a queue pair
  * @ucmd: the command
  *
  * Return: 0 or a negative errno.
@@ -475,106 +641,36 @@ err_free:
 int rpost_create_qp_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_create_qp *cmd = &ucmd->cmd.create_qp;
-	struct rpost_qp_parts parts;
-	struct rpost_device *dev;
-	struct rpost_id *id;
+	struct rpost_qp *qp;
 	int ret;
 
 	if (cmd->reserved || (cmd->flags & ~RPOST_QP_SIG_ALL))
 		return -EOPNOTSUPP;
-	ret = rpost_qp_get_parts(&parts, ucmd->file, cmd);
+	qp = kzalloc(sizeof(*qp), GFP_KERNEL_ACCOUNT);
+	if (!qp)
+		return -ENOMEM;
+	mutex_init(&qp->lock);
+	INIT_LIST_HEAD(&qp->mcasts);
+	init_completion(&qp->last_wqe);
+	ret = rpost_qp_use_parts(qp, ucmd->file, cmd);
 	if (ret)
-		return ret;
-	id = container_of(parts.id, struct rpost_id, obj);
-	dev = container_of(parts.pd, struct rpost_pd, obj)->dev;
-	ret = -ENODEV;
-	if (!rpost_device_alive(dev))
-		goto out_put;
-
-	ret = -EINVAL;
-	if (container_of(parts.send_cq, struct rpost_cq, obj)->dev != dev ||
-	    container_of(parts.recv_cq, struct rpost_cq, obj)->dev != dev)
-		goto out_put;
-	ret = rpost_create_qp_validate(cmd, dev->ib_dev);
+		goto err;
+	ret = rpost_create_qp_validate(cmd, qp->dev->ib_dev);
 	if (ret)
-		goto out_put;
+		goto err;
+	qp->qp_type = cmd->qp_type;
+	qp->qp_flags = cmd->flags;
+	qp->user_data = cmd->user_data;
 
-	mutex_lock(&id->lock);
-	ret = rpost_create_qp_locked(ucmd, &parts, dev);
-	mutex_unlock(&id->lock);
-out_put:
-	rpost_qp_put_parts(&parts);
+	rpost_qp_lock(qp);
+	ret = rpost_create_qp_locked(ucmd, qp);
+	rpost_qp_unlock(qp);
+	if (ret)
+		goto err;
+	rpost_obj_publish(&qp->obj);
+	return 0;
+err:
+	rpost_qp_unuse_parts(qp);
+	kfree(qp);
 	return ret;
-}
-
-static void rpost_query_qp_fill(struct rpost_query_qp *cmd,
-				const struct rpost_qp *qp,
-				const struct ib_qp_attr *attr)
-{
-	const struct ib_global_route *grh = rdma_ah_read_grh(&attr->ah_attr);
-
-	*cmd = (struct rpost_query_qp) {
-		.size = cmd->size,
-		.handle = cmd->handle,
-		.qp_state = attr->qp_state,
-		.path_mtu = attr->path_mtu,
-		.qkey = attr->qkey,
-		.rq_psn = attr->rq_psn,
-		.sq_psn = attr->sq_psn,
-		.dest_qp_num = attr->dest_qp_num,
-		.access = attr->qp_access_flags,
-		.pkey_index = attr->pkey_index,
-		.port_num = attr->port_num,
-		.max_rd_atomic = attr->max_rd_atomic,
-		.max_dest_rd_atomic = attr->max_dest_rd_atomic,
-		.min_rnr_timer = attr->min_rnr_timer,
-		.timeout = attr->timeout,
-		.retry_cnt = attr->retry_cnt,
-		.rnr_retry = attr->rnr_retry,
-		.sq_draining = attr->sq_draining,
-		.sgid_index = grh->sgid_index,
-		.hop_limit = grh->hop_limit,
-		.max_send_wr = qp->sq.max_wr,
-		.max_recv_wr = qp->rq.max_wr,
-		.max_send_sge = qp->sq.max_sge,
-		.max_recv_sge = qp->rq.max_sge,
-		.max_inline_data = qp->max_inline,
-		.qp_flags = qp->qp_flags,
-		.traffic_class = grh->traffic_class,
-		.sl = rdma_ah_get_sl(&attr->ah_attr),
-	};
-	memcpy(cmd->dgid, &grh->dgid, sizeof(cmd->dgid));
-}
-
-/**
- * rpost_query_qp_ioctl() - state of a queue pair
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
-int rpost_query_qp_ioctl(struct rpost_ucmd *ucmd)
-{
-	struct rpost_query_qp *cmd = &ucmd->cmd.query_qp;
-	struct ib_qp_init_attr init = {};
-	struct ib_qp_attr attr = {};
-	struct rpost_obj *obj;
-	struct rpost_qp *qp;
-	int ret;
-
-	obj = rpost_obj_get(ucmd->file, cmd->handle, RPOST_OBJ_QP);
-	if (!obj)
-		return -ENOENT;
-	qp = container_of(obj, struct rpost_qp, obj);
-
-	mutex_lock(&qp->id->lock);
-	ret = -ENODEV;
-	if (qp->ib_qp)
-		ret = ib_query_qp(qp->ib_qp, &attr,
-				  IB_QP_STATE | IB_QP_AV | IB_QP_CAP, &init);
-	if (!ret)
-		rpost_query_qp_fill(cmd, qp, &attr);
-	mutex_unlock(&qp->id->lock);
-
-	rpost_obj_put(obj);
-	return ret ? : rpost_respond(ucmd);
 }

@@ -2,6 +2,9 @@
 /*
  * Attributes of queue pairs: what programs change and ask for.
  */
+#include <linux/capability.h>
+
+#include "compat/compat.h"
 #include "rpost.h"
 
 /**
@@ -40,4 +43,284 @@ void rpost_qp_attr_fill(struct rpost_qp_attr *to,
 	};
 	rpost_ah_attr_fill(&to->ah, &from->ah_attr);
 	rpost_ah_attr_fill(&to->alt_ah, &from->alt_ah_attr);
+}
+
+#define RPOST_QP_MASK							\
+	(RPOST_QP_STATE | RPOST_QP_CUR_STATE |				\
+	 RPOST_QP_EN_SQD_ASYNC_NOTIFY | RPOST_QP_ACCESS_FLAGS |		\
+	 RPOST_QP_PKEY_INDEX | RPOST_QP_PORT | RPOST_QP_QKEY |		\
+	 RPOST_QP_AV | RPOST_QP_PATH_MTU | RPOST_QP_TIMEOUT |		\
+	 RPOST_QP_RETRY_CNT | RPOST_QP_RNR_RETRY | RPOST_QP_RQ_PSN |	\
+	 RPOST_QP_MAX_QP_RD_ATOMIC | RPOST_QP_ALT_PATH |		\
+	 RPOST_QP_MIN_RNR_TIMER | RPOST_QP_SQ_PSN |			\
+	 RPOST_QP_MAX_DEST_RD_ATOMIC | RPOST_QP_PATH_MIG_STATE |	\
+	 RPOST_QP_DEST_QPN | RPOST_QP_RATE_LIMIT)
+
+#define RPOST_QP_ACCESS_MASK						\
+	(RPOST_ACCESS_LOCAL_WRITE | RPOST_ACCESS_REMOTE_WRITE |		\
+	 RPOST_ACCESS_REMOTE_READ | RPOST_ACCESS_REMOTE_ATOMIC |	\
+	 RPOST_COMPAT_ACCESS_FLUSH)
+
+#define RPOST_PSN_MASK		0xffffff
+/* ib_verbs.h: such a key is privileged, and only the kernel may set it. */
+#define RPOST_QKEY_PRIVILEGED	0x80000000
+
+static_assert(RPOST_QP_STATE == (int)IB_QP_STATE);
+static_assert(RPOST_QP_AV == (int)IB_QP_AV);
+static_assert(RPOST_QP_ALT_PATH == (int)IB_QP_ALT_PATH);
+static_assert(RPOST_QP_PATH_MIG_STATE == (int)IB_QP_PATH_MIG_STATE);
+static_assert(RPOST_QP_DEST_QPN == (int)IB_QP_DEST_QPN);
+static_assert(RPOST_QP_RATE_LIMIT == (int)IB_QP_RATE_LIMIT);
+static_assert(RPOST_QPS_ERR == (int)IB_QPS_ERR);
+
+/**
+ * rpost_check_qkey() - may the program use a queue key?
+ * @qkey: the queue key
+ *
+ * Return: 0, or -EPERM.
+ */
+int rpost_check_qkey(u32 qkey)
+{
+	if ((qkey & RPOST_QKEY_PRIVILEGED) && !capable(CAP_NET_RAW))
+		return -EPERM;
+	return 0;
+}
+
+/*
+ * Drivers rely on what uverbs checks, and some on what its programs never do.
+ * Fields whose bit is not set are not looked at.
+ */
+static int rpost_qp_attr_check(const struct rpost_qp_attr *attr,
+			       struct ib_device *ib_dev)
+{
+	u32 mask = attr->attr_mask;
+
+	if ((mask & ~RPOST_QP_MASK) ||
+	    memchr_inv(attr->reserved, 0, sizeof(attr->reserved)))
+		return -EOPNOTSUPP;
+	if ((mask & RPOST_QP_ACCESS_FLAGS) &&
+	    (attr->access & ~RPOST_QP_ACCESS_MASK))
+		return -EOPNOTSUPP;
+	if (((mask & RPOST_QP_STATE) && attr->qp_state > RPOST_QPS_ERR) ||
+	    ((mask & RPOST_QP_CUR_STATE) &&
+	     attr->cur_qp_state > RPOST_QPS_ERR) ||
+	    ((mask & RPOST_QP_PORT) &&
+	     !rdma_is_port_valid(ib_dev, attr->port_num)) ||
+	    ((mask & RPOST_QP_PATH_MTU) &&
+	     (attr->path_mtu < IB_MTU_256 || attr->path_mtu > IB_MTU_4096)) ||
+	    ((mask & RPOST_QP_PATH_MIG_STATE) &&
+	     attr->path_mig_state > IB_MIG_ARMED) ||
+	    ((mask & RPOST_QP_TIMEOUT) && attr->timeout > 31) ||
+	    ((mask & RPOST_QP_MIN_RNR_TIMER) && attr->min_rnr_timer > 31) ||
+	    ((mask & RPOST_QP_RETRY_CNT) && attr->retry_cnt > 7) ||
+	    ((mask & RPOST_QP_RNR_RETRY) && attr->rnr_retry > 7))
+		return -EINVAL;
+	if (mask & RPOST_QP_QKEY)
+		return rpost_check_qkey(attr->qkey);
+	return 0;
+}
+
+/* As uverbs has it: the port of the path is that of the queue pair. */
+static int rpost_qp_attr_paths(struct rpost_qp *qp, struct ib_qp_attr *to,
+			       struct rpost_qp_attr *from)
+{
+	int ret;
+
+	if (from->attr_mask & RPOST_QP_AV) {
+		ret = rpost_ah_attr_build(qp->dev->ib_dev, &to->ah_attr,
+					  &from->ah);
+		if (ret)
+			return ret;
+		if ((from->attr_mask & RPOST_QP_STATE) &&
+		    from->qp_state == RPOST_QPS_RTR) {
+			if (from->ah.port_num != qp->ib_qp->port)
+				return -EINVAL;
+		} else if (!(from->attr_mask & RPOST_QP_PORT)) {
+			from->attr_mask |= RPOST_QP_PORT;
+			to->port_num = from->ah.port_num;
+		} else if (from->port_num != from->ah.port_num) {
+			return -EINVAL;
+		}
+		ret = rpost_ah_attr_resolve(qp->pd->ib_pd, &to->ah_attr);
+		if (ret)
+			return ret;
+	}
+	if (from->attr_mask & RPOST_QP_ALT_PATH) {
+		if (from->alt_port_num != from->alt_ah.port_num)
+			return -EINVAL;
+		return rpost_ah_attr_build(qp->dev->ib_dev, &to->alt_ah_attr,
+					   &from->alt_ah);
+	}
+	return 0;
+}
+
+static void rpost_qp_attr_build(struct ib_qp_attr *to,
+				const struct rpost_qp_attr *from)
+{
+	*to = (struct ib_qp_attr) {
+		.qp_state = from->qp_state,
+		.cur_qp_state = from->cur_qp_state,
+		.path_mtu = from->path_mtu,
+		.path_mig_state = from->path_mig_state,
+		.qkey = from->qkey,
+		.rq_psn = from->rq_psn & RPOST_PSN_MASK,
+		.sq_psn = from->sq_psn & RPOST_PSN_MASK,
+		.dest_qp_num = from->dest_qp_num,
+		.qp_access_flags = from->access,
+		.pkey_index = from->pkey_index,
+		.alt_pkey_index = from->alt_pkey_index,
+		.en_sqd_async_notify = from->en_sqd_async_notify,
+		.max_rd_atomic = from->max_rd_atomic,
+		.max_dest_rd_atomic = from->max_dest_rd_atomic,
+		.min_rnr_timer = from->min_rnr_timer,
+		.port_num = from->port_num,
+		.timeout = from->timeout,
+		.retry_cnt = from->retry_cnt,
+		.rnr_retry = from->rnr_retry,
+		.alt_port_num = from->alt_port_num,
+		.alt_timeout = from->alt_timeout,
+		.rate_limit = from->rate_limit,
+	};
+}
+
+static int rpost_qp_modify(struct rpost_qp *qp, struct rpost_qp_attr *from)
+{
+	bool moves = from->attr_mask & RPOST_QP_STATE;
+	struct ib_qp_attr attr;
+	int ret;
+
+	/* cma would not know; and errors may come at any time anyway. */
+	if (qp->id && moves && from->qp_state != RPOST_QPS_ERR)
+		return -EINVAL;
+	if (moves && from->qp_state == RPOST_QPS_RESET)
+		return rpost_qp_reset(qp);
+
+	rpost_qp_attr_build(&attr, from);
+	ret = rpost_qp_attr_paths(qp, &attr, from);
+	if (ret)
+		return ret;
+	/* First, because what the device flushes then may come at once. */
+	if (moves && from->qp_state == RPOST_QPS_ERR)
+		WRITE_ONCE(qp->failed, true);
+	ret = ib_modify_qp(qp->ib_qp, &attr, from->attr_mask);
+	if (ret || !moves || qp->id)
+		return ret;
+	WRITE_ONCE(qp->state, from->qp_state);
+	if (from->qp_state != RPOST_QPS_ERR)
+		WRITE_ONCE(qp->failed, false);
+	return 0;
+}
+
+/**
+ * rpost_modify_qp_ioctl() - change attributes and state
+ * @ucmd: the command
+ *
+ * Return: 0 or a negative errno.
+ */
+int rpost_modify_qp_ioctl(struct rpost_ucmd *ucmd)
+{
+	struct rpost_modify_qp *cmd = &ucmd->cmd.modify_qp;
+	struct rpost_obj *obj;
+	struct rpost_qp *qp;
+	int ret;
+
+	if (cmd->reserved)
+		return -EOPNOTSUPP;
+	obj = rpost_obj_get(ucmd->file, cmd->handle, RPOST_OBJ_QP);
+	if (!obj)
+		return -ENOENT;
+	qp = container_of(obj, struct rpost_qp, obj);
+
+	rpost_qp_lock(qp);
+	ret = -ENODEV;
+	if (!qp->ib_qp)
+		goto out;
+	ret = rpost_qp_attr_check(&cmd->attr, qp->dev->ib_dev);
+	if (ret)
+		goto out;
+	/* cma's handlers modify it, too, and not every driver has a lock. */
+	if (qp->id)
+		rdma_lock_handler(qp->id->cm_id);
+	ret = rpost_qp_modify(qp, &cmd->attr);
+	if (qp->id)
+		rdma_unlock_handler(qp->id->cm_id);
+out:
+	rpost_qp_unlock(qp);
+	rpost_obj_put(obj);
+	return ret;
+}
+
+static void rpost_query_qp_fill(struct rpost_query_qp *cmd,
+				const struct rpost_qp *qp,
+				const struct ib_qp_attr *attr)
+{
+	struct rpost_qp_attr all = {};
+
+	rpost_qp_attr_fill(&all, attr);
+	*cmd = (struct rpost_query_qp) {
+		.size = cmd->size,
+		.handle = cmd->handle,
+		.qp_state = all.qp_state,
+		.path_mtu = all.path_mtu,
+		.qkey = all.qkey,
+		.rq_psn = all.rq_psn,
+		.sq_psn = all.sq_psn,
+		.dest_qp_num = all.dest_qp_num,
+		.access = all.access,
+		.pkey_index = all.pkey_index,
+		.port_num = all.port_num,
+		.max_rd_atomic = all.max_rd_atomic,
+		.max_dest_rd_atomic = all.max_dest_rd_atomic,
+		.min_rnr_timer = all.min_rnr_timer,
+		.timeout = all.timeout,
+		.retry_cnt = all.retry_cnt,
+		.rnr_retry = all.rnr_retry,
+		.sq_draining = all.sq_draining,
+		.sgid_index = all.ah.sgid_index,
+		.hop_limit = all.ah.hop_limit,
+		.max_send_wr = qp->sq.max_wr,
+		.max_recv_wr = qp->rq.max_wr,
+		.max_send_sge = qp->sq.max_sge,
+		.max_recv_sge = qp->rq.max_sge,
+		.max_inline_data = qp->max_inline,
+		.qp_flags = qp->qp_flags,
+		.traffic_class = all.ah.traffic_class,
+		.sl = all.ah.sl,
+		.attr = all,
+		.qp_type = qp->qp_type,
+		.srq = qp->srq ? qp->srq->obj.handle : 0,
+	};
+	memcpy(cmd->dgid, all.ah.dgid, sizeof(cmd->dgid));
+}
+
+/**
+ * rpost_query_qp_ioctl() - attributes and state of a queue pair
+ * @ucmd: the command
+ *
+ * Return: 0 or a negative errno.
+ */
+int rpost_query_qp_ioctl(struct rpost_ucmd *ucmd)
+{
+	struct rpost_query_qp *cmd = &ucmd->cmd.query_qp;
+	struct ib_qp_init_attr init = {};
+	struct ib_qp_attr attr = {};
+	struct rpost_obj *obj;
+	struct rpost_qp *qp;
+	int ret;
+
+	obj = rpost_obj_get(ucmd->file, cmd->handle, RPOST_OBJ_QP);
+	if (!obj)
+		return -ENOENT;
+	qp = container_of(obj, struct rpost_qp, obj);
+
+	rpost_qp_lock(qp);
+	ret = -ENODEV;
+	if (qp->ib_qp)
+		ret = ib_query_qp(qp->ib_qp, &attr, RPOST_QP_MASK, &init);
+	if (!ret)
+		rpost_query_qp_fill(cmd, qp, &attr);
+	rpost_qp_unlock(qp);
+
+	rpost_obj_put(obj);
+	return ret ? : rpost_respond(ucmd);
 }

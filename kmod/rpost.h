@@ -8,12 +8,14 @@
  * Lock order, outermost first:
  *
  *   rpost_file.rwsem            creation and destruction against removal
- *   rpost_id.lock
+ *   rpost_id.lock               or rpost_qp.lock, of one without an id
+ *   rpost_srq.qp_lock
  *   rpost_cq.attach_lock        or cma's handler_mutex, which is held while
  *                               rpost_id_handler() runs
  *   rpost_id.state_lock, rpost_file.event_lock, the lock of rpost_file.objs
  *   rpost_queue.lock            posts; bottom halves disabled
  *   rpost_cq.lock               completions; bottom halves disabled
+ *   rpost_srq.lock              slots; bottom halves disabled
  *   rpost_comp_channel.lock     bottom halves disabled
  *   rpost_device.async_lock     interrupts disabled
  *
@@ -41,17 +43,20 @@
 #define RPOST_MAX_SGE		32
 #define RPOST_MAX_WR		65536
 #define RPOST_MAX_INLINE	1024
+#define RPOST_MAX_MCAST		64
 #define RPOST_MAX_WR_BYTES	65536
 #define RPOST_MAX_BACKLOG	1024
 #define RPOST_MAX_EVENTS	8
 #define RPOST_MAX_CMD_SIZE	65536
 
+struct rpost_ah;
 struct rpost_comp_channel;
 struct rpost_cq;
 struct rpost_device;
 struct rpost_event_channel;
 struct rpost_id;
 struct rpost_qp;
+struct rpost_srq;
 
 /* ------------------------------------------------------------- main.c */
 
@@ -192,6 +197,8 @@ int rpost_query_ioctl(struct rpost_ucmd *ucmd);
  * @users: other objects that depend on it; under the lock of @file->objs.
  *         While there are any it cannot be destroyed (EBUSY).
  * @unused: completed by the last put, for the one who destroys
+ * @ending: the program or the last close destroys it, so that nobody will look
+ *          at what comes of it any more
  * @rcu: lookups run under RCU
  *
  * Life: reserve (a handle, not yet found) - build the object - answer the
@@ -205,6 +212,7 @@ struct rpost_obj {
 	refcount_t refs;
 	unsigned int users;
 	struct completion unused;
+	bool ending;
 	struct rcu_head rcu;
 };
 
@@ -215,7 +223,8 @@ void rpost_obj_publish(struct rpost_obj *obj);
 struct rpost_obj *rpost_obj_get(struct rpost_file *file, u32 handle,
 				enum rpost_obj_type type);
 void rpost_obj_put(struct rpost_obj *obj);
-int rpost_obj_use(struct rpost_obj *obj);
+struct rpost_obj *rpost_obj_use(struct rpost_file *file, u32 handle,
+				enum rpost_obj_type type);
 void rpost_obj_unuse(struct rpost_obj *obj);
 int rpost_destroy_ioctl(struct rpost_ucmd *ucmd);
 void rpost_file_destroy_all(struct rpost_file *file);
@@ -256,6 +265,7 @@ void rpost_device_hold(struct rpost_device *dev);
 void rpost_device_put(struct rpost_device *dev);
 u32 rpost_device_id(struct ib_device *ib_dev);
 u32 rpost_device_max_wr(struct ib_device *ib_dev);
+u32 rpost_device_max_srq_wr(struct ib_device *ib_dev);
 int rpost_query_devices_ioctl(struct rpost_ucmd *ucmd);
 int rpost_query_device_ioctl(struct rpost_ucmd *ucmd);
 int rpost_query_port_ioctl(struct rpost_ucmd *ucmd);
@@ -607,10 +617,12 @@ int rpost_migrate_id_ioctl(struct rpost_ucmd *ucmd);
  * @opcode: RPOST_WC_* of its completion
  * @signaled: the program wants a completion on success too
  * @bad_key: it names memory that it may not use, see struct rpost_pd
+ * @ah: where it goes, if the device has it now
  */
 struct rpost_wqe {
 	struct ib_cqe cqe;
 	struct rpost_qp *qp;
+	struct rpost_ah *ah;
 	u64 wr_id;
 	u32 pos;
 	u8 opcode;
@@ -677,70 +689,162 @@ struct rpost_marker {
 };
 
 /**
- * struct rpost_qp - queue pair of an id
+ * struct rpost_mcast - a multicast group that a queue pair is attached to
+ * @link: in the queue pair's list
+ * @gid: the group
+ * @lid: its local id
+ */
+struct rpost_mcast {
+	struct list_head link;
+	union ib_gid gid;
+	u16 lid;
+};
+
+/**
+ * struct rpost_qp - queue pair
  * @obj: its handle
  * @dev: the device
- * @id: depends on it; @id->lock guards @ib_qp
+ * @id: depends on it, and cma changes its states; NULL if the program does
+ * @lock: guards @ib_qp, @state and @mcasts of a queue pair without an id; else
+ *        @id->lock does, see rpost_qp_lock()
  * @pd: depends on it
  * @send_cq: depends on it
  * @recv_cq: depends on it
+ * @srq: depends on it; NULL if @rq is its own
  * @send_hwcq: device queue of @send_cq
  * @recv_hwcq: device queue of @recv_cq; the same if the queues are
  * @ib_qp: NULL once shut down
+ * @qp_type: RPOST_QPT_*
  * @qp_flags: RPOST_QP_*
  * @qp_num: outlives @ib_qp
+ * @user_data: the program's name for it
+ * @state: where the program has moved it, without an id
  * @max_sge_rd: scatter/gather entries in a read
  * @failed: a work request has failed, or the program has disconnected or
- *          destroyed, so that others are flushed
+ *          destroyed or stopped it, so that others are flushed
+ * @discard: the program is not told of completions any more
  * @max_inline: bytes of inline data in a send
  * @inline_stride: bytes between two slots' inline data
  * @inline_per_page: slots whose inline data share a page
  * @inline_pages: by slot, in pages
  * @num_inline_pages: how many
+ * @mcasts: struct rpost_mcast
+ * @num_mcasts: how many
  * @send_marker: drains @sq
  * @recv_marker: drains @rq
+ * @last_wqe: completed when the device takes no more from @srq
  * @sq: send queue
- * @rq: receive queue
+ * @rq: receive queue; without slots if there is a @srq
  *
  * A slot belongs to the poster from the moment it is taken until
  * ib_post_send() returns without error for it, then to the device, then to the
  * completion, which reads it and gives it back.  Shutting down stops posters
  * (closing), moves the queue pair to the error state, and waits for a marker on
- * each queue; then all slots have come back.
+ * each queue; then all slots have come back.  A datagram needs an address, which
+ * a marker has not; so all that such a send queue holds completes to the
+ * module, and it is drained when that has happened.
  */
 struct rpost_qp {
 	struct rpost_obj obj;
 	struct rpost_device *dev;
 	struct rpost_id *id;
+	struct mutex lock;
 	struct rpost_pd *pd;
 	struct rpost_cq *send_cq;
 	struct rpost_cq *recv_cq;
+	struct rpost_srq *srq;
 	struct rpost_hwcq *send_hwcq;
 	struct rpost_hwcq *recv_hwcq;
 	struct ib_qp *ib_qp;
+	u32 qp_type;
 	u32 qp_flags;
 	u32 qp_num;
+	u64 user_data;
+	u32 state;
 	u32 max_sge_rd;
 	bool failed;
+	bool discard;
 	u32 max_inline;
 	u32 inline_stride;
 	u32 inline_per_page;
 	struct rpost_inline_page *inline_pages;
 	u32 num_inline_pages;
+	struct list_head mcasts;
+	unsigned int num_mcasts;
 	struct rpost_marker send_marker;
 	struct rpost_marker recv_marker;
+	struct completion last_wqe;
 	struct rpost_queue sq;
 	struct rpost_queue rq;
 };
 
+/**
+ * rpost_qp_lock() - lock out changes of a queue pair
+ * @qp: the queue pair
+ */
+static inline void rpost_qp_lock(struct rpost_qp *qp)
+{
+	mutex_lock(qp->id ? &qp->id->lock : &qp->lock);
+}
+
+/**
+ * rpost_qp_unlock() - undo rpost_qp_lock()
+ * @qp: the queue pair
+ */
+static inline void rpost_qp_unlock(struct rpost_qp *qp)
+{
+	mutex_unlock(qp->id ? &qp->id->lock : &qp->lock);
+}
+
+/**
+ * rpost_qp_can_send() - has it left the states in which sends are refused?
+ * @qp: the queue pair
+ *
+ * Return: true if so; in the error state, the device flushes them.
+ */
+static inline bool rpost_qp_can_send(const struct rpost_qp *qp)
+{
+	return qp->id ? READ_ONCE(qp->id->can_send) :
+			READ_ONCE(qp->state) >= RPOST_QPS_RTS;
+}
+
+/**
+ * rpost_qp_can_recv() - has it left the state in which receives are refused?
+ * @qp: the queue pair
+ *
+ * Return: true if so.
+ */
+static inline bool rpost_qp_can_recv(const struct rpost_qp *qp)
+{
+	return !qp->srq && (qp->id || READ_ONCE(qp->state) != RPOST_QPS_RESET);
+}
+
+/**
+ * rpost_qp_stopped() - has anything but a bad key stopped the queue pair?
+ * @qp: the queue pair
+ *
+ * Return: true if so.
+ */
+static inline bool rpost_qp_stopped(const struct rpost_qp *qp)
+{
+	return READ_ONCE(qp->failed) || (qp->id && !rpost_id_connected(qp->id));
+}
+
 int rpost_create_qp_ioctl(struct rpost_ucmd *ucmd);
 int rpost_query_qp_ioctl(struct rpost_ucmd *ucmd);
+int rpost_modify_qp_ioctl(struct rpost_ucmd *ucmd);
+int rpost_attach_mcast_ioctl(struct rpost_ucmd *ucmd);
+int rpost_detach_mcast_ioctl(struct rpost_ucmd *ucmd);
+void rpost_qp_detach_mcasts(struct rpost_qp *qp);
+int rpost_qp_reset(struct rpost_qp *qp);
 int rpost_qp_shutdown(struct rpost_obj *obj);
 void rpost_qp_free(struct rpost_obj *obj);
 int rpost_post_send_ioctl(struct rpost_ucmd *ucmd);
 int rpost_post_recv_ioctl(struct rpost_ucmd *ucmd);
+int rpost_post_srq_recv_ioctl(struct rpost_ucmd *ucmd);
 void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc);
 void rpost_recv_done(struct ib_cq *ib_cq, struct ib_wc *wc);
+void rpost_srq_done(struct ib_cq *ib_cq, struct ib_wc *wc);
 
 /**
  * rpost_inline_addr() - where a slot's inline data lives
@@ -759,12 +863,124 @@ static inline void *rpost_inline_addr(struct rpost_qp *qp, u32 slot, u64 *dma)
 	return page_address(ip->page) + offset;
 }
 
-/* --------------------------------------------------- ah.c, qp_attr.c */
+/* -------------------------------------------------------------- ah.c */
+
+/**
+ * struct rpost_ah - address handle
+ * @obj: its handle
+ * @dev: the device
+ * @pd: depends on it
+ * @ib_ah: NULL once shut down
+ * @pending: sends that name it and that the device has; while there are any it
+ *           cannot be destroyed (EBUSY).  Taken under the send queue's lock,
+ *           with a reference on @obj, and given back by the completion.  So when
+ *           removal has shut down the queue pairs there are none.
+ */
+struct rpost_ah {
+	struct rpost_obj obj;
+	struct rpost_device *dev;
+	struct rpost_pd *pd;
+	struct ib_ah *ib_ah;
+	atomic_t pending;
+};
 
 void rpost_ah_attr_fill(struct rpost_ah_attr *to,
 			const struct rdma_ah_attr *from);
 int rpost_ah_attr_build(struct ib_device *ib_dev, struct rdma_ah_attr *to,
 			const struct rpost_ah_attr *from);
+int rpost_ah_attr_resolve(struct ib_pd *ib_pd, struct rdma_ah_attr *attr);
+int rpost_create_ah_ioctl(struct rpost_ucmd *ucmd);
+int rpost_ah_shutdown(struct rpost_obj *obj);
+void rpost_ah_free(struct rpost_obj *obj);
+
+/* ------------------------------------------------------------- srq.c */
+
+/**
+ * struct rpost_srq_wqe - a receive between post and completion
+ * @cqe: names it to the device
+ * @srq: whose it is
+ * @wr_id: the program's name for it
+ * @next: the next free slot
+ * @bad_key: it names memory that it may not use
+ */
+struct rpost_srq_wqe {
+	struct ib_cqe cqe;
+	struct rpost_srq *srq;
+	u64 wr_id;
+	u32 next;
+	bool bad_key;
+};
+
+/**
+ * struct rpost_srq_cq - room for a shared receive queue's completions
+ * @link: in the shared receive queue's list
+ * @cq: completion queue of some of its queue pairs
+ * @hwcq: device queue with the room
+ * @users: how many
+ */
+struct rpost_srq_cq {
+	struct list_head link;
+	struct rpost_cq *cq;
+	struct rpost_hwcq *hwcq;
+	unsigned int users;
+};
+
+/**
+ * struct rpost_srq - shared receive queue
+ * @obj: its handle
+ * @dev: the device
+ * @pd: depends on it
+ * @ib_srq: NULL once shut down; under the file's rwsem
+ * @user_data: the program's name for it
+ * @max_wr: slots
+ * @max_sge: scatter/gather entries in each
+ * @qp_lock: a queue pair begins or ends; guards @cqs
+ * @cqs: where its receives complete.  All that is posted may complete to any
+ *       of them, so each has room for all of it.
+ * @qps: its queue pairs by their struct ib_qp, to find whose a completion is.
+ *       Only the address is looked at: the device's may be gone by then.
+ * @lock: guards all that follows, and the order of posts
+ * @wqes: slots
+ * @free: first free slot, or @max_wr
+ * @closing: nothing may be posted any more
+ *
+ * Receives do not complete in the order in which they were posted, so each slot
+ * comes back by itself, to a list.  It can be taken again at once.
+ */
+struct rpost_srq {
+	struct rpost_obj obj;
+	struct rpost_device *dev;
+	struct rpost_pd *pd;
+	struct ib_srq *ib_srq;
+	u64 user_data;
+	u32 max_wr;
+	u32 max_sge;
+	struct mutex qp_lock;
+	struct list_head cqs;
+	struct xarray qps;
+	spinlock_t lock;
+	struct rpost_srq_wqe *wqes;
+	u32 free;
+	bool closing;
+};
+
+int rpost_create_srq_ioctl(struct rpost_ucmd *ucmd);
+int rpost_modify_srq_ioctl(struct rpost_ucmd *ucmd);
+int rpost_query_srq_ioctl(struct rpost_ucmd *ucmd);
+int rpost_srq_shutdown(struct rpost_obj *obj);
+void rpost_srq_free(struct rpost_obj *obj);
+struct rpost_hwcq *rpost_srq_attach_cq(struct rpost_srq *srq,
+				       struct rpost_cq *cq);
+void rpost_srq_detach_cq(struct rpost_srq *srq, struct rpost_cq *cq);
+int rpost_srq_add_qp(struct rpost_srq *srq, struct rpost_qp *qp);
+void rpost_srq_del_qp(struct rpost_srq *srq, struct ib_qp *ib_qp);
+struct rpost_qp *rpost_srq_find_qp(struct rpost_srq *srq, struct ib_qp *ib_qp);
+struct rpost_srq_wqe *rpost_srq_slot(struct rpost_srq *srq);
+void rpost_srq_slot_free(struct rpost_srq *srq, struct rpost_srq_wqe *wqe);
+
+/* --------------------------------------------------------- qp_attr.c */
+
+int rpost_check_qkey(u32 qkey);
 void rpost_qp_attr_fill(struct rpost_qp_attr *to,
 			const struct ib_qp_attr *from);
 

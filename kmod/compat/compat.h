@@ -7,6 +7,7 @@
 
 #include <linux/mm.h>
 #include <linux/version.h>
+#include <rdma/ib_verbs.h>
 
 /* 6.3 made vm_flags read-only but for its accessors. */
 static inline void rpost_compat_vm_flags_mod(struct vm_area_struct *vma,
@@ -16,6 +17,34 @@ static inline void rpost_compat_vm_flags_mod(struct vm_area_struct *vma,
 	vm_flags_mod(vma, set, clear);
 #else
 	vma->vm_flags = (vma->vm_flags | set) & ~clear;
+#endif
+}
+
+/* 6.2 brought flush and atomic write, to user queue pairs only. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
+#define RPOST_COMPAT_ACCESS_FLUSH \
+	(IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_FLUSH_PERSISTENT)
+#define RPOST_COMPAT_USER_CAPS \
+	(IB_DEVICE_FLUSH_GLOBAL | IB_DEVICE_FLUSH_PERSISTENT | \
+	 IB_DEVICE_ATOMIC_WRITE)
+#else
+#define RPOST_COMPAT_ACCESS_FLUSH	0
+#define RPOST_COMPAT_USER_CAPS		0
+#endif
+
+/* Can a region of this device be flushed by the other side as @access says? */
+static inline bool rpost_compat_can_flush(const struct ib_device *ib_dev,
+					  u32 access)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
+	u64 caps = ib_dev->attrs.device_cap_flags;
+
+	return (!(access & IB_ACCESS_FLUSH_GLOBAL) ||
+		(caps & IB_DEVICE_FLUSH_GLOBAL)) &&
+	       (!(access & IB_ACCESS_FLUSH_PERSISTENT) ||
+		(caps & IB_DEVICE_FLUSH_PERSISTENT));
+#else
+	return true;
 #endif
 }
 

@@ -179,13 +179,13 @@ enum rpost_obj_type {
  * Destroys one object.  A queue pair is moved to the error state and drained
  * first; what it still held does not complete any more, and nothing of it
  * comes into its completion queues once the call has returned.  A connection
- * is closed, and events of the id that nobody fetched are dropped.  An address
- * handle may be destroyed while sends that name it are under way.  Channels
+ * is closed, and events of the id that nobody fetched are dropped.  Channels
  * are file descriptors and end with close(2).
  *
  * Errors: EBUSY if others depend on the object: regions, queue pairs, shared
  * receive queues and address handles on a protection domain, queue pairs on a
- * completion queue, a shared receive queue or an id.  ENOENT if
+ * completion queue, a shared receive queue or an id, sends whose completions
+ * have not been fetched on an address handle.  ENOENT if
  * @handle is not an object of @type.
  */
 struct rpost_destroy {

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Shared receive queues.  See struct rpost_srq.
+ */
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "rpost.h"
+
+/**
+ * rpost_srq_attach_cq() - get room for the receives of one more queue pair
+ * @srq: the shared receive queue, with its qp_lock held
+ * @cq: where they complete
+ *
+ * Return: the device queue to use, until rpost_srq_detach_cq(), or an ERR_PTR.
+ */
+struct rpost_hwcq *rpost_srq_attach_cq(struct rpost_srq *srq,
+				       struct rpost_cq *cq)
+{
+	struct rpost_srq_cq *room;
+	struct rpost_hwcq *hwcq;
+
+	lockdep_assert_held(&srq->qp_lock);
+
+	list_for_each_entry(room, &srq->cqs, link) {
+		if (room->cq == cq) {
+			room->users++;
+			return room->hwcq;
+		}
+	}
+	room = kzalloc(sizeof(*room), GFP_KERNEL_ACCOUNT);
+	if (!room)
+		return ERR_PTR(-ENOMEM);
+	hwcq = rpost_cq_attach(cq, srq->max_wr);
+	if (IS_ERR(hwcq)) {
+		kfree(room);
+		return hwcq;
+	}
+	room->cq = cq;
+	room->hwcq = hwcq;
+	room->users = 1;
+	list_add_tail(&room->link, &srq->cqs);
+	return hwcq;
+}
+
+/**
+ * rpost_srq_detach_cq() - give the room back
+ * @srq: the shared receive queue, with its qp_lock held
+ * @cq: as in rpost_srq_attach_cq(); none of the queue pair's receives is
+ *      outstanding
+ */
+void rpost_srq_detach_cq(struct rpost_srq *srq, struct rpost_cq *cq)
+{
+	struct rpost_srq_cq *room, *next;
+
+	lockdep_assert_held(&srq->qp_lock);
+
+	list_for_each_entry_safe(room, next, &srq->cqs, link) {
+		if (room->cq != cq || --room->users)
+			continue;
+		rpost_cq_detach(room->hwcq, srq->max_wr);
+		list_del(&room->link);
+		kfree(room);
+	}
+}
+
+/**
+ * rpost_srq_add_qp() - let completions find a queue pair
+ * @srq: the shared receive queue, with its qp_lock held
+ * @qp: the queue pair, which has not received anything yet
+ *
+ * Return: 0, or -ENOMEM.
+ */
+int rpost_srq_add_qp(struct rpost_srq *srq, struct rpost_qp *qp)
+{
+	lockdep_assert_held(&srq->qp_lock);
+	return xa_err(xa_store(&srq->qps, (unsigned long)qp->ib_qp, qp,
+			       GFP_KERNEL_ACCOUNT));
+}
+
+/**
+ * rpost_srq_del_qp() - let completions no longer find a queue pair
+ * @srq: the shared receive queue, with its qp_lock held since before @ib_qp was
+ *       destroyed, so that no other has the same address
+ * @ib_qp: the device's queue pair, whose completions have all been fetched
+ */
+void rpost_srq_del_qp(struct rpost_srq *srq, struct ib_qp *ib_qp)
+{
+	lockdep_assert_held(&srq->qp_lock);
+	xa_erase(&srq->qps, (unsigned long)ib_qp);
+}
+
+/**
+ * rpost_srq_find_qp() - whose completion is it?
+ * @srq: the shared receive queue
+ * @ib_qp: the device's queue pair
+ *
+ * Return: the queue pair, valid while the lock of its completion queue is held,
+ * or NULL.
+ */
+struct rpost_qp *rpost_srq_find_qp(struct rpost_srq *srq, struct ib_qp *ib_qp)
+{
+	return xa_load(&srq->qps, (unsigned long)ib_qp);
+}
+
+/**
+ * rpost_srq_slot() - take a slot
+ * @srq: the shared receive queue, with its lock held
+ *
+ * Return: the slot, or NULL if all are taken.
+ */
+struct rpost_srq_wqe *rpost_srq_slot(struct rpost_srq *srq)
+{
+	struct rpost_srq_wqe *wqe;
+
+	lockdep_assert_held(&srq->lock);
+
+	if (srq->free == srq->max_wr)
+		return NULL;
+	wqe = &srq->wqes[srq->free];
+	srq->free = wqe->next;
+	return wqe;
+}
+
+/**
+ * rpost_srq_slot_free() - give a slot back
+ * @srq: the shared receive queue, with its lock held
+ * @wqe: the slot
+ */
+void rpost_srq_slot_free(struct rpost_srq *srq, struct rpost_srq_wqe *wqe)
+{
+	lockdep_assert_held(&srq->lock);
+
+	wqe->next = srq->free;
+	srq->free = wqe - srq->wqes;
+}
+
+/* Enters from the device, in any context. */
+static void rpost_srq_event(struct ib_event *event, void *context)
+{
+	struct rpost_srq *srq = context;
+	struct rpost_async_event async = {
+		.user_data = srq->user_data,
+		.event = event->event,
+		.obj_type = RPOST_OBJ_SRQ,
+		.handle = srq->obj.handle,
+	};
+
+	rpost_async_post(srq->dev, srq->obj.file, &async);
+}
+
+/**
+ * rpost_srq_shutdown() - give a shared receive queue back to its device
+ * @obj: the shared receive queue; no queue pair uses it
+ *
+ * Return: 0.
+ */
+int rpost_srq_shutdown(struct rpost_obj *obj)
+{
+	struct rpost_srq *srq = container_of(obj, struct rpost_srq, obj);
+
+	if (!srq->ib_srq)
+		return 0;
+	spin_lock_bh(&srq->lock);
+	srq->closing = true;
+	spin_unlock_bh(&srq->lock);
+	ib_destroy_srq(srq->ib_srq);
+	srq->ib_srq = NULL;
+	return 0;
+}
+
+/**
+ * rpost_srq_free() - free a shared receive queue's memory
+ * @obj: the shared receive queue, shut down
+ */
+void rpost_srq_free(struct rpost_obj *obj)
+{
+	struct rpost_srq *srq = container_of(obj, struct rpost_srq, obj);
+
+	rpost_obj_unuse(&srq->pd->obj);
+	rpost_device_put(srq->dev);
+	xa_destroy(&srq->qps);
+	kvfree(srq->wqes);
+	kfree_rcu(srq, obj.rcu);
+}
+
+static int rpost_create_srq_validate(const struct rpost_create_srq *cmd,
+				     struct ib_device *ib_dev)
+{
+	const struct ib_device_attr *attr = &ib_dev->attrs;
+
+	if (!attr->max_srq)
+		return -EOPNOTSUPP;
+	if (!cmd->max_wr || cmd->max_wr > rpost_device_max_srq_wr(ib_dev) ||
+	    cmd->max_sge > min(attr->max_srq_sge, RPOST_MAX_SGE) ||
+	    cmd->limit > cmd->max_wr)
+		return -EINVAL;
+	return 0;
+}
+
+static int rpost_srq_build(struct rpost_srq *srq,
+			   const struct rpost_create_srq *cmd)
+{
+	struct ib_srq_init_attr attr = {
+		.event_handler = rpost_srq_event,
+		.srq_context = srq,
+		.attr = {
+			.max_wr = cmd->max_wr,
+			.max_sge = max(cmd->max_sge, 1u),
+			.srq_limit = cmd->limit,
+		},
+		.srq_type = IB_SRQT_BASIC,
+	};
+	u32 i;
+
+	mutex_init(&srq->qp_lock);
+	INIT_LIST_HEAD(&srq->cqs);
+	xa_init_flags(&srq->qps, XA_FLAGS_ACCOUNT);
+	spin_lock_init(&srq->lock);
+	srq->user_data = cmd->user_data;
+	srq->max_wr = cmd->max_wr;
+	srq->max_sge = cmd->max_sge;
+	srq->wqes = kvcalloc(cmd->max_wr, sizeof(*srq->wqes),
+			     GFP_KERNEL_ACCOUNT);
+	if (!srq->wqes)
+		return -ENOMEM;
+	for (i = 0; i < cmd->max_wr; i++) {
+		srq->wqes[i].cqe.done = rpost_srq_done;
+		srq->wqes[i].srq = srq;
+		srq->wqes[i].next = i + 1;
+	}
+	srq->ib_srq = ib_create_srq(srq->pd->ib_pd, &attr);
+	if (IS_ERR(srq->ib_srq)) {
+		kvfree(srq->wqes);
+		return PTR_ERR(srq->ib_srq);
+	}
+	return 0;
+}
+
+/**
+ * rpost_create_srq_ioctl() - create a shared receive queue
+ * @ucmd: the command
+ *
+ * Return: 0 or a negative errno.
+ */
+int rpost_create_srq_ioctl(struct rpost_ucmd *ucmd)
+{
+	struct rpost_create_srq *cmd = &ucmd->cmd.create_srq;
+	struct rpost_obj *pd_obj;
+	struct rpost_srq *srq;
+	struct rpost_pd *pd;
+	int ret;
+
+	if (cmd->reserved)
+		return -EOPNOTSUPP;
+	pd_obj = rpost_obj_use(ucmd->file, cmd->pd, RPOST_OBJ_PD);
+	if (!pd_obj)
+		return -ENOENT;
+	pd = container_of(pd_obj, struct rpost_pd, obj);
+	ret = -ENODEV;
+	if (!rpost_device_alive(pd->dev))
+		goto err_unuse;
+	ret = rpost_create_srq_validate(cmd, pd->dev->ib_dev);
+	if (ret)
+		goto err_unuse;
+
+	ret = -ENOMEM;
+	srq = kzalloc(sizeof(*srq), GFP_KERNEL_ACCOUNT);
+	if (!srq)
+		goto err_unuse;
+	srq->pd = pd;
+	srq->dev = pd->dev;
+	ret = rpost_obj_reserve(ucmd->file, &srq->obj, RPOST_OBJ_SRQ);
+	if (ret)
+		goto err_free;
+	ret = rpost_srq_build(srq, cmd);
+	if (ret)
+		goto err_unreserve;
+
+	cmd->handle = srq->obj.handle;
+	ret = rpost_respond(ucmd);
+	if (ret)
+		goto err_destroy;
+	rpost_device_hold(srq->dev);
+	rpost_obj_publish(&srq->obj);
+	return 0;
+
+err_destroy:
+	ib_destroy_srq(srq->ib_srq);
+	kvfree(srq->wqes);
+err_unreserve:
+	rpost_obj_unreserve(&srq->obj);
+err_free:
+	kfree(srq);
+err_unuse:
+	rpost_obj_unuse(pd_obj);
+	return ret;
+}
+
+/**
+ * rpost_modify_srq_ioctl() - set the limit
+ * @ucmd: the command
+ *
+ * Return: 0 or a negative errno.
+ */
+int rpost_modify_srq_ioctl(struct rpost_ucmd *ucmd)
+{
+	struct rpost_modify_srq *cmd = &ucmd->cmd.modify_srq;
+	struct ib_srq_attr attr = { .srq_limit = cmd->limit };
+	struct rpost_obj *obj;
+	struct rpost_srq *srq;
+	int ret;
+
+	if ((cmd->attr_mask & ~RPOST_SRQ_LIMIT) || cmd->max_wr)
+		return -EOPNOTSUPP;
+	obj = rpost_obj_get(ucmd->file, cmd->handle, RPOST_OBJ_SRQ);
+	if (!obj)
+		return -ENOENT;
+	srq = container_of(obj, struct rpost_srq, obj);
+
+	ret = -ENODEV;
+	if (!srq->ib_srq)
+		goto out;
+	ret = -EINVAL;
+	if (cmd->limit > srq->max_wr)
+		goto out;
+	ret = 0;
+	if (cmd->attr_mask)
+		ret = ib_modify_srq(srq->ib_srq, &attr, IB_SRQ_LIMIT);
+out:
+	rpost_obj_put(obj);
+	return ret;
+}
+
+/**
+ * rpost_query_srq_ioctl() - size and limit
+ * @ucmd: the command
+ *
+ * Return: 0 or a negative errno.
+ */
+int rpost_query_srq_ioctl(struct rpost_ucmd *ucmd)
+{
+	struct rpost_query_srq *cmd = &ucmd->cmd.query_srq;
+	struct ib_srq_attr attr = {};
+	struct rpost_obj *obj;
+	struct rpost_srq *srq;
+	int ret = -ENODEV;
+
+	obj = rpost_obj_get(ucmd->file, cmd->handle, RPOST_OBJ_SRQ);
+	if (!obj)
+		return -ENOENT;
+	srq = container_of(obj, struct rpost_srq, obj);
+	if (srq->ib_srq)
+		ret = ib_query_srq(srq->ib_srq, &attr);
+	cmd->max_wr = srq->max_wr;
+	cmd->max_sge = srq->max_sge;
+	cmd->limit = attr.srq_limit;
+	rpost_obj_put(obj);
+	return ret ? : rpost_respond(ucmd);
+}
