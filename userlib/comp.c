@@ -36,19 +36,33 @@ static void copy_wc(struct ibv_wc *dst, const struct rpost_wc *src)
 	dst->dlid_path_bits = src->dlid_path_bits;
 }
 
-static int consume(struct rpost_cq *cq, int num_entries, struct ibv_wc *wc)
+/* Also tells the ring's flags, as they were before the ring was looked at. */
+static int consume(struct rpost_cq *cq, int num_entries, struct ibv_wc *wc,
+		   uint32_t *flags)
 {
 	uint32_t tail;
 	int n = 0;
 
-	pthread_mutex_lock(&cq->poll_lock);
+	rpost_cq_lock(cq);
+	*flags = ring_flags(cq);
 	tail = __atomic_load_n(&cq->ring->tail, __ATOMIC_ACQUIRE);
 	while (n < num_entries && cq->head != tail)
 		copy_wc(&wc[n++], &cq->entries[cq->head++ & cq->mask]);
 	if (n)
 		__atomic_store_n(&cq->ring->head, cq->head, __ATOMIC_RELEASE);
-	pthread_mutex_unlock(&cq->poll_lock);
+	rpost_cq_unlock(cq);
 	return n;
+}
+
+/* Has the kernel fetch completions from the device.  0 or an errno value. */
+int rpost_cq_fetch(struct rpost_cq *cq)
+{
+	struct rpost_poll_cq cmd = {
+		.size = sizeof(cmd),
+		.handle = cq->ibv.handle,
+	};
+
+	return rpost_ioctl(cq->ibv.context->cmd_fd, RPOST_IOC_POLL_CQ, &cmd);
 }
 
 /**
@@ -65,30 +79,24 @@ static int consume(struct rpost_cq *cq, int num_entries, struct ibv_wc *wc)
 int rpost_poll_cq(struct ibv_cq *ibv_cq, int num_entries, struct ibv_wc *wc)
 {
 	struct rpost_cq *cq = rpost_cq(ibv_cq);
-	struct rpost_poll_cq cmd;
 	uint32_t flags;
 	int err, n;
 
-	n = consume(cq, num_entries, wc);
+	n = consume(cq, num_entries, wc, &flags);
 	if (n || num_entries <= 0)
 		return n;
 
-	flags = ring_flags(cq);
+	if (cq->lost)
+		return -cq->lost;
 	if (flags & RPOST_RING_NEED_POLL) {
-		cmd = (struct rpost_poll_cq) {
-			.size = sizeof(cmd),
-			.handle = ibv_cq->handle,
-		};
-		err = rpost_ioctl(ibv_cq->context->cmd_fd, RPOST_IOC_POLL_CQ,
-				  &cmd);
+		err = rpost_cq_fetch(cq);
 		if (err)
 			return -err;
-		n = consume(cq, num_entries, wc);
-		flags = ring_flags(cq);
+		n = consume(cq, num_entries, wc, &flags);
 	}
 	if (!n && (flags & RPOST_RING_OVERRUN)) {
 		/* The flag may be newer than the tail that was looked at. */
-		n = consume(cq, num_entries, wc);
+		n = consume(cq, num_entries, wc, &flags);
 		return n ? n : -EOVERFLOW;
 	}
 	return n;
@@ -103,6 +111,24 @@ static int arm_by_call(struct ibv_cq *cq, uint32_t flags)
 	};
 
 	return rpost_ioctl(cq->context->cmd_fd, RPOST_IOC_ARM_CQ, &cmd);
+}
+
+/* False if the kernel does not look at the ring, or may not have. */
+static bool arm_ring(struct rpost_cq *cq)
+{
+	bool looked_at = false;
+
+	pthread_mutex_lock(&cq->arm_lock);
+	if (!(ring_flags(cq) & RPOST_RING_NEED_POLL)) {
+		/* Counting up never hits what has been answered already. */
+		__atomic_store_n(&cq->ring->arm, ++cq->arm, __ATOMIC_RELAXED);
+		/* Pairs with smp_mb() in rpost_ring_take_arm(). */
+		atomic_thread_fence(memory_order_seq_cst);
+		/* Another thread's request may have changed the mode. */
+		looked_at = !(ring_flags(cq) & RPOST_RING_NEED_POLL);
+	}
+	pthread_mutex_unlock(&cq->arm_lock);
+	return looked_at;
 }
 
 /**
@@ -120,16 +146,5 @@ int rpost_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
 	if (solicited_only)
 		return arm_by_call(ibv_cq, RPOST_ARM_SOLICITED);
 
-	if (!(ring_flags(cq) & RPOST_RING_NEED_POLL)) {
-		/* Counting up never hits what has been answered already. */
-		__atomic_store_n(&cq->ring->arm,
-				 atomic_fetch_add(&cq->arm, 1) + 1,
-				 __ATOMIC_RELAXED);
-		/* Pairs with smp_mb() in rpost_ring_take_arm(). */
-		atomic_thread_fence(memory_order_seq_cst);
-		/* Another thread's request may have changed the mode. */
-		if (!(ring_flags(cq) & RPOST_RING_NEED_POLL))
-			return 0;
-	}
-	return arm_by_call(ibv_cq, 0);
+	return arm_ring(cq) ? 0 : arm_by_call(ibv_cq, 0);
 }

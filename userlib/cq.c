@@ -73,24 +73,83 @@ static void channel_use(struct ibv_comp_channel *channel, int n)
 	pthread_mutex_unlock(&channel->context->mutex);
 }
 
-static int map_ring(struct rpost_cq *cq, int fd,
-		    const struct rpost_create_cq *cmd)
+/* Returns MAP_FAILED and sets errno. */
+static void *map_ring(struct ibv_context *context, uint64_t offset,
+		      uint32_t size)
 {
 	void *map;
 
-	map = mmap(NULL, cmd->mmap_size, PROT_READ | PROT_WRITE, MAP_SHARED,
-		   fd, cmd->mmap_offset);
-	if (map == MAP_FAILED)
-		return errno;
-
+	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED,
+		   context->cmd_fd, offset);
 	/* A child's copy would keep the parent's file open. */
-	madvise(map, cmd->mmap_size, MADV_DONTFORK);
+	if (map != MAP_FAILED)
+		madvise(map, size, MADV_DONTFORK);
+	return map;
+}
 
-	cq->map_size = cmd->mmap_size;
+static void set_ring(struct rpost_cq *cq, void *map, uint32_t size,
+		     uint32_t cqe)
+{
+	cq->map_size = size;
 	cq->ring = map;
-	cq->entries = (void *)((char *)map + cmd->entries_offset);
-	cq->mask = cmd->cqe - 1;
-	return 0;
+	cq->entries = (void *)((char *)map + cq->entries_offset);
+	cq->mask = cqe - 1;
+	cq->ibv.cqe = (int)cqe;
+}
+
+struct rpost_cq *rpost_cq_create(struct ibv_context *context, uint32_t cqe,
+				 void *cq_context,
+				 struct ibv_comp_channel *channel,
+				 uint32_t comp_vector)
+{
+	struct rpost_create_cq cmd = {
+		.size = sizeof(cmd),
+		.device = rpost_ctx(context)->dev->num,
+		.cqe = cqe,
+		.comp_vector = comp_vector,
+		.channel_fd = channel ? channel->fd : -1,
+	};
+	struct rpost_cq *cq;
+	void *map;
+	int err;
+
+	if (cqe < 1 || cqe > INT32_MAX ||
+	    comp_vector >= (uint32_t)context->num_comp_vectors)
+		return rpost_null(EINVAL);
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return NULL;
+
+	rpost_async_init(&cq->async, context, RPOST_OBJ_CQ);
+	cmd.user_data = cq->async.node.key;
+	err = rpost_ioctl(context->cmd_fd, RPOST_IOC_CREATE_CQ, &cmd);
+	if (err)
+		goto free;
+	map = map_ring(context, cmd.mmap_offset, cmd.mmap_size);
+	if (map == MAP_FAILED) {
+		err = errno;
+		goto destroy;
+	}
+
+	cq->entries_offset = cmd.entries_offset;
+	set_ring(cq, map, cmd.mmap_size, cmd.cqe);
+	cq->ibv.context = context;
+	cq->ibv.channel = channel;
+	cq->ibv.cq_context = cq_context;
+	cq->ibv.handle = cmd.handle;
+	pthread_mutex_init(&cq->ibv.mutex, NULL);
+	pthread_cond_init(&cq->ibv.cond, NULL);
+	pthread_mutex_init(&cq->poll_lock, NULL);
+	pthread_mutex_init(&cq->arm_lock, NULL);
+	channel_use(channel, 1);
+	rpost_async_add(&cq->async);
+	return cq;
+
+destroy:
+	rpost_destroy_handle(context->cmd_fd, RPOST_OBJ_CQ, cmd.handle);
+free:
+	free(cq);
+	return rpost_null(err);
 }
 
 /**
@@ -109,49 +168,69 @@ RPOST_API struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe,
 				       struct ibv_comp_channel *channel,
 				       int comp_vector)
 {
-	struct rpost_create_cq cmd = {
-		.size = sizeof(cmd),
-		.device = rpost_ctx(context)->dev->num,
-		.cqe = cqe,
-		.comp_vector = comp_vector,
-		.channel_fd = channel ? channel->fd : -1,
-	};
 	struct rpost_cq *cq;
+
+	/* Those below 0 are above what there is, too. */
+	cq = rpost_cq_create(context, cqe, cq_context, channel, comp_vector);
+	return cq ? &cq->ibv : NULL;
+}
+
+/* The caller holds both locks of the queue. */
+static int resize(struct rpost_cq *cq, uint32_t cqe)
+{
+	struct ibv_context *context = cq->ibv.context;
+	struct rpost_resize_cq cmd = {
+		.size = sizeof(cmd),
+		.handle = cq->ibv.handle,
+		.cqe = cqe,
+	};
+	void *map;
 	int err;
 
-	if (cqe < 1 || comp_vector < 0 ||
-	    comp_vector >= context->num_comp_vectors)
-		return rpost_null(EINVAL);
-	cq = calloc(1, sizeof(*cq));
-	if (!cq)
-		return NULL;
-
-	rpost_async_init(&cq->async, context, RPOST_OBJ_CQ);
-	cmd.user_data = cq->async.node.key;
-	err = rpost_ioctl(context->cmd_fd, RPOST_IOC_CREATE_CQ, &cmd);
+	if (cq->lost)
+		return cq->lost;
+	err = rpost_ioctl(context->cmd_fd, RPOST_IOC_RESIZE_CQ, &cmd);
 	if (err)
-		goto free;
-	err = map_ring(cq, context->cmd_fd, &cmd);
-	if (err)
-		goto destroy;
+		return err == ENOTTY ? EOPNOTSUPP : err;
 
-	cq->ibv.context = context;
-	cq->ibv.channel = channel;
-	cq->ibv.cq_context = cq_context;
-	cq->ibv.handle = cmd.handle;
-	cq->ibv.cqe = cmd.cqe;
-	pthread_mutex_init(&cq->ibv.mutex, NULL);
-	pthread_cond_init(&cq->ibv.cond, NULL);
-	pthread_mutex_init(&cq->poll_lock, NULL);
-	channel_use(channel, 1);
-	rpost_async_add(&cq->async);
-	return &cq->ibv;
+	/* The kernel writes to the new ring from now on. */
+	map = map_ring(context, cmd.mmap_offset, cmd.mmap_size);
+	if (map == MAP_FAILED) {
+		cq->lost = errno;
+		return cq->lost;
+	}
+	munmap(cq->ring, cq->map_size);
+	set_ring(cq, map, cmd.mmap_size, cmd.cqe);
+	return 0;
+}
 
-destroy:
-	rpost_destroy_handle(context->cmd_fd, RPOST_OBJ_CQ, cmd.handle);
-free:
-	free(cq);
-	return rpost_null(err);
+/**
+ * ibv_resize_cq() - change how many entries a completion queue has,
+ * ibv_resize_cq(3)
+ * @cq: the completion queue; its cqe says how many there are afterwards
+ * @cqe: entries wanted, at least as many as completions wait
+ *
+ * Other threads may poll the queue and ask for its events meanwhile, unless it
+ * was made IBV_CREATE_CQ_ATTR_SINGLE_THREADED.
+ *
+ * Return: 0, or an errno value: EINVAL for a value out of range or below what
+ * waits, EOPNOTSUPP, ENODEV, ENOMEM.  If there is no room in the address space
+ * for the new ring, polling fails with ENOMEM, too, once what was in the old
+ * one has been consumed, and the queue can only be destroyed.
+ */
+RPOST_API int ibv_resize_cq(struct ibv_cq *cq, int cqe)
+{
+	struct rpost_cq *rcq = rpost_cq(cq);
+	int err;
+
+	if (cqe < 1)
+		return EINVAL;
+	pthread_mutex_lock(&rcq->poll_lock);
+	pthread_mutex_lock(&rcq->arm_lock);
+	err = resize(rcq, cqe);
+	pthread_mutex_unlock(&rcq->arm_lock);
+	pthread_mutex_unlock(&rcq->poll_lock);
+	return err;
 }
 
 static void wait_for_acks(struct rpost_cq *cq)
@@ -189,6 +268,7 @@ RPOST_API int ibv_destroy_cq(struct ibv_cq *cq)
 
 	channel_use(cq->channel, -1);
 	munmap(rcq->ring, rcq->map_size);
+	pthread_mutex_destroy(&rcq->arm_lock);
 	pthread_mutex_destroy(&rcq->poll_lock);
 	pthread_cond_destroy(&cq->cond);
 	pthread_mutex_destroy(&cq->mutex);

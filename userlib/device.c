@@ -187,6 +187,10 @@ static void ctx_init(struct rpost_ctx *ctx, struct rpost_file *file,
 	verbs->sz = sizeof(*verbs);
 	verbs->query_port = rpost_query_port;
 	verbs->query_device_ex = rpost_query_device_ex;
+	verbs->create_cq_ex = rpost_create_cq_ex;
+	verbs->alloc_td = rpost_alloc_td;
+	verbs->dealloc_td = rpost_dealloc_td;
+	verbs->alloc_parent_domain = rpost_alloc_parent_domain;
 
 	context->device = &dev->ibv;
 	context->ops.poll_cq = rpost_poll_cq;

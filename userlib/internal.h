@@ -130,6 +130,15 @@ struct rpost_ctx *rpost_cm_ctx(struct rpost_file *file, uint32_t num);
 struct ibv_pd *rpost_default_pd_get(struct rpost_ctx *ctx);
 void rpost_default_pd_put(struct rpost_ctx *ctx);
 
+/* ---------------------------------------- protection domains and memory */
+
+struct ibv_td *rpost_alloc_td(struct ibv_context *context,
+			      struct ibv_td_init_attr *attr);
+int rpost_dealloc_td(struct ibv_td *td);
+struct ibv_pd *
+rpost_alloc_parent_domain(struct ibv_context *context,
+			  struct ibv_parent_domain_init_attr *attr);
+
 /* ------------------------------------------------ asynchronous events */
 
 /*
@@ -158,16 +167,29 @@ void rpost_async_wait(const struct rpost_async *async, pthread_mutex_t *mutex,
 /* ---------------------------------------------------------- completions */
 
 struct rpost_cq {
-	struct ibv_cq ibv;
+	union {
+		struct ibv_cq ibv;
+		struct ibv_cq_ex ex;
+	};
 	struct rpost_async async;	/* completion events name it, too */
 	uint32_t comp_events_reported;	/* under file->objects.lock */
-	atomic_uint arm;		/* last value that was written to it */
-	pthread_mutex_t poll_lock;	/* one consumer of the ring at a time */
+	/*
+	 * One consumer of the ring at a time; an extended queue's has the lock
+	 * from start_poll() to end_poll(), where it may arm the queue.  A new
+	 * ring comes under both locks, taken in this order.
+	 */
+	pthread_mutex_t poll_lock;
+	pthread_mutex_t arm_lock;
+	bool single_threaded;		/* polled without the lock */
+	uint32_t arm;			/* last one written, under arm_lock */
 	uint32_t head;			/* under poll_lock */
+	struct rpost_wc current;	/* of start_poll(), under poll_lock */
 	uint32_t mask;
 	struct rpost_ring *ring;
 	const struct rpost_wc *entries;
 	size_t map_size;
+	uint32_t entries_offset;
+	atomic_int lost;		/* errno: resized, but not mapped */
 };
 
 static inline struct rpost_cq *rpost_cq(struct ibv_cq *cq)
@@ -175,6 +197,26 @@ static inline struct rpost_cq *rpost_cq(struct ibv_cq *cq)
 	return rpost_container_of(cq, struct rpost_cq, ibv);
 }
 
+static inline void rpost_cq_lock(struct rpost_cq *cq)
+{
+	if (!cq->single_threaded)
+		pthread_mutex_lock(&cq->poll_lock);
+}
+
+static inline void rpost_cq_unlock(struct rpost_cq *cq)
+{
+	if (!cq->single_threaded)
+		pthread_mutex_unlock(&cq->poll_lock);
+}
+
+/* Any kind of queue.  NULL and errno. */
+struct rpost_cq *rpost_cq_create(struct ibv_context *context, uint32_t cqe,
+				 void *cq_context,
+				 struct ibv_comp_channel *channel,
+				 uint32_t comp_vector);
+struct ibv_cq_ex *rpost_create_cq_ex(struct ibv_context *context,
+				     struct ibv_cq_init_attr_ex *attr);
+int rpost_cq_fetch(struct rpost_cq *cq);
 int rpost_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 int rpost_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 bool rpost_cq_has_unacked_events(struct ibv_cq *cq);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Protection domains and memory regions.
+ * Memory regions.
  */
 #include <stdlib.h>
 
@@ -12,52 +12,46 @@
 /* The optional flags that the ABI has; others may be dropped without notice. */
 #define KNOWN_OPTIONAL_ACCESS IBV_ACCESS_RELAXED_ORDERING
 
-/**
- * ibv_alloc_pd() - allocate a protection domain, ibv_alloc_pd(3)
- * @context: of the device
- *
- * Return: the protection domain, to be released by ibv_dealloc_pd(), or NULL
- * with errno: ENODEV, EMFILE, ENOMEM.
- */
-RPOST_API struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+struct rpost_mr {
+	struct ibv_mr ibv;
+	uint64_t iova;
+	unsigned int access;
+};
+
+static struct rpost_mr *rpost_mr(struct ibv_mr *mr)
 {
-	struct rpost_alloc_pd cmd = {
-		.size = sizeof(cmd),
-		.device = rpost_ctx(context)->dev->num,
-	};
-	struct ibv_pd *pd;
-	int err;
-
-	pd = calloc(1, sizeof(*pd));
-	if (!pd)
-		return NULL;
-
-	err = rpost_ioctl(context->cmd_fd, RPOST_IOC_ALLOC_PD, &cmd);
-	if (err) {
-		free(pd);
-		return rpost_null(err);
-	}
-	pd->context = context;
-	pd->handle = cmd.handle;
-	return pd;
+	return rpost_container_of(mr, struct rpost_mr, ibv);
 }
 
-/**
- * ibv_dealloc_pd() - release a protection domain, ibv_dealloc_pd(3)
- * @pd: the protection domain
- *
- * Return: 0, or an errno value: EBUSY while there are regions or queue pairs
- * on it, in which case it stays.
- */
-RPOST_API int ibv_dealloc_pd(struct ibv_pd *pd)
+/* Fills @mr; it changes nothing if it fails.  Returns 0 or an errno value. */
+static int register_mr(struct rpost_mr *mr, struct ibv_pd *pd, void *addr,
+		       size_t length, uint64_t iova, unsigned int access)
 {
+	struct rpost_reg_mr cmd = {
+		.size = sizeof(cmd),
+		.pd = pd->handle,
+		.access = access & (~IBV_ACCESS_OPTIONAL_RANGE |
+				    KNOWN_OPTIONAL_ACCESS),
+		.addr = (uintptr_t)addr,
+		.length = length,
+		.iova = iova,
+	};
 	int err;
 
-	err = rpost_destroy_handle(pd->context->cmd_fd, RPOST_OBJ_PD,
-				   pd->handle);
-	if (!err)
-		free(pd);
-	return err;
+	err = rpost_ioctl(pd->context->cmd_fd, RPOST_IOC_REG_MR, &cmd);
+	if (err)
+		return err;
+
+	mr->iova = iova;
+	mr->access = access;
+	mr->ibv.context = pd->context;
+	mr->ibv.pd = pd;
+	mr->ibv.addr = addr;
+	mr->ibv.length = length;
+	mr->ibv.handle = cmd.handle;
+	mr->ibv.lkey = cmd.lkey;
+	mr->ibv.rkey = cmd.rkey;
+	return 0;
 }
 
 /**
@@ -80,35 +74,19 @@ RPOST_API struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr,
 					  size_t length, uint64_t iova,
 					  unsigned int access)
 {
-	struct rpost_reg_mr cmd = {
-		.size = sizeof(cmd),
-		.pd = pd->handle,
-		.access = access & (~IBV_ACCESS_OPTIONAL_RANGE |
-				    KNOWN_OPTIONAL_ACCESS),
-		.addr = (uintptr_t)addr,
-		.length = length,
-		.iova = iova,
-	};
-	struct ibv_mr *mr;
+	struct rpost_mr *mr;
 	int err;
 
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		return NULL;
 
-	err = rpost_ioctl(pd->context->cmd_fd, RPOST_IOC_REG_MR, &cmd);
+	err = register_mr(mr, pd, addr, length, iova, access);
 	if (err) {
 		free(mr);
 		return rpost_null(err);
 	}
-	mr->context = pd->context;
-	mr->pd = pd;
-	mr->addr = addr;
-	mr->length = length;
-	mr->handle = cmd.handle;
-	mr->lkey = cmd.lkey;
-	mr->rkey = cmd.rkey;
-	return mr;
+	return &mr->ibv;
 }
 
 /**
@@ -156,6 +134,73 @@ RPOST_API int ibv_dereg_mr(struct ibv_mr *mr)
 	err = rpost_destroy_handle(mr->context->cmd_fd, RPOST_OBJ_MR,
 				   mr->handle);
 	if (!err)
-		free(mr);
+		free(rpost_mr(mr));
 	return err;
+}
+
+static int check_rereg(const struct ibv_mr *mr, int flags,
+		       const struct ibv_pd *pd, const void *addr, size_t length,
+		       int access)
+{
+	if (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED)
+		return EINVAL;
+	if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) && (!addr || !length))
+		return EINVAL;
+	if ((flags & IBV_REREG_MR_CHANGE_PD) &&
+	    (!pd || pd->context != mr->context))
+		return EINVAL;
+	if (access && !(flags & IBV_REREG_MR_CHANGE_ACCESS))
+		return EINVAL;
+	return 0;
+}
+
+/**
+ * ibv_rereg_mr() - change a registration, ibv_rereg_mr(3)
+ * @mr: the region; its fields, keys included, are those of the new one
+ *      afterwards
+ * @flags: enum ibv_rereg_mr_flags of what changes
+ * @pd: the new protection domain
+ * @addr: the new first byte, which is also its iova then
+ * @length: the new number of bytes
+ * @access: the new enum ibv_access_flags; 0 without IBV_REREG_MR_CHANGE_ACCESS
+ *
+ * On any device, since the new region is made before the old one ends: for a
+ * moment both are pinned and charged.  The old keys do not work any more.
+ *
+ * Return: 0, or IBV_REREG_MR_ERR_INPUT with errno as ibv_reg_mr_iova2(): the
+ * old region is valid and unchanged.
+ */
+RPOST_API int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd,
+			   void *addr, size_t length, int access)
+{
+	struct rpost_mr *old = rpost_mr(mr);
+	struct rpost_mr new = *old;
+	int err;
+
+	err = check_rereg(mr, flags, pd, addr, length, access);
+	if (err || !flags)
+		goto out;
+
+	if (flags & IBV_REREG_MR_CHANGE_PD)
+		new.ibv.pd = pd;
+	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
+		new.access = access;
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+		new.ibv.addr = addr;
+		new.ibv.length = length;
+		new.iova = (uintptr_t)addr;
+	}
+	err = register_mr(&new, new.ibv.pd, new.ibv.addr, new.ibv.length,
+			  new.iova, new.access);
+	if (err)
+		goto out;
+	err = rpost_destroy_handle(mr->context->cmd_fd, RPOST_OBJ_MR,
+				   mr->handle);
+	if (err)
+		rpost_destroy_handle(mr->context->cmd_fd, RPOST_OBJ_MR,
+				     new.ibv.handle);
+	else
+		*old = new;
+out:
+	return rpost_fail(err) ? IBV_REREG_MR_ERR_INPUT : 0;
 }

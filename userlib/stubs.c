@@ -82,15 +82,6 @@ NULL_STUB(struct ibv_mr, ibv_reg_dmabuf_mr, (struct ibv_pd *pd, uint64_t offset,
 					     size_t length, uint64_t iova,
 					     int fd, int access))
 
-/* The region that there is stays valid. */
-RPOST_API int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd,
-			   void *addr, size_t length, int access)
-{
-	errno = EOPNOTSUPP;
-	return IBV_REREG_MR_ERR_INPUT;
-}
-
-ERRNO_STUB(ibv_resize_cq, (struct ibv_cq *cq, int cqe))
 /* -------------------------------------------------------- queue pairs */
 
 /* Queue pairs come from rdma_create_qp(). */

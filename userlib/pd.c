@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Protection domains, thread domains and parent domains.
+ *
+ * A parent domain is another name of a protection domain: the same object of
+ * the kernel.  Nothing in the library needs what it adds, allocators and a
+ * promise of threads.
+ */
+#include <stdlib.h>
+
+#include "internal.h"
+
+struct rpost_td {
+	struct ibv_td ibv;
+	atomic_uint users;		/* parent domains */
+};
+
+struct rpost_pd {
+	struct ibv_pd ibv;
+	atomic_uint users;		/* parent domains */
+	struct rpost_pd *of;		/* a parent domain's protection domain */
+	struct rpost_td *td;		/* a parent domain's, or NULL */
+};
+
+static struct rpost_pd *rpost_pd(struct ibv_pd *pd)
+{
+	return rpost_container_of(pd, struct rpost_pd, ibv);
+}
+
+static struct rpost_td *rpost_td(struct ibv_td *td)
+{
+	return rpost_container_of(td, struct rpost_td, ibv);
+}
+
+/**
+ * ibv_alloc_pd() - allocate a protection domain, ibv_alloc_pd(3)
+ * @context: of the device
+ *
+ * Return: the protection domain, to be released by ibv_dealloc_pd(), or NULL
+ * with errno: ENODEV, EMFILE, ENOMEM.
+ */
+RPOST_API struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+{
+	struct rpost_alloc_pd cmd = {
+		.size = sizeof(cmd),
+		.device = rpost_ctx(context)->dev->num,
+	};
+	struct rpost_pd *pd;
+	int err;
+
+	pd = calloc(1, sizeof(*pd));
+	if (!pd)
+		return NULL;
+
+	err = rpost_ioctl(context->cmd_fd, RPOST_IOC_ALLOC_PD, &cmd);
+	if (err) {
+		free(pd);
+		return rpost_null(err);
+	}
+	pd->ibv.context = context;
+	pd->ibv.handle = cmd.handle;
+	return &pd->ibv;
+}
+
+/**
+ * ibv_dealloc_pd() - release a protection domain, ibv_alloc_pd(3),
+ * ibv_alloc_parent_domain(3)
+ * @pd: the protection domain, or a parent domain
+ *
+ * Return: 0, or an errno value: EBUSY while there are regions, queues or parent
+ * domains on it, in which case it stays.
+ */
+RPOST_API int ibv_dealloc_pd(struct ibv_pd *pd)
+{
+	struct rpost_pd *rpd = rpost_pd(pd);
+	int err = 0;
+
+	if (rpd->users)
+		return EBUSY;
+	if (rpd->of) {
+		rpd->of->users--;
+		if (rpd->td)
+			rpd->td->users--;
+	} else {
+		err = rpost_destroy_handle(pd->context->cmd_fd, RPOST_OBJ_PD,
+					   pd->handle);
+	}
+	if (!err)
+		free(rpd);
+	return err;
+}
+
+/**
+ * rpost_alloc_td() - what ibv_alloc_td(3) calls
+ * @context: of the device
+ * @attr: its comp_mask is 0
+ *
+ * Queues of a thread domain are locked as others are.
+ *
+ * Return: the thread domain, to be released by ibv_dealloc_td(), or NULL with
+ * errno: EINVAL, ENOMEM.
+ */
+struct ibv_td *rpost_alloc_td(struct ibv_context *context,
+			      struct ibv_td_init_attr *attr)
+{
+	struct rpost_td *td;
+
+	if (attr->comp_mask)
+		return rpost_null(EINVAL);
+	td = calloc(1, sizeof(*td));
+	if (!td)
+		return NULL;
+	td->ibv.context = context;
+	return &td->ibv;
+}
+
+/**
+ * rpost_dealloc_td() - what ibv_dealloc_td(3) calls
+ * @td: the thread domain
+ *
+ * Return: 0, or EBUSY while there are parent domains on it.
+ */
+int rpost_dealloc_td(struct ibv_td *td)
+{
+	struct rpost_td *rtd = rpost_td(td);
+
+	if (rtd->users)
+		return EBUSY;
+	free(rtd);
+	return 0;
+}
+
+/**
+ * rpost_alloc_parent_domain() - what ibv_alloc_parent_domain(3) calls
+ * @context: of the device
+ * @attr: the protection domain, and perhaps a thread domain; allocators are
+ *        accepted but not called, since nothing is allocated for a device
+ *
+ * Return: the parent domain, to be released by ibv_dealloc_pd(), or NULL with
+ * errno: EINVAL for none or a parent domain in the place of a protection
+ * domain, or objects of another context; EOPNOTSUPP for unknown bits of
+ * comp_mask; ENOMEM.
+ */
+struct ibv_pd *
+rpost_alloc_parent_domain(struct ibv_context *context,
+			  struct ibv_parent_domain_init_attr *attr)
+{
+	struct rpost_pd *pd;
+
+	if (attr->comp_mask & ~(IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
+				IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT))
+		return rpost_null(EOPNOTSUPP);
+	if (!attr->pd || attr->pd->context != context ||
+	    rpost_pd(attr->pd)->of ||
+	    (attr->td && attr->td->context != context))
+		return rpost_null(EINVAL);
+
+	pd = calloc(1, sizeof(*pd));
+	if (!pd)
+		return NULL;
+	pd->ibv = *attr->pd;
+	pd->of = rpost_pd(attr->pd);
+	pd->of->users++;
+	if (attr->td) {
+		pd->td = rpost_td(attr->td);
+		pd->td->users++;
+	}
+	return &pd->ibv;
+}
