@@ -68,6 +68,15 @@ int rpost_ah_attr_build(struct ib_device *ib_dev, struct rdma_ah_attr *to,
 	return 0;
 }
 
+/* As rdma_create_user_ah(); an index without a GID is a bad value. */
+static struct ib_ah *rpost_ib_ah_create(struct ib_pd *ib_pd,
+					struct rdma_ah_attr *attr)
+{
+	struct ib_ah *ib_ah = rdma_create_user_ah(ib_pd, attr, NULL);
+
+	return ib_ah == ERR_PTR(-ENODATA) ? ERR_PTR(-EINVAL) : ib_ah;
+}
+
 /**
  * rpost_ah_attr_resolve() - find the link address that belongs to a GID
  * @ib_pd: a domain on the device
@@ -84,7 +93,7 @@ int rpost_ah_attr_resolve(struct ib_pd *ib_pd, struct rdma_ah_attr *attr)
 
 	if (attr->type != RDMA_AH_ATTR_TYPE_ROCE)
 		return 0;
-	ib_ah = rdma_create_user_ah(ib_pd, attr, NULL);
+	ib_ah = rpost_ib_ah_create(ib_pd, attr);
 	if (IS_ERR(ib_ah))
 		return PTR_ERR(ib_ah);
 	rdma_destroy_ah(ib_ah, RDMA_DESTROY_AH_SLEEPABLE);
@@ -159,7 +168,7 @@ int rpost_create_ah_ioctl(struct rpost_ucmd *ucmd)
 	ret = rpost_obj_reserve(ucmd->file, &ah->obj, RPOST_OBJ_AH);
 	if (ret)
 		goto err_free;
-	ah->ib_ah = rdma_create_user_ah(pd->ib_pd, &attr, NULL);
+	ah->ib_ah = rpost_ib_ah_create(pd->ib_pd, &attr);
 	if (IS_ERR(ah->ib_ah)) {
 		ret = PTR_ERR(ah->ib_ah);
 		goto err_unreserve;

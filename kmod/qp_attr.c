@@ -120,6 +120,17 @@ static int rpost_qp_attr_check(const struct rpost_qp_attr *attr,
 	return 0;
 }
 
+static bool rpost_pkey_index_valid(struct rpost_qp *qp,
+				   const struct rpost_qp_attr *attr)
+{
+	u32 port = attr->attr_mask & RPOST_QP_PORT ? attr->port_num :
+						     qp->ib_qp->port;
+	struct ib_device *ib_dev = qp->dev->ib_dev;
+
+	return rdma_is_port_valid(ib_dev, port) &&
+	       attr->pkey_index < ib_dev->port_data[port].immutable.pkey_tbl_len;
+}
+
 /* As uverbs has it: the port of the path is that of the queue pair. */
 static int rpost_qp_attr_paths(struct rpost_qp *qp, struct ib_qp_attr *to,
 			       struct rpost_qp_attr *from)
@@ -195,6 +206,9 @@ static int rpost_qp_modify(struct rpost_qp *qp, struct rpost_qp_attr *from)
 	if (moves && from->qp_state == RPOST_QPS_RESET)
 		return rpost_qp_reset(qp);
 
+	if ((from->attr_mask & RPOST_QP_PKEY_INDEX) &&
+	    !rpost_pkey_index_valid(qp, from))
+		return -EINVAL;
 	rpost_qp_attr_build(&attr, from);
 	ret = rpost_qp_attr_paths(qp, &attr, from);
 	if (ret)
