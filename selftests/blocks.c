@@ -7,7 +7,7 @@
 #include <pthread.h>
 
 #define RP_DEPTH	64
-#include "rpost_test.h"
+#include "rpost_own.h"
 
 #define BUF	4096
 #define ALL	(RPOST_ACCESS_LOCAL_WRITE | RPOST_ACCESS_REMOTE_WRITE | \
@@ -242,9 +242,10 @@ TEST_F(blocks, the_kth_is_bad)
 	EXPECT_EQ(-EINVAL, rp_post(self->c.fd, RPOST_IOC_POST_RECV, self->c.qp,
 				   recvs, sizeof(recvs), 50, &posted));
 	EXPECT_EQ(20, posted);
-	ASSERT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_QP, self->c.qp));
+	ASSERT_EQ(0, rp_move(&self->c, RPOST_QPS_ERR));
 	for (i = 0; i < 20; i++) {
 		ASSERT_EQ(1, rp_wait_cq(&self->c.cq, &self->wc));
+		EXPECT_EQ(RPOST_WC_WR_FLUSH_ERR, self->wc.status);
 		EXPECT_EQ(i, self->wc.wr_id);
 	}
 	EXPECT_TRUE(rp_quiet_cq(&self->c.cq));
@@ -267,7 +268,7 @@ static void refused_wr(struct __test_metadata *_metadata,
 
 TEST_F(blocks, opcodes_and_flags)
 {
-	const uint32_t opcodes[] = { 7, 8, 9, 10, 14, 0x20, 0xf0, 0x100,
+	const uint32_t opcodes[] = { 7, 8, 10, 11, 14, 0x20, 0xf0, 0x100,
 				     0x80000000, UINT32_MAX };
 	struct rp_send send;
 	unsigned int i;

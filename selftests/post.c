@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 #define RP_DEPTH	64
-#include "rpost_test.h"
+#include "rpost_own.h"
 
 #define BUF	16384
 #define ALL	(RPOST_ACCESS_LOCAL_WRITE | RPOST_ACCESS_REMOTE_WRITE | \
@@ -623,23 +623,72 @@ TEST_F(post, flushed_in_order)
 	EXPECT_EQ(5, self->wc.wr_id);
 }
 
-/* Destroying puts what the queue pair held into the completion queue. */
-TEST_F(post, flushed_by_destroy)
+/* The program's own word has the same effect, and the connection stays. */
+TEST_F(post, flushed_by_the_program)
 {
 	int i;
 
-	ASSERT_EQ(0, rp_poll_cq(&self->c.cq, &self->wc));
 	for (i = 0; i < 10; i++)
 		ASSERT_EQ(0, rp_post_recv(&self->c, i, self->cbuf, 8,
 					  self->cmr.lkey));
-	ASSERT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_QP, self->c.qp));
+	ASSERT_EQ(0, rp_move(&self->c, RPOST_QPS_ERR));
 	for (i = 0; i < 10; i++) {
-		/* In the ring: no call is needed. */
-		EXPECT_EQ(10, self->c.cq.ring->tail);
-		ASSERT_EQ(1, rp_poll_cq(&self->c.cq, &self->wc));
+		ASSERT_EQ(1, rp_wait_cq(&self->c.cq, &self->wc));
 		EXPECT_EQ(RPOST_WC_WR_FLUSH_ERR, self->wc.status);
 		EXPECT_EQ(i, (int)self->wc.wr_id);
 	}
+	EXPECT_NOTHING(&self->c);
+	EXPECT_TRUE(rp_quiet(self->s.channel));
+	EXPECT_EQ(0, rp_disconnect(self->c.fd, self->c.id));
+}
+
+/* Destroying gives up what the queue pair holds: not a word of it comes. */
+TEST_F(post, discarded_by_destroy)
+{
+	struct rp_send send = op(self, RPOST_WR_SEND, 1, 8);
+	uint32_t tail;
+	int i;
+
+	/* The ring fills by itself from now on. */
+	ASSERT_EQ(0, rp_poll_cq(&self->c.cq, &self->wc));
+	for (i = 0; i < 10; i++) {
+		ASSERT_EQ(0, rp_post_recv(&self->c, i, self->cbuf, 8,
+					  self->cmr.lkey));
+		/* Nobody receives these. */
+		ASSERT_EQ(0, rp_post_send(&self->c, &send));
+	}
+	ASSERT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_QP, self->c.qp));
+	tail = self->c.cq.ring->tail;
+	EXPECT_EQ(0, tail);
+	EXPECT_NOTHING(&self->c);
+	EXPECT_EQ(tail, self->c.cq.ring->tail);
+	EXPECT_EQ(0, self->c.cq.ring->flags & RPOST_RING_OVERRUN);
+}
+
+/* What was complete before is not given up. */
+TEST_F(post, completed_before_destroy)
+{
+	struct rp_send send = op(self, RPOST_WR_RDMA_WRITE, 1, 8);
+	int i;
+
+	for (i = 0; i < 10; i++) {
+		send.wr.wr_id = i;
+		ASSERT_EQ(0, rp_post_send(&self->c, &send));
+		/* In the ring, and not taken out. */
+		do {
+			struct rpost_poll_cq cmd = {
+				.size = sizeof(cmd),
+				.handle = self->c.cq.cmd.handle,
+			};
+
+			ASSERT_EQ(0, rp_ioctl(self->c.fd, RPOST_IOC_POLL_CQ,
+					      &cmd));
+		} while (self->c.cq.ring->tail != (uint32_t)i + 1);
+	}
+	ASSERT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_QP, self->c.qp));
+	for (i = 0; i < 10; i++)
+		EXPECT_DONE(&self->c, i, RPOST_WC_RDMA_WRITE);
+	EXPECT_NOTHING(&self->c);
 }
 
 TEST_F(post, message_too_long_for_its_receive)
