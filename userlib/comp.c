@@ -54,6 +54,34 @@ static int consume(struct rpost_cq *cq, int num_entries, struct ibv_wc *wc,
 	return n;
 }
 
+/*
+ * The program has what lies between head and tail: the kernel has written it
+ * and does not look at it again.  What stays moves up to the tail.
+ */
+void rpost_cq_discard(struct ibv_cq *ibv_cq, uint32_t qp_num)
+{
+	struct rpost_cq *cq = rpost_cq(ibv_cq);
+	uint32_t from, to;
+
+	rpost_cq_lock(cq);
+	from = __atomic_load_n(&cq->ring->tail, __ATOMIC_ACQUIRE);
+	to = from;
+	while (from != cq->head) {
+		from--;
+		if (cq->entries[from & cq->mask].qp_num == qp_num)
+			continue;
+		to--;
+		if (to != from)
+			cq->entries[to & cq->mask] =
+				cq->entries[from & cq->mask];
+	}
+	if (cq->head != to) {
+		cq->head = to;
+		__atomic_store_n(&cq->ring->head, to, __ATOMIC_RELEASE);
+	}
+	rpost_cq_unlock(cq);
+}
+
 /* Has the kernel fetch completions from the device.  0 or an errno value. */
 int rpost_cq_fetch(struct rpost_cq *cq)
 {

@@ -182,6 +182,7 @@ static void ctx_init(struct rpost_ctx *ctx, struct rpost_file *file,
 	ctx->max_responder_resources = rpost_at_most_u8(query->max_qp_rd_atom);
 	ctx->max_initiator_depth = rpost_at_most_u8(query->max_qp_init_rd_atom);
 	pthread_mutex_init(&ctx->pd_lock, NULL);
+	pthread_mutex_init(&ctx->ah_lock, NULL);
 
 	/* What is left NULL here the headers' inlines call EOPNOTSUPP. */
 	verbs->sz = sizeof(*verbs);
@@ -191,6 +192,8 @@ static void ctx_init(struct rpost_ctx *ctx, struct rpost_file *file,
 	verbs->alloc_td = rpost_alloc_td;
 	verbs->dealloc_td = rpost_dealloc_td;
 	verbs->alloc_parent_domain = rpost_alloc_parent_domain;
+	verbs->create_qp_ex = rpost_create_qp_ex;
+	verbs->modify_qp_rate_limit = rpost_modify_qp_rate_limit;
 
 	context->device = &dev->ibv;
 	context->ops.poll_cq = rpost_poll_cq;
@@ -260,6 +263,8 @@ RPOST_API int ibv_close_device(struct ibv_context *context)
 
 	close(context->async_fd);
 	pthread_mutex_destroy(&context->mutex);
+	rpost_ah_forget(ctx);
+	pthread_mutex_destroy(&ctx->ah_lock);
 	pthread_mutex_destroy(&ctx->pd_lock);
 	free(ctx);
 	return 0;

@@ -5,6 +5,7 @@
 #ifndef RPOST_INTERNAL_H
 #define RPOST_INTERNAL_H
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -52,6 +53,11 @@ struct rpost_file {
 	uint64_t features;		/* RPOST_FEATURE_* of the module */
 	struct rpost_table ids;		/* by handle */
 	struct rpost_table objects;	/* struct rpost_async, by number */
+	/*
+	 * Written to make queue pairs, read to destroy them: a number is not
+	 * used again before its completions have left the rings.
+	 */
+	pthread_rwlock_t qp_nums;
 	pthread_mutex_t lock;		/* protects contexts */
 	struct rpost_ctx *contexts;	/* those of connection ids */
 };
@@ -103,6 +109,8 @@ struct rpost_ctx {
 	pthread_mutex_t pd_lock;	/* protects the two below */
 	struct ibv_pd *default_pd;
 	unsigned int default_pd_users;
+	pthread_mutex_t ah_lock;	/* protects dead_ahs */
+	struct rpost_ah *dead_ahs;
 	struct verbs_context verbs;	/* ends in struct ibv_context */
 };
 
@@ -186,7 +194,7 @@ struct rpost_cq {
 	struct rpost_wc current;	/* of start_poll(), under poll_lock */
 	uint32_t mask;
 	struct rpost_ring *ring;
-	const struct rpost_wc *entries;
+	struct rpost_wc *entries;
 	size_t map_size;
 	uint32_t entries_offset;
 	atomic_int lost;		/* errno: resized, but not mapped */
@@ -220,6 +228,8 @@ int rpost_cq_fetch(struct rpost_cq *cq);
 int rpost_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 int rpost_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 bool rpost_cq_has_unacked_events(struct ibv_cq *cq);
+/* Removes the completions of a queue pair that nobody has polled. */
+void rpost_cq_discard(struct ibv_cq *cq, uint32_t qp_num);
 
 /* ------------------------------------------------ shared receive queues */
 
@@ -247,10 +257,46 @@ struct rpost_own_cqs {
 	struct ibv_comp_channel *recv_channel;
 };
 
+/* What newer headers than those of version 44 have behind wr_abort. */
+struct rpost_qp_ex_tail {
+	void (*wr_atomic_write)(struct ibv_qp_ex *qp, uint32_t rkey,
+				uint64_t remote_addr, const void *atomic_wr);
+	void (*wr_flush)(struct ibv_qp_ex *qp, uint32_t rkey,
+			 uint64_t remote_addr, size_t len, uint8_t type,
+			 uint8_t level);
+};
+
+#define RPOST_QP_EX_TAIL \
+	(offsetof(struct ibv_qp_ex, wr_abort) + sizeof(void *))
+
+/* Packed work requests. */
+struct rpost_block {
+	char *buf;
+	size_t room;
+	size_t used;
+	uint32_t count;
+};
+
+/* What ibv_wr_*() gather between ibv_wr_start() and ibv_wr_complete(). */
+struct rpost_wr_list {
+	pthread_mutex_t lock;		/* held in between */
+	struct rpost_block block;
+	size_t last;			/* where the last work request begins */
+	int err;			/* the first error */
+};
+
 struct rpost_qp {
-	struct ibv_qp ibv;
+	union {
+		struct ibv_qp ibv;
+		struct ibv_qp_ex ex;
+		char ex_room[RPOST_QP_EX_TAIL + sizeof(struct rpost_qp_ex_tail)];
+	};
+	bool extended;			/* ex is valid, and list */
+	struct rpost_wr_list list;
 	struct rpost_async async;
-	struct rpost_id *id;		/* NULL when the id is gone: an orphan */
+	struct rpost_id *id;
+	bool orphan;			/* the id is gone, and the kernel's object */
+	uint32_t pd;			/* the kernel's: a parent domain may go */
 	struct ibv_qp_cap cap;
 	bool sig_all;
 	struct rpost_own_cqs own;	/* inherited from the id that is gone */
@@ -265,6 +311,50 @@ int rpost_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 		    struct ibv_send_wr **bad_wr);
 int rpost_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
 		    struct ibv_recv_wr **bad_wr);
+
+/*
+ * Makes a queue pair of any type; @id is the handle of its connection id, or 0.
+ * Sets @attr->cap to what there is.  Returns 0 or an errno value.
+ */
+int rpost_qp_create(struct ibv_context *context, uint32_t id,
+		    struct ibv_qp_init_attr_ex *attr, struct rpost_qp **qp);
+struct ibv_qp *rpost_create_qp_ex(struct ibv_context *context,
+				  struct ibv_qp_init_attr_ex *attr);
+int rpost_modify_qp_rate_limit(struct ibv_qp *qp,
+			       struct ibv_qp_rate_limit_attr *attr);
+/* Destroys the kernel's object, and the completions that nobody has polled. */
+int rpost_qp_destroy_handle(struct rpost_qp *qp);
+void rpost_qp_attr_unpack(struct ibv_qp_attr *attr,
+			  const struct rpost_qp_attr *in);
+void rpost_ah_attr_pack(struct rpost_ah_attr *out,
+			const struct ibv_ah_attr *attr);
+void rpost_ah_attr_unpack(struct ibv_ah_attr *attr,
+			  const struct rpost_ah_attr *in);
+/* The ibv_wr_*() of a queue pair; @ops is enum ibv_qp_create_send_ops_flags. */
+int rpost_qp_ex_check(enum ibv_qp_type type, uint64_t ops);
+void rpost_qp_ex_init(struct rpost_qp *qp);
+void rpost_qp_ex_fini(struct rpost_qp *qp);
+
+/* Posts a block; @posted says how many were taken, also on failure. */
+int rpost_post_block(struct ibv_context *context, uint32_t handle,
+		     unsigned long ioc, const struct rpost_block *block,
+		     uint32_t *posted);
+
+struct rpost_ah {
+	struct ibv_ah ibv;
+	uint32_t pd;			/* the kernel's: a parent domain may go */
+	struct rpost_ah *next;		/* in ctx->dead_ahs */
+};
+
+static inline struct rpost_ah *rpost_ah(struct ibv_ah *ah)
+{
+	return rpost_container_of(ah, struct rpost_ah, ibv);
+}
+
+/* Tries again to destroy the address handles that sends were using. */
+void rpost_ah_reap(struct rpost_ctx *ctx);
+/* The context goes away. */
+void rpost_ah_forget(struct rpost_ctx *ctx);
 
 /* Leaves the struct to ibv_destroy_qp(); its id goes away. */
 void rpost_qp_orphan(struct rpost_qp *qp);

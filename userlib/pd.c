@@ -82,6 +82,7 @@ RPOST_API int ibv_dealloc_pd(struct ibv_pd *pd)
 		if (rpd->td)
 			rpd->td->users--;
 	} else {
+		rpost_ah_reap(rpost_ctx(pd->context));
 		err = rpost_destroy_handle(pd->context->cmd_fd, RPOST_OBJ_PD,
 					   pd->handle);
 	}

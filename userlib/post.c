@@ -10,14 +10,6 @@
 /* Longer lists take several calls; a longer work request gets memory. */
 #define STACK_BLOCK	4096
 
-/* A block being packed. */
-struct block {
-	char *buf;
-	size_t room;
-	size_t used;
-	uint32_t count;
-};
-
 /* What takes receives: a queue pair or a shared receive queue. */
 struct recv_queue {
 	struct ibv_context *context;
@@ -31,8 +23,9 @@ static size_t align8(size_t n)
 	return (n + 7) & ~(size_t)7;
 }
 
-static int call(struct ibv_context *context, uint32_t handle, unsigned long ioc,
-		const struct block *block, uint32_t *posted)
+int rpost_post_block(struct ibv_context *context, uint32_t handle,
+		     unsigned long ioc, const struct rpost_block *block,
+		     uint32_t *posted)
 {
 	struct rpost_post cmd = {
 		.size = sizeof(cmd),
@@ -59,12 +52,24 @@ static uint64_t inline_length(const struct ibv_send_wr *wr)
 	return len;
 }
 
+/* Where other opcodes have an address, datagrams have a pointer. */
+static bool is_datagram(const struct rpost_qp *rqp,
+			const struct ibv_send_wr *wr)
+{
+	return (wr->opcode == IBV_WR_SEND ||
+		wr->opcode == IBV_WR_SEND_WITH_IMM) &&
+	       wr->wr.ud.ah && rpost_ah(wr->wr.ud.ah)->pd == rqp->pd;
+}
+
 /* The size of the packed work request, or 0 for one that no queue takes. */
 static size_t send_size(const struct ibv_qp *qp, const struct ibv_send_wr *wr)
 {
-	const struct ibv_qp_cap *cap = &rpost_qp((struct ibv_qp *)qp)->cap;
+	const struct rpost_qp *rqp = rpost_qp((struct ibv_qp *)qp);
+	const struct ibv_qp_cap *cap = &rqp->cap;
 	uint64_t len;
 
+	if (qp->qp_type == IBV_QPT_UD && !is_datagram(rqp, wr))
+		return 0;
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > cap->max_send_sge)
 		return 0;
 	if (!(wr->send_flags & IBV_SEND_INLINE))
@@ -89,8 +94,15 @@ static void pack_inline(char *dst, const struct ibv_send_wr *wr)
 	}
 }
 
-static void pack_remote(struct rpost_send_wr *out, const struct ibv_send_wr *wr)
+static void pack_remote(struct rpost_send_wr *out, const struct ibv_qp *qp,
+			const struct ibv_send_wr *wr)
 {
+	if (qp->qp_type == IBV_QPT_UD) {
+		/* In place of what the opcodes below have. */
+		out->ah = wr->wr.ud.ah->handle;
+		out->remote_qpn = wr->wr.ud.remote_qpn;
+		out->remote_qkey = wr->wr.ud.remote_qkey;
+	}
 	/* Only what the opcode uses: the rest may never have been set. */
 	switch (wr->opcode) {
 	case IBV_WR_RDMA_WRITE_WITH_IMM:
@@ -103,6 +115,9 @@ static void pack_remote(struct rpost_send_wr *out, const struct ibv_send_wr *wr)
 		break;
 	case IBV_WR_SEND_WITH_IMM:
 		out->imm_data = wr->imm_data;
+		break;
+	case IBV_WR_SEND_WITH_INV:
+		out->rkey = wr->invalidate_rkey;
 		break;
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 		out->swap = wr->wr.atomic.swap;
@@ -117,8 +132,8 @@ static void pack_remote(struct rpost_send_wr *out, const struct ibv_send_wr *wr)
 	}
 }
 
-static void pack_send(struct block *block, const struct ibv_send_wr *wr,
-		      size_t size)
+static void pack_send(struct rpost_block *block, const struct ibv_qp *qp,
+		      const struct ibv_send_wr *wr, size_t size)
 {
 	struct rpost_send_wr *out = (void *)(block->buf + block->used);
 	char *end = (char *)out + size;
@@ -129,7 +144,7 @@ static void pack_send(struct block *block, const struct ibv_send_wr *wr,
 	out->size = (uint32_t)size;
 	out->opcode = wr->opcode;
 	out->send_flags = wr->send_flags;
-	pack_remote(out, wr);
+	pack_remote(out, qp, wr);
 	if (wr->send_flags & IBV_SEND_INLINE) {
 		out->inline_len = (uint32_t)inline_length(wr);
 		pack_inline(tail, wr);
@@ -153,7 +168,7 @@ static size_t recv_size(const struct recv_queue *rq,
 	       wr->num_sge * sizeof(struct rpost_sge);
 }
 
-static void pack_recv(struct block *block, const struct ibv_recv_wr *wr,
+static void pack_recv(struct rpost_block *block, const struct ibv_recv_wr *wr,
 		      size_t size)
 {
 	struct rpost_recv_wr *out = (void *)(block->buf + block->used);
@@ -168,7 +183,8 @@ static void pack_recv(struct block *block, const struct ibv_recv_wr *wr,
 }
 
 /* Room for one work request that is longer than the block on the stack. */
-static int grow(struct ibv_context *context, struct block *block, size_t size)
+static int grow(struct ibv_context *context, struct rpost_block *block,
+		size_t size)
 {
 	if (size > rpost_ctx(context)->file->max_wr_bytes)
 		return EINVAL;
@@ -194,7 +210,7 @@ static size_t stack_room(struct ibv_context *context)
 static int send_some(struct ibv_qp *qp, struct ibv_send_wr **wr)
 {
 	uint64_t stack[STACK_BLOCK / sizeof(uint64_t)];
-	struct block block = {
+	struct rpost_block block = {
 		.buf = (char *)stack,
 		.room = stack_room(qp->context),
 	};
@@ -214,11 +230,11 @@ static int send_some(struct ibv_qp *qp, struct ibv_send_wr **wr)
 
 	while (next && (size = send_size(qp, next)) &&
 	       size <= block.room - block.used) {
-		pack_send(&block, next, size);
+		pack_send(&block, qp, next, size);
 		next = next->next;
 	}
-	err = call(qp->context, qp->handle, RPOST_IOC_POST_SEND, &block,
-		   &posted);
+	err = rpost_post_block(qp->context, qp->handle, RPOST_IOC_POST_SEND,
+			       &block, &posted);
 	if (block.buf != (char *)stack)
 		free(block.buf);
 
@@ -232,7 +248,7 @@ static int send_some(struct ibv_qp *qp, struct ibv_send_wr **wr)
 static int recv_some(const struct recv_queue *rq, struct ibv_recv_wr **wr)
 {
 	uint64_t stack[STACK_BLOCK / sizeof(uint64_t)];
-	struct block block = {
+	struct rpost_block block = {
 		.buf = (char *)stack,
 		.room = stack_room(rq->context),
 	};
@@ -255,7 +271,8 @@ static int recv_some(const struct recv_queue *rq, struct ibv_recv_wr **wr)
 		pack_recv(&block, next, size);
 		next = next->next;
 	}
-	err = call(rq->context, rq->handle, rq->cmd, &block, &posted);
+	err = rpost_post_block(rq->context, rq->handle, rq->cmd, &block,
+			       &posted);
 	if (block.buf != (char *)stack)
 		free(block.buf);
 
@@ -288,8 +305,9 @@ static int post_recvs(const struct recv_queue *rq, struct ibv_recv_wr *wr,
  * registration.
  *
  * Return: 0, or an errno value: ENOMEM when the queue is full, EINVAL for a
- * queue pair that is not connected yet, too many entries, or too much inline
- * data, EOPNOTSUPP for an opcode or flag that the module does not have.
+ * queue pair that is not connected yet, too many entries, too much inline
+ * data, a datagram without an address handle of the queue pair's protection
+ * domain, or an opcode that its type does not have, EOPNOTSUPP for an opcode or flag that the module does not have.
  */
 int rpost_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 		    struct ibv_send_wr **bad_wr)

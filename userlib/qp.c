@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Queue pairs of connection ids.
+ * Queue pairs: their making, their attributes, their end.  Those of connection
+ * ids are made by way of id_qp.c.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,131 +10,89 @@
 
 #define KNOWN_ATTRS (((IBV_QP_DEST_QPN << 1) - 1) | IBV_QP_RATE_LIMIT)
 
-/* Destroys those that there are; without @wait not those with unacked events,
- * which are left behind.
- */
-void rpost_own_cqs_destroy(struct rpost_own_cqs *own, bool wait)
+#define KNOWN_INIT_ATTRS \
+	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | \
+	 IBV_QP_INIT_ATTR_MAX_TSO_HEADER | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+
+/* The fields that the device would need to have the feature for. */
+static int check_features(const struct ibv_qp_init_attr_ex *attr)
 {
-	if (own->send_cq && (wait || !rpost_cq_has_unacked_events(own->send_cq)))
-		ibv_destroy_cq(own->send_cq);
-	if (own->recv_cq && (wait || !rpost_cq_has_unacked_events(own->recv_cq)))
-		ibv_destroy_cq(own->recv_cq);
-	if (own->send_channel)
-		ibv_destroy_comp_channel(own->send_channel);
-	if (own->recv_channel)
-		ibv_destroy_comp_channel(own->recv_channel);
-	memset(own, 0, sizeof(*own));
+	if (attr->comp_mask & ~KNOWN_INIT_ATTRS)
+		return EOPNOTSUPP;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
+	    attr->create_flags)
+		return EOPNOTSUPP;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER &&
+	    attr->max_tso_header)
+		return EOPNOTSUPP;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		return rpost_qp_ex_check(attr->qp_type, attr->send_ops_flags);
+	return 0;
 }
 
-static void forget_cqs(struct rpost_id *priv)
-{
-	struct rdma_cm_id *id = &priv->id;
-
-	if (priv->own.send_cq) {
-		id->send_cq = NULL;
-		id->send_cq_channel = NULL;
-	}
-	if (priv->own.recv_cq) {
-		id->recv_cq = NULL;
-		id->recv_cq_channel = NULL;
-	}
-}
-
-static int create_cq(struct rdma_cm_id *id, uint32_t size,
-		     struct ibv_comp_channel **channel, struct ibv_cq **cq)
-{
-	if (size > INT32_MAX)
-		return EINVAL;
-	*channel = ibv_create_comp_channel(id->verbs);
-	if (!*channel)
-		return errno;
-	*cq = ibv_create_cq(id->verbs, (int)size, id, *channel, 0);
-	return *cq ? 0 : errno;
-}
-
-/* Makes what neither the caller nor the id has.  Returns 0 or an errno. */
-static int create_cqs(struct rpost_id *priv,
+static int check_type(const struct rpost_file *file, uint32_t id,
 		      const struct ibv_qp_init_attr_ex *attr)
 {
-	struct rdma_cm_id *id = &priv->id;
-	struct rpost_own_cqs own = {};
-	int err = 0;
-
-	if (!attr->recv_cq && !id->recv_cq && attr->cap.max_recv_wr)
-		err = create_cq(id, attr->cap.max_recv_wr, &own.recv_channel,
-				&own.recv_cq);
-	if (!err && !attr->send_cq && !id->send_cq && attr->cap.max_send_wr)
-		err = create_cq(id, attr->cap.max_send_wr, &own.send_channel,
-				&own.send_cq);
-	if (err) {
-		rpost_own_cqs_destroy(&own, true);
-		return err;
-	}
-
-	/* Others may be there from an earlier queue pair. */
-	if (own.recv_cq) {
-		priv->own.recv_cq = id->recv_cq = own.recv_cq;
-		priv->own.recv_channel = own.recv_channel;
-		id->recv_cq_channel = own.recv_channel;
-	}
-	if (own.send_cq) {
-		priv->own.send_cq = id->send_cq = own.send_cq;
-		priv->own.send_channel = own.send_channel;
-		id->send_cq_channel = own.send_channel;
-	}
-	return 0;
-}
-
-static int check_init_attr(const struct rdma_cm_id *id,
-			   const struct ibv_qp_init_attr_ex *attr)
-{
-	if (!id->verbs || rpost_id((struct rdma_cm_id *)id)->qp)
-		return EINVAL;
-	if (attr->comp_mask & ~IBV_QP_INIT_ATTR_PD)
+	switch (attr->qp_type) {
+	case IBV_QPT_RC:
+	case IBV_QPT_UC:
+	case IBV_QPT_UD:
+		break;
+	case IBV_QPT_RAW_PACKET:
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+	case IBV_QPT_DRIVER:
 		return EOPNOTSUPP;
-	if (attr->pd && attr->pd->context != id->verbs)
+	default:
 		return EINVAL;
-	if ((id->recv_cq && attr->recv_cq && id->recv_cq != attr->recv_cq) ||
-	    (id->send_cq && attr->send_cq && id->send_cq != attr->send_cq))
-		return EINVAL;
-	if ((attr->send_cq && attr->send_cq->context != id->verbs) ||
-	    (attr->recv_cq && attr->recv_cq->context != id->verbs))
-		return EINVAL;
-	if (attr->srq || attr->qp_type != IBV_QPT_RC)
-		return attr->srq || attr->qp_type == IBV_QPT_UC ||
-		       attr->qp_type == IBV_QPT_UD ? EOPNOTSUPP : EINVAL;
+	}
+	if (!(file->features & RPOST_FEATURE_QP) &&
+	    (!id || attr->qp_type != IBV_QPT_RC || attr->srq))
+		return EOPNOTSUPP;
 	return 0;
 }
 
-static int create_kernel_qp(struct rpost_id *priv, struct rpost_qp *qp,
+static int check_objects(const struct ibv_context *context,
+			 const struct ibv_qp_init_attr_ex *attr)
+{
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd ||
+	    attr->pd->context != context)
+		return EINVAL;
+	if ((attr->send_cq && attr->send_cq->context != context) ||
+	    (attr->recv_cq && attr->recv_cq->context != context) ||
+	    (attr->srq && attr->srq->context != context))
+		return EINVAL;
+	/* A queue of no length needs no completion queue, but the device one */
+	return attr->send_cq || attr->recv_cq ? 0 : EINVAL;
+}
+
+static int create_kernel_qp(struct rpost_file *file, uint32_t id,
+			    struct rpost_qp *qp,
 			    struct ibv_qp_init_attr_ex *attr)
 {
-	struct ibv_cq *send_cq = attr->send_cq ? attr->send_cq : attr->recv_cq;
-	struct ibv_cq *recv_cq = attr->recv_cq ? attr->recv_cq : attr->send_cq;
-	struct rpost_create_qp cmd;
-	int err;
-
-	/* A queue of no length needs no completion queue, but the device one */
-	if (!send_cq || !recv_cq)
-		return EINVAL;
-
-	cmd = (struct rpost_create_qp) {
+	struct rpost_create_qp cmd = {
 		.size = sizeof(cmd),
 		.flags = attr->sq_sig_all ? RPOST_QP_SIG_ALL : 0,
-		.id = rpost_id_handle(priv),
+		.id = id,
 		.pd = attr->pd->handle,
-		.send_cq = send_cq->handle,
-		.recv_cq = recv_cq->handle,
+		.send_cq = qp->ibv.send_cq->handle,
+		.recv_cq = qp->ibv.recv_cq->handle,
 		.max_send_wr = attr->cap.max_send_wr,
 		.max_recv_wr = attr->cap.max_recv_wr,
 		.max_send_sge = attr->cap.max_send_sge,
 		.max_recv_sge = attr->cap.max_recv_sge,
 		.max_inline_data = attr->cap.max_inline_data,
 	};
-	rpost_async_init(&qp->async, priv->id.verbs, RPOST_OBJ_QP);
-	if (priv->file->features & RPOST_FEATURE_ASYNC)
+	int err;
+
+	if (file->features & RPOST_FEATURE_QP) {
+		cmd.qp_type = attr->qp_type;
+		cmd.srq = attr->srq ? attr->srq->handle : 0;
 		cmd.user_data = qp->async.node.key;
-	err = rpost_ioctl(priv->file->fd, RPOST_IOC_CREATE_QP, &cmd);
+	}
+	pthread_rwlock_wrlock(&file->qp_nums);
+	err = rpost_ioctl(file->fd, RPOST_IOC_CREATE_QP, &cmd);
+	pthread_rwlock_unlock(&file->qp_nums);
 	if (err)
 		return err;
 
@@ -142,93 +101,89 @@ static int create_kernel_qp(struct rpost_id *priv, struct rpost_qp *qp,
 	attr->cap.max_send_sge = cmd.max_send_sge;
 	attr->cap.max_recv_sge = cmd.max_recv_sge;
 	attr->cap.max_inline_data = cmd.max_inline_data;
-
-	qp->cap = attr->cap;
-	qp->sig_all = !!attr->sq_sig_all;
-	qp->ibv.context = priv->id.verbs;
-	qp->ibv.qp_context = attr->qp_context;
-	qp->ibv.pd = attr->pd;
-	qp->ibv.send_cq = send_cq;
-	qp->ibv.recv_cq = recv_cq;
 	qp->ibv.handle = cmd.handle;
 	qp->ibv.qp_num = cmd.qp_num;
-	qp->ibv.state = IBV_QPS_INIT;
-	qp->ibv.qp_type = attr->qp_type;
 	return 0;
 }
 
-/**
- * rdma_create_qp_ex() - make a queue pair for an id, rdma_create_qp(3)
- * @id: bound to a device, without a queue pair
- * @attr: comp_mask may have IBV_QP_INIT_ATTR_PD; a missing protection domain
- *        is the device's default one, missing completion queues are made with
- *        channels of their own and put into the id; cap, pd and the queues are
- *        set to what was taken
- *
- * Return: 0, or -1 with errno: EINVAL for an id without a device or with a
- * queue pair, objects of another context, or more than the device has;
- * EOPNOTSUPP for other types than IBV_QPT_RC, shared receive queues, and other
- * bits of comp_mask; ENOMEM, EMFILE.
- */
-RPOST_API int rdma_create_qp_ex(struct rdma_cm_id *id,
-				struct ibv_qp_init_attr_ex *attr)
+int rpost_qp_create(struct ibv_context *context, uint32_t id,
+		    struct ibv_qp_init_attr_ex *attr, struct rpost_qp **out)
 {
-	struct rpost_id *priv = rpost_id(id);
-	struct ibv_qp_init_attr_ex actual = *attr;
+	struct rpost_file *file = rpost_ctx(context)->file;
 	struct rpost_qp *qp;
 	int err;
 
-	if (!(actual.comp_mask & IBV_QP_INIT_ATTR_PD))
-		actual.pd = NULL;
-	err = check_init_attr(id, &actual);
+	err = check_features(attr);
+	if (!err)
+		err = check_type(file, id, attr);
+	if (!err)
+		err = check_objects(context, attr);
 	if (err)
-		return rpost_fail(err);
-	if (!actual.pd)
-		actual.pd = id->pd;
-	actual.comp_mask |= IBV_QP_INIT_ATTR_PD;
+		return err;
 
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
-		return -1;
-	err = create_cqs(priv, &actual);
-	if (err)
-		goto free;
-	if (!actual.send_cq)
-		actual.send_cq = id->send_cq;
-	if (!actual.recv_cq)
-		actual.recv_cq = id->recv_cq;
-	err = create_kernel_qp(priv, qp, &actual);
-	if (err)
-		goto destroy_cqs;
+		return ENOMEM;
+	qp->ibv.context = context;
+	qp->ibv.qp_context = attr->qp_context;
+	qp->ibv.pd = attr->pd;
+	qp->pd = attr->pd->handle;
+	qp->ibv.send_cq = attr->send_cq ? attr->send_cq : attr->recv_cq;
+	qp->ibv.recv_cq = attr->recv_cq ? attr->recv_cq : attr->send_cq;
+	qp->ibv.srq = attr->srq;
+	qp->ibv.qp_type = attr->qp_type;
+	qp->ibv.state = id ? IBV_QPS_INIT : IBV_QPS_RESET;
+	qp->sig_all = !!attr->sq_sig_all;
+	rpost_async_init(&qp->async, context, RPOST_OBJ_QP);
+	err = create_kernel_qp(file, id, qp, attr);
+	if (err) {
+		free(qp);
+		return err;
+	}
 
+	qp->cap = attr->cap;
 	pthread_mutex_init(&qp->ibv.mutex, NULL);
 	pthread_cond_init(&qp->ibv.cond, NULL);
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		rpost_qp_ex_init(qp);
 	rpost_async_add(&qp->async);
-	qp->id = priv;
-	priv->qp = qp;
-	id->qp = &qp->ibv;
-	id->pd = actual.pd;
-	*attr = actual;
+	*out = qp;
 	return 0;
-
-destroy_cqs:
-	forget_cqs(priv);
-	rpost_own_cqs_destroy(&priv->own, true);
-free:
-	free(qp);
-	return rpost_fail(err);
 }
 
 /**
- * rdma_create_qp() - make a queue pair for an id, rdma_create_qp(3)
- * @id: bound to a device, without a queue pair
- * @pd: protection domain of the id's verbs, or NULL for the default one
- * @qp_init_attr: as for rdma_create_qp_ex()
+ * rpost_create_qp_ex() - what ibv_create_qp_ex(3) calls
+ * @context: of the device
+ * @attr: what to make; comp_mask must have IBV_QP_INIT_ATTR_PD, and cap is set
+ *        to what was taken.  With IBV_QP_INIT_ATTR_SEND_OPS_FLAGS the queue
+ *        pair has the calls of ibv_wr_post(3).
  *
- * Return: as rdma_create_qp_ex().
+ * Return: the queue pair, in the RESET state, to be released by
+ * ibv_destroy_qp(), or NULL with errno: EINVAL without a protection domain or
+ * a completion queue, for objects of another context, or for more than the
+ * device has; EOPNOTSUPP for other types than IBV_QPT_RC, IBV_QPT_UC and
+ * IBV_QPT_UD, other bits of comp_mask, creation flags, and send_ops_flags that
+ * the type or the module does not have; ENOMEM, EMFILE, ENODEV.
  */
-RPOST_API int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd,
-			     struct ibv_qp_init_attr *qp_init_attr)
+struct ibv_qp *rpost_create_qp_ex(struct ibv_context *context,
+				  struct ibv_qp_init_attr_ex *attr)
+{
+	struct rpost_qp *qp;
+	int err;
+
+	err = rpost_qp_create(context, 0, attr, &qp);
+	return err ? rpost_null(err) : &qp->ibv;
+}
+
+/**
+ * ibv_create_qp() - make a queue pair, ibv_create_qp(3)
+ * @pd: the protection domain
+ * @qp_init_attr: what to make; cap is set to what was taken
+ *
+ * Return: as rpost_create_qp_ex().
+ */
+RPOST_API struct ibv_qp *ibv_create_qp(struct ibv_pd *pd,
+				       struct ibv_qp_init_attr *qp_init_attr)
 {
 	struct ibv_qp_init_attr_ex attr = {
 		.qp_context = qp_init_attr->qp_context,
@@ -241,46 +196,45 @@ RPOST_API int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd,
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
 		.pd = pd,
 	};
+	struct ibv_qp *qp;
 
-	if (rdma_create_qp_ex(id, &attr))
-		return -1;
-	qp_init_attr->send_cq = attr.send_cq;
-	qp_init_attr->recv_cq = attr.recv_cq;
-	qp_init_attr->cap = attr.cap;
-	return 0;
+	qp = rpost_create_qp_ex(pd->context, &attr);
+	if (qp)
+		qp_init_attr->cap = attr.cap;
+	return qp;
 }
 
-static void qp_free(struct rpost_qp *qp)
+static void discard(struct rpost_qp *qp)
 {
-	rpost_async_del(&qp->async);
-	rpost_async_wait(&qp->async, &qp->ibv.mutex, &qp->ibv.cond,
-			 &qp->ibv.events_completed);
-	pthread_cond_destroy(&qp->ibv.cond);
-	pthread_mutex_destroy(&qp->ibv.mutex);
-	free(qp);
+	rpost_cq_discard(qp->ibv.send_cq, qp->ibv.qp_num);
+	if (qp->ibv.recv_cq != qp->ibv.send_cq)
+		rpost_cq_discard(qp->ibv.recv_cq, qp->ibv.qp_num);
 }
 
-void rpost_qp_orphan(struct rpost_qp *qp)
+int rpost_qp_destroy_handle(struct rpost_qp *qp)
 {
-	struct rpost_id *priv = qp->id;
+	struct rpost_file *file = rpost_ctx(qp->ibv.context)->file;
+	int err;
 
-	rpost_destroy_handle(priv->file->fd, RPOST_OBJ_QP, qp->ibv.handle);
-	qp->ibv.state = IBV_QPS_ERR;
-	qp->own = priv->own;
-	qp->id = NULL;
-	memset(&priv->own, 0, sizeof(priv->own));
-	priv->qp = NULL;
+	pthread_rwlock_rdlock(&file->qp_nums);
+	err = rpost_destroy_handle(file->fd, RPOST_OBJ_QP, qp->ibv.handle);
+	if (!err)
+		discard(qp);
+	pthread_rwlock_unlock(&file->qp_nums);
+	return err;
 }
 
 /**
  * ibv_destroy_qp() - destroy a queue pair, ibv_destroy_qp(3)
  * @qp: the queue pair; one whose id has been destroyed is fine
  *
- * What it still held has completed in its completion queues when the call
- * returns.  Waits until the events that ibv_get_async_event() returned for it
- * have been acknowledged.
+ * What it still held does not complete any more, and its completions that
+ * nobody has polled are gone when the call returns.  Waits until the
+ * asynchronous events that ibv_get_async_event() returned for it have been
+ * acknowledged.
  *
- * Return: 0 or an errno value.
+ * Return: 0, or an errno value: EBUSY while it is attached to a multicast
+ * group.
  */
 RPOST_API int ibv_destroy_qp(struct ibv_qp *qp)
 {
@@ -288,49 +242,186 @@ RPOST_API int ibv_destroy_qp(struct ibv_qp *qp)
 	struct rpost_id *priv = rqp->id;
 	int err;
 
-	if (priv) {
-		err = rpost_destroy_handle(priv->file->fd, RPOST_OBJ_QP,
-					   qp->handle);
+	if (!rqp->orphan) {
+		err = rpost_qp_destroy_handle(rqp);
 		if (err)
 			return err;
+	}
+	if (priv) {
 		priv->qp = NULL;
 		if (priv->id.qp == qp)
 			priv->id.qp = NULL;
-	} else {
-		rpost_own_cqs_destroy(&rqp->own, false);
 	}
-	qp_free(rqp);
+	rpost_async_del(&rqp->async);
+	rpost_async_wait(&rqp->async, &qp->mutex, &qp->cond,
+			 &qp->events_completed);
+	rpost_ah_reap(rpost_ctx(qp->context));
+	rpost_own_cqs_destroy(&rqp->own, false);
+	if (rqp->extended)
+		rpost_qp_ex_fini(rqp);
+	pthread_cond_destroy(&qp->cond);
+	pthread_mutex_destroy(&qp->mutex);
+	free(rqp);
+	return 0;
+}
+
+/* Only the fields that @mask names: the others may never have been set. */
+static void attr_pack(struct rpost_qp_attr *out, const struct ibv_qp_attr *attr,
+		      int mask)
+{
+	out->attr_mask = mask;
+#define PACK(bit, to, from) \
+	do { \
+		if (mask & (bit)) \
+			out->to = attr->from; \
+	} while (0)
+	PACK(IBV_QP_STATE, qp_state, qp_state);
+	PACK(IBV_QP_CUR_STATE, cur_qp_state, cur_qp_state);
+	PACK(IBV_QP_EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify,
+	     en_sqd_async_notify);
+	PACK(IBV_QP_ACCESS_FLAGS, access, qp_access_flags);
+	PACK(IBV_QP_PKEY_INDEX, pkey_index, pkey_index);
+	PACK(IBV_QP_PORT, port_num, port_num);
+	PACK(IBV_QP_QKEY, qkey, qkey);
+	PACK(IBV_QP_PATH_MTU, path_mtu, path_mtu);
+	PACK(IBV_QP_TIMEOUT, timeout, timeout);
+	PACK(IBV_QP_RETRY_CNT, retry_cnt, retry_cnt);
+	PACK(IBV_QP_RNR_RETRY, rnr_retry, rnr_retry);
+	PACK(IBV_QP_RQ_PSN, rq_psn, rq_psn);
+	PACK(IBV_QP_MAX_QP_RD_ATOMIC, max_rd_atomic, max_rd_atomic);
+	PACK(IBV_QP_ALT_PATH, alt_pkey_index, alt_pkey_index);
+	PACK(IBV_QP_ALT_PATH, alt_port_num, alt_port_num);
+	PACK(IBV_QP_ALT_PATH, alt_timeout, alt_timeout);
+	PACK(IBV_QP_MIN_RNR_TIMER, min_rnr_timer, min_rnr_timer);
+	PACK(IBV_QP_SQ_PSN, sq_psn, sq_psn);
+	PACK(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic, max_dest_rd_atomic);
+	PACK(IBV_QP_PATH_MIG_STATE, path_mig_state, path_mig_state);
+	PACK(IBV_QP_DEST_QPN, dest_qp_num, dest_qp_num);
+	PACK(IBV_QP_RATE_LIMIT, rate_limit, rate_limit);
+#undef PACK
+	if (mask & IBV_QP_AV)
+		rpost_ah_attr_pack(&out->ah, &attr->ah_attr);
+	if (mask & IBV_QP_ALT_PATH)
+		rpost_ah_attr_pack(&out->alt_ah, &attr->alt_ah_attr);
+}
+
+void rpost_qp_attr_unpack(struct ibv_qp_attr *attr,
+			  const struct rpost_qp_attr *in)
+{
+	attr->qp_state = in->qp_state;
+	attr->cur_qp_state = in->cur_qp_state;
+	attr->path_mtu = in->path_mtu;
+	attr->path_mig_state = in->path_mig_state;
+	attr->qkey = in->qkey;
+	attr->rq_psn = in->rq_psn;
+	attr->sq_psn = in->sq_psn;
+	attr->dest_qp_num = in->dest_qp_num;
+	attr->qp_access_flags = in->access;
+	rpost_ah_attr_unpack(&attr->ah_attr, &in->ah);
+	rpost_ah_attr_unpack(&attr->alt_ah_attr, &in->alt_ah);
+	attr->pkey_index = in->pkey_index;
+	attr->alt_pkey_index = in->alt_pkey_index;
+	attr->en_sqd_async_notify = in->en_sqd_async_notify;
+	attr->sq_draining = in->sq_draining;
+	attr->max_rd_atomic = in->max_rd_atomic;
+	attr->max_dest_rd_atomic = in->max_dest_rd_atomic;
+	attr->min_rnr_timer = in->min_rnr_timer;
+	attr->port_num = in->port_num;
+	attr->timeout = in->timeout;
+	attr->retry_cnt = in->retry_cnt;
+	attr->rnr_retry = in->rnr_retry;
+	attr->alt_port_num = in->alt_port_num;
+	attr->alt_timeout = in->alt_timeout;
+	attr->rate_limit = in->rate_limit;
+}
+
+/**
+ * ibv_modify_qp() - change a queue pair's attributes, ibv_modify_qp(3)
+ * @qp: the queue pair; the state of an id's is changed by the connection
+ *      manager, and here only to IBV_QPS_ERR
+ * @attr: the attributes
+ * @attr_mask: enum ibv_qp_attr_mask of those to change
+ *
+ * On the way to IBV_QPS_RESET the completions of the queue pair that nobody
+ * has polled are dropped.
+ *
+ * Return: 0, or an errno value: EINVAL for a transition, or an attribute that
+ * it does not allow or lacks, EPERM for a privileged queue key, EOPNOTSUPP for
+ * IBV_QP_CAP, bits of @attr_mask that do not exist, and a module that cannot;
+ * ENOENT if the queue pair's id is gone.
+ */
+RPOST_API int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
+			    int attr_mask)
+{
+	struct rpost_modify_qp cmd = {
+		.size = sizeof(cmd),
+		.handle = qp->handle,
+	};
+	int err;
+
+	if (attr_mask & (~KNOWN_ATTRS | IBV_QP_CAP))
+		return EOPNOTSUPP;
+	if (rpost_qp(qp)->orphan)
+		return ENOENT;
+	attr_pack(&cmd.attr, attr, attr_mask);
+	err = rpost_ioctl(qp->context->cmd_fd, RPOST_IOC_MODIFY_QP, &cmd);
+	if (err || !(attr_mask & IBV_QP_STATE))
+		return err;
+
+	qp->state = attr->qp_state;
+	if (qp->state == IBV_QPS_RESET)
+		discard(rpost_qp(qp));
 	return 0;
 }
 
 /**
- * rdma_destroy_qp() - destroy an id's queue pair, rdma_destroy_qp(3)
- * @id: the id; without a queue pair nothing is done
+ * rpost_modify_qp_rate_limit() - what ibv_modify_qp_rate_limit(3) calls
+ * @qp: the queue pair
+ * @attr: rate_limit in kbit/s; bursts and packets have the device's sizes, so
+ *        that theirs are 0
  *
- * Completion queues and channels that rdma_create_qp() made go too, after
- * their events have been acknowledged.
+ * Return: as ibv_modify_qp(), EOPNOTSUPP for sizes.
  */
-RPOST_API void rdma_destroy_qp(struct rdma_cm_id *id)
+int rpost_modify_qp_rate_limit(struct ibv_qp *qp,
+			       struct ibv_qp_rate_limit_attr *attr)
 {
-	struct rpost_id *priv = rpost_id(id);
+	struct ibv_qp_attr qp_attr = { .rate_limit = attr->rate_limit };
 
-	if (priv->qp && ibv_destroy_qp(&priv->qp->ibv))
-		return;
-	id->qp = NULL;
-	forget_cqs(priv);
-	rpost_own_cqs_destroy(&priv->own, true);
+	if (attr->comp_mask || attr->max_burst_sz || attr->typical_pkt_sz)
+		return EOPNOTSUPP;
+	return ibv_modify_qp(qp, &qp_attr, IBV_QP_RATE_LIMIT);
 }
 
-static void query_address(struct ibv_qp_attr *attr,
-			  const struct rpost_query_qp *q)
+/* What a module without RPOST_FEATURE_QP tells. */
+static void attr_of_first_abi(struct rpost_qp_attr *attr,
+			      const struct rpost_query_qp *q)
 {
-	attr->ah_attr.is_global = 1;
-	memcpy(attr->ah_attr.grh.dgid.raw, q->dgid, sizeof(q->dgid));
-	attr->ah_attr.grh.sgid_index = q->sgid_index;
-	attr->ah_attr.grh.hop_limit = q->hop_limit;
-	attr->ah_attr.grh.traffic_class = q->traffic_class;
-	attr->ah_attr.sl = q->sl;
-	attr->ah_attr.port_num = q->port_num;
+	attr->qp_state = q->qp_state;
+	attr->cur_qp_state = q->qp_state;
+	attr->path_mtu = q->path_mtu;
+	attr->path_mig_state = IBV_MIG_MIGRATED;
+	attr->qkey = q->qkey;
+	attr->rq_psn = q->rq_psn;
+	attr->sq_psn = q->sq_psn;
+	attr->dest_qp_num = q->dest_qp_num;
+	attr->access = q->access;
+	attr->pkey_index = q->pkey_index;
+	attr->sq_draining = q->sq_draining;
+	attr->max_rd_atomic = q->max_rd_atomic;
+	attr->max_dest_rd_atomic = q->max_dest_rd_atomic;
+	attr->min_rnr_timer = q->min_rnr_timer;
+	attr->port_num = q->port_num;
+	attr->timeout = q->timeout;
+	attr->retry_cnt = q->retry_cnt;
+	attr->rnr_retry = q->rnr_retry;
+
+	memcpy(attr->ah.dgid, q->dgid, sizeof(q->dgid));
+	attr->ah.is_global = 1;
+	attr->ah.sgid_index = q->sgid_index;
+	attr->ah.hop_limit = q->hop_limit;
+	attr->ah.traffic_class = q->traffic_class;
+	attr->ah.sl = q->sl;
+	attr->ah.port_num = q->port_num;
 }
 
 /**
@@ -355,33 +446,17 @@ RPOST_API int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
 
 	if (attr_mask & ~KNOWN_ATTRS)
 		return EOPNOTSUPP;
-	if (!rqp->id)
+	if (rqp->orphan)
 		return ENOENT;
 	err = rpost_ioctl(qp->context->cmd_fd, RPOST_IOC_QUERY_QP, &q);
 	if (err)
 		return err;
 
+	if (!(rpost_ctx(qp->context)->file->features & RPOST_FEATURE_QP))
+		attr_of_first_abi(&q.attr, &q);
 	memset(attr, 0, sizeof(*attr));
-	attr->qp_state = q.qp_state;
-	attr->cur_qp_state = q.qp_state;
-	attr->path_mtu = q.path_mtu;
-	attr->path_mig_state = IBV_MIG_MIGRATED;
-	attr->qkey = q.qkey;
-	attr->rq_psn = q.rq_psn;
-	attr->sq_psn = q.sq_psn;
-	attr->dest_qp_num = q.dest_qp_num;
-	attr->qp_access_flags = q.access;
+	rpost_qp_attr_unpack(attr, &q.attr);
 	attr->cap = rqp->cap;
-	query_address(attr, &q);
-	attr->pkey_index = q.pkey_index;
-	attr->sq_draining = q.sq_draining;
-	attr->max_rd_atomic = q.max_rd_atomic;
-	attr->max_dest_rd_atomic = q.max_dest_rd_atomic;
-	attr->min_rnr_timer = q.min_rnr_timer;
-	attr->port_num = q.port_num;
-	attr->timeout = q.timeout;
-	attr->retry_cnt = q.retry_cnt;
-	attr->rnr_retry = q.rnr_retry;
 
 	memset(init_attr, 0, sizeof(*init_attr));
 	init_attr->qp_context = qp->qp_context;
@@ -391,6 +466,6 @@ RPOST_API int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
 	init_attr->cap = rqp->cap;
 	init_attr->qp_type = qp->qp_type;
 	init_attr->sq_sig_all = rqp->sig_all;
-	qp->state = q.qp_state;
+	qp->state = attr->qp_state;
 	return 0;
 }

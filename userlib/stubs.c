@@ -71,6 +71,7 @@ VOID_STUB(ibv_unimport_mr, (struct ibv_mr *mr))
 NULL_STUB(struct ibv_dm, ibv_import_dm, (struct ibv_context *context,
 					 uint32_t dm_handle))
 VOID_STUB(ibv_unimport_dm, (struct ibv_dm *dm))
+/* The kernel resolves addresses itself, and tells programs nothing of it. */
 ERRNO_STUB(ibv_resolve_eth_l2_from_gid, (struct ibv_context *context,
 					 struct ibv_ah_attr *attr,
 					 uint8_t eth_mac[ETHERNET_LL_SIZE],
@@ -84,12 +85,6 @@ NULL_STUB(struct ibv_mr, ibv_reg_dmabuf_mr, (struct ibv_pd *pd, uint64_t offset,
 
 /* -------------------------------------------------------- queue pairs */
 
-/* Queue pairs come from rdma_create_qp(). */
-NULL_STUB(struct ibv_qp, ibv_create_qp, (struct ibv_pd *pd,
-					 struct ibv_qp_init_attr *attr))
-ERRNO_STUB(ibv_modify_qp, (struct ibv_qp *qp, struct ibv_qp_attr *attr,
-			   int attr_mask))
-
 /* No device promises it by way of this module. */
 RPOST_API int ibv_query_qp_data_in_order(struct ibv_qp *qp,
 					 enum ibv_wr_opcode op, uint32_t flags)
@@ -97,25 +92,5 @@ RPOST_API int ibv_query_qp_data_in_order(struct ibv_qp *qp,
 	return 0;
 }
 
-/* Queue pairs have no extended form. */
-RPOST_API struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
-{
-	return NULL;
-}
-
 ERRNO_STUB(ibv_set_ece, (struct ibv_qp *qp, struct ibv_ece *ece))
 ERRNO_STUB(ibv_query_ece, (struct ibv_qp *qp, struct ibv_ece *ece))
-ERRNO_STUB(ibv_attach_mcast, (struct ibv_qp *qp, const union ibv_gid *gid,
-			      uint16_t lid))
-ERRNO_STUB(ibv_detach_mcast, (struct ibv_qp *qp, const union ibv_gid *gid,
-			      uint16_t lid))
-NULL_STUB(struct ibv_ah, ibv_create_ah, (struct ibv_pd *pd,
-					 struct ibv_ah_attr *attr))
-NULL_STUB(struct ibv_ah, ibv_create_ah_from_wc, (struct ibv_pd *pd,
-						 struct ibv_wc *wc,
-						 struct ibv_grh *grh,
-						 uint8_t port_num))
-ERRNO_STUB(ibv_init_ah_from_wc, (struct ibv_context *context, uint8_t port_num,
-				 struct ibv_wc *wc, struct ibv_grh *grh,
-				 struct ibv_ah_attr *ah_attr))
-ERRNO_STUB(ibv_destroy_ah, (struct ibv_ah *ah))

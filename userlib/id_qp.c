@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Queue pairs of connection ids, and the completion queues made for them.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+/* Destroys those that there are; without @wait not those with unacked events,
+ * which are left behind.
+ */
+void rpost_own_cqs_destroy(struct rpost_own_cqs *own, bool wait)
+{
+	if (own->send_cq && (wait || !rpost_cq_has_unacked_events(own->send_cq)))
+		ibv_destroy_cq(own->send_cq);
+	if (own->recv_cq && (wait || !rpost_cq_has_unacked_events(own->recv_cq)))
+		ibv_destroy_cq(own->recv_cq);
+	if (own->send_channel)
+		ibv_destroy_comp_channel(own->send_channel);
+	if (own->recv_channel)
+		ibv_destroy_comp_channel(own->recv_channel);
+	memset(own, 0, sizeof(*own));
+}
+
+static void forget_cqs(struct rpost_id *priv)
+{
+	struct rdma_cm_id *id = &priv->id;
+
+	if (priv->own.send_cq) {
+		id->send_cq = NULL;
+		id->send_cq_channel = NULL;
+	}
+	if (priv->own.recv_cq) {
+		id->recv_cq = NULL;
+		id->recv_cq_channel = NULL;
+	}
+}
+
+static int create_cq(struct rdma_cm_id *id, uint32_t size,
+		     struct ibv_comp_channel **channel, struct ibv_cq **cq)
+{
+	if (size > INT32_MAX)
+		return EINVAL;
+	*channel = ibv_create_comp_channel(id->verbs);
+	if (!*channel)
+		return errno;
+	*cq = ibv_create_cq(id->verbs, (int)size, id, *channel, 0);
+	return *cq ? 0 : errno;
+}
+
+/* Makes what neither the caller nor the id has.  Returns 0 or an errno. */
+static int create_cqs(struct rpost_id *priv,
+		      const struct ibv_qp_init_attr_ex *attr)
+{
+	struct rdma_cm_id *id = &priv->id;
+	struct rpost_own_cqs own = {};
+	int err = 0;
+
+	if (!attr->recv_cq && !id->recv_cq && attr->cap.max_recv_wr)
+		err = create_cq(id, attr->cap.max_recv_wr, &own.recv_channel,
+				&own.recv_cq);
+	if (!err && !attr->send_cq && !id->send_cq && attr->cap.max_send_wr)
+		err = create_cq(id, attr->cap.max_send_wr, &own.send_channel,
+				&own.send_cq);
+	if (err) {
+		rpost_own_cqs_destroy(&own, true);
+		return err;
+	}
+
+	/* Others may be there from an earlier queue pair. */
+	if (own.recv_cq) {
+		priv->own.recv_cq = id->recv_cq = own.recv_cq;
+		priv->own.recv_channel = own.recv_channel;
+		id->recv_cq_channel = own.recv_channel;
+	}
+	if (own.send_cq) {
+		priv->own.send_cq = id->send_cq = own.send_cq;
+		priv->own.send_channel = own.send_channel;
+		id->send_cq_channel = own.send_channel;
+	}
+	return 0;
+}
+
+static int check_init_attr(const struct rdma_cm_id *id,
+			   const struct ibv_qp_init_attr_ex *attr)
+{
+	if (!id->verbs || rpost_id((struct rdma_cm_id *)id)->qp)
+		return EINVAL;
+	if ((id->recv_cq && attr->recv_cq && id->recv_cq != attr->recv_cq) ||
+	    (id->send_cq && attr->send_cq && id->send_cq != attr->send_cq))
+		return EINVAL;
+	/* The connection manager brings up no others. */
+	if (attr->qp_type == IBV_QPT_UC || attr->qp_type == IBV_QPT_UD)
+		return EOPNOTSUPP;
+	return 0;
+}
+
+/**
+ * rdma_create_qp_ex() - make a queue pair for an id, rdma_create_qp(3)
+ * @id: bound to a device, without a queue pair
+ * @attr: as for ibv_create_qp_ex(); a missing protection domain is the device's
+ *        default one, missing completion queues are made with channels of their
+ *        own and put into the id; cap, pd and the queues are set to what was
+ *        taken
+ *
+ * Return: 0, or -1 with errno: EINVAL for an id without a device or with a
+ * queue pair, objects of another context, or more than the device has;
+ * EOPNOTSUPP for other types than IBV_QPT_RC and as for ibv_create_qp_ex();
+ * ENOMEM, EMFILE.
+ */
+RPOST_API int rdma_create_qp_ex(struct rdma_cm_id *id,
+				struct ibv_qp_init_attr_ex *attr)
+{
+	struct rpost_id *priv = rpost_id(id);
+	struct ibv_qp_init_attr_ex actual = *attr;
+	struct rpost_qp *qp;
+	int err;
+
+	if (!(actual.comp_mask & IBV_QP_INIT_ATTR_PD))
+		actual.pd = NULL;
+	err = check_init_attr(id, &actual);
+	if (err)
+		return rpost_fail(err);
+	if (!actual.pd)
+		actual.pd = id->pd;
+	actual.comp_mask |= IBV_QP_INIT_ATTR_PD;
+
+	err = create_cqs(priv, &actual);
+	if (err)
+		return rpost_fail(err);
+	if (!actual.send_cq)
+		actual.send_cq = id->send_cq;
+	if (!actual.recv_cq)
+		actual.recv_cq = id->recv_cq;
+	err = rpost_qp_create(id->verbs, rpost_id_handle(priv), &actual, &qp);
+	if (err)
+		goto destroy_cqs;
+
+	qp->id = priv;
+	priv->qp = qp;
+	id->qp = &qp->ibv;
+	id->pd = actual.pd;
+	*attr = actual;
+	return 0;
+
+destroy_cqs:
+	forget_cqs(priv);
+	rpost_own_cqs_destroy(&priv->own, true);
+	return rpost_fail(err);
+}
+
+/**
+ * rdma_create_qp() - make a queue pair for an id, rdma_create_qp(3)
+ * @id: bound to a device, without a queue pair
+ * @pd: protection domain of the id's verbs, or NULL for the default one
+ * @qp_init_attr: as for rdma_create_qp_ex()
+ *
+ * Return: as rdma_create_qp_ex().
+ */
+RPOST_API int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd,
+			     struct ibv_qp_init_attr *qp_init_attr)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.qp_context = qp_init_attr->qp_context,
+		.send_cq = qp_init_attr->send_cq,
+		.recv_cq = qp_init_attr->recv_cq,
+		.srq = qp_init_attr->srq,
+		.cap = qp_init_attr->cap,
+		.qp_type = qp_init_attr->qp_type,
+		.sq_sig_all = qp_init_attr->sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = pd,
+	};
+
+	if (rdma_create_qp_ex(id, &attr))
+		return -1;
+	qp_init_attr->send_cq = attr.send_cq;
+	qp_init_attr->recv_cq = attr.recv_cq;
+	qp_init_attr->cap = attr.cap;
+	return 0;
+}
+
+void rpost_qp_orphan(struct rpost_qp *qp)
+{
+	struct rpost_id *priv = qp->id;
+
+	rpost_qp_destroy_handle(qp);
+	qp->ibv.state = IBV_QPS_ERR;
+	qp->orphan = true;
+	qp->own = priv->own;
+	qp->id = NULL;
+	memset(&priv->own, 0, sizeof(priv->own));
+	priv->qp = NULL;
+}
+
+/**
+ * rdma_destroy_qp() - destroy an id's queue pair, rdma_destroy_qp(3)
+ * @id: the id; without a queue pair nothing is done
+ *
+ * Completion queues and channels that rdma_create_qp() made go too, after
+ * their events have been acknowledged.
+ */
+RPOST_API void rdma_destroy_qp(struct rdma_cm_id *id)
+{
+	struct rpost_id *priv = rpost_id(id);
+
+	if (priv->qp && ibv_destroy_qp(&priv->qp->ibv))
+		return;
+	id->qp = NULL;
+	forget_cqs(priv);
+	rpost_own_cqs_destroy(&priv->own, true);
+}
