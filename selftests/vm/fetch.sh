@@ -4,11 +4,11 @@
 # Usage: selftests/vm/fetch.sh 6.1|6.12|7.2 ...       kernel, modules, headers
 #        selftests/vm/fetch.sh source-6.1|source-7.2  kernel source
 #        selftests/vm/fetch.sh kselftest              kselftest headers, checkpatch
-#        selftests/vm/fetch.sh rdma-core-trixie|rdma-core-sid  newer libibverbs
+#        selftests/vm/fetch.sh rdma-SUITE             libibverbs and its users
 #
 # Downloads Debian's kernels into ${RDMA_POST_CACHE:-~/.cache/rdma_post}:
 #   kernels/VERSION/{release,vmlinux,root,build}   source/VERSION
-#   kselftest/   scripts/   rdma-core/SUITE
+#   kselftest/   scripts/   rdma/SUITE
 # What is there already is left alone. Needs no root and leaves the system's
 # packages and apt configuration as they are.
 
@@ -193,21 +193,27 @@ fetch_kselftest() {
 	rm -rf "$tmp"
 }
 
-# Newer headers, libraries and programs, to compare and to compile with.
-fetch_rdma_core() {
-	local suite=$1 final=$cache_dir/rdma-core/$1 deb
+# A suite's libraries, headers and programs, to compare and to compile with.
+fetch_rdma() {
+	local suite=$1 final=$cache_dir/rdma/$1 rdmacm=librdmacm1t64 deb user
 	need apt-get dpkg-deb
 	rm -rf "$final.tmp"
+	[ "$suite" != bookworm ] || rdmacm=librdmacm1
 	apt_update "$suite"
-	apt_download "$suite" "$final.tmp/debs" libibverbs1 librdmacm1t64 \
+	apt_download "$suite" "$final.tmp/debs" libibverbs1 "$rdmacm" \
 		libibverbs-dev librdmacm-dev ibverbs-providers ibverbs-utils \
 		rdmacm-utils
+	for user in perftest fio librados2 librpma0 libfabric1 libiscsi7 \
+		qperf tgt; do
+		# Not each suite has all.
+		apt_download "$suite" "$final.tmp/debs" "$user" || true
+	done
 	for deb in "$final.tmp"/debs/*.deb; do
 		dpkg-deb -x "$deb" "$final.tmp"
 	done
 	dpkg-deb -f "$final.tmp"/debs/libibverbs1_*.deb Version \
 		>"$final.tmp/version"
-	rm -rf "$final.tmp/debs" "$final"
+	rm -rf "$final.tmp"/debs "$final.tmp"/usr/share "$final"
 	mv "$final.tmp" "$final"
 }
 
@@ -217,9 +223,8 @@ fetch() {
 	kselftest) set -- fetch_kselftest "$cache_dir/kselftest/kselftest_harness.h" ;;
 	source-*) set -- fetch_source "$cache_dir/source/${what#source-}/Makefile" \
 		"${what#source-}" ;;
-	rdma-core-*) set -- fetch_rdma_core \
-		"$cache_dir/rdma-core/${what#rdma-core-}/version" \
-		"${what#rdma-core-}" ;;
+	rdma-*) set -- fetch_rdma "$cache_dir/rdma/${what#rdma-}/version" \
+		"${what#rdma-}" ;;
 	*)
 		suite_of "$what" >/dev/null
 		set -- fetch_kernel "$cache_dir/kernels/$what/release" "$what"
