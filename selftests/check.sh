@@ -120,6 +120,12 @@ api_tests() {
 		./compare.sh ./api
 }
 
+unmodified_programs() {
+	"$vm_dir/run.sh" -k 6.1 -t 200 -o "$build_dir/vm/check-unmodified.6.1" \
+		-f "$build_dir/bin" -f "$build_dir/lib" \
+		-f selftests/unmodified.sh -- ./unmodified.sh bin/rdma-post-run
+}
+
 # The same library, for programs that were built with newer headers.
 newer_headers() {
 	if [ ! -e "$build_dir/selftests/api-sid/posts-rpost" ]; then
@@ -174,6 +180,7 @@ case ${kernels[0]} in
 	step two-hosts-file-transfer examples/demo.sh
 	tap lint selftests/lint.sh
 	tap symbols selftests/symbols.sh
+	tap unmodified-programs unmodified_programs
 	tap library-newer-headers newer_headers
 	;;
 esac

@@ -95,6 +95,8 @@ static inline void *rpost_null(int err)
 /* A device by its number; kept until exit, since programs keep pointers. */
 struct rpost_dev {
 	struct ibv_device ibv;
+	/* By what stands here libmlx5 and others tell which devices are theirs. */
+	const void *provider;		/* NULL */
 	uint32_t num;
 	__be64 guid;
 	struct rpost_dev *next;

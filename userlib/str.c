@@ -46,6 +46,9 @@ RPOST_API const char *rdma_event_str(enum rdma_cm_event_type event)
 		EVENT(RDMA_CM_EVENT_MULTICAST_ERROR),
 		EVENT(RDMA_CM_EVENT_ADDR_CHANGE),
 		EVENT(RDMA_CM_EVENT_TIMEWAIT_EXIT),
+		/* Of later headers. */
+		[16] = "RDMA_CM_EVENT_ADDRINFO_RESOLVED",
+		[17] = "RDMA_CM_EVENT_ADDRINFO_ERROR",
 	};
 	const char *name = name_of(names, ARRAY_SIZE(names), event);
 
@@ -121,6 +124,8 @@ RPOST_API const char *ibv_event_type_str(enum ibv_event_type event)
 		[IBV_EVENT_CLIENT_REREGISTER] = "client reregistration",
 		[IBV_EVENT_GID_CHANGE] = "GID table change",
 		[IBV_EVENT_WQ_FATAL] = "WQ fatal",
+		/* Of later headers. */
+		[IBV_EVENT_WQ_FATAL + 1] = "Device link speed change",
 	};
 
 	return name_or_unknown(names, ARRAY_SIZE(names), event);
