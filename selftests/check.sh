@@ -121,9 +121,13 @@ api_tests() {
 }
 
 unmodified_programs() {
-	"$vm_dir/run.sh" -k 6.1 -t 200 -o "$build_dir/vm/check-unmodified.6.1" \
+	make -s -C userlib/tests BUILD="$build_dir" \
+		"$build_dir/userlib/tests/newer" &&
+		"$vm_dir/run.sh" -k 6.1 -t 200 -o "$build_dir/vm/check-unmodified.6.1" \
 		-f "$build_dir/bin" -f "$build_dir/lib" \
-		-f selftests/unmodified.sh -- ./unmodified.sh bin/rdma-post-run
+		-f "$build_dir/userlib/tests/newer" \
+		-f selftests/unmodified.sh -- sh -c \
+		"./unmodified.sh bin/rdma-post-run && LD_LIBRARY_PATH=lib ./newer"
 }
 
 # The same library, for programs that were built with newer headers.
