@@ -2,6 +2,7 @@
 /*
  * What devices and ports are: attributes, GIDs and partitions.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,6 +145,21 @@ int rpost_query_device_ex(struct ibv_context *context,
 	return 0;
 }
 
+/* With what version 56 has added, which the headers may not have. */
+union port_attr {
+	struct ibv_port_attr attr;
+	struct {
+		uint8_t older[52];
+		uint32_t active_speed_ex;
+	} newer;
+};
+
+/* The fastest that active_speed can say. */
+#define SPEED_NDR 128
+
+static_assert(offsetof(struct ibv_port_attr, port_cap_flags2) == 48,
+	      "struct ibv_port_attr");
+
 /**
  * rpost_query_port() - what ibv_query_port(3) calls
  * @context: of the device
@@ -161,38 +177,42 @@ int rpost_query_port(struct ibv_context *context, uint8_t port_num,
 		.device = rpost_ctx(context)->dev->num,
 		.port = port_num,
 	};
-	struct ibv_port_attr attr;
+	union port_attr all;
+	struct ibv_port_attr *attr = &all.attr;
 	int err;
 
 	err = rpost_ioctl(context->cmd_fd, RPOST_IOC_QUERY_PORT, &q);
 	if (err)
 		return err;
 
-	memset(&attr, 0, sizeof(attr));
-	attr.state = q.state;
-	attr.max_mtu = q.max_mtu;
-	attr.active_mtu = q.active_mtu;
-	attr.gid_tbl_len = q.gid_tbl_len;
-	attr.port_cap_flags = q.port_cap_flags;
-	attr.max_msg_sz = q.max_msg_sz;
-	attr.bad_pkey_cntr = q.bad_pkey_cntr;
-	attr.qkey_viol_cntr = q.qkey_viol_cntr;
-	attr.pkey_tbl_len = q.pkey_tbl_len;
-	attr.lid = q.lid;
-	attr.sm_lid = q.sm_lid;
-	attr.lmc = q.lmc;
-	attr.max_vl_num = q.max_vl_num;
-	attr.sm_sl = q.sm_sl;
-	attr.subnet_timeout = q.subnet_timeout;
-	attr.init_type_reply = q.init_type_reply;
-	attr.active_width = q.active_width;
-	attr.active_speed = rpost_at_most_u8(q.active_speed);
-	attr.phys_state = q.phys_state;
-	attr.link_layer = q.link_layer;
+	memset(&all, 0, sizeof(all));
+	attr->state = q.state;
+	attr->max_mtu = q.max_mtu;
+	attr->active_mtu = q.active_mtu;
+	attr->gid_tbl_len = q.gid_tbl_len;
+	attr->port_cap_flags = q.port_cap_flags;
+	attr->max_msg_sz = q.max_msg_sz;
+	attr->bad_pkey_cntr = q.bad_pkey_cntr;
+	attr->qkey_viol_cntr = q.qkey_viol_cntr;
+	attr->pkey_tbl_len = q.pkey_tbl_len;
+	attr->lid = q.lid;
+	attr->sm_lid = q.sm_lid;
+	attr->lmc = q.lmc;
+	attr->max_vl_num = q.max_vl_num;
+	attr->sm_sl = q.sm_sl;
+	attr->subnet_timeout = q.subnet_timeout;
+	attr->init_type_reply = q.init_type_reply;
+	attr->active_width = q.active_width;
+	attr->active_speed = q.active_speed <= SPEED_NDR ? q.active_speed :
+							 SPEED_NDR;
+	attr->phys_state = q.phys_state;
+	attr->link_layer = q.link_layer;
 	if (q.grh_required)
-		attr.flags |= IBV_QPF_GRH_REQUIRED;
+		attr->flags |= IBV_QPF_GRH_REQUIRED;
 
-	copy_out(port_attr, port_attr_len, &attr, sizeof(attr));
+	all.newer.active_speed_ex = q.active_speed;
+
+	copy_out(port_attr, port_attr_len, &all, sizeof(all));
 	return 0;
 }
 

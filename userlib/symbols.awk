@@ -90,6 +90,10 @@ function print_rst(	i) {
 	print "release of Debian that has it first, and whether it does its work over"
 	print "/dev/rdma_post. What does not fails as its manual page says, with ENOSYS,"
 	print "EOPNOTSUPP or the error named here."
+	print ""
+	print "The library is built with the headers of rdma-core 44 (Debian 12) or later, and"
+	print "runs programs that were built with those of 44 to 65 (unstable). ``rdma-post-run"
+	print "PROGRAM`` runs one that was linked with libibverbs and librdmacm."
 	for (i = 1; i <= titles; i++) {
 		print ""
 		print title[i]

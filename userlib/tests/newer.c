@@ -109,6 +109,23 @@ static void buffers(struct ibv_context *ctx)
 	ok(!ibv_dealloc_pd(pd));
 }
 
+/* struct ibv_port_attr has grown twice: 48, 52 and 56 bytes. */
+static void port(struct ibv_context *ctx)
+{
+	union {
+		struct ibv_port_attr attr;
+		uint32_t words[20];
+	} port;
+
+	memset(&port, 0xa5, sizeof(port));
+	ok(!verbs_get_ctx(ctx)->query_port(ctx, 1, &port.attr, 60));
+	ok(port.attr.active_speed && port.words[13] == port.attr.active_speed);
+	ok(port.words[14] == 0 && port.words[15] == 0xa5a5a5a5);
+	memset(&port, 0xa5, sizeof(port));
+	ok(!verbs_get_ctx(ctx)->query_port(ctx, 1, &port.attr, 52));
+	ok(!port.words[12] && port.words[13] == 0xa5a5a5a5);
+}
+
 static void device(void)
 {
 	struct ibv_device **list;
@@ -124,6 +141,7 @@ static void device(void)
 	ok(!ibv_alloc_dmah(ctx, NULL) && errno == EOPNOTSUPP);
 	ok(!ibv_create_comp_cntr(ctx, NULL) && errno == EOPNOTSUPP);
 	ok(ibv_set_comp_cntr(NULL, 1) == EOPNOTSUPP);
+	port(ctx);
 	buffers(ctx);
 	ok(!ibv_close_device(ctx));
 	ibv_free_device_list(list);
