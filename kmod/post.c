@@ -359,9 +359,10 @@ static int rpost_send_batch(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
 	int ret = 0, err;
 
 	spin_lock_bh(&sq->lock);
-	if (sq->closing) {
+	if (sq->closed) {
+		ret = sq->closed;
 		spin_unlock_bh(&sq->lock);
-		return -ENODEV;
+		return ret;
 	}
 	for (i = 0; i < n; i++) {
 		wqe = rpost_queue_slot(sq, qp->send_cq);
@@ -433,9 +434,10 @@ static int rpost_recv_batch(struct rpost_qp *qp, struct rpost_rwr *rwrs, u32 n,
 	int ret = 0, err;
 
 	spin_lock_bh(&rq->lock);
-	if (rq->closing) {
+	if (rq->closed) {
+		ret = rq->closed;
 		spin_unlock_bh(&rq->lock);
-		return -ENODEV;
+		return ret;
 	}
 	for (i = 0; i < n; i++) {
 		wqe = rpost_queue_slot(rq, qp->recv_cq);

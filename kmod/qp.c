@@ -201,10 +201,10 @@ static void rpost_qp_fetch_rest(struct rpost_qp *qp)
 	}
 }
 
-static void rpost_queue_close(struct rpost_queue *q)
+static void rpost_queue_close(struct rpost_queue *q, int error)
 {
 	spin_lock_bh(&q->lock);
-	q->closing = true;
+	q->closed = error;
 	spin_unlock_bh(&q->lock);
 }
 
@@ -244,16 +244,16 @@ static int rpost_drain_rq(struct rpost_qp *qp)
 }
 
 /*
- * Get all work requests back.  As ib_drain_qp(), but without its warnings, and
- * fetching completions itself.
+ * Get all work requests back; posts fail with @error from now on.  As
+ * ib_drain_qp(), but without its warnings, and fetching completions itself.
  */
-static int rpost_qp_drain(struct rpost_qp *qp)
+static int rpost_qp_drain(struct rpost_qp *qp, int error)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 	int ret, err;
 
-	rpost_queue_close(&qp->sq);
-	rpost_queue_close(&qp->rq);
+	rpost_queue_close(&qp->sq, error);
+	rpost_queue_close(&qp->rq, error);
 	WRITE_ONCE(qp->failed, true);
 	/* It has never taken anything. */
 	if (!qp->id && qp->state == RPOST_QPS_RESET)
@@ -282,7 +282,7 @@ static void rpost_queue_open(struct rpost_queue *q)
 	q->tail = q->head;
 	q->free = q->head;
 	q->unsignaled = 0;
-	q->closing = false;
+	q->closed = 0;
 	spin_unlock_bh(&q->lock);
 }
 
@@ -301,7 +301,7 @@ int rpost_qp_reset(struct rpost_qp *qp)
 	int ret;
 
 	WRITE_ONCE(qp->discard, true);
-	ret = rpost_qp_drain(qp);
+	ret = rpost_qp_drain(qp, -EINVAL);
 	if (!ret)
 		ret = ib_modify_qp(qp->ib_qp, &attr, IB_QP_STATE);
 	if (ret)
@@ -345,7 +345,7 @@ static void rpost_qp_give_back(struct rpost_qp *qp)
 	struct ib_qp *ib_qp = qp->ib_qp;
 	int ret;
 
-	ret = rpost_qp_drain(qp);
+	ret = rpost_qp_drain(qp, -ENODEV);
 	rpost_qp_detach_mcasts(qp);
 	if (qp->srq)
 		mutex_lock(&qp->srq->qp_lock);

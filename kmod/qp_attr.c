@@ -194,6 +194,27 @@ static void rpost_qp_attr_build(struct ib_qp_attr *to,
 	};
 }
 
+/* Is it a transition that verbs have?  Since 6.9 rxe looks at some only. */
+static int rpost_qp_check_move(struct rpost_qp *qp,
+			       const struct rpost_qp_attr *to)
+{
+	struct ib_qp_init_attr init = {};
+	u32 mask = to->attr_mask, next;
+	struct ib_qp_attr now = {};
+	int ret;
+
+	ret = ib_query_qp(qp->ib_qp, &now, IB_QP_STATE, &init);
+	if (ret)
+		return ret;
+	if (mask & RPOST_QP_CUR_STATE)
+		now.qp_state = to->cur_qp_state;
+	next = mask & RPOST_QP_STATE ? to->qp_state : now.qp_state;
+	/* The table does not know of rates. */
+	mask &= ~RPOST_QP_RATE_LIMIT;
+	return ib_modify_qp_is_ok(now.qp_state, next, qp->qp_type, mask) ?
+		0 : -EINVAL;
+}
+
 static int rpost_qp_modify(struct rpost_qp *qp, struct rpost_qp_attr *from)
 {
 	bool moves = from->attr_mask & RPOST_QP_STATE;
@@ -209,6 +230,12 @@ static int rpost_qp_modify(struct rpost_qp *qp, struct rpost_qp_attr *from)
 	if ((from->attr_mask & RPOST_QP_PKEY_INDEX) &&
 	    !rpost_pkey_index_valid(qp, from))
 		return -EINVAL;
+	if (rdma_ib_or_roce(qp->dev->ib_dev,
+			    rdma_start_port(qp->dev->ib_dev))) {
+		ret = rpost_qp_check_move(qp, from);
+		if (ret)
+			return ret;
+	}
 	rpost_qp_attr_build(&attr, from);
 	ret = rpost_qp_attr_paths(qp, &attr, from);
 	if (ret)

@@ -645,7 +645,7 @@ struct rpost_wqe {
  * @free: slots that can be taken again, a lower bound; under @lock
  * @unsignaled: slots taken since the last that the device was told to signal;
  *              under @lock
- * @closing: nothing may be posted any more; under @lock
+ * @closed: why nothing may be posted (an errno), or 0; under @lock
  * @tail: slots that have completed; written by completions, under the lock of
  *        the completion queue.  A completion ends every slot up to its own:
  *        queues complete in order.  Released after the slot was read, and
@@ -664,7 +664,7 @@ struct rpost_queue {
 	u32 head;
 	u32 free;
 	u32 unsignaled;
-	bool closing;
+	int closed;
 	u32 tail ____cacheline_aligned_in_smp;
 };
 
@@ -739,7 +739,7 @@ struct rpost_mcast {
  * A slot belongs to the poster from the moment it is taken until
  * ib_post_send() returns without error for it, then to the device, then to the
  * completion, which reads it and gives it back.  Shutting down stops posters
- * (closing), moves the queue pair to the error state, and waits for a marker on
+ * (closed), moves the queue pair to the error state, and waits for a marker on
  * each queue; then all slots have come back.  A datagram needs an address, which
  * a marker has not; so all that such a send queue holds completes to the
  * module, and it is drained when that has happened.
