@@ -5,8 +5,9 @@
 #include <linux/in.h>
 #include <linux/in6.h>
 #include <linux/slab.h>
+#include <rdma/ib.h>
 #include <rdma/ib_addr.h>
-#include <rdma/ib_cm.h>
+#include <rdma/ib_sa.h>
 
 #include "rpost.h"
 #include "trace.h"
@@ -16,12 +17,23 @@
 static_assert(RPOST_EVENT_ADDR_RESOLVED == (int)RDMA_CM_EVENT_ADDR_RESOLVED);
 static_assert(RPOST_EVENT_ESTABLISHED == (int)RDMA_CM_EVENT_ESTABLISHED);
 static_assert(RPOST_EVENT_TIMEWAIT_EXIT == (int)RDMA_CM_EVENT_TIMEWAIT_EXIT);
+static_assert(RPOST_PS_IPOIB == (int)RDMA_PS_IPOIB);
+static_assert(RPOST_PS_IB == (int)RDMA_PS_IB);
+static_assert(RPOST_PS_TCP == (int)RDMA_PS_TCP);
+static_assert(RPOST_PS_UDP == (int)RDMA_PS_UDP);
+static_assert(RPOST_QPT_RC == (int)IB_QPT_RC);
+static_assert(RPOST_QPT_UC == (int)IB_QPT_UC);
+static_assert(RPOST_QPT_UD == (int)IB_QPT_UD);
 
-/*
- * The only place where a state changes.  @from is a mask of states; @to is
- * entered if the id is in one of them.
+/**
+ * rpost_id_move() - the only place where a state changes
+ * @id: the id
+ * @from: a mask of states
+ * @to: entered if the id is in one of them
+ *
+ * Return: 0, -ENODEV if the device has gone, or -EINVAL.
  */
-static int rpost_id_move(struct rpost_id *id, u32 from, enum rpost_id_state to)
+int rpost_id_move(struct rpost_id *id, u32 from, enum rpost_id_state to)
 {
 	enum rpost_id_state old;
 	int ret = 0;
@@ -66,6 +78,8 @@ static const struct {
 	[RDMA_CM_EVENT_DISCONNECTED] = {
 		BIT(RPOST_ID_CONNECTED) | BIT(RPOST_ID_ACCEPTING) |
 		BIT(RPOST_ID_CONNECTING), RPOST_ID_DISCONNECTED },
+	/* The program answers it. */
+	[RDMA_CM_EVENT_CONNECT_RESPONSE] = { 0 },
 	[RDMA_CM_EVENT_DEVICE_REMOVAL] = { U32_MAX, RPOST_ID_REMOVED },
 	[RDMA_CM_EVENT_TIMEWAIT_EXIT] = { 0 },
 };
@@ -94,6 +108,7 @@ static struct rpost_id *rpost_id_alloc(struct rpost_file *file)
 	mutex_init(&id->lock);
 	spin_lock_init(&id->state_lock);
 	INIT_WORK(&id->removal_work, rpost_id_removal_work);
+	INIT_LIST_HEAD(&id->joins);
 	ret = rpost_obj_reserve(file, &id->obj, RPOST_OBJ_ID);
 	if (ret) {
 		kfree(id);
@@ -102,38 +117,99 @@ static struct rpost_id *rpost_id_alloc(struct rpost_file *file)
 	return id;
 }
 
-/*
- * From now on the queue pair is either ready or in the error state, and the
- * device does with sends what verbs want.
- */
-static void rpost_id_track_send(struct rpost_id *id,
-				enum rdma_cm_event_type event)
+static void rpost_id_follow(struct rpost_id *id, enum rdma_cm_event_type event)
 {
-	if (event == RDMA_CM_EVENT_ESTABLISHED ||
-	    event == RDMA_CM_EVENT_CONNECT_ERROR ||
-	    event == RDMA_CM_EVENT_REJECTED)
+	rpost_id_move(id, rpost_event_moves[event].from,
+		      rpost_event_moves[event].to);
+	switch (event) {
+	case RDMA_CM_EVENT_ADDR_ERROR:
+		/* A datagram queue pair's answer had an impossible queue key. */
+		rpost_id_move(id, BIT(RPOST_ID_CONNECTING), RPOST_ID_ERROR);
+		break;
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+		id->responded = true;
+		break;
+	case RDMA_CM_EVENT_ESTABLISHED:
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_REJECTED:
+		/*
+		 * From now on the queue pair is either ready or in the error
+		 * state, and the device does with sends what verbs want.
+		 */
 		WRITE_ONCE(id->can_send, true);
+		break;
+	default:
+		break;
+	}
 }
 
-static void rpost_event_fill(struct rpost_get_event *to,
+static void rpost_event_private_data(struct rpost_conn_param *to,
+				     const void *data, u8 len)
+{
+	if (!data)
+		return;
+	to->private_data_len = len;
+	memcpy(to->private_data, data, len);
+}
+
+static void rpost_event_conn(struct rpost_conn_param *to,
+			     const struct rdma_conn_param *from)
+{
+	to->qp_num = from->qp_num;
+	to->responder_resources = from->responder_resources;
+	to->initiator_depth = from->initiator_depth;
+	to->flow_control = from->flow_control;
+	to->retry_count = from->retry_count;
+	to->rnr_retry_count = from->rnr_retry_count;
+	to->srq = from->srq;
+	rpost_event_private_data(to, from->private_data,
+				 from->private_data_len);
+}
+
+static void rpost_event_ud(struct rpost_ud_param *to,
+			   const struct rdma_ud_param *from)
+{
+	to->qp_num = from->qp_num;
+	to->qkey = from->qkey;
+	rpost_ah_attr_fill(&to->ah, &from->ah_attr);
+}
+
+static void rpost_event_fill(struct rpost_event *event,
+			     struct rdma_cm_id *cm_id,
 			     const struct rdma_cm_event *from)
 {
-	const struct rdma_conn_param *conn = &from->param.conn;
+	struct rpost_get_event *to = &event->event;
+	const struct rdma_ud_param *ud = &from->param.ud;
+	const struct rpost_join *join;
 
 	to->event = from->event;
 	to->status = from->status;
-	to->param.qp_num = conn->qp_num;
-	to->param.responder_resources = conn->responder_resources;
-	to->param.initiator_depth = conn->initiator_depth;
-	to->param.flow_control = conn->flow_control;
-	to->param.retry_count = conn->retry_count;
-	to->param.rnr_retry_count = conn->rnr_retry_count;
-	to->param.srq = conn->srq;
-	if (conn->private_data) {
-		to->param.private_data_len = conn->private_data_len;
-		memcpy(to->param.private_data, conn->private_data,
-		       conn->private_data_len);
+	switch (from->event) {
+	case RDMA_CM_EVENT_MULTICAST_JOIN:
+		rpost_event_ud(&to->ud, ud);
+		fallthrough;
+	case RDMA_CM_EVENT_MULTICAST_ERROR:
+		/* Here it is what rdma_join_multicast() was given. */
+		join = ud->private_data;
+		to->user_data = join->user_data;
+		event->join = join->serial;
+		return;
+	default:
+		break;
 	}
+
+	to->ece.vendor_id = from->ece.vendor_id;
+	to->ece.attr_mod = from->ece.attr_mod;
+	if (cm_id->qp_type != IB_QPT_UD) {
+		rpost_event_conn(&to->param, &from->param.conn);
+		return;
+	}
+	rpost_event_private_data(&to->param, ud->private_data,
+				 ud->private_data_len);
+	/* iWARP knows no datagrams, but cma lets it try. */
+	if (from->event == RDMA_CM_EVENT_ESTABLISHED &&
+	    rdma_cap_ib_cm(cm_id->device, cm_id->port_num))
+		rpost_event_ud(&to->ud, ud);
 }
 
 /* Make an id for a connection request that came in on @listener. */
@@ -156,13 +232,18 @@ static struct rpost_id *rpost_id_accept_request(struct rpost_id *listener,
 	return id;
 }
 
-/*
+/**
+ * rpost_id_handler() - an event has happened
+ * @cm_id: the connection manager's id
+ * @cm_event: the event
+ *
  * Enters from cma, with its handler_mutex held and sleeping allowed; calls for
  * one cm_id come one after the other.  A result that is not 0 makes cma
  * destroy the cm_id, which only a request that cannot be taken wants.
+ *
+ * Return: 0, or for a request a negative errno.
  */
-static int rpost_id_handler(struct rdma_cm_id *cm_id,
-			    struct rdma_cm_event *cm_event)
+int rpost_id_handler(struct rdma_cm_id *cm_id, struct rdma_cm_event *cm_event)
 {
 	struct rpost_id *listener = NULL, *id = cm_id->context;
 	struct rpost_event *event;
@@ -176,14 +257,12 @@ static int rpost_id_handler(struct rdma_cm_id *cm_id,
 		if (IS_ERR(id))
 			return PTR_ERR(id);
 	} else {
-		rpost_id_move(id, rpost_event_moves[cm_event->event].from,
-			      rpost_event_moves[cm_event->event].to);
-		rpost_id_track_send(id, cm_event->event);
+		rpost_id_follow(id, cm_event->event);
 	}
 
 	/* A lost event would leave its program waiting for ever. */
 	event = kzalloc(sizeof(*event), GFP_KERNEL | __GFP_NOFAIL);
-	rpost_event_fill(&event->event, cm_event);
+	rpost_event_fill(event, cm_id, cm_event);
 	event->id = id;
 	event->event.id = id->obj.handle;
 	event->event.listen_id = listener ? listener->obj.handle : 0;
@@ -216,6 +295,7 @@ int rpost_id_shutdown(struct rpost_obj *obj)
 		rdma_destroy_id(cm_id);
 	cancel_work_sync(&id->removal_work);
 	rpost_events_drop(id);
+	rpost_joins_free(id);
 	return 0;
 }
 
@@ -242,6 +322,29 @@ void rpost_id_destroy_unpublished(struct rpost_id *id)
 	rpost_id_free(&id->obj);
 }
 
+static int rpost_create_id_validate(const struct rpost_create_id *cmd)
+{
+	u32 types;
+
+	switch (cmd->port_space) {
+	case RPOST_PS_TCP:
+		types = BIT(RPOST_QPT_RC);
+		break;
+	case RPOST_PS_UDP:
+	case RPOST_PS_IPOIB:
+		types = BIT(RPOST_QPT_UD);
+		break;
+	case RPOST_PS_IB:
+		types = BIT(RPOST_QPT_RC) | BIT(RPOST_QPT_UC) |
+			BIT(RPOST_QPT_UD);
+		break;
+	default:
+		return -EINVAL;
+	}
+	return cmd->qp_type <= RPOST_QPT_UD && (BIT(cmd->qp_type) & types) ?
+		0 : -EINVAL;
+}
+
 /**
  * rpost_create_id_ioctl() - create a connection id
  * @ucmd: the command
@@ -256,26 +359,9 @@ int rpost_create_id_ioctl(struct rpost_ucmd *ucmd)
 	struct rpost_id *id;
 	int ret;
 
-	switch (cmd->port_space) {
-	case RPOST_PS_TCP:
-	case RPOST_PS_IB:
-		break;
-	case RPOST_PS_UDP:
-	case RPOST_PS_IPOIB:
-		return -EOPNOTSUPP;
-	default:
-		return -EINVAL;
-	}
-	switch (cmd->qp_type) {
-	case RPOST_QPT_RC:
-		break;
-	case RPOST_QPT_UC:
-	case RPOST_QPT_UD:
-		return -EOPNOTSUPP;
-	default:
-		return -EINVAL;
-	}
-
+	ret = rpost_create_id_validate(cmd);
+	if (ret)
+		return ret;
 	channel = rpost_event_channel_get(ucmd->file, cmd->channel_fd);
 	if (!channel)
 		return -EBADF;
@@ -286,7 +372,7 @@ int rpost_create_id_ioctl(struct rpost_ucmd *ucmd)
 	}
 	id->channel = channel;
 	cm_id = rdma_create_id(ucmd->file->net, rpost_id_handler, id,
-			       cmd->port_space, IB_QPT_RC);
+			       cmd->port_space, cmd->qp_type);
 	if (IS_ERR(cm_id)) {
 		ret = PTR_ERR(cm_id);
 		goto err;
@@ -304,8 +390,14 @@ err:
 	return ret;
 }
 
-/* Look an id up and lock it, with its cm_id. */
-static struct rpost_id *rpost_id_enter(struct rpost_file *file, u32 handle)
+/**
+ * rpost_id_enter() - look an id up and lock it, with its cm_id
+ * @file: the open file
+ * @handle: its handle
+ *
+ * Return: the id until rpost_id_exit(), or ERR_PTR(-ENOENT or -ENODEV).
+ */
+struct rpost_id *rpost_id_enter(struct rpost_file *file, u32 handle)
 {
 	struct rpost_obj *obj = rpost_obj_get(file, handle, RPOST_OBJ_ID);
 	struct rpost_id *id;
@@ -322,23 +414,40 @@ static struct rpost_id *rpost_id_enter(struct rpost_file *file, u32 handle)
 	return id;
 }
 
-static void rpost_id_exit(struct rpost_id *id)
+/**
+ * rpost_id_exit() - unlock an id
+ * @id: from rpost_id_enter()
+ */
+void rpost_id_exit(struct rpost_id *id)
 {
 	mutex_unlock(&id->lock);
 	rpost_obj_put(&id->obj);
 }
 
-/*
+/**
+ * rpost_id_check_events() - may a command lead to one more event?
+ * @id: the id
+ *
  * Resolving can be repeated without end, and each time ends with an event.
- * Everything else that events come from happens once.
+ * Everything else that events come from happens once, or drops them.
+ *
+ * Return: 0, or -ENOMEM while too many have not been fetched.
  */
-static int rpost_id_check_events(const struct rpost_id *id)
+int rpost_id_check_events(const struct rpost_id *id)
 {
 	return READ_ONCE(id->num_events) < RPOST_MAX_EVENTS ? 0 : -ENOMEM;
 }
 
-static int rpost_sockaddr(struct sockaddr_storage *to,
-			  const struct __kernel_sockaddr_storage *from, u32 len)
+/**
+ * rpost_sockaddr() - take an address from a program
+ * @to: the address, without what the program left in its padding
+ * @from: the program's
+ * @len: bytes of it that count
+ *
+ * Return: 0, -EINVAL or -EAFNOSUPPORT.
+ */
+int rpost_sockaddr(struct sockaddr_storage *to,
+		   const struct __kernel_sockaddr_storage *from, u32 len)
 {
 	u32 need;
 
@@ -352,12 +461,18 @@ static int rpost_sockaddr(struct sockaddr_storage *to,
 	case AF_INET6:
 		need = sizeof(struct sockaddr_in6);
 		break;
+	case AF_IB:
+		need = sizeof(struct sockaddr_ib);
+		break;
 	default:
 		return -EAFNOSUPPORT;
 	}
 	if (len < need)
 		return -EINVAL;
 	memcpy(to, from, need);
+	if (to->ss_family == AF_INET)
+		memset(((struct sockaddr_in *)to)->sin_zero, 0,
+		       sizeof_field(struct sockaddr_in, sin_zero));
 	return 0;
 }
 
@@ -471,6 +586,59 @@ int rpost_resolve_route_ioctl(struct rpost_ucmd *ucmd)
 	return ret;
 }
 
+static void rpost_path_fill(struct rpost_path *to, struct sa_path_rec *from)
+{
+	struct sa_path_rec ib;
+
+	if (from->rec_type == SA_PATH_REC_TYPE_OPA) {
+		sa_convert_path_opa_to_ib(&ib, from);
+		from = &ib;
+	}
+	*to = (struct rpost_path) {
+		.dlid = htons(ntohl(sa_path_get_dlid(from))),
+		.slid = htons(ntohl(sa_path_get_slid(from))),
+		.flow_label = from->flow_label,
+		.raw_traffic = sa_path_get_raw_traffic(from),
+		.reversible = from->reversible,
+		.pkey = from->pkey,
+		.hop_limit = from->hop_limit,
+		.traffic_class = from->traffic_class,
+		.numb_path = from->numb_path,
+		.sl = from->sl,
+		.mtu_selector = from->mtu_selector,
+		.mtu = from->mtu,
+		.rate_selector = from->rate_selector,
+		.rate = from->rate,
+		.packet_life_time_selector = from->packet_life_time_selector,
+		.packet_life_time = from->packet_life_time,
+		.preference = from->preference,
+	};
+	memcpy(to->dgid, from->dgid.raw, sizeof(to->dgid));
+	memcpy(to->sgid, from->sgid.raw, sizeof(to->sgid));
+}
+
+/* Before that, cma may be writing to them. */
+#define RPOST_ID_HAS_PATHS						\
+	(BIT(RPOST_ID_ROUTE_RESOLVED) | BIT(RPOST_ID_REQUEST) |		\
+	 BIT(RPOST_ID_CONNECTING) | BIT(RPOST_ID_ACCEPTING) |		\
+	 BIT(RPOST_ID_CONNECTED) | BIT(RPOST_ID_DISCONNECTED) |		\
+	 BIT(RPOST_ID_ERROR))
+
+static void rpost_query_id_paths(struct rpost_query_id *cmd,
+				 const struct rdma_route *route)
+{
+	int i;
+
+	if (!(BIT(cmd->state) & RPOST_ID_HAS_PATHS) || !route->path_rec)
+		return;
+	cmd->num_paths = min_t(int, route->num_pri_alt_paths,
+			       ARRAY_SIZE(cmd->paths));
+	for (i = 0; i < cmd->num_paths; i++)
+		rpost_path_fill(&cmd->paths[i], &route->path_rec[i]);
+	if (cmd->num_paths)
+		cmd->path_mtu = route->path_rec->mtu;
+}
+
 /**
  * rpost_query_id_ioctl() - what an id knows about its ends
  * @ucmd: the command
@@ -511,10 +679,7 @@ int rpost_query_id_ioctl(struct rpost_ucmd *ucmd)
 		rdma_read_gids(cm_id, (union ib_gid *)cmd->sgid,
 			       (union ib_gid *)cmd->dgid);
 	}
-	if (route->num_pri_alt_paths && route->path_rec) {
-		cmd->num_paths = route->num_pri_alt_paths;
-		cmd->path_mtu = route->path_rec->mtu;
-	}
+	rpost_query_id_paths(cmd, route);
 	rdma_unlock_handler(cm_id);
 
 	rpost_id_exit(id);
@@ -549,186 +714,6 @@ int rpost_listen_ioctl(struct rpost_ucmd *ucmd)
 		ret = rdma_listen(id->cm_id, backlog);
 		if (ret)
 			rpost_id_move(id, BIT(RPOST_ID_LISTEN), old);
-	}
-	rpost_id_exit(id);
-	return ret;
-}
-
-static int rpost_conn_param(struct rdma_conn_param *to,
-			    const struct rpost_conn_param *from)
-{
-	if (from->qp_num || from->srq ||
-	    memchr_inv(from->reserved, 0, sizeof(from->reserved)))
-		return -EOPNOTSUPP;
-	*to = (struct rdma_conn_param) {
-		.private_data = from->private_data_len ? from->private_data :
-							 NULL,
-		.private_data_len = from->private_data_len,
-		.responder_resources = from->responder_resources,
-		.initiator_depth = from->initiator_depth,
-		.flow_control = from->flow_control,
-		.retry_count = from->retry_count,
-		.rnr_retry_count = from->rnr_retry_count,
-	};
-	return 0;
-}
-
-/**
- * rpost_connect_ioctl() - ask the other side for a connection
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
-int rpost_connect_ioctl(struct rpost_ucmd *ucmd)
-{
-	struct rpost_connect *cmd = &ucmd->cmd.connect;
-	struct rdma_conn_param param;
-	struct rpost_id *id;
-	int ret;
-
-	if (cmd->reserved)
-		return -EOPNOTSUPP;
-	ret = rpost_conn_param(&param, &cmd->param);
-	if (ret)
-		return ret;
-	id = rpost_id_enter(ucmd->file, cmd->id);
-	if (IS_ERR(id))
-		return PTR_ERR(id);
-
-	ret = -EINVAL;
-	if (!id->qp)
-		goto out;
-	ret = rpost_id_move(id, BIT(RPOST_ID_ROUTE_RESOLVED),
-			    RPOST_ID_CONNECTING);
-	if (ret)
-		goto out;
-	ret = rdma_connect(id->cm_id, &param);
-	if (ret)
-		rpost_id_move(id, BIT(RPOST_ID_CONNECTING),
-			      RPOST_ID_ROUTE_RESOLVED);
-out:
-	rpost_id_exit(id);
-	return ret;
-}
-
-/* cma rejects the connection if it is given more than fits. */
-static int rpost_check_private_data(struct rdma_cm_id *cm_id, u32 len, u32 max)
-{
-	if (rdma_cap_ib_cm(cm_id->device, cm_id->port_num) && len > max)
-		return -EINVAL;
-	return 0;
-}
-
-/**
- * rpost_accept_ioctl() - accept a connection request
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
-int rpost_accept_ioctl(struct rpost_ucmd *ucmd)
-{
-	struct rpost_accept *cmd = &ucmd->cmd.accept;
-	struct rdma_conn_param param;
-	struct rpost_id *id;
-	int ret;
-
-	if (cmd->reserved)
-		return -EOPNOTSUPP;
-	ret = rpost_conn_param(&param, &cmd->param);
-	if (ret)
-		return ret;
-	id = rpost_id_enter(ucmd->file, cmd->id);
-	if (IS_ERR(id))
-		return PTR_ERR(id);
-
-	ret = -EINVAL;
-	if (!id->qp)
-		goto out;
-	ret = rpost_check_private_data(id->cm_id, param.private_data_len,
-				       IB_CM_REP_PRIVATE_DATA_SIZE);
-	if (ret)
-		goto out;
-	ret = rpost_id_move(id, BIT(RPOST_ID_REQUEST), RPOST_ID_ACCEPTING);
-	if (ret)
-		goto out;
-
-	rdma_lock_handler(id->cm_id);
-	ret = rdma_accept(id->cm_id, &param);
-	rdma_unlock_handler(id->cm_id);
-	WRITE_ONCE(id->can_send, true);
-	if (ret)
-		rpost_id_move(id, BIT(RPOST_ID_ACCEPTING), RPOST_ID_ERROR);
-out:
-	rpost_id_exit(id);
-	return ret;
-}
-
-/**
- * rpost_reject_ioctl() - reject a connection request
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
-int rpost_reject_ioctl(struct rpost_ucmd *ucmd)
-{
-	struct rpost_reject *cmd = &ucmd->cmd.reject;
-	struct rpost_id *id;
-	int ret;
-
-	if (cmd->private_data_len > U8_MAX)
-		return -EINVAL;
-	id = rpost_id_enter(ucmd->file, cmd->id);
-	if (IS_ERR(id))
-		return PTR_ERR(id);
-
-	/* A listening or idle id has no device to ask. */
-	ret = -EINVAL;
-	if (!id->cm_id->device)
-		goto out;
-	ret = rpost_check_private_data(id->cm_id, cmd->private_data_len,
-				       IB_CM_REJ_PRIVATE_DATA_SIZE);
-	if (ret)
-		goto out;
-	ret = rpost_id_move(id, BIT(RPOST_ID_REQUEST), RPOST_ID_ERROR);
-	if (ret)
-		goto out;
-	ret = rdma_reject(id->cm_id,
-			  cmd->private_data_len ? cmd->private_data : NULL,
-			  cmd->private_data_len, IB_CM_REJ_CONSUMER_DEFINED);
-out:
-	rpost_id_exit(id);
-	return ret;
-}
-
-/**
- * rpost_disconnect_ioctl() - end a connection
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
-int rpost_disconnect_ioctl(struct rpost_ucmd *ucmd)
-{
-	struct rpost_disconnect *cmd = &ucmd->cmd.disconnect;
-	struct rpost_id *id;
-	int ret;
-
-	if (cmd->reserved)
-		return -EOPNOTSUPP;
-	id = rpost_id_enter(ucmd->file, cmd->id);
-	if (IS_ERR(id))
-		return PTR_ERR(id);
-
-	switch (READ_ONCE(id->state)) {
-	case RPOST_ID_ACCEPTING:
-	case RPOST_ID_CONNECTED:
-	case RPOST_ID_DISCONNECTED:
-		if (id->qp)
-			WRITE_ONCE(id->qp->failed, true);
-		ret = rdma_disconnect(id->cm_id);
-		break;
-	default:
-		ret = -ENOTCONN;
-		break;
 	}
 	rpost_id_exit(id);
 	return ret;

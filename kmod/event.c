@@ -100,6 +100,42 @@ void rpost_events_drop(struct rpost_id *id)
 }
 
 /**
+ * rpost_events_drop_join() - forget a join, and free its unfetched events
+ * @id: the id, with its lock held
+ * @join: the join, from which no more events come
+ */
+void rpost_events_drop_join(struct rpost_id *id, struct rpost_join *join)
+{
+	struct rpost_file *file = id->obj.file;
+	struct rpost_event *event, *next;
+
+	spin_lock(&file->event_lock);
+	list_del(&join->link);
+	list_for_each_entry_safe(event, next, &id->channel->events, link) {
+		if (event->id != id || event->join != join->serial)
+			continue;
+		list_del(&event->link);
+		id->num_events--;
+		kfree(event);
+	}
+	spin_unlock(&file->event_lock);
+}
+
+/* Has the id left the group that an event comes from? */
+static bool rpost_event_left(const struct rpost_event *event)
+{
+	const struct rpost_join *join;
+
+	if (!event->join)
+		return false;
+	list_for_each_entry(join, &event->id->joins, link) {
+		if (join->serial == event->join)
+			return false;
+	}
+	return true;
+}
+
+/**
  * rpost_events_migrate() - let an id report elsewhere
  * @id: the id, with its lock held
  * @to: the new channel; the caller's reference goes to the id
@@ -167,6 +203,7 @@ static struct rpost_event *rpost_event_take(struct rpost_event_channel *channel,
 /*
  * Put it back in front: the program could not be given it.  If the listener has
  * migrated meanwhile, its request follows it now, with all events of its id.
+ * Nobody wants it any more if it comes from a group that has been left.
  */
 static void rpost_event_return(struct rpost_event *event,
 			       struct rpost_id *owner)
@@ -177,6 +214,11 @@ static void rpost_event_return(struct rpost_event *event,
 	struct rpost_file *file = id->obj.file;
 
 	spin_lock(&file->event_lock);
+	if (rpost_event_left(event)) {
+		spin_unlock(&file->event_lock);
+		kfree(event);
+		return;
+	}
 	if (id != owner) {
 		id->listener = owner;
 		if (id->channel != owner->channel) {

@@ -129,6 +129,12 @@ static const struct rpost_cmd_row rpost_cmds[] = {
 					     rpost_detach_mcast_ioctl, false),
 	CMD_HW(QUERY_GIDS, query_gids, gids),
 	CMD_HW(QUERY_PKEYS, query_pkeys, pkeys),
+	CMD(SET_OPTION, set_option, reserved),
+	CMD(NOTIFY, notify, event),
+	CMD(ESTABLISH, establish, reserved),
+	CMD(INIT_QP_ATTR, init_qp_attr, attr),
+	CMD(JOIN_MCAST, join_mcast, user_data),
+	CMD(LEAVE_MCAST, leave_mcast, addr),
 	CMD_HW(CREATE_ASYNC_CHANNEL, create_async_channel, fd),
 };
 
@@ -236,6 +242,7 @@ int rpost_query_ioctl(struct rpost_ucmd *ucmd)
 	cmd->abi_version = RPOST_ABI_VERSION;
 	cmd->num_devices = rpost_device_count(ucmd->file);
 	cmd->features = RPOST_FEATURE_ASYNC |
+			RPOST_FEATURE_CM |
 			RPOST_FEATURE_DATAGRAM |
 			RPOST_FEATURE_QP |
 			RPOST_FEATURE_SRQ |

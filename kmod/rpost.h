@@ -47,6 +47,7 @@
 #define RPOST_MAX_WR_BYTES	65536
 #define RPOST_MAX_BACKLOG	1024
 #define RPOST_MAX_EVENTS	8
+#define RPOST_MAX_JOINS		64
 #define RPOST_MAX_CMD_SIZE	65536
 
 struct rpost_ah;
@@ -522,6 +523,7 @@ struct rpost_event_channel {
  * struct rpost_event - an event that waits to be fetched
  * @link: in the channel's list
  * @id: whose event it is; for a request, the new id
+ * @join: serial number of the join that it comes from, or 0
  * @event: what the program will get
  *
  * A request owns its new id, which is not published yet: whoever drops the
@@ -532,7 +534,22 @@ struct rpost_event_channel {
 struct rpost_event {
 	struct list_head link;
 	struct rpost_id *id;
+	u64 join;
 	struct rpost_get_event event;
+};
+
+/**
+ * struct rpost_join - a multicast group that an id has joined
+ * @link: in the id's list, the last first, as cma has them
+ * @serial: never the same twice for an id
+ * @user_data: the program's name for it
+ * @addr: the group
+ */
+struct rpost_join {
+	struct list_head link;
+	u64 serial;
+	u64 user_data;
+	struct sockaddr_storage addr;
 };
 
 /**
@@ -545,11 +562,17 @@ struct rpost_event {
  * @state_lock: guards @state
  * @state: changed by rpost_id_move() only
  * @can_send: the queue pair has left the states in which sends are refused
+ * @responded: without a queue pair: the other side has answered, and the
+ *             program must too; under cma's handler_mutex
  * @channel: where its events go; under the file's event_lock
  * @listener: while its request waits to be fetched, the id that listens; under
  *            the file's event_lock
  * @num_events: its events in a list; under the file's event_lock
  * @backlog: requests that may still be queued (while listening)
+ * @joins: struct rpost_join; read under @lock or the file's event_lock, written
+ *         under both
+ * @num_joins: how many; under @lock
+ * @join_serial: the last; under @lock
  * @removal_work: destroys @cm_id after the device has gone, which the handler
  *                itself must not do
  */
@@ -561,10 +584,14 @@ struct rpost_id {
 	spinlock_t state_lock;
 	enum rpost_id_state state;
 	bool can_send;
+	bool responded;
 	struct rpost_event_channel *channel;
 	struct rpost_id *listener;
 	unsigned int num_events;
 	atomic_t backlog;
+	struct list_head joins;
+	unsigned int num_joins;
+	u64 join_serial;
 	struct work_struct removal_work;
 };
 
@@ -588,8 +615,16 @@ void rpost_event_channel_put(struct rpost_event_channel *channel);
 void rpost_event_channels_wake(struct rpost_file *file);
 void rpost_event_queue(struct rpost_event *event, struct rpost_id *listener);
 void rpost_events_drop(struct rpost_id *id);
+void rpost_events_drop_join(struct rpost_id *id, struct rpost_join *join);
 void rpost_events_migrate(struct rpost_id *id, struct rpost_event_channel *to);
 
+int rpost_id_move(struct rpost_id *id, u32 from, enum rpost_id_state to);
+int rpost_id_handler(struct rdma_cm_id *cm_id, struct rdma_cm_event *cm_event);
+struct rpost_id *rpost_id_enter(struct rpost_file *file, u32 handle);
+void rpost_id_exit(struct rpost_id *id);
+int rpost_id_check_events(const struct rpost_id *id);
+int rpost_sockaddr(struct sockaddr_storage *to,
+		   const struct __kernel_sockaddr_storage *from, u32 len);
 int rpost_id_shutdown(struct rpost_obj *obj);
 void rpost_id_free(struct rpost_obj *obj);
 void rpost_id_destroy_unpublished(struct rpost_id *id);
@@ -604,6 +639,16 @@ int rpost_accept_ioctl(struct rpost_ucmd *ucmd);
 int rpost_reject_ioctl(struct rpost_ucmd *ucmd);
 int rpost_disconnect_ioctl(struct rpost_ucmd *ucmd);
 int rpost_migrate_id_ioctl(struct rpost_ucmd *ucmd);
+
+/* --------------------------------------- connect.c, option.c, mcast.c */
+
+int rpost_establish_ioctl(struct rpost_ucmd *ucmd);
+int rpost_set_option_ioctl(struct rpost_ucmd *ucmd);
+int rpost_notify_ioctl(struct rpost_ucmd *ucmd);
+int rpost_init_qp_attr_ioctl(struct rpost_ucmd *ucmd);
+int rpost_join_mcast_ioctl(struct rpost_ucmd *ucmd);
+int rpost_leave_mcast_ioctl(struct rpost_ucmd *ucmd);
+void rpost_joins_free(struct rpost_id *id);
 
 /* ------------------------------------------------ qp.c, post.c, comp.c */
 

@@ -60,20 +60,20 @@ static u32 rpost_gids_list(struct ib_device *ib_dev, u32 port, u32 first,
 static int rpost_query_gids_validate(const struct rpost_query_gids *cmd,
 				     struct ib_device *ib_dev, u32 *total)
 {
-	u32 port;
+	u32 port, len = 0;
 
-	*total = 0;
 	if (!cmd->port) {
 		rdma_for_each_port(ib_dev, port)
-			*total += rpost_gid_tbl_len(ib_dev, port);
+			len += rpost_gid_tbl_len(ib_dev, port);
+		*total = len;
 		return cmd->first ? -EINVAL : 0;
 	}
 	if (!rdma_is_port_valid(ib_dev, cmd->port))
 		return -EINVAL;
-	*total = rpost_gid_tbl_len(ib_dev, cmd->port);
-	if (cmd->first && cmd->first >= *total)
+	len = rpost_gid_tbl_len(ib_dev, cmd->port);
+	if (cmd->first && cmd->first >= len)
 		return -EINVAL;
-	*total -= cmd->first;
+	*total = len - cmd->first;
 	return 0;
 }
 
@@ -115,7 +115,8 @@ int rpost_query_gids_ioctl(struct rpost_ucmd *ucmd)
 			n += rpost_gids_list(ib_dev, port, 0, net, gids + n,
 					     room - n);
 	}
-	if (copy_to_user(u64_to_user_ptr(cmd->gids), gids, n * sizeof(*gids)))
+	if (copy_to_user(u64_to_user_ptr(cmd->gids), gids,
+			 array_size(n, sizeof(*gids))))
 		ret = -EFAULT;
 	cmd->count = n;
 	kvfree(gids);

@@ -1280,14 +1280,16 @@ struct rpost_listen {
  *
  * Ends with RPOST_EVENT_ESTABLISHED, RPOST_EVENT_REJECTED,
  * RPOST_EVENT_UNREACHABLE or RPOST_EVENT_CONNECT_ERROR.  An id without a queue
- * pair connects the one that @param.qp_num names, which the program brings up
- * itself with what RPOST_IOC_INIT_QP_ATTR tells; it gets
+ * pair connects the one of this file that @param.qp_num names, which the
+ * program brings up itself with what RPOST_IOC_INIT_QP_ATTR tells; it gets
  * RPOST_EVENT_CONNECT_RESPONSE, to be answered by RPOST_IOC_ESTABLISH or
  * RPOST_IOC_REJECT.  On an id of RPOST_QPT_UD the address of the other side is
  * asked for, and comes with RPOST_EVENT_ESTABLISHED.
  *
- * Errors: EINVAL in another state, or for more private data than the transport
- * carries; EOPNOTSUPP for @param.qp_num or @param.srq with a queue pair.
+ * Errors: EINVAL in another state, for a @param.qp_num that is not one of this
+ * file's queue pairs on the device, or for more private data than the transport
+ * carries; EOPNOTSUPP for @param.qp_num or @param.srq with a queue pair, or for
+ * an id without one on an iWARP device.
  */
 struct rpost_connect {
 	__u32 size;
@@ -1315,9 +1317,8 @@ struct rpost_connect {
  * RPOST_QPT_UD, with the answer that is sent.  For an id without a queue pair
  * the program brings its own up before.
  *
- * Errors: EINVAL in another state, or for more private data than the transport
- * carries; EOPNOTSUPP for @param.qp_num or @param.srq with a queue pair; EPERM
- * for a privileged @qkey.
+ * Errors: as for RPOST_IOC_CONNECT; EINVAL for a @qkey on another type of id;
+ * EPERM for a privileged @qkey.
  */
 struct rpost_accept {
 	__u32 size;
@@ -1371,7 +1372,8 @@ struct rpost_reject {
  * Both sides get RPOST_EVENT_DISCONNECTED, and what their queue pairs still
  * hold is flushed.  Answers a disconnection by the other side too.
  *
- * Errors: ENOTCONN for an id that never had a connection.
+ * Errors: ENOTCONN for an id that never had a connection, as those of
+ * RPOST_QPT_UD have none.
  */
 struct rpost_disconnect {
 	__u32 size;
@@ -1419,14 +1421,15 @@ struct rpost_migrate_id {
  * @level: in: RPOST_OPTION_ID or RPOST_OPTION_IB
  * @option: in: RPOST_OPTION_ID_* or RPOST_OPTION_IB_*
  * @value: in: the value, except for RPOST_OPTION_IB_PATH; a type of service
- *         and a timeout take 8 bits, the others 0 or 1
+ *         takes 8 bits, a timeout 5, the others 0 or 1
  * @data: in: user pointer to an array of struct ib_path_rec_data, see
  *        <rdma/ib_user_sa.h>, for RPOST_OPTION_IB_PATH; else 0
- * @data_len: in: bytes of it
+ * @data_len: in: bytes of it; at most 64 records
  * @reserved: must be 0
  *
  * RPOST_OPTION_IB_PATH stands for resolving the route, and ends with
- * RPOST_EVENT_ROUTE_RESOLVED.
+ * RPOST_EVENT_ROUTE_RESOLVED.  Of the records the first counts that has just
+ * the flags IB_PATH_GMP, IB_PATH_PRIMARY and IB_PATH_BIDIRECTIONAL.
  *
  * Errors: EINVAL for a value out of range or a state in which the option cannot
  * be set, EOPNOTSUPP for an option that is not known.
@@ -1450,12 +1453,14 @@ struct rpost_set_option {
  * @size: sizeof(struct rpost_notify)
  * @flags: must be 0
  * @id: in: the id
- * @event: in: RPOST_ASYNC_COMM_EST or RPOST_ASYNC_PATH_MIG
+ * @event: in: RPOST_ASYNC_COMM_EST
  *
  * Tells the connection manager of an event on a queue pair that the program
  * owns, see rdma_notify(3).
  *
- * Errors: EINVAL for another event, or an id for which it makes no sense.
+ * Errors: EINVAL for another event, or an id for which it makes no sense;
+ * EISCONN for an id that is connected already; EOPNOTSUPP for
+ * RPOST_ASYNC_PATH_MIG, which the kernel's connection manager gets wrong.
  */
 struct rpost_notify {
 	__u32 size;
