@@ -77,10 +77,13 @@ TEST_F(errors, create_id)
 		uint32_t port_space, qp_type;
 		int want;
 	} rows[] = {
-		{ RPOST_PS_UDP, RPOST_QPT_RC, -EOPNOTSUPP },
-		{ RPOST_PS_IPOIB, RPOST_QPT_RC, -EOPNOTSUPP },
-		{ RPOST_PS_TCP, RPOST_QPT_UC, -EOPNOTSUPP },
-		{ RPOST_PS_TCP, RPOST_QPT_UD, -EOPNOTSUPP },
+		{ RPOST_PS_UDP, RPOST_QPT_RC, -EINVAL },
+		{ RPOST_PS_UDP, RPOST_QPT_UC, -EINVAL },
+		{ RPOST_PS_UDP, RPOST_QPT_UD, 0 },
+		{ RPOST_PS_IPOIB, RPOST_QPT_RC, -EINVAL },
+		{ RPOST_PS_IPOIB, RPOST_QPT_UD, 0 },
+		{ RPOST_PS_TCP, RPOST_QPT_UC, -EINVAL },
+		{ RPOST_PS_TCP, RPOST_QPT_UD, -EINVAL },
 		{ 0, RPOST_QPT_RC, -EINVAL },
 		{ 0x107, RPOST_QPT_RC, -EINVAL },
 		{ UINT32_MAX, RPOST_QPT_RC, -EINVAL },
@@ -88,6 +91,10 @@ TEST_F(errors, create_id)
 		{ RPOST_PS_TCP, 1, -EINVAL },
 		{ RPOST_PS_TCP, UINT32_MAX, -EINVAL },
 		{ RPOST_PS_IB, RPOST_QPT_RC, 0 },
+		{ RPOST_PS_IB, RPOST_QPT_UC, 0 },
+		{ RPOST_PS_IB, RPOST_QPT_UD, 0 },
+		{ RPOST_PS_IB, 0, -EINVAL },
+		{ RPOST_PS_IB, UINT32_MAX, -EINVAL },
 	};
 	struct rpost_create_id cmd;
 	unsigned int i;
@@ -105,7 +112,7 @@ TEST_F(errors, create_id)
 			       rows[i].qp_type);
 		EXPECT_EQ(!rows[i].want, !!cmd.handle);
 	}
-	EXPECT_EQ(4, rp_num_objects(self->e.fd));
+	EXPECT_EQ(8, rp_num_objects(self->e.fd));
 }
 
 TEST_F(errors, channel_of_an_id)
