@@ -285,6 +285,10 @@ void rpost_file_destroy_all(struct rpost_file *file)
 	bool again;
 	int i, ret;
 
+	xa_for_each(&file->objs, handle, obj) {
+		if (obj->type == RPOST_OBJ_QP)
+			rpost_qp_stop_early(obj);
+	}
 	for (i = 0; i < ARRAY_SIZE(rpost_teardown_order); i++) {
 		type = rpost_teardown_order[i];
 		do {
@@ -321,6 +325,14 @@ void rpost_file_shutdown_device(struct rpost_file *file,
 	unsigned long handle;
 	int i;
 
+	xa_for_each(&file->objs, handle, obj) {
+		obj = rpost_obj_get(file, handle, RPOST_OBJ_QP);
+		if (!obj)
+			continue;
+		if (rpost_obj_device(obj) == dev)
+			rpost_qp_stop_early(obj);
+		rpost_obj_put(obj);
+	}
 	for (i = 0; i < ARRAY_SIZE(rpost_teardown_order); i++) {
 		xa_for_each(&file->objs, handle, obj) {
 			obj = rpost_obj_get(file, handle,

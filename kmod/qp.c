@@ -232,15 +232,53 @@ static int rpost_drain_sq(struct rpost_qp *qp)
 static int rpost_drain_rq(struct rpost_qp *qp)
 {
 	struct ib_recv_wr wr = { .wr_cqe = &qp->recv_marker.cqe };
+	unsigned long end, now = jiffies;
 	int ret;
 
 	if (qp->srq) {
-		wait_for_completion_timeout(&qp->last_wqe,
-					    msecs_to_jiffies(RPOST_LAST_WQE_MS));
+		end = qp->stopped_at + msecs_to_jiffies(RPOST_LAST_WQE_MS);
+		if (qp->can_take && time_before(now, end))
+			wait_for_completion_timeout(&qp->last_wqe, end - now);
 		return 0;
 	}
 	ret = ib_post_recv(qp->ib_qp, &wr, NULL);
 	return ret ? : rpost_qp_wait(qp, rpost_recv_drained);
+}
+
+/* Let nothing more happen; posts fail with @error from now on. */
+static int rpost_qp_stop(struct rpost_qp *qp, int error)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
+	int ret;
+
+	rpost_queue_close(&qp->sq, error);
+	rpost_queue_close(&qp->rq, error);
+	WRITE_ONCE(qp->failed, true);
+	if (qp->stopped)
+		return 0;
+	qp->can_take = qp->id || qp->state >= RPOST_QPS_RTR;
+	ret = ib_modify_qp(qp->ib_qp, &attr, IB_QP_STATE);
+	qp->stopped = !ret;
+	qp->stopped_at = jiffies;
+	return ret;
+}
+
+/**
+ * rpost_qp_stop_early() - stop one of many queue pairs that will be shut down
+ * @obj: the queue pair
+ *
+ * So that the waits of rpost_drain_rq() run at the same time.
+ */
+void rpost_qp_stop_early(struct rpost_obj *obj)
+{
+	struct rpost_qp *qp = container_of(obj, struct rpost_qp, obj);
+
+	if (!qp->srq)
+		return;
+	rpost_qp_lock(qp);
+	if (qp->ib_qp && (qp->id || qp->state != RPOST_QPS_RESET))
+		rpost_qp_stop(qp, -ENODEV);
+	rpost_qp_unlock(qp);
 }
 
 /*
@@ -249,21 +287,20 @@ static int rpost_drain_rq(struct rpost_qp *qp)
  */
 static int rpost_qp_drain(struct rpost_qp *qp, int error)
 {
-	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 	int ret, err;
 
-	rpost_queue_close(&qp->sq, error);
-	rpost_queue_close(&qp->rq, error);
-	WRITE_ONCE(qp->failed, true);
 	/* It has never taken anything. */
-	if (!qp->id && qp->state == RPOST_QPS_RESET)
+	if (!qp->id && qp->state == RPOST_QPS_RESET) {
+		rpost_queue_close(&qp->sq, error);
+		rpost_queue_close(&qp->rq, error);
 		return 0;
+	}
 	qp->send_marker.cqe.done = rpost_marker_done;
 	qp->recv_marker.cqe.done = rpost_marker_done;
 	init_completion(&qp->send_marker.done);
 	init_completion(&qp->recv_marker.done);
 
-	ret = ib_modify_qp(qp->ib_qp, &attr, IB_QP_STATE);
+	ret = rpost_qp_stop(qp, error);
 	if (!ret) {
 		ret = rpost_drain_sq(qp);
 		err = rpost_drain_rq(qp);
@@ -307,6 +344,7 @@ int rpost_qp_reset(struct rpost_qp *qp)
 	if (ret)
 		return ret;
 	WRITE_ONCE(qp->state, RPOST_QPS_RESET);
+	qp->stopped = false;
 	WRITE_ONCE(qp->failed, false);
 	WRITE_ONCE(qp->discard, false);
 	reinit_completion(&qp->last_wqe);

@@ -206,8 +206,8 @@ static int rpost_qp_check_move(struct rpost_qp *qp,
 	ret = ib_query_qp(qp->ib_qp, &now, IB_QP_STATE, &init);
 	if (ret)
 		return ret;
-	if (mask & RPOST_QP_CUR_STATE)
-		now.qp_state = to->cur_qp_state;
+	if ((mask & RPOST_QP_CUR_STATE) && to->cur_qp_state != now.qp_state)
+		return -EINVAL;
 	next = mask & RPOST_QP_STATE ? to->qp_state : now.qp_state;
 	/* The table does not know of rates. */
 	mask &= ~RPOST_QP_RATE_LIMIT;
@@ -221,12 +221,14 @@ static int rpost_qp_modify(struct rpost_qp *qp, struct rpost_qp_attr *from)
 	struct ib_qp_attr attr;
 	int ret;
 
-	/* cma would not know; and errors may come at any time anyway. */
-	if (qp->id && moves && from->qp_state != RPOST_QPS_ERR)
+	/*
+	 * cma would not know; errors may come at any time anyway.  And to find
+	 * a path may take the work queue on which cma's handlers run, while
+	 * they are locked out here.
+	 */
+	if (qp->id && ((moves && from->qp_state != RPOST_QPS_ERR) ||
+		       (from->attr_mask & (RPOST_QP_AV | RPOST_QP_ALT_PATH))))
 		return -EINVAL;
-	if (moves && from->qp_state == RPOST_QPS_RESET)
-		return rpost_qp_reset(qp);
-
 	if ((from->attr_mask & RPOST_QP_PKEY_INDEX) &&
 	    !rpost_pkey_index_valid(qp, from))
 		return -EINVAL;
@@ -236,6 +238,9 @@ static int rpost_qp_modify(struct rpost_qp *qp, struct rpost_qp_attr *from)
 		if (ret)
 			return ret;
 	}
+	if (moves && from->qp_state == RPOST_QPS_RESET)
+		return rpost_qp_reset(qp);
+
 	rpost_qp_attr_build(&attr, from);
 	ret = rpost_qp_attr_paths(qp, &attr, from);
 	if (ret)

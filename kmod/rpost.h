@@ -768,6 +768,9 @@ struct rpost_mcast {
  * @failed: a work request has failed, or the program has disconnected or
  *          destroyed or stopped it, so that others are flushed
  * @discard: the program is not told of completions any more
+ * @stopped: moved to the error state on the way to its end or to RESET
+ * @can_take: when it was stopped, it could have taken receives of @srq
+ * @stopped_at: when that was, in jiffies
  * @max_inline: bytes of inline data in a send
  * @inline_stride: bytes between two slots' inline data
  * @inline_per_page: slots whose inline data share a page
@@ -809,6 +812,9 @@ struct rpost_qp {
 	u32 max_sge_rd;
 	bool failed;
 	bool discard;
+	bool stopped;
+	bool can_take;
+	unsigned long stopped_at;
 	u32 max_inline;
 	u32 inline_stride;
 	u32 inline_per_page;
@@ -882,6 +888,7 @@ int rpost_attach_mcast_ioctl(struct rpost_ucmd *ucmd);
 int rpost_detach_mcast_ioctl(struct rpost_ucmd *ucmd);
 void rpost_qp_detach_mcasts(struct rpost_qp *qp);
 int rpost_qp_reset(struct rpost_qp *qp);
+void rpost_qp_stop_early(struct rpost_obj *obj);
 int rpost_qp_shutdown(struct rpost_obj *obj);
 void rpost_qp_free(struct rpost_obj *obj);
 int rpost_post_send_ioctl(struct rpost_ucmd *ucmd);
