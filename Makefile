@@ -6,6 +6,7 @@
 #   make demo            two hosts, a file, the eight posts
 #   make check           build everything, boot guests, run all tests
 #   make check-debug     the tests on a kernel with KASAN and lockdep
+#   make interop         Debian's RDMA programs over the library, unmodified
 #   make lint            checkpatch, sparse, kernel-doc, shellcheck
 #   make docs            the documentation as HTML
 #   make clean
@@ -59,6 +60,9 @@ check:
 check-debug:
 	selftests/check.sh debug
 
+interop: lib
+	selftests/interop/interop.sh $(KERNELS)
+
 lint:
 	selftests/lint.sh
 
@@ -70,4 +74,4 @@ clean:
 	rm -rf $(BUILD)
 
 .PHONY: all module lib tests examples install modules_install demo check \
-	check-debug lint docs clean
+	check-debug interop lint docs clean
