@@ -2,3 +2,4 @@
 # The API selftests, for this directory's Makefile and for selftests/Makefile.
 API_TESTS := posts lists manpages comp cm states sync mr errors device query srq cq_ex async rereg
 API_TESTS += qp qp_end ud
+API_TESTS += wr_ex
