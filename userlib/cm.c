@@ -2,6 +2,8 @@
 /*
  * Connection ids: their life, their addresses and routes.
  */
+#include <endian.h>
+#include <infiniband/ib.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,10 +96,11 @@ destroy_channel:
  *           and leave it in the id's event
  * @id: set to the id, to be released by rdma_destroy_id()
  * @context: the id's context
- * @ps: RDMA_PS_TCP or RDMA_PS_IB
+ * @ps: RDMA_PS_TCP and RDMA_PS_IB for connections, RDMA_PS_UDP and
+ *      RDMA_PS_IPOIB for datagrams
  *
- * Return: 0, or -1 with errno: EOPNOTSUPP for other port spaces, EINVAL for one
- * that does not exist, EMFILE, ENOMEM, and for NULL as
+ * Return: 0, or -1 with errno: EINVAL for a port space that does not exist,
+ * EOPNOTSUPP for one that the module cannot, EMFILE, ENOMEM, and for NULL as
  * rdma_create_event_channel().
  */
 RPOST_API int rdma_create_id(struct rdma_event_channel *channel,
@@ -124,8 +127,9 @@ static void wait_for_acks(struct rpost_id *priv)
  *
  * Waits until events that have been reported for the id are acknowledged; for
  * a listening id that includes connection requests.  Events that nobody has
- * fetched are dropped.  If the id still has a queue pair, that ends with it:
- * what it held is flushed, and ibv_destroy_qp() then frees the struct.
+ * fetched are dropped, and multicast groups left.  A connection's queue pair
+ * that the id still has ends with it: what it held is flushed, and
+ * ibv_destroy_qp() then frees the struct.
  *
  * Return: 0, or -1 with errno.
  */
@@ -145,6 +149,7 @@ RPOST_API int rdma_destroy_id(struct rdma_cm_id *id)
 	rpost_id_drop_event(priv);
 	rpost_table_del(&priv->file->ids, &priv->node);
 	wait_for_acks(priv);
+	rpost_mc_free_all(priv);
 	if (priv->sync)
 		rdma_destroy_event_channel(id->channel);
 	rpost_id_free(priv);
@@ -218,29 +223,67 @@ static int bind_device(struct rpost_id *priv, const struct rpost_query_id *q)
 	return 0;
 }
 
-/* The kernel tells the ends, the partition and the MTU of a path, no more. */
-static int fill_paths(struct rdma_route *route, const struct rpost_query_id *q)
+static void fill_path(struct ibv_sa_path_rec *to, const struct rpost_path *from)
 {
-	struct ibv_sa_path_rec *paths;
-	int i;
+	memcpy(to->dgid.raw, from->dgid, sizeof(from->dgid));
+	memcpy(to->sgid.raw, from->sgid, sizeof(from->sgid));
+	to->dlid = from->dlid;
+	to->slid = from->slid;
+	to->raw_traffic = from->raw_traffic;
+	to->flow_label = from->flow_label;
+	to->hop_limit = from->hop_limit;
+	to->traffic_class = from->traffic_class;
+	to->reversible = from->reversible;
+	to->numb_path = 1;	/* this one, whatever the kernel knows of */
+	to->pkey = from->pkey;
+	to->sl = from->sl;
+	to->mtu_selector = from->mtu_selector;
+	to->mtu = from->mtu;
+	to->rate_selector = from->rate_selector;
+	to->rate = from->rate;
+	to->packet_life_time_selector = from->packet_life_time_selector;
+	to->packet_life_time = from->packet_life_time;
+	to->preference = from->preference;
+}
 
-	if (!q->num_paths || route->path_rec)
+/* The first release tells the ends, the partition and the MTU, no more. */
+static void fill_path_of_first_abi(struct ibv_sa_path_rec *to,
+				   const struct rpost_query_id *q)
+{
+	memcpy(to->sgid.raw, q->sgid, sizeof(q->sgid));
+	memcpy(to->dgid.raw, q->dgid, sizeof(q->dgid));
+	to->pkey = q->pkey;
+	to->numb_path = 1;
+	to->reversible = 1;
+	to->mtu_selector = 2;	/* exactly */
+	to->mtu = q->path_mtu;
+}
+
+static int fill_paths(struct rpost_id *priv, const struct rpost_query_id *q)
+{
+	struct rdma_route *route = &priv->id.route;
+	struct ibv_sa_path_rec *paths;
+	int i, count = q->num_paths;
+
+	if (!count)
 		return 0;
-	paths = calloc(q->num_paths, sizeof(*paths));
+	if (count > (int)ARRAY_SIZE(q->paths))
+		count = ARRAY_SIZE(q->paths);
+	/* The program may look at those that are there. */
+	paths = route->num_paths >= count ? route->path_rec :
+		realloc(route->path_rec, count * sizeof(*paths));
 	if (!paths)
 		return ENOMEM;
 
-	for (i = 0; i < q->num_paths; i++) {
-		paths[i].sgid = route->addr.addr.ibaddr.sgid;
-		paths[i].dgid = route->addr.addr.ibaddr.dgid;
-		paths[i].pkey = q->pkey;
-		paths[i].numb_path = 1;
-		paths[i].reversible = 1;
-		paths[i].mtu_selector = 2;	/* exactly */
-		paths[i].mtu = q->path_mtu;
+	memset(paths, 0, count * sizeof(*paths));
+	for (i = 0; i < count; i++) {
+		if (rpost_id_has(priv, RPOST_FEATURE_CM))
+			fill_path(&paths[i], &q->paths[i]);
+		else
+			fill_path_of_first_abi(&paths[i], q);
 	}
 	route->path_rec = paths;
-	route->num_paths = q->num_paths;
+	route->num_paths = count;
 	return 0;
 }
 
@@ -269,11 +312,11 @@ int rpost_id_query(struct rpost_id *priv, bool paths)
 			err = bind_device(priv, &q);
 	}
 	if (!err && paths)
-		err = fill_paths(&priv->id.route, &q);
+		err = fill_paths(priv, &q);
 	return err;
 }
 
-static socklen_t addr_len(const struct sockaddr *addr)
+socklen_t rpost_addr_len(const struct sockaddr *addr)
 {
 	if (!addr)
 		return 0;
@@ -282,6 +325,8 @@ static socklen_t addr_len(const struct sockaddr *addr)
 		return sizeof(struct sockaddr_in);
 	case AF_INET6:
 		return sizeof(struct sockaddr_in6);
+	case AF_IB:
+		return sizeof(struct sockaddr_ib);
 	default:
 		return 0;
 	}
@@ -292,13 +337,13 @@ static int check_addr(const struct sockaddr *addr)
 {
 	if (!addr)
 		return EINVAL;
-	return addr_len(addr) ? 0 : EAFNOSUPPORT;
+	return rpost_addr_len(addr) ? 0 : EAFNOSUPPORT;
 }
 
 /**
  * rdma_bind_addr() - bind an id to a local address, rdma_bind_addr(3)
  * @id: the id, not bound yet
- * @addr: AF_INET or AF_INET6 address, which may be a wildcard; with port 0 the
+ * @addr: AF_INET, AF_INET6 or AF_IB address, which may be a wildcard; with port 0 the
  *        kernel chooses one, see rdma_get_src_port()
  *
  * Return: 0, or -1 with errno: EINVAL for a bound id, EAFNOSUPPORT, EADDRINUSE,
@@ -317,7 +362,7 @@ RPOST_API int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 	err = check_addr(addr);
 	if (err)
 		return rpost_fail(err);
-	cmd.addr_len = addr_len(addr);
+	cmd.addr_len = rpost_addr_len(addr);
 	memcpy(&cmd.addr, addr, cmd.addr_len);
 	err = rpost_ioctl(priv->file->fd, RPOST_IOC_BIND_ADDR, &cmd);
 	if (!err)
@@ -365,8 +410,8 @@ RPOST_API int rdma_resolve_addr(struct rdma_cm_id *id,
 		return rpost_fail(err);
 
 	if (!id->route.addr.src_addr.sa_family)
-		cmd.src_len = addr_len(src_addr);
-	cmd.dst_len = addr_len(dst_addr);
+		cmd.src_len = rpost_addr_len(src_addr);
+	cmd.dst_len = rpost_addr_len(dst_addr);
 	if (cmd.src_len)
 		memcpy(&cmd.src, src_addr, cmd.src_len);
 	memcpy(&cmd.dst, dst_addr, cmd.dst_len);
@@ -412,6 +457,8 @@ static __be16 port_of(const struct sockaddr *addr)
 		return ((const struct sockaddr_in *)addr)->sin_port;
 	case AF_INET6:
 		return ((const struct sockaddr_in6 *)addr)->sin6_port;
+	case AF_IB:
+		return htobe16((uint16_t)be64toh(((const struct sockaddr_ib *)addr)->sib_sid));
 	default:
 		return 0;
 	}
@@ -437,45 +484,4 @@ RPOST_API __be16 rdma_get_src_port(struct rdma_cm_id *id)
 RPOST_API __be16 rdma_get_dst_port(struct rdma_cm_id *id)
 {
 	return port_of(&id->route.addr.dst_addr);
-}
-
-/**
- * rdma_set_option() - set an option of an id, rdma_set_option(3)
- * @id: the id
- * @level: RDMA_OPTION_ID or RDMA_OPTION_IB
- * @optname: the option
- * @optval: its value
- * @optlen: bytes of the value
- *
- * The module has no options yet.  Only RDMA_OPTION_ID_REUSEADDR and
- * RDMA_OPTION_ID_AFONLY with value 0 are taken, being the defaults.
- *
- * Return: 0, or -1 with errno: EINVAL for a value of the wrong length,
- * EOPNOTSUPP for options that exist, ENOSYS for others.
- */
-RPOST_API int rdma_set_option(struct rdma_cm_id *id, int level, int optname,
-			      void *optval, size_t optlen)
-{
-	int value;
-
-	(void)id;
-	if (level == RDMA_OPTION_IB && optname == RDMA_OPTION_IB_PATH)
-		return rpost_fail(EOPNOTSUPP);
-	if (level != RDMA_OPTION_ID)
-		return rpost_fail(ENOSYS);
-
-	switch (optname) {
-	case RDMA_OPTION_ID_TOS:
-	case RDMA_OPTION_ID_ACK_TIMEOUT:
-		return rpost_fail(optlen == sizeof(uint8_t) ? EOPNOTSUPP :
-							      EINVAL);
-	case RDMA_OPTION_ID_REUSEADDR:
-	case RDMA_OPTION_ID_AFONLY:
-		if (optlen != sizeof(value))
-			return rpost_fail(EINVAL);
-		memcpy(&value, optval, sizeof(value));
-		return rpost_fail(value ? EOPNOTSUPP : 0);
-	default:
-		return rpost_fail(ENOSYS);
-	}
 }

@@ -10,15 +10,19 @@
 /* The default, and the most that the wire has bits for. */
 #define RETRIES	7
 
+static bool is_ud(const struct rpost_id *priv)
+{
+	return priv->id.qp_type == IBV_QPT_UD;
+}
+
 static int check_param(const struct rpost_id *priv,
 		       const struct rdma_conn_param *param)
 {
 	const struct rpost_ctx *ctx = priv->ctx;
 
-	/* The module connects no queue pair but its own. */
-	if (!ctx || !priv->qp)
+	if (!ctx)
 		return EINVAL;
-	if (!param)
+	if (!param || is_ud(priv))
 		return 0;
 	if (param->responder_resources != RDMA_MAX_RESP_RES &&
 	    param->responder_resources > ctx->max_responder_resources)
@@ -71,10 +75,26 @@ static int fill_private_data(const struct rpost_id *priv,
 	return 0;
 }
 
+/* The kernel knows its own queue pairs; others it must be told. */
+static void fill_qp(const struct rpost_id *priv, struct rpost_conn_param *out,
+		    const struct rdma_conn_param *param)
+{
+	const struct ibv_qp *qp = rpost_id_own_qp(priv);
+
+	if (qp) {
+		out->qp_num = qp->qp_num;
+		out->srq = !!qp->srq;
+	} else if (!priv->qp && param) {
+		out->qp_num = param->qp_num;
+		out->srq = !!param->srq;
+	}
+}
+
 static int fill_param(const struct rpost_id *priv,
 		      struct rpost_conn_param *out,
 		      const struct rdma_conn_param *param)
 {
+	fill_qp(priv, out, param);
 	out->responder_resources = priv->responder_resources;
 	out->initiator_depth = priv->initiator_depth;
 	out->flow_control = param ? !!param->flow_control : 0;
@@ -85,7 +105,8 @@ static int fill_param(const struct rpost_id *priv,
 
 /**
  * rdma_connect() - ask the other side for a connection, rdma_connect(3)
- * @id: the id, with its route resolved and a queue pair
+ * @id: the id, with its route resolved; without a queue pair, qp_num and srq of
+ *      the parameters are those of one that the program owns
  * @conn_param: parameters, or NULL: no private data, 7 retries of either kind,
  *              and as many reads and atomics as the device takes, which
  *              RDMA_MAX_RESP_RES and RDMA_MAX_INIT_DEPTH mean too
@@ -93,11 +114,12 @@ static int fill_param(const struct rpost_id *priv,
  * Private data of struct rdma_addrinfo goes before the program's.
  *
  * Results in RDMA_CM_EVENT_ESTABLISHED, _REJECTED, _UNREACHABLE or
- * _CONNECT_ERROR.
+ * _CONNECT_ERROR; for a queue pair that the program owns, in _CONNECT_RESPONSE
+ * instead of _ESTABLISHED.  On ids for datagrams it asks for the queue pair of
+ * the other side, which the event names.
  *
- * Return: 0, or -1 with errno: EINVAL in another state, without a queue pair,
- * for more than the device takes, or for more private data than the transport
- * carries; in synchronous operation ECONNREFUSED if the other side rejected,
+ * Return: 0, or -1 with errno: EINVAL in another state, for more than the
+ * device takes, or for more private data than the transport carries; in synchronous operation ECONNREFUSED if the other side rejected,
  * ETIMEDOUT, and what else the event says.
  */
 RPOST_API int rdma_connect(struct rdma_cm_id *id,
@@ -107,7 +129,9 @@ RPOST_API int rdma_connect(struct rdma_cm_id *id,
 	struct rpost_connect cmd = {
 		.size = sizeof(cmd),
 		.id = rpost_id_handle(priv),
+		.ece = priv->local_ece,
 	};
+	bool answers = !is_ud(priv) && !id->qp;
 	int err;
 
 	err = check_param(priv, conn_param);
@@ -123,7 +147,8 @@ RPOST_API int rdma_connect(struct rdma_cm_id *id,
 	free(priv->connect);
 	priv->connect = NULL;
 	priv->connect_len = 0;
-	return rpost_id_complete(priv, RDMA_CM_EVENT_ESTABLISHED);
+	return rpost_id_complete(priv, answers ? RDMA_CM_EVENT_CONNECT_RESPONSE :
+						 RDMA_CM_EVENT_ESTABLISHED);
 }
 
 /**
@@ -152,10 +177,12 @@ RPOST_API int rdma_listen(struct rdma_cm_id *id, int backlog)
 
 /**
  * rdma_accept() - accept a connection request, rdma_accept(3)
- * @id: the id of the request, with a queue pair
+ * @id: the id of the request; without a queue pair, qp_num and srq of the
+ *      parameters are those of one that the program owns and has brought up
  * @conn_param: as for rdma_connect(); defaults are what the request asked for
  *
- * Results in RDMA_CM_EVENT_ESTABLISHED or RDMA_CM_EVENT_CONNECT_ERROR.
+ * Results in RDMA_CM_EVENT_ESTABLISHED or RDMA_CM_EVENT_CONNECT_ERROR; on ids
+ * for datagrams in nothing.
  *
  * Return: 0, or -1 with errno as rdma_connect().
  */
@@ -166,6 +193,7 @@ RPOST_API int rdma_accept(struct rdma_cm_id *id,
 	struct rpost_accept cmd = {
 		.size = sizeof(cmd),
 		.id = rpost_id_handle(priv),
+		.ece = priv->local_ece,
 	};
 	int err;
 
@@ -176,31 +204,31 @@ RPOST_API int rdma_accept(struct rdma_cm_id *id,
 		      priv->initiator_depth);
 	err = fill_param(priv, &cmd.param, conn_param);
 	if (!err)
+		err = rpost_id_ready_qp(priv);
+	if (!err)
 		err = rpost_ioctl(priv->file->fd, RPOST_IOC_ACCEPT, &cmd);
 	if (err)
 		return rpost_fail(err);
+	if (is_ud(priv)) {
+		rpost_id_drop_event(priv);
+		return 0;
+	}
 	return rpost_id_complete(priv, RDMA_CM_EVENT_ESTABLISHED);
 }
 
-/**
- * rdma_reject() - reject a connection request, rdma_reject(3)
- * @id: the id of the request; it remains and should be destroyed
- * @private_data: goes with the rejection, or NULL
- * @private_data_len: bytes of it
- *
- * Return: 0, or -1 with errno: EINVAL for an id that is no request, or for
- * more private data than the transport carries.
- */
-RPOST_API int rdma_reject(struct rdma_cm_id *id, const void *private_data,
-			  uint8_t private_data_len)
+static int reject(struct rdma_cm_id *id, const void *private_data,
+		  uint8_t private_data_len, uint32_t reason)
 {
 	struct rpost_id *priv = rpost_id(id);
 	struct rpost_reject cmd = {
 		.size = sizeof(cmd),
 		.id = rpost_id_handle(priv),
+		.reason = reason,
 	};
 	int err;
 
+	if (reason && !rpost_id_has(priv, RPOST_FEATURE_CM))
+		return rpost_fail(EOPNOTSUPP);
 	if (private_data && private_data_len) {
 		memcpy(cmd.private_data, private_data, private_data_len);
 		cmd.private_data_len = private_data_len;
@@ -210,6 +238,36 @@ RPOST_API int rdma_reject(struct rdma_cm_id *id, const void *private_data,
 		return rpost_fail(err);
 	rpost_id_drop_event(priv);
 	return 0;
+}
+
+/**
+ * rdma_reject() - reject a connection request or response, rdma_reject(3)
+ * @id: the id of the request; it remains and should be destroyed
+ * @private_data: goes with the rejection, or NULL
+ * @private_data_len: bytes of it
+ *
+ * Return: 0, or -1 with errno: EINVAL for an id that has nothing to answer, or
+ * for more private data than the transport carries.
+ */
+RPOST_API int rdma_reject(struct rdma_cm_id *id, const void *private_data,
+			  uint8_t private_data_len)
+{
+	return reject(id, private_data, private_data_len, 0);
+}
+
+/**
+ * rdma_reject_ece() - reject the options of a connection, rdma_reject(3)
+ * @id: as for rdma_reject()
+ * @private_data: goes with the rejection, or NULL
+ * @private_data_len: bytes of it
+ *
+ * Return: as rdma_reject(); EOPNOTSUPP for a module that cannot.
+ */
+RPOST_API int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data,
+			      uint8_t private_data_len)
+{
+	return reject(id, private_data, private_data_len,
+		      RPOST_REJ_VENDOR_OPTION_NOT_SUPPORTED);
 }
 
 /**
@@ -234,6 +292,7 @@ RPOST_API int rdma_disconnect(struct rdma_cm_id *id)
 	err = rpost_ioctl(priv->file->fd, RPOST_IOC_DISCONNECT, &cmd);
 	if (err)
 		return rpost_fail(err);
+	rpost_id_fail_qp(priv);
 	if (priv->ended)
 		return 0;
 	return rpost_id_complete(priv, RDMA_CM_EVENT_DISCONNECTED);

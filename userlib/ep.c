@@ -41,19 +41,25 @@ static int save_connect_data(struct rpost_id *priv,
 	return 0;
 }
 
+static int route(struct rpost_id *priv, const struct rdma_addrinfo *res)
+{
+	if (!res->ai_route_len)
+		return rdma_resolve_route(&priv->id, RESOLVE_TIMEOUT_MS);
+	if (rdma_set_option(&priv->id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH,
+			    res->ai_route, res->ai_route_len))
+		return -1;
+	return rpost_id_complete(priv, RDMA_CM_EVENT_ROUTE_RESOLVED);
+}
+
 static int active(struct rpost_id *priv, const struct rdma_addrinfo *res,
 		  struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
 	struct rdma_cm_id *id = &priv->id;
 
-	/* A route of the caller's own choice cannot be handed down yet. */
-	if (res->ai_route_len)
-		return rpost_fail(EOPNOTSUPP);
 	if (res->ai_connect_len > UINT8_MAX)
 		return rpost_fail(EINVAL);
 	if (rdma_resolve_addr(id, res->ai_src_addr, res->ai_dst_addr,
-			      RESOLVE_TIMEOUT_MS) ||
-	    rdma_resolve_route(id, RESOLVE_TIMEOUT_MS))
+			      RESOLVE_TIMEOUT_MS) || route(priv, res))
 		return -1;
 	if (attr) {
 		attr->qp_type = res->ai_qp_type;

@@ -76,9 +76,11 @@ static struct rpost_id *id_of_event(struct rpost_file *file, uint32_t handle)
 	return priv;
 }
 
-static void event_done(struct rpost_id *priv)
+static void event_done(struct rpost_id *priv, struct rpost_mc *mc)
 {
 	pthread_mutex_lock(&priv->lock);
+	if (mc)
+		rpost_mc_acked(priv, mc);
 	if (!--priv->unacked)
 		pthread_cond_broadcast(&priv->acked);
 	pthread_mutex_unlock(&priv->lock);
@@ -88,39 +90,62 @@ static void event_done(struct rpost_id *priv)
 static void event_release(struct rpost_event *evt)
 {
 	if (evt->owner)
-		event_done(evt->owner);
+		event_done(evt->owner, evt->mc);
 	free(evt);
 }
 
 /* Its owner no longer waits for the event, which lives on. */
 void rpost_event_disown(struct rpost_event *evt)
 {
-	event_done(evt->owner);
+	event_done(evt->owner, NULL);
 	evt->owner = NULL;
 }
 
-static void copy_param(struct rpost_event *evt,
-		       const struct rpost_conn_param *param)
+static void copy_conn(struct rdma_conn_param *to,
+		      const struct rpost_conn_param *from)
 {
-	struct rdma_conn_param *conn = &evt->event.param.conn;
+	to->qp_num = from->qp_num;
+	to->responder_resources = from->responder_resources;
+	to->initiator_depth = from->initiator_depth;
+	to->flow_control = from->flow_control;
+	to->retry_count = from->retry_count;
+	to->rnr_retry_count = from->rnr_retry_count;
+	to->srq = from->srq;
+}
 
-	conn->qp_num = param->qp_num;
-	conn->responder_resources = param->responder_resources;
-	conn->initiator_depth = param->initiator_depth;
-	conn->flow_control = param->flow_control;
-	conn->retry_count = param->retry_count;
-	conn->rnr_retry_count = param->rnr_retry_count;
-	conn->srq = param->srq;
-	conn->private_data_len = param->private_data_len;
+static void copy_ud(struct rdma_ud_param *to, const struct rpost_ud_param *from)
+{
+	rpost_ah_attr_unpack(&to->ah_attr, &from->ah);
+	to->qp_num = from->qp_num;
+	to->qkey = from->qkey;
+}
+
+static void copy_param(struct rpost_event *evt,
+		       const struct rpost_get_event *cmd)
+{
+	const struct rpost_conn_param *param = &cmd->param;
+	const void *data = NULL;
+
 	if (param->private_data_len) {
 		memcpy(evt->private_data, param->private_data,
 		       param->private_data_len);
-		conn->private_data = evt->private_data;
+		data = evt->private_data;
+	}
+	if (evt->owner->id.qp_type == IBV_QPT_UD) {
+		copy_ud(&evt->event.param.ud, &cmd->ud);
+		evt->event.param.ud.private_data = data;
+		evt->event.param.ud.private_data_len = param->private_data_len;
+	} else {
+		copy_conn(&evt->event.param.conn, param);
+		evt->event.param.conn.private_data = data;
+		evt->event.param.conn.private_data_len =
+			param->private_data_len;
 	}
 }
 
 /* Makes the id of a connection request.  Returns 0 or SKIP. */
-static int accept_request(struct rpost_event *evt, uint32_t handle)
+static int accept_request(struct rpost_event *evt,
+			  const struct rpost_get_event *cmd)
 {
 	struct rpost_id *listen = evt->owner;
 	struct rpost_id *priv;
@@ -129,12 +154,13 @@ static int accept_request(struct rpost_event *evt, uint32_t handle)
 			      listen->id.ps, listen->id.qp_type);
 	if (!priv) {
 		/* To the other side this is a rejection. */
-		rpost_destroy_handle(listen->file->fd, RPOST_OBJ_ID, handle);
+		rpost_destroy_handle(listen->file->fd, RPOST_OBJ_ID, cmd->id);
 		return SKIP;
 	}
-	rpost_id_add(priv, handle);
-	priv->responder_resources = evt->event.param.conn.responder_resources;
-	priv->initiator_depth = evt->event.param.conn.initiator_depth;
+	rpost_id_add(priv, cmd->id);
+	priv->responder_resources = cmd->param.responder_resources;
+	priv->initiator_depth = cmd->param.initiator_depth;
+	priv->remote_ece = cmd->ece;
 
 	if ((listen->sync && rdma_migrate_id(&priv->id, NULL)) ||
 	    rpost_id_query(priv, true)) {
@@ -144,6 +170,23 @@ static int accept_request(struct rpost_event *evt, uint32_t handle)
 	evt->event.listen_id = &listen->id;
 	evt->event.id = &priv->id;
 	return 0;
+}
+
+/* The other side has answered the library's queue pair: its turn. */
+static void follow_response(struct rpost_event *evt)
+{
+	struct rdma_cm_event *event = &evt->event;
+	int err;
+
+	if (!rpost_id_own_qp(evt->owner))
+		return;
+	err = rpost_id_ready_qp(evt->owner);
+	if (!err)
+		err = rpost_id_establish(evt->owner);
+	event->event = err ? RDMA_CM_EVENT_CONNECT_ERROR :
+			     RDMA_CM_EVENT_ESTABLISHED;
+	event->status = -err;
+	evt->owner->ended = err;
 }
 
 /* Brings the id up to date with what has happened to it. */
@@ -167,9 +210,15 @@ static void follow_event(struct rpost_event *evt)
 			event->status = -err;
 		}
 		break;
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+		follow_response(evt);
+		break;
+	case RDMA_CM_EVENT_REJECTED:
+		rpost_id_fail_qp(evt->owner);
+		evt->owner->ended = true;
+		break;
 	case RDMA_CM_EVENT_CONNECT_ERROR:
 	case RDMA_CM_EVENT_UNREACHABLE:
-	case RDMA_CM_EVENT_REJECTED:
 	case RDMA_CM_EVENT_DISCONNECTED:
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		evt->owner->ended = true;
@@ -177,6 +226,24 @@ static void follow_event(struct rpost_event *evt)
 	default:
 		break;
 	}
+}
+
+/* An event of an id that is there.  Returns 0 or SKIP. */
+static int id_event(struct rpost_event *evt, const struct rpost_get_event *cmd)
+{
+	evt->event.id = &evt->owner->id;
+	switch (evt->event.event) {
+	case RDMA_CM_EVENT_MULTICAST_JOIN:
+	case RDMA_CM_EVENT_MULTICAST_ERROR:
+		return rpost_mc_event(evt, cmd->user_data) ? 0 : SKIP;
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+		evt->owner->remote_ece = cmd->ece;
+		break;
+	default:
+		break;
+	}
+	follow_event(evt);
+	return 0;
 }
 
 /* Returns 0, an errno value, or SKIP. */
@@ -195,7 +262,6 @@ static int fetch(struct rdma_event_channel *channel, struct rpost_event *evt)
 	request = cmd.event == RPOST_EVENT_CONNECT_REQUEST;
 	evt->event.event = cmd.event;
 	evt->event.status = cmd.status;
-	copy_param(evt, &cmd.param);
 	evt->owner = id_of_event(file, request ? cmd.listen_id : cmd.id);
 	if (!evt->owner) {
 		if (request)
@@ -203,15 +269,14 @@ static int fetch(struct rdma_event_channel *channel, struct rpost_event *evt)
 		return SKIP;
 	}
 
-	if (request) {
-		err = accept_request(evt, cmd.id);
-		if (err)
-			event_done(evt->owner);
-		return err;
-	}
-	evt->event.id = &evt->owner->id;
-	follow_event(evt);
-	return 0;
+	copy_param(evt, &cmd);
+	if (request)
+		err = accept_request(evt, &cmd);
+	else
+		err = id_event(evt, &cmd);
+	if (err)
+		event_done(evt->owner, NULL);
+	return err;
 }
 
 /**

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Queue pairs of connection ids, and the completion queues made for them.
+ * Queue pairs and shared receive queues of connection ids, and the completion
+ * queues made for them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -88,25 +89,43 @@ static int check_init_attr(const struct rdma_cm_id *id,
 	if (!id->verbs || rpost_id((struct rdma_cm_id *)id)->qp)
 		return EINVAL;
 	if ((id->recv_cq && attr->recv_cq && id->recv_cq != attr->recv_cq) ||
-	    (id->send_cq && attr->send_cq && id->send_cq != attr->send_cq))
+	    (id->send_cq && attr->send_cq && id->send_cq != attr->send_cq) ||
+	    (id->srq && attr->srq && id->srq != attr->srq))
 		return EINVAL;
-	/* The connection manager brings up no others. */
-	if (attr->qp_type == IBV_QPT_UC || attr->qp_type == IBV_QPT_UD)
-		return EOPNOTSUPP;
-	return 0;
+	/* That is what the id connects. */
+	return attr->qp_type == id->qp_type ? 0 : EINVAL;
+}
+
+static int create_qp(struct rpost_id *priv, struct ibv_qp_init_attr_ex *attr,
+		     struct rpost_qp **qp)
+{
+	int err;
+
+	if (rpost_id_lends_qp(priv))
+		return rpost_qp_create(priv->id.verbs, rpost_id_handle(priv),
+				       attr, qp);
+	err = rpost_qp_create(priv->id.verbs, 0, attr, qp);
+	if (err)
+		return err;
+	err = rpost_id_init_qp(priv, &(*qp)->ibv);
+	if (err)
+		ibv_destroy_qp(&(*qp)->ibv);
+	return err;
 }
 
 /**
  * rdma_create_qp_ex() - make a queue pair for an id, rdma_create_qp(3)
  * @id: bound to a device, without a queue pair
  * @attr: as for ibv_create_qp_ex(); a missing protection domain is the device's
- *        default one, missing completion queues are made with channels of their
- *        own and put into the id; cap, pd and the queues are set to what was
- *        taken
+ *        default one, a missing shared receive queue is the id's, if it has
+ *        one, missing completion queues are made with channels of their own and
+ *        put into the id; cap, pd and the queues are set to what was taken
+ *
+ * The queue pair takes receives.  Datagrams can be sent at once, too.
  *
  * Return: 0, or -1 with errno: EINVAL for an id without a device or with a
- * queue pair, objects of another context, or more than the device has;
- * EOPNOTSUPP for other types than IBV_QPT_RC and as for ibv_create_qp_ex();
+ * queue pair, another type than the id's, objects of another context, or more
+ * than the device has; EOPNOTSUPP as for ibv_create_qp_ex();
  * ENOMEM, EMFILE.
  */
 RPOST_API int rdma_create_qp_ex(struct rdma_cm_id *id,
@@ -133,7 +152,9 @@ RPOST_API int rdma_create_qp_ex(struct rdma_cm_id *id,
 		actual.send_cq = id->send_cq;
 	if (!actual.recv_cq)
 		actual.recv_cq = id->recv_cq;
-	err = rpost_qp_create(id->verbs, rpost_id_handle(priv), &actual, &qp);
+	if (!actual.srq)
+		actual.srq = id->srq;
+	err = create_qp(priv, &actual, &qp);
 	if (err)
 		goto destroy_cqs;
 
@@ -185,9 +206,11 @@ void rpost_qp_orphan(struct rpost_qp *qp)
 {
 	struct rpost_id *priv = qp->id;
 
-	rpost_qp_destroy_handle(qp);
-	qp->ibv.state = IBV_QPS_ERR;
-	qp->orphan = true;
+	if (rpost_id_lends_qp(priv)) {
+		rpost_qp_destroy_handle(qp);
+		qp->ibv.state = IBV_QPS_ERR;
+		qp->orphan = true;
+	}
 	qp->own = priv->own;
 	qp->id = NULL;
 	memset(&priv->own, 0, sizeof(priv->own));
@@ -210,4 +233,75 @@ RPOST_API void rdma_destroy_qp(struct rdma_cm_id *id)
 	id->qp = NULL;
 	forget_cqs(priv);
 	rpost_own_cqs_destroy(&priv->own, true);
+}
+
+/* ------------------------------------------------ shared receive queues */
+
+/**
+ * rdma_create_srq_ex() - make a shared receive queue for an id,
+ * rdma_create_srq(3)
+ * @id: bound to a device
+ * @attr: as for ibv_create_srq_ex(); a missing protection domain is the id's
+ *
+ * Queue pairs of the id that are made later use it.
+ *
+ * Return: 0, or -1 with errno: EINVAL for an id without a device or a
+ * protection domain of another one, else as ibv_create_srq_ex().
+ */
+RPOST_API int rdma_create_srq_ex(struct rdma_cm_id *id,
+				 struct ibv_srq_init_attr_ex *attr)
+{
+	struct ibv_srq *srq;
+
+	if (!id->verbs)
+		return rpost_fail(EINVAL);
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd) {
+		attr->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
+		attr->pd = id->pd;
+	}
+	if (attr->pd->context != id->verbs)
+		return rpost_fail(EINVAL);
+
+	srq = ibv_create_srq_ex(id->verbs, attr);
+	if (!srq)
+		return -1;
+	if (!id->pd)
+		id->pd = attr->pd;
+	id->srq = srq;
+	return 0;
+}
+
+/**
+ * rdma_create_srq() - make a shared receive queue for an id, rdma_create_srq(3)
+ * @id: bound to a device
+ * @pd: protection domain of the id's verbs, or NULL for the id's
+ * @attr: as for ibv_create_srq()
+ *
+ * Return: as rdma_create_srq_ex().
+ */
+RPOST_API int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd,
+			      struct ibv_srq_init_attr *attr)
+{
+	struct ibv_srq_init_attr_ex attr_ex = {
+		.srq_context = attr->srq_context,
+		.attr = attr->attr,
+		.comp_mask = IBV_SRQ_INIT_ATTR_PD,
+		.pd = pd,
+	};
+
+	if (rdma_create_srq_ex(id, &attr_ex))
+		return -1;
+	attr->attr = attr_ex.attr;
+	return 0;
+}
+
+/**
+ * rdma_destroy_srq() - destroy an id's shared receive queue,
+ * rdma_destroy_srq(3)
+ * @id: the id; its queue pair must have been destroyed
+ */
+RPOST_API void rdma_destroy_srq(struct rdma_cm_id *id)
+{
+	if (id->srq && !ibv_destroy_srq(id->srq))
+		id->srq = NULL;
 }

@@ -296,7 +296,6 @@ struct rpost_qp {
 	bool extended;			/* ex is valid, and list */
 	struct rpost_wr_list list;
 	struct rpost_async async;
-	struct rpost_group *groups;	/* of multicast, under ibv.mutex */
 	struct rpost_id *id;
 	bool orphan;			/* the id is gone, and the kernel's object */
 	uint32_t pd;			/* the kernel's: a parent domain may go */
@@ -358,8 +357,6 @@ static inline struct rpost_ah *rpost_ah(struct ibv_ah *ah)
 void rpost_ah_reap(struct rpost_ctx *ctx);
 /* The context goes away. */
 void rpost_ah_forget(struct rpost_ctx *ctx);
-bool rpost_qp_has_groups(struct rpost_qp *qp);
-void rpost_qp_forget_groups(struct rpost_qp *qp);
 
 /* Leaves the struct to ibv_destroy_qp(); its id goes away. */
 void rpost_qp_orphan(struct rpost_qp *qp);
@@ -392,9 +389,12 @@ struct rpost_id {
 	struct ibv_qp_init_attr *qp_init_attr;	/* of a listening endpoint */
 	void *connect;			/* of struct rdma_addrinfo */
 	size_t connect_len;
+	struct rpost_ece local_ece;	/* for the next connect or accept */
+	struct rpost_ece remote_ece;	/* of the last request or response */
 	pthread_mutex_t lock;
 	pthread_cond_t acked;
 	unsigned int unacked;		/* events; under lock */
+	struct rpost_mc *groups;	/* joined or joining; under lock */
 };
 
 static inline struct rpost_id *rpost_id(struct rdma_cm_id *id)
@@ -407,9 +407,36 @@ static inline uint32_t rpost_id_handle(const struct rpost_id *id)
 	return (uint32_t)id->node.key;
 }
 
+static inline bool rpost_id_has(const struct rpost_id *id, uint64_t feature)
+{
+	return id->file->features & feature;
+}
+
+/*
+ * The kernel's connection manager owns the queue pairs of RC ids.  Those of
+ * others are the library's: cma joins no group for an id that has one.
+ */
+static inline bool rpost_id_lends_qp(const struct rpost_id *id)
+{
+	return id->id.qp_type == IBV_QPT_RC;
+}
+
+/*
+ * The queue pair that the library brings up: of another type, or one that the
+ * program has put into the id itself.  NULL if there is none.
+ */
+static inline struct ibv_qp *rpost_id_own_qp(const struct rpost_id *id)
+{
+	bool lent = rpost_id_lends_qp(id) && id->qp &&
+		    id->id.qp == &id->qp->ibv;
+
+	return lent ? NULL : id->id.qp;
+}
+
 struct rpost_event {
 	struct rdma_cm_event event;
 	struct rpost_id *owner;		/* counts it as unacked, or NULL */
+	struct rpost_mc *mc;		/* counts it, too, or NULL */
 	uint8_t private_data[RPOST_MAX_PRIVATE_DATA];
 };
 
@@ -429,5 +456,24 @@ void rpost_id_drop_event(struct rpost_id *priv);
 int rpost_id_complete(struct rpost_id *priv, enum rdma_cm_event_type want);
 void rpost_event_disown(struct rpost_event *evt);
 int rpost_event_errno(const struct rdma_cm_event *event);
+/* Bytes of an address, 0 for a family that is not known. */
+socklen_t rpost_addr_len(const struct sockaddr *addr);
+
+/* Brings a new queue pair to where it takes receives, datagrams' to RTS. */
+int rpost_id_init_qp(struct rpost_id *priv, struct ibv_qp *qp);
+/* Brings the library's queue pair of a connection to RTS, or to the error state. */
+int rpost_id_ready_qp(struct rpost_id *priv);
+void rpost_id_fail_qp(struct rpost_id *priv);
+/* Confirms a connection.  Returns 0 or an errno value. */
+int rpost_id_establish(struct rpost_id *priv);
+
+/*
+ * Looks up the join that an event is about, counts the event, and attaches the
+ * queue pair.  Returns false for a group that has been left meanwhile.
+ */
+bool rpost_mc_event(struct rpost_event *evt, uint64_t number);
+/* With the lock of its id held. */
+void rpost_mc_acked(struct rpost_id *priv, struct rpost_mc *mc);
+void rpost_mc_free_all(struct rpost_id *priv);
 
 #endif /* RPOST_INTERNAL_H */

@@ -26,33 +26,6 @@
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-/* ------------------------------------------------ connection manager */
-
-MINUS_ONE_STUB(rdma_create_srq, (struct rdma_cm_id *id, struct ibv_pd *pd,
-				 struct ibv_srq_init_attr *attr))
-MINUS_ONE_STUB(rdma_create_srq_ex, (struct rdma_cm_id *id,
-				    struct ibv_srq_init_attr_ex *attr))
-VOID_STUB(rdma_destroy_srq, (struct rdma_cm_id *id))
-MINUS_ONE_STUB(rdma_establish, (struct rdma_cm_id *id))
-MINUS_ONE_STUB(rdma_reject_ece, (struct rdma_cm_id *id,
-				 const void *private_data,
-				 uint8_t private_data_len))
-MINUS_ONE_STUB(rdma_notify, (struct rdma_cm_id *id, enum ibv_event_type event))
-MINUS_ONE_STUB(rdma_join_multicast, (struct rdma_cm_id *id,
-				     struct sockaddr *addr, void *context))
-MINUS_ONE_STUB(rdma_join_multicast_ex, (struct rdma_cm_id *id,
-					struct rdma_cm_join_mc_attr_ex *attr,
-					void *context))
-MINUS_ONE_STUB(rdma_leave_multicast, (struct rdma_cm_id *id,
-				      struct sockaddr *addr))
-MINUS_ONE_STUB(rdma_init_qp_attr, (struct rdma_cm_id *id,
-				   struct ibv_qp_attr *qp_attr,
-				   int *qp_attr_mask))
-MINUS_ONE_STUB(rdma_set_local_ece, (struct rdma_cm_id *id,
-				    struct ibv_ece *ece))
-MINUS_ONE_STUB(rdma_get_remote_ece, (struct rdma_cm_id *id,
-				     struct ibv_ece *ece))
-
 /* ------------------------------------------------------------ devices */
 
 /* As on a kernel that cannot tell the index. */
