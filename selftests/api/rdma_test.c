@@ -230,6 +230,7 @@ int next_event(struct rdma_event_channel *channel, struct event *event)
 	event->id = ev->id;
 	event->listen_id = ev->listen_id;
 	event->conn = ev->param.conn;
+	event->ud = ev->param.ud;
 	if (ev->param.conn.private_data) {
 		memcpy(event->data, ev->param.conn.private_data,
 		       ev->param.conn.private_data_len);

@@ -55,6 +55,7 @@ struct event {
 	struct rdma_cm_id *id;
 	struct rdma_cm_id *listen_id;
 	struct rdma_conn_param conn;	/* private_data points to data */
+	struct rdma_ud_param ud;	/* as it came: private_data may be gone */
 	uint8_t data[256];
 };
 

@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Connections of queue pairs that the program owns and brings up itself, by
+ * rdma_init_qp_attr(), rdma_establish() and rdma_notify(); and shared receive
+ * queues of ids.
+ */
+#include <kselftest_harness.h>
+
+#include "rdma_test.h"
+
+#define CONTEXT ((void *)0x1234ul)
+#define MSG_SIZE 4096
+#define WRS 16
+#define MADE_UP_QPN 0x1234
+
+/* An end whose queue pair the id does not know. */
+struct own {
+	struct end *end;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+};
+
+FIXTURE(own) {
+	struct pair p;
+	struct pair_opts opts;
+	struct end *c, *s;
+	struct own co, so;
+};
+
+FIXTURE_SETUP(own)
+{
+	pair_defaults(&self->opts);
+	self->c = &self->p.client;
+	self->s = &self->p.server;
+	self->co.end = self->c;
+	self->so.end = self->s;
+	ASSERT_EQ(0, pair_listen(&self->p, &self->opts));
+	ASSERT_EQ(0, pair_resolve(&self->p, &self->opts));
+}
+
+static void own_close(struct own *own)
+{
+	if (own->qp)
+		ibv_destroy_qp(own->qp);
+	if (own->cq)
+		ibv_destroy_cq(own->cq);
+}
+
+FIXTURE_TEARDOWN(own)
+{
+	own_close(&self->co);
+	own_close(&self->so);
+	pair_close(&self->p);
+}
+
+static int make_qp(struct own *own)
+{
+	struct ibv_qp_init_attr attr = {
+		.cap = {
+			.max_send_wr = WRS, .max_recv_wr = WRS,
+			.max_send_sge = 1, .max_recv_sge = 1,
+		},
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = 1,
+	};
+
+	own->cq = ibv_create_cq(own->end->id->verbs, 2 * WRS, NULL, NULL, 0);
+	if (!own->cq)
+		return -1;
+	attr.send_cq = attr.recv_cq = own->cq;
+	own->qp = ibv_create_qp(own->end->id->pd, &attr);
+	return own->qp ? end_buffer(own->end, BUF_SIZE) : -1;
+}
+
+static int modify(struct own *own, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr;
+	int mask = 0;
+
+	memset(&attr, POISON, sizeof(attr));
+	attr.qp_state = state;
+	if (rdma_init_qp_attr(own->end->id, &attr, &mask))
+		return -1;
+	if (!(mask & IBV_QP_STATE) || attr.qp_state != state) {
+		fprintf(stderr, "# mask %#x, state %d\n", mask, attr.qp_state);
+		return -1;
+	}
+	return ibv_modify_qp(own->qp, &attr, mask);
+}
+
+static int own_connect(struct pair *p, struct own *c, struct pair_opts *opts)
+{
+	opts->connect.qp_num = c->qp->qp_num;
+	return pair_connect(p, opts);
+}
+
+/* Up to the answer, which has not been confirmed yet. */
+static int own_accept(struct pair *p, struct own *c, struct own *s,
+		      struct pair_opts *opts)
+{
+	if (make_qp(s) || modify(s, IBV_QPS_INIT) || modify(s, IBV_QPS_RTR) ||
+	    modify(s, IBV_QPS_RTS))
+		return -1;
+	opts->accept.qp_num = s->qp->qp_num;
+	if (rdma_accept(p->server.id, &opts->accept))
+		return -1;
+	return expect_event(p->client.channel, RDMA_CM_EVENT_CONNECT_RESPONSE,
+			    &c->end->event);
+}
+
+static int own_open(struct pair *p, struct own *c, struct own *s,
+		    struct pair_opts *opts)
+{
+	if (make_qp(c) || modify(c, IBV_QPS_INIT) || own_connect(p, c, opts) ||
+	    own_accept(p, c, s, opts) || modify(c, IBV_QPS_RTR) ||
+	    modify(c, IBV_QPS_RTS) || rdma_establish(c->end->id))
+		return -1;
+	return expect_event(p->server.channel, RDMA_CM_EVENT_ESTABLISHED,
+			    &s->end->event);
+}
+
+static int post(struct own *own, enum ibv_wr_opcode opcode, size_t offset)
+{
+	struct ibv_sge entry = sge(own->end, offset, MSG_SIZE);
+	struct ibv_recv_wr recv = {
+		.wr_id = addr64(CONTEXT), .sg_list = &entry, .num_sge = 1,
+	}, *bad_recv;
+	struct ibv_send_wr send = {
+		.wr_id = addr64(CONTEXT), .sg_list = &entry, .num_sge = 1,
+		.opcode = opcode,
+	}, *bad_send;
+
+	if (opcode == IBV_WR_SEND)
+		return ibv_post_send(own->qp, &send, &bad_send);
+	return ibv_post_recv(own->qp, &recv, &bad_recv);
+}
+
+#define RECV IBV_WR_DRIVER1	/* for post() */
+
+TEST_F(own, attributes_by_state)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
+	int mask = 0;
+
+	ASSERT_EQ(0, rdma_init_qp_attr(self->c->id, &attr, &mask));
+	EXPECT_EQ(IBV_QPS_INIT, attr.qp_state);
+	EXPECT_EQ(IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX |
+		  IBV_QP_PORT, mask);
+	EXPECT_EQ(self->c->id->port_num, attr.port_num);
+	EXPECT_EQ(0, attr.pkey_index);
+
+	/* Nobody has answered yet. */
+	ASSERT_EQ(0, make_qp(&self->co));
+	ASSERT_EQ(0, own_connect(&self->p, &self->co, &self->opts));
+	attr.qp_state = IBV_QPS_RTR;
+	EXPECT_EQ(-1, rdma_init_qp_attr(self->c->id, &attr, &mask));
+	EXPECT_EQ(EINVAL, errno);
+	attr.qp_state = IBV_QPS_SQD;
+	EXPECT_EQ(-1, rdma_init_qp_attr(self->c->id, &attr, &mask));
+	EXPECT_EQ(EINVAL, errno);
+}
+
+TEST_F(own, attributes_of_the_server)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR };
+	int mask = 0;
+
+	ASSERT_EQ(0, make_qp(&self->co));
+	ASSERT_EQ(0, own_connect(&self->p, &self->co, &self->opts));
+	EXPECT_EQ(self->co.qp->qp_num, self->s->event.conn.qp_num);
+	ASSERT_EQ(0, rdma_init_qp_attr(self->s->id, &attr, &mask));
+	EXPECT_TRUE(mask & IBV_QP_AV);
+	EXPECT_TRUE(mask & IBV_QP_DEST_QPN);
+	EXPECT_EQ(self->co.qp->qp_num, attr.dest_qp_num);
+	EXPECT_EQ(0, memcmp(&attr.ah_attr.grh.dgid,
+			    &self->s->id->route.addr.addr.ibaddr.dgid, 16));
+	EXPECT_EQ(self->c->id->route.path_rec[0].mtu, attr.path_mtu);
+}
+
+TEST_F(own, events_and_data)
+{
+	struct own *c = &self->co, *s = &self->so;
+	struct ibv_wc wc;
+
+	ASSERT_EQ(0, own_open(&self->p, c, s, &self->opts));
+	EXPECT_EQ(s->qp->qp_num, self->c->event.conn.qp_num);
+	EXPECT_EQ(NULL, self->c->id->qp);
+	EXPECT_EQ(NULL, self->s->id->qp);
+	/* The one that confirms knows. */
+	EXPECT_TRUE(no_event(self->c->channel));
+
+	fill(self->c->buf, MSG_SIZE, 1);
+	ASSERT_EQ(0, post(s, RECV, 0));
+	ASSERT_EQ(0, post(c, IBV_WR_SEND, 0));
+	ASSERT_COMP_OK(c->cq, &wc, IBV_WC_SEND, CONTEXT);
+	ASSERT_COMP_OK(s->cq, &wc, IBV_WC_RECV, CONTEXT);
+	EXPECT_TRUE(filled(self->s->buf, MSG_SIZE, 1));
+
+	fill(self->s->buf + MSG_SIZE, MSG_SIZE, 2);
+	ASSERT_EQ(0, post(c, RECV, MSG_SIZE));
+	ASSERT_EQ(0, post(s, IBV_WR_SEND, MSG_SIZE));
+	ASSERT_COMP_OK(s->cq, &wc, IBV_WC_SEND, CONTEXT);
+	ASSERT_COMP_OK(c->cq, &wc, IBV_WC_RECV, CONTEXT);
+	EXPECT_TRUE(filled(self->c->buf + MSG_SIZE, MSG_SIZE, 2));
+}
+
+TEST_F(own, disconnect)
+{
+	ASSERT_EQ(0, own_open(&self->p, &self->co, &self->so, &self->opts));
+	ASSERT_EQ(0, rdma_disconnect(self->c->id));
+	ASSERT_EQ(0, expect_event(self->s->channel, RDMA_CM_EVENT_DISCONNECTED,
+				  &self->s->event));
+	ASSERT_EQ(0, rdma_disconnect(self->s->id));
+	ASSERT_EQ(0, expect_event(self->c->channel, RDMA_CM_EVENT_DISCONNECTED,
+				  &self->c->event));
+}
+
+TEST_F(own, private_data_in_the_response)
+{
+	static const char data[] = "response";
+
+	self->opts.accept.private_data = data;
+	self->opts.accept.private_data_len = sizeof(data);
+	ASSERT_EQ(0, make_qp(&self->co));
+	ASSERT_EQ(0, own_connect(&self->p, &self->co, &self->opts));
+	ASSERT_EQ(0, own_accept(&self->p, &self->co, &self->so, &self->opts));
+	EXPECT_EQ(0, memcmp(data, self->c->event.data, sizeof(data)));
+}
+
+/* A response can be refused, too. */
+TEST_F(own, response_rejected)
+{
+	static const char data[] = "no, thanks";
+
+	ASSERT_EQ(0, make_qp(&self->co));
+	ASSERT_EQ(0, own_connect(&self->p, &self->co, &self->opts));
+	ASSERT_EQ(0, own_accept(&self->p, &self->co, &self->so, &self->opts));
+	ASSERT_EQ(0, rdma_reject(self->c->id, data, sizeof(data)));
+	EXPECT_EQ(RDMA_CM_EVENT_REJECTED,
+		  next_event(self->s->channel, &self->s->event));
+	EXPECT_EQ(0, memcmp(data, self->s->event.data, sizeof(data)));
+}
+
+TEST_F(own, establish_in_wrong_states)
+{
+	EXPECT_EQ(-1, rdma_establish(self->c->id));
+	EXPECT_EQ(EINVAL, errno);
+	ASSERT_EQ(0, pair_client_qp(&self->p, &self->opts));
+	EXPECT_EQ(-1, rdma_establish(self->c->id));
+	EXPECT_EQ(EINVAL, errno);
+}
+
+/* Data may come before the other side's confirmation. */
+TEST_F(own, notify_establishes)
+{
+	ASSERT_EQ(0, make_qp(&self->co));
+	ASSERT_EQ(0, own_connect(&self->p, &self->co, &self->opts));
+	ASSERT_EQ(0, own_accept(&self->p, &self->co, &self->so, &self->opts));
+	EXPECT_TRUE(no_event(self->s->channel));
+	ASSERT_EQ(0, rdma_notify(self->s->id, IBV_EVENT_COMM_EST));
+	EXPECT_EQ(0, expect_event(self->s->channel, RDMA_CM_EVENT_ESTABLISHED,
+				  &self->s->event));
+	EXPECT_EQ(-1, rdma_notify(self->s->id, IBV_EVENT_COMM_EST));
+	EXPECT_EQ(EISCONN, errno);
+}
+
+TEST_F(own, notify_of_nothing)
+{
+	EXPECT_EQ(-1, rdma_notify(self->c->id, IBV_EVENT_COMM_EST));
+	EXPECT_EQ(EINVAL, errno);
+	EXPECT_EQ(-1, rdma_notify(self->p.listen, IBV_EVENT_COMM_EST));
+	EXPECT_EQ(EINVAL, errno);
+}
+
+TEST_F(own, notify_of_an_unknown_event)
+{
+	ASSERT_EQ(0, own_open(&self->p, &self->co, &self->so, &self->opts));
+	EXPECT_EQ(-1, rdma_notify(self->s->id, IBV_EVENT_PORT_ERR));
+	EXPECT_EQ(EINVAL, errno);
+}
+
+/* Only one of the two ends leaves its queue pair to the library. */
+TEST_F(own, other_end_as_usual)
+{
+	struct own *c = &self->co;
+	struct ibv_wc wc;
+
+	ASSERT_EQ(0, make_qp(c));
+	ASSERT_EQ(0, modify(c, IBV_QPS_INIT));
+	ASSERT_EQ(0, own_connect(&self->p, c, &self->opts));
+	ASSERT_EQ(0, pair_server_qp(&self->p, &self->opts));
+	ASSERT_EQ(0, rdma_accept(self->s->id, &self->opts.accept));
+	ASSERT_EQ(0, expect_event(self->c->channel,
+				  RDMA_CM_EVENT_CONNECT_RESPONSE,
+				  &self->c->event));
+	ASSERT_EQ(0, modify(c, IBV_QPS_RTR));
+	ASSERT_EQ(0, modify(c, IBV_QPS_RTS));
+	ASSERT_EQ(0, rdma_establish(self->c->id));
+	ASSERT_EQ(0, expect_event(self->s->channel, RDMA_CM_EVENT_ESTABLISHED,
+				  &self->s->event));
+	fill(self->c->buf, MSG_SIZE, 4);
+	ASSERT_EQ(0, rdma_post_recv(self->s->id, CONTEXT, self->s->buf, MSG_SIZE,
+				    self->s->mr));
+	ASSERT_EQ(0, post(c, IBV_WR_SEND, 0));
+	ASSERT_COMP_OK(self->s->id->recv_cq, &wc, IBV_WC_RECV, CONTEXT);
+	EXPECT_TRUE(filled(self->s->buf, MSG_SIZE, 4));
+}
+
+/* librdmacm believes any number; rdma_post wants to see a queue pair of it. */
+TEST_F(own, made_up_number)
+{
+	int ret;
+
+	self->opts.connect.qp_num = MADE_UP_QPN;
+	ret = rdma_connect(self->c->id, &self->opts.connect);
+	if (over_incumbent()) {
+		EXPECT_EQ(0, ret);
+	} else {
+		EXPECT_EQ(-1, ret);
+		EXPECT_EQ(EINVAL, errno);
+	}
+}
+
+FIXTURE(srq) {
+	struct pair p;
+	struct pair_opts opts;
+	struct end *c, *s;
+};
+
+FIXTURE_SETUP(srq)
+{
+	pair_defaults(&self->opts);
+	self->c = &self->p.client;
+	self->s = &self->p.server;
+	ASSERT_EQ(0, pair_listen(&self->p, &self->opts));
+	ASSERT_EQ(0, pair_resolve(&self->p, &self->opts));
+	ASSERT_EQ(0, pair_client_qp(&self->p, &self->opts));
+	ASSERT_EQ(0, pair_connect(&self->p, &self->opts));
+}
+
+FIXTURE_TEARDOWN(srq)
+{
+	if (self->s->id && self->s->id->qp)
+		rdma_destroy_qp(self->s->id);
+	if (self->s->id && self->s->id->srq)
+		rdma_destroy_srq(self->s->id);
+	pair_close(&self->p);
+}
+
+TEST_F(srq, queue_pair_takes_the_queue_of_its_id)
+{
+	struct ibv_srq_init_attr attr = {
+		.attr = { .max_wr = WRS, .max_sge = 1 },
+	};
+	struct end *c = self->c, *s = self->s;
+	struct ibv_wc wc;
+
+	ASSERT_EQ(0, rdma_create_srq(s->id, NULL, &attr));
+	ASSERT_NE(NULL, s->id->srq);
+	EXPECT_LE(WRS, attr.attr.max_wr);
+	EXPECT_EQ(s->id->pd, s->id->srq->pd);
+	ASSERT_EQ(0, pair_server_qp(&self->p, &self->opts));
+	EXPECT_EQ(s->id->srq, s->id->qp->srq);
+	ASSERT_EQ(0, pair_accept(&self->p, &self->opts));
+
+	/* The inline posts to the queue, since the id has one. */
+	ASSERT_EQ(0, rdma_post_recv(s->id, CONTEXT, s->buf, MSG_SIZE, s->mr));
+	fill(c->buf, MSG_SIZE, 8);
+	ASSERT_EQ(0, rdma_post_send(c->id, CONTEXT, c->buf, MSG_SIZE, c->mr, 0));
+	ASSERT_COMP_OK(s->id->recv_cq, &wc, IBV_WC_RECV, CONTEXT);
+	EXPECT_TRUE(filled(s->buf, MSG_SIZE, 8));
+
+	rdma_destroy_qp(s->id);
+	rdma_destroy_srq(s->id);
+	EXPECT_EQ(NULL, s->id->srq);
+}
+
+TEST_F(srq, extended)
+{
+	struct ibv_srq_init_attr_ex attr = {
+		.srq_context = CONTEXT,
+		.attr = { .max_wr = WRS, .max_sge = 2 },
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE,
+		.srq_type = IBV_SRQT_BASIC,
+	};
+
+	ASSERT_EQ(0, rdma_create_srq_ex(self->s->id, &attr));
+	ASSERT_NE(NULL, self->s->id->srq);
+	EXPECT_EQ(CONTEXT, self->s->id->srq->srq_context);
+	EXPECT_LE(2, attr.attr.max_sge);
+}
+
+TEST_F(srq, queue_of_the_callers)
+{
+	struct ibv_srq_init_attr attr = {
+		.attr = { .max_wr = WRS, .max_sge = 1 },
+	};
+	struct ibv_srq *srq;
+
+	srq = ibv_create_srq(self->s->id->pd, &attr);
+	ASSERT_NE(NULL, srq);
+	self->opts.server_qp.srq = srq;
+	ASSERT_EQ(0, pair_server_qp(&self->p, &self->opts));
+	EXPECT_EQ(srq, self->s->id->qp->srq);
+	EXPECT_EQ(EBUSY, ibv_destroy_srq(srq));
+	rdma_destroy_qp(self->s->id);
+	EXPECT_EQ(0, ibv_destroy_srq(srq));
+}
+
+TEST_HARNESS_MAIN
