@@ -117,7 +117,7 @@ kernel_tests() {
 api_tests() {
 	"$vm_dir/run.sh" -k "$1" -t "$2" -o "$build_dir/vm/check-api.$1" \
 		-f "$build_dir/selftests/api" -f selftests/api/compare.sh -- \
-		./compare.sh ./api
+		env RPOST_TEST_LINK=yes ./compare.sh ./api
 }
 
 unmodified_programs() {

@@ -5,7 +5,7 @@
 #include <kselftest_harness.h>
 #include <sys/wait.h>
 
-#include "rpost_test.h"
+#include "rpost_own.h"
 
 enum stage {
 	OPENED,
@@ -211,6 +211,156 @@ TEST(killed_with_traffic)
 		ASSERT_EQ(pid, waitpid(pid, &status, 0));
 		EXPECT_EQ(refcnt, rp_wait_refcnt(refcnt));
 		close(pipefd[0]);
+	}
+}
+
+/* ---------------------------- with queue pairs of the program's own */
+
+/* What a program of datagrams has, in use. */
+struct own {
+	struct rp_end ud, rc, peer;
+	struct rpost_create_srq srq;
+	uint32_t ahs[20];
+	int async;
+	char *mem;
+	struct rpost_reg_mr mr;
+};
+
+static int own_attach(struct own *o, uint8_t x)
+{
+	struct rpost_attach_mcast cmd = {
+		.size = sizeof(cmd),
+		.qp = o->ud.qp,
+		.gid = { 0xff, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 239,
+			 1, 2, x },
+	};
+	int ret = rp_ioctl(o->ud.fd, RPOST_IOC_ATTACH_MCAST, &cmd);
+
+	return ret == -EOPNOTSUPP ? 0 : ret;
+}
+
+static int own_make(struct own *o)
+{
+	int i;
+
+	o->mem = rp_pages(1 << 16);
+	RP_TRY(rp_end_init(&o->ud));
+	RP_TRY(rp_end_init(&o->peer));
+	o->rc = o->ud;
+	o->async = rp_async_channel(o->ud.fd, o->ud.device);
+	RP_TRY(rp_create_srq(o->ud.fd, o->ud.pd, 16, &o->srq));
+	RP_TRY(rp_reg_mr(o->ud.fd, o->ud.pd, o->mem, 1 << 16,
+			 RPOST_ACCESS_LOCAL_WRITE, &o->mr));
+	RP_TRY(rp_create_own(&o->ud, RPOST_QPT_UD, 0));
+	RP_TRY(rp_bring_up(&o->ud, RPOST_QPT_UD, 0));
+	RP_TRY(rp_create_own(&o->rc, RPOST_QPT_RC, o->srq.handle));
+	RP_TRY(rp_create_own(&o->peer, RPOST_QPT_RC, 0));
+	RP_TRY(rp_bring_up(&o->rc, RPOST_QPT_RC, o->peer.qp_num));
+	RP_TRY(rp_bring_up(&o->peer, RPOST_QPT_RC, o->rc.qp_num));
+	RP_TRY(rp_srq_limit(o->ud.fd, o->srq.handle, 4));
+	for (i = 0; i < 20; i++)
+		RP_TRY(rp_own_ah(&o->ud, &o->ahs[i]));
+	for (i = 0; i < 4; i++)
+		RP_TRY(own_attach(o, i));
+	return 0;
+}
+
+/* Datagrams to itself, and messages to the shared queue. */
+static void own_talk(struct own *o, unsigned int i)
+{
+	struct rp_send send = rp_datagram(o->ahs[i % 20], o->ud.qp_num, 1,
+					  o->mem, 256, o->mr.lkey);
+	struct rpost_wc wc;
+
+	rp_post_recv(&o->ud, 1, o->mem + 4096, 4096, o->mr.lkey);
+	rp_post_send(&o->ud, &send);
+	rp_post_srq(o->ud.fd, o->srq.handle, 2, o->mem + 8192, 4096,
+		    o->mr.lkey);
+	send = rp_send(RPOST_WR_SEND, 3, NULL, 0, 0);
+	send.wr.num_sge = 0;
+	send.wr.size = sizeof(send.wr);
+	rp_post_send(&o->peer, &send);
+	while (rp_poll_cq(&o->ud.cq, &wc) == 1)
+		;
+	while (rp_poll_cq(&o->peer.cq, &wc) == 1)
+		;
+}
+
+TEST(own_objects_killed)
+{
+	long refcnt = rp_module_number("refcnt");
+	int pipefd[2], status, round;
+	unsigned int i;
+	struct own o;
+	char ok;
+	pid_t pid;
+
+	for (round = 0; round < 5; round++) {
+		ASSERT_EQ(0, pipe(pipefd));
+		pid = fork();
+		ASSERT_LE(0, pid);
+		if (!pid) {
+			ok = own_make(&o) == 0;
+			for (i = 0;; i++) {
+				own_talk(&o, i);
+				if (i == 50 && write(pipefd[1], &ok, 1) != 1)
+					_exit(1);
+			}
+		}
+		ASSERT_EQ(1, read(pipefd[0], &ok, 1));
+		EXPECT_EQ(1, ok);
+		usleep(round * 777);
+		ASSERT_EQ(0, kill(pid, SIGKILL));
+		ASSERT_EQ(pid, waitpid(pid, &status, 0));
+		EXPECT_EQ(refcnt, rp_wait_refcnt(refcnt));
+		close(pipefd[0]);
+		close(pipefd[1]);
+	}
+}
+
+/*
+ * Some objects destroyed before, in an order that changes with each round, the
+ * others by the close: nothing depends on the order.
+ */
+TEST(own_objects_closed)
+{
+	long refcnt = rp_module_number("refcnt");
+	unsigned int round, i, n;
+	struct own o;
+
+	for (round = 0; round < 24; round++) {
+		ASSERT_EQ(0, own_make(&o));
+		for (i = 0; i < 20; i++)
+			own_talk(&o, i);
+		const struct {
+			uint32_t type, handle;
+		} objs[] = {
+			{ RPOST_OBJ_QP, o.ud.qp },
+			{ RPOST_OBJ_QP, o.rc.qp },
+			{ RPOST_OBJ_SRQ, o.srq.handle },
+			{ RPOST_OBJ_MR, o.mr.handle },
+			{ RPOST_OBJ_AH, o.ahs[0] },
+			{ RPOST_OBJ_CQ, o.ud.cq.cmd.handle },
+			{ RPOST_OBJ_PD, o.ud.pd },
+		};
+
+		/* A step that has no common factor with 7: all are met. */
+		n = round % 8;
+		for (i = 0; i < n; i++)
+			rp_destroy(o.ud.fd,
+				   objs[(i * (1 + round % 6) + round) % 7].type,
+				   objs[(i * (1 + round % 6) + round) % 7].handle);
+		/* The channel before the file, or after. */
+		if (round % 2)
+			close(o.async);
+		rp_end_close(&o.ud);
+		rp_end_close(&o.peer);
+		if (round % 2 == 0)
+			close(o.async);
+		munmap(o.mem, 1 << 16);
+		EXPECT_EQ(refcnt, rp_wait_refcnt(refcnt)) {
+			TH_LOG("round %u", round);
+		}
 	}
 }
 

@@ -84,6 +84,20 @@ states_agree() {
 		diff - <(stubs)
 }
 
+# The inlines that call through struct verbs_context work if the entry is there.
+# ibv_create_srq_ex() is ibv_create_srq() for what there is.
+inlines_agree() {
+	local entries
+	entries=$(awk '/^struct verbs_context \{/, /^};/' \
+		/usr/include/infiniband/verbs.h |
+		grep -oE '\(\*[a-z_]+\)' | tr -d '(*)')
+	awk '$1 ~ /@inline$/ && $3 != "no" { sub(/^ibv_/, ""); sub(/@.*/, ""); print }' \
+		"$table" | grep -Fx "$entries" | grep -vx create_srq_ex |
+		sort | diff - <(grep -ohE 'verbs->[a-z_]+ =' userlib/*.c |
+			sed 's/.*>//; s/ =//' | grep -vxE 'sz|query_port' |
+			sort -u)
+}
+
 installed_library() {
 	local file
 	file=$(gcc -print-file-name="$1")
@@ -255,6 +269,7 @@ exports "$lib/librdma_post.so.1" >"$out/ours" || exit 1
 echo "TAP version 13"
 check table table_agrees
 check states states_agree
+check inlines inlines_agree
 check installed.libibverbs installed_library libibverbs.so.1
 check installed.librdmacm installed_library librdmacm.so.1
 check bookworm.imports suite_imports bookworm

@@ -14,6 +14,8 @@ packages=(
 	gcc g++ libc6-dev make pkg-config libibverbs-dev librdmacm-dev
 	# checks: sparse for the module; checkpatch and kernel-doc are perl
 	sparse perl shellcheck clang valgrind
+	# interop/: a program that uses librpma; a file system of Debian's programs
+	librpma-dev e2fsprogs
 	# kernels: fetch.sh, kmod.sh; the rest is for debug-kernel.sh
 	binutils kmod xz-utils zstd lz4 libelf-dev
 	flex bison bc m4 libssl-dev

@@ -12,7 +12,7 @@ vm_programs_optional="rping udaddy ucmatose mckey riostream rstream cmtime
 
 vm_modules="virtio_pci virtio_console virtio_net virtio_rng ib_uverbs rdma_ucm
 	rdma_cm rdma_rxe siw crc32_generic crc32c_generic dummy veth sch_netem 8021q
-	ib_umad"
+	ib_umad virtio_blk ext4"
 
 # Where a path is in the guest, which has no /bin beside /usr/bin.
 guest_path() {

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What is left of a queue pair in its completion queue when it is destroyed or
+ * reset: nothing.  rdma_rxe with its own provider leaves what has completed
+ * before; other devices' providers remove it, as librdma_post does.
+ */
+#include <kselftest_harness.h>
+#include <unistd.h>
+
+#include "verbs_test.h"
+
+/* Long enough for a few messages to arrive and complete. */
+#define SETTLE_US	200000
+
+FIXTURE(shared) {
+	struct device dev;
+	struct ibv_cq *cq;	/* of both, for sends and receives */
+	struct side a, b;
+	uint32_t a_num, b_num;
+};
+
+FIXTURE_SETUP(shared)
+{
+	ASSERT_EQ(0, device_open(&self->dev));
+	self->cq = ibv_create_cq(self->dev.verbs, 64, NULL, NULL, 0);
+	ASSERT_NE(NULL, self->cq);
+	ASSERT_EQ(0, side_open(&self->dev, &self->a, IBV_QPT_RC, self->cq, NULL));
+	ASSERT_EQ(0, side_open(&self->dev, &self->b, IBV_QPT_RC, self->cq, NULL));
+	ASSERT_EQ(0, bring_up_pair(&self->dev, &self->a, &self->b));
+	self->a_num = self->a.qp->qp_num;
+	self->b_num = self->b.qp->qp_num;
+}
+
+FIXTURE_TEARDOWN(shared)
+{
+	side_close(&self->a);
+	side_close(&self->b);
+	if (self->cq)
+		EXPECT_EQ(0, ibv_destroy_cq(self->cq));
+	device_close(&self->dev);
+}
+
+/*
+ * Sends n messages from a to b, with contexts from 100 for sends and from 200
+ * for receives, and leaves the completions of both, mixed, in the queue.
+ */
+static int exchange(struct side *a, struct side *b, int n)
+{
+	int i, err = 0;
+
+	for (i = 0; i < n && !err; i++) {
+		fill(a->buf + i * 256, 100, i + 1);
+		err = post_recv(b, 200 + i, i * 256, 256);
+	}
+	for (i = 0; i < n && !err; i++) {
+		err = post_send(a, 100 + i, i * 256, 100);
+		usleep(2000);
+	}
+	usleep(SETTLE_US);
+	return err;
+}
+
+static int destroy(struct side *side)
+{
+	int err = ibv_destroy_qp(side->qp);
+
+	side->qp = NULL;
+	return err;
+}
+
+/*
+ * Takes everything out.  Counts what comes from queue pair keep, which must be
+ * in order from context first on; of queue pair gone there must be nothing.
+ */
+static int left(struct ibv_cq *cq, uint32_t keep, uint64_t first, uint32_t gone)
+{
+	uint64_t end = now_ms() + QUIET_MS;
+	struct ibv_wc wc;
+	int n = 0, ret;
+
+	while ((ret = ibv_poll_cq(cq, 1, &wc)) > 0 || now_ms() < end) {
+		if (!ret)
+			continue;
+		if (ret < 0)
+			return ret;
+		if (wc.qp_num == gone && over_incumbent())
+			continue;
+		if (wc.qp_num != keep || wc.wr_id != first + n) {
+			fprintf(stderr, "# queue pair %u, context %lu, %s\n",
+				wc.qp_num, wc.wr_id,
+				ibv_wc_status_str(wc.status));
+			return -1;
+		}
+		n++;
+	}
+	return n;
+}
+
+TEST_F(shared, sender_goes)
+{
+	int i;
+
+	ASSERT_EQ(0, exchange(&self->a, &self->b, 6));
+	ASSERT_EQ(0, destroy(&self->a));
+	EXPECT_EQ(6, left(self->cq, self->b_num, 200, self->a_num));
+	for (i = 0; i < 6; i++)
+		EXPECT_TRUE(filled(self->b.buf + i * 256, 100, i + 1));
+}
+
+TEST_F(shared, receiver_goes)
+{
+	ASSERT_EQ(0, exchange(&self->a, &self->b, 6));
+	ASSERT_EQ(0, destroy(&self->b));
+	EXPECT_EQ(6, left(self->cq, self->a_num, 100, self->b_num));
+}
+
+TEST_F(shared, both_go)
+{
+	ASSERT_EQ(0, exchange(&self->a, &self->b, 6));
+	ASSERT_EQ(0, destroy(&self->b));
+	ASSERT_EQ(0, destroy(&self->a));
+	if (over_incumbent())
+		return;
+	EXPECT_TRUE(no_comp(self->cq));
+}
+
+/* Some have been polled; the rest is as it was. */
+TEST_F(shared, after_some_were_polled)
+{
+	uint64_t next_b = 200;
+	struct ibv_wc wc;
+	int i;
+
+	ASSERT_EQ(0, exchange(&self->a, &self->b, 8));
+	for (i = 0; i < 5; i++) {
+		ASSERT_EQ(1, ibv_poll_cq(self->cq, 1, &wc));
+		if (wc.qp_num == self->b_num)
+			EXPECT_EQ(next_b++, wc.wr_id);
+	}
+	ASSERT_EQ(0, destroy(&self->a));
+	EXPECT_EQ(208 - (int)next_b,
+		  left(self->cq, self->b_num, next_b, self->a_num));
+}
+
+/* Receives that nobody used, and flushes that nobody polled. */
+TEST_F(shared, flushed)
+{
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		ASSERT_EQ(0, post_recv(&self->a, 100 + i, 0, 64));
+		ASSERT_EQ(0, post_recv(&self->b, 200 + i, 0, 64));
+	}
+	ASSERT_EQ(0, set_state(self->a.qp, IBV_QPS_ERR));
+	ASSERT_EQ(0, set_state(self->b.qp, IBV_QPS_ERR));
+	usleep(SETTLE_US);
+	ASSERT_EQ(0, destroy(&self->a));
+	EXPECT_EQ(4, left(self->cq, self->b_num, 200, self->a_num));
+}
+
+/* What has not completed does not complete any more. */
+TEST_F(shared, receives_that_wait)
+{
+	int i;
+
+	for (i = 0; i < 4; i++)
+		ASSERT_EQ(0, post_recv(&self->a, 100 + i, 0, 64));
+	ASSERT_EQ(0, destroy(&self->a));
+	EXPECT_EQ(0, left(self->cq, self->b_num, 200, self->a_num));
+}
+
+TEST_F(shared, reset)
+{
+	ASSERT_EQ(0, exchange(&self->a, &self->b, 6));
+	ASSERT_EQ(0, set_state(self->a.qp, IBV_QPS_RESET));
+	EXPECT_EQ(6, left(self->cq, self->b_num, 200, self->a_num));
+	/* Both can be connected again. */
+	ASSERT_EQ(0, set_state(self->b.qp, IBV_QPS_RESET));
+	ASSERT_EQ(0, bring_up_pair(&self->dev, &self->a, &self->b));
+	ASSERT_EQ(0, exchange(&self->a, &self->b, 3));
+	ASSERT_EQ(0, destroy(&self->a));
+	EXPECT_EQ(3, left(self->cq, self->b_num, 200, self->a_num));
+}
+
+/* The room that the completions took is there again. */
+TEST_F(shared, room)
+{
+	struct ibv_cq *cq;
+	struct ibv_wc wc;
+	struct side c;
+	int i, j;
+
+	if (over_incumbent())
+		SKIP(return, "rxe's provider leaves completions, so that the queue overflows");
+	cq = ibv_create_cq(self->dev.verbs, 16, NULL, NULL, 0);
+	ASSERT_NE(NULL, cq);
+	ASSERT_EQ(0, destroy(&self->a));
+	for (i = 0; i < 5; i++) {
+		ASSERT_EQ(0, side_open(&self->dev, &c, IBV_QPT_RC, cq, NULL));
+		ASSERT_EQ(0, bring_up(&self->dev, c.qp, self->b_num, 1, 1));
+		for (j = 0; j < 16; j++)
+			ASSERT_EQ(0, post_recv(&c, j, 0, 64));
+		ASSERT_EQ(0, set_state(c.qp, IBV_QPS_ERR));
+		usleep(SETTLE_US / 4);
+		for (j = 0; i == 4 && j < 16; j++) {
+			ASSERT_EQ(1, wait_comp(cq, &wc));
+			EXPECT_EQ(j, wc.wr_id);
+		}
+		side_close(&c);
+	}
+	EXPECT_EQ(0, ibv_poll_cq(cq, 1, &wc));
+	EXPECT_EQ(0, ibv_destroy_cq(cq));
+}
+
+/* A shared receive queue outlives the queue pairs that take from it. */
+TEST_F(shared, with_a_shared_receive_queue)
+{
+	struct ibv_srq_init_attr init = {
+		.attr = { .max_wr = 16, .max_sge = 1 },
+	};
+	struct ibv_sge sge = side_sge(&self->a, 0, 64);
+	struct ibv_recv_wr *bad, wr = { .sg_list = &sge, .num_sge = 1 };
+	struct side c, d;
+	struct ibv_srq *srq;
+	struct ibv_wc wc;
+	uint32_t gone;
+	int i;
+
+	srq = ibv_create_srq(self->dev.pd, &init);
+	ASSERT_NE(NULL, srq);
+	for (i = 0; i < 8; i++) {
+		wr.wr_id = 300 + i;
+		ASSERT_EQ(0, ibv_post_srq_recv(srq, &wr, &bad));
+	}
+	ASSERT_EQ(0, side_open(&self->dev, &c, IBV_QPT_RC, self->cq, srq));
+	ASSERT_EQ(0, side_open(&self->dev, &d, IBV_QPT_RC, NULL, NULL));
+	EXPECT_EQ(srq, c.qp->srq);
+	gone = c.qp->qp_num;
+	ASSERT_EQ(0, bring_up_pair(&self->dev, &d, &c));
+	for (i = 0; i < 3; i++)
+		ASSERT_EQ(0, post_send(&d, i, 0, 64));
+	usleep(SETTLE_US);
+	ASSERT_EQ(0, destroy(&c));
+	EXPECT_EQ(0, left(self->cq, self->b_num, 200, gone));
+	side_close(&c);
+
+	/* Another one takes the receives that are left. */
+	ASSERT_EQ(0, side_open(&self->dev, &c, IBV_QPT_RC, self->cq, srq));
+	ASSERT_EQ(0, set_state(d.qp, IBV_QPS_RESET));
+	ASSERT_EQ(0, bring_up_pair(&self->dev, &d, &c));
+	for (i = 3; i < 8; i++) {
+		ASSERT_EQ(0, post_send(&d, i, 0, 64));
+		ASSERT_EQ(1, wait_comp(self->cq, &wc));
+		EXPECT_EQ(IBV_WC_SUCCESS, wc.status);
+		EXPECT_EQ(300 + i, wc.wr_id);
+		EXPECT_EQ(c.qp->qp_num, wc.qp_num);
+	}
+	side_close(&c);
+	side_close(&d);
+	EXPECT_EQ(0, ibv_destroy_srq(srq));
+}
+
+TEST_HARNESS_MAIN

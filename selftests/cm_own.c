@@ -1,0 +1,574 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Connections whose queue pairs the program owns, options of ids, paths, and
+ * what else the connection manager is told.
+ */
+#include <kselftest_harness.h>
+#include <rdma/ib_user_sa.h>
+
+#include "rpost_own.h"
+
+#define REJ_VENDOR	35
+
+/* A client with its route resolved and a server that listens. */
+FIXTURE(own) {
+	struct rp_end c, s;
+	uint32_t listener;
+	uint16_t port;
+	struct rpost_wc wc;
+	struct rpost_get_event event;
+};
+
+FIXTURE_SETUP(own)
+{
+	ASSERT_EQ(0, rp_end_init(&self->c));
+	ASSERT_EQ(0, rp_end_init(&self->s));
+	ASSERT_EQ(0, rp_listener(&self->s, &self->listener));
+	self->port = rp_port(self->s.fd, self->listener);
+	ASSERT_EQ(0, rp_create_own(&self->c, RPOST_QPT_RC, 0));
+	ASSERT_EQ(0, rp_create_own(&self->s, RPOST_QPT_RC, 0));
+	ASSERT_EQ(0, rp_client_route(&self->c, self->port));
+}
+
+FIXTURE_TEARDOWN(own)
+{
+	rp_end_close(&self->c);
+	rp_end_close(&self->s);
+}
+
+static uint32_t state_of(struct rp_end *end, uint32_t id)
+{
+	struct rpost_query_id cmd;
+
+	return rp_query_id(end->fd, id, &cmd) ? 255 : cmd.state;
+}
+
+static int init_attr(struct rp_end *end, uint32_t state,
+		     struct rpost_qp_attr *attr)
+{
+	struct rpost_init_qp_attr cmd = {
+		.size = sizeof(cmd), .id = end->id, .attr.qp_state = state,
+	};
+	int ret = rp_ioctl(end->fd, RPOST_IOC_INIT_QP_ATTR, &cmd);
+
+	*attr = cmd.attr;
+	return ret;
+}
+
+/* Bring the queue pair into a state, as the connection wants it. */
+static int move(struct rp_end *end, uint32_t state)
+{
+	struct rpost_qp_attr attr;
+
+	RP_TRY(init_attr(end, state, &attr));
+	return rp_modify(end, &attr);
+}
+
+static int connect_qp(struct rp_end *end, uint32_t qp_num)
+{
+	struct rpost_connect cmd = { .size = sizeof(cmd), .id = end->id };
+
+	rp_conn_param(&cmd.param);
+	cmd.param.qp_num = qp_num;
+	return rp_ioctl(end->fd, RPOST_IOC_CONNECT, &cmd);
+}
+
+static int accept_qp(struct rp_end *end, uint32_t qp_num)
+{
+	struct rpost_accept cmd = { .size = sizeof(cmd), .id = end->id };
+
+	rp_conn_param(&cmd.param);
+	cmd.param.qp_num = qp_num;
+	return rp_ioctl(end->fd, RPOST_IOC_ACCEPT, &cmd);
+}
+
+static int establish(struct rp_end *end)
+{
+	struct rpost_establish cmd = { .size = sizeof(cmd), .id = end->id };
+
+	return rp_ioctl(end->fd, RPOST_IOC_ESTABLISH, &cmd);
+}
+
+static int reject(struct rp_end *end, uint32_t reason)
+{
+	struct rpost_reject cmd = {
+		.size = sizeof(cmd), .id = end->id, .reason = reason,
+	};
+
+	return rp_ioctl(end->fd, RPOST_IOC_REJECT, &cmd);
+}
+
+static int notify(struct rp_end *end, uint32_t event)
+{
+	struct rpost_notify cmd = {
+		.size = sizeof(cmd), .id = end->id, .event = event,
+	};
+
+	return rp_ioctl(end->fd, RPOST_IOC_NOTIFY, &cmd);
+}
+
+/* Until the client has the answer. */
+static int respond(FIXTURE_DATA(own) *self)
+{
+	RP_TRY(move(&self->c, RPOST_QPS_INIT));
+	RP_TRY(connect_qp(&self->c, self->c.qp_num));
+	RP_TRY(rp_take_request(&self->s, self->listener));
+	RP_TRY(move(&self->s, RPOST_QPS_INIT));
+	RP_TRY(move(&self->s, RPOST_QPS_RTR));
+	RP_TRY(move(&self->s, RPOST_QPS_RTS));
+	RP_TRY(accept_qp(&self->s, self->s.qp_num));
+	return rp_expect(self->c.channel, self->c.id,
+			 RPOST_EVENT_CONNECT_RESPONSE);
+}
+
+static int connected(FIXTURE_DATA(own) *self)
+{
+	RP_TRY(respond(self));
+	RP_TRY(move(&self->c, RPOST_QPS_RTR));
+	RP_TRY(move(&self->c, RPOST_QPS_RTS));
+	RP_TRY(establish(&self->c));
+	return rp_expect(self->s.channel, self->s.id, RPOST_EVENT_ESTABLISHED);
+}
+
+/* A message from one to the other. */
+static int message(FIXTURE_DATA(own) *self, struct rp_end *from,
+		   struct rp_end *to)
+{
+	struct rp_send send = rp_send(RPOST_WR_SEND, 1, NULL, 0, 0);
+
+	send.wr.num_sge = 0;
+	send.wr.size = sizeof(send.wr);
+	RP_TRY(rp_post_recv(to, 2, NULL, 0, 0));
+	RP_TRY(rp_post_send(from, &send));
+	if (rp_wait_cq(&to->cq, &self->wc) != 1 || self->wc.status)
+		return -EIO;
+	return rp_wait_cq(&from->cq, &self->wc) == 1 && !self->wc.status ? 0 :
+									   -EIO;
+}
+
+TEST_F(own, connected_and_disconnected)
+{
+	struct rp_end *c = &self->c, *s = &self->s;
+
+	ASSERT_EQ(0, connected(self));
+	EXPECT_EQ(RPOST_ID_CONNECTED, state_of(c, c->id));
+	EXPECT_EQ(RPOST_ID_CONNECTED, state_of(s, s->id));
+	EXPECT_EQ(0, message(self, c, s));
+	EXPECT_EQ(0, message(self, s, c));
+	EXPECT_TRUE(rp_quiet(c->channel));
+	EXPECT_EQ(-EINVAL, establish(c));
+	/* The id does not move the queue pair. */
+	ASSERT_EQ(0, rp_disconnect(c->fd, c->id));
+	ASSERT_EQ(0, rp_expect(s->channel, s->id, RPOST_EVENT_DISCONNECTED));
+	ASSERT_EQ(0, rp_disconnect(s->fd, s->id));
+	ASSERT_EQ(0, rp_expect(c->channel, c->id, RPOST_EVENT_DISCONNECTED));
+	EXPECT_EQ(RPOST_QPS_RTS, rp_qp_state(c));
+	ASSERT_EQ(0, rp_post_recv(c, 9, NULL, 0, 0));
+	ASSERT_EQ(0, rp_move(c, RPOST_QPS_ERR));
+	ASSERT_EQ(1, rp_wait_cq(&c->cq, &self->wc));
+	EXPECT_EQ(RPOST_WC_WR_FLUSH_ERR, self->wc.status);
+	/* Neither needs the other for its end. */
+	EXPECT_EQ(0, rp_destroy(c->fd, RPOST_OBJ_ID, c->id));
+	EXPECT_EQ(0, rp_destroy(c->fd, RPOST_OBJ_QP, c->qp));
+	EXPECT_EQ(0, rp_destroy(s->fd, RPOST_OBJ_QP, s->qp));
+	EXPECT_EQ(0, rp_destroy(s->fd, RPOST_OBJ_ID, s->id));
+}
+
+/* One side's program owns its queue pair, the other's id does. */
+TEST_F(own, with_an_ordinary_side)
+{
+	struct rp_end *c = &self->c, *s = &self->s;
+
+	ASSERT_EQ(0, rp_destroy(s->fd, RPOST_OBJ_QP, s->qp));
+	ASSERT_EQ(0, move(c, RPOST_QPS_INIT));
+	ASSERT_EQ(0, connect_qp(c, c->qp_num));
+	ASSERT_EQ(0, rp_take_request(s, self->listener));
+	ASSERT_EQ(0, rp_create_qp(s, 0));
+	ASSERT_EQ(0, rp_accept(s->fd, s->id));
+	ASSERT_EQ(0, rp_get_event(c->channel, &self->event));
+	ASSERT_EQ(RPOST_EVENT_CONNECT_RESPONSE, self->event.event);
+	EXPECT_EQ(s->qp_num, self->event.param.qp_num);
+	ASSERT_EQ(0, move(c, RPOST_QPS_RTR));
+	ASSERT_EQ(0, move(c, RPOST_QPS_RTS));
+	ASSERT_EQ(0, establish(c));
+	ASSERT_EQ(0, rp_expect(s->channel, s->id, RPOST_EVENT_ESTABLISHED));
+	EXPECT_EQ(0, message(self, c, s));
+	EXPECT_EQ(0, message(self, s, c));
+}
+
+/* Queue pairs of other files, and of nobody. */
+TEST_F(own, queue_pairs_of_others)
+{
+	const uint32_t bad[] = { 0, 1, self->s.qp_num, 0xffffff,
+				 self->c.qp_num + 1000, UINT32_MAX };
+	struct rp_end *c = &self->c, *s = &self->s;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		EXPECT_EQ(-EINVAL, connect_qp(c, bad[i])) {
+			TH_LOG("queue pair %#x", bad[i]);
+		}
+		EXPECT_EQ(RPOST_ID_ROUTE_RESOLVED, state_of(c, c->id));
+	}
+	EXPECT_TRUE(rp_quiet(s->channel));
+	ASSERT_EQ(0, connect_qp(c, c->qp_num));
+	ASSERT_EQ(0, rp_take_request(s, self->listener));
+	EXPECT_EQ(-EINVAL, accept_qp(s, c->qp_num));
+	EXPECT_EQ(-EINVAL, accept_qp(s, 0));
+	EXPECT_EQ(RPOST_ID_REQUEST, state_of(s, s->id));
+	/* One that has gone. */
+	ASSERT_EQ(0, rp_destroy(s->fd, RPOST_OBJ_QP, s->qp));
+	EXPECT_EQ(-EINVAL, accept_qp(s, s->qp_num));
+}
+
+/* What is told about a queue pair that the connection is not ready for. */
+TEST_F(own, states_of_attributes)
+{
+	struct rp_end *c = &self->c, idle = self->c;
+	struct rpost_qp_attr attr;
+	uint32_t state;
+
+	ASSERT_EQ(0, rp_create_id(c->fd, c->channel, &idle.id));
+	for (state = 0; state <= RPOST_QPS_ERR + 1; state++) {
+		EXPECT_GT(0, init_attr(&idle, state, &attr));
+		/* A route, but no other side. */
+		if (state != RPOST_QPS_INIT)
+			EXPECT_EQ(-EINVAL, init_attr(c, state, &attr)) {
+				TH_LOG("state %u", state);
+			}
+	}
+	EXPECT_EQ(-EINVAL, init_attr(c, UINT32_MAX, &attr));
+	ASSERT_EQ(0, init_attr(c, RPOST_QPS_INIT, &attr));
+	EXPECT_EQ(RPOST_QPS_INIT, attr.qp_state);
+	EXPECT_EQ(RPOST_QP_STATE | RPOST_QP_PKEY_INDEX | RPOST_QP_PORT |
+		  RPOST_QP_ACCESS_FLAGS, attr.attr_mask);
+	EXPECT_LE(1, attr.port_num);
+	ASSERT_EQ(0, respond(self));
+	ASSERT_EQ(0, init_attr(c, RPOST_QPS_RTR, &attr));
+	EXPECT_EQ(self->s.qp_num, attr.dest_qp_num);
+	EXPECT_LE(1, attr.path_mtu);
+	EXPECT_EQ(1, attr.ah.is_global);
+	EXPECT_EQ(RP_MASK_RTR_RC, attr.attr_mask & RP_MASK_RTR_RC);
+	ASSERT_EQ(0, init_attr(c, RPOST_QPS_RTS, &attr));
+	EXPECT_EQ(7, attr.retry_cnt);
+	EXPECT_EQ(7, attr.rnr_retry);
+	EXPECT_EQ(RP_MASK_RTS_RC, attr.attr_mask & RP_MASK_RTS_RC);
+}
+
+TEST_F(own, states_of_commands)
+{
+	struct rp_end *c = &self->c, *s = &self->s, listener = self->s;
+
+	listener.id = self->listener;
+	EXPECT_EQ(-EINVAL, establish(c));
+	EXPECT_EQ(-EINVAL, establish(&listener));
+	EXPECT_EQ(-EINVAL, reject(c, 0));
+	EXPECT_EQ(-EINVAL, notify(c, RPOST_ASYNC_COMM_EST));
+	EXPECT_EQ(-EINVAL, notify(c, RPOST_ASYNC_QP_FATAL));
+	EXPECT_EQ(-EINVAL, notify(c, UINT32_MAX));
+	EXPECT_EQ(-EOPNOTSUPP, notify(c, RPOST_ASYNC_PATH_MIG));
+	EXPECT_EQ(-EINVAL, notify(&listener, RPOST_ASYNC_COMM_EST));
+	ASSERT_EQ(0, connect_qp(c, c->qp_num));
+	EXPECT_EQ(-EINVAL, establish(c));
+	EXPECT_EQ(-EINVAL, reject(c, 0));
+	ASSERT_EQ(0, rp_take_request(s, self->listener));
+	EXPECT_EQ(-EINVAL, establish(s));
+	EXPECT_EQ(-EINVAL, reject(s, 1));
+	EXPECT_EQ(-EINVAL, reject(s, UINT32_MAX));
+	EXPECT_EQ(RPOST_ID_REQUEST, state_of(s, s->id));
+	ASSERT_EQ(0, accept_qp(s, s->qp_num));
+	EXPECT_EQ(-EINVAL, establish(s));
+	ASSERT_EQ(0, rp_expect(c->channel, c->id,
+			       RPOST_EVENT_CONNECT_RESPONSE));
+	ASSERT_EQ(0, establish(c));
+	EXPECT_EQ(-EINVAL, establish(c));
+	EXPECT_EQ(-EINVAL, reject(c, 0));
+}
+
+/* The reason of a rejection arrives, as does a rejected answer. */
+TEST_F(own, rejected_with_a_reason)
+{
+	struct rp_end *c = &self->c, *s = &self->s;
+
+	ASSERT_EQ(0, connect_qp(c, c->qp_num));
+	ASSERT_EQ(0, rp_take_request(s, self->listener));
+	ASSERT_EQ(0, reject(s, RPOST_REJ_VENDOR_OPTION_NOT_SUPPORTED));
+	ASSERT_EQ(0, rp_get_event(c->channel, &self->event));
+	EXPECT_EQ(RPOST_EVENT_REJECTED, self->event.event);
+	EXPECT_EQ(REJ_VENDOR, self->event.status);
+	ASSERT_EQ(0, rp_destroy(c->fd, RPOST_OBJ_ID, c->id));
+	ASSERT_EQ(0, rp_client_route(c, self->port));
+	ASSERT_EQ(0, respond(self));
+	ASSERT_EQ(0, reject(c, 0));
+	ASSERT_EQ(0, rp_get_event(s->channel, &self->event));
+	EXPECT_EQ(RPOST_EVENT_REJECTED, self->event.event);
+	EXPECT_EQ(RPOST_REJ_CONSUMER_DEFINED, self->event.status);
+	EXPECT_EQ(RPOST_ID_ERROR, state_of(c, c->id));
+	EXPECT_EQ(RPOST_ID_ERROR, state_of(s, s->id));
+}
+
+/* Data came before the message that completes the connection. */
+TEST_F(own, notified)
+{
+	struct rp_end *c = &self->c, *s = &self->s;
+
+	ASSERT_EQ(0, respond(self));
+	ASSERT_EQ(0, notify(s, RPOST_ASYNC_COMM_EST));
+	EXPECT_EQ(0, rp_expect(s->channel, s->id, RPOST_EVENT_ESTABLISHED));
+	EXPECT_EQ(RPOST_ID_CONNECTED, state_of(s, s->id));
+	ASSERT_EQ(0, establish(c));
+	EXPECT_EQ(-EISCONN, notify(s, RPOST_ASYNC_COMM_EST));
+}
+
+TEST_F(own, enhanced_connection_establishment)
+{
+	struct rp_end *c = &self->c, *s = &self->s;
+	struct rpost_connect connect_cmd = {
+		.size = sizeof(connect_cmd),
+		.id = c->id,
+		.ece = { .vendor_id = 0x1234, .attr_mod = 0x55667788 },
+	};
+	struct rpost_accept accept_cmd = {
+		.size = sizeof(accept_cmd),
+		.ece = { .vendor_id = 0x4321, .attr_mod = 0x11223344 },
+	};
+
+	rp_conn_param(&connect_cmd.param);
+	connect_cmd.param.qp_num = c->qp_num;
+	rp_conn_param(&accept_cmd.param);
+	accept_cmd.param.qp_num = s->qp_num;
+	ASSERT_EQ(0, rp_ioctl(c->fd, RPOST_IOC_CONNECT, &connect_cmd));
+	ASSERT_EQ(0, rp_get_event(s->channel, &self->event));
+	ASSERT_EQ(RPOST_EVENT_CONNECT_REQUEST, self->event.event);
+	EXPECT_EQ(0x1234, self->event.ece.vendor_id);
+	EXPECT_EQ(0x55667788, self->event.ece.attr_mod);
+	accept_cmd.id = self->event.id;
+	ASSERT_EQ(0, rp_ioctl(s->fd, RPOST_IOC_ACCEPT, &accept_cmd));
+	ASSERT_EQ(0, rp_get_event(c->channel, &self->event));
+	ASSERT_EQ(RPOST_EVENT_CONNECT_RESPONSE, self->event.event);
+	EXPECT_EQ(0x4321, self->event.ece.vendor_id & 0xffffff);
+	EXPECT_EQ(0x11223344, self->event.ece.attr_mod);
+}
+
+/* Destroyed at each step, from either side, with the other side waiting. */
+TEST_F(own, destroyed_at_each_step)
+{
+	struct rp_end *c = &self->c, *s = &self->s;
+	struct rpost_get_event event;
+	int step;
+
+	for (step = 0; step < 6; step++) {
+		ASSERT_EQ(0, connect_qp(c, c->qp_num));
+		ASSERT_EQ(0, rp_take_request(s, self->listener));
+		if (step >= 2) {
+			ASSERT_EQ(0, accept_qp(s, s->qp_num));
+			ASSERT_EQ(0, rp_get_event(c->channel, &event));
+		}
+		if (step >= 4)
+			ASSERT_EQ(0, establish(c));
+		ASSERT_EQ(0, rp_destroy(step % 2 ? c->fd : s->fd, RPOST_OBJ_ID,
+					step % 2 ? c->id : s->id));
+		usleep(1000);
+		ASSERT_EQ(0, rp_destroy(step % 2 ? s->fd : c->fd, RPOST_OBJ_ID,
+					step % 2 ? s->id : c->id));
+		ASSERT_EQ(0, rp_client_route(c, self->port));
+	}
+	/* The queue pairs have seen nothing of it. */
+	EXPECT_EQ(RPOST_QPS_RESET, rp_qp_state(c));
+	EXPECT_EQ(4, rp_num_objects(c->fd));
+}
+
+/* -------------------------------------------------------------- options */
+
+static int set_option(struct rp_end *end, uint32_t id, uint32_t level,
+		      uint32_t option, uint32_t value)
+{
+	struct rpost_set_option cmd = {
+		.size = sizeof(cmd),
+		.id = id,
+		.level = level,
+		.option = option,
+		.value = value,
+	};
+
+	return rp_ioctl(end->fd, RPOST_IOC_SET_OPTION, &cmd);
+}
+
+TEST_F(own, option_values)
+{
+	struct rpost_set_option cmd = { .size = sizeof(cmd) };
+	const struct {
+		uint32_t option, good, bad;
+	} rows[] = {
+		{ RPOST_OPTION_ID_TOS, 0xff, 0x100 },
+		{ RPOST_OPTION_ID_REUSEADDR, 1, 2 },
+		{ RPOST_OPTION_ID_AFONLY, 1, 2 },
+		{ RPOST_OPTION_ID_ACK_TIMEOUT, 31, 32 },
+	};
+	struct rp_end *c = &self->c;
+	unsigned int i;
+	uint32_t id;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		ASSERT_EQ(0, rp_create_id(c->fd, c->channel, &id));
+		EXPECT_EQ(-EINVAL, set_option(c, id, RPOST_OPTION_ID,
+					      rows[i].option, rows[i].bad));
+		EXPECT_EQ(-EINVAL, set_option(c, id, RPOST_OPTION_ID,
+					      rows[i].option, UINT32_MAX));
+		EXPECT_EQ(0, set_option(c, id, RPOST_OPTION_ID, rows[i].option,
+					rows[i].good)) {
+			TH_LOG("option %u", rows[i].option);
+		}
+		EXPECT_EQ(0, set_option(c, id, RPOST_OPTION_ID, rows[i].option,
+					0));
+	}
+	EXPECT_EQ(-EOPNOTSUPP, set_option(c, id, RPOST_OPTION_ID, 4, 0));
+	EXPECT_EQ(-EOPNOTSUPP, set_option(c, id, RPOST_OPTION_ID, UINT32_MAX,
+					  0));
+	EXPECT_EQ(-EOPNOTSUPP, set_option(c, id, RPOST_OPTION_IB, 0, 0));
+	EXPECT_EQ(-EOPNOTSUPP, set_option(c, id, 2, 0, 0));
+	EXPECT_EQ(-EOPNOTSUPP, set_option(c, id, UINT32_MAX, 0, 0));
+	EXPECT_EQ(-ENOENT, set_option(c, 0, RPOST_OPTION_ID, 0, 0));
+	/* A pointer that means nothing here. */
+	cmd.id = id;
+	cmd.data = (uintptr_t)&cmd;
+	EXPECT_EQ(-EINVAL, rp_ioctl(c->fd, RPOST_IOC_SET_OPTION, &cmd));
+	cmd.data = 0;
+	cmd.data_len = 8;
+	EXPECT_EQ(-EINVAL, rp_ioctl(c->fd, RPOST_IOC_SET_OPTION, &cmd));
+	/* Not when it listens. */
+	EXPECT_EQ(-EINVAL, set_option(&self->s, self->listener,
+				      RPOST_OPTION_ID,
+				      RPOST_OPTION_ID_AFONLY, 1));
+}
+
+/* Two ids on a port, if both allow it. */
+TEST_F(own, reused_address)
+{
+	struct rp_end *c = &self->c;
+	uint32_t a, b;
+
+	ASSERT_EQ(0, rp_create_id(c->fd, c->channel, &a));
+	ASSERT_EQ(0, rp_create_id(c->fd, c->channel, &b));
+	ASSERT_EQ(0, set_option(c, a, RPOST_OPTION_ID,
+				RPOST_OPTION_ID_REUSEADDR, 1));
+	ASSERT_EQ(0, rp_bind(c->fd, a, 0));
+	EXPECT_EQ(-EADDRINUSE, rp_bind(c->fd, b, rp_port(c->fd, a)));
+	ASSERT_EQ(0, set_option(c, b, RPOST_OPTION_ID,
+				RPOST_OPTION_ID_REUSEADDR, 1));
+	EXPECT_EQ(0, rp_bind(c->fd, b, rp_port(c->fd, a)));
+}
+
+/* What was set is seen on the queue pair. */
+TEST_F(own, ack_timeout)
+{
+	struct rp_end *c = &self->c;
+	struct rpost_qp_attr attr;
+
+	ASSERT_EQ(0, rp_destroy(c->fd, RPOST_OBJ_ID, c->id));
+	ASSERT_EQ(0, rp_create_id(c->fd, c->channel, &c->id));
+	ASSERT_EQ(0, set_option(c, c->id, RPOST_OPTION_ID,
+				RPOST_OPTION_ID_ACK_TIMEOUT, 9));
+	ASSERT_EQ(0, rp_resolve_addr(c->fd, c->id, self->port));
+	ASSERT_EQ(0, rp_expect(c->channel, c->id, RPOST_EVENT_ADDR_RESOLVED));
+	ASSERT_EQ(0, rp_resolve_route(c->fd, c->id));
+	ASSERT_EQ(0, rp_expect(c->channel, c->id, RPOST_EVENT_ROUTE_RESOLVED));
+	ASSERT_EQ(0, respond(self));
+	ASSERT_EQ(0, init_attr(c, RPOST_QPS_RTS, &attr));
+	EXPECT_EQ(9, attr.timeout);
+}
+
+/* ---------------------------------------------------------------- paths */
+
+TEST_F(own, paths_of_an_id)
+{
+	struct rpost_query_id q;
+
+	memset(&q, 0, sizeof(q));
+	ASSERT_EQ(0, rp_query_id(self->c.fd, self->c.id, &q));
+	EXPECT_LE(1, q.num_paths);
+	EXPECT_EQ(0, memcmp(q.sgid, q.paths[0].sgid, 16));
+	EXPECT_EQ(0, memcmp(q.dgid, q.paths[0].dgid, 16));
+	EXPECT_EQ(q.path_mtu, q.paths[0].mtu);
+	EXPECT_EQ(htons(0xffff), q.paths[0].pkey);
+	EXPECT_EQ(0, q.paths[1].mtu);
+	ASSERT_EQ(0, rp_query_id(self->s.fd, self->listener, &q));
+	EXPECT_EQ(0, q.num_paths);
+	EXPECT_EQ(0, q.paths[0].mtu);
+}
+
+/* A path record as it is on the wire, from what an id knows. */
+static void pack_path(struct ib_path_rec_data *data,
+		      const struct rpost_query_id *q)
+{
+	uint8_t *p = (uint8_t *)data->path_rec;
+
+	memset(data, 0, sizeof(*data));
+	data->flags = IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL;
+	memcpy(p + 8, q->dgid, 16);
+	memcpy(p + 24, q->sgid, 16);
+	p[47] = 64;		/* hop limit */
+	p[49] = 0x81;		/* reversible, one path */
+	p[50] = 0xff;		/* partition */
+	p[51] = 0xff;
+	p[54] = 0x80 | 3;	/* exactly 1024 bytes */
+	p[55] = 0x80 | 3;	/* exactly 10 Gbit/s */
+	p[56] = 0x80 | 18;
+}
+
+static int set_path(struct rp_end *end, const void *data, uint32_t bytes)
+{
+	struct rpost_set_option cmd = {
+		.size = sizeof(cmd),
+		.id = end->id,
+		.level = RPOST_OPTION_IB,
+		.option = RPOST_OPTION_IB_PATH,
+		.data = (uintptr_t)data,
+		.data_len = bytes,
+	};
+
+	return rp_ioctl(end->fd, RPOST_IOC_SET_OPTION, &cmd);
+}
+
+TEST_F(own, path_that_is_set)
+{
+	struct ib_path_rec_data data[65], good;
+	struct rp_end *c = &self->c;
+	struct rpost_query_id q;
+	int i;
+
+	ASSERT_EQ(0, rp_query_id(c->fd, c->id, &q));
+	pack_path(&good, &q);
+	/* Its route is resolved already. */
+	EXPECT_EQ(-EINVAL, set_path(c, &good, sizeof(good)));
+	ASSERT_EQ(0, rp_destroy(c->fd, RPOST_OBJ_ID, c->id));
+	ASSERT_EQ(0, rp_client_addr(c, self->port));
+	/* What is no record, and what no driver could bear. */
+	EXPECT_EQ(-EINVAL, set_path(c, &good, 0));
+	EXPECT_EQ(-EINVAL, set_path(c, &good, sizeof(good) - 1));
+	EXPECT_EQ(-EINVAL, set_path(c, &good, UINT32_MAX));
+	EXPECT_EQ(-EFAULT, set_path(c, NULL, sizeof(good)));
+	EXPECT_EQ(-EFAULT, set_path(c, (void *)-4096l, sizeof(good)));
+	for (i = 0; i < 65; i++)
+		data[i] = good;
+	EXPECT_EQ(-EINVAL, set_path(c, data, sizeof(data)));
+	data[0].flags = IB_PATH_PRIMARY;
+	EXPECT_EQ(-EINVAL, set_path(c, data, sizeof(data[0])));
+	memset(data, 0, sizeof(data[0]));
+	EXPECT_EQ(-EINVAL, set_path(c, data, sizeof(data[0])));
+	memset(data, 0xff, sizeof(data[0]));
+	EXPECT_EQ(-EINVAL, set_path(c, data, sizeof(data[0])));
+	data[0].flags = good.flags;
+	EXPECT_EQ(-EINVAL, set_path(c, data, sizeof(data[0])));
+	EXPECT_EQ(RPOST_ID_ADDR_RESOLVED, state_of(c, c->id));
+	EXPECT_TRUE(rp_quiet(c->channel));
+	/* It stands for resolving the route; who uses it, connects. */
+	ASSERT_EQ(0, set_path(c, &good, sizeof(good)));
+	ASSERT_EQ(0, rp_expect(c->channel, c->id, RPOST_EVENT_ROUTE_RESOLVED));
+	EXPECT_EQ(RPOST_ID_ROUTE_RESOLVED, state_of(c, c->id));
+	ASSERT_EQ(0, rp_query_id(c->fd, c->id, &q));
+	EXPECT_EQ(1, q.num_paths);
+	EXPECT_EQ(3, q.paths[0].mtu);
+}
+
+TEST_HARNESS_MAIN

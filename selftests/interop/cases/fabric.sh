@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=dash disable=SC2154
+# libfabric, Open MPI, QEMU.
+
+# fi_both ARGS...: both ends check what they get with -c
+fi_both() {
+	serve "$port" fi_pingpong -B "$port" -I 20 -S 4096 -c "$@"
+	run fi_pingpong -P "$port" -I 20 -S 4096 -c "$@" "$addr"
+	ends
+	says client '^4k +20 '
+	says server '^4k +20 '
+	says_not client 'error|failed'
+}
+
+case_ fi_info fi_info "provider verbs, endpoints msg and rdm" smoke
+fi_info() {
+	run fi_info -p verbs
+	says client 'provider: verbs'
+	says client 'FI_EP_MSG'
+}
+
+case_ fi_pingpong_msg fi_pingpong "verbs, FI_EP_MSG, -c" smoke
+fi_pingpong_msg() { fi_both -p verbs -e msg; }
+case_ fi_pingpong_rdm fi_pingpong "verbs;ofi_rxm, FI_EP_RDM, -c"
+fi_pingpong_rdm() {
+	# Else it wants larger completion queues than rxe has.
+	export FI_UNIVERSE_SIZE=16
+	fi_both -p 'verbs;ofi_rxm' -e rdm
+}
+case_ fi_pingpong_dgram fi_pingpong "verbs, FI_EP_DGRAM"
+fi_pingpong_dgram() { fi_both -p verbs -e dgram; }
+
+# Of what hpcc runs, the first test that verifies its result is enough.
+case_ mpi_hpcc openmpi/hpcc "mtl ofi, verbs;ofi_rxm: random access, verified"
+mpi_hpcc() {
+	local before
+	export FI_UNIVERSE_SIZE=16
+	cd "$tmp" || exit
+	before=$(packets)
+	hpcc_input >hpccinf.txt
+	: >hpccoutf.txt
+	start mpirun mpirun.openmpi --allow-run-as-root --oversubscribe -np 2 \
+		--mca plm_rsh_agent false --mca pml cm --mca mtl ofi --mca btl self \
+		--mca mtl_ofi_provider_include 'verbs;ofi_rxm' hpcc
+	written hpccoutf.txt 'Found 0 errors in .* \(passed\)' mpirun
+	stop mpirun
+	[ $(($(packets) - before)) -gt 1000 ] || fail "it did not use the device"
+}
+
+hpcc_input() {
+	cat <<-END
+		HPLinpack benchmark input file
+		test
+		HPL.out      output file name (if any)
+		8            device out (6=stdout,7=stderr,file)
+		1            # of problems sizes (N)
+		64           Ns
+		1            # of NBs
+		16           NBs
+		0            PMAP process mapping (0=Row-,1=Column-major)
+		1            # of process grids (P x Q)
+		1            Ps
+		2            Qs
+		16.0         threshold
+		1            # of panel fact
+		2            PFACTs (0=left, 1=Crout, 2=Right)
+		1            # of recursive stopping criterium
+		4            NBMINs (>= 1)
+		1            # of panels in recursion
+		2            NDIVs
+		1            # of recursive panel fact.
+		1            RFACTs (0=left, 1=Crout, 2=Right)
+		1            # of broadcast
+		1            BCASTs (0=1rg,1=1rM,2=2rg,3=2rM,4=Lng,5=LnM)
+		1            # of lookahead depth
+		1            DEPTHs (>=0)
+		2            SWAP (0=bin-exch,1=long,2=mix)
+		64           swapping threshold
+		0            L1 in (0=transposed,1=no-transposed) form
+		0            U  in (0=transposed,1=no-transposed) form
+		1            Equilibration (0=no,1=yes)
+		8            memory alignment in double (> 0)
+	END
+}
+
+# The other QEMU takes the memory of the first, which has no guest running.
+case_ qemu_migrate qemu-system-x86_64 "migration by rdma:"
+qemu_migrate() {
+	local vm="qemu-system-x86_64 -M q35 -accel tcg -m 16 -nodefaults -display none -S"
+	# shellcheck disable=SC2086
+	serve "$port" $vm -qmp "unix:$tmp/.to,server=on,wait=off" \
+		-incoming "rdma:$addr:$port"
+	# shellcheck disable=SC2086
+	start source $vm -qmp "unix:$tmp/.from,server=on,wait=off"
+	until [ -S "$tmp/.from" ]; do
+		sleep 0.1
+	done
+	{
+		echo '{"execute":"qmp_capabilities"}'
+		echo "{\"execute\":\"migrate\",\"arguments\":{\"uri\":\"rdma:$addr:$port\"}}"
+		sleep 5
+		echo '{"execute":"query-migrate"}'
+		sleep 0.5
+	} | socat - "UNIX-CONNECT:$tmp/.from" >"$tmp/qmp" || true
+	says qmp '"status": "completed"'
+	stop source
+	stop
+}

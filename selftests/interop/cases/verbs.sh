@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=dash disable=SC2034,SC2154
+# The programs of ibverbs-utils.
+
+case_ devices ibv_devices "lists the device" smoke
+devices() {
+	run ibv_devices
+	says client "^ +${dev}[[:space:]]+[0-9a-f]{16}"
+	same_as_system client
+}
+
+case_ devinfo ibv_devinfo "device and port" smoke
+devinfo() {
+	run ibv_devinfo -d "$dev"
+	says client "^hca_id:[[:space:]]+$dev"
+	says client 'state:[[:space:]]+PORT_ACTIVE'
+	says client 'link_layer:[[:space:]]+Ethernet'
+	same_as_system client
+}
+
+case_ devinfo_v ibv_devinfo "-v, attributes and GIDs as over uverbs"
+devinfo_v() {
+	run ibv_devinfo -v -d "$dev"
+	says client 'max_qp_wr:[[:space:]]+[1-9]'
+	says client 'GID\[ *1\]:[[:space:]]+::ffff:10.0.0.1'
+	# The limits of a kernel queue; no memory windows, no local registration.
+	same_as_system client 'max_(qp|srq)_wr|max_mw|device_cap_flags|MEM_|SRQ_RESIZE'
+
+}
+
+# pingpong PROGRAM ARGS...: both ends check what they get with -c
+pingpong() {
+	local program=$1
+	shift
+	serve "$port" "$program" -d "$dev" -p "$port" "$@"
+	run "$program" -d "$dev" -p "$port" "$@" "$addr"
+	ends
+	says client 'bytes in .* seconds'
+	says server 'bytes in .* seconds'
+	says_not client 'invalid data|error|fail'
+	says_not server 'invalid data|error|fail'
+}
+
+case_ rc_pingpong ibv_rc_pingpong "-c, 4096 bytes" smoke
+rc_pingpong() { pingpong ibv_rc_pingpong -g 1 -c -n 50; }
+case_ rc_pingpong_events ibv_rc_pingpong "-c -e, sleeping"
+rc_pingpong_events() { pingpong ibv_rc_pingpong -g 1 -c -e -n 50; }
+case_ rc_pingpong_new_send ibv_rc_pingpong "-N, ibv_wr_send"
+rc_pingpong_new_send() { pingpong ibv_rc_pingpong -g 1 -N -n 50; }
+case_ rc_pingpong_ts ibv_rc_pingpong "-t, time stamps of completions"
+rc_pingpong_ts() {
+	refusal="isn't completion timestamp capable"
+	pingpong ibv_rc_pingpong -g 1 -t -n 50
+}
+case_ rc_pingpong_odp ibv_rc_pingpong "-o, on-demand paging"
+rc_pingpong_odp() {
+	refusal="isn't ODP capable"
+	pingpong ibv_rc_pingpong -g 1 -o -n 50
+}
+case_ uc_pingpong ibv_uc_pingpong "-c, 4096 bytes"
+uc_pingpong() { pingpong ibv_uc_pingpong -g 1 -c -n 50; }
+case_ srq_pingpong ibv_srq_pingpong "-c, 16 queue pairs, one receive queue" smoke
+srq_pingpong() { pingpong ibv_srq_pingpong -g 1 -c -n 100; }
+case_ srq_pingpong_events ibv_srq_pingpong "-c -e, sleeping"
+srq_pingpong_events() { pingpong ibv_srq_pingpong -g 1 -c -e -n 100; }
+case_ ud_pingpong ibv_ud_pingpong "-c, 1024 bytes" smoke
+ud_pingpong() { pingpong ibv_ud_pingpong -g 1 -c -s 1024 -n 50; }
+case_ ud_pingpong_events ibv_ud_pingpong "-e, sleeping"
+ud_pingpong_events() { pingpong ibv_ud_pingpong -g 1 -e -n 50; }
+case_ xsrq_pingpong ibv_xsrq_pingpong "XRC"
+xsrq_pingpong() {
+	refusal="Couldn't Open the XRC Domain"
+	pingpong ibv_xsrq_pingpong -g 1 -n 50
+}
+
+case_ asyncwatch ibv_asyncwatch "says that the port went down and up"
+asyncwatch() {
+	start server ibv_asyncwatch -d "$dev"
+	sleep 1
+	port_down_and_up
+	written server 'IBV_EVENT_PORT_ACTIVE'
+	stop
+	says server 'IBV_EVENT_PORT_ERR'
+	says server 'IBV_EVENT_PORT_ACTIVE'
+}

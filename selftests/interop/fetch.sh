@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Usage: selftests/interop/fetch.sh
+#
+# Downloads the programs that the suite runs, Debian 12's packages with all that
+# they depend on, and makes a file system image of them, without a look at what
+# the host has installed. Prints where the image is, in
+# ${RDMA_POST_CACHE:-~/.cache/rdma_post}/programs. Needs no root.
+
+set -euo pipefail
+# shellcheck source=../vm/lib.sh
+. "$(dirname "$0")/../vm/lib.sh"
+# shellcheck source=../vm/apt.sh
+. "$vm_dir/apt.sh"
+
+suite=bookworm
+packages=(
+	dash coreutils diffutils grep sed mawk procps iproute2 socat strace libgcc-s1
+	ibverbs-providers ibverbs-utils rdmacm-utils perftest
+	fio librpma0 qperf tgt libiscsi-bin libfabric-bin
+	openmpi-bin libblas3 hpcc qemu-system-x86
+)
+# Dependencies of scripts and daemons that the suite does not start.
+unwanted='^(python3|libpython3|perl|adduser|passwd|systemd|init-system-helpers|debconf|openssh)'
+unwanted+='|^(sg3-utils|libconfig-general-perl|fontconfig|x11-common|xkb-data)'
+
+closure() {
+	apt_run "$suite" apt-get -s --no-install-recommends install \
+		"${packages[@]}" | awk '$1 == "Inst" { print $2 }' |
+		grep -vE "$unwanted"
+}
+
+# What packages leave to their installation scripts.
+finish_root() {
+	local root=$1
+	rm -rf "$root"/usr/share/{doc,man,locale,info,icons,fonts,lintian}
+	mkdir -p "$root"/{dev,proc,sys,tmp,run,root,suite}
+	rm -rf "$root/var/run"
+	ln -s /run "$root/var/run"
+	[ -e "$root/bin/sh" ] || ln -s dash "$root/bin/sh"
+	ln -s mawk "$root/usr/bin/awk"
+	ln -s ../libpsm1/libpsm_infinipath.so.1.16 \
+		"$root/usr/lib/x86_64-linux-gnu/libpsm_infinipath.so.1"
+	ln -s blas/libblas.so.3 "$root/usr/lib/x86_64-linux-gnu/libblas.so.3"
+	printf '%s\n' root:x:0:0:root:/root:/bin/sh \
+		nobody:x:65534:65534:nobody:/tmp:/bin/sh >"$root/etc/passwd"
+	printf '%s\n' root:x:0: nogroup:x:65534: >"$root/etc/group"
+	printf '%s\n' '127.0.0.1 localhost' '10.0.0.1 guest' >"$root/etc/hosts"
+	printf '%s\n' 'hosts: files' 'passwd: files' >"$root/etc/nsswitch.conf"
+	/sbin/ldconfig -r "$root" 2>/dev/null || true
+}
+
+make_image() {
+	local dir=$1 deb mb
+	apt_update "$suite"
+	# shellcheck disable=SC2046
+	apt_download "$suite" "$dir/debs" $(closure)
+	say "unpacking the programs"
+	mkdir -p "$dir/root"
+	for deb in "$dir"/debs/*.deb; do
+		dpkg-deb -x "$deb" "$dir/root"
+		dpkg-deb -W "$deb"
+	done >"$dir/versions"
+	finish_root "$dir/root"
+	mb=$(du -sm "$dir/root" | cut -f1)
+	mke2fs -q -t ext4 -O ^has_journal -E root_owner=0:0 -d "$dir/root" \
+		"$dir/image" "$((mb + mb / 5 + 16))M"
+	rm -rf "$dir/debs" "$dir/root"
+}
+
+case ${1-} in
+-h | --help) usage && exit ;;
+esac
+key=$(sha256sum <"$0" | cut -c1-12)
+final=$cache_dir/programs/$key
+if [ ! -e "$final/image" ]; then
+	need apt-get dpkg-deb mke2fs
+	lock "$cache_dir/locks/programs"
+	if [ ! -e "$final/image" ]; then
+		start=$EPOCHREALTIME
+		rm -rf "$cache_dir"/programs/*
+		mkdir -p "$final.tmp"
+		make_image "$final.tmp" >&2
+		mv "$final.tmp" "$final"
+		say "programs fetched in $(seconds_since "$start") s"
+	fi
+	unlock
+fi
+echo "$final/image"

@@ -1,0 +1,63 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=dash
+#
+# Usage: guest.sh "LIBRARY..." [smoke|FUNCTION...]
+#
+# Runs the cases in the guest, in a root directory of Debian 12's packages only,
+# which is on /dev/vda: first over the system's libraries, then over librdma_post,
+# where there are no /dev/infiniband, no providers and no /sys.
+
+libraries=$1
+shift
+root=/mnt/debian
+suite=$root/suite
+trap 'cp $suite/results /out/results' EXIT
+mkdir -p $root
+mount -t ext4 -o ro /dev/vda $root || exit 1
+mount -o bind /root/interop $suite || exit 1
+mount -t proc proc $root/proc
+for dir in tmp run root; do
+	mount -t tmpfs tmpfs $root/$dir
+done
+run_cases() {
+	local library=$1
+	shift
+	chroot $root /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
+		LC_ALL=C VERBOSE="$VERBOSE" LIMIT="$LIMIT" \
+		/suite/run_cases.sh "$library" /suite/results "$@"
+}
+
+# All of the guest's devices.
+system_root() {
+	mount -o rbind /dev $root/dev
+	mount -o bind /sys $root/sys
+}
+
+# What a container would have, and /dev/rdma_post.
+rdma_post_root() {
+	rmmod rdma_ucm || exit 1
+	# A new device, with the GIDs in the order that the first one had.
+	rdma link del rxe0
+	rdma link add rxe0 type rxe netdev dummy0 || exit 1
+	mount -t tmpfs tmpfs $root/dev
+	for node in null zero full random urandom tty rdma_post; do
+		[ -e /dev/$node ] || continue
+		: >$root/dev/$node
+		mount -o bind /dev/$node $root/dev/$node
+	done
+	mkdir $root/dev/shm $root/dev/pts
+	mount -t tmpfs tmpfs $root/dev/shm
+	mount -o bind /dev/pts $root/dev/pts
+	ln -s /proc/self/fd $root/dev/fd
+	mount -t tmpfs tmpfs $root/etc/libibverbs.d
+	mount -t tmpfs tmpfs $root/usr/lib/x86_64-linux-gnu/libibverbs
+}
+
+for library in $libraries; do
+	"${library}_root"
+	run_cases "$library" "$@"
+	umount -l $root/sys 2>/dev/null
+	umount -l $root/dev
+done
+

@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Usage: selftests/interop/interop.sh [options] [KERNEL...]
+#
+# Runs programs out of Debian 12, unmodified, in guests: over the system's
+# librdmacm and libibverbs, which shows that a case is sound, and over
+# librdma_post. Prints TAP with one test for each case and library, and a line
+# "program | system | rdma_post" for each program. By default 6.1 in full, and
+# 6.12 and 7.2 with a few cases.
+#
+#   -c "FUNCTION..."   only these cases, patterns; their results are not compared
+#                      with the documentation
+#   -l LIBRARY         only system or only rdma_post
+#   -v                 show what the programs print
+#   -t SECONDS         time limit of a program, 60 by default
+#   -u                 update the tables in Documentation/programs.rst
+#
+# A case that is known to fail is in the file "expected", with the reason, and
+# counts as skipped as long as it fails. Exit status 1 if another one fails, one
+# of these passes, or the results are not those in Documentation/programs.rst.
+
+set -euo pipefail
+. "$(dirname "$0")/../vm/lib.sh"
+
+here=$top_dir/selftests/interop
+out=$build_dir/interop
+programs_rst=$top_dir/Documentation/programs.rst
+cases='' libraries='system rdma_post' verbose='' limit=60 update=''
+while getopts hc:l:vt:u opt; do
+	case $opt in
+	c) cases=$OPTARG ;;
+	l) libraries=$OPTARG ;;
+	v) verbose=60 ;;
+	t) limit=$OPTARG ;;
+	u) update=1 ;;
+	h) usage && exit ;;
+	*) usage >&2 && exit 2 ;;
+	esac
+done
+shift $((OPTIND - 1))
+[ $# -gt 0 ] || set -- 6.1 6.12 7.2
+
+# What the guest gets as /root/interop.
+make_suite() {
+	local suite=$out/suite
+	rm -rf "$suite"
+	mkdir -p "$suite"/{bin,lib}
+	cp -r "$here"/{cases,lib.sh,run_cases.sh,guest.sh} "$suite/"
+	make -s -C "$top_dir" lib >&2
+	cp "$build_dir/bin/rdma-post-run" "$suite/bin/"
+	cp -a "$build_dir"/lib/{rdma_post,librdma_post.so*} "$suite/lib/"
+	make -s -C "$here" OUT="$suite" >&2
+}
+
+# run_guest KERNEL: leaves results-KERNEL and output-KERNEL
+run_guest() {
+	local kernel=$1 status=0 only=$cases
+	[ -n "$cases" ] || [ "$kernel" = 6.1 ] || only=smoke
+	set -f
+	# shellcheck disable=SC2086
+	set -- $only
+	set +f
+	"$vm_dir/run.sh" -k "$kernel" -m 2G -t 1500 -o "$build_dir/vm/interop.$kernel" \
+		-f "$out/suite:/root/interop" -q -drive -q \
+		"file=$image,format=raw,if=none,id=programs,readonly=on" \
+		-q -device -q virtio-blk-pci,drive=programs \
+		-- env LIMIT="$limit" VERBOSE="$verbose" \
+		interop/guest.sh "$libraries" "$@" || status=$?
+	cp "$build_dir/vm/interop.$kernel/out/results" "$out/results-$kernel" \
+		2>/dev/null || : >"$out/results-$kernel"
+	return "$status"
+}
+
+compare_table() {
+	local kernel=$1
+	awk -v kernel="$kernel" -f "$here/table.awk" "$here/expected" \
+		"$out/results-$kernel" >"$out/table-$kernel"
+	if [ -n "$update" ]; then
+		awk -v kernel="$kernel" -v new="$out/table-$kernel" \
+			-f "$here/replace.awk" "$programs_rst" >"$out/programs.rst"
+		cp "$out/programs.rst" "$programs_rst"
+	fi
+	awk -v kernel="$kernel" '$0 == ".. results of " kernel { on = 1; next }
+		/^\.\. end of results/ { on = 0 }
+		on' "$programs_rst" >"$out/committed-$kernel"
+	diff -u --label "Documentation/programs.rst" --label "this run on $kernel" \
+		"$out/committed-$kernel" "$out/table-$kernel" | sed 's/^/# /'
+	return "${PIPESTATUS[0]}"
+}
+
+image=$("$here/fetch.sh")
+make_suite
+failed=0 n=0
+echo "TAP version 13"
+for kernel; do
+	[ -e "$build_dir/kmod-$kernel/rdma_post.ko" ] || "$vm_dir/kmod.sh" "$kernel"
+	status=0
+	run_guest "$kernel" || status=$?
+	awk -v kernel="$kernel" -v n="$n" -f "$here/tap.awk" "$here/expected" \
+		"$out/results-$kernel" || failed=1
+	n=$((n + $(wc -l <"$out/results-$kernel") + 1))
+	if [ "$status" = 0 ] && [ -s "$out/results-$kernel" ]; then
+		echo "ok $n interop.$kernel.guest"
+	else
+		echo "not ok $n interop.$kernel.guest # exit status $status"
+		failed=1
+	fi
+	if [ -n "$cases" ] || [ "$libraries" != 'system rdma_post' ]; then
+		continue
+	fi
+	n=$((n + 1))
+	if compare_table "$kernel"; then
+		echo "ok $n interop.$kernel.documentation"
+	else
+		echo "not ok $n interop.$kernel.documentation # see selftests/interop/interop.sh -h"
+		failed=1
+	fi
+done
+echo "1..$n"
+exit "$failed"

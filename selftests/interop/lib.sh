@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=dash disable=SC2154
+# What a case is made of.  Sourced by run_cases.sh, which sets:
+#
+#   library  system or rdma_post      addr  an address of the RDMA device
+#   tmp      for the case's files     dev   the device
+#   port     of this case alone       keep  files that the cases keep
+#   over     what runs a program over the library
+#
+# A case is a function; it passes if no command in it fails ("set -e").
+
+# case_ FUNCTION PROGRAM WHAT [smoke]: declares a case.  Those marked "smoke" run
+# on every kernel.  WHAT may have no "|".
+case_() {
+	printf '%s|%s|%s|%s\n' "$1" "$2" "$3" "${4-}" >>"$list"
+}
+
+fail() {
+	echo "failed: $*" >"$tmp/.why"
+	exit 1
+}
+
+skip() {
+	echo "$*" >"$tmp/.why"
+	exit 4
+}
+
+# Is something listening on a port, by TCP or the RDMA CM?
+listening() {
+	grep -q ":$(printf %04X "$1") 0*:0000 0A" /proc/net/tcp /proc/net/tcp6 ||
+		{ rdma resource show cm_id 2>/dev/null |
+			grep 'state LISTEN' | grep -q ":$1 " && sleep 0.1; }
+}
+
+# start NAME COMMAND...: in the background, output in $tmp/NAME.
+start() {
+	local name=$1
+	shift
+	# shellcheck disable=SC2086
+	timeout -k 1 "$limit" $over "$@" </dev/null >"$tmp/$name" 2>&1 &
+	echo $! >"$tmp/.pid.$name"
+}
+
+running() {
+	local pid
+	read -r pid <"$tmp/.pid.$1"
+	kill -0 "$pid" 2>/dev/null
+}
+
+# serve PORT COMMAND...: starts a server and waits until it listens.  A server
+# that says $refusal cannot do the case on this device.
+serve() {
+	local n=0 at=$1
+	shift
+	start server "$@"
+	until listening "$at"; do
+		running server || refused || fail "the server ended before it listened"
+		n=$((n + 1))
+		[ $n -lt $((limit * 20)) ] || fail "the server does not listen on $at"
+		sleep 0.05
+	done
+}
+
+refused() {
+	[ -z "${refusal-}" ] || ! grep -m 1 -- "$refusal" "$tmp/server" >"$tmp/.why" ||
+		exit 4
+	false
+}
+
+# run COMMAND...: output in $tmp/client.
+run() {
+	local status=0
+	# shellcheck disable=SC2086
+	timeout -k 1 "$limit" $over "$@" </dev/null >"$tmp/client" 2>&1 || status=$?
+	case $status in
+	0) ;;
+	124 | 137) fail "${1##*/} has not ended after $limit s" ;;
+	*) fail "${1##*/} ended with status $status" ;;
+	esac
+}
+
+# ends [NAME]: waits for a background command, which must end with status 0.
+ends() {
+	local pid status=0 name=${1:-server}
+	read -r pid <"$tmp/.pid.$name"
+	wait "$pid" || status=$?
+	rm "$tmp/.pid.$name"
+	case $status in
+	0) ;;
+	124 | 137) fail "the $name has not ended after $limit s" ;;
+	*) fail "the $name ended with status $status" ;;
+	esac
+}
+
+# written FILE [REGEX [NAME]]: waits until a background command, by default that
+# whose output the file is, has written something.
+written() {
+	local n=0 name=${3-$1}
+	until grep -qE -- "${2-.}" "$tmp/$1"; do
+		n=$((n + 1))
+		[ $n -lt $((limit * 20)) ] || fail "the $name writes nothing"
+		running "$name" || grep -qE -- "${2-.}" "$tmp/$1" ||
+			fail "the $name has ended early"
+		sleep 0.05
+	done
+}
+
+# stop [NAME]: ends a background command that must still be running.
+stop() {
+	local name=${1:-server}
+	running "$name" || fail "the $name has died"
+	kill_one "$tmp/.pid.$name"
+}
+
+kill_one() {
+	local pid
+	read -r pid <"$1"
+	rm "$1"
+	kill "$pid" 2>/dev/null || return 0
+	wait "$pid" 2>/dev/null || true
+}
+
+kill_all() {
+	local pid
+	for pid in "$tmp"/.pid.*; do
+		[ ! -e "$pid" ] || kill_one "$pid"
+	done
+}
+
+# says NAME REGEX: the output of "client", "server", ... has such a line.
+says() {
+	grep -qE -- "$2" "$tmp/$1" || fail "no /$2/ in the output of the $1"
+}
+
+says_not() {
+	! grep -qE -- "$2" "$tmp/$1" || fail "/$2/ in the output of the $1"
+}
+
+# lines NAME REGEX NUMBER
+lines() {
+	local n
+	n=$(grep -cE -- "$2" "$tmp/$1") || true
+	[ "$n" = "$3" ] || fail "/$2/ is $n times, not $3, in the output of the $1"
+}
+
+# same_as_system NAME [REGEX]: the output is what it is over the system's
+# libraries, whose cases run first, but for lines that match.
+same_as_system() {
+	local kept=$keep/$case.$1
+	grep -vE -- "${2-^\$}" "$tmp/$1" >"$tmp/.same"
+	if [ "$library" = system ]; then
+		cp "$tmp/.same" "$kept"
+	elif [ -e "$kept" ]; then
+		diff "$kept" "$tmp/.same" >"$tmp/diff" ||
+			fail "the output differs from that over the system's library"
+	fi
+}
+
+# How many packets the device has sent.
+packets() {
+	rdma statistic show link "$dev/1" | sed 's/.*sent_pkts \([0-9]*\).*/\1/'
+}
+
+port_down_and_up() {
+	ip link set dummy0 down
+	ip link set dummy0 up
+	ip addr replace fd00::1/64 dev dummy0 nodad
+}

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# awk -v kernel=K -v new=FILE -f replace.awk programs.rst: prints the document
+# with FILE in place of the kernel's results.
+
+/^\.\. end of results/ { skipping = 0 }
+!skipping { print }
+$0 == ".. results of " kernel {
+	skipping = 1
+	while ((getline line < new) > 0)
+		print line
+}

@@ -1,0 +1,669 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Uses Debian's librpma, of which nothing is rebuilt: every group of its API, a
+ * server and a client in two processes.
+ *
+ *   rpma ADDRESS PORT TEST
+ *
+ * Exit status 0 if the test passed, 4 if the library says that the device cannot
+ * do it, 1 otherwise.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <librpma.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SIZE	(64 << 10)
+#define MSG	512
+
+static const char *addr, *port, *side = "both";
+static int ready_fd, go_fd;
+
+static void fail(int line, const char *what, long value)
+{
+	fprintf(stderr, "%s: line %d: %s is %ld (errno %d, %s)\n", side, line,
+		what, value, errno, strerror(errno));
+	exit(1);
+}
+
+/* An int of the library's that must be the value. */
+#define IS(call, value)							\
+	do {								\
+		long got_ = (call);					\
+		if (got_ != (value))					\
+			fail(__LINE__, #call, got_);			\
+	} while (0)
+#define OK(call)	IS(call, 0)
+#define TRUE(what)	IS(!!(what), 1)
+
+/* What a server tells its client as private data. */
+struct hello {
+	uint8_t mr_size, cfg_size;
+	uint8_t mr[32], cfg[8];
+};
+
+/* One end of a connection and its memory. */
+struct end {
+	struct rpma_peer *peer;
+	struct rpma_ep *ep;
+	struct rpma_conn_cfg *cfg;
+	struct rpma_conn *conn;
+	struct rpma_cq *cq, *rcq;
+	struct rpma_mr_local *mr;
+	struct rpma_mr_remote *remote;
+	struct hello hello;
+	unsigned char *mem;
+};
+
+static void fill(unsigned char *mem, size_t len, unsigned int seed)
+{
+	while (len--)
+		*mem++ = seed = seed * 1103515245 + 12345;
+}
+
+static void open_peer(struct end *e, enum rpma_util_ibv_context_type type)
+{
+	int usage = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DST |
+		    RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_WRITE_DST |
+		    RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY |
+		    RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT |
+		    RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV;
+	struct ibv_context *context;
+
+	OK(rpma_utils_get_ibv_context(addr, type, &context));
+	OK(rpma_peer_new(context, &e->peer));
+	e->mem = mmap(NULL, SIZE, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	TRUE(e->mem != MAP_FAILED);
+	OK(rpma_mr_reg(e->peer, e->mem, SIZE, usage, &e->mr));
+	OK(rpma_conn_cfg_new(&e->cfg));
+}
+
+static void next_event(struct end *e, enum rpma_conn_event wanted)
+{
+	enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
+
+	OK(rpma_conn_next_event(e->conn, &event));
+	if (event != wanted)
+		fprintf(stderr, "%s: event %s\n", side,
+			rpma_utils_conn_event_2str(event));
+	IS(event, wanted);
+}
+
+static void connected(struct end *e)
+{
+	next_event(e, RPMA_CONN_ESTABLISHED);
+	OK(rpma_conn_get_cq(e->conn, &e->cq));
+	OK(rpma_conn_get_rcq(e->conn, &e->rcq));
+}
+
+static void listen_here(struct end *e)
+{
+	open_peer(e, RPMA_UTIL_IBV_CONTEXT_LOCAL);
+	OK(rpma_ep_listen(e->peer, addr, port, &e->ep));
+	IS(write(ready_fd, "", 1), 1);
+}
+
+static struct rpma_conn_private_data describe(struct end *e)
+{
+	struct rpma_conn_private_data data = { &e->hello, sizeof(e->hello) };
+	struct rpma_peer_cfg *pcfg;
+	size_t size;
+
+	OK(rpma_mr_get_descriptor_size(e->mr, &size));
+	TRUE(size <= sizeof(e->hello.mr));
+	OK(rpma_mr_get_descriptor(e->mr, e->hello.mr));
+	e->hello.mr_size = size;
+	OK(rpma_peer_cfg_new(&pcfg));
+	OK(rpma_peer_cfg_set_direct_write_to_pmem(pcfg, true));
+	OK(rpma_peer_cfg_get_descriptor_size(pcfg, &size));
+	TRUE(size <= sizeof(e->hello.cfg));
+	OK(rpma_peer_cfg_get_descriptor(pcfg, e->hello.cfg));
+	e->hello.cfg_size = size;
+	OK(rpma_peer_cfg_delete(&pcfg));
+	return data;
+}
+
+static struct rpma_conn_req *next_request(struct end *e)
+{
+	struct rpma_conn_req *req;
+
+	OK(rpma_ep_next_conn_req(e->ep, e->cfg, &req));
+	return req;
+}
+
+static void answer(struct end *e, struct rpma_conn_req *req)
+{
+	struct rpma_conn_private_data data = describe(e);
+
+	OK(rpma_conn_req_connect(&req, &data, &e->conn));
+	connected(e);
+}
+
+static void server_open(struct end *e)
+{
+	listen_here(e);
+	answer(e, next_request(e));
+}
+
+/* Learn about the server's memory from the private data. */
+static void learn(struct end *e)
+{
+	struct rpma_conn_private_data data;
+	struct rpma_peer_cfg *pcfg;
+	struct hello hello;
+	size_t size;
+
+	OK(rpma_conn_get_private_data(e->conn, &data));
+	TRUE(data.ptr && data.len >= sizeof(hello));
+	memcpy(&hello, data.ptr, sizeof(hello));
+	OK(rpma_mr_remote_from_descriptor(hello.mr, hello.mr_size, &e->remote));
+	OK(rpma_mr_remote_get_size(e->remote, &size));
+	IS(size, SIZE);
+	OK(rpma_peer_cfg_from_descriptor(hello.cfg, hello.cfg_size, &pcfg));
+	OK(rpma_conn_apply_remote_peer_cfg(e->conn, pcfg));
+	OK(rpma_peer_cfg_delete(&pcfg));
+}
+
+/* The server listens before a client's test begins. */
+static void client_open(struct end *e)
+{
+	struct rpma_conn_req *req;
+
+	if (!e->peer)
+		open_peer(e, RPMA_UTIL_IBV_CONTEXT_REMOTE);
+	OK(rpma_conn_req_new(e->peer, addr, port, e->cfg, &req));
+	OK(rpma_conn_req_connect(&req, NULL, &e->conn));
+	connected(e);
+	learn(e);
+}
+
+static void close_peer(struct end *e)
+{
+	if (e->ep)
+		OK(rpma_ep_shutdown(&e->ep));
+	OK(rpma_mr_dereg(&e->mr));
+	OK(rpma_conn_cfg_delete(&e->cfg));
+	OK(rpma_peer_delete(&e->peer));
+}
+
+static void server_close(struct end *e)
+{
+	next_event(e, RPMA_CONN_CLOSED);
+	OK(rpma_conn_disconnect(e->conn));
+	OK(rpma_conn_delete(&e->conn));
+	close_peer(e);
+}
+
+static void client_close(struct end *e)
+{
+	OK(rpma_conn_disconnect(e->conn));
+	next_event(e, RPMA_CONN_CLOSED);
+	OK(rpma_mr_remote_delete(&e->remote));
+	OK(rpma_conn_delete(&e->conn));
+	close_peer(e);
+}
+
+/* The next completion, which must be good, of this operation. */
+static struct ibv_wc completion(struct rpma_cq *cq, const void *context,
+				enum ibv_wc_opcode opcode)
+{
+	struct ibv_wc wc = { 0 };
+	int ret, got = 0;
+
+	while ((ret = rpma_cq_get_wc(cq, 1, &wc, &got)) == RPMA_E_NO_COMPLETION)
+		OK(rpma_cq_wait(cq));
+	OK(ret);
+	IS(got, 1);
+	IS(wc.status, IBV_WC_SUCCESS);
+	IS(wc.opcode, opcode);
+	TRUE(wc.wr_id == (uintptr_t)context);
+	return wc;
+}
+
+static void no_completion(struct rpma_cq *cq)
+{
+	struct ibv_wc wc;
+
+	IS(rpma_cq_get_wc(cq, 1, &wc, NULL), RPMA_E_NO_COMPLETION);
+}
+
+/* peers and memory: one side only */
+static void peer_client(struct end *e)
+{
+	struct ibv_context *local, *remote;
+	struct rpma_peer_cfg *pcfg;
+	bool supported = false;
+	int odp = -1;
+	size_t size;
+	void *ptr;
+
+	OK(rpma_utils_get_ibv_context(addr, RPMA_UTIL_IBV_CONTEXT_LOCAL, &local));
+	OK(rpma_utils_get_ibv_context(addr, RPMA_UTIL_IBV_CONTEXT_REMOTE, &remote));
+	TRUE(local == remote);
+	IS(rpma_utils_get_ibv_context("192.0.2.1", RPMA_UTIL_IBV_CONTEXT_LOCAL,
+				      &local), RPMA_E_PROVIDER);
+	OK(rpma_utils_ibv_context_is_odp_capable(remote, &odp));
+	TRUE(odp == 0 || odp == 1);
+	open_peer(e, RPMA_UTIL_IBV_CONTEXT_LOCAL);
+	OK(rpma_mr_get_ptr(e->mr, &ptr));
+	TRUE(ptr == e->mem);
+	OK(rpma_mr_get_size(e->mr, &size));
+	IS(size, SIZE);
+	IS(rpma_mr_reg(e->peer, e->mem, SIZE, 0, &e->mr), RPMA_E_INVAL);
+	describe(e);
+	OK(rpma_peer_cfg_from_descriptor(e->hello.cfg, e->hello.cfg_size, &pcfg));
+	OK(rpma_peer_cfg_get_direct_write_to_pmem(pcfg, &supported));
+	TRUE(supported);
+	OK(rpma_peer_cfg_delete(&pcfg));
+	OK(rpma_mr_remote_from_descriptor(e->hello.mr, e->hello.mr_size,
+					  &e->remote));
+	OK(rpma_mr_remote_delete(&e->remote));
+	close_peer(e);
+}
+
+/* endpoints: one side only */
+static void endpoint_client(struct end *e)
+{
+	struct rpma_conn_req *req;
+	struct rpma_ep *other;
+	struct pollfd pfd;
+	int fd;
+
+	open_peer(e, RPMA_UTIL_IBV_CONTEXT_LOCAL);
+	OK(rpma_ep_listen(e->peer, addr, port, &e->ep));
+	IS(rpma_ep_listen(e->peer, addr, port, &other), RPMA_E_PROVIDER);
+	OK(rpma_ep_get_fd(e->ep, &fd));
+	pfd = (struct pollfd){ .fd = fd, .events = POLLIN };
+	IS(poll(&pfd, 1, 0), 0);
+	OK(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK));
+	/* It takes the EAGAIN for a failure of the provider. */
+	IS(rpma_ep_next_conn_req(e->ep, NULL, &req), RPMA_E_PROVIDER);
+	OK(rpma_ep_shutdown(&e->ep));
+	OK(rpma_ep_listen(e->peer, addr, port, &e->ep));
+	close_peer(e);
+}
+
+/* connections: refused, then accepted; private data; what fds say */
+static void connect_server(struct end *e)
+{
+	struct rpma_conn_private_data data;
+	struct rpma_conn_req *req;
+	uint32_t num = 0;
+
+	listen_here(e);
+	req = next_request(e);
+	OK(rpma_conn_req_get_private_data(req, &data));
+	TRUE(data.ptr && data.len >= 6 && !memcmp(data.ptr, "first", 6));
+	OK(rpma_conn_req_delete(&req));
+	answer(e, next_request(e));
+	OK(rpma_conn_get_qp_num(e->conn, &num));
+	TRUE(num);
+	server_close(e);
+}
+
+static void connect_client(struct end *e)
+{
+	struct rpma_conn_private_data data = { "first", 6 };
+	struct rpma_conn_req *req;
+	enum rpma_conn_event event;
+	struct pollfd pfd;
+	int fd, ms = 0;
+
+	open_peer(e, RPMA_UTIL_IBV_CONTEXT_REMOTE);
+	OK(rpma_conn_cfg_set_timeout(e->cfg, 2000));
+	OK(rpma_conn_cfg_get_timeout(e->cfg, &ms));
+	IS(ms, 2000);
+	OK(rpma_conn_req_new(e->peer, addr, port, e->cfg, &req));
+	OK(rpma_conn_req_delete(&req));
+	OK(rpma_conn_req_new(e->peer, addr, port, e->cfg, &req));
+	OK(rpma_conn_req_connect(&req, &data, &e->conn));
+	next_event(e, RPMA_CONN_REJECTED);
+	OK(rpma_conn_delete(&e->conn));
+	client_open(e);
+	OK(rpma_conn_get_event_fd(e->conn, &fd));
+	pfd = (struct pollfd){ .fd = fd, .events = POLLIN };
+	IS(poll(&pfd, 1, 0), 0);
+	OK(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK));
+	IS(rpma_conn_next_event(e->conn, &event), RPMA_E_PROVIDER);
+	OK(rpma_conn_disconnect(e->conn));
+	IS(poll(&pfd, 1, 5000), 1);
+	next_event(e, RPMA_CONN_CLOSED);
+	OK(rpma_mr_remote_delete(&e->remote));
+	OK(rpma_conn_delete(&e->conn));
+	close_peer(e);
+}
+
+/* reads, of 0 and more bytes, with both flags for completions */
+static void read_server(struct end *e)
+{
+	listen_here(e);
+	fill(e->mem, SIZE, 1);
+	answer(e, next_request(e));
+	server_close(e);
+}
+
+static void read_client(struct end *e)
+{
+	unsigned char *wanted = malloc(SIZE);
+
+	client_open(e);
+	fill(wanted, SIZE, 1);
+	OK(rpma_read(e->conn, e->mr, 0, e->remote, 0, SIZE,
+		     RPMA_F_COMPLETION_ALWAYS, e));
+	completion(e->cq, e, IBV_WC_RDMA_READ);
+	OK(memcmp(e->mem, wanted, SIZE));
+	memset(e->mem, 0, SIZE);
+	OK(rpma_read(e->conn, e->mr, 100, e->remote, 8, 1000,
+		     RPMA_F_COMPLETION_ON_ERROR, e->mem));
+	OK(rpma_read(e->conn, NULL, 0, NULL, 0, 0, RPMA_F_COMPLETION_ALWAYS,
+		     e->cq));
+	completion(e->cq, e->cq, IBV_WC_RDMA_READ);
+	no_completion(e->cq);
+	OK(memcmp(e->mem + 100, wanted + 8, 1000));
+	IS(e->mem[99] + e->mem[1100], 0);
+	free(wanted);
+	client_close(e);
+}
+
+/* writes, with a number, atomic; flush; what was written is read back */
+static void write_server(struct end *e)
+{
+	unsigned char *wanted = malloc(SIZE);
+	struct rpma_conn_req *req;
+	struct ibv_wc wc;
+
+	listen_here(e);
+	req = next_request(e);
+	OK(rpma_conn_req_recv(req, e->mr, 0, 0, e));
+	answer(e, req);
+	wc = completion(e->cq, e, IBV_WC_RECV_RDMA_WITH_IMM);
+	TRUE(wc.wc_flags & IBV_WC_WITH_IMM);
+	IS(ntohl(wc.imm_data), 0x12345678);
+	next_event(e, RPMA_CONN_CLOSED);
+	fill(wanted, SIZE, 2);
+	memcpy(wanted + 4096, "8 bytes", 8);
+	OK(memcmp(e->mem, wanted, SIZE));
+	free(wanted);
+	OK(rpma_conn_disconnect(e->conn));
+	OK(rpma_conn_delete(&e->conn));
+	close_peer(e);
+}
+
+static void write_client(struct end *e)
+{
+	client_open(e);
+	fill(e->mem, SIZE, 2);
+	OK(rpma_write(e->conn, e->remote, 0, e->mr, 0, SIZE,
+		      RPMA_F_COMPLETION_ALWAYS, e));
+	completion(e->cq, e, IBV_WC_RDMA_WRITE);
+	OK(rpma_write(e->conn, NULL, 0, NULL, 0, 0, RPMA_F_COMPLETION_ALWAYS, e));
+	completion(e->cq, e, IBV_WC_RDMA_WRITE);
+	OK(rpma_atomic_write(e->conn, e->remote, 4096, "8 bytes",
+			     RPMA_F_COMPLETION_ALWAYS, e->cq));
+	completion(e->cq, e->cq, IBV_WC_RDMA_WRITE);
+	OK(rpma_write_with_imm(e->conn, e->remote, 100, e->mr, 100, 1000,
+			       RPMA_F_COMPLETION_ALWAYS, 0x12345678, e));
+	completion(e->cq, e, IBV_WC_RDMA_WRITE);
+	no_completion(e->cq);
+	client_close(e);
+}
+
+static void flush_server(struct end *e)
+{
+	unsigned char wanted[4096];
+
+	server_open(e);
+	next_event(e, RPMA_CONN_CLOSED);
+	fill(wanted, sizeof(wanted), 3);
+	OK(memcmp(e->mem, wanted, sizeof(wanted)));
+	OK(rpma_conn_disconnect(e->conn));
+	OK(rpma_conn_delete(&e->conn));
+	close_peer(e);
+}
+
+static void flush_client(struct end *e)
+{
+	client_open(e);
+	fill(e->mem, 4096, 3);
+	OK(rpma_write(e->conn, e->remote, 0, e->mr, 0, 2048,
+		      RPMA_F_COMPLETION_ON_ERROR, e));
+	OK(rpma_flush(e->conn, e->remote, 0, 2048, RPMA_FLUSH_TYPE_VISIBILITY,
+		      RPMA_F_COMPLETION_ALWAYS, e));
+	completion(e->cq, e, IBV_WC_RDMA_READ);
+	OK(rpma_write(e->conn, e->remote, 2048, e->mr, 2048, 2048,
+		      RPMA_F_COMPLETION_ON_ERROR, e));
+	OK(rpma_flush(e->conn, e->remote, 2048, 2048, RPMA_FLUSH_TYPE_PERSISTENT,
+		      RPMA_F_COMPLETION_ALWAYS, e));
+	completion(e->cq, e, IBV_WC_RDMA_READ);
+	client_close(e);
+}
+
+/* messages, there and back; an empty one; one with a number */
+static void message_server(struct end *e)
+{
+	struct rpma_conn_req *req;
+	struct ibv_wc wc;
+	int i;
+
+	listen_here(e);
+	req = next_request(e);
+	for (i = 0; i < 3; i++)
+		OK(rpma_conn_req_recv(req, e->mr, i * MSG, MSG, e->mem + i));
+	answer(e, req);
+	for (i = 0; i < 3; i++) {
+		wc = completion(e->cq, e->mem + i, IBV_WC_RECV);
+		IS(wc.byte_len, i == 1 ? 0 : MSG);
+		if (i == 2)
+			IS(ntohl(wc.imm_data), 77);
+		OK(rpma_send(e->conn, e->mr, i * MSG, wc.byte_len,
+			     RPMA_F_COMPLETION_ALWAYS, e));
+		completion(e->cq, e, IBV_WC_SEND);
+	}
+	server_close(e);
+}
+
+static void message_client(struct end *e)
+{
+	unsigned char wanted[MSG];
+	uint32_t len;
+	int i;
+
+	client_open(e);
+	for (i = 0; i < 3; i++) {
+		len = i == 1 ? 0 : MSG;
+		fill(e->mem, MSG, i);
+		OK(rpma_recv(e->conn, e->mr, MSG, MSG, e));
+		if (i == 2)
+			OK(rpma_send_with_imm(e->conn, e->mr, 0, len,
+					      RPMA_F_COMPLETION_ON_ERROR, 77, e));
+		else
+			OK(rpma_send(e->conn, e->mr, 0, len,
+				     RPMA_F_COMPLETION_ON_ERROR, e));
+		IS(completion(e->cq, e, IBV_WC_RECV).byte_len, len);
+		fill(wanted, MSG, i);
+		OK(memcmp(e->mem + MSG, wanted, len));
+	}
+	client_close(e);
+}
+
+/* a queue of its own for receives, one channel for both */
+static void channel_wait(struct end *e, bool receive)
+{
+	struct rpma_cq *cq = NULL;
+	bool is_rcq = !receive;
+
+	OK(rpma_conn_wait(e->conn, 0, &cq, &is_rcq));
+	IS(is_rcq, receive);
+	TRUE(cq == (receive ? e->rcq : e->cq));
+	completion(cq, e, receive ? IBV_WC_RECV : IBV_WC_SEND);
+}
+
+static void channel_cfg(struct end *e)
+{
+	OK(rpma_conn_cfg_set_rcq_size(e->cfg, 8));
+	OK(rpma_conn_cfg_set_compl_channel(e->cfg, true));
+}
+
+static void channel_server(struct end *e)
+{
+	struct rpma_conn_req *req;
+	int fd;
+
+	listen_here(e);
+	channel_cfg(e);
+	req = next_request(e);
+	OK(rpma_conn_req_recv(req, e->mr, 0, MSG, e));
+	answer(e, req);
+	TRUE(e->rcq && e->rcq != e->cq);
+	OK(rpma_conn_get_compl_fd(e->conn, &fd));
+	IS(rpma_cq_wait(e->cq), RPMA_E_SHARED_CHANNEL);
+	channel_wait(e, true);
+	OK(rpma_send(e->conn, e->mr, 0, MSG, RPMA_F_COMPLETION_ALWAYS, e));
+	channel_wait(e, false);
+	server_close(e);
+}
+
+static void channel_client(struct end *e)
+{
+	open_peer(e, RPMA_UTIL_IBV_CONTEXT_REMOTE);
+	channel_cfg(e);
+	client_open(e);
+	fill(e->mem, MSG, 9);
+	OK(rpma_recv(e->conn, e->mr, MSG, MSG, e));
+	OK(rpma_send(e->conn, e->mr, 0, MSG, RPMA_F_COMPLETION_ALWAYS, e));
+	channel_wait(e, false);
+	channel_wait(e, true);
+	OK(memcmp(e->mem, e->mem + MSG, MSG));
+	client_close(e);
+}
+
+/* two connections, one shared receive queue */
+static void srq_server(struct end *e)
+{
+	struct rpma_conn *conn[2];
+	struct rpma_srq_cfg *cfg;
+	uint32_t seen = 0, num;
+	struct rpma_srq *srq;
+	struct rpma_cq *rcq;
+	struct ibv_wc wc;
+	int i;
+
+	listen_here(e);
+	OK(rpma_srq_cfg_new(&cfg));
+	OK(rpma_srq_cfg_set_rq_size(cfg, 16));
+	OK(rpma_srq_cfg_set_rcq_size(cfg, 16));
+	OK(rpma_srq_new(e->peer, cfg, &srq));
+	OK(rpma_srq_get_rcq(srq, &rcq));
+	OK(rpma_conn_cfg_set_srq(e->cfg, srq));
+	for (i = 0; i < 4; i++)
+		OK(rpma_srq_recv(srq, e->mr, i * MSG, MSG, e));
+	for (i = 0; i < 2; i++) {
+		answer(e, next_request(e));
+		conn[i] = e->conn;
+	}
+	for (i = 0; i < 4; i++) {
+		wc = completion(rcq, e, IBV_WC_RECV);
+		OK(rpma_conn_get_qp_num(conn[0], &num));
+		seen += wc.qp_num == num;
+	}
+	IS(seen, 2);
+	for (i = 0; i < 2; i++) {
+		e->conn = conn[i];
+		next_event(e, RPMA_CONN_CLOSED);
+		OK(rpma_conn_disconnect(e->conn));
+		OK(rpma_conn_delete(&e->conn));
+	}
+	OK(rpma_srq_cfg_delete(&cfg));
+	OK(rpma_srq_delete(&srq));
+	close_peer(e);
+}
+
+static void srq_client(struct end *e)
+{
+	struct end two = { 0 };
+	int i;
+
+	client_open(e);
+	client_open(&two);
+	for (i = 0; i < 2; i++) {
+		OK(rpma_send(e->conn, e->mr, 0, MSG, RPMA_F_COMPLETION_ALWAYS, e));
+		OK(rpma_send(two.conn, two.mr, 0, MSG, RPMA_F_COMPLETION_ALWAYS, e));
+		completion(e->cq, e, IBV_WC_SEND);
+		completion(two.cq, e, IBV_WC_SEND);
+	}
+	client_close(e);
+	client_close(&two);
+}
+
+static const struct test {
+	const char *name;
+	void (*server)(struct end *e);
+	void (*client)(struct end *e);
+} tests[] = {
+	{ "peer", NULL, peer_client },
+	{ "endpoint", NULL, endpoint_client },
+	{ "connect", connect_server, connect_client },
+	{ "read", read_server, read_client },
+	{ "write", write_server, write_client },
+	{ "flush", flush_server, flush_client },
+	{ "message", message_server, message_client },
+	{ "channel", channel_server, channel_client },
+	{ "srq", srq_server, srq_client },
+};
+
+static int run(const struct test *test)
+{
+	struct end e = { 0 };
+	int pipes[2], status = 0;
+	pid_t pid = 0;
+	char byte;
+
+	OK(pipe(pipes));
+	go_fd = pipes[0];
+	ready_fd = pipes[1];
+	if (test->server) {
+		pid = fork();
+		if (!pid) {
+			side = "server";
+			test->server(&e);
+			exit(0);
+		}
+		close(ready_fd);
+		IS(read(go_fd, &byte, 1), 1);
+	}
+	side = "client";
+	test->client(&e);
+	if (pid)
+		IS(waitpid(pid, &status, 0), pid);
+	return status ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+	size_t i;
+
+	if (argc != 4) {
+		fprintf(stderr, "usage: rpma ADDRESS PORT TEST\n");
+		return 2;
+	}
+	addr = argv[1];
+	port = argv[2];
+	rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX, RPMA_LOG_LEVEL_WARNING);
+	alarm(60);
+	for (i = 0; i < sizeof(tests) / sizeof(*tests); i++)
+		if (!strcmp(argv[3], tests[i].name))
+			return run(&tests[i]);
+	fprintf(stderr, "rpma: no test %s\n", argv[3]);
+	return 2;
+}

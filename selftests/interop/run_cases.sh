@@ -1,0 +1,83 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=dash disable=SC2034
+#
+# Usage: run_cases.sh system|rdma_post RESULTS [smoke|FUNCTION...]
+#
+# Runs the cases in the directory cases/ over one of the libraries and appends
+# a line for each to the file RESULTS:
+#   FUNCTION|PROGRAM|WHAT|LIBRARY|ok, failed or skip|why|seconds
+# Prints these lines and the output of those that failed as comments of TAP.
+
+here=$(cd "$(dirname "$0")" && pwd)
+library=$1 results=$2
+shift 2
+addr=10.0.0.1 addr6=fd00::1 dev=rxe0 limit=${LIMIT:-60}
+list=$(mktemp)
+keep=$here/keep
+mkdir -p "$keep"
+
+# shellcheck disable=SC1091
+. "$here/lib.sh"
+for file in "$here"/cases/*.sh; do
+	# shellcheck disable=SC1090
+	. "$file"
+done
+
+over=
+[ "$library" = system ] || over=$here/bin/rdma-post-run
+
+wanted() {
+	local name=$1 mark=$2 pattern
+	shift 2
+	[ $# -gt 0 ] || return 0
+	for pattern; do
+		[ "$pattern" != "$mark" ] || return 0
+		# shellcheck disable=SC2254
+		case $name in
+		$pattern) return 0 ;;
+		esac
+	done
+	return 1
+}
+
+now() { cut -d ' ' -f 1 /proc/uptime; }
+
+show_output() {
+	local file
+	for file in "$tmp"/*; do
+		[ -f "$file" ] || continue
+		echo "# --- $1: ${file##*/}"
+		tail -n "${VERBOSE:-40}" "$file" | cut -c 1-150 | cat -v | sed 's/^/# /'
+	done
+}
+
+n=0
+while IFS='|' read -r name program what mark <&7; do
+	n=$((n + 1))
+	port=$((7600 + n))
+	wanted "$name" "$mark" "$@" || continue
+	tmp=$(mktemp -d) case=$name
+	start=$(now)
+	(
+		trap kill_all EXIT
+		set -e
+		"$name"
+	)
+	status=$?
+	why=
+	[ ! -e "$tmp/.why" ] || read -r why <"$tmp/.why"
+	case $status in
+	0) result=ok ;;
+	4) result=skip ;;
+	*) result=failed why=${why:-exit status $status} ;;
+	esac
+	seconds=$(echo "$start $(now)" | awk '{ printf "%.1f", $2 - $1 }')
+	echo "$name|$program|$what|$library|$result|$why|$seconds" >>"$results"
+	echo "# $library $name: $result ${why:+($why) }in $seconds s"
+	if [ "$result" = failed ] || [ -n "${VERBOSE-}" ]; then
+		show_output "$library $name"
+	fi
+	rm -rf "$tmp"
+done 7<"$list"
+rm "$list"

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Races on queue pairs of the program's own, shared receive queues, address
+ * handles and groups.
+ */
+#include <kselftest_harness.h>
+
+#include "race.h"
+
+FIXTURE(race) {
+	struct race r;
+};
+
+FIXTURE_SETUP(race)
+{
+	struct race *r = &self->r;
+
+	r->refcnt = rp_module_number("refcnt");
+	r->mem = rp_pages(getpagesize());
+	ASSERT_EQ(0, rp_end_init(&r->client));
+	ASSERT_EQ(0, rp_end_init(&r->server));
+	ASSERT_EQ(0, rp_reg_mr(r->client.fd, r->client.pd, r->mem, 64,
+			       RPOST_ACCESS_LOCAL_WRITE, &r->mr));
+}
+
+FIXTURE_TEARDOWN(race)
+{
+	rp_end_close(&self->r.client);
+	rp_end_close(&self->r.server);
+	EXPECT_EQ(self->r.refcnt, rp_wait_refcnt(self->r.refcnt));
+}
+
+static int step_post_send(struct race *r)
+{
+	struct rp_send send = rp_send(RPOST_WR_SEND, 1, r->mem, 8, r->mr.lkey);
+
+	return rp_post(r->client.fd, RPOST_IOC_POST_SEND, load(&r->client.qp),
+		       &send, sizeof(send), 1, NULL);
+}
+
+static int step_post_recv(struct race *r)
+{
+	struct rpost_recv_wr recv = { .wr_id = 2, .size = sizeof(recv) };
+
+	return rp_post(r->client.fd, RPOST_IOC_POST_RECV, load(&r->client.qp),
+		       &recv, sizeof(recv), 1, NULL);
+}
+
+static int step_poll(struct race *r)
+{
+	struct rp_cq *cq = &r->client.cq;
+	struct rpost_poll_cq cmd = {
+		.size = sizeof(cmd),
+		.handle = cq->cmd.handle,
+	};
+	int ret = rp_ioctl(cq->fd, RPOST_IOC_POLL_CQ, &cmd);
+
+	cq->ring->head = __atomic_load_n(&cq->ring->tail, __ATOMIC_ACQUIRE);
+	return ret;
+}
+
+static int step_query(struct race *r)
+{
+	struct rp_end end = r->client;
+
+	end.qp = load(&r->client.qp);
+	return rp_qp_state(&end) < 0 ? rp_qp_state(&end) : 0;
+}
+
+static int step_error(struct race *r)
+{
+	struct rp_end end = r->client;
+
+	end.qp = load(&r->client.qp);
+	usleep(300);
+	return rp_move(&end, RPOST_QPS_ERR);
+}
+
+static int step_reset(struct race *r)
+{
+	struct rp_end end = r->client;
+
+	end.qp = load(&r->client.qp);
+	usleep(700);
+	return rp_move(&end, RPOST_QPS_RESET);
+}
+
+static int step_bring_up(struct race *r)
+{
+	struct rpost_qp_attr attr;
+	struct rp_end end = r->client;
+	struct rpost_ah_attr ah;
+	int ret;
+
+	end.qp = load(&r->client.qp);
+	ret = rp_own_addr(&end, &ah);
+	if (ret)
+		return ret;
+	attr = rp_init_attr(RPOST_QPT_RC, ah.port_num);
+	ret = rp_modify(&end, &attr);
+	if (ret)
+		return ret;
+	attr = rp_rtr_attr(RPOST_QPT_RC, &ah, r->server.qp_num);
+	ret = rp_modify(&end, &attr);
+	if (ret)
+		return ret;
+	attr = rp_rts_attr(RPOST_QPT_RC);
+	return rp_modify(&end, &attr);
+}
+
+/* All states, by several threads, while the queue pair works, and goes. */
+TEST_F(race, modified_posted_destroyed)
+{
+	struct race *r = &self->r;
+	struct worker w[] = {
+		{ .step = step_post_send,
+		  .errors = { -ENOENT, -EINVAL, -ENOMEM },
+		  .succeeds = true },
+		{ .step = step_post_recv,
+		  .errors = { -ENOENT, -EINVAL, -ENOMEM },
+		  .succeeds = true },
+		{ .step = step_query, .errors = { -ENOENT }, .succeeds = true },
+		{ .step = step_poll, .succeeds = true },
+		{ .step = step_error, .errors = { -ENOENT, -EINVAL },
+		  .succeeds = true },
+		{ .step = step_reset, .errors = { -ENOENT, -EINVAL },
+		  .succeeds = true },
+		{ .step = step_bring_up, .errors = { -ENOENT, -EINVAL },
+		  .succeeds = true },
+		{ .step = step_bring_up, .errors = { -ENOENT, -EINVAL } },
+	};
+	uint64_t since = rp_now_ms();
+	struct rp_end end = r->client;
+
+	ASSERT_EQ(0, rp_create_own(&r->server, RPOST_QPT_RC, 0));
+	ASSERT_EQ(0, rp_create_own(&end, RPOST_QPT_RC, 0));
+	store(&r->client.qp, end.qp);
+	ASSERT_EQ(0, start(r, w, ARRAY_SIZE(w)));
+	do {
+		usleep(5000);
+		ASSERT_EQ(0, rp_destroy(end.fd, RPOST_OBJ_QP, end.qp));
+		ASSERT_EQ(0, rp_create_own(&end, RPOST_QPT_RC, 0));
+		store(&r->client.qp, end.qp);
+	} while (go_on(since, w, ARRAY_SIZE(w)));
+	EXPECT_EQ(0, stop(r, w, ARRAY_SIZE(w)));
+	EXPECT_TRUE(all_met(w, ARRAY_SIZE(w)));
+	/* What is left works: all slots, and nothing that belongs to others. */
+	r->client.qp = end.qp;
+	r->client.qp_num = end.qp_num;
+	ASSERT_EQ(0, rp_move(&r->client, RPOST_QPS_RESET));
+	ASSERT_EQ(0, step_poll(r));
+	EXPECT_TRUE(rp_quiet_cq(&r->client.cq));
+	ASSERT_EQ(0, step_bring_up(r));
+	for (since = 0; since < RP_DEPTH; since++) {
+		ASSERT_EQ(0, step_post_recv(r));
+		ASSERT_EQ(0, step_post_send(r));
+	}
+	EXPECT_EQ(-ENOMEM, step_post_recv(r));
+	EXPECT_EQ(-ENOMEM, step_post_send(r));
+	EXPECT_EQ(4, rp_num_objects(r->client.fd));
+}
+
+/* ------------------------------------------------- shared receive queues */
+
+static int step_post_srq(struct race *r)
+{
+	return rp_post_srq(r->client.fd, load(&r->handle), 1, r->mem, 64,
+			   r->mr.lkey);
+}
+
+static int step_srq_limit(struct race *r)
+{
+	return rp_srq_limit(r->client.fd, load(&r->handle), 1);
+}
+
+static int step_query_srq(struct race *r)
+{
+	struct rpost_query_srq cmd;
+
+	return rp_query_srq(r->client.fd, load(&r->handle), &cmd);
+}
+
+static int step_qp_on_srq(struct race *r)
+{
+	struct rp_end end = r->client;
+	int ret = rp_create_own(&end, RPOST_QPT_RC, load(&r->handle));
+
+	/* 0 is a queue pair without a shared queue. */
+	return ret ? ret : rp_destroy(end.fd, RPOST_OBJ_QP, end.qp);
+}
+
+TEST_F(race, srq_destroyed)
+{
+	struct race *r = &self->r;
+	struct worker w[] = {
+		{ .step = step_post_srq, .errors = { -ENOENT, -ENOMEM },
+		  .succeeds = true, .fails = true },
+		{ .step = step_post_srq, .errors = { -ENOENT, -ENOMEM } },
+		{ .step = step_srq_limit, .errors = { -ENOENT },
+		  .succeeds = true },
+		{ .step = step_query_srq, .errors = { -ENOENT },
+		  .succeeds = true },
+		{ .step = step_qp_on_srq, .errors = { -ENOENT },
+		  .succeeds = true },
+	};
+	uint64_t since = rp_now_ms();
+	struct rpost_create_srq srq;
+	int ret;
+
+	ASSERT_EQ(0, start(r, w, ARRAY_SIZE(w)));
+	do {
+		ASSERT_EQ(0, rp_create_srq(r->client.fd, r->client.pd, 16,
+					   &srq));
+		store(&r->handle, srq.handle);
+		usleep(1000);
+		do {
+			ret = rp_destroy(r->client.fd, RPOST_OBJ_SRQ,
+					 srq.handle);
+			if (ret == -EBUSY)
+				store(&r->handle, INT32_MAX);
+			sched_yield();
+		} while (ret == -EBUSY);
+		ASSERT_EQ(0, ret);
+	} while (go_on(since, w, ARRAY_SIZE(w)));
+	EXPECT_EQ(0, stop(r, w, ARRAY_SIZE(w)));
+	EXPECT_TRUE(all_met(w, ARRAY_SIZE(w)));
+	EXPECT_EQ(3, rp_num_objects(r->client.fd));
+}
+
+/* Messages come to a shared queue while receivers come and go. */
+static int step_send_to(struct race *r)
+{
+	struct rp_send send = rp_send(RPOST_WR_SEND, 1, NULL, 0, 0);
+	struct rp_end *s = &r->server;
+	struct rpost_wc wc;
+	int ret;
+
+	send.wr.num_sge = 0;
+	send.wr.size = sizeof(send.wr);
+	ret = rp_post(s->fd, RPOST_IOC_POST_SEND, load(&s->qp), &send,
+		      send.wr.size, 1, NULL);
+	while (rp_poll_cq(&s->cq, &wc) == 1)
+		;
+	return ret;
+}
+
+TEST_F(race, receivers_of_a_srq)
+{
+	struct race *r = &self->r;
+	struct worker w[] = {
+		{ .step = step_post_srq, .errors = { -ENOMEM },
+		  .succeeds = true },
+		{ .step = step_send_to, .errors = { -ENOENT, -EINVAL,
+						    -ENOMEM },
+		  .succeeds = true },
+		{ .step = step_poll, .succeeds = true },
+	};
+	uint64_t since = rp_now_ms();
+	struct rpost_create_srq srq;
+	struct rp_end end = r->client, peer;
+	uint32_t i;
+
+	ASSERT_EQ(0, rp_create_srq(r->client.fd, r->client.pd, 8, &srq));
+	store(&r->handle, srq.handle);
+	ASSERT_EQ(0, start(r, w, ARRAY_SIZE(w)));
+	do {
+		peer = r->server;
+		ASSERT_EQ(0, rp_create_own(&peer, RPOST_QPT_RC, 0));
+		ASSERT_EQ(0, rp_create_own(&end, RPOST_QPT_RC, srq.handle));
+		ASSERT_EQ(0, rp_bring_up(&peer, RPOST_QPT_RC, end.qp_num));
+		ASSERT_EQ(0, rp_bring_up(&end, RPOST_QPT_RC, peer.qp_num));
+		store(&r->server.qp, peer.qp);
+		usleep(3000);
+		ASSERT_EQ(0, rp_destroy(end.fd, RPOST_OBJ_QP, end.qp));
+		ASSERT_EQ(0, rp_destroy(peer.fd, RPOST_OBJ_QP, peer.qp));
+	} while (go_on(since, w, ARRAY_SIZE(w)));
+	EXPECT_EQ(0, stop(r, w, ARRAY_SIZE(w)));
+	EXPECT_TRUE(all_met(w, ARRAY_SIZE(w)));
+	/* No slot was lost: as many messages go through as there are slots. */
+	while (!step_post_srq(r))
+		;
+	peer = r->server;
+	ASSERT_EQ(0, rp_create_own(&peer, RPOST_QPT_RC, 0));
+	ASSERT_EQ(0, rp_create_own(&end, RPOST_QPT_RC, srq.handle));
+	ASSERT_EQ(0, rp_bring_up(&peer, RPOST_QPT_RC, end.qp_num));
+	ASSERT_EQ(0, rp_bring_up(&end, RPOST_QPT_RC, peer.qp_num));
+	store(&r->server.qp, peer.qp);
+	ASSERT_EQ(0, step_poll(r));
+	for (i = 0; i < srq.max_wr; i++) {
+		struct rpost_wc wc;
+
+		ASSERT_EQ(0, step_send_to(r));
+		ASSERT_EQ(1, rp_wait_cq(&r->client.cq, &wc));
+		ASSERT_EQ(RPOST_WC_SUCCESS, wc.status);
+	}
+	for (i = 0; i < srq.max_wr; i++)
+		ASSERT_EQ(0, step_post_srq(r));
+	EXPECT_EQ(-ENOMEM, step_post_srq(r));
+}
+
+/* --------------------------------------------------------------- groups */
+
+static int group_cmd(struct race *r, unsigned long nr)
+{
+	struct rpost_attach_mcast cmd = {
+		.size = sizeof(cmd),
+		.qp = load(&r->handle),
+		.gid = { 0xff, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 239,
+			 1, 2, 3 },
+	};
+
+	return rp_ioctl(r->client.fd, nr, &cmd);
+}
+
+static int step_attach(struct race *r)
+{
+	return group_cmd(r, RPOST_IOC_ATTACH_MCAST);
+}
+
+static int step_detach(struct race *r)
+{
+	return group_cmd(r, RPOST_IOC_DETACH_MCAST);
+}
+
+TEST_F(race, attached_and_destroyed)
+{
+	struct race *r = &self->r;
+	struct worker w[] = {
+		{ .step = step_attach, .errors = { -ENOENT },
+		  .succeeds = true },
+		{ .step = step_attach, .errors = { -ENOENT } },
+		{ .step = step_detach, .errors = { -ENOENT, -EINVAL },
+		  .succeeds = true },
+	};
+	uint64_t since = rp_now_ms();
+	struct rp_end end = r->client;
+
+	ASSERT_EQ(0, rp_create_own(&end, RPOST_QPT_UD, 0));
+	store(&r->handle, end.qp);
+	if (step_attach(r) == -EOPNOTSUPP)
+		SKIP(return, "the device has no multicast");
+	ASSERT_EQ(0, start(r, w, ARRAY_SIZE(w)));
+	do {
+		usleep(1000);
+		ASSERT_EQ(0, rp_destroy(end.fd, RPOST_OBJ_QP, end.qp));
+		ASSERT_EQ(0, rp_create_own(&end, RPOST_QPT_UD, 0));
+		store(&r->handle, end.qp);
+	} while (go_on(since, w, ARRAY_SIZE(w)));
+	EXPECT_EQ(0, stop(r, w, ARRAY_SIZE(w)));
+	EXPECT_TRUE(all_met(w, ARRAY_SIZE(w)));
+	EXPECT_EQ(0, rp_destroy(end.fd, RPOST_OBJ_QP, end.qp));
+	EXPECT_EQ(3, rp_num_objects(r->client.fd));
+}
+
+/* Two threads destroy the same, and a third uses it. */
+static int step_destroy(struct race *r)
+{
+	int ret = rp_destroy(r->client.fd, RPOST_OBJ_QP, load(&r->client.qp));
+
+	if (ret)
+		return ret;
+	struct rp_end end = r->client;
+
+	ret = rp_create_own(&end, RPOST_QPT_RC, 0);
+	if (!ret)
+		store(&r->client.qp, end.qp);
+	return ret;
+}
+
+TEST_F(race, destroyed_by_two)
+{
+	struct race *r = &self->r;
+	struct worker w[] = {
+		{ .step = step_destroy, .errors = { -ENOENT },
+		  .succeeds = true },
+		{ .step = step_destroy, .errors = { -ENOENT } },
+		{ .step = step_bring_up, .errors = { -ENOENT, -EINVAL } },
+		{ .step = step_reset, .errors = { -ENOENT, -EINVAL } },
+		{ .step = step_post_recv, .errors = { -ENOENT, -EINVAL,
+						      -ENOMEM } },
+	};
+	uint64_t since = rp_now_ms();
+
+	ASSERT_EQ(0, rp_create_own(&r->server, RPOST_QPT_RC, 0));
+	ASSERT_EQ(0, rp_create_own(&r->client, RPOST_QPT_RC, 0));
+	ASSERT_EQ(0, start(r, w, ARRAY_SIZE(w)));
+	do {
+		usleep(10000);
+	} while (go_on(since, w, ARRAY_SIZE(w)));
+	EXPECT_EQ(0, stop(r, w, ARRAY_SIZE(w)));
+	EXPECT_EQ(4, rp_num_objects(r->client.fd));
+}
+
+TEST_HARNESS_MAIN
