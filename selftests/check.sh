@@ -120,14 +120,37 @@ api_tests() {
 		env RPOST_TEST_LINK=yes ./compare.sh ./api
 }
 
+# suite_programs SUITE: SUITE.tar, with what its programs need, or SUITE.missing
+suite_programs() {
+	local root=$cache_dir/rdma/$1 dir=$build_dir/unmodified/$1 name
+	rm -rf "$dir" "$dir".*
+	mkdir -p "$dir"
+	if ! "$vm_dir/fetch.sh" "rdma-$1"; then
+		echo "cannot fetch $1's packages" >"$dir.missing"
+		return
+	fi
+	for name in ld-linux-x86-64.so.2 libc.so.6 libm.so.6; do
+		cp "$root"/usr/lib/x86_64-linux-gnu/"$name" "$dir/"
+	done
+	cp "$root"/usr/bin/{rping,ucmatose,ibv_devinfo,ibv_rc_pingpong} "$dir/"
+	tar -C "${dir%/*}" -cf "$dir.tar" "$1"
+}
+
 unmodified_programs() {
+	local suite suites=(trixie sid) files=()
+	for suite in "${suites[@]}"; do
+		suite_programs "$suite"
+		files+=(-f "$(echo "$build_dir/unmodified/$suite".*)")
+	done
 	make -s -C userlib/tests BUILD="$build_dir" \
 		"$build_dir/userlib/tests/newer" &&
-		"$vm_dir/run.sh" -k 6.1 -t 200 -o "$build_dir/vm/check-unmodified.6.1" \
-		-f "$build_dir/bin" -f "$build_dir/lib" \
-		-f "$build_dir/userlib/tests/newer" \
-		-f selftests/unmodified.sh -- sh -c \
-		"./unmodified.sh bin/rdma-post-run && LD_LIBRARY_PATH=lib ./newer"
+		"$vm_dir/run.sh" -k 6.1 -t 200 \
+			-o "$build_dir/vm/check-unmodified.6.1" \
+			-f "$build_dir/bin" -f "$build_dir/lib" \
+			-f "$build_dir/userlib/tests/newer" "${files[@]}" \
+			-f selftests/unmodified.sh -- sh -c \
+			"./unmodified.sh bin/rdma-post-run ${suites[*]} &&
+			LD_LIBRARY_PATH=lib ./newer"
 }
 
 # The same library, for programs that were built with newer headers.

@@ -119,7 +119,7 @@ suite_library() {
 	root=$(suite_root "$suite") || { echo "$root" && return 4; }
 	exports "$root"/usr/lib/*/"$name" | without_private_defaults |
 		missing "$out/ours" && return
-	version=$(<"$root/version")
+	version=$(awk '$1 == "libibverbs1" { print $2 }' "$root/packages")
 	[ "${version%%.*}" = "${known[$suite]}" ] && return 1
 	echo "$suite has moved on to $version, the table is of ${known[$suite]}"
 	return 4

@@ -2,15 +2,18 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=dash
 #
-# Usage: unmodified.sh RDMA-POST-RUN
+# Usage: unmodified.sh RDMA-POST-RUN [SUITE...]
 #
-# What the wrapper does for a program, as TAP. Needs the module and a device; the
-# first argument is build/bin/rdma-post-run, beside build/lib.
+# What the wrapper does for a program, as TAP; then programs of the given Debian
+# suites, with the C library of each: SUITE.tar or SUITE.missing. Needs the module
+# and a device at 10.0.0.1; the first argument is build/bin/rdma-post-run, beside
+# build/lib.
 
 # Functions are called by name.
 # shellcheck disable=SC2317
 
 run=$1
+shift
 lib=$(cd "$(dirname "$run")/../lib/rdma_post" && pwd)
 log=$(mktemp) || exit 1
 trap 'rm -f "$log"' EXIT
@@ -75,5 +78,59 @@ expect no_device 125 \
 	without_device
 expect devinfo 0 '' ours
 expect devinfo_without_sysfs 0 '' without_uverbs
+# A program of the suite that was unpacked in $suite, as the wrapper would.
+suite_run() {
+	program=$1
+	shift
+	"./$suite/ld-linux-x86-64.so.2" --library-path "$lib:$PWD/$suite" \
+		"./$suite/$program" "$@"
+}
+
+# pair CLIENT-ARGUMENTS COMMAND...: a server, then its client
+pair() {
+	client=$1
+	shift
+	suite_run "$@" >"$log.server" 2>&1 &
+	server=$!
+	sleep 1
+	# shellcheck disable=SC2086
+	suite_run "$@" $client
+	status=$?
+	[ "$status" = 0 ] || kill "$server" 2>/dev/null
+	wait "$server"
+	server=$?
+	cat "$log.server"
+	rm -f "$log.server"
+	[ "$status" = 0 ] && [ "$server" = 0 ]
+}
+rping_both() {
+	suite_run rping -s -a 10.0.0.1 -C 10 -V >"$log.server" 2>&1 &
+	server=$!
+	sleep 1
+	suite_run rping -c -a 10.0.0.1 -C 10 -V
+	status=$?
+	[ "$status" = 0 ] || kill "$server" 2>/dev/null
+	wait "$server" && rm -f "$log.server" && [ "$status" = 0 ]
+}
+
+for suite; do
+	tests="devinfo rping ucmatose rc_pingpong rc_pingpong_extended"
+	if [ ! -e "$suite.tar" ]; then
+		for name in $tests; do
+			n=$((n + 1))
+			echo "ok $n unmodified.$suite.$name # SKIP $(cat "$suite.missing")"
+		done
+		continue
+	fi
+	tar xf "$suite.tar"
+	expect "$suite.devinfo" 0 '' suite_run ibv_devinfo -v
+	expect "$suite.rping" 0 '' rping_both
+	expect "$suite.ucmatose" 0 '' pair '-s 10.0.0.1' ucmatose
+	expect "$suite.rc_pingpong" 0 '' pair 10.0.0.1 \
+		ibv_rc_pingpong -g 1 -n 50 -c
+	expect "$suite.rc_pingpong_extended" 0 '' pair 10.0.0.1 \
+		ibv_rc_pingpong -g 1 -n 50 -N -c
+	rm -rf "./$suite"
+done
 echo "1..$n"
 exit $failed

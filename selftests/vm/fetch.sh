@@ -202,7 +202,7 @@ fetch_rdma() {
 	apt_update "$suite"
 	apt_download "$suite" "$final.tmp/debs" libibverbs1 "$rdmacm" \
 		libibverbs-dev librdmacm-dev ibverbs-providers ibverbs-utils \
-		rdmacm-utils
+		rdmacm-utils libc6
 	for user in perftest fio librados2 librpma0 libfabric1 libiscsi7 \
 		qperf tgt; do
 		# Not each suite has all.
@@ -211,8 +211,9 @@ fetch_rdma() {
 	for deb in "$final.tmp"/debs/*.deb; do
 		dpkg-deb -x "$deb" "$final.tmp"
 	done
-	dpkg-deb -f "$final.tmp"/debs/libibverbs1_*.deb Version \
-		>"$final.tmp/version"
+	for deb in "$final.tmp"/debs/*.deb; do
+		dpkg-deb -W "$deb"
+	done >"$final.tmp/packages"
 	rm -rf "$final.tmp"/debs "$final.tmp"/usr/share "$final"
 	mv "$final.tmp" "$final"
 }
@@ -223,7 +224,7 @@ fetch() {
 	kselftest) set -- fetch_kselftest "$cache_dir/kselftest/kselftest_harness.h" ;;
 	source-*) set -- fetch_source "$cache_dir/source/${what#source-}/Makefile" \
 		"${what#source-}" ;;
-	rdma-*) set -- fetch_rdma "$cache_dir/rdma/${what#rdma-}/version" \
+	rdma-*) set -- fetch_rdma "$cache_dir/rdma/${what#rdma-}/packages" \
 		"${what#rdma-}" ;;
 	*)
 		suite_of "$what" >/dev/null
