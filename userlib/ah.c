@@ -333,17 +333,56 @@ RPOST_API struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd,
 	return ibv_create_ah(pd, &attr);
 }
 
-static int mcast(struct ibv_qp *qp, unsigned long ioc,
-		 const union ibv_gid *gid, uint16_t lid)
+/* A group that a queue pair is attached to. */
+struct rpost_group {
+	union ibv_gid gid;
+	uint16_t lid;
+	struct rpost_group *next;
+};
+
+/* Where the group is, or would be appended.  The caller holds the mutex. */
+static struct rpost_group **find_group(struct rpost_qp *qp,
+				       const union ibv_gid *gid, uint16_t lid)
+{
+	struct rpost_group **pos = &qp->groups;
+
+	while (*pos && ((*pos)->lid != lid ||
+			memcmp(&(*pos)->gid, gid, sizeof(*gid))))
+		pos = &(*pos)->next;
+	return pos;
+}
+
+bool rpost_qp_has_groups(struct rpost_qp *qp)
+{
+	bool has;
+
+	pthread_mutex_lock(&qp->ibv.mutex);
+	has = qp->groups;
+	pthread_mutex_unlock(&qp->ibv.mutex);
+	return has;
+}
+
+void rpost_qp_forget_groups(struct rpost_qp *qp)
+{
+	struct rpost_group *group;
+
+	while ((group = qp->groups)) {
+		qp->groups = group->next;
+		free(group);
+	}
+}
+
+static int change_group(struct rpost_qp *qp, unsigned long ioc,
+			const union ibv_gid *gid, uint16_t lid)
 {
 	struct rpost_attach_mcast cmd = {
 		.size = sizeof(cmd),
-		.qp = qp->handle,
+		.qp = qp->ibv.handle,
 		.lid = lid,
 	};
 
 	memcpy(cmd.gid, gid->raw, sizeof(cmd.gid));
-	return rpost_ioctl(qp->context->cmd_fd, ioc, &cmd);
+	return rpost_ioctl(qp->ibv.context->cmd_fd, ioc, &cmd);
 }
 
 /**
@@ -353,7 +392,8 @@ static int mcast(struct ibv_qp *qp, unsigned long ioc,
  * @gid: the group's GID
  * @lid: the group's local id, in host byte order
  *
- * The group itself is joined by rdma_join_multicast(3).
+ * The group itself is joined by rdma_join_multicast(3).  Attaching twice is
+ * attaching once.
  *
  * Return: 0, or an errno value: EINVAL for another type of queue pair or a GID
  * that is no group's, EOPNOTSUPP if the module cannot, ENOMEM.
@@ -361,7 +401,28 @@ static int mcast(struct ibv_qp *qp, unsigned long ioc,
 RPOST_API int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid,
 			       uint16_t lid)
 {
-	return mcast(qp, RPOST_IOC_ATTACH_MCAST, gid, lid);
+	struct rpost_qp *rqp = rpost_qp(qp);
+	struct rpost_group **pos, *group;
+	int err = 0;
+
+	group = calloc(1, sizeof(*group));
+	if (!group)
+		return ENOMEM;
+	group->gid = *gid;
+	group->lid = lid;
+
+	pthread_mutex_lock(&qp->mutex);
+	pos = find_group(rqp, gid, lid);
+	if (!*pos) {
+		err = change_group(rqp, RPOST_IOC_ATTACH_MCAST, gid, lid);
+		if (!err) {
+			*pos = group;
+			group = NULL;
+		}
+	}
+	pthread_mutex_unlock(&qp->mutex);
+	free(group);
+	return err;
 }
 
 /**
@@ -375,5 +436,18 @@ RPOST_API int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid,
 RPOST_API int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid,
 			       uint16_t lid)
 {
-	return mcast(qp, RPOST_IOC_DETACH_MCAST, gid, lid);
+	struct rpost_qp *rqp = rpost_qp(qp);
+	struct rpost_group **pos, *group;
+	int err;
+
+	pthread_mutex_lock(&qp->mutex);
+	err = change_group(rqp, RPOST_IOC_DETACH_MCAST, gid, lid);
+	pos = find_group(rqp, gid, lid);
+	group = *pos;
+	if (!err && group) {
+		*pos = group->next;
+		free(group);
+	}
+	pthread_mutex_unlock(&qp->mutex);
+	return err;
 }

@@ -296,6 +296,7 @@ struct rpost_qp {
 	bool extended;			/* ex is valid, and list */
 	struct rpost_wr_list list;
 	struct rpost_async async;
+	struct rpost_group *groups;	/* of multicast, under ibv.mutex */
 	struct rpost_id *id;
 	bool orphan;			/* the id is gone, and the kernel's object */
 	uint32_t pd;			/* the kernel's: a parent domain may go */
@@ -357,6 +358,8 @@ static inline struct rpost_ah *rpost_ah(struct ibv_ah *ah)
 void rpost_ah_reap(struct rpost_ctx *ctx);
 /* The context goes away. */
 void rpost_ah_forget(struct rpost_ctx *ctx);
+bool rpost_qp_has_groups(struct rpost_qp *qp);
+void rpost_qp_forget_groups(struct rpost_qp *qp);
 
 /* Leaves the struct to ibv_destroy_qp(); its id goes away. */
 void rpost_qp_orphan(struct rpost_qp *qp);

@@ -23,6 +23,16 @@ static struct rpost_mr *rpost_mr(struct ibv_mr *mr)
 	return rpost_container_of(mr, struct rpost_mr, ibv);
 }
 
+/* What the kernel shall know of; others change nothing. */
+static unsigned int known_access(unsigned int access)
+{
+	access &= ~IBV_ACCESS_OPTIONAL_RANGE | KNOWN_OPTIONAL_ACCESS;
+	/* A promise about pages that are not pinned: ibv_reg_mr(3). */
+	if (!(access & IBV_ACCESS_ON_DEMAND))
+		access &= ~IBV_ACCESS_HUGETLB;
+	return access;
+}
+
 /* Fills @mr; it changes nothing if it fails.  Returns 0 or an errno value. */
 static int register_mr(struct rpost_mr *mr, struct ibv_pd *pd, void *addr,
 		       size_t length, uint64_t iova, unsigned int access)
@@ -30,8 +40,7 @@ static int register_mr(struct rpost_mr *mr, struct ibv_pd *pd, void *addr,
 	struct rpost_reg_mr cmd = {
 		.size = sizeof(cmd),
 		.pd = pd->handle,
-		.access = access & (~IBV_ACCESS_OPTIONAL_RANGE |
-				    KNOWN_OPTIONAL_ACCESS),
+		.access = known_access(access),
 		.addr = (uintptr_t)addr,
 		.length = length,
 		.iova = iova,
@@ -142,7 +151,7 @@ static int check_rereg(const struct ibv_mr *mr, int flags,
 		       const struct ibv_pd *pd, const void *addr, size_t length,
 		       int access)
 {
-	if (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED)
+	if (!flags || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED))
 		return EINVAL;
 	if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) && (!addr || !length))
 		return EINVAL;
@@ -178,7 +187,7 @@ RPOST_API int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd,
 	int err;
 
 	err = check_rereg(mr, flags, pd, addr, length, access);
-	if (err || !flags)
+	if (err)
 		goto out;
 
 	if (flags & IBV_REREG_MR_CHANGE_PD)

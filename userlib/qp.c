@@ -242,6 +242,9 @@ RPOST_API int ibv_destroy_qp(struct ibv_qp *qp)
 	struct rpost_id *priv = rqp->id;
 	int err;
 
+	/* The kernel would detach it. */
+	if (!rqp->orphan && rpost_qp_has_groups(rqp))
+		return EBUSY;
 	if (!rqp->orphan) {
 		err = rpost_qp_destroy_handle(rqp);
 		if (err)
@@ -257,6 +260,7 @@ RPOST_API int ibv_destroy_qp(struct ibv_qp *qp)
 			 &qp->events_completed);
 	rpost_ah_reap(rpost_ctx(qp->context));
 	rpost_own_cqs_destroy(&rqp->own, false);
+	rpost_qp_forget_groups(rqp);
 	if (rqp->extended)
 		rpost_qp_ex_fini(rqp);
 	pthread_cond_destroy(&qp->cond);

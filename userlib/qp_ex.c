@@ -4,7 +4,9 @@
  *
  * Each is packed as the module wants it when it is begun, its data follows by
  * the setters, and ibv_wr_complete() posts the block.  The first error is kept
- * for ibv_wr_complete(), which then posts nothing.
+ * for ibv_wr_complete(), which then posts nothing.  How full the queue is only
+ * the module knows: if it has no room for all, it takes the first ones, and
+ * ibv_wr_complete() says ENOMEM.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -396,6 +398,9 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	struct rpost_block rest = list->block;
 	int err = list->err;
 
+	/* A queue that is not empty may still turn out to be too short. */
+	if (!err && rest.count > qp->cap.max_send_wr)
+		err = ENOMEM;
 	while (!err && rest.count)
 		err = post_some(qp, &rest);
 	pthread_mutex_unlock(&list->lock);
