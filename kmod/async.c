@@ -26,6 +26,7 @@ static_assert(RPOST_ASYNC_GID_CHANGE == (int)IB_EVENT_GID_CHANGE);
  * @dev: the device; holds a reference
  * @link: in @dev->async_channels; empty after removal; under @dev->async_lock
  * @wait: readers
+ * @fetch: one reader at a time, so that events come in order
  * @first: the oldest event in @events; under @dev->async_lock
  * @count: events in @events; under @dev->async_lock
  * @events: a ring; the last place is kept for RPOST_ASYNC_DEVICE_FATAL
@@ -35,6 +36,7 @@ struct rpost_async_channel {
 	struct rpost_device *dev;
 	struct list_head link;
 	wait_queue_head_t wait;
+	struct mutex fetch;
 	unsigned int first;
 	unsigned int count;
 	struct rpost_async_event events[RPOST_MAX_ASYNC_EVENTS + 1];
@@ -67,6 +69,21 @@ static bool rpost_async_channel_pop(struct rpost_async_channel *channel,
 	}
 	spin_unlock_irq(&channel->dev->async_lock);
 	return found;
+}
+
+/* Put it back in front; of too many, the oldest are kept. */
+static void rpost_async_channel_return(struct rpost_async_channel *channel,
+				       const struct rpost_async_event *event)
+{
+	const unsigned int places = ARRAY_SIZE(channel->events);
+
+	spin_lock_irq(&channel->dev->async_lock);
+	channel->first = (channel->first + places - 1) % places;
+	channel->events[channel->first] = *event;
+	if (channel->count < RPOST_MAX_ASYNC_EVENTS ||
+	    list_empty(&channel->link))
+		WRITE_ONCE(channel->count, channel->count + 1);
+	spin_unlock_irq(&channel->dev->async_lock);
 }
 
 /**
@@ -190,34 +207,50 @@ void rpost_async_device_gone(struct rpost_device *dev)
 	spin_unlock_irq(&dev->async_lock);
 }
 
+/* As many events as there are and fit; 0 if there is none. */
+static ssize_t rpost_async_channel_fetch(struct rpost_async_channel *channel,
+					 char __user *buf, size_t count)
+{
+	struct rpost_async_event event;
+	ssize_t done = 0;
+
+	if (mutex_lock_interruptible(&channel->fetch))
+		return -ERESTARTSYS;
+	while (count - done >= sizeof(event)) {
+		if (!rpost_async_channel_pop(channel, &event))
+			break;
+		if (copy_to_user(buf + done, &event, sizeof(event))) {
+			rpost_async_channel_return(channel, &event);
+			done = done ? : -EFAULT;
+			break;
+		}
+		done += sizeof(event);
+	}
+	mutex_unlock(&channel->fetch);
+	return done;
+}
+
 static ssize_t rpost_async_channel_read(struct file *filp, char __user *buf,
 					size_t count, loff_t *pos)
 {
 	struct rpost_async_channel *channel = filp->private_data;
-	struct rpost_async_event event;
-	ssize_t done = 0;
+	ssize_t done;
 	int ret;
 
-	if (count < sizeof(event))
+	if (count < sizeof(struct rpost_async_event))
 		return -EINVAL;
 
-	while (count - done >= sizeof(event)) {
-		if (!rpost_async_channel_pop(channel, &event)) {
-			if (done)
-				break;
-			if (filp->f_flags & O_NONBLOCK)
-				return -EAGAIN;
-			ret = wait_event_interruptible(channel->wait,
-						       READ_ONCE(channel->count));
-			if (ret)
-				return ret;
-			continue;
-		}
-		if (copy_to_user(buf + done, &event, sizeof(event)))
-			return done ? : -EFAULT;
-		done += sizeof(event);
+	for (;;) {
+		done = rpost_async_channel_fetch(channel, buf, count);
+		if (done)
+			return done;
+		if (filp->f_flags & O_NONBLOCK)
+			return -EAGAIN;
+		ret = wait_event_interruptible(channel->wait,
+					       READ_ONCE(channel->count));
+		if (ret)
+			return ret;
 	}
-	return done;
 }
 
 static __poll_t rpost_async_channel_poll(struct file *filp, poll_table *wait)
@@ -282,6 +315,7 @@ int rpost_create_async_channel_ioctl(struct rpost_ucmd *ucmd)
 	channel->dev = dev;
 	INIT_LIST_HEAD(&channel->link);
 	init_waitqueue_head(&channel->wait);
+	mutex_init(&channel->fetch);
 
 	filp = anon_inode_getfile("[rdma_post_async]",
 				  &rpost_async_channel_fops, channel,

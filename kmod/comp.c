@@ -13,19 +13,18 @@ static_assert(RPOST_WC_WR_FLUSH_ERR == (int)IB_WC_WR_FLUSH_ERR);
 static_assert(RPOST_WC_RNR_RETRY_EXC_ERR == (int)IB_WC_RNR_RETRY_EXC_ERR);
 static_assert(RPOST_WC_GENERAL_ERR == (int)IB_WC_GENERAL_ERR);
 
-static void rpost_tell(struct rpost_cq *cq, const struct rpost_wc *wc)
+static u32 rpost_tell(struct rpost_cq *cq, const struct rpost_wc *wc)
 {
 	trace_rpost_complete(wc->qp_num, wc->wr_id, wc->opcode, wc->status,
 			     wc->byte_len);
-	rpost_cq_push(cq, wc);
+	return rpost_cq_push(cq, wc);
 }
 
 /* The program gets a completion, and its slot waits until it is consumed. */
 static void rpost_complete(struct rpost_cq *cq, struct rpost_wqe *wqe,
 			   const struct rpost_wc *wc)
 {
-	rpost_tell(cq, wc);
-	wqe->pos = cq->ring.tail;
+	wqe->pos = rpost_tell(cq, wc);
 	wqe->waits = true;
 }
 

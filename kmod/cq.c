@@ -7,6 +7,13 @@
 
 #include "rpost.h"
 
+/* The ring, for those who have the lock. */
+static struct rpost_cring *rpost_cq_ring(struct rpost_cq *cq)
+{
+	return rcu_dereference_protected(cq->ring,
+					 lockdep_is_held(&cq->lock));
+}
+
 static void rpost_hwcq_arm(struct rpost_hwcq *hwcq)
 {
 	if (ib_req_notify_cq(hwcq->ib_cq, IB_CQ_NEXT_COMP |
@@ -65,17 +72,16 @@ static u32 rpost_hwcq_process(struct rpost_hwcq *hwcq, u32 budget)
 /* Show what was pushed, and wake who asked. */
 static void rpost_cq_deliver(struct rpost_cq *cq, bool interrupt)
 {
+	struct rpost_cring *ring = rpost_cq_ring(cq);
 	bool wake;
 
-	lockdep_assert_held(&cq->lock);
-
-	rpost_ring_publish(&cq->ring);
+	rpost_ring_publish(ring);
 	if (cq->mode == RPOST_CQ_EXACT) {
 		/* The program may have polled what the interrupt was for. */
 		wake = interrupt && cq->notify;
 	} else {
 		wake = cq->mode == RPOST_CQ_AUTO &&
-		       rpost_ring_take_arm(&cq->ring);
+		       rpost_ring_take_arm(ring);
 		wake |= !!cq->notify;
 	}
 	if (wake) {
@@ -137,15 +143,37 @@ u32 rpost_cq_drain(struct rpost_cq *cq, u32 budget)
  * rpost_cq_push() - add a completion
  * @cq: the queue, with its lock held
  * @wc: the completion
+ *
+ * Return: entries that there have been, this one included.
  */
-void rpost_cq_push(struct rpost_cq *cq, const struct rpost_wc *wc)
+u32 rpost_cq_push(struct rpost_cq *cq, const struct rpost_wc *wc)
 {
-	struct rpost_wc *entry = rpost_ring_next(&cq->ring);
+	struct rpost_cring *ring = rpost_cq_ring(cq);
+	struct rpost_wc *entry = rpost_ring_next(ring);
 
 	if (entry)
 		*entry = *wc;
 	else
-		rpost_ring_set_flags(&cq->ring, RPOST_RING_OVERRUN, 0);
+		rpost_ring_set_flags(ring, RPOST_RING_OVERRUN, 0);
+	return ring->tail;
+}
+
+/**
+ * rpost_cq_consumed() - has the program taken a completion out?
+ * @cq: the queue
+ * @pos: from rpost_cq_push(), which has been seen to have returned: then the
+ *       ring that is found here is not older than the entry
+ *
+ * Return: false if the entry still waits.
+ */
+bool rpost_cq_consumed(struct rpost_cq *cq, u32 pos)
+{
+	bool consumed;
+
+	rcu_read_lock();
+	consumed = rpost_ring_consumed(rcu_dereference(cq->ring), pos);
+	rcu_read_unlock();
+	return consumed;
 }
 
 static struct rpost_hwcq *rpost_hwcq_create(struct rpost_cq *cq, u32 size)
@@ -190,7 +218,7 @@ static struct rpost_hwcq *rpost_hwcq_create(struct rpost_cq *cq, u32 size)
  */
 struct rpost_hwcq *rpost_cq_attach(struct rpost_cq *cq, u32 entries)
 {
-	u32 size = max(entries, cq->cqe);
+	u32 size = max(entries, READ_ONCE(cq->cqe));
 	u32 max_cqe = cq->dev->ib_dev->attrs.max_cqe;
 	struct rpost_hwcq *hwcq;
 
@@ -243,7 +271,7 @@ int rpost_cq_shutdown(struct rpost_obj *obj)
 	spin_lock_bh(&cq->lock);
 	list_splice_init(&cq->hwcqs, &hwcqs);
 	/* Who sleeps for a device that has gone would sleep for ever. */
-	if (cq->notify || rpost_ring_take_arm(&cq->ring)) {
+	if (cq->notify || rpost_ring_take_arm(rpost_cq_ring(cq))) {
 		cq->notify = 0;
 		rpost_comp_channel_post(cq);
 	}
@@ -260,6 +288,23 @@ int rpost_cq_shutdown(struct rpost_obj *obj)
 	return 0;
 }
 
+static struct rpost_cring *rpost_cq_ring_alloc(u32 entries)
+{
+	struct rpost_cring *ring = kzalloc(sizeof(*ring), GFP_KERNEL_ACCOUNT);
+
+	if (ring && rpost_ring_alloc(ring, entries)) {
+		kfree(ring);
+		ring = NULL;
+	}
+	return ring;
+}
+
+static void rpost_cq_ring_free(struct rpost_cring *ring)
+{
+	rpost_ring_free(ring);
+	kfree(ring);
+}
+
 /**
  * rpost_cq_free() - free a completion queue's memory
  * @obj: the queue, shut down
@@ -271,7 +316,7 @@ void rpost_cq_free(struct rpost_obj *obj)
 	rpost_comp_channel_forget(cq);
 	if (cq->channel)
 		rpost_comp_channel_put(cq->channel);
-	rpost_ring_free(&cq->ring);
+	rpost_cq_ring_free(rcu_dereference_protected(cq->ring, true));
 	rpost_device_put(cq->dev);
 	kfree_rcu(cq, obj.rcu);
 }
@@ -286,6 +331,7 @@ void rpost_cq_free(struct rpost_obj *obj)
 int rpost_cq_mmap(struct rpost_file *file, struct vm_area_struct *vma)
 {
 	struct rpost_obj *obj;
+	struct rpost_cq *cq;
 	int ret;
 
 	if (vma->vm_pgoff > U32_MAX)
@@ -293,8 +339,11 @@ int rpost_cq_mmap(struct rpost_file *file, struct vm_area_struct *vma)
 	obj = rpost_obj_get(file, vma->vm_pgoff, RPOST_OBJ_CQ);
 	if (!obj)
 		return -ENOENT;
-	ret = rpost_ring_mmap(&container_of(obj, struct rpost_cq, obj)->ring,
+	cq = container_of(obj, struct rpost_cq, obj);
+	mutex_lock(&cq->ring_lock);
+	ret = rpost_ring_mmap(rcu_dereference_protected(cq->ring, lockdep_is_held(&cq->ring_lock)),
 			      vma);
+	mutex_unlock(&cq->ring_lock);
 	rpost_obj_put(obj);
 	return ret;
 }
@@ -331,9 +380,11 @@ int rpost_arm_cq_ioctl(struct rpost_ucmd *ucmd)
 	if (cq->notify != IB_CQ_NEXT_COMP)
 		cq->notify = kind;
 	if (cq->mode == RPOST_CQ_EXACT)
-		rpost_ring_set_flags(&cq->ring, RPOST_RING_NEED_POLL, 0);
+		rpost_ring_set_flags(rpost_cq_ring(cq), RPOST_RING_NEED_POLL,
+				     0);
 	else
-		rpost_ring_set_flags(&cq->ring, 0, RPOST_RING_NEED_POLL);
+		rpost_ring_set_flags(rpost_cq_ring(cq), 0,
+				     RPOST_RING_NEED_POLL);
 
 	list_for_each_entry(hwcq, &cq->hwcqs, link) {
 		if (cq->mode == RPOST_CQ_EXACT)
@@ -369,19 +420,20 @@ int rpost_poll_cq_ioctl(struct rpost_ucmd *ucmd)
 	spin_lock_bh(&cq->lock);
 	if (cq->mode == RPOST_CQ_IDLE) {
 		cq->mode = RPOST_CQ_AUTO;
-		rpost_ring_set_flags(&cq->ring, 0, RPOST_RING_NEED_POLL);
+		rpost_ring_set_flags(rpost_cq_ring(cq), 0,
+				     RPOST_RING_NEED_POLL);
 		list_for_each_entry(hwcq, &cq->hwcqs, link)
 			rpost_hwcq_arm(hwcq);
 	}
-	tail = cq->ring.tail;
+	tail = rpost_cq_ring(cq)->tail;
 	/* Something for the program, or nothing is left. */
 	while (rpost_cq_drain_locked(cq, RPOST_DRAIN_BATCH) &&
-	       cq->ring.tail == tail) {
+	       rpost_cq_ring(cq)->tail == tail) {
 		spin_unlock_bh(&cq->lock);
 		cond_resched();
 		spin_lock_bh(&cq->lock);
 	}
-	cmd->count = cq->ring.tail - tail;
+	cmd->count = rpost_cq_ring(cq)->tail - tail;
 	spin_unlock_bh(&cq->lock);
 
 	rpost_obj_put(obj);
@@ -408,6 +460,7 @@ static int rpost_create_cq_validate(const struct rpost_create_cq *cmd,
 int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_create_cq *cmd = &ucmd->cmd.create_cq;
+	struct rpost_cring *ring;
 	struct rpost_device *dev;
 	struct rpost_cq *cq;
 	int ret;
@@ -423,6 +476,7 @@ int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 	cq = kzalloc(sizeof(*cq), GFP_KERNEL_ACCOUNT);
 	if (!cq)
 		goto err_exit;
+	mutex_init(&cq->ring_lock);
 	mutex_init(&cq->attach_lock);
 	spin_lock_init(&cq->lock);
 	INIT_LIST_HEAD(&cq->hwcqs);
@@ -437,10 +491,12 @@ int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 		if (!cq->channel)
 			goto err_free;
 	}
-	ret = rpost_ring_alloc(&cq->ring, cq->cqe);
-	if (ret)
+	ret = -ENOMEM;
+	ring = rpost_cq_ring_alloc(cq->cqe);
+	if (!ring)
 		goto err_channel;
-	rpost_ring_set_flags(&cq->ring, RPOST_RING_NEED_POLL, 0);
+	rpost_ring_set_flags(ring, RPOST_RING_NEED_POLL, 0);
+	RCU_INIT_POINTER(cq->ring, ring);
 	ret = rpost_obj_reserve(ucmd->file, &cq->obj, RPOST_OBJ_CQ);
 	if (ret)
 		goto err_ring;
@@ -448,7 +504,7 @@ int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 
 	cmd->cqe = cq->cqe;
 	cmd->mmap_offset = (u64)cq->obj.handle << PAGE_SHIFT;
-	cmd->mmap_size = cq->ring.num_pages << PAGE_SHIFT;
+	cmd->mmap_size = ring->num_pages << PAGE_SHIFT;
 	cmd->entries_offset = sizeof(struct rpost_ring);
 	cmd->handle = cq->obj.handle;
 	ret = rpost_respond(ucmd);
@@ -460,7 +516,7 @@ int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 err_unreserve:
 	rpost_obj_unreserve(&cq->obj);
 err_ring:
-	rpost_ring_free(&cq->ring);
+	rpost_cq_ring_free(ring);
 err_channel:
 	if (cq->channel)
 		rpost_comp_channel_put(cq->channel);
@@ -468,5 +524,117 @@ err_free:
 	kfree(cq);
 err_exit:
 	rpost_device_put(dev);
+	return ret;
+}
+
+/* Completions that wait.  A program's index that cannot be is an error. */
+static int rpost_ring_waiting(const struct rpost_cring *ring, u32 head,
+			      u32 room)
+{
+	u32 waiting = ring->tail - head;
+
+	return waiting > ring->entries || waiting > room ? -EINVAL : 0;
+}
+
+static int rpost_resize_cq_check(struct rpost_cq *cq, u32 entries)
+{
+	struct rpost_cring *ring;
+	int ret;
+
+	spin_lock_bh(&cq->lock);
+	ring = rpost_cq_ring(cq);
+	ret = rpost_ring_waiting(ring, READ_ONCE(ring->hdr->head), entries);
+	spin_unlock_bh(&cq->lock);
+	return ret;
+}
+
+/*
+ * Go over to @ring.  Fails if more completions wait now than fit.  The old ring
+ * is left, for its owner to free after a grace period.
+ */
+static int rpost_cq_switch(struct rpost_cq *cq, struct rpost_cring *ring,
+			   struct rpost_cring **old)
+{
+	u32 head, seen;
+	int ret;
+
+	lockdep_assert_held(&cq->ring_lock);
+
+	/* Most of the copying needs no lock: what waits does not change. */
+	spin_lock_bh(&cq->lock);
+	*old = rpost_cq_ring(cq);
+	head = READ_ONCE((*old)->hdr->head);
+	seen = (*old)->tail;
+	ret = rpost_ring_waiting(*old, head, ring->entries);
+	spin_unlock_bh(&cq->lock);
+	if (ret)
+		return ret;
+	rpost_ring_copy(ring, *old, head, seen);
+
+	spin_lock_bh(&cq->lock);
+	ret = rpost_ring_waiting(*old, head, ring->entries);
+	if (!ret) {
+		rpost_ring_copy(ring, *old, seen, (*old)->tail);
+		rpost_ring_take_over(ring, *old, head);
+		rcu_assign_pointer(cq->ring, ring);
+		WRITE_ONCE(cq->cqe, ring->entries);
+	}
+	spin_unlock_bh(&cq->lock);
+	return ret;
+}
+
+/**
+ * rpost_resize_cq_ioctl() - give a completion queue a new ring
+ * @ucmd: the command
+ *
+ * The device's queues stay as they are: their sizes come from the queue pairs.
+ *
+ * Return: 0 or a negative errno.
+ */
+int rpost_resize_cq_ioctl(struct rpost_ucmd *ucmd)
+{
+	struct rpost_resize_cq *cmd = &ucmd->cmd.resize_cq;
+	struct rpost_cring *ring, *unused;
+	struct rpost_obj *obj;
+	struct rpost_cq *cq;
+	int ret;
+
+	if (cmd->reserved)
+		return -EOPNOTSUPP;
+	obj = rpost_obj_get(ucmd->file, cmd->handle, RPOST_OBJ_CQ);
+	if (!obj)
+		return -ENOENT;
+	cq = container_of(obj, struct rpost_cq, obj);
+	ret = -ENODEV;
+	if (!rpost_device_alive(cq->dev))
+		goto out_put;
+	ret = -EINVAL;
+	if (!cmd->cqe || cmd->cqe > cq->dev->ib_dev->attrs.max_cqe)
+		goto out_put;
+	cmd->cqe = roundup_pow_of_two(cmd->cqe);
+	ret = rpost_resize_cq_check(cq, cmd->cqe);
+	if (ret)
+		goto out_put;
+	ret = -ENOMEM;
+	ring = rpost_cq_ring_alloc(cmd->cqe);
+	if (!ring)
+		goto out_put;
+
+	cmd->mmap_offset = (u64)cq->obj.handle << PAGE_SHIFT;
+	cmd->mmap_size = ring->num_pages << PAGE_SHIFT;
+	unused = ring;
+	ret = rpost_respond(ucmd);
+	if (!ret) {
+		mutex_lock(&cq->ring_lock);
+		ret = rpost_cq_switch(cq, ring, &unused);
+		mutex_unlock(&cq->ring_lock);
+		if (ret)
+			unused = ring;
+		else
+			synchronize_rcu();
+	}
+	rpost_cq_ring_free(unused);
+out_put:
+	rpost_obj_put(obj);
 	return ret;
 }

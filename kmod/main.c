@@ -127,6 +127,7 @@ static const struct rpost_cmd_row rpost_cmds[] = {
 	CMD(ATTACH_MCAST, attach_mcast, gid),
 	[RPOST_CMD_DETACH_MCAST] = RPOST_ROW(rpost_attach_mcast, gid,
 					     rpost_detach_mcast_ioctl, false),
+	CMD_HW(RESIZE_CQ, resize_cq, reserved),
 	CMD_HW(QUERY_GIDS, query_gids, gids),
 	CMD_HW(QUERY_PKEYS, query_pkeys, pkeys),
 	CMD(SET_OPTION, set_option, reserved),
@@ -245,6 +246,7 @@ int rpost_query_ioctl(struct rpost_ucmd *ucmd)
 			RPOST_FEATURE_CM |
 			RPOST_FEATURE_DATAGRAM |
 			RPOST_FEATURE_QP |
+			RPOST_FEATURE_RESIZE_CQ |
 			RPOST_FEATURE_SRQ |
 			RPOST_FEATURE_TABLES;
 	cmd->max_wr_bytes = RPOST_MAX_WR_BYTES;

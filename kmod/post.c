@@ -277,7 +277,7 @@ static bool rpost_queue_full(struct rpost_queue *q, struct rpost_cq *cq)
 	tail = smp_load_acquire(&q->tail);
 	while (q->free != tail) {
 		wqe = &q->wqes[q->free & q->mask];
-		if (wqe->waits && !rpost_ring_consumed(&cq->ring, wqe->pos))
+		if (wqe->waits && !rpost_cq_consumed(cq, wqe->pos))
 			break;
 		q->free++;
 	}

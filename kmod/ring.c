@@ -76,6 +76,40 @@ void rpost_ring_free(struct rpost_cring *ring)
 }
 
 /**
+ * rpost_ring_copy() - copy entries, which are complete, to another ring
+ * @to: the other ring, with room for them
+ * @from: the ring
+ * @begin: number of the first
+ * @end: number of the one after the last
+ */
+void rpost_ring_copy(struct rpost_cring *to, const struct rpost_cring *from,
+		     u32 begin, u32 end)
+{
+	for (; begin != end; begin++)
+		to->wcs[begin & (to->entries - 1)] =
+			from->wcs[begin & (from->entries - 1)];
+}
+
+/**
+ * rpost_ring_take_over() - let a new ring go on where another stands
+ * @to: the new ring, with the entries, not yet mapped
+ * @from: the ring, from now on without a producer
+ * @head: entries that the program has consumed
+ */
+void rpost_ring_take_over(struct rpost_cring *to,
+			  const struct rpost_cring *from, u32 head)
+{
+	to->tail = from->tail;
+	to->fired = from->fired;
+	to->flags = from->flags;
+	to->hdr->tail = from->tail;
+	to->hdr->flags = from->flags;
+	to->hdr->fired = from->fired;
+	to->hdr->head = head;
+	to->hdr->arm = READ_ONCE(from->hdr->arm);
+}
+
+/**
  * rpost_ring_mmap() - map a ring into a program
  * @ring: the ring
  * @vma: where; all of the ring or nothing, shared, and never executable

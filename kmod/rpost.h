@@ -10,6 +10,7 @@
  *   rpost_file.rwsem            creation and destruction against removal
  *   rpost_id.lock               or rpost_qp.lock, of one without an id
  *   rpost_srq.qp_lock
+ *   rpost_cq.ring_lock          the program's memory map is outside of it
  *   rpost_cq.attach_lock        or cma's handler_mutex, which is held while
  *                               rpost_id_handler() runs
  *   rpost_id.state_lock, rpost_file.event_lock, the lock of rpost_file.objs
@@ -378,6 +379,10 @@ struct rpost_cring {
 
 int rpost_ring_alloc(struct rpost_cring *ring, u32 entries);
 void rpost_ring_free(struct rpost_cring *ring);
+void rpost_ring_copy(struct rpost_cring *to, const struct rpost_cring *from,
+		     u32 begin, u32 end);
+void rpost_ring_take_over(struct rpost_cring *to,
+			  const struct rpost_cring *from, u32 head);
 int rpost_ring_mmap(struct rpost_cring *ring, struct vm_area_struct *vma);
 struct rpost_wc *rpost_ring_next(struct rpost_cring *ring);
 bool rpost_ring_consumed(struct rpost_cring *ring, u32 pos);
@@ -451,14 +456,18 @@ struct rpost_hwcq {
  * @channel: gets its events, or NULL
  * @user_data: the program's name for it
  * @comp_vector: for its device queues
- * @cqe: entries in the ring
+ * @cqe: entries in the ring; written under @ring_lock
+ * @ring_lock: the ring is mapped or replaced by one at a time.  The program's
+ *             memory map is locked when it is taken for mapping, so that its
+ *             memory must not be touched with it.
  * @attach_lock: one queue pair is attached or detached at a time
  * @lock: guards all that follows; posts are not under it
  * @hwcqs: device queues, made as queue pairs come
  * @mode: who fetches
  * @notify: an event has been asked for by ioctl: IB_CQ_SOLICITED or
  *          IB_CQ_NEXT_COMP, or 0
- * @ring: shared with the program
+ * @ring: shared with the program.  Replaced under @ring_lock and @lock, freed
+ *        after a grace period: posters look at it under RCU.
  * @ib_wcs: what was just polled
  * @event_link: in @channel->ready; under @channel->lock
  * @events: events not yet read; under @channel->lock
@@ -470,12 +479,13 @@ struct rpost_cq {
 	u64 user_data;
 	u32 comp_vector;
 	u32 cqe;
+	struct mutex ring_lock;
 	struct mutex attach_lock;
 	spinlock_t lock;
 	struct list_head hwcqs;
 	enum rpost_cq_mode mode;
 	u32 notify;
-	struct rpost_cring ring;
+	struct rpost_cring __rcu *ring;
 	struct ib_wc ib_wcs[RPOST_POLL_BATCH];
 	struct list_head event_link;
 	unsigned int events;
@@ -484,13 +494,15 @@ struct rpost_cq {
 int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd);
 int rpost_arm_cq_ioctl(struct rpost_ucmd *ucmd);
 int rpost_poll_cq_ioctl(struct rpost_ucmd *ucmd);
+int rpost_resize_cq_ioctl(struct rpost_ucmd *ucmd);
 int rpost_cq_shutdown(struct rpost_obj *obj);
 void rpost_cq_free(struct rpost_obj *obj);
 int rpost_cq_mmap(struct rpost_file *file, struct vm_area_struct *vma);
 struct rpost_hwcq *rpost_cq_attach(struct rpost_cq *cq, u32 entries);
 void rpost_cq_detach(struct rpost_hwcq *hwcq, u32 entries);
 u32 rpost_cq_drain(struct rpost_cq *cq, u32 budget);
-void rpost_cq_push(struct rpost_cq *cq, const struct rpost_wc *wc);
+u32 rpost_cq_push(struct rpost_cq *cq, const struct rpost_wc *wc);
+bool rpost_cq_consumed(struct rpost_cq *cq, u32 pos);
 
 int rpost_create_comp_channel_ioctl(struct rpost_ucmd *ucmd);
 struct rpost_comp_channel *rpost_comp_channel_get(struct rpost_file *file,
