@@ -8,300 +8,9 @@
 #include <signal.h>
 #include <sys/syscall.h>
 
-#include "rpost_test.h"
+#include "abi_rows.h"
 
-#define BAD_HANDLE	0x7ffffff0
 #define ARENA_PAGES	4
-
-/* What commands work with, and a place for their structs before a guard. */
-struct env {
-	struct rp_end end;	/* its id is bound and has a queue pair */
-	char *arena;
-	size_t arena_bytes;
-	char *mem;
-	struct rpost_recv_wr recv;
-};
-
-struct span {
-	unsigned int offset, length;
-};
-
-/* One command: how to call it without harm, and what it says then. */
-struct row {
-	const char *name;
-	unsigned long nr;
-	unsigned int size;
-	int (*fill)(struct env *env, void *arg);
-	int want;
-	uint32_t known_flags;
-	bool makes_object;
-	bool answers;
-	struct span reserved[4];
-};
-
-static int fill_nothing(struct env *env, void *arg)
-{
-	(void)env;
-	(void)arg;
-	return 0;
-}
-
-static int fill_device(struct env *env, void *arg)
-{
-	struct rpost_query_device *cmd = arg;
-
-	cmd->device = env->end.device;
-	return 0;
-}
-
-static int fill_port(struct env *env, void *arg)
-{
-	struct rpost_query_port *cmd = arg;
-
-	cmd->device = env->end.device;
-	cmd->port = 1;
-	return 0;
-}
-
-static int fill_destroy(struct env *env, void *arg)
-{
-	struct rpost_destroy *cmd = arg;
-
-	(void)env;
-	cmd->type = RPOST_OBJ_PD;
-	cmd->handle = BAD_HANDLE;
-	return 0;
-}
-
-static int fill_alloc_pd(struct env *env, void *arg)
-{
-	struct rpost_alloc_pd *cmd = arg;
-
-	cmd->device = env->end.device;
-	return 0;
-}
-
-static int fill_reg_mr(struct env *env, void *arg)
-{
-	struct rpost_reg_mr *cmd = arg;
-
-	cmd->pd = env->end.pd;
-	cmd->addr = (uintptr_t)env->mem;
-	cmd->iova = cmd->addr;
-	cmd->length = 64;
-	return 0;
-}
-
-static int fill_create_cq(struct env *env, void *arg)
-{
-	struct rpost_create_cq *cmd = arg;
-
-	cmd->device = env->end.device;
-	cmd->cqe = 4;
-	cmd->channel_fd = -1;
-	return 0;
-}
-
-static int fill_cq(struct env *env, void *arg)
-{
-	struct rpost_poll_cq *cmd = arg;
-
-	cmd->handle = env->end.cq.cmd.handle;
-	return 0;
-}
-
-static int fill_create_id(struct env *env, void *arg)
-{
-	struct rpost_create_id *cmd = arg;
-
-	cmd->channel_fd = env->end.channel;
-	cmd->port_space = RPOST_PS_TCP;
-	cmd->qp_type = RPOST_QPT_RC;
-	return 0;
-}
-
-static int fill_bind(struct env *env, void *arg)
-{
-	struct rpost_bind_addr *cmd = arg;
-
-	cmd->addr_len = sizeof(struct sockaddr_in);
-	rp_addr(&cmd->addr, 0);
-	return rp_create_id(env->end.fd, env->end.channel, &cmd->id);
-}
-
-static int fill_resolve_addr(struct env *env, void *arg)
-{
-	struct rpost_resolve_addr *cmd = arg;
-
-	cmd->timeout_ms = 1000;
-	cmd->dst_len = sizeof(struct sockaddr_in);
-	rp_addr(&cmd->dst, 1);
-	return rp_create_id(env->end.fd, env->end.channel, &cmd->id);
-}
-
-static int fill_resolve_route(struct env *env, void *arg)
-{
-	struct rpost_resolve_route *cmd = arg;
-
-	(void)env;
-	cmd->id = BAD_HANDLE;
-	cmd->timeout_ms = 1000;
-	return 0;
-}
-
-static int fill_listen(struct env *env, void *arg)
-{
-	struct rpost_listen *cmd = arg;
-
-	return rp_create_id(env->end.fd, env->end.channel, &cmd->id);
-}
-
-/* The commands that name an id next. */
-static int fill_id(struct env *env, void *arg)
-{
-	struct rpost_query_id *cmd = arg;
-
-	cmd->id = env->end.id;
-	return 0;
-}
-
-static int fill_no_id(struct env *env, void *arg)
-{
-	struct rpost_query_id *cmd = arg;
-
-	(void)env;
-	cmd->id = BAD_HANDLE;
-	return 0;
-}
-
-static int fill_migrate(struct env *env, void *arg)
-{
-	struct rpost_migrate_id *cmd = arg;
-
-	cmd->id = env->end.id;
-	cmd->channel_fd = env->end.channel;
-	return 0;
-}
-
-static int fill_create_qp(struct env *env, void *arg)
-{
-	struct rpost_create_qp *cmd = arg;
-	int ret;
-
-	cmd->pd = env->end.pd;
-	cmd->send_cq = env->end.cq.cmd.handle;
-	cmd->recv_cq = cmd->send_cq;
-	cmd->max_send_wr = 1;
-	cmd->max_send_sge = 1;
-	ret = rp_create_id(env->end.fd, env->end.channel, &cmd->id);
-	return ret ? ret : rp_bind(env->end.fd, cmd->id, 0);
-}
-
-static int fill_qp(struct env *env, void *arg)
-{
-	struct rpost_query_qp *cmd = arg;
-
-	cmd->handle = env->end.qp;
-	return 0;
-}
-
-static int fill_post(struct env *env, void *arg)
-{
-	struct rpost_post *cmd = arg;
-
-	/* Each call gets an empty queue. */
-	if (rp_destroy(env->end.fd, RPOST_OBJ_QP, env->end.qp) ||
-	    rp_create_qp(&env->end, 0))
-		return -EIO;
-	env->recv = (struct rpost_recv_wr) { .size = sizeof(env->recv) };
-	cmd->qp = env->end.qp;
-	cmd->count = 1;
-	cmd->wrs = (uintptr_t)&env->recv;
-	cmd->wrs_size = sizeof(env->recv);
-	return 0;
-}
-
-static int fill_post_send(struct env *env, void *arg)
-{
-	static struct rpost_send_wr wr = { .size = sizeof(wr) };
-	struct rpost_post *cmd = arg;
-
-	(void)env;
-	cmd->qp = BAD_HANDLE;
-	cmd->count = 1;
-	cmd->wrs = (uintptr_t)&wr;
-	cmd->wrs_size = sizeof(wr);
-	return 0;
-}
-
-/* Leave one event on the channel. */
-static int fill_event(struct env *env, void *arg)
-{
-	struct rpost_resolve_addr cmd = { .size = sizeof(cmd) };
-	struct pollfd pfd = { .fd = env->end.channel, .events = POLLIN };
-	int ret;
-
-	(void)arg;
-	ret = fill_resolve_addr(env, &cmd);
-	if (!ret)
-		ret = rp_ioctl(env->end.fd, RPOST_IOC_RESOLVE_ADDR, &cmd);
-	if (!ret && poll(&pfd, 1, TEST_TIMEOUT_MS) != 1)
-		ret = -ETIME;
-	return ret;
-}
-
-#define FIELD(type, field) { offsetof(struct rpost_##type, field), \
-			     sizeof(((struct rpost_##type *)0)->field) }
-#define ROW(NAME, type, fn, result) \
-	.name = #NAME, .nr = RPOST_IOC_##NAME, \
-	.size = sizeof(struct rpost_##type), .fill = fill_##fn, .want = result
-#define PARAM(type) { FIELD(type, reserved), FIELD(type, param.qp_num), \
-		      FIELD(type, param.srq), FIELD(type, param.reserved) }
-
-static const struct row rows[] = {
-	{ ROW(QUERY, query, nothing, 0), .answers = true },
-	{ ROW(QUERY_DEVICES, query_devices, nothing, 0), .answers = true,
-	  .reserved = { FIELD(query_devices, reserved) } },
-	{ ROW(QUERY_DEVICE, query_device, device, 0), .answers = true },
-	{ ROW(QUERY_PORT, query_port, port, 0), .answers = true },
-	{ ROW(DESTROY, destroy, destroy, -ENOENT) },
-	{ ROW(ALLOC_PD, alloc_pd, alloc_pd, 0), .answers = true,
-	  .makes_object = true },
-	{ ROW(REG_MR, reg_mr, reg_mr, 0), .answers = true,
-	  .makes_object = true, .reserved = { FIELD(reg_mr, reserved) } },
-	{ ROW(CREATE_COMP_CHANNEL, create_comp_channel, nothing, 0),
-	  .answers = true,
-	  .reserved = { FIELD(create_comp_channel, reserved) } },
-	{ ROW(CREATE_CQ, create_cq, create_cq, 0), .answers = true,
-	  .makes_object = true, .reserved = { FIELD(create_cq, reserved) } },
-	{ ROW(ARM_CQ, arm_cq, cq, 0), .known_flags = RPOST_ARM_SOLICITED,
-	  .reserved = { FIELD(arm_cq, reserved) } },
-	{ ROW(POLL_CQ, poll_cq, cq, 0), .answers = true },
-	{ ROW(CREATE_EVENT_CHANNEL, create_event_channel, nothing, 0),
-	  .answers = true,
-	  .reserved = { FIELD(create_event_channel, reserved) } },
-	{ ROW(CREATE_ID, create_id, create_id, 0), .answers = true,
-	  .makes_object = true },
-	{ ROW(BIND_ADDR, bind_addr, bind, 0) },
-	{ ROW(RESOLVE_ADDR, resolve_addr, resolve_addr, 0) },
-	{ ROW(RESOLVE_ROUTE, resolve_route, resolve_route, -ENOENT) },
-	{ ROW(QUERY_ID, query_id, id, 0), .answers = true,
-	  .reserved = { FIELD(query_id, reserved) } },
-	{ ROW(LISTEN, listen, listen, 0) },
-	{ ROW(CONNECT, connect, no_id, -ENOENT), .reserved = PARAM(connect) },
-	{ ROW(ACCEPT, accept, no_id, -ENOENT), .reserved = PARAM(accept) },
-	{ ROW(REJECT, reject, no_id, -ENOENT) },
-	{ ROW(DISCONNECT, disconnect, id, -ENOTCONN),
-	  .reserved = { FIELD(disconnect, reserved) } },
-	{ ROW(MIGRATE_ID, migrate_id, migrate, 0) },
-	{ ROW(CREATE_QP, create_qp, create_qp, 0), .answers = true,
-	  .makes_object = true, .known_flags = RPOST_QP_SIG_ALL,
-	  .reserved = { FIELD(create_qp, reserved) } },
-	{ ROW(QUERY_QP, query_qp, qp, 0), .answers = true },
-	{ ROW(POST_SEND, post, post_send, -ENOENT) },
-	{ ROW(POST_RECV, post, post, 0), .answers = true },
-	{ ROW(GET_EVENT, get_event, event, 0), .answers = true },
-};
 
 static int call(struct env *env, const struct row *row, void *arg)
 {
@@ -404,6 +113,12 @@ static void accepted(struct __test_metadata *_metadata,
 		TH_LOG("%s", row->name);
 }
 
+/* The least size that the command takes. */
+static unsigned int least(const struct row *row)
+{
+	return row->first ? row->first : row->size;
+}
+
 #define for_each_row(row) \
 	for (row = rows; row < rows + ARRAY_SIZE(rows); row++)
 
@@ -415,7 +130,7 @@ TEST_F(abi, every_command_has_a_row)
 
 	for_each_row(row)
 		seen[_IOC_NR(row->nr)] = true;
-	for (nr = 0; nr <= RPOST_CMD_MIGRATE_ID; nr++)
+	for (nr = 0; nr <= RPOST_CMD_LEAVE_MCAST; nr++)
 		EXPECT_TRUE(seen[nr])
 			TH_LOG("command %u", nr);
 	EXPECT_TRUE(seen[RPOST_CMD_GET_EVENT]);
@@ -446,8 +161,33 @@ TEST_F(abi, too_small)
 		}
 		arg = prepare(&self->env, row, row->size);
 		ASSERT_NE(NULL, arg);
-		*(uint32_t *)arg = row->size - 1;
+		*(uint32_t *)arg = least(row) - 1;
 		refused(_metadata, self, row, arg, -EINVAL);
+	}
+}
+
+/* A program of the first version, and any version in between. */
+TEST_F(abi, as_in_the_first_version)
+{
+	const struct row *row;
+	unsigned int size, i;
+	char *arg;
+
+	for_each_row(row) {
+		for (size = least(row); size < row->size; size += 4) {
+			/* Up to the guard page, and with a canary behind. */
+			accepted(_metadata, self, row,
+				 prepare(&self->env, row, size));
+			arg = prepare(&self->env, row, row->size + 64);
+			ASSERT_NE(NULL, arg);
+			*(uint32_t *)arg = size;
+			memset(arg + size, 0xa5, row->size + 64 - size);
+			accepted(_metadata, self, row, arg);
+			for (i = size; i < row->size + 64; i++)
+				ASSERT_EQ((char)0xa5, arg[i])
+					TH_LOG("%s size %u", row->name, size);
+			EXPECT_EQ(size, *(uint32_t *)arg);
+		}
 	}
 }
 

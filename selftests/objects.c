@@ -7,8 +7,9 @@
 #include <pthread.h>
 #include <sys/syscall.h>
 
-#include "rpost_test.h"
+#include "rpost_own.h"
 
+#define OBJECTS	7	/* that the fixture makes */
 #define PARAM_MAX_OBJECTS "/sys/module/rdma_post/parameters/max_objects"
 
 /* One object of each type; the id is bound. */
@@ -17,7 +18,9 @@ FIXTURE(objects) {
 	struct rp_end end;
 	struct rpost_reg_mr mr;
 	void *mem;
-	uint32_t handles[RPOST_OBJ_ID + 1];
+	struct rpost_create_srq srq;
+	uint32_t ah;
+	uint32_t handles[RPOST_OBJ_AH + 1];
 };
 
 FIXTURE_SETUP(objects)
@@ -34,6 +37,10 @@ FIXTURE_SETUP(objects)
 	ASSERT_EQ(0, rp_create_qp(end, 0));
 	ASSERT_EQ(0, rp_reg_mr(end->fd, end->pd, self->mem, 64,
 			       RPOST_ACCESS_LOCAL_WRITE, &self->mr));
+	ASSERT_EQ(0, rp_create_srq(end->fd, end->pd, 4, &self->srq));
+	ASSERT_EQ(0, rp_own_ah(end, &self->ah));
+	self->handles[RPOST_OBJ_SRQ] = self->srq.handle;
+	self->handles[RPOST_OBJ_AH] = self->ah;
 	self->handles[RPOST_OBJ_PD] = end->pd;
 	self->handles[RPOST_OBJ_MR] = self->mr.handle;
 	self->handles[RPOST_OBJ_CQ] = end->cq.cmd.handle;
@@ -50,15 +57,16 @@ FIXTURE_TEARDOWN(objects)
 TEST_F(objects, counted)
 {
 	const uint32_t order[] = { RPOST_OBJ_QP, RPOST_OBJ_ID, RPOST_OBJ_CQ,
-				   RPOST_OBJ_MR, RPOST_OBJ_PD };
+				   RPOST_OBJ_MR, RPOST_OBJ_AH, RPOST_OBJ_SRQ,
+				   RPOST_OBJ_PD };
 	unsigned int i;
 
-	ASSERT_EQ(5, rp_num_objects(self->end.fd));
+	ASSERT_EQ(OBJECTS, rp_num_objects(self->end.fd));
 	for (i = 0; i < ARRAY_SIZE(order); i++) {
 		EXPECT_NE(0, self->handles[order[i]]);
 		EXPECT_EQ(0, rp_destroy(self->end.fd, order[i],
 					self->handles[order[i]]));
-		EXPECT_EQ(4 - (int)i, rp_num_objects(self->end.fd));
+		EXPECT_EQ(OBJECTS - 1 - (int)i, rp_num_objects(self->end.fd));
 	}
 }
 
@@ -72,7 +80,7 @@ TEST_F(objects, double_destroy)
 	EXPECT_EQ(0, rp_destroy(self->end.fd, RPOST_OBJ_QP, self->end.qp));
 	EXPECT_EQ(-ENOENT, rp_destroy(self->end.fd, RPOST_OBJ_QP,
 				      self->end.qp));
-	EXPECT_EQ(4, rp_num_objects(self->end.fd));
+	EXPECT_EQ(OBJECTS - 1, rp_num_objects(self->end.fd));
 }
 
 TEST_F(objects, handles_are_not_reused_at_once)
@@ -90,15 +98,15 @@ TEST_F(objects, handles_are_not_reused_at_once)
 		ASSERT_EQ(0, rp_destroy(self->end.fd, RPOST_OBJ_PD, pd));
 		ASSERT_EQ(0, rp_destroy(self->end.fd, RPOST_OBJ_ID, id));
 	}
-	EXPECT_EQ(5, rp_num_objects(self->end.fd));
+	EXPECT_EQ(OBJECTS, rp_num_objects(self->end.fd));
 }
 
 TEST_F(objects, wrong_type)
 {
 	uint32_t type, as;
 
-	for (type = RPOST_OBJ_PD; type <= RPOST_OBJ_ID; type++) {
-		for (as = RPOST_OBJ_PD; as <= RPOST_OBJ_ID; as++) {
+	for (type = RPOST_OBJ_PD; type <= RPOST_OBJ_AH; type++) {
+		for (as = RPOST_OBJ_PD; as <= RPOST_OBJ_AH; as++) {
 			if (as == type)
 				continue;
 			EXPECT_EQ(-ENOENT, rp_destroy(self->end.fd, as,
@@ -110,12 +118,12 @@ TEST_F(objects, wrong_type)
 		EXPECT_EQ(-ENOENT, rp_destroy(self->end.fd, type, UINT32_MAX));
 		EXPECT_EQ(-EINVAL, rp_destroy(self->end.fd, 0,
 					      self->handles[type]));
-		EXPECT_EQ(-EINVAL, rp_destroy(self->end.fd, RPOST_OBJ_ID + 1,
+		EXPECT_EQ(-EINVAL, rp_destroy(self->end.fd, RPOST_OBJ_AH + 1,
 					      self->handles[type]));
 		EXPECT_EQ(-EINVAL, rp_destroy(self->end.fd, UINT32_MAX,
 					      self->handles[type]));
 	}
-	EXPECT_EQ(5, rp_num_objects(self->end.fd));
+	EXPECT_EQ(OBJECTS, rp_num_objects(self->end.fd));
 }
 
 /* Every command that names an object, with a handle that is not one. */
@@ -160,18 +168,78 @@ static void names_nothing(struct __test_metadata *_metadata, struct rp_end *end,
 				   sizeof(send), 1, NULL));
 }
 
+/* The same for the commands of the second release. */
+static void names_nothing_new(struct __test_metadata *_metadata,
+			      struct rp_end *end, const uint32_t *handles)
+{
+	const uint32_t qp = handles[RPOST_OBJ_QP], id = handles[RPOST_OBJ_ID];
+	uint32_t srq = handles[RPOST_OBJ_SRQ], pd = handles[RPOST_OBJ_PD], ah;
+	const struct {
+		unsigned long nr;
+		uint32_t size, handle;
+	} simple[] = {
+		{ RPOST_IOC_MODIFY_QP, sizeof(struct rpost_modify_qp), qp },
+		{ RPOST_IOC_QUERY_SRQ, sizeof(struct rpost_query_srq), srq },
+		{ RPOST_IOC_NOTIFY, sizeof(struct rpost_notify), id },
+		{ RPOST_IOC_ESTABLISH, sizeof(struct rpost_establish), id },
+		{ RPOST_IOC_INIT_QP_ATTR, sizeof(struct rpost_init_qp_attr),
+		  id },
+		{ RPOST_IOC_SET_OPTION, sizeof(struct rpost_set_option), id },
+	};
+	struct rpost_resize_cq resize = {
+		.size = sizeof(resize),
+		.handle = handles[RPOST_OBJ_CQ],
+		.cqe = 4,
+	};
+	struct rpost_attach_mcast mcast = {
+		.size = sizeof(mcast), .qp = qp, .gid = { 0xff, 0x0e },
+	};
+	struct rpost_leave_mcast leave = {
+		.size = sizeof(leave),
+		.id = id,
+		.addr_len = sizeof(struct sockaddr_in),
+		.addr.ss_family = AF_INET,
+	};
+	const struct rpost_ah_attr nowhere = { .is_global = 1 };
+	struct rpost_create_srq create;
+	uint32_t cmd[64];
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(simple); i++) {
+		memset(cmd, 0, sizeof(cmd));
+		cmd[0] = simple[i].size;
+		cmd[2] = simple[i].handle;
+		if (simple[i].nr == RPOST_IOC_NOTIFY)
+			cmd[3] = RPOST_ASYNC_COMM_EST;
+		EXPECT_EQ(-ENOENT, rp_ioctl(end->fd, simple[i].nr, cmd)) {
+			TH_LOG("command %#lx", simple[i].nr);
+		}
+	}
+	EXPECT_EQ(-ENOENT, rp_srq_limit(end->fd, srq, 1));
+	EXPECT_EQ(-ENOENT, rp_post_srq(end->fd, srq, 1, NULL, 0, 0));
+	EXPECT_EQ(-ENOENT, rp_create_srq(end->fd, pd, 1, &create));
+	EXPECT_EQ(-ENOENT, rp_create_ah(end->fd, pd, &nowhere, &ah));
+	EXPECT_EQ(-ENOENT, rp_ioctl(end->fd, RPOST_IOC_RESIZE_CQ, &resize));
+	EXPECT_EQ(-ENOENT, rp_ioctl(end->fd, RPOST_IOC_ATTACH_MCAST, &mcast));
+	EXPECT_EQ(-ENOENT, rp_ioctl(end->fd, RPOST_IOC_DETACH_MCAST, &mcast));
+	EXPECT_EQ(-ENOENT, rp_ioctl(end->fd, RPOST_IOC_LEAVE_MCAST, &leave));
+}
+
 TEST_F(objects, commands_check_the_type)
 {
-	uint32_t shifted[RPOST_OBJ_ID + 1] = { 0 }, type;
+	uint32_t shifted[RPOST_OBJ_AH + 1] = { 0 }, type;
 
-	for (type = RPOST_OBJ_PD; type <= RPOST_OBJ_ID; type++)
-		shifted[type] = self->handles[type % RPOST_OBJ_ID + 1];
+	for (type = RPOST_OBJ_PD; type <= RPOST_OBJ_AH; type++)
+		shifted[type] = self->handles[type % RPOST_OBJ_AH + 1];
 	names_nothing(_metadata, &self->end, shifted);
+	names_nothing_new(_metadata, &self->end, shifted);
 	memset(shifted, 0, sizeof(shifted));
 	names_nothing(_metadata, &self->end, shifted);
+	names_nothing_new(_metadata, &self->end, shifted);
 	memset(shifted, 0xff, sizeof(shifted));
 	names_nothing(_metadata, &self->end, shifted);
-	EXPECT_EQ(5, rp_num_objects(self->end.fd));
+	names_nothing_new(_metadata, &self->end, shifted);
+	EXPECT_EQ(OBJECTS, rp_num_objects(self->end.fd));
 }
 
 /* Handles of another open file name nothing, even in the same process. */
@@ -185,11 +253,12 @@ TEST_F(objects, another_file)
 	other.channel = rp_event_channel(other.fd);
 	ASSERT_LE(0, other.channel);
 	names_nothing(_metadata, &other, self->handles);
-	for (type = RPOST_OBJ_PD; type <= RPOST_OBJ_ID; type++)
+	names_nothing_new(_metadata, &other, self->handles);
+	for (type = RPOST_OBJ_PD; type <= RPOST_OBJ_AH; type++)
 		EXPECT_EQ(-ENOENT, rp_destroy(other.fd, type,
 					      self->handles[type]));
 	EXPECT_EQ(0, rp_num_objects(other.fd));
-	EXPECT_EQ(5, rp_num_objects(self->end.fd));
+	EXPECT_EQ(OBJECTS, rp_num_objects(self->end.fd));
 	close(other.channel);
 	close(other.fd);
 }
@@ -205,7 +274,7 @@ TEST_F(objects, create_qp_names_its_parts)
 		.max_recv_wr = 1,
 	};
 	uint32_t *const parts[] = { &cmd.id, &cmd.pd, &cmd.send_cq,
-				    &cmd.recv_cq };
+				    &cmd.recv_cq, &cmd.srq };
 	unsigned int i, type;
 
 	ASSERT_EQ(0, rp_create_id(self->end.fd, self->end.channel, &good.id));
@@ -213,20 +282,23 @@ TEST_F(objects, create_qp_names_its_parts)
 	for (i = 0; i < ARRAY_SIZE(parts); i++) {
 		cmd = good;
 		*parts[i] = 0;
-		EXPECT_EQ(-ENOENT, rp_ioctl(self->end.fd, RPOST_IOC_CREATE_QP,
-					    &cmd));
-		for (type = RPOST_OBJ_PD; type <= RPOST_OBJ_ID; type++) {
+		/* These need not be there. */
+		if (parts[i] != &cmd.id && parts[i] != &cmd.srq)
+			EXPECT_EQ(-ENOENT, rp_ioctl(self->end.fd,
+						    RPOST_IOC_CREATE_QP, &cmd));
+		for (type = RPOST_OBJ_PD; type <= RPOST_OBJ_AH; type++) {
 			cmd = good;
 			*parts[i] = self->handles[type];
 			if (*parts[i] == *(&good.id + (parts[i] - &cmd.id)) ||
-			    (parts[i] == &cmd.id && type == RPOST_OBJ_ID))
+			    (parts[i] == &cmd.id && type == RPOST_OBJ_ID) ||
+			    (parts[i] == &cmd.srq && type == RPOST_OBJ_SRQ))
 				continue;
 			EXPECT_EQ(-ENOENT, rp_ioctl(self->end.fd,
 						    RPOST_IOC_CREATE_QP, &cmd));
 			EXPECT_EQ(0, cmd.handle);
 		}
 	}
-	EXPECT_EQ(6, rp_num_objects(self->end.fd));
+	EXPECT_EQ(OBJECTS + 1, rp_num_objects(self->end.fd));
 	/* None of them is in use by the failed attempts. */
 	EXPECT_EQ(0, rp_destroy(self->end.fd, RPOST_OBJ_ID, good.id));
 	EXPECT_EQ(0, rp_destroy(self->end.fd, RPOST_OBJ_QP, self->end.qp));
@@ -245,7 +317,7 @@ TEST_F(objects, busy)
 	EXPECT_EQ(-EBUSY, rp_destroy(end->fd, RPOST_OBJ_CQ,
 				     end->cq.cmd.handle));
 	EXPECT_EQ(-EBUSY, rp_destroy(end->fd, RPOST_OBJ_ID, end->id));
-	EXPECT_EQ(5, rp_num_objects(end->fd));
+	EXPECT_EQ(OBJECTS, rp_num_objects(end->fd));
 	/* What was refused still works. */
 	EXPECT_EQ(0, rp_query_id(end->fd, end->id, &query));
 	EXPECT_EQ(RPOST_ID_BOUND, query.state);
@@ -272,6 +344,11 @@ TEST_F(objects, busy)
 
 	EXPECT_EQ(0, rp_destroy(end->fd, RPOST_OBJ_CQ, other.cmd.handle));
 	EXPECT_EQ(0, rp_destroy(end->fd, RPOST_OBJ_CQ, end->cq.cmd.handle));
+	/* An address handle and a shared receive queue on the domain. */
+	EXPECT_EQ(-EBUSY, rp_destroy(end->fd, RPOST_OBJ_PD, end->pd));
+	EXPECT_EQ(0, rp_destroy(end->fd, RPOST_OBJ_AH, self->ah));
+	EXPECT_EQ(-EBUSY, rp_destroy(end->fd, RPOST_OBJ_PD, end->pd));
+	EXPECT_EQ(0, rp_destroy(end->fd, RPOST_OBJ_SRQ, self->srq.handle));
 	EXPECT_EQ(0, rp_destroy(end->fd, RPOST_OBJ_PD, end->pd));
 	EXPECT_EQ(0, rp_destroy(end->fd, RPOST_OBJ_ID, end->id));
 	EXPECT_EQ(0, rp_num_objects(end->fd));

@@ -9,7 +9,7 @@
 #include <kselftest_harness.h>
 #include <pthread.h>
 
-#include "rpost_test.h"
+#include "rpost_own.h"
 
 #define BUF_SIZE	4096
 
@@ -134,6 +134,129 @@ TEST_F(removal, under_load)
 				self->c.cq.cmd.handle));
 	EXPECT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_PD, self->c.pd));
 	EXPECT_EQ(0, rp_num_objects(self->c.fd));
+}
+
+/* Queue pairs of the program's own, datagrams, shared queues: all told. */
+TEST_F(removal, of_own_queue_pairs)
+{
+	struct rp_end ud, rc, peer;
+	struct rpost_attach_mcast group = {
+		.size = sizeof(group),
+		.gid = { 0xff, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 239,
+			 1, 2, 3 },
+	};
+	struct rpost_resize_cq resize = { .size = sizeof(resize), .cqe = 128 };
+	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
+	struct rpost_create_srq srq, more;
+	struct rpost_async_event event;
+	struct rpost_query_srq query;
+	struct rpost_ah_attr addr;
+	struct rp_send send, write;
+	struct rpost_wc wc;
+	uint32_t ah, count = 1;
+	struct rpost_gid gid;
+	pthread_t thread;
+	void *status;
+	int async, ret;
+
+	NEED_COMMANDS();
+	ASSERT_EQ(0, rp_end_init(&ud));
+	ASSERT_EQ(0, rp_end_init(&peer));
+	rc = ud;
+	async = rp_async_channel(ud.fd, ud.device);
+	ASSERT_LE(0, async);
+	ASSERT_EQ(0, rp_create_srq(ud.fd, ud.pd, 8, &srq));
+	ASSERT_EQ(0, rp_own_addr(&ud, &addr));
+	ASSERT_EQ(0, rp_create_ah(ud.fd, ud.pd, &addr, &ah));
+	ASSERT_EQ(0, rp_create_own(&ud, RPOST_QPT_UD, 0));
+	ASSERT_EQ(0, rp_bring_up(&ud, RPOST_QPT_UD, 0));
+	ASSERT_EQ(0, rp_create_own(&rc, RPOST_QPT_RC, srq.handle));
+	ASSERT_EQ(0, rp_create_own(&peer, RPOST_QPT_RC, 0));
+	ASSERT_EQ(0, rp_bring_up(&rc, RPOST_QPT_RC, peer.qp_num));
+	ASSERT_EQ(0, rp_bring_up(&peer, RPOST_QPT_RC, rc.qp_num));
+	group.qp = ud.qp;
+	ret = rp_ioctl(ud.fd, RPOST_IOC_ATTACH_MCAST, &group);
+	ASSERT_TRUE(!ret || ret == -EOPNOTSUPP);
+	ASSERT_EQ(0, rp_post_recv(&peer, 77, NULL, 0, 0));
+	send = rp_empty_datagram(ah, ud.qp_num, 1);
+	write = rp_send(RPOST_WR_SEND, 1, NULL, 0, 0);
+	write.wr.num_sge = 0;
+	write.wr.size = sizeof(write.wr);
+
+	ASSERT_EQ(0, pthread_create(&thread, NULL, run_command,
+				    (void *)self->remove));
+	do {
+		ret = rp_post_send(&ud, &send);
+		rp_post_srq(ud.fd, srq.handle, 1, NULL, 0, 0);
+		rp_post_send(&peer, &write);
+		while (rp_poll_cq(&ud.cq, &wc) == 1)
+			;
+	} while ((!ret || ret == -ENOMEM) && rp_now_ms() < end);
+	EXPECT_EQ(-ENODEV, ret);
+	ASSERT_EQ(0, pthread_join(thread, &status));
+	EXPECT_EQ(NULL, status);
+	EXPECT_EQ(0, rp_async_wait(async, RPOST_ASYNC_DEVICE_FATAL, &event));
+	EXPECT_EQ(0, event.handle);
+	/* It is the last. */
+	EXPECT_TRUE(rp_quiet(async));
+
+	/* Nothing but DESTROY works. */
+	EXPECT_EQ(-ENODEV, rp_move(&ud, RPOST_QPS_ERR));
+	EXPECT_EQ(-ENODEV, rp_qp_state(&rc));
+	EXPECT_EQ(-ENODEV, rp_post_srq(ud.fd, srq.handle, 1, NULL, 0, 0));
+	EXPECT_EQ(-ENODEV, rp_srq_limit(ud.fd, srq.handle, 1));
+	EXPECT_EQ(-ENODEV, rp_query_srq(ud.fd, srq.handle, &query));
+	EXPECT_EQ(-ENODEV, rp_create_srq(ud.fd, ud.pd, 8, &more));
+	EXPECT_EQ(-ENODEV, rp_create_ah(ud.fd, ud.pd, &addr, &count));
+	EXPECT_EQ(-ENODEV, rp_ioctl(ud.fd, RPOST_IOC_ATTACH_MCAST, &group));
+	EXPECT_EQ(-ENODEV, rp_ioctl(ud.fd, RPOST_IOC_DETACH_MCAST, &group));
+	EXPECT_EQ(-ENODEV, rp_create_own(&peer, RPOST_QPT_RC, 0));
+	EXPECT_EQ(-ENODEV, rp_async_channel(ud.fd, ud.device));
+	EXPECT_EQ(-ENODEV, rp_query_gids(ud.fd, ud.device, 0, 0, &gid,
+					 &count));
+	resize.handle = ud.cq.cmd.handle;
+	EXPECT_EQ(-ENODEV, rp_ioctl(ud.fd, RPOST_IOC_RESIZE_CQ, &resize));
+	EXPECT_EQ(-EBUSY, rp_destroy(ud.fd, RPOST_OBJ_SRQ, srq.handle));
+	EXPECT_EQ(0, rp_destroy(ud.fd, RPOST_OBJ_QP, ud.qp));
+	EXPECT_EQ(0, rp_destroy(ud.fd, RPOST_OBJ_QP, rc.qp));
+	EXPECT_EQ(0, rp_destroy(ud.fd, RPOST_OBJ_AH, ah));
+	EXPECT_EQ(0, rp_destroy(ud.fd, RPOST_OBJ_SRQ, srq.handle));
+	EXPECT_EQ(0, rp_destroy(ud.fd, RPOST_OBJ_CQ, ud.cq.cmd.handle));
+	EXPECT_EQ(0, rp_destroy(ud.fd, RPOST_OBJ_PD, ud.pd));
+	EXPECT_EQ(0, rp_num_objects(ud.fd));
+	close(async);
+	rp_end_close(&ud);
+	rp_end_close(&peer);
+}
+
+/* Someone sleeps on the channel. */
+static void *read_async(void *arg)
+{
+	struct rpost_async_event event;
+	int *channel = arg;
+
+	do {
+		if (read(*channel, &event, sizeof(event)) != sizeof(event))
+			return (void *)1;
+	} while (event.event != RPOST_ASYNC_DEVICE_FATAL);
+	return NULL;
+}
+
+TEST_F(removal, wakes_readers)
+{
+	pthread_t thread;
+	void *status;
+	int async;
+
+	NEED_COMMANDS();
+	async = rp_async_channel(self->c.fd, self->c.device);
+	ASSERT_LE(0, async);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, read_async, &async));
+	usleep(TEST_QUIET_MS * 1000);
+	ASSERT_EQ(0, system(self->remove));
+	ASSERT_EQ(0, pthread_join(thread, &status));
+	EXPECT_EQ(NULL, status);
+	close(async);
 }
 
 /* Closing cleans up what removal has left. */

@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * RESIZE_CQ: a new ring takes over where the old one was, with all that waits,
+ * whatever the program does to its words meanwhile.
+ */
+#include <kselftest_harness.h>
+#include <pthread.h>
+
+#define RP_DEPTH	64
+#include "rpost_own.h"
+
+/* A queue pair connected to another, and its completion queue. */
+FIXTURE(resize) {
+	struct rp_end e, peer;
+	int comp;
+	struct rpost_query_device dev;
+	struct rpost_wc wc;
+};
+
+FIXTURE_SETUP(resize)
+{
+	ASSERT_EQ(0, rp_end_init(&self->e));
+	ASSERT_EQ(0, rp_end_init(&self->peer));
+	self->comp = rp_comp_channel(self->e.fd);
+	ASSERT_LE(0, self->comp);
+	ASSERT_EQ(0, fcntl(self->comp, F_SETFL, O_NONBLOCK));
+	ASSERT_EQ(0, rp_destroy(self->e.fd, RPOST_OBJ_CQ,
+				self->e.cq.cmd.handle));
+	rp_unmap_cq(&self->e.cq);
+	ASSERT_EQ(0, rp_create_cq(self->e.fd, self->e.device, 64, self->comp,
+				  &self->e.cq));
+	ASSERT_EQ(0, rp_own_join(&self->e, &self->peer, RPOST_QPT_RC));
+	self->dev.size = sizeof(self->dev);
+	self->dev.device = self->e.device;
+	ASSERT_EQ(0, rp_ioctl(self->e.fd, RPOST_IOC_QUERY_DEVICE, &self->dev));
+}
+
+FIXTURE_TEARDOWN(resize)
+{
+	close(self->comp);
+	rp_end_close(&self->e);
+	rp_end_close(&self->peer);
+}
+
+static int resize_cmd(struct rp_cq *cq, uint32_t cqe, struct rpost_resize_cq *cmd)
+{
+	*cmd = (struct rpost_resize_cq) {
+		.size = sizeof(*cmd), .handle = cq->cmd.handle, .cqe = cqe,
+	};
+	return rp_ioctl(cq->fd, RPOST_IOC_RESIZE_CQ, cmd);
+}
+
+/* Resize, and go over to the new ring. */
+static int resize(struct rp_cq *cq, uint32_t cqe)
+{
+	struct rpost_resize_cq cmd;
+	void *ring;
+
+	RP_TRY(resize_cmd(cq, cqe, &cmd));
+	ring = mmap(NULL, cmd.mmap_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+		    cq->fd, cmd.mmap_offset);
+	if (ring == MAP_FAILED)
+		return -errno;
+	munmap(cq->ring, cq->cmd.mmap_size);
+	cq->ring = ring;
+	cq->wcs = (void *)((char *)ring + cq->cmd.entries_offset);
+	cq->cmd.cqe = cmd.cqe;
+	cq->cmd.mmap_size = cmd.mmap_size;
+	cq->cmd.mmap_offset = cmd.mmap_offset;
+	return 0;
+}
+
+/* A write without data, which completes. */
+static int post(FIXTURE_DATA(resize) *self, uint64_t wr_id)
+{
+	struct rp_send send = rp_send(RPOST_WR_RDMA_WRITE, wr_id, NULL, 0, 0);
+
+	send.wr.num_sge = 0;
+	send.wr.size = sizeof(send.wr);
+	return rp_post_send(&self->e, &send);
+}
+
+/* Have @n completions in the ring. */
+static int wait_for(FIXTURE_DATA(resize) *self, uint32_t n)
+{
+	struct rpost_ring *ring = self->e.cq.ring;
+	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
+	struct rpost_poll_cq cmd = {
+		.size = sizeof(cmd), .handle = self->e.cq.cmd.handle,
+	};
+
+	do {
+		RP_TRY(rp_ioctl(self->e.fd, RPOST_IOC_POLL_CQ, &cmd));
+		if (__atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE) -
+		    ring->head == n)
+			return 0;
+	} while (rp_now_ms() < end);
+	return -ETIME;
+}
+
+#define EXPECT_NEXT(id) do {						\
+	ASSERT_EQ(1, rp_wait_cq(&self->e.cq, &self->wc));		\
+	ASSERT_EQ(RPOST_WC_SUCCESS, self->wc.status);			\
+	EXPECT_EQ(id, self->wc.wr_id);					\
+} while (0)
+
+TEST_F(resize, answer)
+{
+	struct rpost_resize_cq cmd;
+
+	ASSERT_EQ(0, resize_cmd(&self->e.cq, 65, &cmd));
+	EXPECT_EQ(128, cmd.cqe);
+	EXPECT_EQ(0, cmd.reserved);
+	EXPECT_LE(sizeof(struct rpost_ring) + 128 * sizeof(struct rpost_wc),
+		  cmd.mmap_size);
+	ASSERT_EQ(0, resize_cmd(&self->e.cq, 1, &cmd));
+	EXPECT_EQ(1, cmd.cqe);
+	ASSERT_EQ(0, resize_cmd(&self->e.cq, self->dev.max_cqe, &cmd));
+	EXPECT_LE(self->dev.max_cqe, cmd.cqe);
+}
+
+TEST_F(resize, errors)
+{
+	const uint32_t bad[] = { 0, self->dev.max_cqe + 1, 1 << 30, UINT32_MAX };
+	struct rp_cq other = self->e.cq;
+	struct rpost_resize_cq cmd;
+	struct rpost_ring before;
+	unsigned int i;
+
+	ASSERT_EQ(0, rp_poll_cq(&self->e.cq, &self->wc));
+	memcpy(&before, self->e.cq.ring, sizeof(before));
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		EXPECT_EQ(-EINVAL, resize_cmd(&self->e.cq, bad[i], &cmd))
+			TH_LOG("cqe %u", bad[i]);
+		EXPECT_EQ(bad[i], cmd.cqe);
+		EXPECT_EQ(0, cmd.mmap_offset);
+	}
+	other.cmd.handle = self->e.pd;
+	EXPECT_EQ(-ENOENT, resize_cmd(&other, 8, &cmd));
+	other.cmd.handle = 0;
+	EXPECT_EQ(-ENOENT, resize_cmd(&other, 8, &cmd));
+	other = self->e.cq;
+	other.fd = rp_open();
+	EXPECT_EQ(-ENOENT, resize_cmd(&other, 8, &cmd));
+	close(other.fd);
+	EXPECT_EQ(0, memcmp(&before, self->e.cq.ring, sizeof(before)));
+	/* It goes on with the ring that it has. */
+	ASSERT_EQ(0, post(self, 1));
+	EXPECT_NEXT(1);
+}
+
+/* With completions that wait: they are in the new one, at the same numbers. */
+TEST_F(resize, takes_along)
+{
+	const uint32_t sizes[] = { 128, 16, 10, 64, 256, 10, 16 };
+	uint64_t next = 0, first = 0;
+	unsigned int i, j;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		for (j = 0; j < 7; j++)
+			ASSERT_EQ(0, post(self, next++));
+		ASSERT_EQ(0, wait_for(self, next - first));
+		ASSERT_EQ(0, resize(&self->e.cq, sizes[i]));
+		EXPECT_EQ((uint32_t)next, self->e.cq.ring->tail);
+		EXPECT_EQ((uint32_t)first, self->e.cq.ring->head);
+		for (j = 0; j < 6 + i % 2; j++)
+			EXPECT_NEXT(first++);
+	}
+	while (first < next)
+		EXPECT_NEXT(first++);
+	EXPECT_TRUE(rp_quiet_cq(&self->e.cq));
+	EXPECT_EQ(0, self->e.cq.ring->flags & RPOST_RING_OVERRUN);
+}
+
+TEST_F(resize, below_what_waits)
+{
+	struct rpost_resize_cq cmd;
+	int i;
+
+	for (i = 0; i < 17; i++)
+		ASSERT_EQ(0, post(self, i));
+	ASSERT_EQ(0, wait_for(self, 17));
+	EXPECT_EQ(-EINVAL, resize_cmd(&self->e.cq, 1, &cmd));
+	EXPECT_EQ(-EINVAL, resize_cmd(&self->e.cq, 16, &cmd));
+	for (i = 0; i < 10; i++)
+		EXPECT_NEXT(i);
+	ASSERT_EQ(0, resize(&self->e.cq, 7));
+	for (; i < 17; i++)
+		EXPECT_NEXT(i);
+	/* Exactly full, and made larger. */
+	for (i = 0; i < 8; i++)
+		ASSERT_EQ(0, post(self, i));
+	ASSERT_EQ(0, wait_for(self, 8));
+	ASSERT_EQ(0, resize(&self->e.cq, 9));
+	for (i = 8; i < 16; i++)
+		ASSERT_EQ(0, post(self, i));
+	ASSERT_EQ(0, wait_for(self, 16));
+	for (i = 0; i < 16; i++)
+		EXPECT_NEXT(i);
+}
+
+/* The old ring stays as it was, and harms nothing. */
+TEST_F(resize, old_ring)
+{
+	struct rpost_ring *old = self->e.cq.ring;
+	struct rpost_resize_cq cmd;
+	struct rp_cq cq = self->e.cq;
+
+	ASSERT_EQ(0, post(self, 1));
+	ASSERT_EQ(0, wait_for(self, 1));
+	ASSERT_EQ(0, resize_cmd(&self->e.cq, 256, &cmd));
+	self->e.cq.ring = mmap(NULL, cmd.mmap_size, PROT_READ | PROT_WRITE,
+			       MAP_SHARED, cq.fd, cmd.mmap_offset);
+	ASSERT_NE(MAP_FAILED, (void *)self->e.cq.ring);
+	self->e.cq.wcs = (void *)((char *)self->e.cq.ring +
+				  cq.cmd.entries_offset);
+	self->e.cq.cmd.cqe = cmd.cqe;
+	self->e.cq.cmd.mmap_size = cmd.mmap_size;
+	ASSERT_EQ(0, post(self, 2));
+	ASSERT_EQ(0, wait_for(self, 2));
+	EXPECT_EQ(1, old->tail);
+	EXPECT_EQ(1, cq.wcs[0].wr_id);
+	memset(old, 0xff, cq.cmd.mmap_size);
+	EXPECT_NEXT(1);
+	EXPECT_NEXT(2);
+	munmap(old, cq.cmd.mmap_size);
+	/* The old size does not fit the new ring. */
+	EXPECT_EQ(MAP_FAILED, mmap(NULL, cq.cmd.mmap_size, PROT_READ,
+				   MAP_SHARED, cq.fd, cmd.mmap_offset));
+}
+
+/* An event that was asked for comes, whichever ring asked. */
+TEST_F(resize, armed)
+{
+	struct rpost_comp_event event;
+	struct pollfd pfd = { .fd = self->comp, .events = POLLIN };
+	uint32_t i;
+
+	ASSERT_EQ(0, rp_poll_cq(&self->e.cq, &self->wc));
+	for (i = 1; i < 6; i++) {
+		__atomic_store_n(&self->e.cq.ring->arm, i, __ATOMIC_SEQ_CST);
+		ASSERT_EQ(0, resize(&self->e.cq, 16 << i % 3));
+		EXPECT_EQ(i, self->e.cq.ring->arm);
+		EXPECT_EQ(i - 1, self->e.cq.ring->fired);
+		EXPECT_EQ(0, self->e.cq.ring->flags);
+		ASSERT_EQ(0, post(self, i));
+		ASSERT_EQ(1, poll(&pfd, 1, TEST_TIMEOUT_MS));
+		ASSERT_EQ(sizeof(event),
+			  read(self->comp, &event, sizeof(event)));
+		EXPECT_EQ((uintptr_t)&self->e.cq, event.user_data);
+		EXPECT_NEXT(i);
+	}
+	EXPECT_TRUE(rp_quiet(self->comp));
+}
+
+/* A ring that lost one says so for good. */
+TEST_F(resize, overrun_stays)
+{
+	int i;
+
+	ASSERT_EQ(0, resize(&self->e.cq, 2));
+	for (i = 0; i < 5; i++)
+		ASSERT_EQ(0, post(self, i));
+	usleep(TEST_QUIET_MS * 1000);
+	ASSERT_EQ(0, wait_for(self, 2));
+	EXPECT_NE(0, self->e.cq.ring->flags & RPOST_RING_OVERRUN);
+	ASSERT_EQ(0, resize(&self->e.cq, 64));
+	EXPECT_NE(0, self->e.cq.ring->flags & RPOST_RING_OVERRUN);
+	EXPECT_NEXT(0);
+	EXPECT_NEXT(1);
+}
+
+/* ---------------------------------------------------------------- races */
+
+struct traffic {
+	FIXTURE_DATA(resize) *self;
+	bool stop;
+	uint64_t posted;
+	int wrong;
+};
+
+static void *post_for_ever(void *arg)
+{
+	struct traffic *t = arg;
+	int ret;
+
+	while (!__atomic_load_n(&t->stop, __ATOMIC_RELAXED)) {
+		ret = post(t->self, t->posted);
+		if (!ret)
+			t->posted++;
+		else if (ret != -ENOMEM)
+			t->wrong = ret;
+		else
+			sched_yield();
+	}
+	return NULL;
+}
+
+/* Completions come in while the ring changes: each once, in order. */
+TEST_F(resize, under_traffic)
+{
+	struct traffic t = { .self = self };
+	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS, next = 0;
+	unsigned int rounds = 0, i;
+	pthread_t thread;
+	int ret;
+
+	ASSERT_EQ(0, pthread_create(&thread, NULL, post_for_ever, &t));
+	do {
+		ret = resize(&self->e.cq, 64 + rounds % 3 * 100);
+		/* Too much waited for the smaller one. */
+		ASSERT_TRUE(!ret || ret == -EINVAL);
+		rounds++;
+		for (i = 0; i < 100 && rp_poll_cq(&self->e.cq,
+						  &self->wc) == 1; i++) {
+			ASSERT_EQ(RPOST_WC_SUCCESS, self->wc.status);
+			ASSERT_EQ(next, self->wc.wr_id);
+			next++;
+		}
+	} while (rounds < 12 && rp_now_ms() < end);
+	__atomic_store_n(&t.stop, true, __ATOMIC_RELAXED);
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	EXPECT_EQ(0, t.wrong);
+	while (next < t.posted) {
+		ASSERT_EQ(1, rp_wait_cq(&self->e.cq, &self->wc));
+		ASSERT_EQ(next, self->wc.wr_id);
+		next++;
+	}
+	EXPECT_LT(5, rounds);
+	EXPECT_EQ(0, self->e.cq.ring->flags & RPOST_RING_OVERRUN);
+}
+
+static void *map_for_ever(void *arg)
+{
+	struct traffic *t = arg;
+	struct rp_cq *cq = &t->self->e.cq;
+	size_t page = getpagesize(), pages = 1;
+	void *p;
+
+	while (!__atomic_load_n(&t->stop, __ATOMIC_RELAXED)) {
+		p = mmap(NULL, pages * page, PROT_READ | PROT_WRITE, MAP_SHARED,
+			 cq->fd, cq->cmd.mmap_offset);
+		if (p != MAP_FAILED) {
+			((volatile char *)p)[pages * page - 1] = 1;
+			munmap(p, pages * page);
+			t->posted++;
+		} else if (errno != EINVAL) {
+			t->wrong = -errno;
+		}
+		pages = pages % 12 + 1;
+	}
+	return NULL;
+}
+
+static void *resize_for_ever(void *arg)
+{
+	struct traffic *t = arg;
+	struct rpost_resize_cq cmd;
+	uint32_t i = 0;
+	int ret;
+
+	while (!__atomic_load_n(&t->stop, __ATOMIC_RELAXED)) {
+		ret = resize_cmd(&t->self->e.cq, 64 + i++ % 4 * 150, &cmd);
+		if (ret && ret != -EINVAL)
+			t->wrong = ret;
+	}
+	return NULL;
+}
+
+/* Mapped, and resized by two threads, at the same time. */
+TEST_F(resize, mapped_meanwhile)
+{
+	struct traffic t = { .self = self };
+	pthread_t threads[3];
+	int i;
+
+	ASSERT_EQ(0, pthread_create(&threads[0], NULL, map_for_ever, &t));
+	ASSERT_EQ(0, pthread_create(&threads[1], NULL, resize_for_ever, &t));
+	ASSERT_EQ(0, pthread_create(&threads[2], NULL, resize_for_ever, &t));
+	usleep(300000);
+	__atomic_store_n(&t.stop, true, __ATOMIC_RELAXED);
+	for (i = 0; i < 3; i++)
+		ASSERT_EQ(0, pthread_join(threads[i], NULL));
+	EXPECT_EQ(0, t.wrong);
+	EXPECT_LT(0, t.posted);
+	ASSERT_EQ(0, resize(&self->e.cq, 64));
+	ASSERT_EQ(0, post(self, 5));
+	EXPECT_NEXT(5);
+}
+
+static void *scribble(void *arg)
+{
+	struct traffic *t = arg;
+	uint32_t *words = (void *)t->self->e.cq.ring, i, x = 1;
+
+	while (!__atomic_load_n(&t->stop, __ATOMIC_RELAXED)) {
+		for (i = 0; i < t->self->e.cq.cmd.mmap_size / 4; i++) {
+			x = x * 1664525 + 1013904223;
+			words[i] = x;
+		}
+	}
+	return NULL;
+}
+
+/* The program writes whatever it likes where it should not. */
+TEST_F(resize, scribbled)
+{
+	struct traffic t = { .self = self };
+	const uint32_t heads[] = { 1, 63, 64, 65, 0x7fffffff, 0x80000000,
+				   UINT32_MAX };
+	uint64_t end = rp_now_ms() + 300;
+	struct rpost_resize_cq cmd;
+	struct rp_cq fresh;
+	unsigned int i = 0, good = 0;
+	pthread_t thread;
+	int ret;
+
+	ASSERT_EQ(0, pthread_create(&thread, NULL, scribble, &t));
+	do {
+		ret = post(self, 1);
+		ASSERT_TRUE(!ret || ret == -ENOMEM);
+		ret = resize_cmd(&self->e.cq, 1 + i++ % 200, &cmd);
+		ASSERT_TRUE(!ret || ret == -EINVAL)
+			TH_LOG("%d", ret);
+		good += !ret;
+		if (ret)
+			continue;
+		/* And the new one, before and after. */
+		fresh.ring = mmap(NULL, cmd.mmap_size, PROT_READ | PROT_WRITE,
+				  MAP_SHARED, self->e.fd, cmd.mmap_offset);
+		ASSERT_NE(MAP_FAILED, (void *)fresh.ring);
+		fresh.ring->head = heads[i % ARRAY_SIZE(heads)];
+		fresh.ring->tail = heads[(i + 1) % ARRAY_SIZE(heads)];
+		fresh.ring->flags = UINT32_MAX;
+		munmap(fresh.ring, cmd.mmap_size);
+	} while (rp_now_ms() < end);
+	__atomic_store_n(&t.stop, true, __ATOMIC_RELAXED);
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	EXPECT_LT(0, good);
+	EXPECT_EQ(0, rp_destroy(self->e.fd, RPOST_OBJ_QP, self->e.qp));
+	EXPECT_EQ(0, rp_destroy(self->e.fd, RPOST_OBJ_CQ,
+				self->e.cq.cmd.handle));
+}
+
+/* Destroyed while another thread resizes. */
+TEST_F(resize, destroyed_meanwhile)
+{
+	struct traffic t = { .self = self };
+	pthread_t thread;
+	int i;
+
+	ASSERT_EQ(0, rp_destroy(self->e.fd, RPOST_OBJ_QP, self->e.qp));
+	for (i = 0; i < 20; i++) {
+		t.stop = false;
+		t.wrong = 0;
+		ASSERT_EQ(0, pthread_create(&thread, NULL, resize_for_ever,
+					    &t));
+		usleep(i * 200);
+		EXPECT_EQ(0, rp_destroy(self->e.fd, RPOST_OBJ_CQ,
+					self->e.cq.cmd.handle));
+		usleep(300);
+		__atomic_store_n(&t.stop, true, __ATOMIC_RELAXED);
+		ASSERT_EQ(0, pthread_join(thread, NULL));
+		EXPECT_TRUE(!t.wrong || t.wrong == -ENOENT);
+		rp_unmap_cq(&self->e.cq);
+		ASSERT_EQ(0, rp_create_cq(self->e.fd, self->e.device, 64,
+					  self->comp, &self->e.cq));
+	}
+}
+
+TEST_HARNESS_MAIN
