@@ -27,6 +27,11 @@
 		 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | \
 		 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
 
+#define KNOWN_FLAGS	(IBV_SEND_FENCE | IBV_SEND_SIGNALED | \
+			 IBV_SEND_SOLICITED | IBV_SEND_INLINE)
+
+static_assert(1 << RPOST_WR_SEND_WITH_INV == IBV_QP_EX_WITH_SEND_WITH_INV,
+	      "opcodes and flags");
 static_assert(RPOST_QP_EX_TAIL == offsetof(struct ibv_qp_ex, wr_atomic_write),
 	      "tail of struct ibv_qp_ex");
 static_assert(sizeof(((struct rpost_qp *)0)->ex_room) >=
@@ -88,9 +93,16 @@ static struct rpost_send_wr *last_wr(struct rpost_wr_list *list)
 
 static struct rpost_send_wr *begin(struct ibv_qp_ex *ex, uint32_t opcode)
 {
-	struct rpost_wr_list *list = &of(ex)->list;
+	struct rpost_qp *qp = of(ex);
+	struct rpost_wr_list *list = &qp->list;
 	struct rpost_send_wr *wr;
 
+	/* Opcodes and enum ibv_qp_create_send_ops_flags count alike. */
+	if (ex->wr_flags & ~KNOWN_FLAGS ||
+	    rpost_qp_ex_check(qp->ibv.qp_type, 1U << opcode)) {
+		fail(list, EOPNOTSUPP);
+		return NULL;
+	}
 	wr = take(list, sizeof(*wr));
 	if (!wr)
 		return NULL;
@@ -368,6 +380,43 @@ static void wr_start(struct ibv_qp_ex *ex)
 	list->err = 0;
 }
 
+/* What would be refused when others have been posted. */
+static bool is_complete(const struct rpost_qp *qp,
+			const struct rpost_send_wr *wr)
+{
+	const struct rpost_sge *sge = (const void *)(wr + 1);
+
+	if (qp->ibv.qp_type == IBV_QPT_UD)
+		return wr->ah;
+	switch (wr->opcode) {
+	case RPOST_WR_RDMA_READ:
+		return !(wr->send_flags & RPOST_SEND_INLINE);
+	case RPOST_WR_ATOMIC_CMP_AND_SWP:
+	case RPOST_WR_ATOMIC_FETCH_AND_ADD:
+		return wr->num_sge == 1 && sge->length == sizeof(uint64_t) &&
+		       !(wr->remote_addr % sizeof(uint64_t));
+	default:
+		return true;
+	}
+}
+
+static int check_list(const struct rpost_qp *qp)
+{
+	const struct rpost_block *block = &qp->list.block;
+	const struct rpost_send_wr *wr;
+	size_t pos;
+
+	/* A queue that is not empty may still turn out to be too short. */
+	if (block->count > qp->cap.max_send_wr)
+		return ENOMEM;
+	for (pos = 0; pos < block->used; pos += wr->size) {
+		wr = (void *)(block->buf + pos);
+		if (!is_complete(qp, wr))
+			return EINVAL;
+	}
+	return 0;
+}
+
 /* Posts as many from @rest on as one call takes, and moves it behind them. */
 static int post_some(struct rpost_qp *qp, struct rpost_block *rest)
 {
@@ -398,9 +447,8 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	struct rpost_block rest = list->block;
 	int err = list->err;
 
-	/* A queue that is not empty may still turn out to be too short. */
-	if (!err && rest.count > qp->cap.max_send_wr)
-		err = ENOMEM;
+	if (!err)
+		err = check_list(qp);
 	while (!err && rest.count)
 		err = post_some(qp, &rest);
 	pthread_mutex_unlock(&list->lock);

@@ -5,6 +5,8 @@
  * before; other devices' providers remove it, as librdma_post does.
  */
 #include <kselftest_harness.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "verbs_test.h"
@@ -258,6 +260,58 @@ TEST_F(shared, with_a_shared_receive_queue)
 	side_close(&c);
 	side_close(&d);
 	EXPECT_EQ(0, ibv_destroy_srq(srq));
+}
+
+struct poller {
+	struct ibv_cq *cq;
+	atomic_int destroyed;	/* contexts up to this one are gone */
+	atomic_bool stop;
+	int seen, late, errors;
+};
+
+static void *poll_all(void *arg)
+{
+	struct poller *p = arg;
+	struct ibv_wc wc;
+	int destroyed, ret;
+
+	while (!p->stop) {
+		destroyed = p->destroyed;
+		ret = ibv_poll_cq(p->cq, 1, &wc);
+		p->seen += ret > 0;
+		p->errors += ret < 0;
+		p->late += ret > 0 && (int)wc.wr_id <= destroyed;
+	}
+	return NULL;
+}
+
+/* Also if another thread polls all the time. */
+TEST_F(shared, while_another_thread_polls)
+{
+	struct poller p = { .cq = self->cq };
+	pthread_t thread;
+	struct side c;
+	int i, j;
+
+	if (over_incumbent())
+		SKIP(return, "rxe's provider leaves completions");
+	ASSERT_EQ(0, pthread_create(&thread, NULL, poll_all, &p));
+	for (i = 1; i <= 40; i++) {
+		ASSERT_EQ(0, side_open(&self->dev, &c, IBV_QPT_RC, self->cq,
+				       NULL));
+		ASSERT_EQ(0, bring_up(&self->dev, c.qp, self->b_num, 1, 1));
+		for (j = 0; j < 16; j++)
+			ASSERT_EQ(0, post_recv(&c, i, 0, 64));
+		ASSERT_EQ(0, set_state(c.qp, IBV_QPS_ERR));
+		ASSERT_EQ(0, destroy(&c));
+		p.destroyed = i;
+		side_close(&c);
+	}
+	p.stop = true;
+	pthread_join(thread, NULL);
+	EXPECT_EQ(0, p.late);
+	EXPECT_EQ(0, p.errors);
+	EXPECT_GE(40 * 16, p.seen);
 }
 
 TEST_HARNESS_MAIN

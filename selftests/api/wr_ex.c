@@ -300,9 +300,15 @@ TEST_F(wr_ex, refused)
 	ASSERT_COMP_OK(self->a.cq, &self->wc, IBV_WC_SEND, 5);
 }
 
+/* Where headers after version 44 have wr_flush in struct ibv_qp_ex. */
+#define WR_FLUSH (offsetof(struct ibv_qp_ex, wr_atomic_write) + sizeof(void *))
+
 /* What no kernel queue pair can is refused when the list is complete. */
 TEST_F(wr_ex, calls_of_others)
 {
+	void (*wr_flush)(struct ibv_qp_ex *ex, uint32_t rkey,
+			 uint64_t remote_addr, size_t len, uint8_t type,
+			 uint8_t level);
 	uint64_t value = 0;
 
 	if (over_incumbent())
@@ -320,6 +326,10 @@ TEST_F(wr_ex, calls_of_others)
 	ibv_wr_start(self->ex);
 	ibv_wr_atomic_write(self->ex, 1, 1, &value);
 	EXPECT_EQ(EOPNOTSUPP, ibv_wr_complete(self->ex));
+	memcpy(&wr_flush, (char *)self->ex + WR_FLUSH, sizeof(wr_flush));
+	ibv_wr_start(self->ex);
+	wr_flush(self->ex, 1, 1, 1, 1, 1);
+	EXPECT_EQ(EOPNOTSUPP, ibv_wr_complete(self->ex));
 	ibv_wr_start(self->ex);
 	ibv_wr_set_xrc_srqn(self->ex, 1);
 	EXPECT_EQ(EOPNOTSUPP, ibv_wr_complete(self->ex));
@@ -333,11 +343,24 @@ TEST_F(wr_ex, calls_of_others)
 	EXPECT_EQ(EINVAL, ibv_wr_complete(self->ex));
 	/* An address where there is none, or none where there must be one. */
 	ibv_wr_start(self->ex);
+	build_send(self->ex, self->ah, &self->a, &self->b, 1);
 	begin(self->ex, 1, IBV_SEND_SIGNALED);
 	ibv_wr_send(self->ex);
 	if (!self->ah)
 		ibv_wr_set_ud_addr(self->ex, NULL, 1, 1);
-	EXPECT_NE(0, ibv_wr_complete(self->ex));
+	EXPECT_EQ(EINVAL, ibv_wr_complete(self->ex));
+	/* An operation or a flag that the queue pair does not have. */
+	ibv_wr_start(self->ex);
+	build_send(self->ex, self->ah, &self->a, &self->b, 1);
+	begin(self->ex, 1, IBV_SEND_IP_CSUM);
+	ibv_wr_send(self->ex);
+	EXPECT_EQ(EOPNOTSUPP, ibv_wr_complete(self->ex));
+	ibv_wr_start(self->ex);
+	build_send(self->ex, self->ah, &self->a, &self->b, 1);
+	begin(self->ex, 1, 0);
+	ibv_wr_atomic_fetch_add(self->ex, 1, 8, 1);
+	EXPECT_EQ(variant->type == IBV_QPT_RC ? EINVAL : EOPNOTSUPP,
+		  ibv_wr_complete(self->ex));
 	EXPECT_TRUE(no_comp(self->a.cq));
 	/* Of nothing. */
 	ibv_wr_start(self->ex);
