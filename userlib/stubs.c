@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What librdmacm and libibverbs export and the module cannot do yet.
+ * What librdmacm and libibverbs export and the module cannot do.
  *
  * Programs are mostly linked so that every symbol they mention must exist.
  * Each function here fails as its manual page says, with EOPNOTSUPP, and does
