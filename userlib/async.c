@@ -30,7 +30,7 @@ int rpost_async_open(struct rpost_file *file, uint32_t device)
 	err = rpost_ioctl(file->fd, RPOST_IOC_CREATE_ASYNC_CHANNEL, &cmd);
 	if (!err)
 		return cmd.fd;
-	if (err == ENOTTY || err == EOPNOTSUPP)
+	if (err == EOPNOTSUPP)
 		return eventfd(0, EFD_CLOEXEC);
 	return rpost_fail(err);
 }

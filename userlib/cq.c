@@ -175,6 +175,28 @@ RPOST_API struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe,
 	return cq ? &cq->ibv : NULL;
 }
 
+/*
+ * What waits in the device, where the kernel need not have looked yet, waits in
+ * the queue, too: a smaller ring must have room for it.
+ */
+static int fetch_waiting(struct rpost_cq *cq)
+{
+	struct rpost_poll_cq cmd;
+	uint32_t fetched = 0;
+	int err;
+
+	do {
+		cmd = (struct rpost_poll_cq) {
+			.size = sizeof(cmd),
+			.handle = cq->ibv.handle,
+		};
+		err = rpost_ioctl(cq->ibv.context->cmd_fd, RPOST_IOC_POLL_CQ,
+				  &cmd);
+		fetched += cmd.count;
+	} while (!err && cmd.count && fetched <= cq->mask);
+	return err;
+}
+
 /* The caller holds both locks of the queue. */
 static int resize(struct rpost_cq *cq, uint32_t cqe)
 {
@@ -189,9 +211,11 @@ static int resize(struct rpost_cq *cq, uint32_t cqe)
 
 	if (cq->lost)
 		return cq->lost;
-	err = rpost_ioctl(context->cmd_fd, RPOST_IOC_RESIZE_CQ, &cmd);
+	err = cqe <= cq->mask ? fetch_waiting(cq) : 0;
+	if (!err)
+		err = rpost_ioctl(context->cmd_fd, RPOST_IOC_RESIZE_CQ, &cmd);
 	if (err)
-		return err == ENOTTY ? EOPNOTSUPP : err;
+		return err;
 
 	/* The kernel writes to the new ring from now on. */
 	map = map_ring(context, cmd.mmap_offset, cmd.mmap_size);

@@ -39,14 +39,6 @@ static void copy_out(void *dst, size_t dst_size, const void *src,
 	memcpy(dst, src, dst_size < src_size ? dst_size : src_size);
 }
 
-/* What a module from before the command says is what the manual pages call it. */
-static int query(struct ibv_context *context, unsigned long cmd, void *arg)
-{
-	int err = rpost_ioctl(context->cmd_fd, cmd, arg);
-
-	return err == ENOTTY ? EOPNOTSUPP : err;
-}
-
 static void device_attr(struct ibv_device_attr *attr,
 			const struct rpost_query_device *q)
 {
@@ -252,7 +244,7 @@ static int query_gid(struct ibv_context *context, uint32_t port, uint32_t index,
 
 	if (!port)
 		return EINVAL;
-	err = query(context, RPOST_IOC_QUERY_GIDS, &cmd);
+	err = rpost_ioctl(context->cmd_fd, RPOST_IOC_QUERY_GIDS, &cmd);
 	if (err)
 		return err;
 	/* The next valid entry, if there is any, is another one. */
@@ -360,7 +352,7 @@ RPOST_API ssize_t _ibv_query_gid_table(struct ibv_context *context,
 		return -ENOMEM;
 	cmd.gids = (uintptr_t)gids;
 
-	err = query(context, RPOST_IOC_QUERY_GIDS, &cmd);
+	err = rpost_ioctl(context->cmd_fd, RPOST_IOC_QUERY_GIDS, &cmd);
 	if (!err && cmd.count > max_entries)
 		err = EINVAL;
 	for (i = 0; !err && i < cmd.count; i++)
@@ -393,7 +385,7 @@ RPOST_API int ibv_query_pkey(struct ibv_context *context, uint8_t port_num,
 	};
 	int err;
 
-	err = query(context, RPOST_IOC_QUERY_PKEYS, &cmd);
+	err = rpost_ioctl(context->cmd_fd, RPOST_IOC_QUERY_PKEYS, &cmd);
 	if (!err && !cmd.count)
 		err = EINVAL;
 	return rpost_fail(err);

@@ -6,12 +6,6 @@
 
 #include "internal.h"
 
-/* What a module from before a command says of it. */
-static int no_command(int err)
-{
-	return err == ENOTTY ? EOPNOTSUPP : err;
-}
-
 /**
  * ibv_create_srq() - make a shared receive queue, ibv_create_srq(3)
  * @pd: the protection domain
@@ -44,7 +38,7 @@ RPOST_API struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
 	err = rpost_ioctl(pd->context->cmd_fd, RPOST_IOC_CREATE_SRQ, &cmd);
 	if (err) {
 		free(srq);
-		return rpost_null(no_command(err));
+		return rpost_null(err);
 	}
 
 	attr->attr.max_wr = cmd.max_wr;

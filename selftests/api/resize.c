@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * ibv_resize_cq(3): no completion is lost, whoever polls meanwhile.
+ */
+#include <kselftest_harness.h>
+#include <pthread.h>
+
+#include "rdma_test.h"
+
+#define CQE	16
+#define WRS	16
+
+FIXTURE(resize) {
+	struct pair p;
+	struct end *c, *s;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;	/* of the client's sends */
+	struct ibv_wc wc;
+};
+
+FIXTURE_SETUP(resize)
+{
+	struct ibv_context *verbs;
+	struct pair_opts opts;
+
+	pair_defaults(&opts);
+	opts.client_qp.cap.max_send_wr = WRS;
+	ASSERT_EQ(0, pair_listen(&self->p, &opts));
+	ASSERT_EQ(0, pair_resolve(&self->p, &opts));
+	verbs = self->p.client.id->verbs;
+	self->channel = ibv_create_comp_channel(verbs);
+	ASSERT_NE(NULL, self->channel);
+	self->cq = ibv_create_cq(verbs, CQE, self, self->channel, 0);
+	ASSERT_NE(NULL, self->cq);
+	opts.client_qp.send_cq = self->cq;
+	ASSERT_EQ(0, pair_client_qp(&self->p, &opts));
+	ASSERT_EQ(0, pair_connect(&self->p, &opts));
+	ASSERT_EQ(0, pair_server_qp(&self->p, &opts));
+	ASSERT_EQ(0, pair_accept(&self->p, &opts));
+	self->c = &self->p.client;
+	self->s = &self->p.server;
+}
+
+FIXTURE_TEARDOWN(resize)
+{
+	pair_close(&self->p);
+	if (self->cq) {
+		EXPECT_EQ(0, ibv_destroy_cq(self->cq));
+	}
+	if (self->channel) {
+		EXPECT_EQ(0, ibv_destroy_comp_channel(self->channel));
+	}
+}
+
+/* Writes, which complete in order. */
+static int post(struct end *c, struct end *s, unsigned long i)
+{
+	return rdma_post_write(c->id, (void *)i, c->buf, 8, c->mr,
+			       IBV_SEND_SIGNALED, addr64(s->buf), s->mr->rkey);
+}
+
+/* Until the work requests so far have completed, without polling for them. */
+static bool settle(struct end *c, struct end *s)
+{
+	volatile uint8_t *last = s->buf + 100;
+	uint8_t mark = *last + 1;
+	uint64_t end = now_ms() + DEADLINE_MS;
+
+	c->buf[100] = mark;
+	if (rdma_post_write(c->id, NULL, c->buf + 100, 1, c->mr, 0,
+			    addr64(s->buf + 100), s->mr->rkey))
+		return false;
+	while (*last != mark && now_ms() < end)
+		sched_yield();
+	usleep(20 * 1000);
+	return *last == mark;
+}
+
+TEST_F(resize, larger_with_completions_in_it)
+{
+	unsigned long i;
+
+	for (i = 0; i < 10; i++)
+		ASSERT_EQ(0, post(self->c, self->s, i));
+	ASSERT_TRUE(settle(self->c, self->s));
+	ASSERT_EQ(0, ibv_resize_cq(self->cq, 200));
+	EXPECT_LE(200, self->cq->cqe);
+	for (; i < 15; i++)
+		ASSERT_EQ(0, post(self->c, self->s, i));
+	for (i = 0; i < 15; i++)
+		ASSERT_COMP_OK(self->cq, &self->wc, IBV_WC_RDMA_WRITE, i);
+	EXPECT_TRUE(no_comp(self->cq));
+}
+
+TEST_F(resize, smaller_with_completions_in_it)
+{
+	unsigned long i;
+
+	ASSERT_EQ(0, ibv_resize_cq(self->cq, 500));
+	for (i = 0; i < 10; i++)
+		ASSERT_EQ(0, post(self->c, self->s, i));
+	ASSERT_TRUE(settle(self->c, self->s));
+	ASSERT_EQ(0, ibv_resize_cq(self->cq, 12));
+	EXPECT_LE(12, self->cq->cqe);
+	for (i = 0; i < 10; i++)
+		ASSERT_COMP_OK(self->cq, &self->wc, IBV_WC_RDMA_WRITE, i);
+	EXPECT_TRUE(no_comp(self->cq));
+}
+
+TEST_F(resize, below_what_waits)
+{
+	unsigned long i;
+
+	for (i = 0; i < 10; i++)
+		ASSERT_EQ(0, post(self->c, self->s, i));
+	ASSERT_TRUE(settle(self->c, self->s));
+	EXPECT_EQ(EINVAL, ibv_resize_cq(self->cq, 4));
+	EXPECT_LE(CQE, self->cq->cqe);
+	for (i = 0; i < 10; i++)
+		ASSERT_COMP_OK(self->cq, &self->wc, IBV_WC_RDMA_WRITE, i);
+}
+
+TEST_F(resize, wrong_sizes)
+{
+	struct ibv_device_attr attr;
+	int before = self->cq->cqe;
+
+	ASSERT_EQ(0, ibv_query_device(self->c->id->verbs, &attr));
+	EXPECT_EQ(EINVAL, ibv_resize_cq(self->cq, 0));
+	EXPECT_EQ(EINVAL, ibv_resize_cq(self->cq, -1));
+	EXPECT_EQ(EINVAL, ibv_resize_cq(self->cq, attr.max_cqe + 1));
+	EXPECT_EQ(before, self->cq->cqe);
+	ASSERT_EQ(0, post(self->c, self->s, 3));
+	ASSERT_COMP_OK(self->cq, &self->wc, IBV_WC_RDMA_WRITE, 3ul);
+}
+
+/* An event that was asked for before comes after. */
+TEST_F(resize, armed)
+{
+	struct ibv_cq *cq;
+	void *context;
+	int round;
+
+	for (round = 1; round < 4; round++) {
+		ASSERT_EQ(0, ibv_req_notify_cq(self->cq, 0));
+		ASSERT_EQ(0, ibv_resize_cq(self->cq, round * 100));
+		EXPECT_FALSE(readable(self->channel->fd, 0));
+		ASSERT_EQ(0, post(self->c, self->s, round));
+		ASSERT_TRUE(readable(self->channel->fd, DEADLINE_MS));
+		ASSERT_EQ(0, ibv_get_cq_event(self->channel, &cq, &context));
+		EXPECT_EQ(self->cq, cq);
+		EXPECT_EQ(self, context);
+		ibv_ack_cq_events(cq, 1);
+		ASSERT_COMP_OK(self->cq, &self->wc, IBV_WC_RDMA_WRITE,
+			       (unsigned long)round);
+	}
+}
+
+/* One that was not asked for does not. */
+TEST_F(resize, not_armed)
+{
+	ASSERT_EQ(0, ibv_resize_cq(self->cq, 100));
+	ASSERT_EQ(0, post(self->c, self->s, 1));
+	ASSERT_COMP_OK(self->cq, &self->wc, IBV_WC_RDMA_WRITE, 1ul);
+	EXPECT_FALSE(readable(self->channel->fd, QUIET_MS));
+}
+
+/* Through a ring that has wrapped around. */
+TEST_F(resize, again_and_again)
+{
+	static const int sizes[] = { 16, 300, 17, 1000, 33, 64 };
+	unsigned long posted = 0, polled = 0;
+	unsigned int round, i;
+
+	for (round = 0; round < 60; round++) {
+		for (i = 0; i < round % 12 + 1; i++)
+			ASSERT_EQ(0, post(self->c, self->s, posted++));
+		ASSERT_EQ(0, ibv_resize_cq(self->cq, sizes[round % 6]));
+		while (polled < posted) {
+			ASSERT_COMP_OK(self->cq, &self->wc, IBV_WC_RDMA_WRITE, polled);
+			polled++;
+		}
+	}
+	EXPECT_TRUE(no_comp(self->cq));
+}
+
+#define MESSAGES 2000
+
+struct poller {
+	struct ibv_cq *cq;
+	unsigned int count;
+	int bad;
+};
+
+static void *poll_all(void *arg)
+{
+	struct poller *p = arg;
+	uint64_t end = now_ms() + 4 * DEADLINE_MS;
+	struct ibv_wc wc[8];
+	int i, n;
+
+	while (p->count < MESSAGES && now_ms() < end) {
+		n = ibv_poll_cq(p->cq, 8, wc);
+		if (n < 0) {
+			p->bad = 1;
+			break;
+		}
+		for (i = 0; i < n; i++)
+			p->bad |= wc[i].wr_id != p->count + i ||
+				  wc[i].status != IBV_WC_SUCCESS;
+		__atomic_add_fetch(&p->count, n, __ATOMIC_RELEASE);
+		if (!n)
+			sched_yield();
+	}
+	return NULL;
+}
+
+/* A thread polls, another arms, this one posts and resizes. */
+TEST_F(resize, under_load)
+{
+	struct poller p = { .cq = self->cq };
+	unsigned long i, resized = 0;
+	pthread_t thread;
+	int err;
+
+	ASSERT_EQ(0, pthread_create(&thread, NULL, poll_all, &p));
+	for (i = 0; i < MESSAGES; i++) {
+		while (i - __atomic_load_n(&p.count, __ATOMIC_ACQUIRE) >= WRS &&
+		       !p.bad)
+			sched_yield();
+		ASSERT_EQ(0, p.bad);
+		ASSERT_EQ(0, post(self->c, self->s, i));
+		if (i % 16 == 7) {
+			ASSERT_EQ(0, ibv_req_notify_cq(self->cq, 0));
+			err = ibv_resize_cq(self->cq, i % 32 < 16 ? 600 : WRS);
+			ASSERT_EQ(0, err);
+			resized++;
+		}
+	}
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	EXPECT_EQ(0, p.bad);
+	EXPECT_EQ(MESSAGES, p.count);
+	EXPECT_LE(100, resized);
+	EXPECT_TRUE(no_comp(self->cq));
+}
+
+TEST_HARNESS_MAIN
