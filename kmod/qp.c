@@ -237,8 +237,11 @@ static int rpost_drain_rq(struct rpost_qp *qp)
 
 	if (qp->srq) {
 		end = qp->stopped_at + msecs_to_jiffies(RPOST_LAST_WQE_MS);
-		if (qp->can_take && time_before(now, end))
+		if (!qp->can_take)
+			return 0;
+		if (time_before(now, end))
 			wait_for_completion_timeout(&qp->last_wqe, end - now);
+		rpost_srq_may_lose(qp->srq);
 		return 0;
 	}
 	ret = ib_post_recv(qp->ib_qp, &wr, NULL);

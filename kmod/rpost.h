@@ -996,7 +996,7 @@ struct rpost_srq_cq {
  * @pd: depends on it
  * @ib_srq: NULL once shut down; under the file's rwsem
  * @user_data: the program's name for it
- * @max_wr: slots
+ * @max_wr: work requests that the program may have in it
  * @max_sge: scatter/gather entries in each
  * @qp_lock: a queue pair begins or ends; guards @cqs
  * @cqs: where its receives complete.  All that is posted may complete to any
@@ -1004,12 +1004,20 @@ struct rpost_srq_cq {
  * @qps: its queue pairs by their struct ib_qp, to find whose a completion is.
  *       Only the address is looked at: the device's may be gone by then.
  * @lock: guards all that follows, and the order of posts
- * @wqes: slots
- * @free: first free slot, or @max_wr
+ * @wqes: slots, @max_slots of them
+ * @max_slots: how many there are, and how many completions @cqs have room for
+ * @num_slots: how many have been used
+ * @lost: receives that may never complete
+ * @free: first free slot, or RPOST_NO_SLOT
  * @closing: nothing may be posted any more
  *
  * Receives do not complete in the order in which they were posted, so each slot
  * comes back by itself, to a list.  It can be taken again at once.
+ *
+ * When a queue pair is stopped within a message, its receive should be flushed;
+ * since 6.9 rxe forgets it.  Its slot never comes back, and nobody knows which
+ * it was.  So for each queue pair that has been stopped the program may use one
+ * more slot, once it has run out of them, as long as there are any.
  */
 struct rpost_srq {
 	struct rpost_obj obj;
@@ -1024,9 +1032,14 @@ struct rpost_srq {
 	struct xarray qps;
 	spinlock_t lock;
 	struct rpost_srq_wqe *wqes;
+	u32 max_slots;
+	u32 num_slots;
+	u32 lost;
 	u32 free;
 	bool closing;
 };
+
+#define RPOST_NO_SLOT	U32_MAX
 
 int rpost_create_srq_ioctl(struct rpost_ucmd *ucmd);
 int rpost_modify_srq_ioctl(struct rpost_ucmd *ucmd);
@@ -1039,6 +1052,7 @@ void rpost_srq_detach_cq(struct rpost_srq *srq, struct rpost_cq *cq);
 int rpost_srq_add_qp(struct rpost_srq *srq, struct rpost_qp *qp);
 void rpost_srq_del_qp(struct rpost_srq *srq, struct ib_qp *ib_qp);
 struct rpost_qp *rpost_srq_find_qp(struct rpost_srq *srq, struct ib_qp *ib_qp);
+void rpost_srq_may_lose(struct rpost_srq *srq);
 struct rpost_srq_wqe *rpost_srq_slot(struct rpost_srq *srq);
 void rpost_srq_slot_free(struct rpost_srq *srq, struct rpost_srq_wqe *wqe);
 

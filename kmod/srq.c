@@ -7,6 +7,8 @@
 
 #include "rpost.h"
 
+#define RPOST_MIN_SPARES	1024u
+
 /**
  * rpost_srq_attach_cq() - get room for the receives of one more queue pair
  * @srq: the shared receive queue, with its qp_lock held
@@ -31,7 +33,7 @@ struct rpost_hwcq *rpost_srq_attach_cq(struct rpost_srq *srq,
 	room = kzalloc(sizeof(*room), GFP_KERNEL_ACCOUNT);
 	if (!room)
 		return ERR_PTR(-ENOMEM);
-	hwcq = rpost_cq_attach(cq, srq->max_wr);
+	hwcq = rpost_cq_attach(cq, srq->max_slots);
 	if (IS_ERR(hwcq)) {
 		kfree(room);
 		return hwcq;
@@ -58,7 +60,7 @@ void rpost_srq_detach_cq(struct rpost_srq *srq, struct rpost_cq *cq)
 	list_for_each_entry_safe(room, next, &srq->cqs, link) {
 		if (room->cq != cq || --room->users)
 			continue;
-		rpost_cq_detach(room->hwcq, srq->max_wr);
+		rpost_cq_detach(room->hwcq, srq->max_slots);
 		list_del(&room->link);
 		kfree(room);
 	}
@@ -104,6 +106,17 @@ struct rpost_qp *rpost_srq_find_qp(struct rpost_srq *srq, struct ib_qp *ib_qp)
 }
 
 /**
+ * rpost_srq_may_lose() - a queue pair was stopped that could have taken receives
+ * @srq: the shared receive queue
+ */
+void rpost_srq_may_lose(struct rpost_srq *srq)
+{
+	spin_lock_bh(&srq->lock);
+	srq->lost++;
+	spin_unlock_bh(&srq->lock);
+}
+
+/**
  * rpost_srq_slot() - take a slot
  * @srq: the shared receive queue, with its lock held
  *
@@ -115,7 +128,12 @@ struct rpost_srq_wqe *rpost_srq_slot(struct rpost_srq *srq)
 
 	lockdep_assert_held(&srq->lock);
 
-	if (srq->free == srq->max_wr)
+	if (srq->free == RPOST_NO_SLOT && srq->lost &&
+	    srq->num_slots < srq->max_slots) {
+		srq->lost--;
+		rpost_srq_slot_free(srq, &srq->wqes[srq->num_slots++]);
+	}
+	if (srq->free == RPOST_NO_SLOT)
 		return NULL;
 	wqe = &srq->wqes[srq->free];
 	srq->free = wqe->next;
@@ -211,7 +229,7 @@ static int rpost_srq_build(struct rpost_srq *srq,
 		},
 		.srq_type = IB_SRQT_BASIC,
 	};
-	u32 i;
+	u32 i, max_cqe = srq->dev->ib_dev->attrs.max_cqe;
 
 	mutex_init(&srq->qp_lock);
 	INIT_LIST_HEAD(&srq->cqs);
@@ -220,15 +238,19 @@ static int rpost_srq_build(struct rpost_srq *srq,
 	srq->user_data = cmd->user_data;
 	srq->max_wr = cmd->max_wr;
 	srq->max_sge = cmd->max_sge;
-	srq->wqes = kvcalloc(cmd->max_wr, sizeof(*srq->wqes),
+	srq->num_slots = cmd->max_wr;
+	srq->max_slots = min(cmd->max_wr + max(cmd->max_wr, RPOST_MIN_SPARES),
+			     max_cqe);
+	srq->wqes = kvcalloc(srq->max_slots, sizeof(*srq->wqes),
 			     GFP_KERNEL_ACCOUNT);
 	if (!srq->wqes)
 		return -ENOMEM;
-	for (i = 0; i < cmd->max_wr; i++) {
+	for (i = 0; i < srq->max_slots; i++) {
 		srq->wqes[i].cqe.done = rpost_srq_done;
 		srq->wqes[i].srq = srq;
 		srq->wqes[i].next = i + 1;
 	}
+	srq->wqes[srq->num_slots - 1].next = RPOST_NO_SLOT;
 	srq->ib_srq = ib_create_srq(srq->pd->ib_pd, &attr);
 	if (IS_ERR(srq->ib_srq)) {
 		kvfree(srq->wqes);
