@@ -206,6 +206,23 @@ static struct rpost_mcast *rpost_mcast_find(struct rpost_qp *qp,
 	return NULL;
 }
 
+/*
+ * Attaching asks for the port that the queue pair has then, detaching for the
+ * one that it has later.  What every port takes can be detached.
+ */
+static bool rpost_mcast_lid_valid(struct ib_device *ib_dev, u32 lid)
+{
+	u32 port;
+
+	rdma_for_each_port(ib_dev, port) {
+		if (rdma_port_get_link_layer(ib_dev, port) !=
+		    IB_LINK_LAYER_ETHERNET)
+			return lid >= be16_to_cpu(IB_MULTICAST_LID_BASE) &&
+			       lid != be16_to_cpu(IB_LID_PERMISSIVE);
+	}
+	return true;
+}
+
 static int rpost_mcast_attach(struct rpost_qp *qp,
 			      const struct rpost_attach_mcast *cmd)
 {
@@ -214,6 +231,8 @@ static int rpost_mcast_attach(struct rpost_qp *qp,
 
 	if (rpost_mcast_find(qp, cmd))
 		return 0;
+	if (!rpost_mcast_lid_valid(qp->dev->ib_dev, cmd->lid))
+		return -EINVAL;
 	if (qp->num_mcasts >= RPOST_MAX_MCAST)
 		return -ENOMEM;
 	mcast = kzalloc(sizeof(*mcast), GFP_KERNEL_ACCOUNT);

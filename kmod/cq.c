@@ -140,6 +140,26 @@ u32 rpost_cq_drain(struct rpost_cq *cq, u32 budget)
 }
 
 /**
+ * rpost_hwcq_drain() - fetch what one device queue has into the ring
+ * @hwcq: the device queue
+ * @budget: completions at most
+ *
+ * Return: completions fetched, of which not all go into the ring.
+ */
+u32 rpost_hwcq_drain(struct rpost_hwcq *hwcq, u32 budget)
+{
+	struct rpost_cq *cq = hwcq->cq;
+	u32 done;
+
+	spin_lock_bh(&cq->lock);
+	done = rpost_hwcq_process(hwcq, budget);
+	if (done)
+		rpost_cq_deliver(cq, false);
+	spin_unlock_bh(&cq->lock);
+	return done;
+}
+
+/**
  * rpost_cq_push() - add a completion
  * @cq: the queue, with its lock held
  * @wc: the completion

@@ -151,12 +151,20 @@ static void rpost_marker_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 	complete(&container_of(wc->wr_cqe, struct rpost_marker, cqe)->done);
 }
 
-/* Fetch what the device has; it may be unarmed, see enum rpost_cq_mode. */
+/*
+ * Fetch what the device has; it may be unarmed, see enum rpost_cq_mode.  From
+ * these device queues only: others of the same completion queue may be so busy
+ * that it never comes to ours.
+ */
 static u32 rpost_qp_fetch(struct rpost_qp *qp)
 {
+	u32 n;
+
 	cond_resched();
-	return rpost_cq_drain(qp->send_cq, RPOST_DRAIN_BATCH) +
-	       rpost_cq_drain(qp->recv_cq, RPOST_DRAIN_BATCH);
+	n = rpost_hwcq_drain(qp->send_hwcq, RPOST_DRAIN_BATCH);
+	if (qp->recv_hwcq != qp->send_hwcq)
+		n += rpost_hwcq_drain(qp->recv_hwcq, RPOST_DRAIN_BATCH);
+	return n;
 }
 
 static bool rpost_send_drained(struct rpost_qp *qp)
@@ -188,16 +196,17 @@ static int rpost_qp_wait(struct rpost_qp *qp, bool (*drained)(struct rpost_qp *q
 	return 0;
 }
 
-/* The device's queues are first in, first out: this finds all that is ours. */
-static void rpost_qp_fetch_rest(struct rpost_qp *qp)
+/* A device's queue is first in, first out: this finds all that is ours. */
+static void rpost_hwcq_fetch_rest(struct rpost_hwcq *hwcq)
 {
-	u32 n, left = qp->send_hwcq->size + qp->recv_hwcq->size;
+	u32 n, left = hwcq->size;
 
 	while (left) {
-		n = rpost_qp_fetch(qp);
+		cond_resched();
+		n = rpost_hwcq_drain(hwcq, min_t(u32, left, RPOST_DRAIN_BATCH));
 		if (!n)
 			break;
-		left -= min(n, left);
+		left -= n;
 	}
 }
 
@@ -370,15 +379,18 @@ static void rpost_qp_release_ahs(struct rpost_qp *qp)
 	}
 }
 
-static void rpost_qp_destroy_ib_qp(struct rpost_qp *qp)
+static int rpost_qp_destroy_ib_qp(struct rpost_qp *qp)
 {
+	int ret = 0;
+
 	if (qp->id) {
 		rdma_destroy_qp(qp->id->cm_id);
 		qp->id->qp = NULL;
 	} else {
-		ib_destroy_qp(qp->ib_qp);
+		ret = ib_destroy_qp(qp->ib_qp);
 	}
 	qp->ib_qp = NULL;
+	return ret;
 }
 
 static void rpost_qp_give_back(struct rpost_qp *qp)
@@ -390,16 +402,20 @@ static void rpost_qp_give_back(struct rpost_qp *qp)
 	rpost_qp_detach_mcasts(qp);
 	if (qp->srq)
 		mutex_lock(&qp->srq->qp_lock);
-	rpost_qp_destroy_ib_qp(qp);
-	if (ret || qp->srq)
-		rpost_qp_fetch_rest(qp);
-	if (qp->srq)
+	if (WARN_ON_ONCE(rpost_qp_destroy_ib_qp(qp)))
+		qp->leaked = true;
+	if (ret || qp->srq) {
+		rpost_hwcq_fetch_rest(qp->send_hwcq);
+		rpost_hwcq_fetch_rest(qp->recv_hwcq);
+	}
+	if (qp->srq && !qp->leaked)
 		rpost_srq_del_qp(qp->srq, ib_qp);
 	rpost_qp_detach_cqs(qp);
 	if (qp->srq)
 		mutex_unlock(&qp->srq->qp_lock);
 	rpost_qp_release_ahs(qp);
-	rpost_inline_free(qp);
+	if (!qp->leaked)
+		rpost_inline_free(qp);
 }
 
 /**
@@ -445,6 +461,8 @@ void rpost_qp_free(struct rpost_obj *obj)
 
 	rpost_qp_unuse_parts(qp);
 	rpost_device_put(qp->dev);
+	if (qp->leaked)
+		return;
 	kvfree(qp->sq.wqes);
 	kvfree(qp->rq.wqes);
 	kfree_rcu(qp, obj.rcu);
@@ -666,8 +684,10 @@ static int rpost_create_qp_locked(struct rpost_ucmd *ucmd, struct rpost_qp *qp)
 
 err_destroy:
 	rpost_qp_give_back(qp);
-	kvfree(qp->sq.wqes);
-	kvfree(qp->rq.wqes);
+	if (!qp->leaked) {
+		kvfree(qp->sq.wqes);
+		kvfree(qp->rq.wqes);
+	}
 err_unreserve:
 	rpost_obj_unreserve(&qp->obj);
 	return ret;
@@ -712,6 +732,7 @@ int rpost_create_qp_ioctl(struct rpost_ucmd *ucmd)
 	return 0;
 err:
 	rpost_qp_unuse_parts(qp);
-	kfree(qp);
+	if (!qp->leaked)
+		kfree(qp);
 	return ret;
 }

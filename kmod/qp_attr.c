@@ -218,6 +218,7 @@ static int rpost_qp_check_move(struct rpost_qp *qp,
 static int rpost_qp_modify(struct rpost_qp *qp, struct rpost_qp_attr *from)
 {
 	bool moves = from->attr_mask & RPOST_QP_STATE;
+	bool failed = qp->failed;
 	struct ib_qp_attr attr;
 	int ret;
 
@@ -249,6 +250,8 @@ static int rpost_qp_modify(struct rpost_qp *qp, struct rpost_qp_attr *from)
 	if (moves && from->qp_state == RPOST_QPS_ERR)
 		WRITE_ONCE(qp->failed, true);
 	ret = ib_modify_qp(qp->ib_qp, &attr, from->attr_mask);
+	if (ret)
+		WRITE_ONCE(qp->failed, failed);
 	if (ret || !moves || qp->id)
 		return ret;
 	WRITE_ONCE(qp->state, from->qp_state);

@@ -501,6 +501,7 @@ int rpost_cq_mmap(struct rpost_file *file, struct vm_area_struct *vma);
 struct rpost_hwcq *rpost_cq_attach(struct rpost_cq *cq, u32 entries);
 void rpost_cq_detach(struct rpost_hwcq *hwcq, u32 entries);
 u32 rpost_cq_drain(struct rpost_cq *cq, u32 budget);
+u32 rpost_hwcq_drain(struct rpost_hwcq *hwcq, u32 budget);
 u32 rpost_cq_push(struct rpost_cq *cq, const struct rpost_wc *wc);
 bool rpost_cq_consumed(struct rpost_cq *cq, u32 pos);
 
@@ -780,6 +781,7 @@ struct rpost_mcast {
  * @failed: a work request has failed, or the program has disconnected or
  *          destroyed or stopped it, so that others are flushed
  * @discard: the program is not told of completions any more
+ * @leaked: the device has kept it, so that nothing of it may be freed
  * @stopped: moved to the error state on the way to its end or to RESET
  * @can_take: when it was stopped, it could have taken receives of @srq
  * @stopped_at: when that was, in jiffies
@@ -824,6 +826,7 @@ struct rpost_qp {
 	u32 max_sge_rd;
 	bool failed;
 	bool discard;
+	bool leaked;
 	bool stopped;
 	bool can_take;
 	unsigned long stopped_at;
