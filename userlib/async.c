@@ -16,8 +16,8 @@
 
 /*
  * The file descriptor of a new channel, or -1 and errno.  A module that reports
- * no events yet has no channels either: then it is one that is never readable;
- * programs may still poll it and change its flags.
+ * no events yet has no channels either, and there is a limit of them: then it is
+ * one that is never readable; programs may still poll it and change its flags.
  */
 int rpost_async_open(struct rpost_file *file, uint32_t device)
 {
@@ -30,7 +30,7 @@ int rpost_async_open(struct rpost_file *file, uint32_t device)
 	err = rpost_ioctl(file->fd, RPOST_IOC_CREATE_ASYNC_CHANNEL, &cmd);
 	if (!err)
 		return cmd.fd;
-	if (err == EOPNOTSUPP)
+	if (err == EOPNOTSUPP || err == EMFILE)
 		return eventfd(0, EFD_CLOEXEC);
 	return rpost_fail(err);
 }

@@ -189,7 +189,7 @@ TEST_F(resize, again_and_again)
 struct poller {
 	struct ibv_cq *cq;
 	unsigned int count;
-	int bad;
+	bool bad;
 };
 
 static void *poll_all(void *arg)
@@ -197,17 +197,19 @@ static void *poll_all(void *arg)
 	struct poller *p = arg;
 	uint64_t end = now_ms() + 4 * DEADLINE_MS;
 	struct ibv_wc wc[8];
+	bool bad;
 	int i, n;
 
 	while (p->count < MESSAGES && now_ms() < end) {
 		n = ibv_poll_cq(p->cq, 8, wc);
-		if (n < 0) {
-			p->bad = 1;
+		bad = n < 0;
+		for (i = 0; i < n; i++)
+			bad |= wc[i].wr_id != p->count + i ||
+			       wc[i].status != IBV_WC_SUCCESS;
+		if (bad) {
+			__atomic_store_n(&p->bad, true, __ATOMIC_RELEASE);
 			break;
 		}
-		for (i = 0; i < n; i++)
-			p->bad |= wc[i].wr_id != p->count + i ||
-				  wc[i].status != IBV_WC_SUCCESS;
 		__atomic_add_fetch(&p->count, n, __ATOMIC_RELEASE);
 		if (!n)
 			sched_yield();
@@ -226,9 +228,9 @@ TEST_F(resize, under_load)
 	ASSERT_EQ(0, pthread_create(&thread, NULL, poll_all, &p));
 	for (i = 0; i < MESSAGES; i++) {
 		while (i - __atomic_load_n(&p.count, __ATOMIC_ACQUIRE) >= WRS &&
-		       !p.bad)
+		       !__atomic_load_n(&p.bad, __ATOMIC_ACQUIRE))
 			sched_yield();
-		ASSERT_EQ(0, p.bad);
+		ASSERT_FALSE(__atomic_load_n(&p.bad, __ATOMIC_ACQUIRE));
 		ASSERT_EQ(0, post(self->c, self->s, i));
 		if (i % 16 == 7) {
 			ASSERT_EQ(0, ibv_req_notify_cq(self->cq, 0));
@@ -238,7 +240,7 @@ TEST_F(resize, under_load)
 		}
 	}
 	ASSERT_EQ(0, pthread_join(thread, NULL));
-	EXPECT_EQ(0, p.bad);
+	EXPECT_FALSE(p.bad);
 	EXPECT_EQ(MESSAGES, p.count);
 	EXPECT_LE(100, resized);
 	EXPECT_TRUE(no_comp(self->cq));
