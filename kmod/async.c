@@ -13,7 +13,8 @@
 
 #include "rpost.h"
 
-#define RPOST_MAX_ASYNC_EVENTS	256
+#define RPOST_MAX_ASYNC_EVENTS		256
+#define RPOST_MAX_ASYNC_CHANNELS	16	/* of a file, for each device */
 
 static_assert(RPOST_ASYNC_CQ_ERR == (int)IB_EVENT_CQ_ERR);
 static_assert(RPOST_ASYNC_COMM_EST == (int)IB_EVENT_COMM_EST);
@@ -24,73 +25,86 @@ static_assert(RPOST_ASYNC_GID_CHANGE == (int)IB_EVENT_GID_CHANGE);
  * struct rpost_async_channel - asynchronous channel, behind a file descriptor
  * @file: the open file whose objects report here; holds a reference
  * @dev: the device; holds a reference
- * @link: in @dev->async_channels; empty after removal; under @dev->async_lock
+ * @dev_link: in @dev->async_channels; under @dev->async_lock
+ * @file_link: in @file->async_channels; under @file->async_lock
  * @wait: readers
  * @fetch: one reader at a time, so that events come in order
- * @first: the oldest event in @events; under @dev->async_lock
- * @count: events in @events; under @dev->async_lock
+ * @lock: guards all that follows
+ * @gone: the device's removal has been told
+ * @offered: the first event is just being written to the program
+ * @first: the oldest event in @events
+ * @count: events in @events
  * @events: a ring; the last place is kept for RPOST_ASYNC_DEVICE_FATAL
  */
 struct rpost_async_channel {
 	struct rpost_file *file;
 	struct rpost_device *dev;
-	struct list_head link;
+	struct list_head dev_link;
+	struct list_head file_link;
 	wait_queue_head_t wait;
 	struct mutex fetch;
+	spinlock_t lock;
+	bool gone;
+	bool offered;
 	unsigned int first;
 	unsigned int count;
 	struct rpost_async_event events[RPOST_MAX_ASYNC_EVENTS + 1];
 };
 
-static void rpost_async_channel_push(struct rpost_async_channel *channel,
-				     const struct rpost_async_event *event)
+static struct rpost_async_event *
+rpost_async_channel_at(struct rpost_async_channel *channel, unsigned int i)
 {
-	unsigned int i = channel->first + channel->count;
-
-	lockdep_assert_held(&channel->dev->async_lock);
-
-	channel->events[i % ARRAY_SIZE(channel->events)] = *event;
-	WRITE_ONCE(channel->count, channel->count + 1);
-	wake_up_interruptible(&channel->wait);
+	return &channel->events[(channel->first + i) %
+				ARRAY_SIZE(channel->events)];
 }
 
-static bool rpost_async_channel_pop(struct rpost_async_channel *channel,
-				    struct rpost_async_event *event)
+static void rpost_async_channel_push(struct rpost_async_channel *channel,
+				     const struct rpost_async_event *event,
+				     bool last)
 {
-	bool found;
+	unsigned int room = RPOST_MAX_ASYNC_EVENTS + last;
+	unsigned long flags;
 
-	spin_lock_irq(&channel->dev->async_lock);
-	found = channel->count;
-	if (found) {
-		*event = channel->events[channel->first];
+	spin_lock_irqsave(&channel->lock, flags);
+	if (!channel->gone && channel->count < room) {
+		*rpost_async_channel_at(channel, channel->count) = *event;
+		WRITE_ONCE(channel->count, channel->count + 1);
+		channel->gone = last;
+		wake_up_interruptible(&channel->wait);
+	}
+	spin_unlock_irqrestore(&channel->lock, flags);
+}
+
+/* Look at the first event; it stays until rpost_async_channel_taken(). */
+static bool rpost_async_channel_offer(struct rpost_async_channel *channel,
+				      struct rpost_async_event *event)
+{
+	spin_lock_irq(&channel->lock);
+	channel->offered = channel->count;
+	if (channel->count)
+		*event = *rpost_async_channel_at(channel, 0);
+	spin_unlock_irq(&channel->lock);
+	return channel->offered;
+}
+
+static void rpost_async_channel_taken(struct rpost_async_channel *channel)
+{
+	spin_lock_irq(&channel->lock);
+	/* Else it has been forgotten meanwhile. */
+	if (channel->offered) {
+		channel->offered = false;
 		channel->first = (channel->first + 1) %
 				 ARRAY_SIZE(channel->events);
 		WRITE_ONCE(channel->count, channel->count - 1);
 	}
-	spin_unlock_irq(&channel->dev->async_lock);
-	return found;
-}
-
-/* Put it back in front; of too many, the oldest are kept. */
-static void rpost_async_channel_return(struct rpost_async_channel *channel,
-				       const struct rpost_async_event *event)
-{
-	const unsigned int places = ARRAY_SIZE(channel->events);
-
-	spin_lock_irq(&channel->dev->async_lock);
-	channel->first = (channel->first + places - 1) % places;
-	channel->events[channel->first] = *event;
-	if (channel->count < RPOST_MAX_ASYNC_EVENTS ||
-	    list_empty(&channel->link))
-		WRITE_ONCE(channel->count, channel->count + 1);
-	spin_unlock_irq(&channel->dev->async_lock);
+	spin_unlock_irq(&channel->lock);
 }
 
 /**
- * rpost_async_post() - tell programs of an event; may be called in any context
- * @dev: the device
- * @file: the open file whose object the event concerns, or NULL if it concerns
- *        the device or a port and is for all
+ * rpost_async_post() - tell a program of an event on an object; may be called
+ *			in any context
+ * @dev: the object's device
+ * @file: the open file that the object belongs to
  * @event: the event
  */
 void rpost_async_post(struct rpost_device *dev, struct rpost_file *file,
@@ -99,14 +113,12 @@ void rpost_async_post(struct rpost_device *dev, struct rpost_file *file,
 	struct rpost_async_channel *channel;
 	unsigned long flags;
 
-	spin_lock_irqsave(&dev->async_lock, flags);
-	list_for_each_entry(channel, &dev->async_channels, link) {
-		if (file && channel->file != file)
-			continue;
-		if (channel->count < RPOST_MAX_ASYNC_EVENTS)
-			rpost_async_channel_push(channel, event);
+	spin_lock_irqsave(&file->async_lock, flags);
+	list_for_each_entry(channel, &file->async_channels, file_link) {
+		if (channel->dev == dev)
+			rpost_async_channel_push(channel, event, false);
 	}
-	spin_unlock_irqrestore(&dev->async_lock, flags);
+	spin_unlock_irqrestore(&file->async_lock, flags);
 }
 
 /* Keep only the events that concern other objects. */
@@ -117,13 +129,12 @@ static void rpost_async_channel_forget(struct rpost_async_channel *channel,
 	struct rpost_async_event *event;
 
 	for (i = 0; i < n; i++) {
-		event = &channel->events[(channel->first + i) %
-					 ARRAY_SIZE(channel->events)];
-		if (event->obj_type == obj->type &&
-		    event->handle == obj->handle)
-			continue;
-		channel->events[(channel->first + kept++) %
-				ARRAY_SIZE(channel->events)] = *event;
+		event = rpost_async_channel_at(channel, i);
+		if (event->obj_type != obj->type ||
+		    event->handle != obj->handle)
+			*rpost_async_channel_at(channel, kept++) = *event;
+		else if (!i)
+			channel->offered = false;
 	}
 	WRITE_ONCE(channel->count, kept);
 }
@@ -135,14 +146,32 @@ static void rpost_async_channel_forget(struct rpost_async_channel *channel,
  */
 void rpost_async_forget(struct rpost_device *dev, const struct rpost_obj *obj)
 {
+	struct rpost_file *file = obj->file;
 	struct rpost_async_channel *channel;
 
-	spin_lock_irq(&dev->async_lock);
-	list_for_each_entry(channel, &dev->async_channels, link) {
-		if (channel->file == obj->file)
-			rpost_async_channel_forget(channel, obj);
+	spin_lock_irq(&file->async_lock);
+	list_for_each_entry(channel, &file->async_channels, file_link) {
+		if (channel->dev != dev)
+			continue;
+		spin_lock(&channel->lock);
+		rpost_async_channel_forget(channel, obj);
+		spin_unlock(&channel->lock);
 	}
-	spin_unlock_irq(&dev->async_lock);
+	spin_unlock_irq(&file->async_lock);
+}
+
+static void rpost_async_post_all(struct rpost_device *dev,
+				 const struct rpost_async_event *event,
+				 bool last)
+{
+	struct rpost_async_channel *channel;
+
+	mutex_lock(&dev->async_lock);
+	list_for_each_entry(channel, &dev->async_channels, dev_link) {
+		rpost_async_channel_push(channel, event, last);
+		cond_resched();
+	}
+	mutex_unlock(&dev->async_lock);
 }
 
 /* Enters from the device by way of a work queue. */
@@ -169,7 +198,7 @@ static void rpost_async_device_event(struct ib_event_handler *handler,
 		/* Objects have handlers of their own. */
 		return;
 	}
-	rpost_async_post(dev, NULL, &event);
+	rpost_async_post_all(dev, &event, false);
 }
 
 /**
@@ -178,7 +207,7 @@ static void rpost_async_device_event(struct ib_event_handler *handler,
  */
 void rpost_async_device_add(struct rpost_device *dev)
 {
-	spin_lock_init(&dev->async_lock);
+	mutex_init(&dev->async_lock);
 	INIT_LIST_HEAD(&dev->async_channels);
 	INIT_IB_EVENT_HANDLER(&dev->event_handler, dev->ib_dev,
 			      rpost_async_device_event);
@@ -194,17 +223,9 @@ void rpost_async_device_gone(struct rpost_device *dev)
 	static const struct rpost_async_event event = {
 		.event = RPOST_ASYNC_DEVICE_FATAL,
 	};
-	struct rpost_async_channel *channel, *next;
 
 	ib_unregister_event_handler(&dev->event_handler);
-
-	/* Nothing comes after it: who posts for an object finds no channel. */
-	spin_lock_irq(&dev->async_lock);
-	list_for_each_entry_safe(channel, next, &dev->async_channels, link) {
-		rpost_async_channel_push(channel, &event);
-		list_del_init(&channel->link);
-	}
-	spin_unlock_irq(&dev->async_lock);
+	rpost_async_post_all(dev, &event, true);
 }
 
 /* As many events as there are and fit; 0 if there is none. */
@@ -217,13 +238,13 @@ static ssize_t rpost_async_channel_fetch(struct rpost_async_channel *channel,
 	if (mutex_lock_interruptible(&channel->fetch))
 		return -ERESTARTSYS;
 	while (count - done >= sizeof(event)) {
-		if (!rpost_async_channel_pop(channel, &event))
+		if (!rpost_async_channel_offer(channel, &event))
 			break;
 		if (copy_to_user(buf + done, &event, sizeof(event))) {
-			rpost_async_channel_return(channel, &event);
 			done = done ? : -EFAULT;
 			break;
 		}
+		rpost_async_channel_taken(channel);
 		done += sizeof(event);
 	}
 	mutex_unlock(&channel->fetch);
@@ -264,12 +285,16 @@ static __poll_t rpost_async_channel_poll(struct file *filp, poll_table *wait)
 static void rpost_async_channel_free(struct rpost_async_channel *channel)
 {
 	struct rpost_device *dev = channel->dev;
+	struct rpost_file *file = channel->file;
 
-	spin_lock_irq(&dev->async_lock);
-	list_del_init(&channel->link);
-	spin_unlock_irq(&dev->async_lock);
+	mutex_lock(&dev->async_lock);
+	list_del(&channel->dev_link);
+	mutex_unlock(&dev->async_lock);
+	spin_lock_irq(&file->async_lock);
+	list_del(&channel->file_link);
+	spin_unlock_irq(&file->async_lock);
 	rpost_device_put(dev);
-	rpost_file_put(channel->file);
+	rpost_file_put(file);
 	kfree(channel);
 }
 
@@ -287,6 +312,32 @@ static const struct file_operations rpost_async_channel_fops = {
 	.llseek		= noop_llseek,
 };
 
+static int rpost_async_channel_list(struct rpost_async_channel *channel)
+{
+	struct rpost_device *dev = channel->dev;
+	struct rpost_file *file = channel->file;
+	struct rpost_async_channel *other;
+	unsigned int n = 0;
+	int ret = 0;
+
+	mutex_lock(&dev->async_lock);
+	spin_lock_irq(&file->async_lock);
+	list_for_each_entry(other, &file->async_channels, file_link)
+		n += other->dev == dev;
+	/* Removal may be waiting for this file, with its event sent. */
+	if (!rpost_device_alive(dev)) {
+		ret = -ENODEV;
+	} else if (n >= RPOST_MAX_ASYNC_CHANNELS) {
+		ret = -EMFILE;
+	} else {
+		list_add_tail(&channel->dev_link, &dev->async_channels);
+		list_add_tail(&channel->file_link, &file->async_channels);
+	}
+	spin_unlock_irq(&file->async_lock);
+	mutex_unlock(&dev->async_lock);
+	return ret;
+}
+
 /**
  * rpost_create_async_channel_ioctl() - create an asynchronous channel
  * @ucmd: the command
@@ -300,7 +351,7 @@ int rpost_create_async_channel_ioctl(struct rpost_ucmd *ucmd)
 	struct rpost_async_channel *channel;
 	struct rpost_device *dev;
 	struct file *filp;
-	bool dead;
+	int ret;
 
 	dev = rpost_device_find(ucmd->file, cmd->device);
 	if (IS_ERR(dev))
@@ -313,9 +364,16 @@ int rpost_create_async_channel_ioctl(struct rpost_ucmd *ucmd)
 	kref_get(&ucmd->file->kref);
 	channel->file = ucmd->file;
 	channel->dev = dev;
-	INIT_LIST_HEAD(&channel->link);
+	INIT_LIST_HEAD(&channel->dev_link);
+	INIT_LIST_HEAD(&channel->file_link);
 	init_waitqueue_head(&channel->wait);
 	mutex_init(&channel->fetch);
+	spin_lock_init(&channel->lock);
+	ret = rpost_async_channel_list(channel);
+	if (ret) {
+		rpost_async_channel_free(channel);
+		return ret;
+	}
 
 	filp = anon_inode_getfile("[rdma_post_async]",
 				  &rpost_async_channel_fops, channel,
@@ -323,17 +381,6 @@ int rpost_create_async_channel_ioctl(struct rpost_ucmd *ucmd)
 	if (IS_ERR(filp)) {
 		rpost_async_channel_free(channel);
 		return PTR_ERR(filp);
-	}
-
-	/* Removal may be waiting for this file, with its event sent. */
-	spin_lock_irq(&dev->async_lock);
-	dead = !rpost_device_alive(dev);
-	if (!dead)
-		list_add_tail(&channel->link, &dev->async_channels);
-	spin_unlock_irq(&dev->async_lock);
-	if (dead) {
-		fput(filp);
-		return -ENODEV;
 	}
 	return rpost_respond_fd(ucmd, &cmd->fd, filp);
 }

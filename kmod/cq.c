@@ -614,6 +614,7 @@ static int rpost_cq_switch(struct rpost_cq *cq, struct rpost_cring *ring,
 int rpost_resize_cq_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_resize_cq *cmd = &ucmd->cmd.resize_cq;
+	const struct rpost_resize_cq asked = *cmd;
 	struct rpost_cring *ring, *unused;
 	struct rpost_obj *obj;
 	struct rpost_cq *cq;
@@ -648,10 +649,14 @@ int rpost_resize_cq_ioctl(struct rpost_ucmd *ucmd)
 		mutex_lock(&cq->ring_lock);
 		ret = rpost_cq_switch(cq, ring, &unused);
 		mutex_unlock(&cq->ring_lock);
-		if (ret)
+		if (ret) {
+			/* The answer does not hold. */
+			*cmd = asked;
+			rpost_respond(ucmd);
 			unused = ring;
-		else
+		} else {
 			synchronize_rcu();
+		}
 	}
 	rpost_cq_ring_free(unused);
 out_put:

@@ -284,6 +284,8 @@ static int rpost_open(struct inode *inode, struct file *filp)
 	init_rwsem(&file->rwsem);
 	spin_lock_init(&file->event_lock);
 	INIT_LIST_HEAD(&file->event_channels);
+	spin_lock_init(&file->async_lock);
+	INIT_LIST_HEAD(&file->async_channels);
 
 	mutex_lock(&rpost_files_lock);
 	list_add_tail(&file->link, &rpost_files);

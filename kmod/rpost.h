@@ -8,6 +8,7 @@
  * Lock order, outermost first:
  *
  *   rpost_file.rwsem            creation and destruction against removal
+ *   rpost_device.async_lock
  *   rpost_id.lock               or rpost_qp.lock, of one without an id
  *   rpost_srq.qp_lock
  *   rpost_cq.ring_lock          the program's memory map is outside of it
@@ -18,7 +19,8 @@
  *   rpost_cq.lock               completions; bottom halves disabled
  *   rpost_srq.lock              slots; bottom halves disabled
  *   rpost_comp_channel.lock     bottom halves disabled
- *   rpost_device.async_lock     interrupts disabled
+ *   rpost_file.async_lock       interrupts disabled
+ *   rpost_async_channel.lock    interrupts disabled
  *
  * rpost_event_channel.fetch is taken by fetchers only, with nothing held.
  */
@@ -79,6 +81,8 @@ struct rpost_srq;
  * @dead: the last closer has begun: event channels give out nothing any more
  * @event_lock: guards the events of all channels and who gets them
  * @event_channels: all of them
+ * @async_lock: guards @async_channels
+ * @async_channels: struct rpost_async_channel, on all devices, a few on each
  * @link: in the list of all files, which device removal walks
  */
 struct rpost_file {
@@ -92,6 +96,8 @@ struct rpost_file {
 	bool dead;
 	spinlock_t event_lock;
 	struct list_head event_channels;
+	spinlock_t async_lock;
+	struct list_head async_channels;
 	struct list_head link;
 };
 
@@ -243,8 +249,8 @@ void rpost_file_shutdown_device(struct rpost_file *file,
  * @id: its number; never used again
  * @dead: removal has begun, and is about to take each file's rwsem
  * @event_handler: gets the device's and its ports' events
- * @async_lock: guards @async_channels and the events in each
- * @async_channels: struct rpost_async_channel
+ * @async_lock: guards @async_channels
+ * @async_channels: struct rpost_async_channel of all files
  * @rcu: lookups run under RCU
  */
 struct rpost_device {
@@ -253,7 +259,7 @@ struct rpost_device {
 	u32 id;
 	bool dead;
 	struct ib_event_handler event_handler;
-	spinlock_t async_lock;
+	struct mutex async_lock;
 	struct list_head async_channels;
 	struct rcu_head rcu;
 };

@@ -179,8 +179,9 @@ enum rpost_obj_type {
  * Destroys one object.  A queue pair is moved to the error state and drained
  * first; what it still held does not complete any more, and nothing of it
  * comes into its completion queues once the call has returned.  A connection
- * is closed, and events of the id that nobody fetched are dropped.  Channels
- * are file descriptors and end with close(2).
+ * is closed, and events of the id that nobody fetched are dropped, as are
+ * asynchronous events of the object that nobody has read.  Channels are file
+ * descriptors and end with close(2).
  *
  * Errors: EBUSY if others depend on the object: regions, queue pairs, shared
  * receive queues and address handles on a protection domain, queue pairs on a
@@ -469,9 +470,10 @@ struct rpost_query_pkeys {
  * room for none is EINVAL.  Each channel of a device gets the events of the
  * device and those of this open file's objects on it, from its creation on.
  * Removal of the device ends with RPOST_ASYNC_DEVICE_FATAL.  Of the events that
- * a program does not read, the 256 oldest are kept.
+ * a program does not read, the 256 oldest are kept.  An event that cannot be
+ * written (EFAULT) stays.
  *
- * Errors: ENODEV, EMFILE, ENOMEM.
+ * Errors: ENODEV, EMFILE for more than 16 channels of a device, ENOMEM.
  */
 struct rpost_create_async_channel {
 	__u32 size;
