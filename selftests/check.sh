@@ -208,6 +208,7 @@ case ${kernels[0]} in
 	tap lint selftests/lint.sh
 	tap symbols selftests/symbols.sh
 	tap unmodified-programs unmodified_programs
+	tap abi-compat selftests/abi_compat.sh
 	tap library-newer-headers newer_headers
 	;;
 esac

@@ -79,11 +79,11 @@ RPOST_API int rdma_establish(struct rdma_cm_id *id)
  * rdma_notify() - tell of an event on a queue pair, rdma_notify(3)
  * @id: the id that connects the queue pair
  * @event: IBV_EVENT_COMM_EST: something has been received, so that the
- *         connection is established; or IBV_EVENT_PATH_MIG
+ *         connection is established
  *
  * Return: 0, or -1 with errno: EISCONN for a connection that is established
  * already, EINVAL for another event or an id for which it makes no sense,
- * EOPNOTSUPP for a module that cannot.
+ * EOPNOTSUPP for IBV_EVENT_PATH_MIG and for a module that cannot.
  */
 RPOST_API int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 {

@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Usage: selftests/abi_compat.sh [KERNEL]
+#
+# The library and the module as they are now, each with its counterpart of the
+# ABI's first release, in guests: the new library and API tests over the old
+# module, and the old ones over the new module. Prints TAP. The old ones are
+# built from the history, into build/abi-1; without it everything is skipped.
+# The library, the tests and the module must have been built.
+
+set -uo pipefail
+. "$(dirname "$0")/vm/lib.sh"
+cd "$top_dir" || exit 1
+
+# The last commit before the ABI grew.
+first=849c18008acd8c33b888030c1a1e3f097ae31727
+kernel=${1:-6.1}
+old=$build_dir/abi-1
+tests=(posts cm states sync)
+
+bail() {
+	echo "Bail out! $*"
+	exit 1
+}
+
+# skip REASON: a clone without history, or no clone at all
+skip() {
+	echo "TAP version 13"
+	echo "1..1"
+	echo "ok 1 abi_compat # SKIP $*"
+	exit 0
+}
+
+# What the first release was, once.
+unpack() {
+	[ ! -e "$old/.$first" ] || return 0
+	rm -rf "$old"
+	mkdir -p "$old/tree"
+	git archive "$first" | tar -x -C "$old/tree" && touch "$old/.$first"
+}
+
+build_old() {
+	RDMA_POST_BUILD=$old "$old/tree/selftests/vm/kmod.sh" "$kernel" &&
+		make -s -C "$old/tree/userlib" BUILD="$old" &&
+		make -s -C "$old/tree/selftests/api" rpost OUT="$old/api" \
+			LIBDIR="$old/lib"
+}
+
+build_new() {
+	"${CC:-cc}" -O2 -g -Wall -Wextra -Iuapi -isystem "$cache_dir/kselftest" \
+		-pthread -o "$build_dir/selftests/abi_compat" \
+		selftests/abi_compat.c -L"$build_dir/lib" -lrdma_post
+}
+
+# guest NAME OPTIONS... -- COMMAND...: its TAP without plans, and one test more
+# if the guest ended in a way that its tests do not show.
+guest() {
+	local name=$1 log=$build_dir/vm/abi-$1.$kernel.tap status
+	shift
+	mkdir -p "$build_dir/vm"
+	"$vm_dir/run.sh" -k "$kernel" -t 300 \
+		-o "$build_dir/vm/abi-$name.$kernel" "$@" >"$log"
+	status=$?
+	sed -E "/^(TAP version|1\.\.)/d; s/^((not )?ok [0-9]+) /\1 $name./" "$log"
+	if [ "$status" != 0 ] && ! grep -q '^not ok' "$log"; then
+		echo "not ok 0 $name.guest # exit status $status"
+	fi
+}
+
+# files DIRECTORY: the tests as run.sh's options
+files() {
+	local test
+	options=(-f selftests/run_tests.sh)
+	for test in "${tests[@]}"; do
+		options+=(-f "$1/$test-rpost")
+	done
+}
+
+new_library_old_module() {
+	files "$build_dir/selftests/api"
+	guest old_module -M -i "$old/kmod-$kernel/rdma_post.ko" \
+		"${options[@]}" -f "$build_dir/selftests/abi_compat" \
+		-- ./run_tests.sh ./abi_compat "${programs[@]}"
+}
+
+old_library_new_module() {
+	files "$old/api"
+	guest old_library "${options[@]}" -f "$old/lib:/root/lib" \
+		-- env LD_LIBRARY_PATH=/root/lib ./run_tests.sh "${programs[@]}"
+}
+
+git cat-file -e "$first^{commit}" 2>/dev/null ||
+	skip "the history does not reach back to ${first:0:7}"
+{ unpack && build_old; } >&2 || bail "the first release does not build"
+build_new >&2 || bail "selftests/abi_compat.c does not build"
+programs=("${tests[@]/#/./}")
+programs=("${programs[@]/%/-rpost}")
+
+echo "TAP version 13"
+{
+	new_library_old_module
+	old_library_new_module
+} | awk '
+	/^ok / { $2 = ++n }
+	/^not ok / { $3 = ++n; failed = 1 }
+	{ print }
+	END { print "1.." n + 0; exit failed || !n }'
