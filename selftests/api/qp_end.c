@@ -21,14 +21,26 @@ FIXTURE(shared) {
 	uint32_t a_num, b_num;
 };
 
+FIXTURE_VARIANT(shared) {
+	bool polled;
+};
+
+/* From the first poll on completions go on as far as the program sees them. */
+FIXTURE_VARIANT_ADD(shared, polled) { .polled = true };
+FIXTURE_VARIANT_ADD(shared, new) { .polled = false };
+
 FIXTURE_SETUP(shared)
 {
+	struct ibv_wc wc;
+
 	ASSERT_EQ(0, device_open(&self->dev));
 	self->cq = ibv_create_cq(self->dev.verbs, 64, NULL, NULL, 0);
 	ASSERT_NE(NULL, self->cq);
 	ASSERT_EQ(0, side_open(&self->dev, &self->a, IBV_QPT_RC, self->cq, NULL));
 	ASSERT_EQ(0, side_open(&self->dev, &self->b, IBV_QPT_RC, self->cq, NULL));
 	ASSERT_EQ(0, bring_up_pair(&self->dev, &self->a, &self->b));
+	if (variant->polled)
+		ASSERT_EQ(0, ibv_poll_cq(self->cq, 1, &wc));
 	self->a_num = self->a.qp->qp_num;
 	self->b_num = self->b.qp->qp_num;
 }
@@ -196,6 +208,8 @@ TEST_F(shared, room)
 		SKIP(return, "rxe's provider leaves completions, so that the queue overflows");
 	cq = ibv_create_cq(self->dev.verbs, 16, NULL, NULL, 0);
 	ASSERT_NE(NULL, cq);
+	if (variant->polled)
+		ASSERT_EQ(0, ibv_poll_cq(cq, 1, &wc));
 	ASSERT_EQ(0, destroy(&self->a));
 	for (i = 0; i < 5; i++) {
 		ASSERT_EQ(0, side_open(&self->dev, &c, IBV_QPT_RC, cq, NULL));
