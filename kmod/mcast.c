@@ -47,7 +47,7 @@ static int rpost_join_check(const struct rpost_id *id,
 		return -EINVAL;
 	if (!rpost_is_group(cm_id, addr))
 		return -EINVAL;
-	return id->num_joins < RPOST_MAX_JOINS ? 0 : -ENOMEM;
+	return id->num_joins < RPOST_MAX_MCAST ? 0 : -ENOMEM;
 }
 
 static void rpost_join_add(struct rpost_id *id, struct rpost_join *join)

@@ -3,6 +3,7 @@
  * Handles: the life and death of objects.  See struct rpost_obj.
  */
 #include <linux/module.h>
+#include <linux/nospec.h>
 #include <linux/slab.h>
 
 #include "rpost.h"
@@ -267,7 +268,8 @@ int rpost_destroy_ioctl(struct rpost_ucmd *ucmd)
 	struct rpost_destroy *cmd = &ucmd->cmd.destroy;
 
 	if (cmd->type >= ARRAY_SIZE(rpost_types) ||
-	    !rpost_types[cmd->type].shutdown)
+	    !rpost_types[array_index_nospec(cmd->type,
+					    ARRAY_SIZE(rpost_types))].shutdown)
 		return -EINVAL;
 	return rpost_obj_destroy(ucmd->file, cmd->handle, cmd->type);
 }

@@ -6,6 +6,7 @@
  * is checked and built there.  It is done in batches, each of which goes to
  * the device as one chain.
  */
+#include <linux/nospec.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
@@ -214,12 +215,16 @@ static void rpost_put_ahs(struct rpost_swr *swrs, u32 n)
 static int rpost_build_send(struct rpost_qp *qp, struct rpost_swr *swr,
 			    struct rpost_send_wr *wr)
 {
+	u32 opcode = wr->opcode;
 	int ret;
 
 	if (wr->reserved || (wr->send_flags & ~RPOST_SEND_MASK) ||
-	    wr->opcode >= ARRAY_SIZE(rpost_opcodes) ||
-	    !rpost_opcodes[wr->opcode].qp_types)
+	    opcode >= ARRAY_SIZE(rpost_opcodes))
 		return -EOPNOTSUPP;
+	opcode = array_index_nospec(opcode, ARRAY_SIZE(rpost_opcodes));
+	if (!rpost_opcodes[opcode].qp_types)
+		return -EOPNOTSUPP;
+	wr->opcode = opcode;
 	if (!(rpost_opcodes[wr->opcode].qp_types & BIT(qp->qp_type)))
 		return -EINVAL;
 
@@ -513,8 +518,12 @@ static int rpost_post_sends(struct rpost_obj *obj, struct rpost_post *cmd,
 	u32 i, max = min_t(u32, cmd->count, RPOST_POST_BATCH);
 	int ret = 0, err = 0;
 
-	if (!rpost_qp_can_send(qp))
+	if (qp->id && !READ_ONCE(qp->id->can_send))
 		return -EINVAL;
+	/* Looked at again under the lock: a wrong state is told of first. */
+	ret = READ_ONCE(qp->sq.closed);
+	if (ret)
+		return ret;
 	if (max > 1) {
 		swrs = kmalloc_array(max, sizeof(*swrs), GFP_KERNEL_ACCOUNT);
 		if (!swrs)
@@ -555,7 +564,7 @@ static int rpost_post_recvs(struct rpost_obj *obj, struct rpost_post *cmd,
 		max_sge = srq->max_sge;
 	} else {
 		qp = container_of(obj, struct rpost_qp, obj);
-		if (!rpost_qp_can_recv(qp))
+		if (qp->srq)
 			return -EINVAL;
 		pd = qp->pd;
 		max_sge = qp->rq.max_sge;

@@ -24,6 +24,8 @@ static int rpost_queue_init(struct rpost_qp *qp, struct rpost_queue *q,
 	u32 i, slots = roundup_pow_of_two(max(max_wr, 1u));
 
 	spin_lock_init(&q->lock);
+	/* That of the program opens as it moves the queue pair. */
+	q->closed = qp->id ? 0 : -EINVAL;
 	q->max_wr = max_wr;
 	q->max_sge = max_sge;
 	q->mask = slots - 1;
@@ -269,7 +271,12 @@ static int rpost_qp_stop(struct rpost_qp *qp, int error)
 	if (qp->stopped)
 		return 0;
 	qp->can_take = qp->id || qp->state >= RPOST_QPS_RTR;
+	/* cma's handlers modify it, too, and not every driver has a lock. */
+	if (qp->id)
+		rdma_lock_handler(qp->id->cm_id);
 	ret = ib_modify_qp(qp->ib_qp, &attr, IB_QP_STATE);
+	if (qp->id)
+		rdma_unlock_handler(qp->id->cm_id);
 	qp->stopped = !ret;
 	qp->stopped_at = jiffies;
 	return ret;
@@ -325,14 +332,48 @@ static int rpost_qp_drain(struct rpost_qp *qp, int error)
 	return ret;
 }
 
-static void rpost_queue_open(struct rpost_queue *q)
+/* Nothing is in it. */
+static void rpost_queue_rewind(struct rpost_queue *q)
 {
 	spin_lock_bh(&q->lock);
 	q->tail = q->head;
 	q->free = q->head;
 	q->unsignaled = 0;
-	q->closed = 0;
 	spin_unlock_bh(&q->lock);
+}
+
+/**
+ * rpost_qp_open() - let the queues take what they take in a state
+ * @qp: the queue pair, without an id, locked
+ * @state: where it has been moved to, RPOST_QPS_*
+ */
+void rpost_qp_open(struct rpost_qp *qp, u32 state)
+{
+	if (state >= RPOST_QPS_INIT)
+		rpost_queue_close(&qp->rq, 0);
+	/* In the error state, the device flushes. */
+	if (state >= RPOST_QPS_RTS)
+		rpost_queue_close(&qp->sq, 0);
+}
+
+/*
+ * Since 6.9 a task of rxe's that is about to end may write the error state over
+ * that of RESET; a second time there is no task.
+ */
+static int rpost_qp_modify_reset(struct rpost_qp *qp)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
+	struct ib_qp_init_attr init = {};
+	struct ib_qp_attr now = {};
+	int ret;
+
+	ret = ib_modify_qp(qp->ib_qp, &attr, IB_QP_STATE);
+	if (ret)
+		return ret;
+	ret = ib_query_qp(qp->ib_qp, &now, IB_QP_STATE, &init);
+	if (ret || now.qp_state == IB_QPS_RESET)
+		return ret;
+	return ib_modify_qp(qp->ib_qp, &attr, IB_QP_STATE);
 }
 
 /**
@@ -346,13 +387,12 @@ static void rpost_queue_open(struct rpost_queue *q)
  */
 int rpost_qp_reset(struct rpost_qp *qp)
 {
-	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
 	int ret;
 
 	WRITE_ONCE(qp->discard, true);
 	ret = rpost_qp_drain(qp, -EINVAL);
 	if (!ret)
-		ret = ib_modify_qp(qp->ib_qp, &attr, IB_QP_STATE);
+		ret = rpost_qp_modify_reset(qp);
 	if (ret)
 		return ret;
 	WRITE_ONCE(qp->state, RPOST_QPS_RESET);
@@ -360,8 +400,8 @@ int rpost_qp_reset(struct rpost_qp *qp)
 	WRITE_ONCE(qp->failed, false);
 	WRITE_ONCE(qp->discard, false);
 	reinit_completion(&qp->last_wqe);
-	rpost_queue_open(&qp->sq);
-	rpost_queue_open(&qp->rq);
+	rpost_queue_rewind(&qp->sq);
+	rpost_queue_rewind(&qp->rq);
 	return 0;
 }
 

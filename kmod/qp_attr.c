@@ -254,7 +254,8 @@ static int rpost_qp_modify(struct rpost_qp *qp, struct rpost_qp_attr *from)
 		WRITE_ONCE(qp->failed, failed);
 	if (ret || !moves || qp->id)
 		return ret;
-	WRITE_ONCE(qp->state, from->qp_state);
+	qp->state = from->qp_state;
+	rpost_qp_open(qp, qp->state);
 	if (from->qp_state != RPOST_QPS_ERR)
 		WRITE_ONCE(qp->failed, false);
 	return 0;

@@ -50,7 +50,6 @@
 #define RPOST_MAX_WR_BYTES	65536
 #define RPOST_MAX_BACKLOG	1024
 #define RPOST_MAX_EVENTS	8
-#define RPOST_MAX_JOINS		64
 #define RPOST_MAX_CMD_SIZE	65536
 
 struct rpost_ah;
@@ -788,7 +787,8 @@ struct rpost_mcast {
  *          destroyed or stopped it, so that others are flushed
  * @discard: the program is not told of completions any more
  * @leaked: the device has kept it, so that nothing of it may be freed
- * @stopped: moved to the error state on the way to its end or to RESET
+ * @stopped: moved to the error state on the way to its end or to RESET; stays
+ *           true if it could not be reset
  * @can_take: when it was stopped, it could have taken receives of @srq
  * @stopped_at: when that was, in jiffies
  * @max_inline: bytes of inline data in a send
@@ -869,29 +869,6 @@ static inline void rpost_qp_unlock(struct rpost_qp *qp)
 }
 
 /**
- * rpost_qp_can_send() - has it left the states in which sends are refused?
- * @qp: the queue pair
- *
- * Return: true if so; in the error state, the device flushes them.
- */
-static inline bool rpost_qp_can_send(const struct rpost_qp *qp)
-{
-	return qp->id ? READ_ONCE(qp->id->can_send) :
-			READ_ONCE(qp->state) >= RPOST_QPS_RTS;
-}
-
-/**
- * rpost_qp_can_recv() - has it left the state in which receives are refused?
- * @qp: the queue pair
- *
- * Return: true if so.
- */
-static inline bool rpost_qp_can_recv(const struct rpost_qp *qp)
-{
-	return !qp->srq && (qp->id || READ_ONCE(qp->state) != RPOST_QPS_RESET);
-}
-
-/**
  * rpost_qp_stopped() - has anything but a bad key stopped the queue pair?
  * @qp: the queue pair
  *
@@ -909,6 +886,7 @@ int rpost_attach_mcast_ioctl(struct rpost_ucmd *ucmd);
 int rpost_detach_mcast_ioctl(struct rpost_ucmd *ucmd);
 void rpost_qp_detach_mcasts(struct rpost_qp *qp);
 int rpost_qp_reset(struct rpost_qp *qp);
+void rpost_qp_open(struct rpost_qp *qp, u32 state);
 void rpost_qp_stop_early(struct rpost_obj *obj);
 int rpost_qp_shutdown(struct rpost_obj *obj);
 void rpost_qp_free(struct rpost_obj *obj);

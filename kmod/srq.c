@@ -66,6 +66,13 @@ void rpost_srq_detach_cq(struct rpost_srq *srq, struct rpost_cq *cq)
 	}
 }
 
+/* Neighbours share the nodes of the table, as few as there are. */
+static unsigned long rpost_srq_key(const struct ib_qp *ib_qp)
+{
+	BUILD_BUG_ON(sizeof(*ib_qp) < L1_CACHE_BYTES);
+	return (unsigned long)ib_qp / L1_CACHE_BYTES;
+}
+
 /**
  * rpost_srq_add_qp() - let completions find a queue pair
  * @srq: the shared receive queue, with its qp_lock held
@@ -76,7 +83,7 @@ void rpost_srq_detach_cq(struct rpost_srq *srq, struct rpost_cq *cq)
 int rpost_srq_add_qp(struct rpost_srq *srq, struct rpost_qp *qp)
 {
 	lockdep_assert_held(&srq->qp_lock);
-	return xa_err(xa_store(&srq->qps, (unsigned long)qp->ib_qp, qp,
+	return xa_err(xa_store(&srq->qps, rpost_srq_key(qp->ib_qp), qp,
 			       GFP_KERNEL_ACCOUNT));
 }
 
@@ -89,7 +96,7 @@ int rpost_srq_add_qp(struct rpost_srq *srq, struct rpost_qp *qp)
 void rpost_srq_del_qp(struct rpost_srq *srq, struct ib_qp *ib_qp)
 {
 	lockdep_assert_held(&srq->qp_lock);
-	xa_erase(&srq->qps, (unsigned long)ib_qp);
+	xa_erase(&srq->qps, rpost_srq_key(ib_qp));
 }
 
 /**
@@ -102,7 +109,7 @@ void rpost_srq_del_qp(struct rpost_srq *srq, struct ib_qp *ib_qp)
  */
 struct rpost_qp *rpost_srq_find_qp(struct rpost_srq *srq, struct ib_qp *ib_qp)
 {
-	return xa_load(&srq->qps, (unsigned long)ib_qp);
+	return xa_load(&srq->qps, rpost_srq_key(ib_qp));
 }
 
 /**
@@ -207,7 +214,8 @@ static int rpost_create_srq_validate(const struct rpost_create_srq *cmd,
 {
 	const struct ib_device_attr *attr = &ib_dev->attrs;
 
-	if (!attr->max_srq)
+	if (!attr->max_srq || !ib_dev->ops.create_srq ||
+	    !ib_dev->ops.post_srq_recv)
 		return -EOPNOTSUPP;
 	if (!cmd->max_wr || cmd->max_wr > rpost_device_max_srq_wr(ib_dev) ||
 	    cmd->max_sge > min(attr->max_srq_sge, RPOST_MAX_SGE) ||

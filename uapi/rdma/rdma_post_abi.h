@@ -186,7 +186,7 @@ enum rpost_obj_type {
  * Errors: EBUSY if others depend on the object: regions, queue pairs, shared
  * receive queues and address handles on a protection domain, queue pairs on a
  * completion queue, a shared receive queue or an id, sends whose completions
- * have not been fetched on an address handle.  ENOENT if
+ * have not been fetched from the device on an address handle.  ENOENT if
  * @handle is not an object of @type.
  */
 struct rpost_destroy {
@@ -1842,8 +1842,8 @@ struct rpost_init_qp_attr {
  *
  * See ibv_attach_mcast(3).  Attaching twice is attaching once.
  *
- * Errors: EINVAL for another type of queue pair, a GID that is no group's, or
- * a group that is not attached.
+ * Errors: EINVAL for another type of queue pair, a GID or local id that is no
+ * group's, or a group that is not attached; ENOMEM above 64 groups.
  */
 struct rpost_attach_mcast {
 	__u32 size;
