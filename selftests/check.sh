@@ -205,6 +205,7 @@ done
 case ${kernels[0]} in
 6.1)
 	step two-hosts-file-transfer examples/demo.sh
+	tap interop selftests/interop/interop.sh "${kernels[@]}"
 	tap lint selftests/lint.sh
 	tap symbols selftests/symbols.sh
 	tap unmodified-programs unmodified_programs
