@@ -86,6 +86,7 @@ hpcc_input() {
 # The other QEMU takes the memory of the first, which has no guest running.
 case_ qemu_migrate qemu-system-x86_64 "migration by rdma:"
 qemu_migrate() {
+	local n=0 done='"status": "completed"'
 	local vm="qemu-system-x86_64 -M q35 -accel tcg -m 16 -nodefaults -display none -S"
 	# shellcheck disable=SC2086
 	serve "$port" $vm -qmp "unix:$tmp/.to,server=on,wait=off" \
@@ -93,16 +94,21 @@ qemu_migrate() {
 	# shellcheck disable=SC2086
 	start source $vm -qmp "unix:$tmp/.from,server=on,wait=off"
 	until [ -S "$tmp/.from" ]; do
+		running source || fail "the source has ended early"
 		sleep 0.1
 	done
+	: >"$tmp/qmp"
+	# shellcheck disable=SC2094
 	{
 		echo '{"execute":"qmp_capabilities"}'
 		echo "{\"execute\":\"migrate\",\"arguments\":{\"uri\":\"rdma:$addr:$port\"}}"
-		sleep 5
-		echo '{"execute":"query-migrate"}'
-		sleep 0.5
+		while [ $n -lt "$limit" ] && ! grep -q "$done" "$tmp/qmp"; do
+			sleep 0.5
+			echo '{"execute":"query-migrate"}'
+			n=$((n + 1))
+		done
 	} | socat - "UNIX-CONNECT:$tmp/.from" >"$tmp/qmp" || true
-	says qmp '"status": "completed"'
+	says qmp "$done"
 	stop source
 	stop
 }

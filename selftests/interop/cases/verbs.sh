@@ -76,7 +76,7 @@ xsrq_pingpong() {
 case_ asyncwatch ibv_asyncwatch "says that the port went down and up"
 asyncwatch() {
 	start server ibv_asyncwatch -d "$dev"
-	sleep 1
+	written server 'async event FD'
 	port_down_and_up
 	written server 'IBV_EVENT_PORT_ACTIVE'
 	stop
