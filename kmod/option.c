@@ -60,6 +60,9 @@ static int rpost_set_ib_path(struct rpost_id *id, struct sa_path_rec *path)
 		return -EINVAL;
 	if (!rdma_cap_ib_cm(cm_id->device, cm_id->port_num))
 		return -EOPNOTSUPP;
+	/* cma would lose what a resolution that failed has left. */
+	if (cm_id->route.path_rec)
+		return -EINVAL;
 	if (rdma_cap_opa_ah(cm_id->device, cm_id->port_num)) {
 		sa_convert_path_ib_to_opa(&opa, path);
 		path = &opa;

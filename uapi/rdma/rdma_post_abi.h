@@ -602,7 +602,7 @@ struct rpost_reg_mr {
  * A completion channel is a file: poll(2) says when it is readable, read(2)
  * returns struct rpost_comp_event records, as many as fit, at least one; it
  * sleeps for the first unless the file is O_NONBLOCK (EAGAIN).  A buffer with
- * room for none is EINVAL.
+ * room for none is EINVAL.  An event that cannot be written (EFAULT) is lost.
  */
 struct rpost_create_comp_channel {
 	__u32 size;
@@ -1430,8 +1430,9 @@ struct rpost_migrate_id {
  * @reserved: must be 0
  *
  * RPOST_OPTION_IB_PATH stands for resolving the route, and ends with
- * RPOST_EVENT_ROUTE_RESOLVED.  Of the records the first counts that has just
- * the flags IB_PATH_GMP, IB_PATH_PRIMARY and IB_PATH_BIDIRECTIONAL.
+ * RPOST_EVENT_ROUTE_RESOLVED.  It cannot be set when a resolution has failed.
+ * Of the records the first counts that has just the flags IB_PATH_GMP,
+ * IB_PATH_PRIMARY and IB_PATH_BIDIRECTIONAL.
  *
  * Errors: EINVAL for a value out of range or a state in which the option cannot
  * be set, EOPNOTSUPP for an option that is not known.
