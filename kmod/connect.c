@@ -33,15 +33,18 @@ static bool rpost_qp_owned(struct rpost_file *file, struct ib_device *ib_dev,
 	return owned;
 }
 
-static int rpost_check_qp_num(const struct rpost_id *id, u32 qp_num)
+/* @named: the number matters.  Who asks for an address says none. */
+static int rpost_check_qp_num(const struct rpost_id *id, u32 qp_num, bool named)
 {
 	struct rdma_cm_id *cm_id = id->cm_id;
 
+	if (id->qp)
+		return 0;
 	/* iWARP would take the queue pair over, whosever it is. */
 	if (!rdma_cap_ib_cm(cm_id->device, cm_id->port_num))
 		return -EOPNOTSUPP;
-	return rpost_qp_owned(id->obj.file, cm_id->device, qp_num) ? 0 :
-								     -EINVAL;
+	return !named || rpost_qp_owned(id->obj.file, cm_id->device, qp_num) ?
+		0 : -EINVAL;
 }
 
 static int rpost_conn_param(const struct rpost_id *id,
@@ -88,11 +91,10 @@ static int rpost_connect_locked(struct rpost_id *id,
 		return ret;
 	if (!cm_id->device)
 		return -EINVAL;
-	if (!id->qp && cm_id->qp_type != IB_QPT_UD) {
-		ret = rpost_check_qp_num(id, param.qp_num);
-		if (ret)
-			return ret;
-	}
+	ret = rpost_check_qp_num(id, param.qp_num,
+				 cm_id->qp_type != IB_QPT_UD);
+	if (ret)
+		return ret;
 	ret = rpost_id_move(id, BIT(RPOST_ID_ROUTE_RESOLVED),
 			    RPOST_ID_CONNECTING);
 	if (ret)
@@ -149,11 +151,9 @@ static int rpost_accept_check(const struct rpost_id *id,
 		return -EINVAL;
 	if (cmd->qkey && id->cm_id->qp_type != IB_QPT_UD)
 		return -EINVAL;
-	if (!id->qp) {
-		ret = rpost_check_qp_num(id, cmd->param.qp_num);
-		if (ret)
-			return ret;
-	}
+	ret = rpost_check_qp_num(id, cmd->param.qp_num, true);
+	if (ret)
+		return ret;
 	return rpost_check_private_data(id->cm_id, cmd->param.private_data_len,
 					IB_CM_REP_PRIVATE_DATA_SIZE);
 }
