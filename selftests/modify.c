@@ -424,6 +424,15 @@ TEST_F(own, transitions_need_attributes)
 	attr.cur_qp_state = RPOST_QPS_RTS;
 	EXPECT_EQ(-EINVAL, rp_modify(&self->e, &attr));
 	EXPECT_EQ(RPOST_QPS_RTS, rp_qp_state(&self->e));
+	/* Such a claim does not make the way shorter. */
+	ASSERT_EQ(0, rp_move(&self->e, RPOST_QPS_RESET));
+	attr = rp_rts_attr(variant->type);
+	attr.attr_mask |= RPOST_QP_CUR_STATE;
+	attr.cur_qp_state = RPOST_QPS_RTR;
+	EXPECT_EQ(-EINVAL, rp_modify(&self->e, &attr));
+	attr.cur_qp_state = RPOST_QPS_SQD;
+	EXPECT_EQ(-EINVAL, rp_modify(&self->e, &attr));
+	EXPECT_EQ(RPOST_QPS_RESET, rp_qp_state(&self->e));
 }
 
 /* One attribute less, and one too many. */

@@ -411,7 +411,7 @@ TEST_F(resize, scribbled)
 	uint64_t end = rp_now_ms() + 300;
 	struct rpost_resize_cq cmd;
 	struct rp_cq fresh;
-	unsigned int i = 0, good = 0;
+	unsigned int i = 0;
 	pthread_t thread;
 	int ret;
 
@@ -422,7 +422,6 @@ TEST_F(resize, scribbled)
 		ret = resize_cmd(&self->e.cq, 1 + i++ % 200, &cmd);
 		ASSERT_TRUE(!ret || ret == -EINVAL)
 			TH_LOG("%d", ret);
-		good += !ret;
 		if (ret)
 			continue;
 		/* And the new one, before and after. */
@@ -436,7 +435,6 @@ TEST_F(resize, scribbled)
 	} while (rp_now_ms() < end);
 	__atomic_store_n(&t.stop, true, __ATOMIC_RELAXED);
 	ASSERT_EQ(0, pthread_join(thread, NULL));
-	EXPECT_LT(0, good);
 	EXPECT_EQ(0, rp_destroy(self->e.fd, RPOST_OBJ_QP, self->e.qp));
 	EXPECT_EQ(0, rp_destroy(self->e.fd, RPOST_OBJ_CQ,
 				self->e.cq.cmd.handle));
