@@ -206,6 +206,9 @@ int rpost_init_qp_attr_ioctl(struct rpost_ucmd *ucmd)
 	rpost_id_exit(id);
 	if (ret)
 		return ret == -ENOENT ? -EINVAL : ret;
+	/* Without a connection cma answers with INIT's, whatever was asked. */
+	if (cmd->attr.qp_state != RPOST_QPS_INIT && (mask & IB_QP_PORT))
+		return -EINVAL;
 
 	cmd->attr.attr_mask = mask;
 	rpost_qp_attr_fill(&cmd->attr, &attr);
