@@ -176,9 +176,9 @@ example_programs() {
 }
 
 case ${1-} in
-'') kernels=(6.1 6.12 7.2) limit=200 ;;
+'') kernels=(6.1 6.12 7.2) limit=400 ;;
 debug*) kernels=("$@") limit=900 ;;
-*) kernels=("$@") limit=200 ;;
+*) kernels=("$@") limit=400 ;;
 esac
 
 note "packages and kernels"
