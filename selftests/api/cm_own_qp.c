@@ -5,6 +5,7 @@
  * queues of ids.
  */
 #include <kselftest_harness.h>
+#include <pthread.h>
 
 #include "rdma_test.h"
 
@@ -319,6 +320,154 @@ TEST_F(own, made_up_number)
 		EXPECT_EQ(-1, ret);
 		EXPECT_EQ(EINVAL, errno);
 	}
+}
+
+/* A queue pair that the program puts into the id is the library's to bring up. */
+TEST_F(own, put_into_the_id)
+{
+	struct own *c = &self->co;
+	struct ibv_wc wc;
+
+	ASSERT_EQ(0, make_qp(c));
+	ASSERT_EQ(0, modify(c, IBV_QPS_INIT));
+	self->c->id->qp = c->qp;
+	ASSERT_EQ(0, pair_connect(&self->p, &self->opts));
+	EXPECT_EQ(c->qp->qp_num, self->s->event.conn.qp_num);
+	ASSERT_EQ(0, pair_server_qp(&self->p, &self->opts));
+	/* ESTABLISHED, without a response in between. */
+	ASSERT_EQ(0, pair_accept(&self->p, &self->opts));
+	EXPECT_EQ(IBV_QPS_RTS, c->qp->state);
+	fill(self->c->buf, MSG_SIZE, 5);
+	ASSERT_EQ(0, rdma_post_recv(self->s->id, CONTEXT, self->s->buf, MSG_SIZE,
+				    self->s->mr));
+	ASSERT_EQ(0, post(c, IBV_WR_SEND, 0));
+	ASSERT_COMP_OK(self->s->id->recv_cq, &wc, IBV_WC_RECV, CONTEXT);
+	EXPECT_TRUE(filled(self->s->buf, MSG_SIZE, 5));
+	self->c->id->qp = NULL;
+}
+
+/* Endpoints of every type of queue pair that ids connect. */
+FIXTURE(ep) {
+	struct rdma_cm_id *listen, *client, *server;
+	struct ibv_mr *mr[2];
+};
+
+FIXTURE_VARIANT(ep) {
+	int ps;
+	int type;
+};
+
+FIXTURE_VARIANT_ADD(ep, tcp_rc) {
+	.ps = RDMA_PS_TCP, .type = IBV_QPT_RC,
+};
+
+FIXTURE_VARIANT_ADD(ep, ib_rc) {
+	.ps = RDMA_PS_IB, .type = IBV_QPT_RC,
+};
+
+FIXTURE_VARIANT_ADD(ep, ib_uc) {
+	.ps = RDMA_PS_IB, .type = IBV_QPT_UC,
+};
+
+FIXTURE_SETUP(ep) { }
+
+FIXTURE_TEARDOWN(ep)
+{
+	int i;
+
+	for (i = 0; i < 2; i++)
+		if (self->mr[i])
+			EXPECT_EQ(0, ibv_dereg_mr(self->mr[i]));
+	if (self->client)
+		rdma_destroy_ep(self->client);
+	if (self->server)
+		rdma_destroy_ep(self->server);
+	if (self->listen)
+		rdma_destroy_ep(self->listen);
+}
+
+static const struct ibv_qp_init_attr ep_qp = {
+	.cap = {
+		.max_send_wr = 4, .max_recv_wr = 4,
+		.max_send_sge = 1, .max_recv_sge = 1,
+	},
+	.sq_sig_all = 1,
+};
+
+struct ep_server {
+	struct rdma_cm_id *listen, *id;
+	int err;
+};
+
+static void *ep_serve(void *arg)
+{
+	struct ep_server *server = arg;
+
+	server->err = rdma_get_request(server->listen, &server->id);
+	if (!server->err)
+		server->err = rdma_accept(server->id, NULL);
+	return NULL;
+}
+
+static int make_ep(struct rdma_cm_id **id, struct sockaddr_storage *addr,
+		   int flags, int ps, int type)
+{
+	struct ibv_qp_init_attr attr = ep_qp;
+	struct rdma_addrinfo info = {
+		.ai_flags = flags,
+		.ai_family = addr->ss_family,
+		.ai_port_space = ps,
+		.ai_qp_type = type,
+	};
+
+	if (flags & RAI_PASSIVE) {
+		info.ai_src_addr = (struct sockaddr *)addr;
+		info.ai_src_len = sizeof(struct sockaddr_in);
+	} else {
+		info.ai_dst_addr = (struct sockaddr *)addr;
+		info.ai_dst_len = sizeof(struct sockaddr_in);
+	}
+	return rdma_create_ep(id, &info, NULL, &attr);
+}
+
+TEST_F(ep, connect_and_send)
+{
+	static uint8_t out[MSG_SIZE], in[MSG_SIZE];
+	struct sockaddr_storage addr;
+	struct ep_server server = {};
+	pthread_t thread;
+	struct ibv_wc wc;
+
+	ASSERT_TRUE(test_addr(AF_INET, &addr));
+	ASSERT_EQ(0, make_ep(&self->listen, &addr, RAI_PASSIVE, variant->ps,
+			     variant->type));
+	ASSERT_EQ(0, rdma_listen(self->listen, 1));
+	server.listen = self->listen;
+	ASSERT_EQ(0, pthread_create(&thread, NULL, ep_serve, &server));
+	set_port(&addr, rdma_get_src_port(self->listen));
+	ASSERT_EQ(0, make_ep(&self->client, &addr, 0, variant->ps,
+			     variant->type));
+	EXPECT_EQ((enum ibv_qp_type)variant->type,
+		  self->client->qp->qp_type);
+	ASSERT_EQ(0, rdma_connect(self->client, NULL));
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	ASSERT_EQ(0, server.err);
+	self->server = server.id;
+	EXPECT_EQ((enum ibv_qp_type)variant->type,
+		  self->server->qp->qp_type);
+
+	fill(out, sizeof(out), 6);
+	self->mr[0] = rdma_reg_msgs(self->client, out, sizeof(out));
+	self->mr[1] = rdma_reg_msgs(self->server, in, sizeof(in));
+	ASSERT_NE(NULL, self->mr[0]);
+	ASSERT_NE(NULL, self->mr[1]);
+	ASSERT_EQ(0, rdma_post_recv(self->server, CONTEXT, in, sizeof(in),
+				    self->mr[1]));
+	ASSERT_EQ(0, rdma_post_send(self->client, CONTEXT, out, sizeof(out),
+				    self->mr[0], 0));
+	ASSERT_COMP_OK(self->client->send_cq, &wc, IBV_WC_SEND, CONTEXT);
+	ASSERT_COMP_OK(self->server->recv_cq, &wc, IBV_WC_RECV, CONTEXT);
+	EXPECT_TRUE(filled(in, sizeof(in), 6));
 }
 
 FIXTURE(srq) {
