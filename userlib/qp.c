@@ -66,6 +66,18 @@ static int check_objects(const struct ibv_context *context,
 	return attr->send_cq || attr->recv_cq ? 0 : EINVAL;
 }
 
+/*
+ * Providers put inline data where the entries of the list would be, so that
+ * programs get that much unasked, and some count on it.
+ */
+static uint32_t inline_room(const struct ibv_qp_cap *cap)
+{
+	uint32_t room = sizeof(struct ibv_sge);
+
+	return cap->max_inline_data || !cap->max_send_sge ?
+	       cap->max_inline_data : room;
+}
+
 static int create_kernel_qp(struct rpost_file *file, uint32_t id,
 			    struct rpost_qp *qp,
 			    struct ibv_qp_init_attr_ex *attr)
@@ -81,7 +93,7 @@ static int create_kernel_qp(struct rpost_file *file, uint32_t id,
 		.max_recv_wr = attr->cap.max_recv_wr,
 		.max_send_sge = attr->cap.max_send_sge,
 		.max_recv_sge = attr->cap.max_recv_sge,
-		.max_inline_data = attr->cap.max_inline_data,
+		.max_inline_data = inline_room(&attr->cap),
 	};
 	int err;
 
