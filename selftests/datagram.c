@@ -212,7 +212,7 @@ TEST_F(ud, full_until_consumed)
 	usleep(TEST_QUIET_MS * 1000);
 	EXPECT_EQ(-ENOMEM, rp_post_send(&self->a, &send));
 	for (i = 0; i < RP_DEPTH; i++) {
-		EXPECT_SENT(i);
+		EXPECT_SENT((unsigned int)i);
 	}
 	EXPECT_ALIVE();
 }

@@ -58,7 +58,7 @@ FIXTURE_TEARDOWN(pair)
 #define EXPECT_FLUSHED(end, id) do {					\
 	ASSERT_EQ(1, rp_wait_cq(&(end)->cq, &self->wc));		\
 	EXPECT_EQ(RPOST_WC_WR_FLUSH_ERR, self->wc.status);		\
-	EXPECT_EQ(id, self->wc.wr_id);					\
+	EXPECT_EQ((int)(id), (int)self->wc.wr_id);					\
 	EXPECT_EQ((end)->qp_num, self->wc.qp_num);			\
 } while (0)
 
@@ -399,7 +399,7 @@ TEST_F(own, transitions_need_attributes)
 			attr.qp_state = to;
 			EXPECT_EQ(-EINVAL, rp_modify(&self->e, &attr))
 				TH_LOG("%u to %u", from, to);
-			EXPECT_EQ(from, rp_qp_state(&self->e));
+			EXPECT_EQ((int)from, rp_qp_state(&self->e));
 		}
 	}
 	/* States that do not exist. */
@@ -468,10 +468,10 @@ TEST_F(own, attributes_of_a_transition)
 				  rp_modify(&self->e, &attr))
 				TH_LOG("state %u without or with %#x", state,
 				       mask);
-			EXPECT_EQ(state - 1, rp_qp_state(&self->e));
+			EXPECT_EQ((int)state - 1, rp_qp_state(&self->e));
 		}
 		ASSERT_EQ(0, rp_modify(&self->e, &good));
-		EXPECT_EQ(state, rp_qp_state(&self->e));
+		EXPECT_EQ((int)state, rp_qp_state(&self->e));
 	}
 }
 

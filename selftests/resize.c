@@ -183,10 +183,10 @@ TEST_F(resize, below_what_waits)
 	EXPECT_EQ(-EINVAL, resize_cmd(&self->e.cq, 1, &cmd));
 	EXPECT_EQ(-EINVAL, resize_cmd(&self->e.cq, 16, &cmd));
 	for (i = 0; i < 10; i++)
-		EXPECT_NEXT(i);
+		EXPECT_NEXT((unsigned int)i);
 	ASSERT_EQ(0, resize(&self->e.cq, 7));
 	for (; i < 17; i++)
-		EXPECT_NEXT(i);
+		EXPECT_NEXT((unsigned int)i);
 	/* Exactly full, and made larger. */
 	for (i = 0; i < 8; i++)
 		ASSERT_EQ(0, post(self, i));
@@ -196,7 +196,7 @@ TEST_F(resize, below_what_waits)
 		ASSERT_EQ(0, post(self, i));
 	ASSERT_EQ(0, wait_for(self, 16));
 	for (i = 0; i < 16; i++)
-		EXPECT_NEXT(i);
+		EXPECT_NEXT((unsigned int)i);
 }
 
 /* The old ring stays as it was, and harms nothing. */
@@ -248,7 +248,7 @@ TEST_F(resize, armed)
 		ASSERT_EQ(sizeof(event),
 			  read(self->comp, &event, sizeof(event)));
 		EXPECT_EQ((uintptr_t)&self->e.cq, event.user_data);
-		EXPECT_NEXT(i);
+		EXPECT_NEXT((unsigned int)i);
 	}
 	EXPECT_TRUE(rp_quiet(self->comp));
 }
