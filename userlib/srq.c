@@ -10,7 +10,8 @@
  * ibv_create_srq() - make a shared receive queue, ibv_create_srq(3)
  * @pd: the protection domain
  * @attr: max_wr and max_sge are set to what was taken; srq_limit is the limit
- *        below which IBV_EVENT_SRQ_LIMIT_REACHED comes, or 0
+ *        below which IBV_EVENT_SRQ_LIMIT_REACHED comes, none if it is 0 or
+ *        above max_wr
  *
  * Return: the queue, to be released by ibv_destroy_srq(), or NULL with errno:
  * EINVAL for more than the device has, EOPNOTSUPP for a device without them,
@@ -24,11 +25,13 @@ RPOST_API struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
 		.pd = pd->handle,
 		.max_wr = attr->attr.max_wr,
 		.max_sge = attr->attr.max_sge,
-		.limit = attr->attr.srq_limit,
 	};
 	struct rpost_srq *srq;
 	int err;
 
+	/* Irrelevant says the manual page: it may never have been set. */
+	if (attr->attr.srq_limit <= attr->attr.max_wr)
+		cmd.limit = attr->attr.srq_limit;
 	srq = calloc(1, sizeof(*srq));
 	if (!srq)
 		return NULL;

@@ -102,6 +102,18 @@ TEST_F(srq, fields)
 	EXPECT_LE(2, self->attr.attr.max_sge);
 }
 
+TEST_F(srq, made_with_an_absurd_limit)
+{
+	struct ibv_srq_init_attr attr = {
+		.attr = { .max_wr = 1, .max_sge = 1, .srq_limit = UINT32_MAX },
+	};
+	struct ibv_srq *srq;
+
+	srq = ibv_create_srq(self->srq->pd, &attr);
+	ASSERT_NE(NULL, srq);
+	EXPECT_EQ(0, ibv_destroy_srq(srq));
+}
+
 /* Each message goes into the queue's next buffer, whoever sends it. */
 TEST_F(srq, two_connections)
 {
