@@ -144,7 +144,8 @@ static int check_attr(const struct ibv_context *context,
  *
  * A thread that polls has the queue for itself from ibv_start_poll() to
  * ibv_end_poll(); it may ask for an event there, but neither resize the queue
- * nor destroy a queue pair that uses it.
+ * nor make or destroy queue pairs: another thread that destroys one may wait
+ * for the queue.
  *
  * Return: the completion queue, to be released by ibv_destroy_cq(), or NULL
  * with errno: EOPNOTSUPP for time stamps, VLANs, flow tags, tag matching and
