@@ -11,7 +11,7 @@
 #define KNOWN_FLAGS \
 	(RAI_PASSIVE | RAI_NUMERICHOST | RAI_NOROUTE | RAI_FAMILY)
 
-/* From <infiniband/ib.h>; this library has no addresses of that kind. */
+/* From <infiniband/ib.h>.  Addresses of that kind are not looked up here. */
 #ifndef AF_IB
 #define AF_IB	27
 #endif

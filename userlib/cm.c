@@ -128,8 +128,8 @@ static void wait_for_acks(struct rpost_id *priv)
  * Waits until events that have been reported for the id are acknowledged; for
  * a listening id that includes connection requests.  Events that nobody has
  * fetched are dropped, and multicast groups left.  A connection's queue pair
- * that the id still has ends with it: what it held is flushed, and
- * ibv_destroy_qp() then frees the struct.
+ * that the id still has ends with it as by ibv_destroy_qp(), which then frees
+ * the struct.  Completion queues that rdma_create_qp() made stay.
  *
  * Return: 0, or -1 with errno.
  */
@@ -138,14 +138,16 @@ RPOST_API int rdma_destroy_id(struct rdma_cm_id *id)
 	struct rpost_id *priv = rpost_id(id);
 	int err;
 
-	if (priv->qp)
-		rpost_qp_orphan(priv->qp);
+	if (priv->qp) {
+		err = rpost_qp_orphan(priv->qp);
+		if (err)
+			return rpost_fail(err);
+	}
 	err = rpost_destroy_handle(priv->file->fd, RPOST_OBJ_ID,
 				   rpost_id_handle(priv));
 	if (err)
 		return rpost_fail(err);
 
-	rpost_own_cqs_destroy(&priv->own, false);
 	rpost_id_drop_event(priv);
 	rpost_table_del(&priv->file->ids, &priv->node);
 	wait_for_acks(priv);
@@ -383,7 +385,7 @@ static uint32_t clamp_timeout(int timeout_ms)
  * rdma_resolve_addr(3)
  * @id: the id
  * @src_addr: address to bind to, or NULL; not looked at for a bound id
- * @dst_addr: AF_INET or AF_INET6 address of the other side
+ * @dst_addr: AF_INET, AF_INET6 or AF_IB address of the other side
  * @timeout_ms: milliseconds until it counts as failed, at most an hour
  *
  * Results in RDMA_CM_EVENT_ADDR_RESOLVED or RDMA_CM_EVENT_ADDR_ERROR.

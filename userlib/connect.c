@@ -207,8 +207,10 @@ RPOST_API int rdma_accept(struct rdma_cm_id *id,
 		err = rpost_id_ready_qp(priv);
 	if (!err)
 		err = rpost_ioctl(priv->file->fd, RPOST_IOC_ACCEPT, &cmd);
-	if (err)
+	if (err) {
+		rpost_id_fail_qp(priv);
 		return rpost_fail(err);
+	}
 	if (is_ud(priv)) {
 		rpost_id_drop_event(priv);
 		return 0;

@@ -300,24 +300,6 @@ RPOST_API int ibv_destroy_cq(struct ibv_cq *cq)
 	return 0;
 }
 
-bool rpost_cq_has_unacked_events(struct ibv_cq *cq)
-{
-	struct rpost_table *objects = &rpost_ctx(cq->context)->file->objects;
-	uint32_t comp, async;
-	bool unacked;
-
-	pthread_mutex_lock(&objects->lock);
-	comp = rpost_cq(cq)->comp_events_reported;
-	async = rpost_cq(cq)->async.reported;
-	pthread_mutex_unlock(&objects->lock);
-
-	pthread_mutex_lock(&cq->mutex);
-	unacked = cq->comp_events_completed != comp ||
-		  cq->async_events_completed != async;
-	pthread_mutex_unlock(&cq->mutex);
-	return unacked;
-}
-
 /* Finds the queue of an event and counts the event.  NULL if it has gone. */
 static struct ibv_cq *cq_of_event(struct rpost_file *file, uint64_t number)
 {

@@ -234,6 +234,8 @@ static struct rpost_ctx *ctx_open(struct rpost_file *file,
  * ibv_open_device() - open a device, ibv_open_device(3)
  * @device: from ibv_get_device_list()
  *
+ * From the seventeenth context of a device on, asynchronous events do not come.
+ *
  * Return: a context, to be closed by ibv_close_device(), or NULL with errno:
  * ENODEV if the device has gone, EMFILE, ENOMEM.
  */

@@ -110,11 +110,13 @@ RPOST_API int rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res,
 
 /**
  * rdma_destroy_ep() - release an endpoint, rdma_destroy_ep(3)
- * @id: the id; its queue pair, and what was made for that, go too
+ * @id: the id; its queue pair, what was made for that, and its shared receive
+ *      queue go too
  */
 RPOST_API void rdma_destroy_ep(struct rdma_cm_id *id)
 {
 	rdma_destroy_qp(id);
+	rdma_destroy_srq(id);
 	rdma_destroy_id(id);
 }
 

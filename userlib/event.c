@@ -183,6 +183,8 @@ static void follow_response(struct rpost_event *evt)
 	err = rpost_id_ready_qp(evt->owner);
 	if (!err)
 		err = rpost_id_establish(evt->owner);
+	if (err)
+		rpost_id_fail_qp(evt->owner);
 	event->event = err ? RDMA_CM_EVENT_CONNECT_ERROR :
 			     RDMA_CM_EVENT_ESTABLISHED;
 	event->status = -err;
@@ -251,10 +253,13 @@ static int fetch(struct rdma_event_channel *channel, struct rpost_event *evt)
 {
 	struct rpost_file *file = rpost_channel(channel)->file;
 	struct rpost_get_event cmd = { .size = sizeof(cmd) };
+	int err, type;
 	bool request;
-	int err;
 
+	/* As librdmacm's write(2), this is where a thread can be cancelled. */
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
 	err = rpost_ioctl(channel->fd, RPOST_IOC_GET_EVENT, &cmd);
+	pthread_setcanceltype(type, NULL);
 	if (err)
 		return err;
 
@@ -302,13 +307,13 @@ RPOST_API int rdma_get_cm_event(struct rdma_event_channel *channel,
 	if (!evt)
 		return -1;
 
+	pthread_cleanup_push(free, evt);
 	do {
 		err = fetch(channel, evt);
 	} while (err == SKIP);
-	if (err) {
-		free(evt);
+	pthread_cleanup_pop(err);
+	if (err)
 		return rpost_fail(err);
-	}
 	*event = &evt->event;
 	return 0;
 }

@@ -8,14 +8,11 @@
 
 #include "internal.h"
 
-/* Destroys those that there are; without @wait not those with unacked events,
- * which are left behind.
- */
-void rpost_own_cqs_destroy(struct rpost_own_cqs *own, bool wait)
+static void destroy_cqs(struct rpost_own_cqs *own)
 {
-	if (own->send_cq && (wait || !rpost_cq_has_unacked_events(own->send_cq)))
+	if (own->send_cq)
 		ibv_destroy_cq(own->send_cq);
-	if (own->recv_cq && (wait || !rpost_cq_has_unacked_events(own->recv_cq)))
+	if (own->recv_cq)
 		ibv_destroy_cq(own->recv_cq);
 	if (own->send_channel)
 		ibv_destroy_comp_channel(own->send_channel);
@@ -65,7 +62,7 @@ static int create_cqs(struct rpost_id *priv,
 		err = create_cq(id, attr->cap.max_send_wr, &own.send_channel,
 				&own.send_cq);
 	if (err) {
-		rpost_own_cqs_destroy(&own, true);
+		destroy_cqs(&own);
 		return err;
 	}
 
@@ -86,7 +83,7 @@ static int create_cqs(struct rpost_id *priv,
 static int check_init_attr(const struct rdma_cm_id *id,
 			   const struct ibv_qp_init_attr_ex *attr)
 {
-	if (!id->verbs || rpost_id((struct rdma_cm_id *)id)->qp)
+	if (!id->verbs || id->qp || rpost_id((struct rdma_cm_id *)id)->qp)
 		return EINVAL;
 	if ((id->recv_cq && attr->recv_cq && id->recv_cq != attr->recv_cq) ||
 	    (id->send_cq && attr->send_cq && id->send_cq != attr->send_cq) ||
@@ -156,7 +153,7 @@ RPOST_API int rdma_create_qp_ex(struct rdma_cm_id *id,
 		actual.srq = id->srq;
 	err = create_qp(priv, &actual, &qp);
 	if (err)
-		goto destroy_cqs;
+		goto err_cqs;
 
 	qp->id = priv;
 	priv->qp = qp;
@@ -165,9 +162,9 @@ RPOST_API int rdma_create_qp_ex(struct rdma_cm_id *id,
 	*attr = actual;
 	return 0;
 
-destroy_cqs:
+err_cqs:
 	forget_cqs(priv);
-	rpost_own_cqs_destroy(&priv->own, true);
+	destroy_cqs(&priv->own);
 	return rpost_fail(err);
 }
 
@@ -202,19 +199,21 @@ RPOST_API int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd,
 	return 0;
 }
 
-void rpost_qp_orphan(struct rpost_qp *qp)
+int rpost_qp_orphan(struct rpost_qp *qp)
 {
 	struct rpost_id *priv = qp->id;
+	int err;
 
 	if (rpost_id_lends_qp(priv)) {
-		rpost_qp_destroy_handle(qp);
+		err = rpost_qp_destroy_handle(qp);
+		if (err)
+			return err;
 		qp->ibv.state = IBV_QPS_ERR;
 		qp->orphan = true;
 	}
-	qp->own = priv->own;
 	qp->id = NULL;
-	memset(&priv->own, 0, sizeof(priv->own));
 	priv->qp = NULL;
+	return 0;
 }
 
 /**
@@ -228,11 +227,14 @@ RPOST_API void rdma_destroy_qp(struct rdma_cm_id *id)
 {
 	struct rpost_id *priv = rpost_id(id);
 
+	/* It may be one that the program has put there. */
+	if (id->qp && ibv_destroy_qp(id->qp))
+		return;
 	if (priv->qp && ibv_destroy_qp(&priv->qp->ibv))
 		return;
 	id->qp = NULL;
 	forget_cqs(priv);
-	rpost_own_cqs_destroy(&priv->own, true);
+	destroy_cqs(&priv->own);
 }
 
 /* ------------------------------------------------ shared receive queues */

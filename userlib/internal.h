@@ -229,7 +229,6 @@ struct ibv_cq_ex *rpost_create_cq_ex(struct ibv_context *context,
 int rpost_cq_fetch(struct rpost_cq *cq);
 int rpost_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 int rpost_req_notify_cq(struct ibv_cq *cq, int solicited_only);
-bool rpost_cq_has_unacked_events(struct ibv_cq *cq);
 /* Removes the completions of a queue pair that nobody has polled. */
 void rpost_cq_discard(struct ibv_cq *cq, uint32_t qp_num);
 
@@ -302,7 +301,6 @@ struct rpost_qp {
 	uint32_t pd;			/* the kernel's: a parent domain may go */
 	struct ibv_qp_cap cap;
 	bool sig_all;
-	struct rpost_own_cqs own;	/* inherited from the id that is gone */
 };
 
 static inline struct rpost_qp *rpost_qp(struct ibv_qp *qp)
@@ -361,9 +359,11 @@ void rpost_ah_forget(struct rpost_ctx *ctx);
 bool rpost_qp_has_groups(struct rpost_qp *qp);
 void rpost_qp_forget_groups(struct rpost_qp *qp);
 
-/* Leaves the struct to ibv_destroy_qp(); its id goes away. */
-void rpost_qp_orphan(struct rpost_qp *qp);
-void rpost_own_cqs_destroy(struct rpost_own_cqs *own, bool wait);
+/*
+ * Leaves the struct to ibv_destroy_qp(); its id goes away.  Returns 0 or an
+ * errno value.
+ */
+int rpost_qp_orphan(struct rpost_qp *qp);
 
 /* ------------------------------------------------------- connection ids */
 

@@ -271,7 +271,6 @@ RPOST_API int ibv_destroy_qp(struct ibv_qp *qp)
 	rpost_async_wait(&rqp->async, &qp->mutex, &qp->cond,
 			 &qp->events_completed);
 	rpost_ah_reap(rpost_ctx(qp->context));
-	rpost_own_cqs_destroy(&rqp->own, false);
 	rpost_qp_forget_groups(rqp);
 	if (rqp->extended)
 		rpost_qp_ex_fini(rqp);
