@@ -218,7 +218,9 @@ TEST_F(mr, iova_offset)
 
 TEST_F(mr, access_flags)
 {
-	const uint32_t known = ALL | RPOST_ACCESS_RELAXED_ORDERING;
+	const uint32_t flush = RPOST_ACCESS_FLUSH_GLOBAL |
+			       RPOST_ACCESS_FLUSH_PERSISTENT;
+	const uint32_t known = ALL | RPOST_ACCESS_RELAXED_ORDERING | flush;
 	struct rpost_reg_mr mr;
 	uint32_t access, bit;
 	int want;
@@ -230,6 +232,19 @@ TEST_F(mr, access_flags)
 			   -EOPNOTSUPP);
 		refused_at(_metadata, self, self->mem, 8, 1u << bit | RW,
 			   -EOPNOTSUPP);
+	}
+	/* Not every kernel has these, and ordinary memory does not persist. */
+	for (bit = 8; bit <= 9; bit++) {
+		want = rp_reg_mr(self->fd, self->pd, self->mem, 8,
+				 1u << bit | RW, &mr);
+		if (!want) {
+			ASSERT_EQ(0, rp_destroy(self->fd, RPOST_OBJ_MR,
+						mr.handle));
+			continue;
+		}
+		EXPECT_TRUE(want == -EOPNOTSUPP || (bit == 9 && want == -EINVAL))
+			TH_LOG("bit %u: %d", bit, want);
+		refused_at(_metadata, self, self->mem, 8, 1u << bit | RW, want);
 	}
 	for (access = 0; access <= ALL; access++) {
 		want = 0;

@@ -131,13 +131,16 @@ TEST_F(race, modified_posted_destroyed)
 	};
 	uint64_t since = rp_now_ms();
 	struct rp_end end = r->client;
+	unsigned int lifetime = 5000;
 
 	ASSERT_EQ(0, rp_create_own(&r->server, RPOST_QPT_RC, 0));
 	ASSERT_EQ(0, rp_create_own(&end, RPOST_QPT_RC, 0));
 	store(&r->client.qp, end.qp);
 	ASSERT_EQ(0, start(r, w, ARRAY_SIZE(w)));
 	do {
-		usleep(5000);
+		/* Long enough, in the end, to be brought up on any machine. */
+		usleep(lifetime);
+		lifetime += 100;
 		ASSERT_EQ(0, rp_destroy(end.fd, RPOST_OBJ_QP, end.qp));
 		ASSERT_EQ(0, rp_create_own(&end, RPOST_QPT_RC, 0));
 		store(&r->client.qp, end.qp);

@@ -572,7 +572,9 @@ struct rpost_alloc_pd {
  *
  * Errors: EFAULT for memory that is not mapped with the needed access, ENOMEM
  * above RLIMIT_MEMLOCK, EPERM if that is 0, EOVERFLOW if @addr or @iova plus @length wraps,
- * EOPNOTSUPP for other access flags (on-demand paging, memory windows).
+ * EOPNOTSUPP for other access flags (on-demand paging, memory windows), and for
+ * RPOST_ACCESS_FLUSH_* where the kernel or the device cannot; EINVAL for
+ * RPOST_ACCESS_FLUSH_PERSISTENT on memory that does not persist.
  */
 struct rpost_reg_mr {
 	__u32 size;
