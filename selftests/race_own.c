@@ -67,12 +67,18 @@ static int step_query(struct race *r)
 	return rp_qp_state(&end) < 0 ? rp_qp_state(&end) : 0;
 }
 
+/*
+ * Microseconds that grow, so that in the end a queue pair stays as it is for
+ * long enough to be brought up on any machine.
+ */
+static unsigned int calm;
+
 static int step_error(struct race *r)
 {
 	struct rp_end end = r->client;
 
 	end.qp = load(&r->client.qp);
-	usleep(300);
+	usleep(300 + load(&calm) / 4);
 	return rp_move(&end, RPOST_QPS_ERR);
 }
 
@@ -81,7 +87,7 @@ static int step_reset(struct race *r)
 	struct rp_end end = r->client;
 
 	end.qp = load(&r->client.qp);
-	usleep(700);
+	usleep(700 + load(&calm) / 2);
 	return rp_move(&end, RPOST_QPS_RESET);
 }
 
@@ -131,16 +137,14 @@ TEST_F(race, modified_posted_destroyed)
 	};
 	uint64_t since = rp_now_ms();
 	struct rp_end end = r->client;
-	unsigned int lifetime = 5000;
 
 	ASSERT_EQ(0, rp_create_own(&r->server, RPOST_QPT_RC, 0));
 	ASSERT_EQ(0, rp_create_own(&end, RPOST_QPT_RC, 0));
 	store(&r->client.qp, end.qp);
 	ASSERT_EQ(0, start(r, w, ARRAY_SIZE(w)));
 	do {
-		/* Long enough, in the end, to be brought up on any machine. */
-		usleep(lifetime);
-		lifetime += 100;
+		usleep(5000 + calm);
+		store(&calm, calm + 200);
 		ASSERT_EQ(0, rp_destroy(end.fd, RPOST_OBJ_QP, end.qp));
 		ASSERT_EQ(0, rp_create_own(&end, RPOST_QPT_RC, 0));
 		store(&r->client.qp, end.qp);
