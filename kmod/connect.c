@@ -206,8 +206,9 @@ int rpost_accept_ioctl(struct rpost_ucmd *ucmd)
 	if (cmd->reserved || cmd->reserved2 ||
 	    rpost_conn_param_reserved(&cmd->param))
 		return -EOPNOTSUPP;
-	if ((cmd->qkey & IB_QP_SET_QKEY) && !capable(CAP_NET_RAW))
-		return -EPERM;
+	ret = rpost_check_qkey(cmd->qkey);
+	if (ret)
+		return ret;
 	id = rpost_id_enter(ucmd->file, cmd->id);
 	if (IS_ERR(id))
 		return PTR_ERR(id);

@@ -62,8 +62,6 @@ void rpost_qp_attr_fill(struct rpost_qp_attr *to,
 	 RPOST_COMPAT_ACCESS_FLUSH)
 
 #define RPOST_PSN_MASK		0xffffff
-/* ib_verbs.h: such a key is privileged, and only the kernel may set it. */
-#define RPOST_QKEY_PRIVILEGED	0x80000000
 
 static_assert(RPOST_QP_STATE == (int)IB_QP_STATE);
 static_assert(RPOST_QP_AV == (int)IB_QP_AV);
@@ -81,7 +79,7 @@ static_assert(RPOST_QPS_ERR == (int)IB_QPS_ERR);
  */
 int rpost_check_qkey(u32 qkey)
 {
-	if ((qkey & RPOST_QKEY_PRIVILEGED) && !capable(CAP_NET_RAW))
+	if ((qkey & IB_QP_SET_QKEY) && !capable(CAP_NET_RAW))
 		return -EPERM;
 	return 0;
 }
