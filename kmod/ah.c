@@ -143,18 +143,13 @@ int rpost_create_ah_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_create_ah *cmd = &ucmd->cmd.create_ah;
 	struct rdma_ah_attr attr;
-	struct rpost_obj *pd_obj;
 	struct rpost_pd *pd;
 	struct rpost_ah *ah;
 	int ret;
 
-	pd_obj = rpost_obj_use(ucmd->file, cmd->pd, RPOST_OBJ_PD);
-	if (!pd_obj)
-		return -ENOENT;
-	pd = container_of(pd_obj, struct rpost_pd, obj);
-	ret = -ENODEV;
-	if (!rpost_device_alive(pd->dev))
-		goto err_unuse;
+	pd = rpost_pd_use(ucmd->file, cmd->pd);
+	if (IS_ERR(pd))
+		return PTR_ERR(pd);
 	ret = rpost_ah_attr_build(pd->dev->ib_dev, &attr, &cmd->attr);
 	if (ret)
 		goto err_unuse;
@@ -189,7 +184,7 @@ err_unreserve:
 err_free:
 	kfree(ah);
 err_unuse:
-	rpost_obj_unuse(pd_obj);
+	rpost_obj_unuse(&pd->obj);
 	return ret;
 }
 

@@ -126,7 +126,6 @@ static int rpost_reg_mr_validate(const struct rpost_reg_mr *cmd)
 int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_reg_mr *cmd = &ucmd->cmd.reg_mr;
-	struct rpost_obj *pd_obj;
 	struct rpost_pd *pd;
 	struct rpost_mr *mr;
 	int ret;
@@ -135,13 +134,9 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 	if (ret)
 		return ret;
 
-	pd_obj = rpost_obj_use(ucmd->file, cmd->pd, RPOST_OBJ_PD);
-	if (!pd_obj)
-		return -ENOENT;
-	pd = container_of(pd_obj, struct rpost_pd, obj);
-	ret = -ENODEV;
-	if (!rpost_device_alive(pd->dev))
-		goto err_unuse;
+	pd = rpost_pd_use(ucmd->file, cmd->pd);
+	if (IS_ERR(pd))
+		return PTR_ERR(pd);
 	ret = -EOPNOTSUPP;
 	if (!rpost_compat_can_flush(pd->dev->ib_dev, cmd->access))
 		goto err_unuse;
@@ -189,6 +184,6 @@ err_free:
 	/* Posts may have found it: it was in the table. */
 	kfree_rcu(mr, obj.rcu);
 err_unuse:
-	rpost_obj_unuse(pd_obj);
+	rpost_obj_unuse(&pd->obj);
 	return ret;
 }

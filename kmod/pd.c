@@ -39,6 +39,29 @@ void rpost_pd_free(struct rpost_obj *obj)
 }
 
 /**
+ * rpost_pd_use() - depend on a domain, to make something on its device
+ * @file: the open file, with its rwsem held, so that the device stays
+ * @handle: the domain's handle
+ *
+ * Return: the domain, which stays until rpost_obj_unuse(), or ERR_PTR() of
+ * -ENOENT or -ENODEV.
+ */
+struct rpost_pd *rpost_pd_use(struct rpost_file *file, u32 handle)
+{
+	struct rpost_obj *obj = rpost_obj_use(file, handle, RPOST_OBJ_PD);
+	struct rpost_pd *pd;
+
+	if (!obj)
+		return ERR_PTR(-ENOENT);
+	pd = container_of(obj, struct rpost_pd, obj);
+	if (!rpost_device_alive(pd->dev)) {
+		rpost_obj_unuse(obj);
+		return ERR_PTR(-ENODEV);
+	}
+	return pd;
+}
+
+/**
  * rpost_alloc_pd_ioctl() - allocate a protection domain
  * @ucmd: the command
  *

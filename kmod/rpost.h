@@ -314,6 +314,7 @@ struct rpost_pd {
 };
 
 int rpost_alloc_pd_ioctl(struct rpost_ucmd *ucmd);
+struct rpost_pd *rpost_pd_use(struct rpost_file *file, u32 handle);
 int rpost_pd_shutdown(struct rpost_obj *obj);
 void rpost_pd_free(struct rpost_obj *obj);
 

@@ -276,20 +276,15 @@ static int rpost_srq_build(struct rpost_srq *srq,
 int rpost_create_srq_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_create_srq *cmd = &ucmd->cmd.create_srq;
-	struct rpost_obj *pd_obj;
 	struct rpost_srq *srq;
 	struct rpost_pd *pd;
 	int ret;
 
 	if (cmd->reserved)
 		return -EOPNOTSUPP;
-	pd_obj = rpost_obj_use(ucmd->file, cmd->pd, RPOST_OBJ_PD);
-	if (!pd_obj)
-		return -ENOENT;
-	pd = container_of(pd_obj, struct rpost_pd, obj);
-	ret = -ENODEV;
-	if (!rpost_device_alive(pd->dev))
-		goto err_unuse;
+	pd = rpost_pd_use(ucmd->file, cmd->pd);
+	if (IS_ERR(pd))
+		return PTR_ERR(pd);
 	ret = rpost_create_srq_validate(cmd, pd->dev->ib_dev);
 	if (ret)
 		goto err_unuse;
@@ -323,7 +318,7 @@ err_unreserve:
 err_free:
 	kfree(srq);
 err_unuse:
-	rpost_obj_unuse(pd_obj);
+	rpost_obj_unuse(&pd->obj);
 	return ret;
 }
 
