@@ -33,45 +33,6 @@ FIXTURE_TEARDOWN(race)
 
 /* ------------------------------------------------------- queue pairs */
 
-static int step_post_send(struct race *r)
-{
-	struct rp_send send = rp_send(RPOST_WR_SEND, 1, r->mem, 8, r->mr.lkey);
-
-	return rp_post(r->client.fd, RPOST_IOC_POST_SEND, load(&r->client.qp),
-		       &send, sizeof(send), 1, NULL);
-}
-
-static int step_post_recv(struct race *r)
-{
-	struct rpost_recv_wr recv = { .wr_id = 2, .size = sizeof(recv) };
-
-	return rp_post(r->client.fd, RPOST_IOC_POST_RECV, load(&r->client.qp),
-		       &recv, sizeof(recv), 1, NULL);
-}
-
-static int step_poll(struct race *r)
-{
-	struct rp_cq *cq = &r->client.cq;
-	struct rpost_poll_cq cmd = {
-		.size = sizeof(cmd),
-		.handle = cq->cmd.handle,
-	};
-	int ret = rp_ioctl(cq->fd, RPOST_IOC_POLL_CQ, &cmd);
-
-	cq->ring->head = __atomic_load_n(&cq->ring->tail, __ATOMIC_ACQUIRE);
-	return ret;
-}
-
-static int step_query_qp(struct race *r)
-{
-	struct rpost_query_qp cmd = {
-		.size = sizeof(cmd),
-		.handle = load(&r->client.qp),
-	};
-
-	return rp_ioctl(r->client.fd, RPOST_IOC_QUERY_QP, &cmd);
-}
-
 static int step_disconnect(struct race *r)
 {
 	int ret = rp_disconnect(r->client.fd, load(&r->client.id));

@@ -30,43 +30,6 @@ FIXTURE_TEARDOWN(race)
 	EXPECT_EQ(self->r.refcnt, rp_wait_refcnt(self->r.refcnt));
 }
 
-static int step_post_send(struct race *r)
-{
-	struct rp_send send = rp_send(RPOST_WR_SEND, 1, r->mem, 8, r->mr.lkey);
-
-	return rp_post(r->client.fd, RPOST_IOC_POST_SEND, load(&r->client.qp),
-		       &send, sizeof(send), 1, NULL);
-}
-
-static int step_post_recv(struct race *r)
-{
-	struct rpost_recv_wr recv = { .wr_id = 2, .size = sizeof(recv) };
-
-	return rp_post(r->client.fd, RPOST_IOC_POST_RECV, load(&r->client.qp),
-		       &recv, sizeof(recv), 1, NULL);
-}
-
-static int step_poll(struct race *r)
-{
-	struct rp_cq *cq = &r->client.cq;
-	struct rpost_poll_cq cmd = {
-		.size = sizeof(cmd),
-		.handle = cq->cmd.handle,
-	};
-	int ret = rp_ioctl(cq->fd, RPOST_IOC_POLL_CQ, &cmd);
-
-	cq->ring->head = __atomic_load_n(&cq->ring->tail, __ATOMIC_ACQUIRE);
-	return ret;
-}
-
-static int step_query(struct race *r)
-{
-	struct rp_end end = r->client;
-
-	end.qp = load(&r->client.qp);
-	return rp_qp_state(&end) < 0 ? rp_qp_state(&end) : 0;
-}
-
 /*
  * Microseconds that grow, so that in the end a queue pair stays as it is for
  * long enough to be brought up on any machine.
@@ -125,7 +88,7 @@ TEST_F(race, modified_posted_destroyed)
 		{ .step = step_post_recv,
 		  .errors = { -ENOENT, -EINVAL, -ENOMEM },
 		  .succeeds = true },
-		{ .step = step_query, .errors = { -ENOENT }, .succeeds = true },
+		{ .step = step_query_qp, .errors = { -ENOENT }, .succeeds = true },
 		{ .step = step_poll, .succeeds = true },
 		{ .step = step_error, .errors = { -ENOENT, -EINVAL },
 		  .succeeds = true },
