@@ -296,6 +296,7 @@ static void rpost_async_channel_free(struct rpost_async_channel *channel)
 	rpost_device_put(dev);
 	rpost_file_put(file);
 	kfree(channel);
+	rpost_count(RPOST_COUNT_ASYNC_CHANNEL, -1);
 }
 
 static int rpost_async_channel_release(struct inode *inode, struct file *filp)
@@ -361,6 +362,7 @@ int rpost_create_async_channel_ioctl(struct rpost_ucmd *ucmd)
 		rpost_device_put(dev);
 		return -ENOMEM;
 	}
+	rpost_count(RPOST_COUNT_ASYNC_CHANNEL, 1);
 	kref_get(&ucmd->file->kref);
 	channel->file = ucmd->file;
 	channel->dev = dev;

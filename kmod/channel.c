@@ -20,6 +20,7 @@ static void rpost_comp_channel_free(struct kref *kref)
 
 	rpost_file_put(channel->file);
 	kfree(channel);
+	rpost_count(RPOST_COUNT_COMP_CHANNEL, -1);
 }
 
 /**
@@ -182,6 +183,7 @@ int rpost_create_comp_channel_ioctl(struct rpost_ucmd *ucmd)
 	if (!channel)
 		return -ENOMEM;
 	kref_init(&channel->kref);
+	rpost_count(RPOST_COUNT_COMP_CHANNEL, 1);
 	kref_get(&ucmd->file->kref);
 	channel->file = ucmd->file;
 	spin_lock_init(&channel->lock);

@@ -262,6 +262,7 @@ int rpost_id_handler(struct rdma_cm_id *cm_id, struct rdma_cm_event *cm_event)
 
 	/* A lost event would leave its program waiting for ever. */
 	event = kzalloc(sizeof(*event), GFP_KERNEL | __GFP_NOFAIL);
+	rpost_count(RPOST_COUNT_EVENT, 1);
 	rpost_event_fill(event, cm_id, cm_event);
 	event->id = id;
 	event->event.id = id->obj.handle;

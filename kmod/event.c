@@ -24,6 +24,7 @@ static void rpost_event_channel_free(struct kref *kref)
 	spin_unlock(&file->event_lock);
 	rpost_file_put(file);
 	kfree(channel);
+	rpost_count(RPOST_COUNT_EVENT_CHANNEL, -1);
 }
 
 /**
@@ -47,6 +48,16 @@ void rpost_event_channels_wake(struct rpost_file *file)
 	list_for_each_entry(channel, &file->event_channels, link)
 		wake_up_interruptible_all(&channel->wait);
 	spin_unlock(&file->event_lock);
+}
+
+/**
+ * rpost_event_free() - free an event
+ * @event: the event, in no list
+ */
+void rpost_event_free(struct rpost_event *event)
+{
+	kfree(event);
+	rpost_count(RPOST_COUNT_EVENT, -1);
 }
 
 /**
@@ -95,7 +106,7 @@ void rpost_events_drop(struct rpost_id *id)
 	list_for_each_entry_safe(event, next, &drop, link) {
 		if (event->id != id)
 			rpost_id_destroy_unpublished(event->id);
-		kfree(event);
+		rpost_event_free(event);
 	}
 }
 
@@ -116,7 +127,7 @@ void rpost_events_drop_join(struct rpost_id *id, struct rpost_join *join)
 			continue;
 		list_del(&event->link);
 		id->num_events--;
-		kfree(event);
+		rpost_event_free(event);
 	}
 	spin_unlock(&file->event_lock);
 }
@@ -216,7 +227,7 @@ static void rpost_event_return(struct rpost_event *event,
 	spin_lock(&file->event_lock);
 	if (rpost_event_left(event)) {
 		spin_unlock(&file->event_lock);
-		kfree(event);
+		rpost_event_free(event);
 		return;
 	}
 	if (id != owner) {
@@ -309,7 +320,7 @@ static int rpost_get_event_ioctl(struct rpost_ucmd *ucmd)
 		atomic_inc(&owner->backlog);
 		rpost_obj_publish(&event->id->obj);
 	}
-	kfree(event);
+	rpost_event_free(event);
 out:
 	/* From here on the owner, and the file's last close, need not wait. */
 	rpost_obj_put(&owner->obj);
@@ -403,6 +414,7 @@ int rpost_create_event_channel_ioctl(struct rpost_ucmd *ucmd)
 	if (!channel)
 		return -ENOMEM;
 	kref_init(&channel->kref);
+	rpost_count(RPOST_COUNT_EVENT_CHANNEL, 1);
 	kref_get(&file->kref);
 	channel->file = file;
 	mutex_init(&channel->fetch);

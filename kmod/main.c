@@ -278,6 +278,7 @@ static int rpost_open(struct inode *inode, struct file *filp)
 	file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
 	if (!file)
 		return -ENOMEM;
+	rpost_count(RPOST_COUNT_FILE, 1);
 	kref_init(&file->kref);
 	file->net = get_net(current->nsproxy->net_ns);
 	xa_init_flags(&file->objs, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
@@ -302,6 +303,7 @@ static void rpost_file_free(struct kref *kref)
 	xa_destroy(&file->objs);
 	put_net(file->net);
 	kfree(file);
+	rpost_count(RPOST_COUNT_FILE, -1);
 }
 
 /**
@@ -394,12 +396,19 @@ static int __init rpost_init(void)
 {
 	int ret;
 
+	rpost_count_init();
 	ret = rpost_device_register();
 	if (ret)
-		return ret;
+		goto err_count;
 	ret = misc_register(&rpost_misc);
 	if (ret)
-		rpost_device_unregister();
+		goto err_device;
+	return 0;
+
+err_device:
+	rpost_device_unregister();
+err_count:
+	rpost_count_exit();
 	return ret;
 }
 module_init(rpost_init);
@@ -408,6 +417,7 @@ static void __exit rpost_exit(void)
 {
 	misc_deregister(&rpost_misc);
 	rpost_device_unregister();
+	rpost_count_exit();
 }
 module_exit(rpost_exit);
 

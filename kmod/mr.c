@@ -77,9 +77,11 @@ int rpost_mr_shutdown(struct rpost_obj *obj)
 				       rpost_mr_params);
 	mr->listed = false;
 	ret = ib_dereg_mr(mr->ib_mr);
-	if (!ret)
-		mr->ib_mr = NULL;
-	return ret;
+	if (ret)
+		return ret;
+	mr->ib_mr = NULL;
+	rpost_count(RPOST_COUNT_PINNED_PAGES, -(long)mr->num_pages);
+	return 0;
 }
 
 /**
@@ -159,6 +161,9 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 		ret = PTR_ERR(mr->ib_mr);
 		goto err_unreserve;
 	}
+	mr->num_pages = (offset_in_page(cmd->addr) + cmd->length +
+			 PAGE_SIZE - 1) >> PAGE_SHIFT;
+	rpost_count(RPOST_COUNT_PINNED_PAGES, mr->num_pages);
 	mr->lkey = mr->ib_mr->lkey;
 	ret = rhashtable_insert_fast(&pd->mrs, &mr->node, rpost_mr_params);
 	if (ret)
@@ -178,6 +183,7 @@ err_remove:
 	rhashtable_remove_fast(&pd->mrs, &mr->node, rpost_mr_params);
 err_dereg:
 	ib_dereg_mr(mr->ib_mr);
+	rpost_count(RPOST_COUNT_PINNED_PAGES, -(long)mr->num_pages);
 err_unreserve:
 	rpost_obj_unreserve(&mr->obj);
 err_free:

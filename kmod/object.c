@@ -77,6 +77,7 @@ out:
 	xa_unlock(&file->objs);
 	if (ret < 0)
 		return ret == -EBUSY ? -EMFILE : ret;
+	rpost_count(type, 1);
 	return 0;
 }
 
@@ -92,6 +93,7 @@ void rpost_obj_unreserve(struct rpost_obj *obj)
 	__xa_erase(&file->objs, obj->handle);
 	file->num_objs--;
 	xa_unlock(&file->objs);
+	rpost_count(obj->type, -1);
 }
 
 /**

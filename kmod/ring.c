@@ -49,6 +49,7 @@ int rpost_ring_alloc(struct rpost_cring *ring, u32 entries)
 						    __GFP_ZERO);
 		if (!pages[ring->num_pages])
 			goto err;
+		rpost_count(RPOST_COUNT_RING_PAGES, 1);
 	}
 	ring->hdr = vmap(pages, n, VM_MAP, PAGE_KERNEL);
 	if (!ring->hdr)
@@ -69,6 +70,7 @@ void rpost_ring_free(struct rpost_cring *ring)
 {
 	vunmap(ring->hdr);
 	ring->hdr = NULL;
+	rpost_count(RPOST_COUNT_RING_PAGES, -(long)ring->num_pages);
 	while (ring->num_pages)
 		__free_page(ring->pages[--ring->num_pages]);
 	kvfree(ring->pages);

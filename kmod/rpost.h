@@ -238,6 +238,35 @@ void rpost_file_destroy_all(struct rpost_file *file);
 void rpost_file_shutdown_device(struct rpost_file *file,
 				struct rpost_device *dev);
 
+/* ------------------------------------------------------------ count.c */
+
+/**
+ * enum rpost_count - what is counted beside the types of objects
+ * @RPOST_COUNT_FILE: opens of /dev/rdma_post, with a channel left of them
+ * @RPOST_COUNT_EVENT_CHANNEL: struct rpost_event_channel
+ * @RPOST_COUNT_COMP_CHANNEL: struct rpost_comp_channel
+ * @RPOST_COUNT_ASYNC_CHANNEL: struct rpost_async_channel
+ * @RPOST_COUNT_EVENT: struct rpost_event
+ * @RPOST_COUNT_RING_PAGES: pages of rings
+ * @RPOST_COUNT_PINNED_PAGES: pages of programs that regions pin
+ * @RPOST_NUM_COUNTS: more than any of them
+ */
+enum rpost_count {
+	RPOST_COUNT_FILE = RPOST_OBJ_AH + 1,
+	RPOST_COUNT_EVENT_CHANNEL,
+	RPOST_COUNT_COMP_CHANNEL,
+	RPOST_COUNT_ASYNC_CHANNEL,
+	RPOST_COUNT_EVENT,
+	RPOST_COUNT_RING_PAGES,
+	RPOST_COUNT_PINNED_PAGES,
+	RPOST_NUM_COUNTS,
+};
+
+extern struct dentry *rpost_debugfs;
+void rpost_count(unsigned int what, long n);
+void rpost_count_init(void);
+void rpost_count_exit(void);
+
 /* ----------------------------------------------------------- device.c */
 
 /**
@@ -331,6 +360,7 @@ void rpost_pd_free(struct rpost_obj *obj);
  * @iova: address of the first byte, as keys are used with it
  * @length: bytes
  * @access: RPOST_ACCESS_*
+ * @num_pages: pages that it pins
  *
  * Posts read it under RCU and keep no reference.  That is enough: between the
  * check and the device a key can only become invalid, or be given to another
@@ -347,6 +377,7 @@ struct rpost_mr {
 	u64 iova;
 	u64 length;
 	u32 access;
+	unsigned long num_pages;
 };
 
 extern const struct rhashtable_params rpost_mr_params;
@@ -632,6 +663,7 @@ struct rpost_event_channel *rpost_event_channel_get(struct rpost_file *file,
 						    int fd);
 void rpost_event_channel_put(struct rpost_event_channel *channel);
 void rpost_event_channels_wake(struct rpost_file *file);
+void rpost_event_free(struct rpost_event *event);
 void rpost_event_queue(struct rpost_event *event, struct rpost_id *listener);
 void rpost_events_drop(struct rpost_id *id);
 void rpost_events_drop_join(struct rpost_id *id, struct rpost_join *join);

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How much of everything there is, for whoever looks for leaks:
+ * /sys/kernel/debug/rdma_post/objects.
+ */
+#include <linux/atomic.h>
+#include <linux/debugfs.h>
+#include <linux/seq_file.h>
+
+#include "rpost.h"
+
+static const char * const rpost_count_names[RPOST_NUM_COUNTS] = {
+	[RPOST_OBJ_PD] = "pd",
+	[RPOST_OBJ_MR] = "mr",
+	[RPOST_OBJ_CQ] = "cq",
+	[RPOST_OBJ_QP] = "qp",
+	[RPOST_OBJ_ID] = "id",
+	[RPOST_OBJ_SRQ] = "srq",
+	[RPOST_OBJ_AH] = "ah",
+	[RPOST_COUNT_FILE] = "file",
+	[RPOST_COUNT_EVENT_CHANNEL] = "event_channel",
+	[RPOST_COUNT_COMP_CHANNEL] = "comp_channel",
+	[RPOST_COUNT_ASYNC_CHANNEL] = "async_channel",
+	[RPOST_COUNT_EVENT] = "event",
+	[RPOST_COUNT_RING_PAGES] = "ring_pages",
+	[RPOST_COUNT_PINNED_PAGES] = "pinned_pages",
+};
+
+static atomic_long_t rpost_counts[RPOST_NUM_COUNTS];
+struct dentry *rpost_debugfs;
+
+/**
+ * rpost_count() - there are more or less of something
+ * @what: enum rpost_obj_type or enum rpost_count
+ * @n: how many more, or less if negative
+ */
+void rpost_count(unsigned int what, long n)
+{
+	atomic_long_add(n, &rpost_counts[what]);
+}
+
+static int rpost_objects_show(struct seq_file *s, void *unused)
+{
+	unsigned int i;
+
+	for (i = 0; i < RPOST_NUM_COUNTS; i++) {
+		if (rpost_count_names[i])
+			seq_printf(s, "%s %ld\n", rpost_count_names[i],
+				   atomic_long_read(&rpost_counts[i]));
+	}
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(rpost_objects);
+
+/**
+ * rpost_count_init() - show the counts to root
+ */
+void rpost_count_init(void)
+{
+	rpost_debugfs = debugfs_create_dir("rdma_post", NULL);
+	debugfs_create_file("objects", 0400, rpost_debugfs, NULL,
+			    &rpost_objects_fops);
+}
+
+/**
+ * rpost_count_exit() - undo rpost_count_init()
+ */
+void rpost_count_exit(void)
+{
+	debugfs_remove_recursive(rpost_debugfs);
+}
