@@ -32,54 +32,88 @@ void rpost_comp_channel_put(struct rpost_comp_channel *channel)
 	kref_put(&channel->kref, rpost_comp_channel_free);
 }
 
-/* Take one event off the channel. */
-static bool rpost_comp_channel_pop(struct rpost_comp_channel *channel,
-				   struct rpost_comp_event *event)
+/* The oldest event, which stays; its queue's handle, or 0 if there is none. */
+static u32 rpost_comp_channel_offer(struct rpost_comp_channel *channel,
+				    struct rpost_comp_event *event)
+{
+	struct rpost_cq *cq;
+	u32 handle = 0;
+
+	spin_lock_bh(&channel->lock);
+	cq = list_first_entry_or_null(&channel->ready, struct rpost_cq,
+				      event_link);
+	if (cq) {
+		handle = cq->obj.handle;
+		event->user_data = cq->user_data;
+	}
+	spin_unlock_bh(&channel->lock);
+	return handle;
+}
+
+/* The program has it.  Its queue may be gone by now, and its other events. */
+static void rpost_comp_channel_taken(struct rpost_comp_channel *channel,
+				     u32 handle)
 {
 	struct rpost_cq *cq;
 
 	spin_lock_bh(&channel->lock);
 	cq = list_first_entry_or_null(&channel->ready, struct rpost_cq,
 				      event_link);
-	if (cq) {
-		event->user_data = cq->user_data;
+	if (cq && cq->obj.handle == handle) {
 		if (--cq->events)
 			list_move_tail(&cq->event_link, &channel->ready);
 		else
 			list_del_init(&cq->event_link);
 	}
 	spin_unlock_bh(&channel->lock);
-	return cq;
+}
+
+/* As many events as there are and fit; 0 if there is none. */
+static ssize_t rpost_comp_channel_fetch(struct rpost_comp_channel *channel,
+					char __user *buf, size_t count)
+{
+	struct rpost_comp_event event;
+	ssize_t done = 0;
+	u32 handle;
+
+	if (mutex_lock_interruptible(&channel->fetch))
+		return -ERESTARTSYS;
+	while (count - done >= sizeof(event)) {
+		handle = rpost_comp_channel_offer(channel, &event);
+		if (!handle)
+			break;
+		if (copy_to_user(buf + done, &event, sizeof(event))) {
+			done = done ? : -EFAULT;
+			break;
+		}
+		rpost_comp_channel_taken(channel, handle);
+		done += sizeof(event);
+	}
+	mutex_unlock(&channel->fetch);
+	return done;
 }
 
 static ssize_t rpost_comp_channel_read(struct file *filp, char __user *buf,
 				       size_t count, loff_t *pos)
 {
 	struct rpost_comp_channel *channel = filp->private_data;
-	struct rpost_comp_event event;
-	ssize_t done = 0;
+	ssize_t done;
 	int ret;
 
-	if (count < sizeof(event))
+	if (count < sizeof(struct rpost_comp_event))
 		return -EINVAL;
 
-	while (count - done >= sizeof(event)) {
-		if (!rpost_comp_channel_pop(channel, &event)) {
-			if (done)
-				break;
-			if (filp->f_flags & O_NONBLOCK)
-				return -EAGAIN;
-			ret = wait_event_interruptible(channel->wait,
-						       !list_empty_careful(&channel->ready));
-			if (ret)
-				return ret;
-			continue;
-		}
-		if (copy_to_user(buf + done, &event, sizeof(event)))
-			return done ? : -EFAULT;
-		done += sizeof(event);
+	for (;;) {
+		done = rpost_comp_channel_fetch(channel, buf, count);
+		if (done)
+			return done;
+		if (filp->f_flags & O_NONBLOCK)
+			return -EAGAIN;
+		ret = wait_event_interruptible(channel->wait,
+					       !list_empty_careful(&channel->ready));
+		if (ret)
+			return ret;
 	}
-	return done;
 }
 
 static __poll_t rpost_comp_channel_poll(struct file *filp, poll_table *wait)
@@ -186,6 +220,7 @@ int rpost_create_comp_channel_ioctl(struct rpost_ucmd *ucmd)
 	rpost_count(RPOST_COUNT_COMP_CHANNEL, 1);
 	kref_get(&ucmd->file->kref);
 	channel->file = ucmd->file;
+	mutex_init(&channel->fetch);
 	spin_lock_init(&channel->lock);
 	INIT_LIST_HEAD(&channel->ready);
 	init_waitqueue_head(&channel->wait);

@@ -22,7 +22,7 @@
  *   rpost_file.async_lock       interrupts disabled
  *   rpost_async_channel.lock    interrupts disabled
  *
- * rpost_event_channel.fetch is taken by fetchers only, with nothing held.
+ * The fetch locks of channels are taken by readers only, with nothing held.
  */
 #ifndef RPOST_H
 #define RPOST_H
@@ -433,6 +433,7 @@ void rpost_ring_set_flags(struct rpost_cring *ring, u32 set, u32 clear);
  * struct rpost_comp_channel - completion channel, behind a file descriptor
  * @kref: held by the file and by each completion queue
  * @file: the open file whose queues report here; holds a reference
+ * @fetch: one reader at a time, so that an event is read once
  * @lock: guards @ready, and event_link and events of the queues on it
  * @ready: completion queues that have events
  * @wait: readers
@@ -440,6 +441,7 @@ void rpost_ring_set_flags(struct rpost_cring *ring, u32 set, u32 clear);
 struct rpost_comp_channel {
 	struct kref kref;
 	struct rpost_file *file;
+	struct mutex fetch;
 	spinlock_t lock;
 	struct list_head ready;
 	wait_queue_head_t wait;

@@ -311,6 +311,9 @@ TEST_F(cq, channel_reads)
 	ASSERT_EQ(0, arm(&self->s.cq, 0));
 	ASSERT_EQ(0, message(self, 1, 0));
 	ASSERT_TRUE(readable(self->comp, TEST_TIMEOUT_MS));
+	/* What could not be given is not lost. */
+	EXPECT_EQ(-1, read(self->comp, (void *)1, sizeof(events)));
+	EXPECT_EQ(EFAULT, errno);
 	EXPECT_EQ(sizeof(events[0]), read(self->comp, events, sizeof(events)));
 }
 
