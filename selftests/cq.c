@@ -301,7 +301,10 @@ TEST_F(cq, solicited)
 TEST_F(cq, channel_reads)
 {
 	struct rpost_comp_event events[3];
+	void *bad = mmap(NULL, getpagesize(), PROT_READ,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
+	ASSERT_NE(MAP_FAILED, bad);
 	ASSERT_EQ(0, fcntl(self->comp, F_SETFL, O_NONBLOCK));
 	EXPECT_EQ(-1, read(self->comp, events, sizeof(events)));
 	EXPECT_EQ(EAGAIN, errno);
@@ -312,7 +315,7 @@ TEST_F(cq, channel_reads)
 	ASSERT_EQ(0, message(self, 1, 0));
 	ASSERT_TRUE(readable(self->comp, TEST_TIMEOUT_MS));
 	/* What could not be given is not lost. */
-	EXPECT_EQ(-1, read(self->comp, (void *)1, sizeof(events)));
+	EXPECT_EQ(-1, read(self->comp, bad, sizeof(events)));
 	EXPECT_EQ(EFAULT, errno);
 	EXPECT_EQ(sizeof(events[0]), read(self->comp, events, sizeof(events)));
 }
