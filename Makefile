@@ -23,6 +23,7 @@ find_kdir = $(firstword \
 KDIR	?= $(call find_kdir)
 W	?= 1
 BUILD	:= $(CURDIR)/build
+override BUILD := $(abspath $(BUILD))
 PREFIX	?= /usr/local
 UDEVDIR	?= /usr/lib/udev/rules.d
 DESTDIR	?=
