@@ -4,9 +4,10 @@
 # Usage: selftests/check.sh [KERNEL...]
 #
 # Builds everything, boots guests and runs all tests in them.  The last line is
-# "N passed, N failed, N skipped".  By default 6.1 in full, 6.12 and 7.2 with the
-# tests of the kernel interface and the library; "debug" is the kernel with
-# KASAN and lockdep, which is built first if it is not cached.
+# "N passed, N failed, N skipped"; before it stand the names of what failed.  By
+# default 6.1 in full, 6.12 and 7.2 with the tests of the kernel interface and the
+# library; "debug" is the kernel with KASAN and lockdep, which is built first if
+# it is not cached.  JOBS steps run at a time (by default 2).
 #
 # Exit status: 0 if nothing failed.  Logs are in build/check.
 
@@ -20,25 +21,36 @@ cd "$top_dir" || exit 1
 logs=$build_dir/check
 rm -rf "$logs"
 mkdir -p "$logs"
-passed=0 failed=0 skipped=0
 started=$EPOCHREALTIME
+jobs=${JOBS:-2}
 
 note() { printf 'check: %s\n' "$*"; }
 
+# What a step found is in NAME.count: passed, failed, skipped.
 finish() {
+	local passed failed skipped
+	wait
+	read -r passed failed skipped < <(cat "$logs"/*.count |
+		awk '{ p += $1; f += $2; s += $3 } END { print p + 0, f + 0, s + 0 }')
+	[ ! -s "$logs/failed" ] || sed 's/^/check: FAILED /' "$logs/failed"
 	note "$(seconds_since "$started") s, logs in $logs"
 	echo "$passed passed, $failed failed, $skipped skipped"
 	[ "$failed" = 0 ]
 	exit
 }
 
-# count LOG: adds up the TAP in a log, programs nested in it or not
-count() {
-	local p f s
-	read -r p f s < <(awk -f selftests/tap.awk "$1")
-	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
-	note "  $p passed, $f failed, $s skipped"
-	[ "$f" = 0 ]
+# queue STEP...: run a step beside others.  One step's lines stand together.
+queue() {
+	while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do
+		wait -n
+	done
+	{
+		local out
+		out=$("$@")
+		exec 9>"$logs/print"
+		flock 9
+		printf '%s\n' "$out"
+	} &
 }
 
 # step NAME COMMAND...: a step without TAP counts as one test
@@ -47,36 +59,44 @@ step() {
 	shift
 	note "$name ..."
 	if "$@" >"$log" 2>&1; then
-		passed=$((passed + 1))
+		echo 1 0 0 >"$logs/$name.count"
 		note "  ok ($(seconds_since "$then") s)"
 	else
-		failed=$((failed + 1))
+		echo 0 1 0 >"$logs/$name.count"
+		echo "$name" >>"$logs/failed"
 		note "  FAILED, see $log"
 		tail -n 25 "$log" | sed 's/^/  | /'
 		return 1
 	fi
 }
 
-# tap NAME COMMAND...: a step whose output is TAP.  An exit status that no test
-# accounts for, like that of a guest whose kernel complained, is a failure.
+# tap NAME COMMAND...: a step whose output is TAP, programs nested in it or not.
+# An exit status that no test accounts for, like that of a guest whose kernel
+# complained, is a failure.
 tap() {
-	local name=$1 log=$logs/$1.log then=$EPOCHREALTIME status
+	local name=$1 log=$logs/$1.log then=$EPOCHREALTIME status p f s
 	shift
 	note "$name ..."
 	"$@" >"$log" 2>&1
 	status=$?
-	if ! count "$log"; then
+	read -r p f s < <(awk -f selftests/tap.awk "$log")
+	note "  $p passed, $f failed, $s skipped"
+	if [ "$f" != 0 ]; then
 		grep -E '^(# )*not ok' "$log" | sed 's/^/  | /'
+		{ grep -E '^(# )*not ok' "$log" || echo "tests that were planned"; } |
+			sed "s/^/$name: /" >>"$logs/failed"
 	elif [ "$status" != 0 ]; then
-		failed=$((failed + 1))
+		f=1
+		echo "$name: exit status $status" >>"$logs/failed"
 		note "  FAILED with exit status $status, see $log"
 		tail -n 25 "$log" | sed 's/^/  | /'
 	fi
+	echo "$p $f $s" >"$logs/$name.count"
 	grep -E '^(# )*ok .*# SKIP' "$log" | sed 's/^/  | /'
 	note "  ($(seconds_since "$then") s)"
 }
 
-build() { make -s lib tests examples; }
+build() { make -s lib tests examples && make -s -C examples LIB=system; }
 
 libc_only() {
 	local needed
@@ -153,7 +173,8 @@ unmodified_programs() {
 			LD_LIBRARY_PATH=lib ./newer"
 }
 
-# The same library, for programs that were built with newer headers.
+# The same library, for programs that were built with newer headers, which
+# symbols.sh does.
 newer_headers() {
 	if [ ! -e "$build_dir/selftests/api-sid/posts-rpost" ]; then
 		echo "ok 1 newer_headers # SKIP not built, see $logs/symbols.log"
@@ -166,19 +187,22 @@ newer_headers() {
 }
 
 example_programs() {
-	make -s -C examples LIB=system &&
-		"$vm_dir/run.sh" -k "$1" -t "$2" \
-			-o "$build_dir/vm/check-examples.$1" \
-			-f "$build_dir/examples:/opt/ours" \
-			-f "$build_dir/examples-system:/opt/system" \
-			-f selftests/examples.sh -- \
-			./examples.sh /opt/ours /opt/system 10.0.0.1
+	"$vm_dir/run.sh" -k "$1" -t "$2" -o "$build_dir/vm/check-examples.$1" \
+		-f "$build_dir/examples:/opt/ours" \
+		-f "$build_dir/examples-system:/opt/system" \
+		-f selftests/examples.sh -- \
+		./examples.sh /opt/ours /opt/system 10.0.0.1
+}
+
+symbols_and_headers() {
+	tap symbols selftests/symbols.sh
+	tap library-newer-headers newer_headers
 }
 
 case ${1-} in
-'') kernels=(6.1 6.12 7.2) limit=400 ;;
-debug*) kernels=("$@") limit=900 ;;
-*) kernels=("$@") limit=400 ;;
+'') kernels=(6.1 6.12 7.2) limit=600 ;;
+debug*) kernels=("$@") limit=1200 ;;
+*) kernels=("$@") limit=600 ;;
 esac
 
 note "packages and kernels"
@@ -197,20 +221,23 @@ step install install_tree
 for kernel in "${kernels[@]}"; do
 	step "module-$kernel" "$vm_dir/kmod.sh" "$kernel" || finish
 done
+# The debug kernel is made while stock ones are tested; who needs it waits.
+[ "${kernels[0]}" != 6.1 ] ||
+	nice "$vm_dir/debug-kernel.sh" debug >"$logs/debug-kernel.log" 2>&1 &
+disown -a
 for kernel in "${kernels[@]}"; do
-	tap "kernel-interface-$kernel" kernel_tests "$kernel" "$limit"
-	tap "library-$kernel" api_tests "$kernel" "$limit"
-	tap "examples-$kernel" example_programs "$kernel" "$limit"
+	queue tap "kernel-interface-$kernel" kernel_tests "$kernel" "$limit"
+	queue tap "library-$kernel" api_tests "$kernel" "$limit"
+	queue tap "examples-$kernel" example_programs "$kernel" "$limit"
 done
 case ${kernels[0]} in
 6.1)
-	step two-hosts-file-transfer examples/demo.sh
-	tap interop selftests/interop/interop.sh "${kernels[@]}"
-	tap lint selftests/lint.sh
-	tap symbols selftests/symbols.sh
-	tap unmodified-programs unmodified_programs
-	tap abi-compat selftests/abi_compat.sh
-	tap library-newer-headers newer_headers
+	queue step two-hosts-file-transfer examples/demo.sh
+	queue tap interop selftests/interop/interop.sh "${kernels[@]}"
+	queue tap lint selftests/lint.sh
+	queue symbols_and_headers
+	queue tap unmodified-programs unmodified_programs
+	queue tap abi-compat selftests/abi_compat.sh
 	;;
 esac
 finish
