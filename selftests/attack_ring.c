@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Completion rings reached otherwise than by loads and stores, by others than
+ * the process that mapped them, and after their queue.
+ */
+#include <kselftest_harness.h>
+#include <linux/userfaultfd.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+
+#include "attack_ring.h"
+
+TEST_F(ring, proc_self_mem)
+{
+	struct rpost_ring *ring = (void *)self->ring;
+	int fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+	char *copy = malloc(self->size);
+	uint32_t head = 0x12345678;
+
+	ASSERT_LE(0, fd);
+	ASSERT_NE(NULL, copy);
+	ASSERT_EQ(0, works(self));
+	ASSERT_EQ((ssize_t)self->size, pread64(fd, copy, self->size,
+				      (uintptr_t)self->ring));
+	EXPECT_EQ(0, memcmp(copy, self->ring, self->size));
+	ASSERT_EQ(4, pwrite64(fd, &head, 4, (uintptr_t)&ring->head));
+	EXPECT_EQ(head, ring->head);
+	/* Not by force. */
+	ASSERT_EQ(0, mprotect(self->ring, self->size, PROT_READ));
+	EXPECT_EQ(-1, pwrite64(fd, &head, 4, (uintptr_t)&ring->head));
+	free(copy);
+	close(fd);
+}
+
+/* In a child, which has the open file but no ring: map it where it was. */
+static void map_again(FIXTURE_DATA(ring) *self)
+{
+	if (mmap(self->ring, self->size, RW, MAP_SHARED | MAP_FIXED,
+		 self->c.fd, self->offset) == MAP_FAILED)
+		_exit(1);
+}
+
+/* In a child that is traced: wait to be killed. */
+static void be_traced(void)
+{
+	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+	raise(SIGSTOP);
+	_exit(1);
+}
+
+/* A tracer, and a process that reads and writes another's memory. */
+TEST_F(ring, other_process)
+{
+	char *copy = malloc(self->size);
+	struct iovec local = { copy, self->size };
+	struct iovec remote = { self->ring, self->size };
+	struct rpost_ring *ring = (void *)self->ring;
+	int status = -1;
+	long word;
+	pid_t pid;
+
+	ASSERT_NE(NULL, copy);
+	ring->head = 77;
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		map_again(self);
+		be_traced();
+	}
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	ASSERT_TRUE(WIFSTOPPED(status));
+	ASSERT_EQ((ssize_t)self->size, process_vm_readv(pid, &local, 1, &remote, 1, 0));
+	EXPECT_EQ(0, memcmp(copy, self->ring, self->size));
+	memset(copy, 0xff, self->size);
+	ASSERT_EQ((ssize_t)self->size, process_vm_writev(pid, &local, 1, &remote, 1, 0));
+	EXPECT_EQ(UINT32_MAX, ring->head);
+	/* What the child has not mapped, nobody finds there. */
+	remote.iov_base = self->c.cq.ring;
+	EXPECT_EQ(-1, process_vm_readv(pid, &local, 1, &remote, 1, 0));
+
+	errno = 0;
+	word = ptrace(PTRACE_PEEKDATA, pid, &ring->head, NULL);
+	EXPECT_EQ(0, errno);
+	EXPECT_EQ(UINT32_MAX, (uint32_t)word);
+	ASSERT_EQ(0, ptrace(PTRACE_POKEDATA, pid, &ring->head, 42));
+	EXPECT_EQ(42, ring->head);
+	ASSERT_EQ(0, kill(pid, SIGKILL));
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	free(copy);
+}
+
+/* Does a file have these bytes? */
+static bool contains(const char *path, const char *word, size_t len)
+{
+	FILE *f = fopen(path, "r");
+	bool found = false;
+	char *p, *mem;
+	size_t n;
+
+	if (!f)
+		return false;
+	mem = malloc(64 << 20);
+	n = mem ? fread(mem, 1, 64 << 20, f) : 0;
+	p = mem;
+	while (n && !found && (p = memmem(p, mem + n - p, word, len)))
+		found = true;
+	free(mem);
+	fclose(f);
+	return found;
+}
+
+TEST_F(ring, core_dump)
+{
+	const struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
+	char dir[] = "/tmp/rpost.XXXXXX", path[64], pattern[64] = "";
+	char *mem = rp_pages(self->page);
+	int status = -1, i;
+	FILE *f;
+	pid_t pid;
+
+	f = fopen("/proc/sys/kernel/core_pattern", "r");
+	ASSERT_NE(NULL, f);
+	EXPECT_NE(NULL, fgets(pattern, sizeof(pattern), f));
+	fclose(f);
+	if (strcmp(pattern, "core\n") || geteuid())
+		SKIP(return, "core dumps do not go to ./core here");
+	ASSERT_NE(NULL, mkdtemp(dir));
+	/* Neither word is in the program's text. */
+	for (i = 0; i < 16; i++) {
+		mem[i] = 'A' + i * 7 % 26;
+		((char *)self->ring)[2 * self->page + i] = 'z' - i * 5 % 26;
+	}
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		map_again(self);
+		if (chdir(dir) || setrlimit(RLIMIT_CORE, &unlimited))
+			_exit(1);
+		signal(SIGABRT, SIG_DFL);
+		abort();
+	}
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_TRUE(WIFSIGNALED(status) && WCOREDUMP(status));
+	snprintf(path, sizeof(path), "%s/core", dir);
+	if (access(path, R_OK))
+		snprintf(path, sizeof(path), "%s/core.%d", dir, pid);
+	EXPECT_TRUE(contains(path, mem, 16));
+	EXPECT_FALSE(contains(path, self->ring + 2 * self->page, 16));
+	unlink(path);
+	rmdir(dir);
+}
+
+/* The ring's pages in a pipe, after the ring has gone. */
+TEST_F(ring, vmsplice)
+{
+	struct iovec iov = { self->ring, self->page };
+	char *copy = malloc(self->page);
+	int pipefd[2];
+
+	ASSERT_NE(NULL, copy);
+	ASSERT_EQ(0, pipe(pipefd));
+	self->ring[self->page - 1] = 0x42;
+	ASSERT_EQ((ssize_t)self->page, vmsplice(pipefd[1], &iov, 1, 0));
+	ASSERT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_QP, self->c.qp));
+	ASSERT_EQ(0, munmap(self->ring, self->size));
+	rp_unmap_cq(&self->c.cq);
+	ASSERT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_CQ,
+				self->c.cq.cmd.handle));
+	ASSERT_EQ((ssize_t)self->page, read(pipefd[0], copy, self->page));
+	EXPECT_EQ(0x42, copy[self->page - 1]);
+	close(pipefd[0]);
+	close(pipefd[1]);
+	free(copy);
+}
+
+/* Commands and their answers in the ring that they are about. */
+TEST_F(ring, commands_in_the_ring)
+{
+	struct rpost_poll_cq *poll_cmd = (void *)(self->ring + 4 * self->page);
+	struct rp_send *send = (void *)(self->ring + 3 * self->page);
+	struct rpost_resize_cq *resize = (void *)self->ring;
+	struct rpost_wc wc;
+
+	*send = rp_send(RPOST_WR_RDMA_WRITE, 5, NULL, 0, 0);
+	send->wr.num_sge = 0;
+	send->wr.size = sizeof(send->wr);
+	ASSERT_EQ(0, rp_post_send(&self->c, send));
+	*poll_cmd = (struct rpost_poll_cq) {
+		.size = sizeof(*poll_cmd),
+		.handle = self->c.cq.cmd.handle,
+	};
+	EXPECT_EQ(0, rp_ioctl(self->c.fd, RPOST_IOC_POLL_CQ, poll_cmd));
+	ASSERT_EQ(1, rp_wait_cq(&self->c.cq, &wc));
+	EXPECT_EQ(5, wc.wr_id);
+	*resize = (struct rpost_resize_cq) {
+		.size = sizeof(*resize),
+		.handle = self->c.cq.cmd.handle,
+		.cqe = 2 * self->c.cq.cmd.cqe,
+	};
+	EXPECT_EQ(0, rp_ioctl(self->c.fd, RPOST_IOC_RESIZE_CQ, resize));
+	/* The old ring, whose last words they are. */
+	EXPECT_EQ(0, resize->cqe & (resize->cqe - 1));
+	EXPECT_LT(self->size, resize->mmap_size);
+}
+
+/* Where the kernel tracks writes to any mapping, and where it does not. */
+TEST_F(ring, userfaultfd)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register reg = {
+		.range = { (uintptr_t)self->ring, self->size },
+	};
+	struct uffdio_writeprotect wp = {
+		.range = { (uintptr_t)self->ring, self->size },
+		.mode = UFFDIO_WRITEPROTECT_MODE_WP,
+	};
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0)
+		SKIP(return, "no userfaultfd");
+	ASSERT_EQ(0, ioctl(fd, UFFDIO_API, &api));
+	reg.mode = UFFDIO_REGISTER_MODE_MISSING;
+	EXPECT_EQ(-1, ioctl(fd, UFFDIO_REGISTER, &reg));
+	reg.mode = UFFDIO_REGISTER_MODE_MINOR;
+	EXPECT_EQ(-1, ioctl(fd, UFFDIO_REGISTER, &reg));
+	reg.mode = UFFDIO_REGISTER_MODE_WP;
+	EXPECT_EQ(-1, ioctl(fd, UFFDIO_REGISTER, &reg));
+	close(fd);
+
+	fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	ASSERT_LE(0, fd);
+	/* UFFD_FEATURE_WP_ASYNC, since 6.7 */
+	api = (struct uffdio_api) { .api = UFFD_API, .features = 1ull << 15 };
+	if (!ioctl(fd, UFFDIO_API, &api) && !ioctl(fd, UFFDIO_REGISTER, &reg)) {
+		EXPECT_EQ(0, ioctl(fd, UFFDIO_WRITEPROTECT, &wp));
+		EXPECT_EQ(0, works(self));
+		self->ring[self->page] = 1;
+		EXPECT_EQ(0, memcmp(self->ring, self->c.cq.ring, self->size));
+	}
+	close(fd);
+	EXPECT_EQ(0, works(self));
+}
+
+/* A mapping keeps the file, and so all of its objects. */
+TEST_F(ring, mapping_keeps_the_file)
+{
+	struct rp_end end;
+	long before;
+
+	before = rp_module_number("refcnt");
+	ASSERT_EQ(0, rp_end_init(&end));
+	close(end.channel);
+	close(end.fd);
+	EXPECT_LT(before, rp_module_number("refcnt"));
+	/* Also a part of it. */
+	ASSERT_EQ(0, munmap(end.cq.ring, self->page));
+	EXPECT_LT(before, rp_module_number("refcnt"));
+	ASSERT_EQ(0, munmap((char *)end.cq.ring + self->page,
+			    end.cq.cmd.mmap_size - self->page));
+	EXPECT_EQ(before, rp_wait_refcnt(before));
+}
+
+/* What a child of fork() sees of the rings. */
+static int child_of_fork(FIXTURE_DATA(ring) *self, bool inherits,
+			 int hold)
+{
+	struct rpost_ring *ring = (void *)self->ring;
+	char byte;
+
+	if (mapped(self->c.cq.ring, self->page) ||
+	    mapped(self->ring, self->page) != inherits)
+		return 2;
+	if (!inherits)
+		map_again(self);
+	ring->head = 0xc0ffee;
+	/* Until the parent has destroyed the queue. */
+	if (read(hold, &byte, 1))
+		return 3;
+	if (try_map(self->c.fd, self->offset, self->size, RW, MAP_SHARED) !=
+	    -ENOENT)
+		return 4;
+	return ring->head == 0xbead ? 0 : 5;
+}
+
+/*
+ * A child has the open file but not the rings, which it can map.  Some kernels
+ * let a program ask for the child to have them; that harms nobody.
+ */
+TEST_F(ring, fork)
+{
+	bool inherits = !madvise(self->ring, self->size, MADV_DOFORK);
+	struct rpost_ring *ring = (void *)self->ring;
+	int status = -1, pipefd[2];
+	pid_t pid;
+
+	ASSERT_EQ(0, pipe(pipefd));
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		close(pipefd[1]);
+		_exit(child_of_fork(self, inherits, pipefd[0]));
+	}
+	while (__atomic_load_n(&ring->head, __ATOMIC_RELAXED) != 0xc0ffee &&
+	       !waitpid(pid, &status, WNOHANG))
+		usleep(1000);
+	ASSERT_EQ(-1, status) TH_LOG("the child ended: %#x", status);
+	ASSERT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_QP, self->c.qp));
+	ASSERT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_CQ,
+				self->c.cq.cmd.handle));
+	ring->head = 0xbead;
+	ASSERT_EQ(0, munmap(self->ring, self->size));
+	close(pipefd[1]);
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
+	close(pipefd[0]);
+}
+
+TEST_HARNESS_MAIN
