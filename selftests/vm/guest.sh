@@ -36,13 +36,28 @@ accelerator() {
 	cat "$mark"
 }
 
+# kHz of the time stamp counter of emulated guests, measured once; nothing if the
+# host has none. A guest that measures it while the host is busy may find a
+# fraction of it: then its clock runs several times too fast.
+tsc_khz() {
+	local file
+	[ "$(uname -m)" = x86_64 ] || return 0
+	file=$cache_dir/tsc-$(cat /proc/sys/kernel/random/boot_id)
+	if [ ! -s "$file" ]; then
+		gcc -O2 -o "$file.$$.bin" "$vm_dir/tsc.c" && "$file.$$.bin" >"$file.$$"
+		rm -f "$file.$$.bin"
+		mv "$file.$$" "$file"
+	fi
+	cat "$file"
+}
+
 # The guest's kernel command line.
 kernel_args() {
 	echo -n "console=ttyS0 panic=-1 ignore_loglevel log_buf_len=4M nokaslr" \
 		"mitigations=off random.trust_cpu=on tsc=reliable no_timer_check" \
 		"cryptomgr.notests 8250.nr_uarts=1 i8042.nopnp i8042.noaux" \
 		"i8042.nokbd dummy.numdummies=0"
-	[ "$1" = kvm ] || echo -n " lpj=4000000"
+	[ "$1" = kvm ] || echo -n " lpj=4000000 tsc_early_khz=$(tsc_khz || echo 0)"
 	# Per-CPU arrays of free objects ("sheaves") keep pointers to objects long
 	# allocated, which hides leaks from kmemleak: checked caches have none.
 	# The name of the parameter changed.
