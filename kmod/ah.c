@@ -160,7 +160,8 @@ int rpost_create_ah_ioctl(struct rpost_ucmd *ucmd)
 		goto err_unuse;
 	ah->pd = pd;
 	ah->dev = pd->dev;
-	ret = rpost_obj_reserve(ucmd->file, &ah->obj, RPOST_OBJ_AH);
+	ret = rpost_obj_reserve(ucmd->file, &ah->obj, RPOST_OBJ_AH,
+				ah->dev);
 	if (ret)
 		goto err_free;
 	ah->ib_ah = rpost_ib_ah_create(pd->ib_pd, &attr);

@@ -109,7 +109,7 @@ static struct rpost_id *rpost_id_alloc(struct rpost_file *file)
 	spin_lock_init(&id->state_lock);
 	INIT_WORK(&id->removal_work, rpost_id_removal_work);
 	INIT_LIST_HEAD(&id->joins);
-	ret = rpost_obj_reserve(file, &id->obj, RPOST_OBJ_ID);
+	ret = rpost_obj_reserve(file, &id->obj, RPOST_OBJ_ID, NULL);
 	if (ret) {
 		kfree(id);
 		return ERR_PTR(ret);

@@ -284,6 +284,8 @@ static int rpost_open(struct inode *inode, struct file *filp)
 	xa_init_flags(&file->objs, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	init_rwsem(&file->rwsem);
 	spin_lock_init(&file->event_lock);
+	mutex_init(&file->charge_lock);
+	INIT_LIST_HEAD(&file->contexts);
 	INIT_LIST_HEAD(&file->event_channels);
 	spin_lock_init(&file->async_lock);
 	INIT_LIST_HEAD(&file->async_channels);

@@ -151,7 +151,8 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 	mr->iova = cmd->iova;
 	mr->length = cmd->length;
 	mr->access = cmd->access;
-	ret = rpost_obj_reserve(ucmd->file, &mr->obj, RPOST_OBJ_MR);
+	ret = rpost_obj_reserve(ucmd->file, &mr->obj, RPOST_OBJ_MR,
+				pd->dev);
 	if (ret)
 		goto err_free;
 

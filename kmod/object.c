@@ -46,18 +46,21 @@ static const enum rpost_obj_type rpost_teardown_order[] = {
  * @file: the open file
  * @obj: zeroed memory
  * @type: its type
+ * @dev: the device that it is on, which cannot be removed just now, or NULL
  *
  * The object has a handle, but no lookup finds it.
  *
- * Return: 0, -EMFILE at the file's limit, or -ENOMEM.
+ * Return: 0, -EMFILE at the file's limit, -EAGAIN at that of the rdma cgroup, or
+ * -ENOMEM.
  */
 int rpost_obj_reserve(struct rpost_file *file, struct rpost_obj *obj,
-		      enum rpost_obj_type type)
+		      enum rpost_obj_type type, struct rpost_device *dev)
 {
 	int ret;
 
 	obj->file = file;
 	obj->type = type;
+	obj->dev = dev;
 	refcount_set(&obj->refs, 1);
 	init_completion(&obj->unused);
 
@@ -78,7 +81,10 @@ out:
 	if (ret < 0)
 		return ret == -EBUSY ? -EMFILE : ret;
 	rpost_count(type, 1);
-	return 0;
+	ret = dev ? rpost_obj_charge(obj) : 0;
+	if (ret)
+		rpost_obj_unreserve(obj);
+	return ret;
 }
 
 /**
@@ -89,6 +95,7 @@ void rpost_obj_unreserve(struct rpost_obj *obj)
 {
 	struct rpost_file *file = obj->file;
 
+	rpost_obj_uncharge(obj);
 	xa_lock(&file->objs);
 	__xa_erase(&file->objs, obj->handle);
 	file->num_objs--;
@@ -205,28 +212,6 @@ static struct rpost_obj *rpost_obj_claim(struct rpost_file *file, u32 handle,
 	return obj;
 }
 
-static struct rpost_device *rpost_obj_device(struct rpost_obj *obj)
-{
-	switch (obj->type) {
-	case RPOST_OBJ_PD:
-		return container_of(obj, struct rpost_pd, obj)->dev;
-	case RPOST_OBJ_MR:
-		return container_of(obj, struct rpost_mr, obj)->pd->dev;
-	case RPOST_OBJ_CQ:
-		return container_of(obj, struct rpost_cq, obj)->dev;
-	case RPOST_OBJ_QP:
-		return container_of(obj, struct rpost_qp, obj)->dev;
-	case RPOST_OBJ_SRQ:
-		return container_of(obj, struct rpost_srq, obj)->dev;
-	case RPOST_OBJ_AH:
-		return container_of(obj, struct rpost_ah, obj)->dev;
-	case RPOST_OBJ_ID:
-		/* cma tells ids about removal itself. */
-		return NULL;
-	}
-	return NULL;
-}
-
 static int rpost_obj_destroy(struct rpost_file *file, u32 handle,
 			     enum rpost_obj_type type)
 {
@@ -252,8 +237,8 @@ static int rpost_obj_destroy(struct rpost_file *file, u32 handle,
 		rpost_obj_publish(obj);
 		return ret;
 	}
-	if (rpost_obj_device(obj))
-		rpost_async_forget(rpost_obj_device(obj), obj);
+	if (obj->dev)
+		rpost_async_forget(obj->dev, obj);
 	rpost_obj_unreserve(obj);
 	rpost_types[type].free(obj);
 	return 0;
@@ -333,7 +318,7 @@ void rpost_file_shutdown_device(struct rpost_file *file,
 		obj = rpost_obj_get(file, handle, RPOST_OBJ_QP);
 		if (!obj)
 			continue;
-		if (rpost_obj_device(obj) == dev)
+		if (obj->dev == dev)
 			rpost_qp_stop_early(obj);
 		rpost_obj_put(obj);
 	}
@@ -343,8 +328,11 @@ void rpost_file_shutdown_device(struct rpost_file *file,
 					    rpost_teardown_order[i]);
 			if (!obj)
 				continue;
-			if (rpost_obj_device(obj) == dev)
+			/* cma tells ids about removal itself. */
+			if (obj->dev == dev) {
 				rpost_types[obj->type].shutdown(obj);
+				rpost_obj_uncharge(obj);
+			}
 			rpost_obj_put(obj);
 		}
 	}

@@ -85,7 +85,7 @@ int rpost_alloc_pd_ioctl(struct rpost_ucmd *ucmd)
 	ret = rhashtable_init(&pd->mrs, &rpost_mr_params);
 	if (ret)
 		goto err_free;
-	ret = rpost_obj_reserve(ucmd->file, &pd->obj, RPOST_OBJ_PD);
+	ret = rpost_obj_reserve(ucmd->file, &pd->obj, RPOST_OBJ_PD, dev);
 	if (ret)
 		goto err_table;
 

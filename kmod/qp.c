@@ -705,7 +705,8 @@ static int rpost_create_qp_locked(struct rpost_ucmd *ucmd, struct rpost_qp *qp)
 		if (ret)
 			return ret;
 	}
-	ret = rpost_obj_reserve(ucmd->file, &qp->obj, RPOST_OBJ_QP);
+	ret = rpost_obj_reserve(ucmd->file, &qp->obj, RPOST_OBJ_QP,
+				qp->dev);
 	if (ret)
 		return ret;
 	ret = rpost_qp_build(qp, cmd);

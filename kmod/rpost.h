@@ -14,6 +14,7 @@
  *   rpost_cq.ring_lock          the program's memory map is outside of it
  *   rpost_cq.attach_lock        or cma's handler_mutex, which is held while
  *                               rpost_id_handler() runs
+ *   rpost_file.charge_lock
  *   rpost_id.state_lock, rpost_file.event_lock, the lock of rpost_file.objs
  *   rpost_queue.lock            posts; bottom halves disabled
  *   rpost_cq.lock               completions; bottom halves disabled
@@ -54,6 +55,7 @@
 
 struct rpost_ah;
 struct rpost_comp_channel;
+struct rpost_context;
 struct rpost_cq;
 struct rpost_device;
 struct rpost_event_channel;
@@ -77,6 +79,8 @@ struct rpost_srq;
  *         Taken before any reference on an object.  One for each file, because
  *         a command may wait for the program's memory with it.
  * @removal: the last removal that has seen the file
+ * @charge_lock: guards @contexts and what objects are charged to
+ * @contexts: struct rpost_context, one for each device that has objects
  * @dead: the last closer has begun: event channels give out nothing any more
  * @event_lock: guards the events of all channels and who gets them
  * @event_channels: all of them
@@ -92,6 +96,8 @@ struct rpost_file {
 	unsigned int num_objs;
 	struct rw_semaphore rwsem;
 	u64 removal;
+	struct mutex charge_lock;
+	struct list_head contexts;
 	bool dead;
 	spinlock_t event_lock;
 	struct list_head event_channels;
@@ -199,6 +205,7 @@ int rpost_query_ioctl(struct rpost_ucmd *ucmd);
  * @file: the open file that it belongs to
  * @type: enum rpost_obj_type
  * @handle: its number in @file
+ * @dev: the device that it is on, or NULL; the reference is its type's
  * @refs: one while it can be found, one for each command that is using it
  *        just now.  A command may sleep with it, but not for the program.
  * @users: other objects that depend on it; under the lock of @file->objs.
@@ -206,6 +213,8 @@ int rpost_query_ioctl(struct rpost_ucmd *ucmd);
  * @unused: completed by the last put, for the one who destroys
  * @ending: the program or the last close destroys it, so that nobody will look
  *          at what comes of it any more
+ * @cgroup: the rdma cgroup that is charged for it
+ * @context: what it is counted in, or NULL if nothing is charged
  * @rcu: lookups run under RCU
  *
  * Life: reserve (a handle, not yet found) - build the object - answer the
@@ -216,15 +225,18 @@ struct rpost_obj {
 	struct rpost_file *file;
 	enum rpost_obj_type type;
 	u32 handle;
+	struct rpost_device *dev;
 	refcount_t refs;
 	unsigned int users;
 	struct completion unused;
 	bool ending;
+	struct rdma_cgroup *cgroup;
+	struct rpost_context *context;
 	struct rcu_head rcu;
 };
 
 int rpost_obj_reserve(struct rpost_file *file, struct rpost_obj *obj,
-		      enum rpost_obj_type type);
+		      enum rpost_obj_type type, struct rpost_device *dev);
 void rpost_obj_unreserve(struct rpost_obj *obj);
 void rpost_obj_publish(struct rpost_obj *obj);
 struct rpost_obj *rpost_obj_get(struct rpost_file *file, u32 handle,
@@ -266,6 +278,22 @@ extern struct dentry *rpost_debugfs;
 void rpost_count(unsigned int what, long n);
 void rpost_count_init(void);
 void rpost_count_exit(void);
+
+/* ----------------------------------------------------------- rdmacg.c */
+
+#ifdef CONFIG_CGROUP_RDMA
+int rpost_obj_charge(struct rpost_obj *obj);
+void rpost_obj_uncharge(struct rpost_obj *obj);
+#else
+static inline int rpost_obj_charge(struct rpost_obj *obj)
+{
+	return 0;
+}
+
+static inline void rpost_obj_uncharge(struct rpost_obj *obj)
+{
+}
+#endif
 
 /* ----------------------------------------------------------- device.c */
 

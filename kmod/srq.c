@@ -295,7 +295,8 @@ int rpost_create_srq_ioctl(struct rpost_ucmd *ucmd)
 		goto err_unuse;
 	srq->pd = pd;
 	srq->dev = pd->dev;
-	ret = rpost_obj_reserve(ucmd->file, &srq->obj, RPOST_OBJ_SRQ);
+	ret = rpost_obj_reserve(ucmd->file, &srq->obj, RPOST_OBJ_SRQ,
+				srq->dev);
 	if (ret)
 		goto err_free;
 	ret = rpost_srq_build(srq, cmd);

@@ -42,6 +42,8 @@
  * EBUSY         the object is in use by others
  * ENOMEM        out of memory, or the queue is full
  * EMFILE        this file's limit of objects has been reached
+ * EAGAIN        the limit of the caller's rdma cgroup has been reached; on an event
+ *               channel that does not block, there is no event
  * ENODEV        the device has been removed, or there is none such
  * EBADF         a file descriptor is not one of this file's channels
  * EFAULT        a pointer does not name readable (writable) memory
