@@ -6,6 +6,7 @@
 #   make demo            two hosts, a file, the eight posts
 #   make check           build everything, boot guests, run all tests
 #   make check-debug     the tests on a kernel with KASAN and lockdep
+#   make fuzz TIME=3600  fuzz the module for so many seconds
 #   make interop         Debian's RDMA programs over the library, unmodified
 #   make lint            checkpatch, sparse, kernel-doc, shellcheck
 #   make docs            the documentation as HTML
@@ -61,6 +62,9 @@ check:
 check-debug:
 	selftests/check.sh debug
 
+fuzz:
+	selftests/fuzz/fuzz.sh -t $(or $(TIME),600) $(FUZZ_FLAGS)
+
 interop: lib
 	selftests/interop/interop.sh $(KERNELS)
 
@@ -75,4 +79,4 @@ clean:
 	rm -rf $(BUILD)
 
 .PHONY: all module lib tests examples install modules_install demo check \
-	check-debug interop lint docs clean
+	check-debug fuzz interop lint docs clean

@@ -47,8 +47,13 @@ link_sources() {
 
 build() {
 	local kernel=$1 dir=$build_dir/$prefix-$1 start=$EPOCHREALTIME headers log
+	local cflags=-Werror
 	case $kernel in
-	debug*) "$vm_dir/debug-kernel.sh" "$kernel" ;;
+	debug*)
+		"$vm_dir/debug-kernel.sh" "$kernel"
+		# Coverage is told by source line.
+		cflags+=" -g"
+		;;
 	*) "$vm_dir/fetch.sh" "$kernel" ;;
 	esac
 	headers=$(realpath "$cache_dir/kernels/$kernel/build")
@@ -57,7 +62,7 @@ build() {
 	lock "$dir/.lock"
 	link_sources "$dir"
 	# CC: the headers may name a compiler that the host does not have.
-	if ! make -C "$headers" M="$dir" CC=gcc W=1 KCFLAGS=-Werror \
+	if ! make -C "$headers" M="$dir" CC=gcc W=1 KCFLAGS="$cflags" \
 		-j"$(nproc)" modules >"$log" 2>&1; then
 		grep -E 'error|warning|ERROR|WARNING|\*\*\*' "$log" >&2 || cat "$log" >&2
 		rm -f "$dir"/*.ko

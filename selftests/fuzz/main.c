@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Usage: fuzz [-t SECONDS] [-s SEED] [-l LOG] [-o FILE] CORPUS
+ *        fuzz -r PROGRAM
+ *
+ * Runs all programs in the directory CORPUS, then makes more of them and keeps
+ * those that reach code, or give a command's error, that none has before.
+ *
+ *   -t SECONDS  time to make programs, 60 by default; 0: only run the corpus
+ *   -s SEED     of all random numbers; by default from the clock
+ *   -l LOG      each program is written here before it runs, "=== NUMBER" above
+ *               it; "+++" and what it has reached follow if it is kept, "!!!" and
+ *               the reason if it is a find
+ *   -o FILE     the offsets in the module's code that were reached
+ *   -F          let no allocations fail
+ *   -r PROGRAM  run one program, and tell what each call gives
+ *
+ * Exit status: 0, 1 after a find, 2 for errors of its own.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fuzz.h"
+
+#define CORPUS_WAIT_MS	10000	/* for what does not come, in all */
+#define WAIT_MS		1500
+#define SLOW_MS		20000
+#define HANG_MS		60000
+#define MAX_CORPUS	4096
+#define MAX_TRACE	(512 << 10)
+#define REPORT_MS	20000
+
+static struct prog *corpus[MAX_CORPUS];
+static unsigned int corpus_size;
+static uint8_t reached[COVER_MAX];	/* by offset: an instruction was */
+static uint8_t said[1 << 16];		/* by command and errno */
+static unsigned int num_reached, num_said;
+static uint32_t *trace;
+static unsigned int trace_len;
+static int kcov[2];
+static FILE *run_log;
+static unsigned long executions, commands, slow;
+static bool found;
+
+/* ---------------------------------------------------------------- running */
+
+static void find(const char *what, const struct prog *prog, const char *detail)
+{
+	static char text[MAX_TEXT];
+
+	prog_print(prog, text, sizeof(text));
+	printf("fuzz: FIND: %s:%s\n%s", what, detail, text);
+	fflush(stdout);
+	fprintf(run_log, "!!! %s:%s\n", what, detail);
+	fflush(run_log);
+	found = true;
+}
+
+static void told_slow(int pid, const struct prog *prog)
+{
+	static char text[MAX_TEXT];
+
+	prog_print(prog, text, sizeof(text));
+	printf("fuzz: a program has run for %d s:\n%s", SLOW_MS / 1000, text);
+	watch_stacks(pid, stdout);
+	fflush(stdout);
+	slow++;
+}
+
+/* Wait for all processes of a program; false if one hangs. */
+static bool reap(int pid, const struct prog *prog)
+{
+	uint64_t begin = now_ms(), t;
+	bool told = false, killed = false;
+	int status, ret;
+
+	for (;;) {
+		ret = waitpid(-1, &status, WNOHANG);
+		if (ret < 0)
+			return true;
+		if (ret > 0)
+			continue;
+		t = now_ms() - begin;
+		if (t > SLOW_MS && !told) {
+			told_slow(pid, prog);
+			told = true;
+		}
+		if (t > HANG_MS / 2 && !killed) {
+			kill(pid, SIGKILL);
+			killed = true;
+		}
+		if (t > HANG_MS)
+			return false;
+		usleep(t < 50 ? 500 : 5000);
+	}
+}
+
+static void run(const struct prog *prog, int wait_ms, bool verbose)
+{
+	static char text[MAX_TEXT];
+	char detail[512];
+	int pid;
+
+	prog_print(prog, text, sizeof(text));
+	fprintf(run_log, "=== %lu\n%s", executions, text);
+	fflush(run_log);
+	fflush(stdout);
+	cover_reset();
+	memset(outcome, 0, sizeof(*outcome));
+	pid = fork();
+	if (pid < 0) {
+		perror("fuzz: fork");
+		exit(2);
+	}
+	if (!pid)
+		exec_prog(prog, kcov, wait_ms, verbose);
+	if (!reap(pid, prog))
+		find("hang", prog, " it cannot be killed");
+	executions++;
+	commands += outcome->commands;
+	trace_len = cover_collect(trace, MAX_TRACE);
+	if (!found && watch_objects(detail, sizeof(detail)))
+		find("left behind", prog, detail);
+	if (watch_log(detail, sizeof(detail)))
+		find("the kernel says", prog, detail);
+}
+
+/* Has the last run reached anything new?  Remembers it if @keep. */
+static unsigned int news(bool keep)
+{
+	unsigned int i, n = 0, results = outcome->num_results;
+
+	if (results > MAX_RESULTS)
+		results = MAX_RESULTS;
+	for (i = 0; i < trace_len; i++) {
+		if (reached[trace[i]])
+			continue;
+		n++;
+		if (keep) {
+			reached[trace[i]] = 1;
+			num_reached++;
+		}
+	}
+	for (i = 0; i < results; i++) {
+		if (said[outcome->results[i]])
+			continue;
+		n++;
+		if (keep) {
+			said[outcome->results[i]] = 1;
+			num_said++;
+		}
+	}
+	return n;
+}
+
+/* ----------------------------------------------------------------- corpus */
+
+static void corpus_add(const struct prog *prog)
+{
+	struct prog *copy;
+
+	if (corpus_size == MAX_CORPUS)
+		return;
+	copy = malloc(sizeof(*copy));
+	if (!copy)
+		return;
+	*copy = *prog;
+	corpus[corpus_size++] = copy;
+}
+
+static int read_prog(const char *path, struct prog *prog)
+{
+	static char text[MAX_TEXT];
+	FILE *f = fopen(path, "r");
+	size_t n;
+	int line;
+
+	if (!f) {
+		perror(path);
+		return -1;
+	}
+	n = fread(text, 1, sizeof(text) - 1, f);
+	fclose(f);
+	text[n] = '\0';
+	line = prog_parse(prog, text);
+	if (line)
+		fprintf(stderr, "fuzz: %s:%d makes no sense\n", path, line);
+	return line ? -1 : 0;
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* Run what is in the directory; how many files make no sense. */
+static int corpus_run(const char *path)
+{
+	static struct prog prog;
+	struct dirent **names;
+	char file[512];
+	int n, i, bad = 0;
+
+	n = scandir(path, &names, NULL, by_name);
+	if (n < 0) {
+		perror(path);
+		exit(2);
+	}
+	for (i = 0; i < n && !found; i++) {
+		if (names[i]->d_name[0] == '.')
+			continue;
+		snprintf(file, sizeof(file), "%s/%s", path, names[i]->d_name);
+		if (read_prog(file, &prog)) {
+			bad++;
+			continue;
+		}
+		run(&prog, CORPUS_WAIT_MS, false);
+		fprintf(run_log, "--- %s new %u\n", names[i]->d_name,
+			news(true));
+		corpus_add(&prog);
+	}
+	printf("fuzz: corpus: %u programs, %lu commands, %u places, %u answers\n",
+	       corpus_size, commands, num_reached, num_said);
+	fflush(stdout);
+	return bad;
+}
+
+/* Leave out calls without which the program still reaches what is new. */
+static void minimize(struct prog *prog, unsigned int want)
+{
+	static struct prog shorter;
+	unsigned int i = prog->num_calls;
+
+	while (i-- && !found) {
+		shorter = *prog;
+		shorter.num_calls--;
+		memmove(&shorter.calls[i], &shorter.calls[i + 1],
+			(shorter.num_calls - i) * sizeof(struct call));
+		run(&shorter, WAIT_MS, false);
+		if (news(false) >= want)
+			*prog = shorter;
+	}
+}
+
+/* Keep a program that has reached something, in its shortest form. */
+static void keep(struct prog *prog, unsigned int want)
+{
+	static char text[MAX_TEXT];
+	unsigned int i, n;
+
+	/* Chance does not make a corpus. */
+	run(prog, WAIT_MS, false);
+	n = news(false);
+	if (!n || found) {
+		news(true);
+		return;
+	}
+	minimize(prog, n < want ? n : want);
+	if (found)
+		return;
+	run(prog, WAIT_MS, false);
+	fprintf(run_log, "+++ %u", news(false));
+	for (i = 0; i < trace_len; i++) {
+		if (!reached[trace[i]]) {
+			reached[trace[i]] = 1;
+			num_reached++;
+			fprintf(run_log, " %x", trace[i]);
+		}
+	}
+	fprintf(run_log, "\n");
+	news(true);
+	corpus_add(prog);
+	prog_print(prog, text, sizeof(text));
+}
+
+static void report(uint64_t begin)
+{
+	double seconds = (now_ms() - begin) / 1000.0;
+
+	printf("fuzz: %.0f s, %lu executions (%.1f/s), %lu commands, %u places, %u answers, corpus %u, %lu slow\n",
+	       seconds, executions, executions / (seconds ? seconds : 1),
+	       commands, num_reached, num_said, corpus_size, slow);
+	fflush(stdout);
+}
+
+static void fuzz(uint64_t seconds)
+{
+	static struct prog prog, none;
+	uint64_t begin = now_ms(), reported = begin;
+	unsigned int n;
+
+	while (!found && now_ms() - begin < seconds * 1000) {
+		if (corpus_size && !one_in(20)) {
+			/* What is new is worth more than what is old. */
+			n = one_in(3) ? corpus_size - 1 -
+					rnd((corpus_size + 3) / 4) :
+					rnd(corpus_size);
+			prog = *corpus[n];
+			prog_mutate(&prog, corpus[rnd(corpus_size)]);
+		} else {
+			prog_generate(&prog);
+			prog_mutate(&prog, corpus_size ?
+				    corpus[rnd(corpus_size)] : &none);
+		}
+		run(&prog, WAIT_MS, false);
+		n = news(false);
+		if (n && !found)
+			keep(&prog, n);
+		if (now_ms() - reported > REPORT_MS) {
+			reported = now_ms();
+			report(begin);
+		}
+	}
+}
+
+/* ------------------------------------------------------------------ set-up */
+
+static bool write_to(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool ok = fd >= 0 && write(fd, text, strlen(text)) > 0;
+
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+/* Can allocations be made to fail, silently? */
+static bool have_faults(void)
+{
+	static const char * const files[] = {
+		"failslab/verbose", "fail_page_alloc/verbose",
+		"failslab/ignore-gfp-wait", "fail_page_alloc/ignore-gfp-wait",
+	};
+	char path[128];
+	unsigned int i;
+
+	if (access("/proc/self/fail-nth", W_OK))
+		return false;
+	for (i = 0; i < 4; i++) {
+		snprintf(path, sizeof(path), "/sys/kernel/debug/%s", files[i]);
+		if (!write_to(path, i < 2 ? "0" : "N"))
+			return false;
+	}
+	write_to("/sys/kernel/debug/fail_usercopy/verbose", "0");
+	return true;
+}
+
+static void set_up(bool faults)
+{
+	int fd, ret;
+
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	signal(SIGPIPE, SIG_IGN);
+	outcome = mmap(NULL, sizeof(*outcome), PROT_READ | PROT_WRITE,
+		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	trace = malloc(MAX_TRACE * sizeof(*trace));
+	if (outcome == MAP_FAILED || !trace || find_devices()) {
+		fprintf(stderr, "fuzz: no %s with a device\n",
+			RPOST_DEVICE_PATH);
+		exit(2);
+	}
+	ret = cover_open(kcov);
+	if (ret)
+		printf("fuzz: no coverage (%s): blind\n", strerror(-ret));
+	if (watch_open())
+		printf("fuzz: cannot read the kernel's log\n");
+	gen_faults = faults && have_faults();
+	/* Programs have the descriptors from 64 on. */
+	do {
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	} while (fd >= 0 && fd < 63);
+}
+
+static void write_coverage(const char *path)
+{
+	FILE *f = fopen(path, "w");
+	unsigned int i;
+
+	if (!f) {
+		perror(path);
+		return;
+	}
+	for (i = 0; i < COVER_MAX; i++) {
+		if (reached[i])
+			fprintf(f, "%x\n", i);
+	}
+	fclose(f);
+}
+
+static int replay(const char *path)
+{
+	static struct prog prog;
+
+	if (read_prog(path, &prog))
+		return 2;
+	run(&prog, CORPUS_WAIT_MS, true);
+	news(true);
+	printf("fuzz: %lu commands, %u places\n", commands, num_reached);
+	return found;
+}
+
+int main(int argc, char **argv)
+{
+	const char *one = NULL, *coverage = NULL;
+	uint64_t seconds = 60, seed = time(NULL) ^ (uint64_t)getpid() << 32;
+	uint64_t begin = now_ms();
+	bool faults = true;
+	int opt, bad = 0;
+
+	run_log = fopen("/dev/null", "w");
+	while ((opt = getopt(argc, argv, "t:s:l:o:r:F")) != -1) {
+		switch (opt) {
+		case 't':
+			seconds = strtoul(optarg, NULL, 10);
+			break;
+		case 's':
+			seed = strtoull(optarg, NULL, 0);
+			break;
+		case 'l':
+			run_log = fopen(optarg, "w");
+			break;
+		case 'o':
+			coverage = optarg;
+			break;
+		case 'r':
+			one = optarg;
+			break;
+		case 'F':
+			faults = false;
+			break;
+		default:
+			return 2;
+		}
+	}
+	if (!run_log || (!one && optind + 1 != argc)) {
+		fprintf(stderr, "usage: fuzz [-t SECONDS] [-s SEED] [-l LOG] [-o FILE] [-F] CORPUS\n");
+		return 2;
+	}
+	set_up(faults);
+	if (one)
+		return replay(one);
+	printf("fuzz: seed %llu, allocations %s\n", (unsigned long long)seed,
+	       gen_faults ? "fail" : "do not fail");
+	rnd_seed(seed);
+	bad = corpus_run(argv[optind]);
+	fuzz(seconds);
+	report(begin);
+	if (coverage)
+		write_coverage(coverage);
+	printf("fuzz: %s\n", found ? "a find" : "no finds");
+	return found ? 1 : bad ? 2 : 0;
+}
