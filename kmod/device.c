@@ -282,7 +282,7 @@ int rpost_query_device_ioctl(struct rpost_ucmd *ucmd)
 		.node_type = ib_dev->node_type,
 		.transport = rdma_node_get_transport(ib_dev->node_type),
 		.fw_ver = attr->fw_ver,
-		.max_mr_size = attr->max_mr_size,
+		.max_mr_size = rpost_mr_max_size(ib_dev),
 		.page_size_cap = attr->page_size_cap,
 		/* Kernel verbs have no work requests for these. */
 		.device_cap_flags = attr->device_cap_flags &

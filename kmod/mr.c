@@ -2,8 +2,10 @@
 /*
  * Memory regions, and the keys that programs may use.
  */
+#include <linux/module.h>
 #include <linux/overflow.h>
 #include <linux/slab.h>
+#include <rdma/ib_umem.h>
 
 #include "compat/compat.h"
 #include "rpost.h"
@@ -26,6 +28,97 @@ const struct rhashtable_params rpost_mr_params = {
 	.automatic_shrinking = true,
 	.min_size = 4,
 };
+
+enum rpost_registration {
+	RPOST_REG_AUTO,
+	RPOST_REG_DIRECT,
+	RPOST_REG_FAST,
+};
+
+static const char * const rpost_registrations[] = {
+	[RPOST_REG_AUTO] = "auto",
+	[RPOST_REG_DIRECT] = "direct",
+	[RPOST_REG_FAST] = "fast",
+};
+
+static int rpost_registration;
+
+static int rpost_registration_set(const char *val,
+				  const struct kernel_param *kp)
+{
+	int ret = sysfs_match_string(rpost_registrations, val);
+
+	if (ret < 0)
+		return ret;
+	WRITE_ONCE(rpost_registration, ret);
+	return 0;
+}
+
+static int rpost_registration_get(char *buf, const struct kernel_param *kp)
+{
+	return sysfs_emit(buf, "%s\n",
+			  rpost_registrations[READ_ONCE(rpost_registration)]);
+}
+
+static const struct kernel_param_ops rpost_registration_ops = {
+	.set = rpost_registration_set,
+	.get = rpost_registration_get,
+};
+
+module_param_cb(registration, &rpost_registration_ops, NULL, 0644);
+MODULE_PARM_DESC(registration,
+		 "How memory is registered: auto (default), direct, fast");
+
+/*
+ * Drivers whose reg_user_mr() and dereg_mr() have been read, and that need
+ * nothing of a caller in user space: Documentation/registration.rst has what
+ * was found in each.
+ */
+static bool rpost_driver_is_direct(const struct ib_device *ib_dev)
+{
+	switch (ib_dev->ops.driver_id) {
+	case RDMA_DRIVER_BNXT_RE:
+	case RDMA_DRIVER_CXGB4:
+	case RDMA_DRIVER_ERDMA:
+	case RDMA_DRIVER_HFI1:
+	case RDMA_DRIVER_MLX4:
+	case RDMA_DRIVER_MLX5:
+	case RDMA_DRIVER_QIB:
+	case RDMA_DRIVER_RXE:
+	case RDMA_DRIVER_SIW:
+	case RDMA_DRIVER_VMW_PVRDMA:
+		return ib_dev->ops.reg_user_mr;
+	default:
+		return false;
+	}
+}
+
+/* Fast, direct, or -EOPNOTSUPP.  What could crash a driver is never done. */
+static int rpost_mr_strategy(const struct ib_device *ib_dev)
+{
+	int forced = READ_ONCE(rpost_registration);
+
+	if (forced != RPOST_REG_FAST && rpost_driver_is_direct(ib_dev))
+		return RPOST_REG_DIRECT;
+	if (forced != RPOST_REG_DIRECT && rpost_fastreg_possible(ib_dev))
+		return RPOST_REG_FAST;
+	return -EOPNOTSUPP;
+}
+
+/**
+ * rpost_mr_max_size() - the largest region that a device can have
+ * @ib_dev: the device
+ *
+ * Return: bytes.
+ */
+u64 rpost_mr_max_size(const struct ib_device *ib_dev)
+{
+	u64 size = ib_dev->attrs.max_mr_size;
+
+	if (rpost_mr_strategy(ib_dev) == RPOST_REG_FAST)
+		size = min(size, rpost_fastreg_max_size(ib_dev));
+	return size;
+}
 
 /**
  * rpost_mr_check() - may a program use a key like this?
@@ -80,6 +173,8 @@ int rpost_mr_shutdown(struct rpost_obj *obj)
 	if (ret)
 		return ret;
 	mr->ib_mr = NULL;
+	ib_umem_release(mr->umem);
+	mr->umem = NULL;
 	rpost_count(RPOST_COUNT_PINNED_PAGES, -(long)mr->num_pages);
 	return 0;
 }
@@ -116,6 +211,29 @@ static int rpost_reg_mr_validate(const struct rpost_reg_mr *cmd)
 	/* More cannot be mapped, and core counts pages in 32 bits. */
 	if (cmd->addr + cmd->length > TASK_SIZE_MAX)
 		return -EFAULT;
+	return 0;
+}
+
+static int rpost_mr_register(struct rpost_mr *mr,
+			     const struct rpost_reg_mr *cmd)
+{
+	struct ib_device *ib_dev = mr->pd->dev->ib_dev;
+	int strategy = rpost_mr_strategy(ib_dev);
+	struct ib_mr *ib_mr;
+
+	if (strategy < 0)
+		return strategy;
+	if (strategy == RPOST_REG_FAST)
+		return rpost_fastreg_mr(mr, cmd);
+
+	/* It has only one name for memory. */
+	if (ib_dev->ops.driver_id == RDMA_DRIVER_SIW && cmd->iova != cmd->addr)
+		return -EOPNOTSUPP;
+	ib_mr = ib_reg_user_mr(mr->pd->ib_pd, cmd->addr, cmd->length,
+			       cmd->iova, cmd->access);
+	if (IS_ERR(ib_mr))
+		return PTR_ERR(ib_mr);
+	mr->ib_mr = ib_mr;
 	return 0;
 }
 
@@ -156,19 +274,16 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 	if (ret)
 		goto err_free;
 
-	mr->ib_mr = ib_reg_user_mr(pd->ib_pd, cmd->addr, cmd->length,
-				   cmd->iova, cmd->access);
-	if (IS_ERR(mr->ib_mr)) {
-		ret = PTR_ERR(mr->ib_mr);
+	ret = rpost_mr_register(mr, cmd);
+	if (ret)
 		goto err_unreserve;
-	}
 	mr->num_pages = (offset_in_page(cmd->addr) + cmd->length +
 			 PAGE_SIZE - 1) >> PAGE_SHIFT;
 	rpost_count(RPOST_COUNT_PINNED_PAGES, mr->num_pages);
 	mr->lkey = mr->ib_mr->lkey;
 	ret = rhashtable_insert_fast(&pd->mrs, &mr->node, rpost_mr_params);
 	if (ret)
-		goto err_dereg;
+		goto err_shutdown;
 	mr->listed = true;
 
 	cmd->handle = mr->obj.handle;
@@ -176,15 +291,12 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 	cmd->rkey = mr->ib_mr->rkey;
 	ret = rpost_respond(ucmd);
 	if (ret)
-		goto err_remove;
+		goto err_shutdown;
 	rpost_obj_publish(&mr->obj);
 	return 0;
 
-err_remove:
-	rhashtable_remove_fast(&pd->mrs, &mr->node, rpost_mr_params);
-err_dereg:
-	ib_dereg_mr(mr->ib_mr);
-	rpost_count(RPOST_COUNT_PINNED_PAGES, -(long)mr->num_pages);
+err_shutdown:
+	rpost_mr_shutdown(&mr->obj);
 err_unreserve:
 	rpost_obj_unreserve(&mr->obj);
 err_free:

@@ -18,6 +18,7 @@ int rpost_pd_shutdown(struct rpost_obj *obj)
 
 	if (!pd->ib_pd)
 		return 0;
+	rpost_fastreg_destroy(pd);
 	if (pd->bad_mr)
 		ib_dereg_mr(pd->bad_mr);
 	ib_dealloc_pd(pd->ib_pd);
@@ -82,6 +83,7 @@ int rpost_alloc_pd_ioctl(struct rpost_ucmd *ucmd)
 	pd = kzalloc(sizeof(*pd), GFP_KERNEL_ACCOUNT);
 	if (!pd)
 		goto err_exit;
+	mutex_init(&pd->fast_lock);
 	ret = rhashtable_init(&pd->mrs, &rpost_mr_params);
 	if (ret)
 		goto err_free;

@@ -9,6 +9,7 @@
  *
  *   rpost_file.rwsem            creation and destruction against removal
  *   rpost_device.async_lock
+ *   rpost_pd.fast_lock          the device's completion is waited for
  *   rpost_id.lock               or rpost_qp.lock, of one without an id
  *   rpost_srq.qp_lock
  *   rpost_cq.ring_lock          the program's memory map is outside of it
@@ -359,6 +360,12 @@ int rpost_create_async_channel_ioctl(struct rpost_ucmd *ucmd);
  * @bad_lkey: its key, which posts use; 0 if there is none
  * @local_dma_lkey: the privileged key, for the module's own memory
  * @mrs: the live regions by lkey; posts look here
+ * @fast_lock: one fast registration at a time; guards what follows
+ * @fast_cq: completions of @fast_qp
+ * @fast_qp: takes the work requests of fast registrations, and nothing else.
+ *           Programs register before they connect, so it is connected to
+ *           itself.  Made by the first registration, and by the next one after
+ *           an error; destroyed at any time when no request is in it.
  */
 struct rpost_pd {
 	struct rpost_obj obj;
@@ -368,6 +375,9 @@ struct rpost_pd {
 	u32 bad_lkey;
 	u32 local_dma_lkey;
 	struct rhashtable mrs;
+	struct mutex fast_lock;
+	struct ib_cq *fast_cq;
+	struct ib_qp *fast_qp;
 };
 
 int rpost_alloc_pd_ioctl(struct rpost_ucmd *ucmd);
@@ -382,6 +392,8 @@ void rpost_pd_free(struct rpost_obj *obj);
  * @obj: its handle
  * @pd: depends on it
  * @ib_mr: NULL once shut down
+ * @umem: with fast registration, the memory, pinned until the device has given
+ *        up @ib_mr; NULL if the driver keeps it
  * @node: in the domain's table
  * @listed: it is there
  * @lkey: key of @node
@@ -399,6 +411,7 @@ struct rpost_mr {
 	struct rpost_obj obj;
 	struct rpost_pd *pd;
 	struct ib_mr *ib_mr;
+	struct ib_umem *umem;
 	struct rhash_head node;
 	bool listed;
 	u32 lkey;
@@ -410,10 +423,18 @@ struct rpost_mr {
 
 extern const struct rhashtable_params rpost_mr_params;
 int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd);
+u64 rpost_mr_max_size(const struct ib_device *ib_dev);
 int rpost_mr_shutdown(struct rpost_obj *obj);
 void rpost_mr_free(struct rpost_obj *obj);
 bool rpost_mr_check(struct rpost_pd *pd, const struct rpost_sge *sge,
 		    u32 access);
+
+/* ---------------------------------------------------------- fastreg.c */
+
+bool rpost_fastreg_possible(const struct ib_device *ib_dev);
+u64 rpost_fastreg_max_size(const struct ib_device *ib_dev);
+int rpost_fastreg_mr(struct rpost_mr *mr, const struct rpost_reg_mr *cmd);
+void rpost_fastreg_destroy(struct rpost_pd *pd);
 
 /* ------------------------------------------------------------- ring.c */
 

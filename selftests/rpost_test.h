@@ -57,6 +57,17 @@ static inline uint32_t rp_first_device(int fd)
 	return rp_ioctl(fd, RPOST_IOC_QUERY_DEVICES, &cmd) ? 0 : ids[0];
 }
 
+/* Bytes in the largest region, or 0. */
+static inline uint64_t rp_max_mr_size(int fd, uint32_t device)
+{
+	struct rpost_query_device cmd = {
+		.size = sizeof(cmd),
+		.device = device,
+	};
+
+	return rp_ioctl(fd, RPOST_IOC_QUERY_DEVICE, &cmd) ? 0 : cmd.max_mr_size;
+}
+
 static inline int rp_num_objects(int fd)
 {
 	struct rpost_query cmd = { .size = sizeof(cmd) };

@@ -7,6 +7,7 @@
 
 #include <linux/mm.h>
 #include <linux/version.h>
+#include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
 
 /* 6.3 made vm_flags read-only but for its accessors. */
@@ -45,6 +46,18 @@ static inline bool rpost_compat_can_flush(const struct ib_device *ib_dev,
 		(caps & IB_DEVICE_FLUSH_PERSISTENT));
 #else
 	return true;
+#endif
+}
+
+/* 7.2 renamed it. */
+static inline struct ib_umem *rpost_compat_umem_get(struct ib_device *ib_dev,
+						    u64 addr, u64 length,
+						    u32 access)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0)
+	return ib_umem_get_va(ib_dev, addr, length, access);
+#else
+	return ib_umem_get(ib_dev, addr, length, access);
 #endif
 }
 

@@ -47,6 +47,7 @@
  * ENODEV        the device has been removed, or there is none such
  * EBADF         a file descriptor is not one of this file's channels
  * EFAULT        a pointer does not name readable (writable) memory
+ * EMSGSIZE      a memory region is larger than the device can take
  * EPERM/EACCES  a privileged port, or a memory access that is not allowed
  * ============  ============================================================
  */
@@ -242,7 +243,8 @@ struct rpost_query_devices {
  * @node_type: out: RPOST_NODE_*
  * @transport: out: RPOST_TRANSPORT_*
  * @fw_ver: out: firmware version, as in struct ib_device_attr
- * @max_mr_size: out: bytes in the largest region
+ * @max_mr_size: out: bytes in the largest region, if it begins and ends at
+ *               page boundaries
  * @page_size_cap: out: bit mask of page sizes
  * @device_cap_flags: out: IB_UVERBS_DEVICE_* as in <rdma/ib_user_verbs.h>
  * @vendor_id: out: as in ibv_query_device(3)
@@ -577,6 +579,12 @@ struct rpost_alloc_pd {
  * EOPNOTSUPP for other access flags (on-demand paging, memory windows), and for
  * RPOST_ACCESS_FLUSH_* where the kernel or the device cannot; EINVAL for
  * RPOST_ACCESS_FLUSH_PERSISTENT on memory that does not persist.
+ *
+ * Where the module registers by fast registration (see
+ * Documentation/registration.rst), also EMSGSIZE for more memory than the
+ * device can take, ENETDOWN if no port of the device has an address,
+ * ETIMEDOUT or EIO if the device does not answer or refuses, and EOPNOTSUPP
+ * for RPOST_ACCESS_FLUSH_*.  EOPNOTSUPP if the device allows neither way.
  */
 struct rpost_reg_mr {
 	__u32 size;
