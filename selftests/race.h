@@ -38,17 +38,17 @@ struct race {
 	bool stop;
 };
 
-static uint32_t load(const uint32_t *handle)
+static inline uint32_t load(const uint32_t *handle)
 {
 	return __atomic_load_n(handle, __ATOMIC_RELAXED);
 }
 
-static void store(uint32_t *handle, uint32_t value)
+static inline void store(uint32_t *handle, uint32_t value)
 {
 	__atomic_store_n(handle, value, __ATOMIC_RELAXED);
 }
 
-static bool may_meet(const struct worker *w, int ret)
+static inline bool may_meet(const struct worker *w, int ret)
 {
 	unsigned int i;
 
@@ -59,7 +59,7 @@ static bool may_meet(const struct worker *w, int ret)
 	return false;
 }
 
-static void *work(void *arg)
+static inline void *work(void *arg)
 {
 	struct worker *w = arg;
 	int ret;
@@ -79,7 +79,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static int start(struct race *race, struct worker *workers, unsigned int n)
+static inline int start(struct race *race, struct worker *workers, unsigned int n)
 {
 	unsigned int i;
 
@@ -93,7 +93,7 @@ static int start(struct race *race, struct worker *workers, unsigned int n)
 }
 
 /* Stop the workers; 0 if all met what they may, or the first wrong error. */
-static int stop(struct race *race, struct worker *workers, unsigned int n)
+static inline int stop(struct race *race, struct worker *workers, unsigned int n)
 {
 	unsigned int i;
 	int wrong = 0;
@@ -111,7 +111,7 @@ static int stop(struct race *race, struct worker *workers, unsigned int n)
 }
 
 /* Has every worker met what it must?  Slow machines get more time for it. */
-static bool all_met(const struct worker *w, unsigned int n)
+static inline bool all_met(const struct worker *w, unsigned int n)
 {
 	const struct worker *end = w + n;
 
@@ -125,7 +125,7 @@ static bool all_met(const struct worker *w, unsigned int n)
 	return true;
 }
 
-static bool go_on(uint64_t since, const struct worker *w, unsigned int n)
+static inline bool go_on(uint64_t since, const struct worker *w, unsigned int n)
 {
 	uint64_t ms = rp_now_ms() - since;
 
@@ -134,7 +134,7 @@ static bool go_on(uint64_t since, const struct worker *w, unsigned int n)
 
 /* ------------------------- steps of more than one program: the client's */
 
-static int step_post_send(struct race *r)
+static inline int step_post_send(struct race *r)
 {
 	struct rp_send send = rp_send(RPOST_WR_SEND, 1, r->mem, 8, r->mr.lkey);
 
@@ -142,7 +142,7 @@ static int step_post_send(struct race *r)
 		       &send, sizeof(send), 1, NULL);
 }
 
-static int step_post_recv(struct race *r)
+static inline int step_post_recv(struct race *r)
 {
 	struct rpost_recv_wr recv = { .wr_id = 2, .size = sizeof(recv) };
 
@@ -150,7 +150,7 @@ static int step_post_recv(struct race *r)
 		       &recv, sizeof(recv), 1, NULL);
 }
 
-static int step_poll(struct race *r)
+static inline int step_poll(struct race *r)
 {
 	struct rp_cq *cq = &r->client.cq;
 	struct rpost_poll_cq cmd = {
@@ -163,7 +163,7 @@ static int step_poll(struct race *r)
 	return ret;
 }
 
-static int step_query_qp(struct race *r)
+static inline int step_query_qp(struct race *r)
 {
 	struct rpost_query_qp cmd = {
 		.size = sizeof(cmd),

@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The two ways to register memory, and what only the fast one has: a limit,
+ * large pages, a queue pair behind the scenes.  The module parameter belongs to
+ * the whole host, so this needs root, and no other test beside it.
+ */
+#include <kselftest_harness.h>
+#include <sys/wait.h>
+
+#include "race.h"
+
+#define PARAMETER	"/sys/module/rdma_post/parameters/registration"
+#define OBJECTS		"/sys/kernel/debug/rdma_post/objects"
+#define HUGE_PAGE	(2ul << 20)
+#define ALL		(RPOST_ACCESS_LOCAL_WRITE | RPOST_ACCESS_REMOTE_WRITE | \
+			 RPOST_ACCESS_REMOTE_READ)
+
+/* ------------------------------------------------- the parameter */
+
+static int write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int ret = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, strlen(text)) < 0)
+		ret = -errno;
+	close(fd);
+	return ret;
+}
+
+/* The value without its newline. */
+static int get_way(char *way, size_t size)
+{
+	FILE *f = fopen(PARAMETER, "re");
+	int ret = -EIO;
+
+	if (!f)
+		return -errno;
+	if (fgets(way, size, f)) {
+		way[strcspn(way, "\n")] = 0;
+		ret = 0;
+	}
+	fclose(f);
+	return ret;
+}
+
+static int set_way(const char *way)
+{
+	return write_text(PARAMETER, way);
+}
+
+/* A line of the module's counts, or -1. */
+static long count(const char *what)
+{
+	char name[32];
+	long n, found = -1;
+	FILE *f = fopen(OBJECTS, "re");
+
+	if (!f)
+		return -1;
+	while (fscanf(f, "%31s %ld", name, &n) == 2) {
+		if (!strcmp(name, what))
+			found = n;
+	}
+	fclose(f);
+	return found;
+}
+
+/* Memory of this process that is pinned, in KiB, or -1. */
+static long pinned_kib(void)
+{
+	FILE *f = fopen("/proc/self/status", "re");
+	char line[128];
+	long kib = -1;
+
+	if (!f)
+		return -1;
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "VmPin: %ld", &kib) == 1)
+			break;
+	}
+	fclose(f);
+	return kib;
+}
+
+FIXTURE(fastreg) {
+	size_t page;
+	char way[16];
+	const char *skip;
+	struct rp_end c, s;
+	char *mem, *to;
+	uint64_t direct_size, size;
+};
+
+FIXTURE_SETUP(fastreg)
+{
+	struct rpost_reg_mr mr;
+
+	self->page = getpagesize();
+	if (get_way(self->way, sizeof(self->way)) || set_way("direct")) {
+		self->skip = "needs root to set the parameter 'registration'";
+		return;
+	}
+	ASSERT_EQ(0, rp_connect_pair(&self->c, &self->s, 0));
+	self->direct_size = rp_max_mr_size(self->c.fd, self->c.device);
+	ASSERT_EQ(0, set_way("fast"));
+	self->size = rp_max_mr_size(self->c.fd, self->c.device);
+	self->mem = rp_pages(16 * self->page);
+	self->to = rp_pages(16 * self->page);
+	ASSERT_NE(NULL, self->mem);
+	ASSERT_NE(NULL, self->to);
+	if (rp_reg_mr(self->c.fd, self->c.pd, self->mem, 1, 0, &mr) ==
+	    -EOPNOTSUPP) {
+		self->skip = "the device has no fast registration";
+		return;
+	}
+	ASSERT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_MR, mr.handle));
+}
+
+/* A skip in the setup would not keep the test from running. */
+#define NEED_FAST()							\
+	do {								\
+		if (self->skip)						\
+			SKIP(return, "%s", self->skip);			\
+	} while (0)
+
+FIXTURE_TEARDOWN(fastreg)
+{
+	if (self->way[0])
+		EXPECT_EQ(0, set_way(self->way));
+	if (self->mem) {
+		rp_end_close(&self->c);
+		rp_end_close(&self->s);
+	}
+}
+
+static int reg(struct rp_end *end, void *addr, uint64_t length,
+	       struct rpost_reg_mr *mr)
+{
+	return rp_reg_mr(end->fd, end->pd, addr, length, ALL, mr);
+}
+
+/* RDMA write from a region to another; the status, or a negative errno. */
+static int write_mr(struct rp_end *end, const struct rpost_reg_mr *from,
+		    const struct rpost_reg_mr *to, uint64_t offset,
+		    uint32_t length)
+{
+	struct rp_send send = rp_send(RPOST_WR_RDMA_WRITE, 1, NULL, length,
+				      from->lkey);
+	struct rpost_wc wc;
+	int ret;
+
+	send.sge.addr = from->iova + offset;
+	send.wr.remote_addr = to->iova + offset;
+	send.wr.rkey = to->rkey;
+	ret = rp_post_send(end, &send);
+	if (ret)
+		return ret;
+	return rp_wait_cq(&end->cq, &wc) == 1 ? (int)wc.status : -ETIME;
+}
+
+TEST_F(fastreg, parameter)
+{
+	static const char * const ways[] = { "auto", "direct", "fast" };
+	static const char * const bad[] = { "", "slow", "fas", "faster", "0" };
+	char way[16];
+	unsigned int i;
+
+	NEED_FAST();
+	for (i = 0; i < ARRAY_SIZE(ways); i++) {
+		ASSERT_EQ(0, set_way(ways[i]));
+		ASSERT_EQ(0, get_way(way, sizeof(way)));
+		EXPECT_STREQ(ways[i], way);
+	}
+	/* Nothing that is written is no write at all. */
+	for (i = 1; i < ARRAY_SIZE(bad); i++) {
+		EXPECT_EQ(-EINVAL, set_way(bad[i]))
+			TH_LOG("%s", bad[i]);
+		ASSERT_EQ(0, get_way(way, sizeof(way)));
+		EXPECT_STREQ("fast", way);
+	}
+}
+
+/* Regions of both kinds, in one domain, work together. */
+TEST_F(fastreg, beside_direct)
+{
+	struct rpost_reg_mr from, to, direct;
+
+	NEED_FAST();
+	ASSERT_EQ(0, set_way("direct"));
+	if (reg(&self->c, self->mem + self->page, self->page, &direct))
+		SKIP(return, "the driver cannot be called directly");
+	ASSERT_EQ(0, reg(&self->s, self->to, 2 * self->page, &to));
+	ASSERT_EQ(0, set_way("fast"));
+	ASSERT_EQ(0, reg(&self->c, self->mem, self->page, &from));
+	EXPECT_NE(direct.lkey, from.lkey);
+
+	memset(self->mem, 'f', self->page);
+	memset(self->mem + self->page, 'd', self->page);
+	ASSERT_EQ(RPOST_WC_SUCCESS,
+		  write_mr(&self->c, &from, &to, 0, self->page));
+	to.iova += self->page;
+	ASSERT_EQ(RPOST_WC_SUCCESS,
+		  write_mr(&self->c, &direct, &to, 0, self->page));
+	EXPECT_EQ('f', self->to[0]);
+	EXPECT_EQ('f', self->to[self->page - 1]);
+	EXPECT_EQ('d', self->to[self->page]);
+	EXPECT_EQ('d', self->to[2 * self->page - 1]);
+	EXPECT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_MR, direct.handle));
+	EXPECT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_MR, from.handle));
+}
+
+/* The queue pair behind it is nobody's object, and goes with the domain. */
+TEST_F(fastreg, domain)
+{
+	struct rpost_reg_mr mr;
+	uint32_t pd;
+	int objects, i;
+
+	NEED_FAST();
+	objects = rp_num_objects(self->c.fd);
+	for (i = 0; i < 20; i++) {
+		ASSERT_EQ(0, rp_alloc_pd(self->c.fd, self->c.device, &pd));
+		ASSERT_EQ(0, rp_reg_mr(self->c.fd, pd, self->mem, self->page,
+				       ALL, &mr));
+		EXPECT_EQ(objects + 2, rp_num_objects(self->c.fd));
+		EXPECT_EQ(-EBUSY, rp_destroy(self->c.fd, RPOST_OBJ_PD, pd));
+		ASSERT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_MR, mr.handle));
+		ASSERT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_PD, pd));
+	}
+}
+
+/* The other end reaches neither the byte before nor the one after. */
+TEST_F(fastreg, edges)
+{
+	struct rpost_reg_mr from, to;
+
+	NEED_FAST();
+	memset(self->mem, 'e', 4 * self->page);
+	ASSERT_EQ(0, reg(&self->c, self->mem, 4 * self->page, &from));
+	ASSERT_EQ(0, reg(&self->s, self->to + 100, 2 * self->page, &to));
+	from.iova += 100;
+	ASSERT_EQ(RPOST_WC_SUCCESS,
+		  write_mr(&self->c, &from, &to, 0, 2 * self->page));
+	EXPECT_EQ(0, self->to[99]);
+	EXPECT_EQ('e', self->to[100]);
+	EXPECT_EQ('e', self->to[2 * self->page + 99]);
+	EXPECT_EQ(0, self->to[2 * self->page + 100]);
+	EXPECT_EQ(RPOST_WC_REM_ACCESS_ERR,
+		  write_mr(&self->c, &from, &to, 1, 2 * self->page));
+	EXPECT_EQ(0, self->to[2 * self->page + 100]);
+}
+
+/* ------------------------------------------------- sizes */
+
+TEST_F(fastreg, too_large)
+{
+	struct rpost_reg_mr mr;
+	long pinned = pinned_kib();
+	char *mem;
+
+	NEED_FAST();
+	EXPECT_LE(self->size, self->direct_size);
+	if (self->size > 64ul << 20)
+		SKIP(return, "the device takes more memory than is tried here");
+	mem = rp_pages(self->size + 2 * self->page);
+	ASSERT_NE(NULL, mem);
+	/* Huge pages would make room. */
+	madvise(mem, self->size + 2 * self->page, MADV_NOHUGEPAGE);
+	EXPECT_EQ(-EMSGSIZE, reg(&self->c, mem, self->size + 1, &mr));
+	EXPECT_EQ(-EMSGSIZE, reg(&self->c, mem + 1, self->size, &mr));
+	EXPECT_EQ(-EMSGSIZE, reg(&self->c, mem, self->size + 2 * self->page,
+				 &mr));
+	EXPECT_EQ(pinned, pinned_kib());
+	ASSERT_EQ(0, reg(&self->c, mem, self->size, &mr));
+	EXPECT_EQ(pinned + (long)(self->size >> 10), pinned_kib());
+	ASSERT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_MR, mr.handle));
+	ASSERT_EQ(0, reg(&self->c, mem + 1, self->size - 1, &mr));
+	ASSERT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_MR, mr.handle));
+	EXPECT_EQ(pinned, pinned_kib());
+}
+
+/* Larger than the limit, but in few pieces. */
+TEST_F(fastreg, huge_pages)
+{
+	const size_t bytes = 3 * HUGE_PAGE, odd = 4099;
+	struct rpost_reg_mr from, to;
+	uint64_t ends[3];
+	unsigned int i;
+	char *src, *dst;
+
+	NEED_FAST();
+	write_text("/proc/sys/vm/nr_hugepages", "6");
+	src = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+	dst = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+	if (src == MAP_FAILED || dst == MAP_FAILED)
+		SKIP(return, "no huge pages to be had");
+	memset(dst, 0, bytes);
+	for (i = 0; i < bytes; i++)
+		src[i] = i * 13 + (i >> 12);
+	ASSERT_EQ(0, reg(&self->c, src + odd, bytes - 2 * odd, &from));
+	ASSERT_EQ(0, reg(&self->s, dst + odd, bytes - 2 * odd, &to));
+	ends[0] = 0;
+	ends[1] = HUGE_PAGE - odd - 1000;
+	ends[2] = bytes - 2 * odd - 2000;
+	for (i = 0; i < ARRAY_SIZE(ends); i++) {
+		ASSERT_EQ(RPOST_WC_SUCCESS,
+			  write_mr(&self->c, &from, &to, ends[i], 2000));
+		EXPECT_EQ(0, memcmp(src + odd + ends[i], dst + odd + ends[i],
+				    2000));
+		EXPECT_EQ(0, dst[odd + ends[i] - 1]);
+		EXPECT_EQ(0, dst[odd + ends[i] + 2000]);
+	}
+	EXPECT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_MR, from.handle));
+	EXPECT_EQ(0, rp_destroy(self->s.fd, RPOST_OBJ_MR, to.handle));
+	munmap(src, bytes);
+	munmap(dst, bytes);
+	write_text("/proc/sys/vm/nr_hugepages", "0");
+}
+
+/* ------------------------------------------------- many at once */
+
+/* Register, and give it back, with the domain that all threads share. */
+static int step_reg(struct race *r)
+{
+	struct rpost_reg_mr mr;
+	int ret = rp_reg_mr(r->client.fd, r->client.pd, r->mem, 5000, ALL, &mr);
+
+	if (ret)
+		return ret;
+	return rp_destroy(r->client.fd, RPOST_OBJ_MR, mr.handle);
+}
+
+TEST_F(fastreg, threads)
+{
+	struct worker w[6];
+	struct race r = { .client = self->c, .mem = self->mem };
+	uint64_t since = rp_now_ms();
+	int objects;
+	unsigned int i;
+
+	NEED_FAST();
+	objects = rp_num_objects(self->c.fd);
+	memset(w, 0, sizeof(w));
+	for (i = 0; i < ARRAY_SIZE(w); i++) {
+		w[i].step = step_reg;
+		w[i].succeeds = true;
+	}
+	ASSERT_EQ(0, start(&r, w, ARRAY_SIZE(w)));
+	while (go_on(since, w, ARRAY_SIZE(w)))
+		usleep(1000);
+	EXPECT_EQ(0, stop(&r, w, ARRAY_SIZE(w)));
+	EXPECT_EQ(objects, rp_num_objects(self->c.fd));
+}
+
+/* A child registers its own memory, in its parent's domain, until it dies. */
+TEST_F(fastreg, killed_child)
+{
+	struct race r = { .client = self->c, .mem = self->mem };
+	struct rpost_reg_mr mr;
+	int objects, pipes[2], i, status;
+	char byte;
+	pid_t pid;
+
+	NEED_FAST();
+	objects = rp_num_objects(self->c.fd);
+	for (i = 0; i < 10; i++) {
+		ASSERT_EQ(0, pipe(pipes));
+		pid = fork();
+		ASSERT_LE(0, pid);
+		if (!pid) {
+			if (step_reg(&r) || write(pipes[1], "x", 1) != 1)
+				_exit(1);
+			while (!step_reg(&r))
+				;
+			_exit(2);
+		}
+		ASSERT_EQ(1, read(pipes[0], &byte, 1));
+		usleep(i * 300);
+		ASSERT_EQ(0, kill(pid, SIGKILL));
+		ASSERT_EQ(pid, waitpid(pid, &status, 0));
+		EXPECT_TRUE(WIFSIGNALED(status));
+		close(pipes[0]);
+		close(pipes[1]);
+		/* What it had registered just then stays: the file is shared. */
+		ASSERT_EQ(0, reg(&self->c, self->mem, 100, &mr));
+		ASSERT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_MR, mr.handle));
+	}
+	EXPECT_GE(objects + 10, rp_num_objects(self->c.fd));
+}
+
+/* Children with files of their own leave nothing. */
+TEST_F(fastreg, killed_processes)
+{
+	long pinned = count("pinned_pages"), pds = count("pd");
+	struct race r = { .mem = self->mem };
+	uint64_t end;
+	pid_t pids[8];
+	unsigned int i;
+
+	NEED_FAST();
+	for (i = 0; i < ARRAY_SIZE(pids); i++) {
+		pids[i] = fork();
+		ASSERT_LE(0, pids[i]);
+		if (pids[i])
+			continue;
+		while (!rp_end_init(&r.client) && !step_reg(&r))
+			rp_end_close(&r.client);
+		_exit(1);
+	}
+	usleep(200000);
+	for (i = 0; i < ARRAY_SIZE(pids); i++) {
+		EXPECT_EQ(0, waitpid(pids[i], NULL, WNOHANG));
+		ASSERT_EQ(0, kill(pids[i], SIGKILL));
+		ASSERT_EQ(pids[i], waitpid(pids[i], NULL, 0));
+	}
+	if (pds < 0)
+		SKIP(return, "cannot read " OBJECTS);
+	end = rp_now_ms() + TEST_TIMEOUT_MS;
+	while (count("pd") != pds && rp_now_ms() < end)
+		usleep(1000);
+	EXPECT_EQ(pds, count("pd"));
+	EXPECT_EQ(pinned, count("pinned_pages"));
+}
+
+/* ------------------------------------------------- the device goes away */
+
+static void *run_command(void *command)
+{
+	usleep(50000);
+	return (void *)(intptr_t)system(command);
+}
+
+TEST_F(fastreg, removal)
+{
+	const char *remove = getenv("RPOST_TEST_REMOVE");
+	const char *add = getenv("RPOST_TEST_ADD");
+	struct rpost_reg_mr mr;
+	struct worker w[4];
+	struct race r = { .client = self->c, .mem = self->mem };
+	uint64_t since = rp_now_ms();
+	pthread_t thread;
+	void *status;
+	unsigned int i;
+
+	NEED_FAST();
+	if (!remove || !add)
+		SKIP(return, "RPOST_TEST_REMOVE and RPOST_TEST_ADD are not set");
+	ASSERT_EQ(0, reg(&self->c, self->mem, self->page, &mr));
+	memset(w, 0, sizeof(w));
+	for (i = 0; i < ARRAY_SIZE(w); i++) {
+		w[i].step = step_reg;
+		w[i].errors[0] = -ENODEV;
+		w[i].succeeds = w[i].fails = true;
+	}
+	ASSERT_EQ(0, start(&r, w, ARRAY_SIZE(w)));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, run_command, (void *)remove));
+	while (go_on(since, w, ARRAY_SIZE(w)))
+		usleep(1000);
+	EXPECT_EQ(0, stop(&r, w, ARRAY_SIZE(w)));
+	for (i = 0; i < ARRAY_SIZE(w); i++) {
+		EXPECT_LT(0, w[i].good);
+		EXPECT_LT(0, w[i].bad);
+	}
+	ASSERT_EQ(0, pthread_join(thread, &status));
+	EXPECT_EQ(NULL, status);
+	EXPECT_EQ(-ENODEV, reg(&self->c, self->mem, self->page, &mr));
+	EXPECT_EQ(0, count("pinned_pages"));
+	EXPECT_EQ(0, system(add));
+}
+
+TEST_HARNESS_MAIN
