@@ -238,6 +238,7 @@ TEST_F(async, creation)
 struct reader {
 	int fd;
 	int ret;
+	pid_t tid;
 	struct rpost_async_event event;
 };
 
@@ -245,6 +246,7 @@ static void *read_one(void *arg)
 {
 	struct reader *r = arg;
 
+	rp_put_tid(&r->tid);
 	do {
 		r->ret = read(r->fd, &r->event, sizeof(r->event)) < 0 ? -errno :
 								       0;
@@ -259,7 +261,7 @@ TEST_F(async, sleeping)
 
 	ASSERT_EQ(0, fcntl(self->ch, F_SETFL, 0));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, read_one, &r));
-	usleep(TEST_QUIET_MS * 1000);
+	ASSERT_TRUE(rp_wait_asleep(&r.tid));
 	EXPECT_EQ(1, r.ret);
 	ASSERT_EQ(0, make_event(self));
 	ASSERT_EQ(0, pthread_join(thread, NULL));
@@ -283,7 +285,7 @@ TEST_F(async, closed_while_reading)
 	ASSERT_EQ(0, sigaction(SIGUSR1, &sa, NULL));
 	ASSERT_EQ(0, fcntl(self->ch, F_SETFL, 0));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, read_one, &r));
-	usleep(TEST_QUIET_MS * 1000);
+	ASSERT_TRUE(rp_wait_asleep(&r.tid));
 	copy = dup(self->r.fd);
 	close(self->ch);
 	close(self->r.fd);
@@ -296,7 +298,7 @@ TEST_F(async, closed_while_reading)
 	/* A signal ends the sleep, and loses nothing. */
 	r = (struct reader) { .fd = self->ch, .ret = 1 };
 	ASSERT_EQ(0, pthread_create(&thread, NULL, read_one, &r));
-	usleep(TEST_QUIET_MS * 1000);
+	ASSERT_TRUE(rp_wait_asleep(&r.tid));
 	ASSERT_EQ(0, pthread_kill(thread, SIGUSR1));
 	ASSERT_EQ(0, pthread_join(thread, NULL));
 	EXPECT_EQ(-EINTR, r.ret);

@@ -511,6 +511,7 @@ TEST_F(cm, peer_destroyed_before_accept)
 TEST_F(cm, backlog)
 {
 	struct rp_end *s = &self->s, clients[3];
+	uint64_t start, took = 0;
 	uint32_t listener;
 	int i;
 
@@ -522,9 +523,16 @@ TEST_F(cm, backlog)
 		ASSERT_EQ(0, rp_client_route(&clients[i],
 					     rp_port(s->fd, listener)));
 		ASSERT_EQ(0, rp_create_qp(&clients[i], 0));
+		start = rp_now_ms();
 		ASSERT_EQ(0, rp_connect(clients[i].fd, clients[i].id));
-		usleep(TEST_QUIET_MS * 1000);
+		while (i < 2 && rp_num_objects(s->fd) < 5 + i &&
+		       rp_now_ms() - start < TEST_TIMEOUT_MS)
+			usleep(1000);
+		if (i < 2 && took < rp_now_ms() - start)
+			took = rp_now_ms() - start;
 	}
+	/* The third must have come before one of the others is fetched. */
+	usleep((200 + 20 * took) * 1000);
 	/* Two wait; the third was one too many, and is not told so. */
 	EXPECT_EQ(6, rp_num_objects(s->fd));
 	EXPECT_TRUE(rp_quiet(clients[2].channel));

@@ -387,6 +387,7 @@ TEST_F(errors, event_to_bad_memory)
 struct fetcher {
 	int channel;
 	int ret;
+	pid_t tid;
 	struct rpost_get_event event;
 };
 
@@ -395,6 +396,7 @@ static void *fetch(void *arg)
 	struct fetcher *f = arg;
 
 	f->event = (struct rpost_get_event) { .size = sizeof(f->event) };
+	rp_put_tid(&f->tid);
 	f->ret = rp_ioctl(f->channel, RPOST_IOC_GET_EVENT, &f->event);
 	return NULL;
 }
@@ -405,7 +407,7 @@ TEST_F(errors, sleeping_for_an_event)
 	pthread_t thread;
 
 	ASSERT_EQ(0, pthread_create(&thread, NULL, fetch, &f));
-	usleep(TEST_QUIET_MS * 1000);
+	ASSERT_TRUE(rp_wait_asleep(&f.tid));
 	EXPECT_EQ(1, f.ret);
 	ASSERT_EQ(0, rp_resolve_addr(self->e.fd, self->e.id, 1));
 	ASSERT_EQ(0, pthread_join(thread, NULL));
@@ -427,7 +429,7 @@ TEST_F(errors, signal_while_sleeping)
 
 	ASSERT_EQ(0, sigaction(SIGUSR1, &sa, NULL));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, fetch, &f));
-	usleep(TEST_QUIET_MS * 1000);
+	ASSERT_TRUE(rp_wait_asleep(&f.tid));
 	ASSERT_EQ(0, pthread_kill(thread, SIGUSR1));
 	ASSERT_EQ(0, pthread_join(thread, NULL));
 	EXPECT_EQ(-EINTR, f.ret);

@@ -256,13 +256,16 @@ TEST_F(resize, armed)
 /* A ring that lost one says so for good. */
 TEST_F(resize, overrun_stays)
 {
+	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
 	int i;
 
 	ASSERT_EQ(0, resize(&self->e.cq, 2));
 	for (i = 0; i < 5; i++)
 		ASSERT_EQ(0, post(self, i));
-	usleep(TEST_QUIET_MS * 1000);
 	ASSERT_EQ(0, wait_for(self, 2));
+	while (!(self->e.cq.ring->flags & RPOST_RING_OVERRUN) &&
+	       rp_now_ms() < end)
+		usleep(1000);
 	EXPECT_NE(0, self->e.cq.ring->flags & RPOST_RING_OVERRUN);
 	ASSERT_EQ(0, resize(&self->e.cq, 64));
 	EXPECT_NE(0, self->e.cq.ring->flags & RPOST_RING_OVERRUN);
@@ -343,7 +346,7 @@ static void *map_for_ever(void *arg)
 		if (p != MAP_FAILED) {
 			((volatile char *)p)[pages * page - 1] = 1;
 			munmap(p, pages * page);
-			t->posted++;
+			__atomic_add_fetch(&t->posted, 1, __ATOMIC_RELAXED);
 		} else if (errno != EINVAL) {
 			t->wrong = -errno;
 		}
@@ -371,13 +374,17 @@ static void *resize_for_ever(void *arg)
 TEST_F(resize, mapped_meanwhile)
 {
 	struct traffic t = { .self = self };
+	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
 	pthread_t threads[3];
 	int i;
 
 	ASSERT_EQ(0, pthread_create(&threads[0], NULL, map_for_ever, &t));
 	ASSERT_EQ(0, pthread_create(&threads[1], NULL, resize_for_ever, &t));
 	ASSERT_EQ(0, pthread_create(&threads[2], NULL, resize_for_ever, &t));
-	usleep(300000);
+	do {
+		usleep(300000);
+	} while (!__atomic_load_n(&t.posted, __ATOMIC_RELAXED) &&
+		 rp_now_ms() < end);
 	__atomic_store_n(&t.stop, true, __ATOMIC_RELAXED);
 	for (i = 0; i < 3; i++)
 		ASSERT_EQ(0, pthread_join(threads[i], NULL));

@@ -30,7 +30,7 @@
 
 #include <rdma/rdma_post_abi.h>
 
-#define TEST_TIMEOUT_MS	10000	/* for what must happen */
+#define TEST_TIMEOUT_MS	20000	/* for what must happen */
 #define TEST_QUIET_MS	30	/* for what must not */
 
 /* Run a command: 0, or the negative errno. */
@@ -284,7 +284,7 @@ static inline int rp_resolve_addr(int fd, uint32_t id, uint16_t port)
 	struct rpost_resolve_addr cmd = {
 		.size = sizeof(cmd),
 		.id = id,
-		.timeout_ms = 2000,
+		.timeout_ms = 10000,
 		.dst_len = sizeof(struct sockaddr_in),
 	};
 
@@ -297,7 +297,7 @@ static inline int rp_resolve_route(int fd, uint32_t id)
 	struct rpost_resolve_route cmd = {
 		.size = sizeof(cmd),
 		.id = id,
-		.timeout_ms = 2000,
+		.timeout_ms = 10000,
 	};
 
 	return rp_ioctl(fd, RPOST_IOC_RESOLVE_ROUTE, &cmd);
@@ -701,6 +701,36 @@ static inline long rp_wait_refcnt(long want)
 	       rp_now_ms() < end)
 		usleep(1000);
 	return seen;
+}
+
+/*
+ * Wait until a thread that has put its number into @tid sleeps, as it does in
+ * the call that comes next.
+ */
+static inline bool rp_wait_asleep(const pid_t *tid)
+{
+	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
+	char path[64], state = 0;
+	pid_t id;
+	FILE *f;
+
+	while (state != 'S' && rp_now_ms() < end) {
+		usleep(1000);
+		id = __atomic_load_n(tid, __ATOMIC_ACQUIRE);
+		snprintf(path, sizeof(path), "/proc/self/task/%d/stat", id);
+		f = id ? fopen(path, "r") : NULL;
+		if (!f)
+			continue;
+		if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+			state = 0;
+		fclose(f);
+	}
+	return state == 'S';
+}
+
+static inline void rp_put_tid(pid_t *tid)
+{
+	__atomic_store_n(tid, gettid(), __ATOMIC_RELEASE);
 }
 
 /* Does nothing become readable for a while? */

@@ -422,7 +422,7 @@ TEST_F(cm, backlog)
 	took = now_ms() - start;
 	ASSERT_EQ(0, rdma_connect(second.client.id, &self->opts.connect));
 	/* It must have come before the first is fetched. */
-	usleep((50 + 20 * took) * 1000);
+	usleep((200 + 20 * took) * 1000);
 	ASSERT_EQ(0, expect_event(self->s->channel, RDMA_CM_EVENT_CONNECT_REQUEST,
 				  &first.server.event));
 	EXPECT_TRUE(no_event(self->s->channel));

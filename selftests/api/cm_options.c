@@ -106,7 +106,7 @@ TEST_F(opt, type_of_service_in_the_path)
 	ASSERT_EQ(0, rdma_resolve_addr(self->c->id, NULL,
 				       (struct sockaddr *)&to, 2000));
 	ASSERT_EQ(0, expect_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED, &ev));
-	ASSERT_EQ(0, rdma_resolve_route(self->c->id, 2000));
+	ASSERT_EQ(0, rdma_resolve_route(self->c->id, 10000));
 	ASSERT_EQ(0, expect_event(channel, RDMA_CM_EVENT_ROUTE_RESOLVED, &ev));
 	ASSERT_EQ(1, self->c->id->route.num_paths);
 	EXPECT_EQ(tos, self->c->id->route.path_rec->traffic_class);
@@ -473,7 +473,7 @@ TEST_F(opt, migration_with_events)
 	ASSERT_EQ(0, expect_event(other, RDMA_CM_EVENT_ADDR_RESOLVED,
 				  &c->event));
 	ASSERT_EQ(0, rdma_migrate_id(c->id, c->channel));
-	ASSERT_EQ(0, rdma_resolve_route(c->id, 2000));
+	ASSERT_EQ(0, rdma_resolve_route(c->id, 10000));
 	ASSERT_EQ(0, expect_event(c->channel, RDMA_CM_EVENT_ROUTE_RESOLVED,
 				  &c->event));
 	EXPECT_TRUE(no_event(other));

@@ -58,9 +58,9 @@ static int ud_listen(struct rdma_event_channel *channel,
 static int ud_resolve(struct end *c, struct sockaddr_storage *addr)
 {
 	if (rdma_create_id(c->channel, &c->id, NULL, RDMA_PS_UDP) ||
-	    rdma_resolve_addr(c->id, NULL, (struct sockaddr *)addr, 2000) ||
+	    rdma_resolve_addr(c->id, NULL, (struct sockaddr *)addr, 10000) ||
 	    expect_event(c->channel, RDMA_CM_EVENT_ADDR_RESOLVED, &c->event) ||
-	    rdma_resolve_route(c->id, 2000) ||
+	    rdma_resolve_route(c->id, 10000) ||
 	    expect_event(c->channel, RDMA_CM_EVENT_ROUTE_RESOLVED, &c->event))
 		return -1;
 	return 0;

@@ -60,6 +60,7 @@ FIXTURE_TEARDOWN(shared)
  */
 static int exchange(struct side *a, struct side *b, int n)
 {
+	uint64_t end = now_ms() + DEADLINE_MS;
 	int i, err = 0;
 
 	for (i = 0; i < n && !err; i++) {
@@ -70,6 +71,10 @@ static int exchange(struct side *a, struct side *b, int n)
 		err = post_send(a, 100 + i, i * 256, 100);
 		usleep(2000);
 	}
+	for (i = 0; i < n && !err; i++)
+		while (memcmp(a->buf + i * 256, b->buf + i * 256, 100) &&
+		       now_ms() < end)
+			usleep(2000);
 	usleep(SETTLE_US);
 	return err;
 }
@@ -253,9 +258,10 @@ TEST_F(shared, with_a_shared_receive_queue)
 	EXPECT_EQ(srq, c.qp->srq);
 	gone = c.qp->qp_num;
 	ASSERT_EQ(0, bring_up_pair(&self->dev, &d, &c));
-	for (i = 0; i < 3; i++)
+	for (i = 0; i < 3; i++) {
 		ASSERT_EQ(0, post_send(&d, i, 0, 64));
-	usleep(SETTLE_US);
+		ASSERT_EQ(1, wait_comp(d.cq, &wc));
+	}
 	ASSERT_EQ(0, destroy(&c));
 	EXPECT_EQ(0, left(self->cq, self->b_num, 200, gone));
 	side_close(&c);

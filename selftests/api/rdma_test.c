@@ -366,11 +366,11 @@ int pair_resolve(struct pair *p, struct pair_opts *opts)
 		return complain("rdma_create_event_channel");
 	if (rdma_create_id(c->channel, &c->id, NULL, RDMA_PS_TCP))
 		return complain("rdma_create_id");
-	if (rdma_resolve_addr(c->id, NULL, (struct sockaddr *)&addr, 2000))
+	if (rdma_resolve_addr(c->id, NULL, (struct sockaddr *)&addr, 10000))
 		return complain("rdma_resolve_addr");
 	if (expect_event(c->channel, RDMA_CM_EVENT_ADDR_RESOLVED, &c->event))
 		return -1;
-	if (rdma_resolve_route(c->id, 2000))
+	if (rdma_resolve_route(c->id, 10000))
 		return complain("rdma_resolve_route");
 	return expect_event(c->channel, RDMA_CM_EVENT_ROUTE_RESOLVED, &c->event);
 }

@@ -20,7 +20,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define DEADLINE_MS	8000	/* for anything that must happen */
+#define DEADLINE_MS	20000	/* for anything that must happen */
 #define QUIET_MS	30	/* for anything that must not */
 #define POISON		0xa5
 #define BUF_SIZE	65536

@@ -231,9 +231,9 @@ TEST(id_without_a_channel)
 	ASSERT_EQ(0, rdma_create_id(NULL, &id, CONTEXT, RDMA_PS_TCP));
 	EXPECT_EQ(CONTEXT, id->context);
 	EXPECT_NE(NULL, id->channel);
-	ASSERT_EQ(0, rdma_resolve_addr(id, NULL, (struct sockaddr *)&addr, 2000));
+	ASSERT_EQ(0, rdma_resolve_addr(id, NULL, (struct sockaddr *)&addr, 10000));
 	EXPECT_NE(NULL, id->verbs);
-	ASSERT_EQ(0, rdma_resolve_route(id, 2000));
+	ASSERT_EQ(0, rdma_resolve_route(id, 10000));
 	ASSERT_EQ(0, rdma_create_qp(id, NULL, &attr));
 	EXPECT_EQ(0, echo(id, 1));
 	rdma_destroy_qp(id);

@@ -76,7 +76,7 @@ static void order(void)
 	ok(rdma_connect(id, NULL) == -1 && errno == EINVAL);
 	ok(rdma_disconnect(id) == -1);
 	ok(rdma_reject(id, NULL, 0) == -1);
-	need(!rdma_resolve_addr(id, NULL, (struct sockaddr *)&sin, 2000));
+	need(!rdma_resolve_addr(id, NULL, (struct sockaddr *)&sin, 10000));
 	eat_event(ch, RDMA_CM_EVENT_ADDR_RESOLVED);
 	ok(id->verbs && id->pd && id->port_num == 1);
 	ok(rdma_get_dst_port(id) == htons(7471) && rdma_get_src_port(id));

@@ -249,9 +249,9 @@ static void misuse(void)
 	ok(id->channel && id->context == ch);
 	struct sockaddr_in sin = ip4(server_addr, 7483);
 
-	ok(!rdma_resolve_addr(id, NULL, (struct sockaddr *)&sin, 2000));
+	ok(!rdma_resolve_addr(id, NULL, (struct sockaddr *)&sin, 10000));
 	ok(id->event && id->event->event == RDMA_CM_EVENT_ADDR_RESOLVED);
-	ok(!rdma_resolve_route(id, 2000) && id->route.num_paths == 1);
+	ok(!rdma_resolve_route(id, 10000) && id->route.num_paths == 1);
 	ok(id->event->event == RDMA_CM_EVENT_ROUTE_RESOLVED);
 	ok(!rdma_destroy_id(id));
 	ok(!rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP));

@@ -90,7 +90,7 @@ static inline void pair_begin(struct pair *p)
 	need(!rdma_resolve_addr(p->client, NULL, (struct sockaddr *)&sin,
 				2000));
 	eat_event(p->ch, RDMA_CM_EVENT_ADDR_RESOLVED);
-	need(!rdma_resolve_route(p->client, 2000));
+	need(!rdma_resolve_route(p->client, 10000));
 	eat_event(p->ch, RDMA_CM_EVENT_ROUTE_RESOLVED);
 }
 
