@@ -4,3 +4,4 @@ API_TESTS := posts lists manpages comp cm states sync mr errors ownership device
 API_TESTS += qp qp_end ud
 API_TESTS += wr_ex
 API_TESTS += cm_ud cm_own_qp cm_options
+API_TESTS += threads
