@@ -8,11 +8,11 @@ vm_programs="busybox dash ip rdma tc setpriv"
 vm_programs_optional="rping udaddy ucmatose mckey riostream rstream cmtime
 	ibv_devices ibv_devinfo ibv_rc_pingpong ibv_ud_pingpong ibv_srq_pingpong
 	ib_write_lat ib_write_bw ib_read_lat ib_read_bw ib_send_lat ib_send_bw
-	strace ethtool"
+	strace ethtool mke2fs"
 
 vm_modules="virtio_pci virtio_console virtio_net virtio_rng ib_uverbs rdma_ucm
 	rdma_cm rdma_rxe siw crc32_generic crc32c_generic dummy veth sch_netem 8021q
-	ib_umad virtio_blk ext4"
+	ib_umad virtio_blk ext4 brd"
 
 # Where a path is in the guest, which has no /bin beside /usr/bin.
 guest_path() {
