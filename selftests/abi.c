@@ -4,6 +4,7 @@
  * numbers, and 32-bit programs.
  */
 #include <kselftest_harness.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -331,7 +332,7 @@ TEST_F(abi, bad_pointer)
 		EXPECT_EQ(-EFAULT, call(env, row, NULL));
 		EXPECT_EQ(-EFAULT, call(env, row, guard));
 		EXPECT_EQ(-EFAULT, call(env, row, (void *)-4096l));
-		EXPECT_EQ(-EFAULT, call(env, row, (void *)(1ul << 62)));
+		EXPECT_EQ(-EFAULT, call(env, row, (void *)(ULONG_MAX / 4 + 1)));
 		/* The first byte, the size, all but the last byte mapped. */
 		EXPECT_EQ(-EFAULT, call(env, row, guard - 1));
 		*(uint32_t *)(guard - 4) = row->size;

@@ -112,8 +112,8 @@ TEST_F(cq, mapping)
 	EXPECT_EQ(-ENOENT, map(cq, rw, MAP_SHARED, size, 0));
 	/* Handles of other types have no ring. */
 	EXPECT_EQ(-ENOENT, map(cq, rw, MAP_SHARED, size, self->s.qp * page));
-	EXPECT_EQ(-ENOENT, map(cq, rw, MAP_SHARED, size, 1l << 30));
-	EXPECT_EQ(-EINVAL, map(cq, rw, MAP_SHARED, size, 1l << 50));
+	EXPECT_EQ(-ENOENT, map(cq, rw, MAP_SHARED, size, 1ll << 30));
+	EXPECT_EQ(-EINVAL, map(cq, rw, MAP_SHARED, size, 1ll << 50));
 
 	EXPECT_EQ(-1, mprotect(cq->ring, size, rw | PROT_EXEC));
 	EXPECT_EQ(EACCES, errno);

@@ -102,7 +102,9 @@ TEST_F(mr, answer)
 
 TEST_F(mr, not_mapped)
 {
+	struct rpost_reg_mr cmd = { .access = RW, .length = 4096 };
 	char *end = self->mem + 4 * self->page;
+	unsigned int i;
 
 	ASSERT_EQ(0, munmap(self->mem + 3 * self->page, self->page));
 	refused_at(_metadata, self, NULL, 1, RW, -EFAULT);
@@ -111,8 +113,11 @@ TEST_F(mr, not_mapped)
 	refused_at(_metadata, self, end - self->page - 1, 2, 0, -EFAULT);
 	refused_at(_metadata, self, self->mem, 4 * self->page, RW, -EFAULT);
 	/* Where programs have no memory. */
-	refused_at(_metadata, self, (void *)(1ul << 63), 4096, 0, -EFAULT);
-	refused_at(_metadata, self, (void *)-8192l, 4096, RW, -EFAULT);
+	for (i = 0; i < 2; i++) {
+		cmd.addr = i ? -8192ull : 1ull << 63;
+		cmd.iova = cmd.addr;
+		refused(_metadata, self, &cmd, -EFAULT);
+	}
 	refused_at(_metadata, self, self->mem, 1ull << 62, RW, -EFAULT);
 	refused_at(_metadata, self, self->mem, 1ull << 48, 0, -EFAULT);
 }

@@ -307,8 +307,8 @@ static inline int rp_srq_limit(int fd, uint32_t srq, uint32_t limit)
 	return rp_ioctl(fd, RPOST_IOC_MODIFY_SRQ, &cmd);
 }
 
-static inline int rp_post_srq(int fd, uint32_t srq, uint64_t wr_id, void *addr,
-			      uint32_t length, uint32_t lkey)
+static inline int rp_post_srq_at(int fd, uint32_t srq, uint64_t wr_id,
+				 uint64_t addr, uint32_t length, uint32_t lkey)
 {
 	struct rp_recv {
 		struct rpost_recv_wr wr;
@@ -319,7 +319,7 @@ static inline int rp_post_srq(int fd, uint32_t srq, uint64_t wr_id, void *addr,
 			.size = sizeof(block),
 			.num_sge = 1,
 		},
-		.sge = { (uintptr_t)addr, length, lkey },
+		.sge = { addr, length, lkey },
 	};
 
 	if (!addr) {
@@ -328,6 +328,12 @@ static inline int rp_post_srq(int fd, uint32_t srq, uint64_t wr_id, void *addr,
 	}
 	return rp_post(fd, RPOST_IOC_POST_SRQ_RECV, srq, &block, block.wr.size,
 		       1, NULL);
+}
+
+static inline int rp_post_srq(int fd, uint32_t srq, uint64_t wr_id, void *addr,
+			      uint32_t length, uint32_t lkey)
+{
+	return rp_post_srq_at(fd, srq, wr_id, (uintptr_t)addr, length, lkey);
 }
 
 /* --------------------------------------------------- asynchronous events */

@@ -246,6 +246,7 @@ TEST_F(srq, out_of_order)
 TEST_F(srq, bad_keys)
 {
 	struct rpost_reg_mr ro, gone, other, foreign;
+	const uint64_t buf = (uintptr_t)self->buf;
 	uint32_t pd, i;
 	struct rp_end *r = &self->r1;
 
@@ -257,26 +258,26 @@ TEST_F(srq, bad_keys)
 	ASSERT_EQ(0, rp_reg_mr(self->s1.fd, self->s1.pd, self->buf, BUF, ALL,
 			       &foreign));
 	const struct {
-		void *addr;
+		uint64_t addr;
 		uint32_t length, lkey;
 	} bad[] = {
-		{ self->buf, 64, 0 },
-		{ self->buf, 64, UINT32_MAX },
-		{ self->buf, 64, self->mr.lkey ^ 1 },
-		{ self->buf, 64, ro.lkey },
-		{ self->buf, 64, gone.lkey },
-		{ self->buf, 64, other.lkey },
-		{ self->buf, 64, foreign.lkey },
-		{ self->buf - 1, 64, self->mr.lkey },
-		{ self->buf + BUF - 63, 64, self->mr.lkey },
-		{ (void *)0xffff888000000000, 64, 0 },
-		{ (void *)0xffffffff81000000, 64, self->mr.lkey },
+		{ buf, 64, 0 },
+		{ buf, 64, UINT32_MAX },
+		{ buf, 64, self->mr.lkey ^ 1 },
+		{ buf, 64, ro.lkey },
+		{ buf, 64, gone.lkey },
+		{ buf, 64, other.lkey },
+		{ buf, 64, foreign.lkey },
+		{ buf - 1, 64, self->mr.lkey },
+		{ buf + BUF - 63, 64, self->mr.lkey },
+		{ 0xffff888000000000, 64, 0 },
+		{ 0xffffffff81000000, 64, self->mr.lkey },
 	};
 
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
-		ASSERT_EQ(0, rp_post_srq(r->fd, self->srq.handle, i,
-					 bad[i].addr, bad[i].length,
-					 bad[i].lkey));
+		ASSERT_EQ(0, rp_post_srq_at(r->fd, self->srq.handle, i,
+					    bad[i].addr, bad[i].length,
+					    bad[i].lkey));
 		EXPECT_EQ(-EIO, message(&self->s1, "attack"));
 		ASSERT_EQ(1, rp_wait_cq(&r->cq, &self->wc));
 		EXPECT_EQ(RPOST_WC_LOC_PROT_ERR, self->wc.status)

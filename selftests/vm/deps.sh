@@ -12,6 +12,8 @@ set -euo pipefail
 packages=(
 	# module and library
 	gcc g++ libc6-dev make pkg-config libibverbs-dev librdmacm-dev
+	# 32-bit programs
+	gcc-multilib libc6-dev-i386
 	# checks: sparse for the module; checkpatch and kernel-doc are perl
 	sparse perl shellcheck clang valgrind
 	# interop/: a program that uses librpma; a file system of Debian's programs
