@@ -1,0 +1,557 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * One open file in the hands of several processes.  Objects and keys are the
+ * file's: whoever has a descriptor may use them, and they mean the memory of
+ * the process that registered it.  What is pinned is charged to that process,
+ * also after its end.
+ */
+#include <kselftest_harness.h>
+#include <grp.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "attack_memory.h"
+
+#define NOBODY	65534
+
+FIXTURE(process) {
+	struct memory m;
+	size_t page;
+	unsigned char *p;	/* two pages, registered for everything */
+	struct rpost_reg_mr mr;
+	int go[2], done[2];
+};
+
+FIXTURE_SETUP(process)
+{
+	self->page = getpagesize();
+	ASSERT_EQ(0, memory_init(&self->m));
+	self->p = rp_pages(2 * self->page);
+	ASSERT_NE(NULL, self->p);
+	memset(self->p, 'o', 2 * self->page);
+	ASSERT_EQ(0, reg(&self->m, self->p, 2 * self->page, WRITE, &self->mr));
+	ASSERT_EQ(0, pipe(self->go));
+	ASSERT_EQ(0, pipe(self->done));
+}
+
+FIXTURE_TEARDOWN(process)
+{
+	EXPECT_EQ(0, memory_exit(&self->m));
+}
+
+static void say(const int *pipefd)
+{
+	if (write(pipefd[1], "x", 1) != 1)
+		_exit(99);
+}
+
+static bool hear(const int *pipefd)
+{
+	struct pollfd pfd = { .fd = pipefd[0], .events = POLLIN };
+	char byte;
+
+	return poll(&pfd, 1, TEST_TIMEOUT_MS) == 1 &&
+	       read(pipefd[0], &byte, 1) == 1;
+}
+
+/* The exit status of a child, or -1. */
+static int ended(pid_t pid)
+{
+	int status = -1;
+
+	if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+		return -1;
+	return WEXITSTATUS(status);
+}
+
+#define CHILD_CHECK(expr) do {						\
+	if (!(expr)) {							\
+		fprintf(stderr, "# line %d: %s\n", __LINE__, #expr);	\
+		_exit(1);						\
+	}								\
+} while (0)
+
+/* A message from a region of the server's file to the client's buffer. */
+static int send_from(struct memory *m, struct rpost_reg_mr *mr, uint32_t length)
+{
+	struct rp_send send = rp_send(RPOST_WR_SEND, 2, NULL, length, mr->lkey);
+
+	send.sge.addr = mr->iova;
+	return rp_post_send(&m->s, &send);
+}
+
+/* Take it: the status, or a negative errno. */
+static int expect_message(struct memory *m, uint32_t length)
+{
+	struct rpost_wc wc;
+
+	if (rp_wait_cq(&m->c.cq, &wc) != 1)
+		return -ETIME;
+	return wc.status == RPOST_WC_SUCCESS && wc.byte_len != length ?
+		-EPROTO : (int)wc.status;
+}
+
+static int give_buffer(struct memory *m)
+{
+	memset(m->buf, 0xee, BUF);
+	return rp_post_recv(&m->c, 1, m->buf, BUF, m->bmr.lkey);
+}
+
+/* ------------------------------------------------------ fork and its copies */
+
+/* The parent keeps the pages that the device has; the child gets copies. */
+TEST_F(process, fork_then_device_writes)
+{
+	struct memory *m = &self->m;
+	pid_t pid;
+
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		CHILD_CHECK(hear(self->go));
+		CHILD_CHECK(all_bytes(self->p, 2 * self->page, 'o'));
+		memset(self->p, 'c', 2 * self->page);
+		say(self->done);
+		CHILD_CHECK(hear(self->go));
+		CHILD_CHECK(all_bytes(self->p, 2 * self->page, 'c'));
+		_exit(0);
+	}
+	/* The second page is written to by the program first. */
+	self->p[self->page] = 'w';
+	ASSERT_EQ(RPOST_WC_SUCCESS, put(m, &self->mr, 0, BUF));
+	EXPECT_EQ(0, memcmp(m->buf, self->p, BUF));
+	ASSERT_EQ(RPOST_WC_SUCCESS, put(m, &self->mr, self->page, BUF));
+	EXPECT_EQ(0, memcmp(m->buf, self->p + self->page, BUF));
+	say(self->go);
+	ASSERT_TRUE(hear(self->done));
+	EXPECT_EQ(0, memcmp(m->buf, self->p + self->page, BUF));
+	ASSERT_EQ(RPOST_WC_SUCCESS, put(m, &self->mr, 0, BUF));
+	EXPECT_EQ(0, memcmp(m->buf, self->p, BUF));
+	say(self->go);
+	EXPECT_EQ(0, ended(pid));
+}
+
+/* The same for a region that is only read, which some kernels pin otherwise. */
+TEST_F(process, fork_then_device_reads)
+{
+	struct memory *m = &self->m;
+	struct rpost_reg_mr ro;
+	unsigned char *q = rp_pages(self->page);
+	pid_t pid;
+
+	memset(q, 'q', self->page);
+	ASSERT_EQ(0, reg(m, q, self->page, READ, &ro));
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		memset(q, 'c', self->page);
+		say(self->done);
+		CHILD_CHECK(hear(self->go));
+		_exit(0);
+	}
+	ASSERT_TRUE(hear(self->done));
+	ASSERT_EQ(RPOST_WC_SUCCESS, get(m, &ro, 0, BUF));
+	EXPECT_TRUE(all_bytes(m->buf, BUF, 'q'));
+	memset(q, 'n', self->page);
+	ASSERT_EQ(RPOST_WC_SUCCESS, get(m, &ro, 0, BUF));
+	EXPECT_TRUE(all_bytes(m->buf, BUF, 'n'));
+	say(self->go);
+	EXPECT_EQ(0, ended(pid));
+	ASSERT_EQ(0, dereg(m, &ro));
+	munmap(q, self->page);
+}
+
+/* Memory that a child registers is the child's, and is freed after its end. */
+TEST_F(process, registered_by_a_child)
+{
+	struct memory *m = &self->m;
+	struct rpost_reg_mr *shared;
+	long before = pinned_kb();
+	pid_t pid;
+
+	shared = mmap(NULL, self->page, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)shared);
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		CHILD_CHECK(pinned_kb() == 0);
+		memset(self->p, 'c', 2 * self->page);
+		CHILD_CHECK(!reg(m, self->p, 2 * self->page, WRITE, shared));
+		CHILD_CHECK(pinned_kb() == (long)(2 * self->page / 1024));
+		_exit(0);
+	}
+	EXPECT_EQ(0, ended(pid));
+	EXPECT_EQ(before, pinned_kb());
+	/* The same address, by two keys: two processes' memory. */
+	EXPECT_EQ(self->mr.iova, shared->iova);
+	ASSERT_EQ(RPOST_WC_SUCCESS, get(m, shared, 0, BUF));
+	EXPECT_TRUE(all_bytes(m->buf, BUF, 'c'));
+	ASSERT_EQ(RPOST_WC_SUCCESS, get(m, &self->mr, 0, BUF));
+	EXPECT_TRUE(all_bytes(m->buf, BUF, 'o'));
+	ASSERT_EQ(RPOST_WC_SUCCESS, put(m, shared, 0, BUF));
+	EXPECT_TRUE(all_bytes(self->p, 2 * self->page, 'o'));
+	/* Charged to who is gone, not to who gives it back. */
+	ASSERT_EQ(0, dereg(m, shared));
+	EXPECT_EQ(before, pinned_kb());
+	ASSERT_EQ(0, dereg(m, &self->mr));
+	EXPECT_EQ(before - (long)(2 * self->page / 1024), pinned_kb());
+	munmap(shared, self->page);
+}
+
+/* What a child gives back is charged to the parent no more. */
+TEST_F(process, deregistered_by_a_child)
+{
+	struct memory *m = &self->m;
+	long before = pinned_kb();
+	pid_t pid;
+
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		CHILD_CHECK(!dereg(m, &self->mr));
+		CHILD_CHECK(pinned_kb() == 0);
+		_exit(0);
+	}
+	EXPECT_EQ(0, ended(pid));
+	EXPECT_EQ(before - (long)(2 * self->page / 1024), pinned_kb());
+	EXPECT_EQ(-ENOENT, dereg(m, &self->mr));
+}
+
+/*
+ * Each process has a limit of its own, as over uverbs: one that registers and
+ * ends leaves the limits of the others alone.
+ */
+TEST_F(process, limit_of_each_process)
+{
+	const struct rlimit two_pages = { 2 * self->page, 2 * self->page };
+	struct memory *m = &self->m;
+	struct rpost_reg_mr mr;
+	int round;
+	pid_t pid;
+
+	if (geteuid())
+		SKIP(return, "needs root to become nobody");
+	for (round = 0; round < 3; round++) {
+		pid = fork();
+		ASSERT_LE(0, pid);
+		if (!pid) {
+			CHILD_CHECK(!setrlimit(RLIMIT_MEMLOCK, &two_pages));
+			CHILD_CHECK(!setgroups(0, NULL) && !setgid(NOBODY) &&
+				    !setuid(NOBODY));
+			/* The parent's two pages are not the child's. */
+			CHILD_CHECK(!reg(m, self->p, self->page, WRITE, &mr));
+			CHILD_CHECK(reg(m, self->p, 2 * self->page, WRITE,
+					&mr) == -ENOMEM);
+			CHILD_CHECK(!reg(m, self->p, self->page, WRITE, &mr));
+			CHILD_CHECK(reg(m, self->p, 1, WRITE, &mr) == -ENOMEM);
+			_exit(0);
+		}
+		EXPECT_EQ(0, ended(pid));
+	}
+}
+
+/* ------------------------------------------------- other ways to get a file */
+
+static int send_fds(int sock, const int *fds, unsigned int n)
+{
+	char control[CMSG_SPACE(2 * sizeof(int))] = { 0 }, byte = 0;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = CMSG_SPACE(n * sizeof(int)),
+	};
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+
+	cmsg->cmsg_level = SOL_SOCKET;
+	cmsg->cmsg_type = SCM_RIGHTS;
+	cmsg->cmsg_len = CMSG_LEN(n * sizeof(int));
+	memcpy(CMSG_DATA(cmsg), fds, n * sizeof(int));
+	return sendmsg(sock, &msg, 0) == 1 ? 0 : -errno;
+}
+
+/* The file and itself in a socket that nobody has: the kernel clears it up. */
+TEST_F(process, sent_in_a_circle)
+{
+	long before = rp_module_number("refcnt");
+	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
+	int socks[2], fds[2];
+	struct rp_end e;
+
+	ASSERT_EQ(0, rp_end_init(&e));
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_DGRAM, 0, socks));
+	fds[0] = e.fd;
+	fds[1] = socks[1];
+	ASSERT_EQ(0, send_fds(socks[0], fds, 2));
+	rp_end_close(&e);
+	EXPECT_LT(before, rp_module_number("refcnt"));
+	close(socks[0]);
+	close(socks[1]);
+	/* It looks for circles when sockets come and go. */
+	while (rp_module_number("refcnt") != before && rp_now_ms() < end) {
+		ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_DGRAM, 0, socks));
+		close(socks[0]);
+		close(socks[1]);
+		usleep(1000);
+	}
+	EXPECT_EQ(before, rp_module_number("refcnt"));
+}
+
+/* A path to a descriptor opens the device anew: nothing of the first file. */
+TEST_F(process, reopened)
+{
+	struct rp_end *s = &self->m.s;
+	struct rpost_reg_mr mr;
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", s->fd);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(0, rp_num_objects(fd));
+	EXPECT_EQ(-ENOENT, rp_destroy(fd, RPOST_OBJ_MR, self->mr.handle));
+	EXPECT_EQ(-ENOENT, rp_reg_mr(fd, s->pd, self->p, 8, WRITE, &mr));
+	close(fd);
+	/* A descriptor of the name alone is good for nothing. */
+	fd = open(path, O_PATH | O_CLOEXEC);
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(-1, rp_num_objects(fd));
+	EXPECT_EQ(MAP_FAILED, mmap(NULL, s->cq.cmd.mmap_size, RW, MAP_SHARED,
+				   fd, s->cq.cmd.mmap_offset));
+	close(fd);
+}
+
+/* The program that exec() leaves behind, and what it checks. */
+#define EXEC_VARIABLE	"RPOST_TEST_EXEC"
+
+struct inherited {
+	int fd;
+	unsigned int objects, qp, lkey;
+	unsigned long long iova;
+};
+
+static int use_inherited(const char *value)
+{
+	struct inherited in;
+	struct rp_send send;
+	struct rp_end end = { 0 };
+
+	if (sscanf(value, "%d %u %u %u %llu", &in.fd, &in.objects, &in.qp,
+		   &in.lkey, &in.iova) != 5)
+		return 2;
+	if (rp_num_objects(in.fd) != (int)in.objects || pinned_kb())
+		return 3;
+	send = rp_send(RPOST_WR_SEND, 2, NULL, 64, in.lkey);
+	send.sge.addr = in.iova;
+	end.fd = in.fd;
+	end.qp = in.qp;
+	return rp_post_send(&end, &send) ? 4 : 0;
+}
+
+static void __attribute__((constructor)) after_exec(void)
+{
+	const char *value = getenv(EXEC_VARIABLE);
+
+	if (value)
+		_exit(use_inherited(value));
+}
+
+/* In a child: register, and become a program that has nothing but the file. */
+static void exec_with_file(FIXTURE_DATA(process) *self)
+{
+	struct memory *m = &self->m;
+	struct rpost_reg_mr mr;
+	char value[128];
+
+	memset(self->p, 'e', 2 * self->page);
+	CHILD_CHECK(!reg(m, self->p, self->page, READ, &mr));
+	CHILD_CHECK(!fcntl(m->s.fd, F_SETFD, 0));
+	snprintf(value, sizeof(value), "%d %d %u %u %llu", m->s.fd,
+		 rp_num_objects(m->s.fd), m->s.qp, mr.lkey,
+		 (unsigned long long)mr.iova);
+	setenv(EXEC_VARIABLE, value, 1);
+	execl("/proc/self/exe", "attack_process", NULL);
+	_exit(1);
+}
+
+TEST_F(process, exec_with_the_file)
+{
+	struct memory *m = &self->m;
+	pid_t pid;
+
+	ASSERT_EQ(0, give_buffer(m));
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid)
+		exec_with_file(self);
+	ASSERT_EQ(0, ended(pid));
+	/* From the memory of the program that is no more. */
+	ASSERT_EQ(RPOST_WC_SUCCESS, expect_message(m, 64));
+	EXPECT_TRUE(all_bytes(m->buf, 64, 'e'));
+}
+
+/* ------------------------------------------------------- half of a thread */
+
+static pid_t clone_with(unsigned long flags)
+{
+	return syscall(SYS_clone, flags | SIGCHLD, 0, 0, 0, 0);
+}
+
+/* Descriptors in common, memory not: commands read the caller's memory. */
+TEST_F(process, files_shared_without_memory)
+{
+	struct memory *m = &self->m;
+	uint32_t *told;
+	pid_t pid;
+	int fd;
+
+	told = mmap(NULL, self->page, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)told);
+	ASSERT_EQ(0, give_buffer(m));
+	pid = clone_with(CLONE_FILES);
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		memset(self->p, 'c', 2 * self->page);
+		/* The region is the parent's memory, not this. */
+		CHILD_CHECK(!send_from(m, &self->mr, 64));
+		/* A file for both, a ring for the child alone. */
+		told[0] = rp_open();
+		CHILD_CHECK(!rp_alloc_pd(told[0], rp_first_device(told[0]),
+					 &told[1]));
+		CHILD_CHECK(!rp_reg_mr(told[0], told[1], self->p, self->page,
+				       WRITE, &self->mr));
+		told[2] = self->mr.handle;
+		_exit(0);
+	}
+	EXPECT_EQ(0, ended(pid));
+	ASSERT_EQ(RPOST_WC_SUCCESS, expect_message(m, 64));
+	EXPECT_TRUE(all_bytes(m->buf, 64, 'o'));
+	fd = told[0];
+	EXPECT_EQ(2, rp_num_objects(fd));
+	EXPECT_EQ(-EBUSY, rp_destroy(fd, RPOST_OBJ_PD, told[1]));
+	EXPECT_EQ(0, rp_destroy(fd, RPOST_OBJ_MR, told[2]));
+	EXPECT_EQ(0, rp_destroy(fd, RPOST_OBJ_PD, told[1]));
+	EXPECT_EQ(0, close(fd));
+	munmap(told, self->page);
+}
+
+/* Closed by one, it is closed for both, and all of it is gone. */
+TEST_F(process, files_shared_and_closed)
+{
+	long before = rp_module_number("refcnt");
+	struct rpost_reg_mr mr;
+	struct rp_end e;
+	pid_t pid;
+
+	ASSERT_EQ(0, rp_end_init(&e));
+	ASSERT_EQ(0, rp_reg_mr(e.fd, e.pd, self->p, self->page, WRITE, &mr));
+	/* Its ring holds the file, too. */
+	rp_unmap_cq(&e.cq);
+	pid = clone_with(CLONE_FILES);
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		close(e.channel);
+		close(e.fd);
+		_exit(0);
+	}
+	EXPECT_EQ(0, ended(pid));
+	EXPECT_EQ(-1, rp_num_objects(e.fd));
+	EXPECT_EQ(before, rp_wait_refcnt(before));
+}
+
+/* Memory in common, descriptors not, as after vfork(). */
+TEST_F(process, memory_shared_without_files)
+{
+	struct memory *m = &self->m;
+	volatile int sent = -1;
+	pid_t pid;
+
+	ASSERT_EQ(0, give_buffer(m));
+	pid = vfork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		sent = send_from(m, &self->mr, 64);
+		close(m->s.fd);
+		_exit(0);
+	}
+	EXPECT_EQ(0, ended(pid));
+	EXPECT_EQ(0, sent);
+	ASSERT_EQ(RPOST_WC_SUCCESS, expect_message(m, 64));
+	EXPECT_TRUE(all_bytes(m->buf, 64, 'o'));
+	/* The child closed its own descriptor. */
+	EXPECT_LT(0, rp_num_objects(m->s.fd));
+	ASSERT_EQ(RPOST_WC_SUCCESS, put(m, &self->mr, 0, BUF));
+}
+
+/* --------------------------------------------- received, and the sender dies */
+
+static int recv_fd(int sock)
+{
+	char control[CMSG_SPACE(sizeof(int))], byte;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *cmsg;
+	int fd = -1;
+
+	if (recvmsg(sock, &msg, 0) != 1)
+		return -errno;
+	cmsg = CMSG_FIRSTHDR(&msg);
+	if (cmsg && cmsg->cmsg_type == SCM_RIGHTS)
+		memcpy(&fd, CMSG_DATA(cmsg), sizeof(fd));
+	return fd;
+}
+
+/* A process that shares nothing gets the file, and outlives who made it. */
+TEST_F(process, sender_dies)
+{
+	const long kb = self->page / 1024;
+	long refcnt = rp_module_number("refcnt"), before = pinned_kb();
+	struct made {
+		uint32_t pd, mr, lkey;
+	} *made;
+	struct rpost_reg_mr mr;
+	int socks[2], fd;
+	pid_t pid;
+
+	made = mmap(NULL, self->page, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)made);
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_DGRAM, 0, socks));
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		fd = rp_open();
+		CHILD_CHECK(!rp_alloc_pd(fd, rp_first_device(fd), &made->pd));
+		CHILD_CHECK(!rp_reg_mr(fd, made->pd, self->p, 2 * self->page,
+				       WRITE, &mr));
+		made->mr = mr.handle;
+		CHILD_CHECK(!send_fds(socks[0], &fd, 1));
+		raise(SIGKILL);
+	}
+	EXPECT_EQ(-1, ended(pid));
+	fd = recv_fd(socks[1]);
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(2, rp_num_objects(fd));
+	EXPECT_EQ(before, pinned_kb());
+	/* Memory of the receiver's beside that of the dead. */
+	ASSERT_EQ(0, rp_reg_mr(fd, made->pd, self->p, self->page, WRITE, &mr));
+	EXPECT_EQ(before + kb, pinned_kb());
+	ASSERT_EQ(0, rp_destroy(fd, RPOST_OBJ_MR, made->mr));
+	EXPECT_EQ(before + kb, pinned_kb());
+	close(fd);
+	EXPECT_EQ(before, pinned_kb());
+	EXPECT_EQ(refcnt, rp_wait_refcnt(refcnt));
+	close(socks[0]);
+	close(socks[1]);
+	munmap(made, self->page);
+}
+
+TEST_HARNESS_MAIN
