@@ -96,7 +96,10 @@ tap() {
 	note "  ($(seconds_since "$then") s)"
 }
 
-build() { make -s lib tests examples && make -s -C examples LIB=system; }
+build() {
+	make -s lib tests examples && make -s -C examples LIB=system &&
+		make -s -C selftests 32-bit
+}
 
 libc_only() {
 	local needed
@@ -120,24 +123,31 @@ install_tree() {
 		test -e "$dest/usr/lib/udev/rules.d/90-rdma-post.rules"
 }
 
+# kernel_tests KERNEL LIMIT [32]: the tests of the kernel interface, as 64-bit or
+# as 32-bit programs
 kernel_tests() {
-	local files=() test names=() tests
+	local bits=${3+-$3} files=() test names=() tests
 	read -ra tests < <(sed -n 's/^RPOST_TESTS := //p' selftests/tests.mk)
 	for test in "${tests[@]}"; do
-		files+=(-f "$build_dir/selftests/$test")
+		# Only the debug kernels inject failures.
+		[ "$bits$test" != -32failnth ] || continue
+		files+=(-f "$build_dir/selftests$bits/$test")
 		names+=("./$test")
 	done
-	"$vm_dir/run.sh" -k "$1" -t "$2" -o "$build_dir/vm/check-kernel.$1" \
+	# shellcheck disable=SC2016
+	"$vm_dir/run.sh" -k "$1" -t "$2" -o "$build_dir/vm/check-kernel$bits.$1" \
 		-f selftests/run_tests.sh "${files[@]}" -- \
 		env 'RPOST_TEST_REMOVE=rdma link del rxe0' \
 		'RPOST_TEST_ADD=rdma link add rxe0 type rxe netdev dummy0' \
-		./run_tests.sh "${names[@]}"
+		RPOST_TEST_DIR=/disk \
+		sh -c 'vm-disk /disk && exec "$@"' sh ./run_tests.sh "${names[@]}"
 }
 
 api_tests() {
 	"$vm_dir/run.sh" -k "$1" -t "$2" -o "$build_dir/vm/check-api.$1" \
 		-f "$build_dir/selftests/api" -f selftests/api/compare.sh -- \
-		env RPOST_TEST_LINK=yes ./compare.sh ./api
+		env RPOST_TEST_LINK=yes RPOST_TEST_DIR=/disk \
+		sh -c 'vm-disk /disk && exec ./compare.sh ./api'
 }
 
 # suite_programs SUITE: SUITE.tar, with what its programs need, or SUITE.missing
@@ -232,6 +242,7 @@ for kernel in "${kernels[@]}"; do
 done
 case ${kernels[0]} in
 6.1)
+	queue tap kernel-interface-32-bit kernel_tests 6.12 "$limit" 32
 	queue step two-hosts-file-transfer examples/demo.sh
 	queue tap interop selftests/interop/interop.sh "${kernels[@]}"
 	queue tap lint selftests/lint.sh

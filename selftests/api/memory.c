@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Every kind of memory that a program can register, or not: the errno is the
+ * same over both libraries.
+ */
+#include <kselftest_harness.h>
+
+#include "../memory_kinds.h"
+#include "rdma_test.h"
+
+#define RIGHTS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | \
+		IBV_ACCESS_REMOTE_WRITE)
+
+FIXTURE(kind) {
+	struct pair p;
+	struct ibv_pd *pd;
+	bool huge;
+};
+
+FIXTURE_VARIANT(kind) {
+	struct kind kind;
+};
+
+#define VARIANT(name, size, r, w, r61, w61, loads)			\
+	FIXTURE_VARIANT_ADD(kind, name)					\
+	{								\
+		.kind = { kind_##name, size, r, w, r61, w61, !(loads) },	\
+	};
+KINDS(VARIANT)
+
+FIXTURE_SETUP(kind)
+{
+	struct pair_opts opts;
+
+	pair_defaults(&opts);
+	ASSERT_EQ(0, pair_listen(&self->p, &opts));
+	self->pd = ibv_alloc_pd(self->p.listen->verbs);
+	ASSERT_NE(NULL, self->pd);
+	if (variant->kind.make == kind_huge ||
+	    variant->kind.make == kind_huge_shared)
+		self->huge = huge_pages(1);
+}
+
+FIXTURE_TEARDOWN(kind)
+{
+	EXPECT_EQ(0, ibv_dealloc_pd(self->pd));
+	pair_close(&self->p);
+	if (self->huge)
+		huge_pages(-1);
+}
+
+static void try_access(struct __test_metadata *_metadata,
+		       FIXTURE_DATA(kind) *self, void *mem, size_t bytes,
+		       int access, int want)
+{
+	struct ibv_mr *mr;
+
+	errno = 0;
+	mr = ibv_reg_mr(self->pd, mem, bytes, access);
+	if (want) {
+		EXPECT_EQ(NULL, mr);
+		EXPECT_EQ(want, errno);
+	} else {
+		ASSERT_NE(NULL, mr) TH_LOG("errno %d", errno);
+	}
+	if (mr)
+		EXPECT_EQ(0, ibv_dereg_mr(mr));
+}
+
+TEST_F(kind, registered)
+{
+	const struct kind *k = &variant->kind;
+	const char *reason = "";
+	char *mem = k->make(k->bytes, &reason);
+
+	if (!mem)
+		SKIP(return, "%s", reason);
+	try_access(_metadata, self, mem, k->bytes, IBV_ACCESS_REMOTE_READ,
+		   kind_errno(k, false));
+	try_access(_metadata, self, mem, k->bytes, 0, kind_errno(k, false));
+	try_access(_metadata, self, mem, k->bytes, RIGHTS, kind_errno(k, true));
+	if (self->huge)
+		munmap(mem, k->bytes);
+}
+
+TEST_HARNESS_MAIN
