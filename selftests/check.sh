@@ -204,6 +204,15 @@ example_programs() {
 		./examples.sh /opt/ours /opt/system 10.0.0.1
 }
 
+# fuzz KERNEL SECONDS: the corpus, and programs that nobody has written
+fuzz() {
+	local name=fuzz-$1
+	step "$name" selftests/fuzz/fuzz.sh -k "$1" -t "$2" \
+		-o "$build_dir/fuzz-check.$1"
+	grep -E '^fuzz: (seed|corpus)|^all |^vm: .* executions,' "$logs/$name.log" |
+		sed 's/^/  | /'
+}
+
 symbols_and_headers() {
 	tap symbols selftests/symbols.sh
 	tap library-newer-headers newer_headers
@@ -246,9 +255,11 @@ case ${kernels[0]} in
 	queue step two-hosts-file-transfer examples/demo.sh
 	queue tap interop selftests/interop/interop.sh "${kernels[@]}"
 	queue tap lint selftests/lint.sh
+	queue fuzz 6.1 15
 	queue symbols_and_headers
 	queue tap unmodified-programs unmodified_programs
 	queue tap abi-compat selftests/abi_compat.sh
+	queue fuzz debug 60
 	;;
 esac
 finish

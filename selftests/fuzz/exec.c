@@ -289,7 +289,9 @@ static long run_command(const struct context *c, const struct call *call,
 	ret = ioctl(fd, call->desc->nr, to) ? -errno : 0;
 	if (!ret && to)
 		memcpy(arg, to, call->desc->size);
-	note(call, ret);
+	/* That a register is empty says nothing of the command. */
+	if (fd > 0)
+		note(call, ret);
 	return ret;
 }
 
@@ -468,22 +470,27 @@ int find_devices(void)
 		.size = sizeof(cmd), .port = 1, .count = 32,
 		.gids = (uintptr_t)gids,
 	};
-	int fd = open(RPOST_DEVICE_PATH, O_RDWR | O_CLOEXEC);
+	int fd = open(RPOST_DEVICE_PATH, O_RDWR | O_CLOEXEC), ret = -1;
 	uint8_t want[16];
 	uint32_t i;
 
-	if (fd < 0 || ioctl(fd, RPOST_IOC_QUERY_DEVICES, &devices) || !ids[0])
+	if (fd < 0)
 		return -1;
+	if (ioctl(fd, RPOST_IOC_QUERY_DEVICES, &devices) || !ids[0])
+		goto out;
 	for (i = 0; i < NUM_SLOTS; i++)
 		boot_regs[R_DEV][i] = ids[i];
 	cmd.device = ids[0];
 	if (ioctl(fd, RPOST_IOC_QUERY_GIDS, &cmd))
-		return -1;
+		goto out;
 	fill_gid(want, G_V4);
 	for (i = 0; i < cmd.count; i++) {
-		if (!memcmp(gids[i].gid, want, 16))
+		if (!memcmp(gids[i].gid, want, 16)) {
 			boot_regs[R_GIDX][0] = gids[i].index;
+			ret = 0;
+		}
 	}
+out:
 	close(fd);
-	return 0;
+	return ret;
 }

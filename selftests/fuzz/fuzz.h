@@ -155,15 +155,20 @@ struct context {
 struct run {
 	const struct prog *prog;
 	uint64_t regs[NUM_REGS][NUM_SLOTS];
-	int wait_ms;		/* what may still be spent with waiting */
+	int wait_ms;		/* the longest wait, until some came to nothing */
+	unsigned int in_vain;
 	int kcov[2];
 	bool leave_open;	/* to the exit */
+	bool signals;		/* come all the time */
 };
 
 #define MAX_RESULTS	512
 
 struct outcome {
 	unsigned int commands;	/* ioctls that were called */
+	unsigned int waits;	/* that ended with what was waited for */
+	unsigned int waited_ms;
+	bool device_gone;	/* at least once */
 	unsigned int num_results;
 	uint16_t results[MAX_RESULTS];	/* enum rpost_cmd and errno */
 };
@@ -183,6 +188,11 @@ void cover_end(int kcov);
 void cover_reset(void);
 #define COVER_MAX	(1u << 20)
 unsigned int cover_collect(uint32_t *offsets, unsigned int max);
+
+/* link.c */
+int link_remove(void);
+int link_add(const char *netdev);
+extern const char *link_netdev;
 
 /* watch.c */
 int watch_open(void);

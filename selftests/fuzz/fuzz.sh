@@ -12,6 +12,8 @@
 #   -u          put programs that reached something new into the corpus
 #   -r FILE     run one program, verbosely, and nothing else
 #   -F          let no allocations fail
+#   -L          look for leaks, too, with kmemleak: half as fast.  What the module
+#               counts (/sys/kernel/debug/rdma_post/objects) is always looked at
 #   -o DIR      for what comes of it, by default build/fuzz
 #
 # DIR gets finds/N (the program and what the kernel said), new/ (programs that
@@ -24,7 +26,8 @@ set -euo pipefail
 . "$(dirname "$0")/../vm/lib.sh"
 
 seconds=600 kernel=debug seed='' update='' one='' out=$build_dir/fuzz flags=()
-while getopts ht:k:s:ur:Fo: opt; do
+leaks=''
+while getopts ht:k:s:ur:FLo: opt; do
 	case $opt in
 	t) seconds=$OPTARG ;;
 	k) kernel=$OPTARG ;;
@@ -32,6 +35,7 @@ while getopts ht:k:s:ur:Fo: opt; do
 	u) update=1 ;;
 	r) one=$OPTARG ;;
 	F) flags+=(-F) ;;
+	L) leaks=1 ;;
 	o) out=$OPTARG ;;
 	h) usage && exit ;;
 	*) usage >&2 && exit 2 ;;
@@ -52,15 +56,17 @@ build() {
 # guest SECONDS ARGS...: the fuzzer in a guest of its own, in $out/guest.  What it
 # runs is written to a port, so that it is known even if the guest dies.
 guest() {
-	local limit=$1
+	local limit=$1 append=()
 	shift
+	[ -n "$leaks" ] || append=(-a kmemleak=off)
 	rm -rf "$out/guest"
 	mkdir -p "$out/guest"
 	"$vm_dir/run.sh" -k "$kernel" -t $((limit + 300)) -o "$out/guest" \
+		"${append[@]}" \
 		-f "$fuzz" -f "$corpus" ${one:+-f "$one:/root/program"} \
 		-q -chardev -q "file,id=fuzz,path=$out/programs.log" \
 		-q -device -q virtserialport,nr=3,chardev=fuzz \
-		-- ./fuzz "$@" 2>&1 | tee "$out/guest.log"
+		-- ./fuzz -d dummy0 "$@" 2>&1 | tee "$out/guest.log"
 }
 
 # The programs of the log that end with a line that begins with $1, one file each

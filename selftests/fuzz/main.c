@@ -13,6 +13,7 @@
  *               the reason if it is a find
  *   -o FILE     the offsets in the module's code that were reached
  *   -F          let no allocations fail
+ *   -d NETDEV   programs may take the device rxe0, which is on this interface, away
  *   -r PROGRAM  run one program, and tell what each call gives
  *
  * Exit status: 0, 1 after a find, 2 for errors of its own.
@@ -32,8 +33,7 @@
 
 #include "fuzz.h"
 
-#define CORPUS_WAIT_MS	10000	/* for what does not come, in all */
-#define WAIT_MS		1500
+#define FIRST_WAIT_MS	3000
 #define SLOW_MS		20000
 #define HANG_MS		60000
 #define MAX_CORPUS	4096
@@ -49,7 +49,9 @@ static uint32_t *trace;
 static unsigned int trace_len;
 static int kcov[2];
 static FILE *run_log;
-static unsigned long executions, commands, slow;
+static unsigned long executions, commands, slow, waits, waited_ms;
+static int wait_ms = FIRST_WAIT_MS;
+static uint64_t started, reported;
 static bool found;
 
 /* ---------------------------------------------------------------- running */
@@ -105,7 +107,32 @@ static bool reap(int pid, const struct prog *prog)
 	}
 }
 
-static void run(const struct prog *prog, int wait_ms, bool verbose)
+static void report(void)
+{
+	double seconds = (now_ms() - started) / 1000.0;
+
+	printf("fuzz: %.0f s, %lu executions (%.1f/s), %lu commands, %u places, %u answers, corpus %u, %lu slow\n",
+	       seconds, executions, executions / (seconds ? seconds : 1),
+	       commands, num_reached, num_said, corpus_size, slow);
+	fflush(stdout);
+	reported = now_ms();
+}
+
+/* It has another number then. */
+static void bring_device_back(void)
+{
+	int ret = link_add(link_netdev), i;
+
+	for (i = 0; i < 100 && find_devices(); i++)
+		usleep(10000);
+	if (i == 100) {
+		fprintf(stderr, "fuzz: the device does not come back: %s\n",
+			strerror(-ret));
+		exit(2);
+	}
+}
+
+static void run(const struct prog *prog, int patience, bool verbose)
 {
 	static char text[MAX_TEXT];
 	char detail[512];
@@ -123,16 +150,22 @@ static void run(const struct prog *prog, int wait_ms, bool verbose)
 		exit(2);
 	}
 	if (!pid)
-		exec_prog(prog, kcov, wait_ms, verbose);
+		exec_prog(prog, kcov, patience, verbose);
 	if (!reap(pid, prog))
 		find("hang", prog, " it cannot be killed");
 	executions++;
 	commands += outcome->commands;
+	waits += outcome->waits;
+	waited_ms += outcome->waited_ms;
 	trace_len = cover_collect(trace, MAX_TRACE);
 	if (!found && watch_objects(detail, sizeof(detail)))
 		find("left behind", prog, detail);
+	if (!found && outcome->device_gone)
+		bring_device_back();
 	if (watch_log(detail, sizeof(detail)))
 		find("the kernel says", prog, detail);
+	if (now_ms() - reported > REPORT_MS)
+		report();
 }
 
 /* Has the last run reached anything new?  Remembers it if @keep. */
@@ -224,13 +257,16 @@ static int corpus_run(const char *path)
 			bad++;
 			continue;
 		}
-		run(&prog, CORPUS_WAIT_MS, false);
+		run(&prog, wait_ms, false);
 		fprintf(run_log, "--- %s new %u\n", names[i]->d_name,
 			news(true));
 		corpus_add(&prog);
+		/* What takes much longer than things take here will not come. */
+		if (waits > 20)
+			wait_ms = 50 + 5 * waited_ms / waits;
 	}
-	printf("fuzz: corpus: %u programs, %lu commands, %u places, %u answers\n",
-	       corpus_size, commands, num_reached, num_said);
+	printf("fuzz: corpus: %u programs, %lu commands, %u places, %u answers, waits of %d ms\n",
+	       corpus_size, commands, num_reached, num_said, wait_ms);
 	fflush(stdout);
 	return bad;
 }
@@ -239,16 +275,18 @@ static int corpus_run(const char *path)
 static void minimize(struct prog *prog, unsigned int want)
 {
 	static struct prog shorter;
-	unsigned int i = prog->num_calls;
+	unsigned int n, i;
 
-	while (i-- && !found) {
-		shorter = *prog;
-		shorter.num_calls--;
-		memmove(&shorter.calls[i], &shorter.calls[i + 1],
-			(shorter.num_calls - i) * sizeof(struct call));
-		run(&shorter, WAIT_MS, false);
-		if (news(false) >= want)
-			*prog = shorter;
+	for (n = prog->num_calls / 2; n && !found; n /= 2) {
+		for (i = prog->num_calls; i >= n && !found; i -= n) {
+			shorter = *prog;
+			shorter.num_calls -= n;
+			memmove(&shorter.calls[i - n], &shorter.calls[i],
+				(prog->num_calls - i) * sizeof(struct call));
+			run(&shorter, wait_ms, false);
+			if (news(false) >= want)
+				*prog = shorter;
+		}
 	}
 }
 
@@ -259,7 +297,7 @@ static void keep(struct prog *prog, unsigned int want)
 	unsigned int i, n;
 
 	/* Chance does not make a corpus. */
-	run(prog, WAIT_MS, false);
+	run(prog, wait_ms, false);
 	n = news(false);
 	if (!n || found) {
 		news(true);
@@ -268,7 +306,7 @@ static void keep(struct prog *prog, unsigned int want)
 	minimize(prog, n < want ? n : want);
 	if (found)
 		return;
-	run(prog, WAIT_MS, false);
+	run(prog, wait_ms, false);
 	fprintf(run_log, "+++ %u", news(false));
 	for (i = 0; i < trace_len; i++) {
 		if (!reached[trace[i]]) {
@@ -283,20 +321,10 @@ static void keep(struct prog *prog, unsigned int want)
 	prog_print(prog, text, sizeof(text));
 }
 
-static void report(uint64_t begin)
-{
-	double seconds = (now_ms() - begin) / 1000.0;
-
-	printf("fuzz: %.0f s, %lu executions (%.1f/s), %lu commands, %u places, %u answers, corpus %u, %lu slow\n",
-	       seconds, executions, executions / (seconds ? seconds : 1),
-	       commands, num_reached, num_said, corpus_size, slow);
-	fflush(stdout);
-}
-
 static void fuzz(uint64_t seconds)
 {
 	static struct prog prog, none;
-	uint64_t begin = now_ms(), reported = begin;
+	uint64_t begin = now_ms();
 	unsigned int n;
 
 	while (!found && now_ms() - begin < seconds * 1000) {
@@ -312,14 +340,10 @@ static void fuzz(uint64_t seconds)
 			prog_mutate(&prog, corpus_size ?
 				    corpus[rnd(corpus_size)] : &none);
 		}
-		run(&prog, WAIT_MS, false);
+		run(&prog, wait_ms, false);
 		n = news(false);
 		if (n && !found)
 			keep(&prog, n);
-		if (now_ms() - reported > REPORT_MS) {
-			reported = now_ms();
-			report(begin);
-		}
 	}
 }
 
@@ -376,6 +400,8 @@ static void set_up(bool faults)
 	if (watch_open())
 		printf("fuzz: cannot read the kernel's log\n");
 	gen_faults = faults && have_faults();
+	/* Tracepoints are code, too. */
+	write_to("/sys/kernel/tracing/events/rdma_post/enable", "1");
 	/* Programs have the descriptors from 64 on. */
 	do {
 		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -404,7 +430,7 @@ static int replay(const char *path)
 
 	if (read_prog(path, &prog))
 		return 2;
-	run(&prog, CORPUS_WAIT_MS, true);
+	run(&prog, FIRST_WAIT_MS, true);
 	news(true);
 	printf("fuzz: %lu commands, %u places\n", commands, num_reached);
 	return found;
@@ -414,12 +440,13 @@ int main(int argc, char **argv)
 {
 	const char *one = NULL, *coverage = NULL;
 	uint64_t seconds = 60, seed = time(NULL) ^ (uint64_t)getpid() << 32;
-	uint64_t begin = now_ms();
 	bool faults = true;
 	int opt, bad = 0;
 
+	started = now_ms();
+	reported = started;
 	run_log = fopen("/dev/null", "w");
-	while ((opt = getopt(argc, argv, "t:s:l:o:r:F")) != -1) {
+	while ((opt = getopt(argc, argv, "t:s:l:o:r:Fd:")) != -1) {
 		switch (opt) {
 		case 't':
 			seconds = strtoul(optarg, NULL, 10);
@@ -436,6 +463,9 @@ int main(int argc, char **argv)
 		case 'r':
 			one = optarg;
 			break;
+		case 'd':
+			link_netdev = optarg;
+			break;
 		case 'F':
 			faults = false;
 			break;
@@ -444,7 +474,7 @@ int main(int argc, char **argv)
 		}
 	}
 	if (!run_log || (!one && optind + 1 != argc)) {
-		fprintf(stderr, "usage: fuzz [-t SECONDS] [-s SEED] [-l LOG] [-o FILE] [-F] CORPUS\n");
+		fprintf(stderr, "usage: fuzz [-t SECONDS] [-s SEED] [-l LOG] [-o FILE] [-F] [-d NETDEV] CORPUS\n");
 		return 2;
 	}
 	set_up(faults);
@@ -455,7 +485,7 @@ int main(int argc, char **argv)
 	rnd_seed(seed);
 	bad = corpus_run(argv[optind]);
 	fuzz(seconds);
-	report(begin);
+	report();
 	if (coverage)
 		write_coverage(coverage);
 	printf("fuzz: %s\n", found ? "a find" : "no finds");

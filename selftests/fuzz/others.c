@@ -7,11 +7,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -85,22 +87,34 @@ struct io_args {
 	uint64_t len;
 };
 
-static int spend(struct context *c, uint64_t ms)
+/* How long to wait: what does not come is not waited for again and again. */
+static uint64_t patience(const struct context *c, uint64_t ms)
 {
-	int left = c->run->wait_ms;
+	uint64_t most = c->run->wait_ms >> c->run->in_vain;
 
-	return ms < (uint64_t)left ? (int)ms : left;
+	return ms < most ? ms : most;
+}
+
+static void waited(struct context *c, uint64_t begin, bool in_vain)
+{
+	if (in_vain) {
+		if (c->run->in_vain < 10)
+			c->run->in_vain++;
+		return;
+	}
+	__atomic_fetch_add(&outcome->waits, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&outcome->waited_ms, now_ms() - begin,
+			   __ATOMIC_RELAXED);
 }
 
 static long run_poll(struct context *c, void *arg)
 {
 	struct io_args *a = arg;
 	struct pollfd pfd = { .fd = a->fd, .events = POLLIN };
-	int ms = spend(c, a->ms);
-	int ret = poll(&pfd, 1, ms);
+	uint64_t begin = now_ms();
+	int ret = poll(&pfd, 1, patience(c, a->ms));
 
-	if (!ret)
-		c->run->wait_ms -= ms;
+	waited(c, begin, !ret);
 	return ret < 0 ? -errno : ret;
 }
 
@@ -109,14 +123,38 @@ static long run_read(struct context *c, void *arg)
 	struct io_args *a = arg;
 	long ret;
 
-	(void)c;
-	/* Files that have no O_NONBLOCK would sleep for ever. */
-	if (own_fd(a->fd) || !(fcntl(a->fd, F_GETFL) & O_NONBLOCK))
+	/* Without signals it could sleep for ever. */
+	if (own_fd(a->fd) ||
+	    !(c->run->signals || (fcntl(a->fd, F_GETFL) & O_NONBLOCK)))
 		return -EBADF;
 	ret = read(a->fd, (void *)(uintptr_t)a->addr, a->len & 0xffff);
 	return ret < 0 ? -errno : ret;
 }
 
+static void ignore(int signal)
+{
+	(void)signal;
+}
+
+/* Reads and GET_EVENT sleep from now on, until a signal comes. */
+static long run_blocking(struct context *c, void *arg)
+{
+	const struct itimerval often = { { 0, 200000 }, { 0, 200000 } };
+	const struct sigaction action = { .sa_handler = ignore };
+	struct io_args *a = arg;
+
+	if (own_fd(a->fd))
+		return -EBADF;
+	if (sigaction(SIGALRM, &action, NULL) ||
+	    setitimer(ITIMER_REAL, &often, NULL))
+		return -errno;
+	c->run->signals = true;
+	return fcntl(a->fd, F_SETFL, 0) ? -errno : 0;
+}
+
+static const struct field blocking_event[] = { IN(io_args, fd, R_EVENT) };
+static const struct field blocking_comp[] = { IN(io_args, fd, R_COMP) };
+static const struct field blocking_async[] = { IN(io_args, fd, R_ASYNC) };
 static const struct field poll_event[] = {
 	IN(io_args, fd, R_EVENT), INT(io_args, ms, 2000),
 };
@@ -258,22 +296,19 @@ static long run_wait_cq(struct context *c, void *arg)
 {
 	struct map_args *a = arg;
 	uint32_t head, tail = 0;
-	uint64_t ms = spend(c, a->ms), begin = now_ms();
+	uint64_t ms = patience(c, a->ms), begin = now_ms();
 
 	if (!is_ring(a->addr))
 		return -EINVAL;
-	for (;;) {
+	do {
 		if (peek(a->addr + RING_WORD(head) * 4, &head) ||
 		    peek(a->addr + RING_WORD(tail) * 4, &tail))
 			return -EFAULT;
 		if (head != tail)
 			break;
-		if (now_ms() - begin >= ms) {
-			c->run->wait_ms -= ms;
-			break;
-		}
 		usleep(1000);
-	}
+	} while (now_ms() - begin < ms);
+	waited(c, begin, head == tail);
 	return poke(a->addr + RING_WORD(head) * 4, tail);
 }
 
@@ -513,6 +548,36 @@ static long run_memlock(struct context *c, void *arg)
 	return setrlimit(RLIMIT_MEMLOCK, &limit) ? -errno : 0;
 }
 
+/* Only where the fuzzer may, see -d. */
+const char *link_netdev;
+
+static long run_remove_device(struct context *c, void *arg)
+{
+	(void)c;
+	(void)arg;
+	if (!link_netdev)
+		return -EPERM;
+	outcome->device_gone = true;
+	return link_remove();
+}
+
+static long run_add_device(struct context *c, void *arg)
+{
+	int ret;
+
+	(void)arg;
+	if (!link_netdev)
+		return -EPERM;
+	ret = link_add(link_netdev);
+	if (!ret && !find_devices()) {
+		memcpy(c->run->regs[R_DEV], boot_regs[R_DEV],
+		       sizeof(boot_regs[R_DEV]));
+		memcpy(c->run->regs[R_GIDX], boot_regs[R_GIDX],
+		       sizeof(boot_regs[R_GIDX]));
+	}
+	return ret;
+}
+
 static const struct field ms_field[] = { INT(proc_args, ms, 100) };
 static const struct field memlock[] = { INT(proc_args, bytes, 0x10000) };
 static const struct field nothing[] = { SPACE(proc_args, ms, K_ZERO) };
@@ -531,6 +596,9 @@ static const struct desc table[] = {
 	CALL("poll_event", io_args, run_poll, poll_event, 3),
 	CALL("poll_comp", io_args, run_poll, poll_comp, 2),
 	CALL("poll_async", io_args, run_poll, poll_async, 1),
+	CALL("blocking_event", io_args, run_blocking, blocking_event, 1),
+	CALL("blocking_comp", io_args, run_blocking, blocking_comp, 1),
+	CALL("blocking_async", io_args, run_blocking, blocking_async, 1),
 	CALL("read_comp", io_args, run_read, read_comp, 2),
 	CALL("read_async", io_args, run_read, read_async, 2),
 	CALL("mmap", map_args, run_mmap, mmap_fields, 4),
@@ -549,6 +617,8 @@ static const struct desc table[] = {
 	CALL("sleep", proc_args, run_sleep, ms_field, 1),
 	CALL("nobody", proc_args, run_nobody, nothing, 1),
 	CALL("leave", proc_args, run_leave, nothing, 1),
+	CALL("remove_device", proc_args, run_remove_device, nothing, 0),
+	CALL("add_device", proc_args, run_add_device, nothing, 0),
 	CALL("memlock", proc_args, run_memlock, memlock, 1),
 };
 

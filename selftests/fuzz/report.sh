@@ -21,17 +21,32 @@ objdump -r -j .text "$ko" | awk '
 		printf '%x\n' $((16#$offset + 4))
 	done | sort -u >"$tmp/places"
 sort -u "$coverage" | comm -12 - "$tmp/places" >"$tmp/reached"
-# "file<TAB>function<TAB>reached" for each place, as the compiler inlined it
-addr2line -f -e "$ko" -j .text <"$tmp/places" | paste - - >"$tmp/names"
-paste "$tmp/places" "$tmp/names" | awk -v reached="$tmp/reached" '
+# "file<TAB>function<TAB>reached" for each place.  What is inlined from a header
+# of the kernel's counts for the function of the module that it is part of.
+addr2line -a -i -f -e "$ko" -j .text <"$tmp/places" |
+	awk -v reached="$tmp/reached" '
+	function flush() {
+		if (place != "")
+			print file "\t" name "\t" (place in hit)
+	}
 	BEGIN { while ((getline line <reached) > 0) hit[line] = 1 }
+	/^0x/ {
+		flush()
+		place = $1
+		sub(/^0x0*/, "", place)
+		file = "elsewhere"
+		odd = 0
+		next
+	}
+	(odd = !odd) { function_name = $1; next }
 	{
-		file = $3
+		if (file != "elsewhere" || !/\/kmod\//) next
+		file = $1
 		sub(/:.*/, "", file)
-		sub(/.*\/kmod\//, "kmod/", file)
-		if (file !~ /^kmod\//) file = "kernel headers"
-		print file "\t" $2 "\t" ($1 in hit)
-	}' >"$tmp/all"
+		sub(/.*\/kmod\/(\.\/)?/, "kmod/", file)
+		name = function_name
+	}
+	END { flush() }' >"$tmp/all"
 
 awk -F '\t' '
 	{ n[$1]++; hit[$1] += $3; total++; hits += $3 }
