@@ -16,6 +16,8 @@
 
 #include "fuzz.h"
 
+#define MAX_LOOPED	60	/* calls of the second thread */
+
 struct outcome *outcome;
 uint64_t boot_regs[NUM_REGS][NUM_SLOTS];
 static bool verbose;
@@ -384,8 +386,8 @@ static unsigned int group_start(struct group *group, unsigned int begin)
 	group->begin = begin;
 	group->end = end;
 	group->times = prog->calls[begin].async;
-	if (group->times > 100)
-		group->times = 100;
+	if (group->times > MAX_LOOPED / (end - begin))
+		group->times = 1 + MAX_LOOPED / (end - begin);
 	group->running = !pthread_create(&group->thread, NULL, run_group,
 					 group);
 	return end;

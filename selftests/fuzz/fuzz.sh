@@ -11,6 +11,8 @@
 #   -s SEED     of the first guest; by default from the clock
 #   -u          put programs that reached something new into the corpus
 #   -r FILE     run one program, verbosely, and nothing else
+#   -D          programs may take the device away: slow, but the only way to the
+#               code for that
 #   -F          let no allocations fail
 #   -L          look for leaks, too, with kmemleak: half as fast.  What the module
 #               counts (/sys/kernel/debug/rdma_post/objects) is always looked at
@@ -27,13 +29,14 @@ set -euo pipefail
 
 seconds=600 kernel=debug seed='' update='' one='' out=$build_dir/fuzz flags=()
 leaks=''
-while getopts ht:k:s:ur:FLo: opt; do
+while getopts ht:k:s:ur:DFLo: opt; do
 	case $opt in
 	t) seconds=$OPTARG ;;
 	k) kernel=$OPTARG ;;
 	s) seed=$OPTARG ;;
 	u) update=1 ;;
 	r) one=$OPTARG ;;
+	D) flags+=(-d dummy0) ;;
 	F) flags+=(-F) ;;
 	L) leaks=1 ;;
 	o) out=$OPTARG ;;
@@ -61,12 +64,12 @@ guest() {
 	[ -n "$leaks" ] || append=(-a kmemleak=off)
 	rm -rf "$out/guest"
 	mkdir -p "$out/guest"
-	"$vm_dir/run.sh" -k "$kernel" -t $((limit + 300)) -o "$out/guest" \
+	"$vm_dir/run.sh" -k "$kernel" -t $((limit * 2 + 900)) -o "$out/guest" \
 		"${append[@]}" \
 		-f "$fuzz" -f "$corpus" ${one:+-f "$one:/root/program"} \
 		-q -chardev -q "file,id=fuzz,path=$out/programs.log" \
 		-q -device -q virtserialport,nr=3,chardev=fuzz \
-		-- ./fuzz -d dummy0 "$@" 2>&1 | tee "$out/guest.log"
+		-- ./fuzz "${flags[@]}" "$@" 2>&1 | tee "$out/guest.log"
 }
 
 # The programs of the log that end with a line that begins with $1, one file each
@@ -134,7 +137,7 @@ while :; do
 	left=$((seconds - (SECONDS - started)))
 	[ "$left" -gt 0 ] || left=0
 	status=0
-	guest "$left" ${seed:+-s "$seed"} "${flags[@]}" -t "$left" \
+	guest "$left" ${seed:+-s "$seed"} -t "$left" \
 		-l /dev/vport0p3 -o /out/coverage corpus || status=$?
 	seed=
 	[ "$status" = 0 ] || keep_find

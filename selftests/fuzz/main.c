@@ -35,7 +35,8 @@
 
 #define FIRST_WAIT_MS	3000
 #define SLOW_MS		20000
-#define HANG_MS		60000
+#define KILL_MS		60000
+#define HANG_MS		240000
 #define MAX_CORPUS	4096
 #define MAX_TRACE	(512 << 10)
 #define REPORT_MS	20000
@@ -97,7 +98,7 @@ static bool reap(int pid, const struct prog *prog)
 			told_slow(pid, prog);
 			told = true;
 		}
-		if (t > HANG_MS / 2 && !killed) {
+		if (t > KILL_MS && !killed) {
 			kill(pid, SIGKILL);
 			killed = true;
 		}

@@ -114,7 +114,7 @@ bool watch_objects(char *left, size_t size)
 {
 	int i;
 
-	for (i = 0; i < 1000; i++) {
+	for (i = 0; i < 3000; i++) {
 		if (!any_left(left, size))
 			return false;
 		usleep(i < 100 ? 1000 : 10000);
