@@ -1,0 +1,513 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Arguments that change while the kernel reads them: by another thread at full
+ * speed, and by userfaultfd(2), which stops the kernel within its copying.  A
+ * command works with what it has copied, once, and answers no further than the
+ * size that it was given at first.
+ */
+#include <kselftest_harness.h>
+#include <linux/userfaultfd.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+
+#include "abi_rows.h"
+
+#define FLIP_MS		30	/* for each command */
+#define FLIP_CALLS	200	/* and no more than that */
+#define CANARY		64
+
+#define for_each_row(row) \
+	for (row = rows; row < rows + ARRAY_SIZE(rows); row++)
+
+static int env_init(struct env *env)
+{
+	memset(env, 0, sizeof(*env));
+	env->mem = rp_pages(getpagesize());
+	RP_TRY(rp_end_init(&env->end));
+	RP_TRY(fcntl(env->end.channel, F_SETFL, O_NONBLOCK));
+	RP_TRY(rp_create_id(env->end.fd, env->end.channel, &env->end.id));
+	RP_TRY(rp_bind(env->end.fd, env->end.id, 0));
+	return rp_create_qp(&env->end, 0);
+}
+
+static void env_close(struct env *env)
+{
+	rp_end_close(&env->end);
+	munmap(env->mem, getpagesize());
+}
+
+static int row_fd(struct env *env, const struct row *row)
+{
+	return row->nr == RPOST_IOC_GET_EVENT ? env->end.channel : env->end.fd;
+}
+
+/* ------------------------------------------------------------ flipped */
+
+/* A thread that changes one word after the other of a struct, and back. */
+struct flipper {
+	pthread_t thread;
+	uint32_t *words;
+	uint32_t num;
+	uint32_t good[128];
+	bool stop;
+};
+
+static void *flip(void *arg)
+{
+	struct flipper *f = arg;
+	const uint32_t nasty[] = {
+		0, 1, 2, 7, 8, 16, f->num * 4 - 4, f->num * 4 + 4, 4095, 4096,
+		65536, 65537, 0x7fffffff, 0x80000000, 0xfffffff8, UINT32_MAX,
+	};
+	uint32_t x = 1, i, n;
+
+	while (!__atomic_load_n(&f->stop, __ATOMIC_RELAXED)) {
+		x = x * 1664525 + 1013904223;
+		i = (x >> 8) % f->num;
+		n = (x >> 20) % (ARRAY_SIZE(nasty) + 4);
+		__atomic_store_n(&f->words[i],
+				 n < ARRAY_SIZE(nasty) ? nasty[n] :
+				 f->good[i] ^ 1u << (x & 31), __ATOMIC_RELAXED);
+		for (n = 0; n < (x >> 28) * 8; n++)
+			__asm__ volatile("" ::: "memory");
+		__atomic_store_n(&f->words[i], f->good[i], __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+/* What rdma_post_abi.h knows, and what the connection manager says. */
+static bool documented(int ret)
+{
+	const int fine[] = {
+		0, EINVAL, E2BIG, EOPNOTSUPP, ENOENT, EOVERFLOW, ENOTCONN,
+		EBUSY, ENOMEM, EMFILE, ENODEV, EBADF, EFAULT, EPERM, EACCES,
+		EAGAIN, EADDRINUSE, EADDRNOTAVAIL, EAFNOSUPPORT, ENETUNREACH,
+		EHOSTUNREACH,
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(fine); i++) {
+		if (ret == -fine[i])
+			return true;
+	}
+	return false;
+}
+
+/* One command, until its time is over: how many calls succeeded and failed. */
+static void flip_row(struct __test_metadata *_metadata, const struct row *row,
+		     unsigned int *good, unsigned int *bad)
+{
+	static uint32_t arena[1024] __attribute__((aligned(64)));
+	char *canary = (char *)arena + row->size;
+	struct flipper f = { .words = arena, .num = row->size / 4 };
+	uint64_t until;
+	struct env env;
+	int i, base, ret;
+
+	ASSERT_GE(sizeof(f.good), row->size);
+	ASSERT_EQ(0, env_init(&env));
+	base = dup(env.end.fd);
+	ASSERT_LE(0, base);
+	memset(canary, 0xa5, CANARY);
+	memset(f.good, 0, sizeof(f.good));
+	ASSERT_EQ(0, row->fill(&env, f.good));
+	f.good[0] = row->size;
+	ASSERT_EQ(0, pthread_create(&f.thread, NULL, flip, &f));
+	until = rp_now_ms() + FLIP_MS;
+	for (i = 0; i < FLIP_CALLS && rp_now_ms() < until; i++) {
+		memcpy(arena, f.good, row->size);
+		ret = rp_ioctl(row_fd(&env, row), row->nr, arena);
+		EXPECT_TRUE(documented(ret))
+			TH_LOG("%s: %d", row->name, ret);
+		if (ret == row->want)
+			++*good;
+		else
+			++*bad;
+		/* Descriptors that it has made. */
+		syscall(SYS_close_range, base + 1, ~0u, 0);
+	}
+	__atomic_store_n(&f.stop, true, __ATOMIC_RELAXED);
+	ASSERT_EQ(0, pthread_join(f.thread, NULL));
+	for (i = 0; i < CANARY; i++)
+		ASSERT_EQ((char)0xa5, canary[i])
+			TH_LOG("%s wrote at %d behind its struct", row->name, i);
+	close(base);
+	env_close(&env);
+}
+
+FIXTURE(flipped) {
+};
+
+FIXTURE_SETUP(flipped)
+{
+	(void)self;
+}
+
+FIXTURE_TEARDOWN(flipped)
+{
+	(void)self;
+}
+
+/*
+ * Each word of each command's struct, flipped while the command runs.  Must end
+ * with a documented error or not, never write behind the struct, leave nothing.
+ */
+TEST_F_TIMEOUT(flipped, all_commands, 120)
+{
+	unsigned int good = 0, bad = 0;
+	const struct row *row;
+
+	for_each_row(row)
+		flip_row(_metadata, row, &good, &bad);
+	EXPECT_LT(0, good);
+	EXPECT_LT(0, bad);
+	TH_LOG("%u calls as asked, %u with another result", good, bad);
+}
+
+/* ------------------------------------------------------------- stopped */
+
+/*
+ * Two pages, of which the second stops who first reads it (or, when protected,
+ * who writes to it), and a thread that calls one command on them.
+ */
+FIXTURE(stopped) {
+	struct env env;
+	size_t page;
+	char *area;
+	char *copy;	/* what the second page will be */
+	int uffd;
+	pthread_t thread;
+	int fd;
+	unsigned long nr;
+	void *arg;
+	int ret;
+};
+
+FIXTURE_SETUP(stopped)
+{
+	struct uffdio_api api = {
+		.api = UFFD_API, .features = UFFD_FEATURE_PAGEFAULT_FLAG_WP,
+	};
+	struct uffdio_register reg = {
+		.mode = UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_WP,
+	};
+
+	self->page = getpagesize();
+	self->area = rp_pages(2 * self->page);
+	self->copy = rp_pages(self->page);
+	ASSERT_NE(NULL, self->area);
+	ASSERT_NE(NULL, self->copy);
+	memset(self->area, 0, self->page);
+	ASSERT_EQ(0, env_init(&self->env));
+	self->uffd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	if (self->uffd < 0)
+		SKIP(return, "no userfaultfd for faults in the kernel");
+	ASSERT_EQ(0, ioctl(self->uffd, UFFDIO_API, &api));
+	reg.range.start = (uintptr_t)self->area + self->page;
+	reg.range.len = self->page;
+	ASSERT_EQ(0, ioctl(self->uffd, UFFDIO_REGISTER, &reg));
+}
+
+FIXTURE_TEARDOWN(stopped)
+{
+	if (self->uffd >= 0)
+		close(self->uffd);
+	env_close(&self->env);
+	munmap(self->area, 2 * self->page);
+	munmap(self->copy, self->page);
+}
+
+static void *call(void *arg)
+{
+	FIXTURE_DATA(stopped) *self = arg;
+
+	self->ret = rp_ioctl(self->fd, self->nr, self->arg);
+	return NULL;
+}
+
+/* Start a command and wait until it stops at the second page: 0. */
+static int stop_in(FIXTURE_DATA(stopped) *self, int fd, unsigned long nr,
+		   void *arg)
+{
+	struct pollfd pfd = { .fd = self->uffd, .events = POLLIN };
+	struct uffd_msg msg;
+
+	self->fd = fd;
+	self->nr = nr;
+	self->arg = arg;
+	self->ret = 1;
+	if (pthread_create(&self->thread, NULL, call, self))
+		return -EAGAIN;
+	if (poll(&pfd, 1, TEST_TIMEOUT_MS) != 1 ||
+	    read(self->uffd, &msg, sizeof(msg)) != sizeof(msg))
+		return -ETIME;
+	return msg.event == UFFD_EVENT_PAGEFAULT ? 0 : -EPROTO;
+}
+
+/* Let it go on with @copy as the second page: the command's result. */
+static int go_on(FIXTURE_DATA(stopped) *self)
+{
+	struct uffdio_copy copy = {
+		.dst = (uintptr_t)self->area + self->page,
+		.src = (uintptr_t)self->copy,
+		.len = self->page,
+	};
+
+	if (ioctl(self->uffd, UFFDIO_COPY, &copy))
+		return -errno;
+	pthread_join(self->thread, NULL);
+	return self->ret;
+}
+
+static int protect(FIXTURE_DATA(stopped) *self, bool on)
+{
+	struct uffdio_writeprotect wp = {
+		.range = { (uintptr_t)self->area + self->page, self->page },
+		.mode = on ? UFFDIO_WRITEPROTECT_MODE_WP : 0,
+	};
+
+	return ioctl(self->uffd, UFFDIO_WRITEPROTECT, &wp) ? -errno : 0;
+}
+
+/* The second page is missing again. */
+static void forget(FIXTURE_DATA(stopped) *self)
+{
+	madvise(self->area + self->page, self->page, MADV_DONTNEED);
+}
+
+/*
+ * The size and the flags change after they have been read, before the rest is.
+ * Must go on as it began, and write no further.
+ */
+TEST_F(stopped, size_and_flags)
+{
+	const uint32_t sizes[] = { 0, 8, 4096, 65536, UINT32_MAX };
+	const struct row *row;
+	uint32_t cmd[128], *head;
+	unsigned int i, k;
+
+	for_each_row(row) {
+		for (k = 0; k < ARRAY_SIZE(sizes); k++) {
+			memset(cmd, 0, sizeof(cmd));
+			ASSERT_EQ(0, row->fill(&self->env, cmd));
+			cmd[0] = row->size;
+			head = (uint32_t *)(self->area + self->page) - 2;
+			memcpy(head, cmd, 8);
+			memset(self->copy, 0xa5, self->page);
+			memcpy(self->copy, cmd + 2, row->size - 8);
+			forget(self);
+			ASSERT_EQ(0, stop_in(self, row_fd(&self->env, row),
+					     row->nr, head))
+				TH_LOG("%s", row->name);
+			head[0] = sizes[k];
+			head[1] = UINT32_MAX;
+			EXPECT_EQ(row->want, go_on(self))
+				TH_LOG("%s, then size %u", row->name, sizes[k]);
+			for (i = row->size - 8; i < self->page - 8; i++)
+				ASSERT_EQ((char)0xa5,
+					  self->area[self->page + i])
+					TH_LOG("%s wrote at %u", row->name, i);
+			/* Channels; objects go with the file. */
+			syscall(SYS_close_range, self->uffd + 1, ~0u, 0);
+		}
+	}
+}
+
+/*
+ * A command is stopped while it writes its answer: what it has made has a
+ * handle, which can be guessed, but is not there yet.  Must be ENOENT for all
+ * types, and then all goes well.
+ */
+TEST_F(stopped, in_the_answer)
+{
+	uint32_t cmd[128], *arg, last, type, handle;
+	struct rp_end *end = &self->env.end;
+	const struct row *row;
+	int objects;
+
+	for_each_row(row) {
+		if (!row->makes_object)
+			continue;
+		memset(cmd, 0, sizeof(cmd));
+		ASSERT_EQ(0, row->fill(&self->env, cmd));
+		cmd[0] = row->size;
+		ASSERT_EQ(0, rp_alloc_pd(end->fd, end->device, &last));
+		ASSERT_EQ(0, rp_destroy(end->fd, RPOST_OBJ_PD, last));
+		objects = rp_num_objects(end->fd);
+		memcpy(self->copy, cmd, row->size);
+		forget(self);
+		arg = (uint32_t *)(self->area + self->page);
+		/* Read once, and written. */
+		struct uffdio_copy copy = {
+			.dst = (uintptr_t)arg,
+			.src = (uintptr_t)self->copy,
+			.len = self->page,
+			.mode = UFFDIO_COPY_MODE_WP,
+		};
+		ASSERT_EQ(0, ioctl(self->uffd, UFFDIO_COPY, &copy));
+		ASSERT_EQ(0, stop_in(self, row_fd(&self->env, row), row->nr,
+				     arg))
+			TH_LOG("%s", row->name);
+		for (handle = last + 1; handle < last + 4; handle++) {
+			for (type = RPOST_OBJ_PD; type <= RPOST_OBJ_AH; type++)
+				EXPECT_EQ(-ENOENT, rp_destroy(end->fd, type,
+							      handle))
+					TH_LOG("%s", row->name);
+		}
+		ASSERT_EQ(0, protect(self, false));
+		ASSERT_EQ(0, pthread_join(self->thread, NULL));
+		EXPECT_EQ(0, self->ret)
+			TH_LOG("%s", row->name);
+		EXPECT_EQ(objects + 1, rp_num_objects(end->fd))
+			TH_LOG("%s", row->name);
+	}
+}
+
+/*
+ * The same, and meanwhile the program closes the file.  Must end well; the
+ * object goes with the file.
+ */
+TEST_F(stopped, closed_in_the_answer)
+{
+	const struct row *row;
+	uint32_t cmd[128], *arg;
+	struct env env;
+
+	for_each_row(row) {
+		if (!row->makes_object)
+			continue;
+		ASSERT_EQ(0, env_init(&env));
+		memset(cmd, 0, sizeof(cmd));
+		ASSERT_EQ(0, row->fill(&env, cmd));
+		cmd[0] = row->size;
+		memcpy(self->copy, cmd, row->size);
+		forget(self);
+		arg = (uint32_t *)(self->area + self->page);
+		struct uffdio_copy copy = {
+			.dst = (uintptr_t)arg,
+			.src = (uintptr_t)self->copy,
+			.len = self->page,
+			.mode = UFFDIO_COPY_MODE_WP,
+		};
+		ASSERT_EQ(0, ioctl(self->uffd, UFFDIO_COPY, &copy));
+		ASSERT_EQ(0, stop_in(self, row_fd(&env, row), row->nr, arg));
+		env_close(&env);
+		ASSERT_EQ(0, protect(self, false));
+		ASSERT_EQ(0, pthread_join(self->thread, NULL));
+		EXPECT_EQ(0, self->ret)
+			TH_LOG("%s", row->name);
+	}
+}
+
+/* ------------------------------------------------- stopped in a post */
+
+/*
+ * A post of two writes is stopped between them.  What it has copied is what
+ * counts: changing it has no effect.  What has been destroyed is not used.
+ */
+struct two {
+	struct rp_send first, second;
+};
+
+static struct two two_writes(struct rpost_reg_mr *mr, struct rpost_reg_mr *to)
+{
+	struct rp_send send = rp_send(RPOST_WR_RDMA_WRITE, 1,
+				      (void *)(uintptr_t)mr->addr, 8, mr->lkey);
+
+	send.wr.remote_addr = to->addr;
+	send.wr.rkey = to->rkey;
+	return (struct two) { send, send };
+}
+
+/* Post, and stop before the second work request. */
+static int stop_post(FIXTURE_DATA(stopped) *self, struct rp_end *end,
+		     const struct two *block, struct rpost_post *cmd)
+{
+	memcpy(self->area + self->page - sizeof(block->first), block,
+	       sizeof(block->first));
+	memcpy(self->copy, &block->second, sizeof(block->second));
+	forget(self);
+	*cmd = (struct rpost_post) {
+		.size = sizeof(*cmd),
+		.qp = end->qp,
+		.count = 2,
+		.wrs = (uintptr_t)self->area + self->page -
+		       sizeof(block->first),
+		.wrs_size = sizeof(*block),
+	};
+	return stop_in(self, end->fd, RPOST_IOC_POST_SEND, cmd);
+}
+
+TEST_F(stopped, in_a_post)
+{
+	struct rpost_reg_mr mr, secret, to;
+	char *mem = rp_pages(4 * self->page);
+	struct rpost_post cmd;
+	struct rp_end a, v;
+	struct rp_send *seen;
+	struct rpost_wc wc;
+	struct two block;
+	uint32_t pd;
+
+	memset(mem, 'm', self->page);
+	memset(mem + self->page, 's', self->page);
+	memset(mem + 2 * self->page, 'v', self->page);
+	ASSERT_EQ(0, rp_own_pair(&a, &v, RPOST_QPT_RC));
+	ASSERT_EQ(0, rp_alloc_pd(a.fd, a.device, &pd));
+	ASSERT_EQ(0, rp_reg_mr(a.fd, a.pd, mem, self->page, 0, &mr));
+	ASSERT_EQ(0, rp_reg_mr(a.fd, pd, mem + self->page, self->page, 0,
+			       &secret));
+	ASSERT_EQ(0, rp_reg_mr(v.fd, v.pd, mem + 2 * self->page, self->page,
+			       RPOST_ACCESS_LOCAL_WRITE |
+			       RPOST_ACCESS_REMOTE_WRITE, &to));
+	block = two_writes(&mr, &to);
+
+	/* The first, already copied, becomes another's. */
+	ASSERT_EQ(0, stop_post(self, &a, &block, &cmd));
+	seen = (struct rp_send *)(self->area + self->page) - 1;
+	seen->sge.addr = secret.addr;
+	seen->sge.lkey = secret.lkey;
+	seen->wr.size = UINT32_MAX;
+	seen->wr.num_sge = UINT32_MAX;
+	seen->wr.opcode = UINT32_MAX;
+	cmd.count = 100;
+	cmd.wrs_size = UINT32_MAX;
+	cmd.qp = UINT32_MAX;
+	EXPECT_EQ(0, go_on(self));
+	EXPECT_EQ(2, cmd.posted);
+	ASSERT_EQ(1, rp_wait_cq(&a.cq, &wc));
+	EXPECT_EQ(RPOST_WC_SUCCESS, wc.status);
+	ASSERT_EQ(1, rp_wait_cq(&a.cq, &wc));
+	EXPECT_EQ(RPOST_WC_SUCCESS, wc.status);
+	EXPECT_EQ(0, memcmp(mem, mem + 2 * self->page, 8));
+	memset(mem + 2 * self->page, 'v', self->page);
+
+	/* The region goes meanwhile. */
+	ASSERT_EQ(0, stop_post(self, &a, &block, &cmd));
+	ASSERT_EQ(0, rp_destroy(a.fd, RPOST_OBJ_MR, mr.handle));
+	EXPECT_EQ(0, go_on(self));
+	EXPECT_EQ(2, cmd.posted);
+	ASSERT_EQ(1, rp_wait_cq(&a.cq, &wc));
+	EXPECT_EQ(RPOST_WC_LOC_PROT_ERR, wc.status);
+	ASSERT_EQ(1, rp_wait_cq(&a.cq, &wc));
+	EXPECT_EQ(RPOST_WC_WR_FLUSH_ERR, wc.status);
+	EXPECT_EQ('v', mem[2 * self->page]);
+
+	/* The queue pair goes meanwhile. */
+	ASSERT_EQ(0, stop_post(self, &a, &block, &cmd));
+	ASSERT_EQ(0, rp_destroy(a.fd, RPOST_OBJ_QP, a.qp));
+	EXPECT_EQ(-ENOENT, go_on(self));
+	EXPECT_EQ(0, cmd.posted);
+
+	/* The file is closed meanwhile. */
+	ASSERT_EQ(0, rp_create_own(&a, RPOST_QPT_RC, 0));
+	ASSERT_EQ(0, rp_bring_up(&a, RPOST_QPT_RC, v.qp_num));
+	ASSERT_EQ(0, stop_post(self, &a, &block, &cmd));
+	rp_end_close(&a);
+	EXPECT_EQ(0, go_on(self));
+	EXPECT_EQ('v', mem[2 * self->page]);
+	rp_end_close(&v);
+	munmap(mem, 4 * self->page);
+}
+
+TEST_HARNESS_MAIN
