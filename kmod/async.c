@@ -11,6 +11,7 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
+#include "inject.h"
 #include "rpost.h"
 
 #define RPOST_MAX_ASYNC_EVENTS		256
@@ -66,7 +67,8 @@ static void rpost_async_channel_push(struct rpost_async_channel *channel,
 	unsigned long flags;
 
 	spin_lock_irqsave(&channel->lock, flags);
-	if (!channel->gone && channel->count < room) {
+	if (!channel->gone && channel->count < room &&
+	    (last || !rpost_inject(RPOST_INJECT_ASYNC))) {
 		*rpost_async_channel_at(channel, channel->count) = *event;
 		WRITE_ONCE(channel->count, channel->count + 1);
 		channel->gone = last;

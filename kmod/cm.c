@@ -9,6 +9,7 @@
 #include <rdma/ib_addr.h>
 #include <rdma/ib_sa.h>
 
+#include "inject.h"
 #include "rpost.h"
 #include "trace.h"
 
@@ -219,9 +220,11 @@ static struct rpost_id *rpost_id_accept_request(struct rpost_id *listener,
 	struct rpost_id *id;
 
 	/* By this errno the request is ignored, and comes again. */
-	if (!atomic_add_unless(&listener->backlog, -1, 0))
+	if (rpost_inject(RPOST_INJECT_BACKLOG) ||
+	    !atomic_add_unless(&listener->backlog, -1, 0))
 		return ERR_PTR(-ENOMEM);
-	id = rpost_id_alloc(listener->obj.file);
+	id = rpost_inject(RPOST_INJECT_REQUEST) ? ERR_PTR(-ENOMEM) :
+	     rpost_id_alloc(listener->obj.file);
 	if (IS_ERR(id)) {
 		atomic_inc(&listener->backlog);
 		return id;

@@ -7,6 +7,7 @@
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
 
+#include "inject.h"
 #include "rpost.h"
 
 static const char * const rpost_count_names[RPOST_NUM_COUNTS] = {
@@ -60,6 +61,7 @@ void rpost_count_init(void)
 	rpost_debugfs = debugfs_create_dir("rdma_post", NULL);
 	debugfs_create_file("objects", 0400, rpost_debugfs, NULL,
 			    &rpost_objects_fops);
+	rpost_inject_init(rpost_debugfs);
 }
 
 /**

@@ -5,6 +5,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 
+#include "inject.h"
 #include "rpost.h"
 
 /* The ring, for those who have the lock. */
@@ -60,8 +61,11 @@ static u32 rpost_hwcq_process(struct rpost_hwcq *hwcq, u32 budget)
 			       min_t(u32, RPOST_POLL_BATCH, budget - done), wc);
 		if (n <= 0)
 			break;
-		for (i = 0; i < n; i++)
+		for (i = 0; i < n; i++) {
+			if (rpost_inject(RPOST_INJECT_COMPLETION))
+				wc[i].status = IB_WC_GENERAL_ERR;
 			wc[i].wr_cqe->done(hwcq->ib_cq, &wc[i]);
+		}
 		done += n;
 		if (n < RPOST_POLL_BATCH)
 			break;
@@ -169,8 +173,10 @@ u32 rpost_hwcq_drain(struct rpost_hwcq *hwcq, u32 budget)
 u32 rpost_cq_push(struct rpost_cq *cq, const struct rpost_wc *wc)
 {
 	struct rpost_cring *ring = rpost_cq_ring(cq);
-	struct rpost_wc *entry = rpost_ring_next(ring);
+	struct rpost_wc *entry = NULL;
 
+	if (!rpost_inject(RPOST_INJECT_RING))
+		entry = rpost_ring_next(ring);
 	if (entry)
 		*entry = *wc;
 	else

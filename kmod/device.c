@@ -7,6 +7,7 @@
 #include <rdma/ib_cache.h>
 
 #include "compat/compat.h"
+#include "inject.h"
 #include "rpost.h"
 
 /* Devices by their number. */
@@ -96,6 +97,8 @@ static int rpost_device_add(struct ib_device *ib_dev)
 	struct rpost_device *dev;
 	int ret;
 
+	if (rpost_inject(RPOST_INJECT_DEVICE))
+		return -ENOMEM;
 	dev = kzalloc(sizeof(*dev), GFP_KERNEL);
 	if (!dev)
 		return -ENOMEM;
@@ -105,8 +108,11 @@ static int rpost_device_add(struct ib_device *ib_dev)
 	rpost_async_device_add(dev);
 
 	ib_set_client_data(ib_dev, &rpost_client, dev);
-	ret = xa_alloc_cyclic(&rpost_devices, &dev->id, dev, xa_limit_31b,
-			      &rpost_next_device, GFP_KERNEL);
+	ret = -ENOMEM;
+	if (!rpost_inject(RPOST_INJECT_DEVICE_ID))
+		ret = xa_alloc_cyclic(&rpost_devices, &dev->id, dev,
+				      xa_limit_31b, &rpost_next_device,
+				      GFP_KERNEL);
 	if (ret < 0) {
 		ib_unregister_event_handler(&dev->event_handler);
 		rpost_device_put(dev);

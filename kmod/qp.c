@@ -6,6 +6,7 @@
 #include <linux/log2.h>
 #include <linux/slab.h>
 
+#include "inject.h"
 #include "rpost.h"
 
 #define RPOST_DRAIN_SECONDS	10
@@ -190,7 +191,8 @@ static int rpost_qp_wait(struct rpost_qp *qp, bool (*drained)(struct rpost_qp *q
 	unsigned long end = jiffies + RPOST_DRAIN_SECONDS * HZ;
 
 	while (!drained(qp)) {
-		if (!time_before(jiffies, end))
+		if (!time_before(jiffies, end) ||
+		    rpost_inject(RPOST_INJECT_DRAIN))
 			return -ETIMEDOUT;
 		if (!rpost_qp_fetch(qp))
 			usleep_range(10, 100);

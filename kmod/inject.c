@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Failures made on purpose, for the selftests: each point has a directory
+ * /sys/kernel/debug/rdma_post/fail_NAME with the usual attributes (see
+ * Documentation/fault-injection of the kernel), and "injected" tells how often
+ * each has failed.
+ */
+#include <linux/atomic.h>
+#include <linux/debugfs.h>
+#include <linux/fault-inject.h>
+#include <linux/seq_file.h>
+
+#include "inject.h"
+
+static const char * const rpost_inject_names[RPOST_NUM_INJECT] = {
+	[RPOST_INJECT_BACKLOG] = "fail_backlog",
+	[RPOST_INJECT_REQUEST] = "fail_request",
+	[RPOST_INJECT_RING] = "fail_ring",
+	[RPOST_INJECT_COMPLETION] = "fail_completion",
+	[RPOST_INJECT_ASYNC] = "fail_async",
+	[RPOST_INJECT_DRAIN] = "fail_drain",
+	[RPOST_INJECT_DEVICE] = "fail_device",
+	[RPOST_INJECT_DEVICE_ID] = "fail_device_id",
+};
+
+static struct fault_attr rpost_inject_attrs[RPOST_NUM_INJECT];
+static atomic_t rpost_injected[RPOST_NUM_INJECT];
+
+/**
+ * rpost_inject() - fail here?
+ * @point: where
+ *
+ * Return: true if so.
+ */
+bool rpost_inject(enum rpost_inject_point point)
+{
+	if (!should_fail(&rpost_inject_attrs[point], 1))
+		return false;
+	atomic_inc(&rpost_injected[point]);
+	return true;
+}
+
+static int rpost_injected_show(struct seq_file *s, void *unused)
+{
+	unsigned int i;
+
+	for (i = 0; i < RPOST_NUM_INJECT; i++)
+		seq_printf(s, "%s %d\n", rpost_inject_names[i],
+			   atomic_read(&rpost_injected[i]));
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(rpost_injected);
+
+/**
+ * rpost_inject_init() - let root make failures
+ * @parent: the module's directory in debugfs
+ *
+ * Nothing fails before root asks for it.
+ */
+void rpost_inject_init(struct dentry *parent)
+{
+	static const struct fault_attr none = FAULT_ATTR_INITIALIZER;
+	unsigned int i;
+
+	for (i = 0; i < RPOST_NUM_INJECT; i++) {
+		rpost_inject_attrs[i] = none;
+		/* Failures on purpose are no news. */
+		rpost_inject_attrs[i].verbose = 0;
+		fault_create_debugfs_attr(rpost_inject_names[i], parent,
+					  &rpost_inject_attrs[i]);
+	}
+	debugfs_create_file("injected", 0400, parent, NULL,
+			    &rpost_injected_fops);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Failures made on purpose, in callbacks: fail-nth reaches only what a task
+ * does itself.  Kernels without CONFIG_FAULT_INJECTION_DEBUG_FS have none of
+ * this.
+ */
+#ifndef RPOST_INJECT_H
+#define RPOST_INJECT_H
+
+#include <linux/types.h>
+
+struct dentry;
+
+/**
+ * enum rpost_inject_point - what can be made to fail
+ * @RPOST_INJECT_BACKLOG: a connection request finds the backlog full
+ * @RPOST_INJECT_REQUEST: a connection request finds no memory for its id
+ * @RPOST_INJECT_RING: a completion finds its ring full, and is lost
+ * @RPOST_INJECT_COMPLETION: a work request completes with an error
+ * @RPOST_INJECT_ASYNC: an asynchronous event finds its channel full
+ * @RPOST_INJECT_DRAIN: a device does not flush a queue pair that was stopped
+ * @RPOST_INJECT_DEVICE: a new device finds no memory
+ * @RPOST_INJECT_DEVICE_ID: a new device gets no number
+ * @RPOST_NUM_INJECT: more than any of them
+ */
+enum rpost_inject_point {
+	RPOST_INJECT_BACKLOG,
+	RPOST_INJECT_REQUEST,
+	RPOST_INJECT_RING,
+	RPOST_INJECT_COMPLETION,
+	RPOST_INJECT_ASYNC,
+	RPOST_INJECT_DRAIN,
+	RPOST_INJECT_DEVICE,
+	RPOST_INJECT_DEVICE_ID,
+	RPOST_NUM_INJECT,
+};
+
+#ifdef CONFIG_FAULT_INJECTION_DEBUG_FS
+bool rpost_inject(enum rpost_inject_point point);
+void rpost_inject_init(struct dentry *parent);
+#else
+static inline bool rpost_inject(enum rpost_inject_point point)
+{
+	return false;
+}
+
+static inline void rpost_inject_init(struct dentry *parent)
+{
+}
+#endif
+
+#endif /* RPOST_INJECT_H */
