@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The steps of connection ids, and a whole life.  Part of failnth_steps.h.
+ */
+#ifndef RPOST_FAILNTH_CM_H
+#define RPOST_FAILNTH_CM_H
+
+/* -------------------------------------------------------------------- ids */
+
+static int create_id_of(struct scene *s, uint32_t port_space, uint32_t type)
+{
+	struct rpost_create_id cmd = {
+		.size = sizeof(cmd),
+		.channel_fd = s->c.channel,
+		.port_space = port_space,
+		.qp_type = type,
+	};
+	int ret = rp_ioctl(s->c.fd, RPOST_IOC_CREATE_ID, &cmd);
+
+	s->made = cmd.handle;
+	return ret;
+}
+
+static int create_id(struct scene *s)
+{
+	return create_id_of(s, RPOST_PS_TCP, RPOST_QPT_RC);
+}
+
+static int create_ud_id(struct scene *s)
+{
+	return create_id_of(s, RPOST_PS_UDP, RPOST_QPT_UD);
+}
+
+static int destroy_id(struct scene *s)
+{
+	return rp_destroy(s->c.fd, RPOST_OBJ_ID, s->made);
+}
+
+static int bind_id(struct scene *s)
+{
+	return rp_bind(s->c.fd, s->made, 0);
+}
+
+static int create_bound_id(struct scene *s)
+{
+	RP_TRY(create_id(s));
+	return bind_id(s);
+}
+
+static int create_ud_bound(struct scene *s)
+{
+	RP_TRY(create_ud_id(s));
+	return bind_id(s);
+}
+
+static int listen_id(struct scene *s)
+{
+	return rp_listen(s->c.fd, s->made, 4);
+}
+
+static int set_tos(struct scene *s)
+{
+	struct rpost_set_option cmd = {
+		.size = sizeof(cmd),
+		.id = s->made,
+		.level = RPOST_OPTION_ID,
+		.option = RPOST_OPTION_ID_TOS,
+		.value = 4,
+	};
+
+	return rp_ioctl(s->c.fd, RPOST_IOC_SET_OPTION, &cmd);
+}
+
+static int migrate_id(struct scene *s)
+{
+	struct rpost_migrate_id cmd = {
+		.size = sizeof(cmd), .id = s->made, .channel_fd = s->other,
+	};
+
+	return rp_ioctl(s->c.fd, RPOST_IOC_MIGRATE_ID, &cmd);
+}
+
+static void group(struct __kernel_sockaddr_storage *ss)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET };
+
+	inet_pton(AF_INET, "239.1.2.3", &sin.sin_addr);
+	memset(ss, 0, sizeof(*ss));
+	memcpy(ss, &sin, sizeof(sin));
+}
+
+static int join_mcast(struct scene *s)
+{
+	struct rpost_join_mcast cmd = {
+		.size = sizeof(cmd),
+		.id = s->made,
+		.addr_len = sizeof(struct sockaddr_in),
+	};
+
+	group(&cmd.addr);
+	return rp_ioctl(s->c.fd, RPOST_IOC_JOIN_MCAST, &cmd);
+}
+
+static int joined_mcast(struct scene *s)
+{
+	RP_TRY(create_ud_bound(s));
+	RP_TRY(join_mcast(s));
+	return wait_readable(s->c.channel);
+}
+
+static int leave_mcast(struct scene *s)
+{
+	struct rpost_leave_mcast cmd = {
+		.size = sizeof(cmd),
+		.id = s->made,
+		.addr_len = sizeof(struct sockaddr_in),
+	};
+
+	group(&cmd.addr);
+	return rp_ioctl(s->c.fd, RPOST_IOC_LEAVE_MCAST, &cmd);
+}
+
+/* ------------------------------------------------------------ connections */
+
+static int end_one(struct rp_end *end)
+{
+	if (end->qp)
+		RP_TRY(rp_destroy(end->fd, RPOST_OBJ_QP, end->qp));
+	end->qp = 0;
+	if (end->id)
+		RP_TRY(rp_destroy(end->fd, RPOST_OBJ_ID, end->id));
+	end->id = 0;
+	end->cq.ring->head = __atomic_load_n(&end->cq.ring->tail,
+					     __ATOMIC_ACQUIRE);
+	return 0;
+}
+
+static int end_client(struct scene *s)
+{
+	return end_one(&s->c);
+}
+
+/* Requests that nobody has taken end with the listener. */
+static int end_both(struct scene *s)
+{
+	RP_TRY(end_one(&s->c));
+	RP_TRY(end_one(&s->s));
+	return rp_destroy(s->s.fd, RPOST_OBJ_ID, s->listener);
+}
+
+static int create_client_id(struct scene *s)
+{
+	return rp_create_id(s->c.fd, s->c.channel, &s->c.id);
+}
+
+static int resolve_addr(struct scene *s)
+{
+	return rp_resolve_addr(s->c.fd, s->c.id, 4711);
+}
+
+static int resolve_client(struct scene *s)
+{
+	return rp_client_addr(&s->c, 4711);
+}
+
+static int create_qp_of_id(struct scene *s)
+{
+	return made_qp(s, rp_create_qp(&s->c, 0));
+}
+
+static int resolve_route(struct scene *s)
+{
+	return rp_resolve_route(s->c.fd, s->c.id);
+}
+
+/* A path record as it is on the wire, from what the id knows. */
+static int set_path(struct scene *s)
+{
+	struct ib_path_rec_data data = {
+		.flags = IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL,
+	};
+	struct rpost_set_option cmd = {
+		.size = sizeof(cmd),
+		.id = s->c.id,
+		.level = RPOST_OPTION_IB,
+		.option = RPOST_OPTION_IB_PATH,
+		.data = (uintptr_t)&data,
+		.data_len = sizeof(data),
+	};
+	uint8_t *p = (uint8_t *)data.path_rec;
+
+	memcpy(p + 8, s->addr.dgid, 16);
+	memcpy(p + 24, s->addr.dgid, 16);
+	p[47] = 64;		/* hop limit */
+	p[49] = 0x81;		/* reversible, one path */
+	p[50] = 0xff;		/* partition */
+	p[51] = 0xff;
+	p[54] = 0x80 | 3;	/* exactly 1024 bytes */
+	p[55] = 0x80 | 3;	/* exactly 10 Gbit/s */
+	p[56] = 0x80 | 18;
+	return rp_ioctl(s->c.fd, RPOST_IOC_SET_OPTION, &cmd);
+}
+
+static int event_waits(struct scene *s)
+{
+	RP_TRY(create_client_id(s));
+	RP_TRY(resolve_addr(s));
+	return wait_readable(s->c.channel);
+}
+
+static int get_event_of(struct scene *s, struct rp_end *end)
+{
+	memset(&s->event, 0, sizeof(s->event));
+	s->event.size = sizeof(s->event);
+	return rp_ioctl(end->channel, RPOST_IOC_GET_EVENT, &s->event);
+}
+
+static int get_event(struct scene *s)
+{
+	return get_event_of(s, &s->c);
+}
+
+static int ready_to_connect(struct scene *s)
+{
+	RP_TRY(rp_listener(&s->s, &s->listener));
+	RP_TRY(rp_client_route(&s->c, rp_port(s->s.fd, s->listener)));
+	return create_qp_of_id(s);
+}
+
+static int connect_client(struct scene *s)
+{
+	return rp_connect(s->c.fd, s->c.id);
+}
+
+static int request_waits(struct scene *s)
+{
+	RP_TRY(ready_to_connect(s));
+	RP_TRY(connect_client(s));
+	return wait_readable(s->s.channel);
+}
+
+static int get_request(struct scene *s)
+{
+	int ret = get_event_of(s, &s->s);
+
+	s->s.id = ret ? 0 : s->event.id;
+	return ret;
+}
+
+static int ready_to_accept(struct scene *s)
+{
+	RP_TRY(request_waits(s));
+	RP_TRY(get_request(s));
+	return rp_create_qp(&s->s, 0);
+}
+
+static int accept_server(struct scene *s)
+{
+	return rp_accept(s->s.fd, s->s.id);
+}
+
+static int reject_server(struct scene *s)
+{
+	struct rpost_reject cmd = { .size = sizeof(cmd), .id = s->s.id };
+
+	return rp_ioctl(s->s.fd, RPOST_IOC_REJECT, &cmd);
+}
+
+static int connect_both(struct scene *s)
+{
+	RP_TRY(ready_to_accept(s));
+	RP_TRY(accept_server(s));
+	RP_TRY(rp_expect(s->c.channel, s->c.id, RPOST_EVENT_ESTABLISHED));
+	return rp_expect(s->s.channel, s->s.id, RPOST_EVENT_ESTABLISHED);
+}
+
+static int disconnect_client(struct scene *s)
+{
+	return rp_disconnect(s->c.fd, s->c.id);
+}
+
+/* The connection manager makes a work item, and then sees that it is late. */
+static int notify_server(struct scene *s)
+{
+	struct rpost_notify cmd = {
+		.size = sizeof(cmd),
+		.id = s->s.id,
+		.event = RPOST_ASYNC_COMM_EST,
+	};
+	int ret = rp_ioctl(s->s.fd, RPOST_IOC_NOTIFY, &cmd);
+
+	return ret == -EISCONN ? 0 : ret;
+}
+
+static int init_qp_attr_of(struct rp_end *end, uint32_t state,
+			   struct rpost_qp_attr *attr)
+{
+	struct rpost_init_qp_attr cmd = {
+		.size = sizeof(cmd), .id = end->id, .attr.qp_state = state,
+	};
+	int ret = rp_ioctl(end->fd, RPOST_IOC_INIT_QP_ATTR, &cmd);
+
+	*attr = cmd.attr;
+	return ret;
+}
+
+static int init_qp_attr(struct scene *s)
+{
+	struct rpost_qp_attr attr;
+
+	return init_qp_attr_of(&s->c, RPOST_QPS_INIT, &attr);
+}
+
+static int move_to(struct rp_end *end, uint32_t state)
+{
+	struct rpost_qp_attr attr;
+
+	RP_TRY(init_qp_attr_of(end, state, &attr));
+	return rp_modify(end, &attr);
+}
+
+/* The client's program owns its queue pair, and has the answer. */
+static int ready_to_establish(struct scene *s)
+{
+	struct rpost_connect cmd = { .size = sizeof(cmd) };
+	struct rp_end *c = &s->c;
+
+	RP_TRY(rp_listener(&s->s, &s->listener));
+	RP_TRY(create_qp(s));
+	RP_TRY(rp_client_route(c, rp_port(s->s.fd, s->listener)));
+	RP_TRY(move_to(c, RPOST_QPS_INIT));
+	rp_conn_param(&cmd.param);
+	cmd.id = c->id;
+	cmd.param.qp_num = c->qp_num;
+	RP_TRY(rp_ioctl(c->fd, RPOST_IOC_CONNECT, &cmd));
+	RP_TRY(wait_readable(s->s.channel));
+	RP_TRY(get_request(s));
+	RP_TRY(rp_create_qp(&s->s, 0));
+	RP_TRY(accept_server(s));
+	RP_TRY(rp_expect(c->channel, c->id, RPOST_EVENT_CONNECT_RESPONSE));
+	RP_TRY(move_to(c, RPOST_QPS_RTR));
+	return move_to(c, RPOST_QPS_RTS);
+}
+
+static int establish_client(struct scene *s)
+{
+	struct rpost_establish cmd = { .size = sizeof(cmd), .id = s->c.id };
+
+	return rp_ioctl(s->c.fd, RPOST_IOC_ESTABLISH, &cmd);
+}
+
+/* ----------------------------------------------------------- a whole life */
+
+/* A message from the client, with an event at the server. */
+static int life_message(struct scene *s, struct rp_end *c, struct rp_end *srv,
+			int channel)
+{
+	struct rpost_arm_cq arm = {
+		.size = sizeof(arm), .handle = srv->cq.cmd.handle,
+	};
+	struct rpost_reg_mr mr[2];
+	struct rp_send send;
+	struct rpost_wc wc;
+	uint64_t user_data;
+	int ret;
+
+	RP_TRY(rp_reg_mr(c->fd, c->pd, s->buf, 4096, 0, &mr[0]));
+	RP_TRY(rp_reg_mr(srv->fd, srv->pd, s->buf + 4096, 4096,
+			 RPOST_ACCESS_LOCAL_WRITE, &mr[1]));
+	RP_TRY(rp_post_recv(srv, 1, s->buf + 4096, 4096, mr[1].lkey));
+	RP_TRY(rp_ioctl(srv->fd, RPOST_IOC_ARM_CQ, &arm));
+	send = rp_send(RPOST_WR_SEND, 2, s->buf, 4096, mr[0].lkey);
+	RP_TRY(rp_post_send(c, &send));
+	RP_TRY(wait_readable(channel));
+	if (read(channel, &user_data, sizeof(user_data)) < 0)
+		return -errno;
+	ret = rp_wait_cq(&srv->cq, &wc);
+	if (ret == 1)
+		ret = rp_wait_cq(&c->cq, &wc);
+	return ret < 0 ? ret : ret == 1 && !wc.status ? 0 : -ETIME;
+}
+
+/* As rp_end_init(), but with a completion channel. */
+static int life_begin(struct rp_end *end, int *channel)
+{
+	end->fd = rp_open();
+	if (end->fd < 0)
+		return -errno;
+	end->device = rp_first_device(end->fd);
+	if (!end->device)
+		return -ENOMEM;
+	end->channel = rp_event_channel(end->fd);
+	if (end->channel < 0)
+		return end->channel;
+	*channel = rp_comp_channel(end->fd);
+	if (*channel < 0)
+		return *channel;
+	RP_TRY(rp_alloc_pd(end->fd, end->device, &end->pd));
+	return rp_create_cq(end->fd, end->device, 64, *channel, &end->cq);
+}
+
+static int life(struct scene *s, struct rp_end *c, struct rp_end *srv,
+		int *channels)
+{
+	uint32_t listener;
+
+	RP_TRY(life_begin(c, &channels[0]));
+	RP_TRY(life_begin(srv, &channels[1]));
+	RP_TRY(rp_listener(srv, &listener));
+	RP_TRY(rp_join(c, srv, listener, 0));
+	RP_TRY(life_message(s, c, srv, channels[1]));
+	RP_TRY(rp_disconnect(c->fd, c->id));
+	RP_TRY(rp_expect(srv->channel, srv->id, RPOST_EVENT_DISCONNECTED));
+	RP_TRY(rp_disconnect(srv->fd, srv->id));
+	RP_TRY(rp_expect(c->channel, c->id, RPOST_EVENT_DISCONNECTED));
+	RP_TRY(rp_leave(c));
+	return rp_leave(srv);
+}
+
+static void life_end(struct rp_end *end, int channel)
+{
+	if (end->cq.ring && end->cq.ring != MAP_FAILED)
+		rp_unmap_cq(&end->cq);
+	if (channel >= 0)
+		close(channel);
+	if (end->channel >= 0)
+		close(end->channel);
+	if (end->fd >= 0)
+		close(end->fd);
+}
+
+/* Whoever fails gives up; closing is part of it, and leaves nothing. */
+static int whole_life(struct scene *s)
+{
+	struct rp_end ends[2] = {
+		{ .fd = -1, .channel = -1 }, { .fd = -1, .channel = -1 },
+	};
+	int channels[2] = { -1, -1 };
+	int ret = life(s, &ends[0], &ends[1], channels);
+
+	life_end(&ends[0], channels[0]);
+	life_end(&ends[1], channels[1]);
+	return ret;
+}
+
+#endif /* RPOST_FAILNTH_CM_H */
