@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * What the module does in callbacks fails: connection requests, completions,
+ * events, the draining of queue pairs, new devices.  Programs get a clear
+ * answer, nothing is left behind, and the next try works.  Needs root and a
+ * kernel with fault injection; for devices, RPOST_TEST_REMOVE and
+ * RPOST_TEST_ADD as well, see removal.c.
+ */
+#include <kselftest_harness.h>
+
+#include "rpost_own.h"
+
+#define DIRECTORY	"/sys/kernel/debug/rdma_post"
+#define BUF_BYTES	4096
+#define PATIENCE_MS	60000	/* the connection manager repeats after 4 s */
+
+FIXTURE(inject) {
+	struct rp_end c, s;
+	uint32_t listener;
+	struct rpost_reg_mr mr;
+	char *buf;
+	bool able;
+};
+
+FIXTURE_SETUP(inject)
+{
+	self->able = !geteuid() && !access(DIRECTORY "/injected", R_OK);
+	if (!self->able)
+		return;
+	self->buf = rp_pages(BUF_BYTES);
+	ASSERT_NE(NULL, self->buf);
+	ASSERT_EQ(0, rp_end_init(&self->c));
+	ASSERT_EQ(0, rp_end_init(&self->s));
+	ASSERT_EQ(0, rp_listener(&self->s, &self->listener));
+	ASSERT_EQ(0, rp_reg_mr(self->s.fd, self->s.pd, self->buf, BUF_BYTES,
+			       RPOST_ACCESS_LOCAL_WRITE |
+			       RPOST_ACCESS_REMOTE_WRITE, &self->mr));
+}
+
+#define NEED_INJECTION()						\
+	do {								\
+		if (!self->able)					\
+			SKIP(return, "needs root and a kernel with fault injection"); \
+	} while (0)
+
+static int set_number(const char *point, const char *name, long value)
+{
+	char path[128], text[32];
+	int fd, n, ret = 0;
+
+	snprintf(path, sizeof(path), DIRECTORY "/%s/%s", point, name);
+	n = snprintf(text, sizeof(text), "%ld", value);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, n) != n)
+		ret = -errno;
+	close(fd);
+	return ret;
+}
+
+/* Let a point fail so many times, -1 for always, 0 for never. */
+static int inject(const char *point, long times)
+{
+	int ret = set_number(point, "times", times);
+
+	return ret ? ret : set_number(point, "probability", times ? 100 : 0);
+}
+
+/* How often a point has failed, or -1. */
+static long injected(const char *point)
+{
+	FILE *f = fopen(DIRECTORY "/injected", "r");
+	char name[32];
+	long n, found = -1;
+
+	if (!f)
+		return -1;
+	while (fscanf(f, "%31s %ld", name, &n) == 2) {
+		if (!strcmp(name, point))
+			found = n;
+	}
+	fclose(f);
+	return found;
+}
+
+static bool wait_injected(const char *point, long before)
+{
+	uint64_t end = rp_now_ms() + PATIENCE_MS;
+
+	while (injected(point) <= before && rp_now_ms() < end)
+		usleep(1000);
+	return injected(point) > before;
+}
+
+static int wait_event(int channel)
+{
+	struct pollfd pfd = { .fd = channel, .events = POLLIN };
+
+	return poll(&pfd, 1, PATIENCE_MS) == 1 ? 0 : -ETIME;
+}
+
+FIXTURE_TEARDOWN(inject)
+{
+	static const char * const points[] = {
+		"fail_backlog", "fail_request", "fail_ring", "fail_completion",
+		"fail_async", "fail_drain", "fail_device", "fail_device_id",
+	};
+	unsigned int i;
+
+	if (!self->able)
+		return;
+	for (i = 0; i < ARRAY_SIZE(points); i++)
+		EXPECT_EQ(0, inject(points[i], 0));
+	rp_end_close(&self->c);
+	rp_end_close(&self->s);
+}
+
+static int write_one(FIXTURE_DATA(inject) *self)
+{
+	struct rpost_send_wr wr = {
+		.size = sizeof(wr),
+		.opcode = RPOST_WR_RDMA_WRITE,
+		.send_flags = RPOST_SEND_SIGNALED,
+		.remote_addr = (uintptr_t)self->buf,
+		.rkey = self->mr.rkey,
+	};
+
+	return rp_post(self->c.fd, RPOST_IOC_POST_SEND, self->c.qp, &wr,
+		       sizeof(wr), 1, NULL);
+}
+
+/* Writes that complete, more of them than the queue has slots. */
+static int writes_work(FIXTURE_DATA(inject) *self)
+{
+	struct rpost_wc wc;
+	int i;
+
+	for (i = 0; i < 3 * RP_DEPTH; i++) {
+		RP_TRY(write_one(self));
+		if (rp_wait_cq(&self->c.cq, &wc) != 1)
+			return -ETIME;
+		if (wc.status)
+			return -EIO;
+	}
+	return 0;
+}
+
+/* A new connection does all that it should. */
+static int next_works(FIXTURE_DATA(inject) *self)
+{
+	RP_TRY(rp_join(&self->c, &self->s, self->listener, 0));
+	RP_TRY(writes_work(self));
+	RP_TRY(rp_leave(&self->c));
+	return rp_leave(&self->s);
+}
+
+static const char * const request_points[] = { "fail_backlog", "fail_request" };
+
+/* A request is not answered; the next of its repetitions is. */
+TEST_F_TIMEOUT(inject, request_once, 300)
+{
+	unsigned int i;
+	long before;
+
+	NEED_INJECTION();
+	for (i = 0; i < ARRAY_SIZE(request_points); i++) {
+		before = injected(request_points[i]);
+		ASSERT_EQ(0, inject(request_points[i], 1));
+		ASSERT_EQ(0, rp_client_route(&self->c, rp_port(self->s.fd,
+							       self->listener)));
+		ASSERT_EQ(0, rp_create_qp(&self->c, 0));
+		ASSERT_EQ(0, rp_connect(self->c.fd, self->c.id));
+		ASSERT_EQ(0, wait_event(self->s.channel));
+		EXPECT_EQ(before + 1, injected(request_points[i]));
+		ASSERT_EQ(0, rp_take_request(&self->s, self->listener));
+		ASSERT_EQ(0, rp_create_qp(&self->s, 0));
+		ASSERT_EQ(0, rp_accept(self->s.fd, self->s.id));
+		ASSERT_EQ(0, wait_event(self->c.channel));
+		ASSERT_EQ(0, rp_expect(self->c.channel, self->c.id,
+				       RPOST_EVENT_ESTABLISHED));
+		ASSERT_EQ(0, wait_event(self->s.channel));
+		ASSERT_EQ(0, rp_expect(self->s.channel, self->s.id,
+				       RPOST_EVENT_ESTABLISHED));
+		EXPECT_EQ(0, writes_work(self));
+		ASSERT_EQ(0, rp_leave(&self->c));
+		ASSERT_EQ(0, rp_leave(&self->s));
+	}
+	EXPECT_EQ(0, next_works(self));
+}
+
+/* Nobody answers, and the client gives up. */
+TEST_F_TIMEOUT(inject, request_never, 300)
+{
+	unsigned int i;
+	long before;
+	int objects;
+
+	NEED_INJECTION();
+	objects = rp_num_objects(self->s.fd);
+	for (i = 0; i < ARRAY_SIZE(request_points); i++) {
+		before = injected(request_points[i]);
+		ASSERT_EQ(0, inject(request_points[i], -1));
+		ASSERT_EQ(0, rp_client_route(&self->c, rp_port(self->s.fd,
+							       self->listener)));
+		ASSERT_EQ(0, rp_create_qp(&self->c, 0));
+		ASSERT_EQ(0, rp_connect(self->c.fd, self->c.id));
+		EXPECT_TRUE(wait_injected(request_points[i], before));
+		EXPECT_TRUE(rp_quiet(self->s.channel));
+		ASSERT_EQ(0, rp_leave(&self->c));
+		EXPECT_EQ(objects, rp_num_objects(self->s.fd));
+		ASSERT_EQ(0, inject(request_points[i], 0));
+		EXPECT_EQ(0, next_works(self));
+	}
+}
+
+/* A completion is lost: the ring says so, and the slot comes back. */
+TEST_F_TIMEOUT(inject, lost_completion, 120)
+{
+	struct rp_end *c = &self->c;
+	struct rpost_wc wc;
+	long before;
+
+	NEED_INJECTION();
+	ASSERT_EQ(0, rp_join(c, &self->s, self->listener, 0));
+	ASSERT_EQ(0, writes_work(self));
+	before = injected("fail_ring");
+	ASSERT_EQ(0, inject("fail_ring", 1));
+	ASSERT_EQ(0, write_one(self));
+	EXPECT_TRUE(wait_injected("fail_ring", before));
+	EXPECT_EQ(0, rp_poll_cq(&c->cq, &wc));
+	EXPECT_EQ(RPOST_RING_OVERRUN,
+		  __atomic_load_n(&c->cq.ring->flags, __ATOMIC_RELAXED) &
+		  RPOST_RING_OVERRUN);
+	EXPECT_EQ(0, writes_work(self));
+	ASSERT_EQ(0, rp_leave(c));
+	ASSERT_EQ(0, rp_leave(&self->s));
+	EXPECT_EQ(0, next_works(self));
+}
+
+/* A device reports an error of its own. */
+TEST_F_TIMEOUT(inject, failed_completion, 120)
+{
+	struct rp_end *c = &self->c;
+	struct rpost_wc wc;
+
+	NEED_INJECTION();
+	ASSERT_EQ(0, rp_join(c, &self->s, self->listener, 0));
+	ASSERT_EQ(0, inject("fail_completion", 1));
+	ASSERT_EQ(0, write_one(self));
+	ASSERT_EQ(1, rp_wait_cq(&c->cq, &wc));
+	EXPECT_EQ(RPOST_WC_GENERAL_ERR, wc.status);
+	EXPECT_EQ(c->qp_num, wc.qp_num);
+	/* The other side learns of it from the program. */
+	ASSERT_EQ(0, rp_disconnect(c->fd, c->id));
+	ASSERT_EQ(0, rp_expect(self->s.channel, self->s.id,
+			       RPOST_EVENT_DISCONNECTED));
+	ASSERT_EQ(0, rp_leave(c));
+	ASSERT_EQ(0, rp_leave(&self->s));
+	EXPECT_EQ(0, next_works(self));
+}
+
+static int reach_limit(FIXTURE_DATA(inject) *self, uint32_t srq)
+{
+	struct rp_send send = rp_send(RPOST_WR_SEND, 1, NULL, 0, 0);
+	struct rpost_wc wc;
+
+	send.wr.num_sge = 0;
+	send.wr.size = sizeof(send.wr);
+	RP_TRY(rp_post_srq(self->s.fd, srq, 1, NULL, 0, 0));
+	RP_TRY(rp_srq_limit(self->s.fd, srq, 1));
+	RP_TRY(rp_post_send(&self->c, &send));
+	return rp_wait_cq(&self->c.cq, &wc) == 1 &&
+	       rp_wait_cq(&self->s.cq, &wc) == 1 ? 0 : -ETIME;
+}
+
+/* An asynchronous event is lost, and the next one comes. */
+TEST_F_TIMEOUT(inject, lost_event, 120)
+{
+	struct rpost_async_event event;
+	struct rpost_create_srq srq;
+	long before;
+	int channel;
+
+	NEED_INJECTION();
+	ASSERT_EQ(0, rp_create_srq(self->s.fd, self->s.pd, 8, &srq));
+	ASSERT_EQ(0, rp_create_own(&self->c, RPOST_QPT_RC, 0));
+	ASSERT_EQ(0, rp_create_own(&self->s, RPOST_QPT_RC, srq.handle));
+	ASSERT_EQ(0, rp_bring_up(&self->c, RPOST_QPT_RC, self->s.qp_num));
+	ASSERT_EQ(0, rp_bring_up(&self->s, RPOST_QPT_RC, self->c.qp_num));
+	channel = rp_async_channel(self->s.fd, self->s.device);
+	ASSERT_LE(0, channel);
+	/* Ports may have events, too: this one's is lost if all are. */
+	before = injected("fail_async");
+	ASSERT_EQ(0, inject("fail_async", -1));
+	ASSERT_EQ(0, reach_limit(self, srq.handle));
+	EXPECT_TRUE(wait_injected("fail_async", before));
+	EXPECT_TRUE(rp_quiet(channel));
+	ASSERT_EQ(0, inject("fail_async", 0));
+	ASSERT_EQ(0, reach_limit(self, srq.handle));
+	EXPECT_EQ(0, rp_async_wait(channel, RPOST_ASYNC_SRQ_LIMIT_REACHED,
+				   &event));
+	close(channel);
+}
+
+/* Two queue pairs with receives and sends under way. */
+static int join_busy(FIXTURE_DATA(inject) *self)
+{
+	int i;
+
+	RP_TRY(rp_join(&self->c, &self->s, self->listener, 0));
+	for (i = 0; i < 8; i++) {
+		RP_TRY(rp_post_recv(&self->c, i, NULL, 0, 0));
+		RP_TRY(rp_post_recv(&self->s, i, NULL, 0, 0));
+		RP_TRY(write_one(self));
+	}
+	return 0;
+}
+
+/* A device does not flush: the end of the queue pair ends what it holds. */
+TEST_F_TIMEOUT(inject, no_flush, 300)
+{
+	long before;
+	int i;
+
+	NEED_INJECTION();
+	before = injected("fail_drain");
+	ASSERT_EQ(0, inject("fail_drain", -1));
+	for (i = 0; i < 10; i++) {
+		ASSERT_EQ(0, join_busy(self));
+		ASSERT_EQ(0, rp_leave(&self->c));
+		EXPECT_TRUE(rp_quiet_cq(&self->c.cq));
+		ASSERT_EQ(0, rp_leave(&self->s));
+	}
+	EXPECT_LT(before, injected("fail_drain"));
+	ASSERT_EQ(0, inject("fail_drain", 0));
+	EXPECT_EQ(0, next_works(self));
+	/* The last close meets it as well. */
+	ASSERT_EQ(0, inject("fail_drain", -1));
+	ASSERT_EQ(0, join_busy(self));
+}
+
+/* The same as a device goes away, and a new one that cannot be had. */
+TEST_F_TIMEOUT(inject, devices, 300)
+{
+	static const char * const points[] = { "fail_device", "fail_device_id" };
+	const char *remove = getenv("RPOST_TEST_REMOVE");
+	const char *add = getenv("RPOST_TEST_ADD");
+	unsigned int i;
+	long before;
+	int fd;
+
+	NEED_INJECTION();
+	if (!remove || !add)
+		SKIP(return, "RPOST_TEST_REMOVE and RPOST_TEST_ADD are not set");
+	ASSERT_EQ(0, inject("fail_drain", -1));
+	ASSERT_EQ(0, join_busy(self));
+	fd = rp_open();
+	ASSERT_LE(0, fd);
+	for (i = 0; i < ARRAY_SIZE(points); i++) {
+		before = injected(points[i]);
+		ASSERT_EQ(0, system(remove));
+		ASSERT_EQ(0, inject(points[i], 1));
+		ASSERT_EQ(0, system(add));
+		EXPECT_EQ(before + 1, injected(points[i]));
+		EXPECT_EQ(0, rp_first_device(fd));
+	}
+	ASSERT_EQ(0, system(remove));
+	ASSERT_EQ(0, system(add));
+	EXPECT_NE(0, rp_first_device(fd));
+	close(fd);
+	/* With what is left of the old one, until it closes. */
+	rp_end_close(&self->c);
+	rp_end_close(&self->s);
+	ASSERT_EQ(0, rp_end_init(&self->c));
+	ASSERT_EQ(0, rp_end_init(&self->s));
+	ASSERT_EQ(0, rp_listener(&self->s, &self->listener));
+	ASSERT_EQ(0, rp_reg_mr(self->s.fd, self->s.pd, self->buf, BUF_BYTES,
+			       RPOST_ACCESS_LOCAL_WRITE |
+			       RPOST_ACCESS_REMOTE_WRITE, &self->mr));
+	ASSERT_EQ(0, inject("fail_drain", 0));
+	EXPECT_EQ(0, next_works(self));
+}
+
+/* Every point has failed, so that none of the tests above tested nothing. */
+TEST_F(inject, every_point_was_hit)
+{
+	FILE *f;
+	char name[32];
+	unsigned int points = 0;
+	long n;
+
+	NEED_INJECTION();
+	f = fopen(DIRECTORY "/injected", "r");
+	ASSERT_NE(NULL, f);
+	while (fscanf(f, "%31s %ld", name, &n) == 2) {
+		points++;
+		printf("# %s: injected %ld times\n", name, n);
+		if (strncmp(name, "fail_device", 11) ||
+		    getenv("RPOST_TEST_REMOVE"))
+			EXPECT_LT(0, n);
+	}
+	fclose(f);
+	EXPECT_LT(0, points);
+	printf("# injection points in callbacks: %u\n", points);
+	fflush(stdout);
+}
+
+TEST_HARNESS_MAIN
