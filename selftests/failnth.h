@@ -7,6 +7,10 @@
 #ifndef RPOST_FAILNTH_H
 #define RPOST_FAILNTH_H
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
