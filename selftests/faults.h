@@ -216,20 +216,21 @@ static inline int msg_post_send(struct rp_end *end, struct msgs *msgs,
 	return rp_post_send(end, &send);
 }
 
-/* Half a dozen messages go from one end to the other, and are whole. */
+/* Up to half a dozen messages go from one end to the other, and are whole. */
 static inline int msgs_exchange(struct rp_end *from, struct rp_end *to)
 {
+	const unsigned int n = RP_DEPTH < 6 ? RP_DEPTH : 6;
 	struct msgs out, in;
 	struct rpost_wc wc;
 	unsigned int i;
 
 	RP_TRY(msgs_init(from, &out));
 	RP_TRY(msgs_init(to, &in));
-	for (i = 0; i < 6; i++)
+	for (i = 0; i < n; i++)
 		RP_TRY(msg_post_recv(to, &in, i));
-	for (i = 0; i < 6; i++)
+	for (i = 0; i < n; i++)
 		RP_TRY(msg_post_send(from, &out, i));
-	for (i = 0; i < 6; i++) {
+	for (i = 0; i < n; i++) {
 		if (rp_wait_cq(&to->cq, &wc) != 1 || wc.status ||
 		    wc.wr_id != i || !msg_is(&in.m[i], i) ||
 		    rp_wait_cq(&from->cq, &wc) != 1 || wc.status ||
