@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The device goes away under hundreds of connections, while others sleep for
+ * what comes from it, while programs are killed; and its link goes down.
+ *
+ * Needs RPOST_TEST_REMOVE and RPOST_TEST_ADD as removal.c does, and the same for
+ * the driver (RPOST_TEST_UNBIND, RPOST_TEST_BIND) and for the link
+ * (RPOST_TEST_DOWN, RPOST_TEST_UP).  RPOST_TEST_CONNECTIONS is how many.
+ */
+#include <kselftest_harness.h>
+#include <pthread.h>
+
+#define RP_DEPTH	4
+
+#include "faults.h"
+
+#define MAX_CONNS	1000
+
+struct conn {
+	struct rp_end c, s;
+};
+
+/* Connections of two open files, with messages and receives in flight. */
+struct many {
+	struct rp_end c, s;
+	struct msgs out, in;
+	struct conn conns[MAX_CONNS];
+	unsigned int n;
+	uint32_t listener;
+};
+
+static unsigned int number(const char *name, unsigned int otherwise)
+{
+	const char *value = getenv(name);
+
+	return value ? strtoul(value, NULL, 0) : otherwise;
+}
+
+static int big_cq(struct rp_end *end, unsigned int n)
+{
+	rp_unmap_cq(&end->cq);
+	RP_TRY(rp_destroy(end->fd, RPOST_OBJ_CQ, end->cq.cmd.handle));
+	return rp_create_cq(end->fd, end->device, 2 * RP_DEPTH * n, -1,
+			    &end->cq);
+}
+
+static int many_init(struct many *m, unsigned int n)
+{
+	unsigned int i;
+
+	memset(m, 0, sizeof(*m));
+	RP_TRY(rp_end_init(&m->c));
+	RP_TRY(rp_end_init(&m->s));
+	RP_TRY(big_cq(&m->c, n));
+	RP_TRY(big_cq(&m->s, n));
+	RP_TRY(msgs_init(&m->c, &m->out));
+	RP_TRY(msgs_init(&m->s, &m->in));
+	RP_TRY(rp_listener(&m->s, &m->listener));
+	for (i = 0; i < n; i++) {
+		m->conns[i] = (struct conn) { m->c, m->s };
+		RP_TRY(rp_join(&m->conns[i].c, &m->conns[i].s, m->listener, 0));
+		m->n++;
+	}
+	return 0;
+}
+
+static void many_exit(struct many *m)
+{
+	rp_end_close(&m->c);
+	rp_end_close(&m->s);
+	munmap(m->out.m, RP_DEPTH * MSG_BYTES);
+	munmap(m->in.m, RP_DEPTH * MSG_BYTES);
+}
+
+/* A message on each: the first error, but for a queue that is full. */
+static int many_talk(struct many *m, unsigned long *done)
+{
+	struct rpost_wc wc = { 0 };
+	unsigned int i;
+	int ret;
+
+	for (i = 0; i < m->n; i++) {
+		ret = msg_post_recv(&m->conns[i].s, &m->in, 1);
+		if (!ret || ret == -ENOMEM)
+			ret = msg_post_send(&m->conns[i].c, &m->out, 1);
+		if (ret && ret != -ENOMEM)
+			return ret;
+		while (rp_poll_cq(&m->c.cq, &wc) == 1)
+			*done += !wc.status;
+		while (rp_poll_cq(&m->s.cq, &wc) == 1)
+			;
+	}
+	return 0;
+}
+
+static int talk_until(struct many *m, int error)
+{
+	uint64_t end = rp_now_ms() + COUNTS_MS;
+	unsigned long done = 0;
+	int ret;
+
+	do {
+		ret = many_talk(m, &done);
+	} while (!ret && rp_now_ms() < end);
+	if (ret == error && done)
+		return 0;
+	fprintf(stderr, "# %d, %lu messages\n", ret, done);
+	return -EPROTO;
+}
+
+/* Every id of @m is told once: 0, or -ETIME. */
+static int all_told(int channel, unsigned int ids)
+{
+	struct rpost_get_event event;
+	unsigned int told = 0;
+
+	while (told < ids) {
+		RP_TRY(rp_get_event(channel, &event));
+		told += event.event == RPOST_EVENT_DEVICE_REMOVAL;
+	}
+	return rp_quiet(channel) ? 0 : -EPROTO;
+}
+
+static void *run_command(void *command)
+{
+	usleep(20000);
+	return (void *)(intptr_t)system(command);
+}
+
+FIXTURE(removed) {
+	const char *remove, *add;
+	struct many *m;
+	char counts[RP_COUNTS];
+	enum fault fault;
+};
+
+FIXTURE_VARIANT(removed) {
+	const char *remove, *add;
+};
+
+FIXTURE_VARIANT_ADD(removed, device) {
+	.remove = "RPOST_TEST_REMOVE",
+	.add = "RPOST_TEST_ADD",
+};
+
+FIXTURE_VARIANT_ADD(removed, driver) {
+	.remove = "RPOST_TEST_UNBIND",
+	.add = "RPOST_TEST_BIND",
+};
+
+FIXTURE_SETUP(removed)
+{
+	self->remove = getenv(variant->remove);
+	self->add = getenv(variant->add);
+	self->m = mmap(NULL, sizeof(*self->m), PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, self->m);
+	rp_counts(self->counts);
+}
+
+FIXTURE_TEARDOWN(removed)
+{
+	struct rp_end c, s;
+
+	munmap(self->m, sizeof(*self->m));
+	if (!self->remove || !self->add)
+		return;
+	/* It comes back, and works. */
+	EXPECT_EQ(0, system(self->add));
+	ASSERT_EQ(0, rp_connect_pair(&c, &s, 0));
+	EXPECT_EQ(0, msgs_exchange(&c, &s));
+	rp_end_close(&c);
+	rp_end_close(&s);
+	EXPECT_EQ(0, rp_wait_counts(self->counts));
+	if (_metadata->passed)
+		survived(FAULT_REMOVAL);
+}
+
+#define NEED_COMMANDS()							\
+	do {								\
+		if (!self->remove || !self->add)			\
+			SKIP(return, "%s and %s are not set",		\
+			     variant->remove, variant->add);		\
+	} while (0)
+
+TEST_F_TIMEOUT(removed, under_hundreds_of_connections, 300)
+{
+	struct many *m = self->m;
+	uint64_t began = rp_now_ms(), removed;
+	pthread_t thread;
+	void *status;
+
+	NEED_COMMANDS();
+	ASSERT_EQ(0, many_init(m, number("RPOST_TEST_CONNECTIONS", 200)));
+	removed = rp_now_ms();
+	ASSERT_EQ(0, pthread_create(&thread, NULL, run_command,
+				    (void *)self->remove));
+	EXPECT_EQ(0, talk_until(m, -ENODEV));
+	ASSERT_EQ(0, pthread_join(thread, &status));
+	EXPECT_EQ(NULL, status);
+	printf("# %u connections in %llu ms, removed in %llu ms\n", m->n,
+	       (unsigned long long)(removed - began),
+	       (unsigned long long)(rp_now_ms() - removed));
+	fflush(stdout);
+	EXPECT_EQ(0, all_told(m->c.channel, m->n));
+	EXPECT_EQ(0, all_told(m->s.channel, m->n + 1));
+	/* Half are destroyed, the others closed. */
+	for (; m->n > 100; m->n--) {
+		struct conn *conn = &m->conns[m->n - 1];
+
+		EXPECT_EQ(0, rp_leave(&conn->c));
+		EXPECT_EQ(0, rp_leave(&conn->s));
+	}
+	many_exit(m);
+}
+
+/* ------------------------------------------- who sleeps meanwhile, or dies */
+
+static void *fetch(void *end)
+{
+	struct rpost_get_event event = { .size = sizeof(event) };
+	struct rp_end *e = end;
+	int ret = rp_ioctl(e->channel, RPOST_IOC_GET_EVENT, &event);
+
+	return (void *)(intptr_t)(ret || event.event != RPOST_EVENT_DEVICE_REMOVAL);
+}
+
+static void *sleep_for_completion(void *arg)
+{
+	struct rpost_comp_event event;
+	int *channel = arg;
+
+	return (void *)(intptr_t)(read(*channel, &event, sizeof(event)) !=
+				  sizeof(event));
+}
+
+TEST_F_TIMEOUT(removed, wakes_who_sleeps, 120)
+{
+	struct rpost_arm_cq arm = { .size = sizeof(arm) };
+	pthread_t threads[2];
+	struct rp_end idle, c, s;
+	uint32_t listener;
+	void *status;
+	int channel;
+
+	NEED_COMMANDS();
+	ASSERT_EQ(0, rp_end_init(&idle));
+	ASSERT_EQ(0, rp_create_id(idle.fd, idle.channel, &idle.id));
+	ASSERT_EQ(0, rp_bind(idle.fd, idle.id, 0));
+	ASSERT_EQ(0, rp_end_init(&c));
+	ASSERT_EQ(0, rp_end_init(&s));
+	ASSERT_EQ(0, rp_listener(&s, &listener));
+	channel = rp_comp_channel(c.fd);
+	ASSERT_LE(0, channel);
+	rp_unmap_cq(&c.cq);
+	ASSERT_EQ(0, rp_create_cq(c.fd, c.device, 16, channel, &c.cq));
+	ASSERT_EQ(0, rp_join(&c, &s, listener, 0));
+	ASSERT_EQ(0, rp_post_recv(&c, 1, NULL, 0, 0));
+	arm.handle = c.cq.cmd.handle;
+	ASSERT_EQ(0, rp_ioctl(c.fd, RPOST_IOC_ARM_CQ, &arm));
+	ASSERT_EQ(0, pthread_create(&threads[0], NULL, fetch, &idle));
+	ASSERT_EQ(0, pthread_create(&threads[1], NULL, sleep_for_completion,
+				    &channel));
+	usleep(TEST_QUIET_MS * 1000);
+	EXPECT_EQ(0, system(self->remove));
+	ASSERT_EQ(0, pthread_join(threads[0], &status));
+	EXPECT_EQ(NULL, status);
+	ASSERT_EQ(0, pthread_join(threads[1], &status));
+	EXPECT_EQ(NULL, status);
+	close(channel);
+	rp_end_close(&idle);
+	rp_end_close(&c);
+	rp_end_close(&s);
+}
+
+TEST_F_TIMEOUT(removed, while_a_program_is_killed, 120)
+{
+	unsigned long done = 0;
+	int pipefd[2], round;
+	pthread_t thread;
+	char ok = 0;
+	void *status;
+	pid_t pid;
+
+	NEED_COMMANDS();
+	for (round = 0; round < 3; round++) {
+		if (round)
+			ASSERT_EQ(0, system(self->add));
+		ASSERT_EQ(0, pipe(pipefd));
+		pid = fork();
+		ASSERT_LE(0, pid);
+		if (!pid) {
+			ok = !many_init(self->m, 10) && !many_talk(self->m, &done);
+			if (write(pipefd[1], &ok, 1) != 1)
+				_exit(1);
+			for (;;)
+				many_talk(self->m, &done);
+		}
+		ASSERT_EQ(1, read(pipefd[0], &ok, 1));
+		EXPECT_EQ(1, ok);
+		ASSERT_EQ(0, pthread_create(&thread, NULL, run_command,
+					    (void *)self->remove));
+		/* Before, in the middle, or after. */
+		usleep(15000 + 10000 * round);
+		ASSERT_EQ(0, kill(pid, SIGKILL));
+		ASSERT_EQ(pid, waitpid(pid, NULL, 0));
+		ASSERT_EQ(0, pthread_join(thread, &status));
+		EXPECT_EQ(NULL, status);
+		EXPECT_EQ(0, rp_wait_counts(self->counts));
+		if (_metadata->passed)
+			survived(FAULT_KILL);
+		close(pipefd[0]);
+		close(pipefd[1]);
+	}
+}
+
+/* Before the group is joined, while it is, and after. */
+TEST_F_TIMEOUT(removed, from_multicast_groups, 120)
+{
+	struct rpost_create_id id = {
+		.size = sizeof(id),
+		.port_space = RPOST_PS_UDP,
+		.qp_type = RPOST_QPT_UD,
+	};
+	struct rpost_join_mcast join = {
+		.size = sizeof(join),
+		.addr_len = sizeof(struct sockaddr_in),
+	};
+	struct sockaddr_in sin = { .sin_family = AF_INET };
+	struct rpost_get_event event;
+	struct rp_end end;
+	unsigned int i;
+
+	NEED_COMMANDS();
+	ASSERT_EQ(0, rp_end_init(&end));
+	id.channel_fd = end.channel;
+	ASSERT_EQ(0, rp_ioctl(end.fd, RPOST_IOC_CREATE_ID, &id));
+	end.id = id.handle;
+	ASSERT_EQ(0, rp_bind(end.fd, end.id, 0));
+	join.id = end.id;
+	for (i = 0; i < 8; i++) {
+		sin.sin_addr.s_addr = htonl(0xef010203 + i);
+		memcpy(&join.addr, &sin, sizeof(sin));
+		ASSERT_EQ(0, rp_ioctl(end.fd, RPOST_IOC_JOIN_MCAST, &join));
+		/* Of some the event is there, of others not yet. */
+		if (i < 4) {
+			ASSERT_EQ(0, rp_get_event(end.channel, &event));
+			EXPECT_EQ(RPOST_EVENT_MULTICAST_JOIN, event.event);
+		}
+	}
+	EXPECT_EQ(0, system(self->remove));
+	do {
+		ASSERT_EQ(0, rp_get_event(end.channel, &event));
+	} while (event.event != RPOST_EVENT_DEVICE_REMOVAL);
+	EXPECT_EQ(-ENODEV, rp_ioctl(end.fd, RPOST_IOC_JOIN_MCAST, &join));
+	EXPECT_EQ(0, rp_destroy(end.fd, RPOST_OBJ_ID, end.id));
+	rp_end_close(&end);
+}
+
+TEST_HARNESS_MAIN
