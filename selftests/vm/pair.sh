@@ -10,6 +10,11 @@
 # a command "vm-sync NAME" waits until the other has called the same.
 #
 #   -o DIRECTORY   for the logs, in a/ and b/; by default build/vm/pair.KERNEL
+#   -S DIRECTORY   for what steers the guests: a.pid and b.pid; a.monitor.in and
+#                  b.monitor.in, which take commands of QEMU's monitor
+#   -r COMMAND     A will be killed: then wait until there is a file "restart" in
+#                  -S's directory, and boot A again with COMMAND, without vm-sync.
+#                  It ends with B, and all exit statuses are B's.
 #   -k KERNEL -f SRC[:DEST] -B -M -p PARAMS -i FILE.ko -U -m SIZE -s CPUS
 #   -t SECONDS -c ARGS     as those of run.sh, for both (-c is its -a)
 #
@@ -17,17 +22,20 @@
 
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
+. "$vm_dir/guest.sh"
 
-command_a='' command_b='' out_dir='' kernel=6.1 build=''
+command_a='' command_b='' out_dir='' kernel=6.1 build='' steer='' again=''
 options=()
 
-while getopts ha:b:o:k:f:BMp:i:Um:s:t:c: opt; do
+while getopts ha:b:o:k:f:BMp:i:Um:s:t:c:S:r: opt; do
 	case $opt in
 	a) command_a=$OPTARG ;;
 	b) command_b=$OPTARG ;;
 	o) out_dir=$OPTARG ;;
 	k) kernel=$OPTARG ;;
 	B) build=1 ;;
+	S) steer=$OPTARG ;;
+	r) again=$OPTARG ;;
 	M | U) options+=("-$opt") ;;
 	c) options+=(-a "$OPTARG") ;;
 	f | p | i | m | s | t) options+=("-$opt" "$OPTARG") ;;
@@ -49,31 +57,48 @@ lock "$out_dir/.lock"
 # The wire and the ends of vm-sync are sockets.
 sockets=$(mktemp -d)
 trap 'rm -rf "$sockets"' EXIT
+[ -z "$steer" ] || mkfifo "$steer"/{a,b}.monitor.{in,out}
 
-# start LETTER NUMBER OTHER COMMAND SYNC
+# start LETTER NUMBER OTHER COMMAND SYNC NAME [OPTION]...
 start() {
-	local letter=$1 number=$2 other=$3
+	local letter=$1 number=$2 other=$3 command=$4 sync=$5 name=$6
 	local wire=dgram,id=wire,local.type=unix,local.path=$sockets/$letter
 	wire+=,remote.type=unix,remote.path=$sockets/$other
-	"$vm_dir/run.sh" -k "$kernel" -n wire -w "$number" -o "$out_dir/$letter" \
-		"${options[@]}" -q -netdev -q "$wire" -q -device -q \
+	shift 6
+	[ -z "$steer" ] || set -- "$@" -q -pidfile -q "$steer/$letter.pid" \
+		-q -monitor -q "pipe:$steer/$letter.monitor"
+	"$vm_dir/run.sh" -k "$kernel" -n wire -w "$number" -o "$out_dir/$name" \
+		"${options[@]}" "$@" -q -netdev -q "$wire" -q -device -q \
 		"virtio-net-pci,netdev=wire,mac=52:54:00:00:01:0$number,host_mtu=4200,romfile=" \
-		-q -chardev -q "socket,id=sync,path=$sockets/sync,$5" \
+		-q -chardev -q "socket,id=sync,path=$sockets/sync,$sync" \
 		-q -device -q virtserialport,nr=4,chardev=sync \
-		-- sh -c "$4" \
+		-- sh -c "$command" \
 		> >(exec sed -u "s/^/${letter^}: /") \
 		2> >(exec sed -u "s/^/${letter^}: /" >&2) &
 }
 
-start a 1 b "$command_a" server=on,wait=off
+start a 1 b "$command_a" server=on,wait=off a
 pid_a=$!
-start b 2 a "$command_b" reconnect=1
+start b 2 a "$command_b" reconnect=1 b
 pid_b=$!
 trap 'kill "$pid_a" "$pid_b" 2>/dev/null; rm -rf "$sockets"' EXIT
 trap 'exit 130' INT TERM
 status_a=0 status_b=0
 wait "$pid_a" || status_a=$?
+if [ -n "$again" ]; then
+	until [ -e "$steer/restart" ] || ! kill -0 "$pid_b" 2>/dev/null; do
+		sleep 0.2
+	done
+	rm -f "$sockets/a" "$sockets/sync"
+	start a 1 b "$again" server=on,wait=off a.again -W 1
+	pid_a=$!
+fi
 wait "$pid_b" || status_b=$?
+if [ -n "$again" ]; then
+	kill "$pid_a" 2>/dev/null || true
+	status_a=0
+	out_dir=$out_dir/a splats && status_a=99
+fi
 # What is left in the pipes.
 wait
 trap 'rm -rf "$sockets"' EXIT

@@ -42,7 +42,7 @@ kernel=6.1 network=dummy memory=1G smp=2 limit=120 append='' params='' out_dir='
 load=1 unload=1 build='' name='' host=1 sync=''
 files=() modules=() qemu_args=()
 
-while getopts hk:n:f:BMp:i:Um:s:t:a:o:q:w: opt; do
+while getopts hk:n:f:BMp:i:Um:s:t:a:o:q:w:W: opt; do
 	case $opt in
 	k) kernel=$OPTARG ;;
 	n) network=$OPTARG ;;
@@ -59,6 +59,7 @@ while getopts hk:n:f:BMp:i:Um:s:t:a:o:q:w: opt; do
 	o) out_dir=$OPTARG ;;
 	q) qemu_args+=("$OPTARG") ;;
 	w) host=$OPTARG sync=1 ;; # pair.sh: which of the two hosts this is
+	W) host=$OPTARG sync='' ;; # without vm-sync
 	h) usage && exit ;;
 	*) usage >&2 && exit 125 ;;
 	esac

@@ -1,0 +1,190 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=dash
+#
+# Usage: guest.sh a|b|again [long]      in one of two guests, see wire.sh
+#
+# A serves, B sends and prints TAP.  A line that begins with "host:" asks wire.sh
+# to do something to A's guest.
+
+who=$1 long=${2-}
+objects=/sys/kernel/debug/rdma_post/objects
+n=0
+
+# On both sides: what leaves here, and the answers, are harmed alike.
+harm() {
+	tc qdisc del dev eth0 root 2>/dev/null
+	[ $# = 0 ] || tc qdisc replace dev eth0 root netem limit 10000 "$@"
+}
+
+# test NAME COMMAND...: one test of B's
+test_() {
+	name=$1
+	shift
+	case ,${only:-$name}, in *,"$name",*) ;; *) return ;; esac
+	n=$((n + 1))
+	if "$@" >test.log 2>&1; then ok=ok; else ok='not ok'; fi
+	sed 's/^#* */# /' test.log
+	echo "$ok $n wire.$name"
+}
+
+# Nothing is left of programs that are gone.
+all_gone() {
+	tries=0
+	until awk '$2 != 0 { exit 1 }' $objects; do
+		tries=$((tries + 1))
+		[ $tries -lt 60 ] || { cat $objects; return 1; }
+		sleep 0.5
+	done
+}
+
+# until PID, or for a while, PATTERN is in FILE
+wait_for() {
+	tries=0
+	until grep -q "$2" "$3"; do
+		tries=$((tries + 1))
+		[ $tries -lt 1200 ] && [ -n "$(readlink /proc/"$1"/exe)" ] || return 1
+		sleep 0.1
+	done
+}
+
+# Every line: the name of a test, and what netem does for it.
+networks() {
+	[ -z "${only-}" ] || return
+	cat <<-END
+		loss_1 loss 1%
+		loss_5 loss 5%
+		duplicate duplicate 20%
+		reorder delay 5ms reorder 50% 50%
+		delay delay 10ms
+		corrupt corrupt 2%
+		everything delay 2ms loss 2% duplicate 5% corrupt 1%
+	END
+}
+
+each_network() {
+	networks | while read -r name netem; do
+		# shellcheck disable=SC2086
+		harm $netem
+		vm-sync "$name"
+		[ "$who" = a ] || ./wire send 10.0.1.1 100 >"$name.log" 2>&1
+		echo $? >"$name.status"
+		vm-sync "$name"
+		harm
+	done
+}
+
+# The network loses all for so many seconds, while there is traffic.
+outage() {
+	./wire send 10.0.1.1 400 >outage.log 2>&1 &
+	pid=$!
+	wait_for $pid connected outage.log
+	tc qdisc replace dev eth0 root netem loss 100%
+	sleep "$1"
+	harm
+	wait $pid
+	status=$?
+	cat outage.log
+	return $status
+}
+
+# The same until the connection breaks: told in time, and a new one works.
+broken() {
+	./wire break 10.0.1.1 120 >broken.log 2>&1 &
+	pid=$!
+	wait_for $pid traffic broken.log
+	tc qdisc replace dev eth0 root netem loss 100%
+	# It ends only when the disconnection has been answered, or given up.
+	wait_for $pid 'after the last success' broken.log
+	harm
+	wait $pid
+	status=$?
+	cat broken.log
+	[ $status = 0 ] && ./wire send 10.0.1.1 50
+}
+
+# host ACTION...: ask wire.sh, and go on when it has begun.
+host() { echo "host: $*" >/dev/hvc0; }
+
+# The peer stands still for so many seconds.
+paused() {
+	./wire send 10.0.1.1 400 >paused.log 2>&1 &
+	pid=$!
+	wait_for $pid connected paused.log
+	host pause "$1"
+	wait $pid
+	status=$?
+	cat paused.log
+	return $status
+}
+
+# So long that the connection breaks.
+paused_long() {
+	./wire break 10.0.1.1 150 >paused.log 2>&1 &
+	pid=$!
+	wait_for $pid traffic paused.log
+	host pause "$1"
+	wait $pid
+	status=$?
+	cat paused.log
+	[ $status = 0 ] && ./wire send 10.0.1.1 50
+}
+
+# Nobody answers: no RDMA there, and no such host.
+nobody() {
+	! ./wire connect 10.0.1.99 30 || return 1
+	! ./wire connect 127.0.0.1 5
+}
+
+# The peer's machine dies, and comes back.
+killed() {
+	# The connection manager asks a dead peer for minutes to disconnect.
+	./wire "$([ -n "$long" ] && echo break || echo fail)" 10.0.1.1 200 \
+		>killed.log 2>&1 &
+	pid=$!
+	wait_for $pid traffic killed.log
+	host kill
+	wait $pid
+	status=$?
+	cat killed.log
+	return $status
+}
+
+restarted() {
+	host restart
+	# What the last server saw is gone with it.
+	rm -f acked
+	./wire send 10.0.1.1 50
+}
+
+case $who in
+a)
+	./wire serve 10.0.1.1 >/dev/hvc0 2>&1 &
+	each_network
+	# Whoever is killed does not come to here.
+	vm-sync over
+	;;
+again)
+	./wire serve 10.0.1.1 >/dev/hvc0 2>&1 &
+	# Until wire.sh ends this guest.
+	sleep 600
+	;;
+b)
+	echo "TAP version 13"
+	each_network
+	for name in $(networks | cut -d' ' -f1); do
+		test_ "$name" sh -c "cat $name.log; exit $(cat "$name.status")"
+	done
+	test_ outage_1s outage 1
+	test_ broken broken
+	test_ paused_2s paused 2
+	if [ -n "$long" ]; then
+		test_ paused_60s paused_long 60
+		test_ nobody nobody
+	fi
+	test_ killed killed
+	test_ restarted restarted
+	test_ nothing_left all_gone
+	echo "1..$n"
+	;;
+esac

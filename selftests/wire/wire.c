@@ -1,0 +1,589 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Traffic that verifies itself, for networks that lose it.
+ *
+ * Usage: wire serve ADDRESS            until it is killed
+ *        wire send ADDRESS MESSAGES    all must arrive
+ *        wire break ADDRESS SECONDS    until it fails, which must happen, and the
+ *                                      disconnection has been told
+ *        wire fail ADDRESS SECONDS     the same without the disconnection
+ *        wire connect ADDRESS SECONDS  may take that long
+ *
+ * A message is RDMA-written into a slot of the server's memory, then a send tells
+ * its number and checksum, and every fourth is read back.  The server verifies
+ * each when its send arrives: they come in order, whole, and once.  How many it
+ * has verified is in its memory, where the client reads it; how many of the
+ * connection before, it tells in its answer.  The client keeps in the file "acked"
+ * how many it has seen succeed: all those must be among them.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <rdma/rdma_cma.h>
+#include <rdma/rdma_verbs.h>
+
+#define PORT		7471
+#define SLOTS		16	/* more than RECVS: none is written before */
+#define RECVS		8	/* it has been verified */
+#define WINDOW		8
+#define SLOT_BYTES	10000	/* some packets */
+#define MAX_CONNS	64
+#define LIMIT_S		60	/* for what must happen */
+
+struct slot {
+	uint64_t number;
+	uint8_t data[SLOT_BYTES - 8];
+};
+
+struct notice {
+	uint64_t number;
+	uint64_t sum;
+};
+
+struct memory {
+	struct slot slots[SLOTS];
+	struct notice notices[SLOTS];
+	uint64_t verified;
+};
+
+struct hello {
+	uint64_t addr;
+	uint32_t rkey;
+	uint32_t wrong;
+	uint64_t before;	/* messages verified on the last connection */
+};
+
+static void die(const char *what)
+{
+	fprintf(stderr, "# %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec + ts.tv_nsec / 1e9;
+}
+
+static uint64_t checksum(const struct slot *slot)
+{
+	uint64_t sum = 0xcbf29ce484222325 ^ slot->number;
+	size_t i;
+
+	for (i = 0; i < sizeof(slot->data); i++)
+		sum = (sum ^ slot->data[i]) * 0x100000001b3;
+	return sum;
+}
+
+static void fill(struct slot *slot, uint64_t number)
+{
+	uint64_t x = number * 0x9e3779b97f4a7c15 + 1;
+	size_t i;
+
+	slot->number = number;
+	for (i = 0; i < sizeof(slot->data); i++) {
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+		slot->data[i] = x;
+	}
+}
+
+static struct rdma_cm_event *next_event(struct rdma_event_channel *channel,
+					int ms)
+{
+	struct pollfd pfd = { .fd = channel->fd, .events = POLLIN };
+	struct rdma_cm_event *event;
+
+	if (poll(&pfd, 1, ms) != 1)
+		return NULL;
+	if (rdma_get_cm_event(channel, &event))
+		die("rdma_get_cm_event");
+	return event;
+}
+
+static void create_qp(struct rdma_cm_id *id)
+{
+	struct ibv_qp_init_attr attr = {
+		.cap = {
+			.max_send_wr = 4 * WINDOW,
+			.max_recv_wr = SLOTS,
+			.max_send_sge = 1,
+			.max_recv_sge = 1,
+		},
+		.qp_type = IBV_QPT_RC,
+	};
+
+	if (rdma_create_qp(id, NULL, &attr))
+		die("rdma_create_qp");
+}
+
+/* ----------------------------------------------------------- the server */
+
+struct conn {
+	struct rdma_cm_id *id;
+	struct memory *mem;
+	struct ibv_mr *mr;
+	bool over;
+};
+
+static struct conn conns[MAX_CONNS];
+static uint64_t last_verified;
+static unsigned int wrong;
+
+static void serve_request(struct rdma_cm_id *id)
+{
+	struct rdma_conn_param param = {
+		.responder_resources = 4,
+		.initiator_depth = 4,
+		.rnr_retry_count = 7,
+	};
+	struct hello hello;
+	struct conn *c;
+	int i;
+
+	for (c = conns; c < conns + MAX_CONNS && c->id; c++)
+		;
+	if (c == conns + MAX_CONNS) {
+		rdma_reject(id, NULL, 0);
+		return;
+	}
+	*c = (struct conn) { .id = id, .mem = calloc(1, sizeof(*c->mem)) };
+	create_qp(id);
+	c->mr = ibv_reg_mr(id->pd, c->mem, sizeof(*c->mem),
+			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+			   IBV_ACCESS_REMOTE_READ);
+	if (!c->mr)
+		die("ibv_reg_mr");
+	for (i = 0; i < RECVS; i++)
+		if (rdma_post_recv(id, NULL, &c->mem->notices[i],
+				   sizeof(struct notice), c->mr))
+			die("rdma_post_recv");
+	hello = (struct hello) {
+		.addr = (uintptr_t)c->mem,
+		.rkey = c->mr->rkey,
+		.wrong = wrong,
+		.before = last_verified,
+	};
+	last_verified = 0;
+	param.private_data = &hello;
+	param.private_data_len = sizeof(hello);
+	if (rdma_accept(id, &param))
+		perror("# rdma_accept");
+}
+
+static void serve_messages(struct conn *c)
+{
+	struct memory *mem = c->mem;
+	struct notice *notice;
+	struct slot *slot;
+	struct ibv_wc wc;
+
+	while (ibv_poll_cq(c->id->recv_cq, 1, &wc) == 1) {
+		if (wc.status != IBV_WC_SUCCESS)
+			continue;
+		notice = &mem->notices[mem->verified % RECVS];
+		slot = &mem->slots[mem->verified % SLOTS];
+		if (notice->number != mem->verified ||
+		    slot->number != mem->verified ||
+		    notice->sum != checksum(slot)) {
+			printf("# message %llu is wrong: notice %llu, slot %llu\n",
+			       (unsigned long long)mem->verified,
+			       (unsigned long long)notice->number,
+			       (unsigned long long)slot->number);
+			wrong++;
+		}
+		mem->verified++;
+		last_verified = mem->verified;
+		if (!c->over && rdma_post_recv(c->id, NULL, notice,
+					       sizeof(*notice), c->mr))
+			perror("# rdma_post_recv");
+	}
+}
+
+static void serve_end(struct conn *c)
+{
+	c->over = true;
+	rdma_disconnect(c->id);
+	serve_messages(c);
+	printf("# served %llu messages, %u wrong\n",
+	       (unsigned long long)c->mem->verified, wrong);
+	rdma_destroy_qp(c->id);
+	ibv_dereg_mr(c->mr);
+	rdma_destroy_id(c->id);
+	free(c->mem);
+	c->id = NULL;
+}
+
+static void serve_event(struct rdma_cm_event *event)
+{
+	enum rdma_cm_event_type type = event->event;
+	struct rdma_cm_id *id = event->id;
+	struct conn *c;
+
+	printf("# server: %s, status %d\n", rdma_event_str(type), event->status);
+	rdma_ack_cm_event(event);
+	if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {
+		serve_request(id);
+		return;
+	}
+	for (c = conns; c < conns + MAX_CONNS; c++) {
+		if (c->id == id && type != RDMA_CM_EVENT_ESTABLISHED &&
+		    type != RDMA_CM_EVENT_TIMEWAIT_EXIT)
+			serve_end(c);
+	}
+}
+
+static void serve(struct sockaddr_in *addr)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *listener;
+	struct conn *c;
+
+	if (!channel || rdma_create_id(channel, &listener, NULL, RDMA_PS_TCP) ||
+	    rdma_bind_addr(listener, (struct sockaddr *)addr) ||
+	    rdma_listen(listener, 16))
+		die("listen");
+	printf("# listening\n");
+	for (;;) {
+		event = next_event(channel, 1);
+		if (event)
+			serve_event(event);
+		for (c = conns; c < conns + MAX_CONNS; c++)
+			if (c->id)
+				serve_messages(c);
+	}
+}
+
+/* ----------------------------------------------------------- the client */
+
+struct client {
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *id;
+	struct memory *mem, *back;
+	struct ibv_mr *mr, *back_mr;
+	struct hello server;
+	uint64_t posted, acked, read_back;
+	enum ibv_wc_status status;	/* the first that was not a success */
+	double last;			/* success */
+};
+
+/* The next event, which must be @want: how it was instead. */
+static int expect(struct client *c, enum rdma_cm_event_type want, double until)
+{
+	struct rdma_cm_event *event;
+	int ret = 0;
+
+	do {
+		event = next_event(c->channel, 100);
+	} while (!event && now() < until);
+	if (!event) {
+		printf("# no event, but wanted %s\n", rdma_event_str(want));
+		return -ETIMEDOUT;
+	}
+	if (event->event != want) {
+		printf("# %s, status %d\n", rdma_event_str(event->event),
+		       event->status);
+		ret = -ECONNREFUSED;
+	} else if (want == RDMA_CM_EVENT_ESTABLISHED) {
+		memcpy(&c->server, event->param.conn.private_data,
+		       sizeof(c->server));
+	}
+	rdma_ack_cm_event(event);
+	return ret;
+}
+
+static int try_connect(struct client *c, struct sockaddr_in *addr, double until)
+{
+	struct rdma_conn_param param = {
+		.responder_resources = 4,
+		.initiator_depth = 4,
+		.retry_count = 5,	/* 7 has no end on rxe */
+		.rnr_retry_count = 7,
+	};
+
+	c->channel = rdma_create_event_channel();
+	if (!c->channel || rdma_create_id(c->channel, &c->id, NULL, RDMA_PS_TCP))
+		die("rdma_create_id");
+	if (rdma_resolve_addr(c->id, NULL, (struct sockaddr *)addr, 5000) ||
+	    expect(c, RDMA_CM_EVENT_ADDR_RESOLVED, until) ||
+	    rdma_resolve_route(c->id, 5000) ||
+	    expect(c, RDMA_CM_EVENT_ROUTE_RESOLVED, until))
+		return -1;
+	create_qp(c->id);
+	return rdma_connect(c->id, &param) ||
+	       expect(c, RDMA_CM_EVENT_ESTABLISHED, until);
+}
+
+static void give_up(struct client *c)
+{
+	if (c->id->qp)
+		rdma_destroy_qp(c->id);
+	rdma_destroy_id(c->id);
+	rdma_destroy_event_channel(c->channel);
+}
+
+static void connect_to(struct client *c, struct sockaddr_in *addr,
+		       double seconds)
+{
+	double began = now();
+
+	while (try_connect(c, addr, began + seconds)) {
+		give_up(c);
+		if (now() > began + seconds) {
+			printf("# not connected after %.1f s\n", now() - began);
+			exit(1);
+		}
+		usleep(200000);
+	}
+	printf("# connected after %.1f s\n", now() - began);
+	c->mem = calloc(1, sizeof(*c->mem));
+	c->back = calloc(1, sizeof(*c->back));
+	c->mr = ibv_reg_mr(c->id->pd, c->mem, sizeof(*c->mem),
+			   IBV_ACCESS_LOCAL_WRITE);
+	c->back_mr = ibv_reg_mr(c->id->pd, c->back, sizeof(*c->back),
+				IBV_ACCESS_LOCAL_WRITE);
+	if (!c->mr || !c->back_mr)
+		die("ibv_reg_mr");
+	c->last = now();
+}
+
+/* All that the last client saw succeed was verified. */
+static int check_last(const struct client *c)
+{
+	unsigned long long acked = 0, posted = 0;
+	FILE *f = fopen("acked", "r");
+	int ret = 0;
+
+	if (c->server.wrong) {
+		printf("# %u messages were wrong\n", c->server.wrong);
+		ret = 1;
+	}
+	if (!f)
+		return ret;
+	if (fscanf(f, "%llu %llu", &acked, &posted) != 2)
+		ret = 1;
+	fclose(f);
+	unlink("acked");
+	printf("# the connection before: %llu messages with success, %llu verified, %llu posted\n",
+	       acked, (unsigned long long)c->server.before, posted);
+	return ret || c->server.before < acked || c->server.before > posted;
+}
+
+static void keep_acked(const struct client *c)
+{
+	FILE *f = fopen("acked", "w");
+
+	if (!f || fprintf(f, "%llu %llu\n", (unsigned long long)c->acked,
+			  (unsigned long long)c->posted) < 0 || fclose(f))
+		die("acked");
+}
+
+enum { IS_SEND = 1, IS_READ, IS_WRITE, IS_COUNT };
+
+static void *context(uint64_t number, unsigned int what)
+{
+	return (void *)(uintptr_t)(number << 2 | (what & 3));
+}
+
+static int post_message(struct client *c)
+{
+	uint64_t n = c->posted, at = c->server.addr;
+	struct slot *slot = &c->mem->slots[n % SLOTS];
+	struct notice *notice = &c->mem->notices[n % SLOTS];
+
+	fill(slot, n);
+	*notice = (struct notice) { n, checksum(slot) };
+	at += (char *)slot - (char *)c->mem;
+	if (rdma_post_write(c->id, context(n, IS_WRITE), slot, sizeof(*slot),
+			    c->mr, 0, at, c->server.rkey) ||
+	    rdma_post_send(c->id, context(n, IS_SEND), notice, sizeof(*notice),
+			   c->mr, IBV_SEND_SIGNALED))
+		return -1;
+	if (n % 4 == 0 &&
+	    rdma_post_read(c->id, context(n, IS_READ),
+			   &c->back->slots[n % SLOTS], sizeof(*slot), c->back_mr,
+			   IBV_SEND_SIGNALED, at, c->server.rkey))
+		return -1;
+	c->posted++;
+	return 0;
+}
+
+static void completion(struct client *c, const struct ibv_wc *wc)
+{
+	uint64_t n = wc->wr_id >> 2;
+	struct slot *slot = &c->back->slots[n % SLOTS];
+
+	if (wc->status != IBV_WC_SUCCESS) {
+		if (c->status == IBV_WC_SUCCESS) {
+			c->status = wc->status;
+			printf("# message %llu: %s, %.1f s after the last success\n",
+			       (unsigned long long)n,
+			       ibv_wc_status_str(wc->status), now() - c->last);
+		}
+		return;
+	}
+	c->last = now();
+	switch (wc->wr_id & 3) {
+	case IS_SEND:
+		if (n != c->acked)
+			die("a completion out of order");
+		c->acked++;
+		break;
+	case IS_READ:
+		if (slot->number != n ||
+		    memcmp(slot, &c->mem->slots[n % SLOTS], sizeof(*slot)))
+			die("read back something else");
+		c->read_back++;
+		break;
+	}
+}
+
+static void poll_sends(struct client *c)
+{
+	struct ibv_wc wc;
+	int n = 0;
+
+	while (ibv_poll_cq(c->id->send_cq, 1, &wc) == 1) {
+		completion(c, &wc);
+		n++;
+	}
+	if (!n)
+		usleep(200);
+}
+
+/* Read how many messages the server has verified. */
+static uint64_t verified(struct client *c)
+{
+	uint64_t at = c->server.addr + offsetof(struct memory, verified);
+	struct ibv_wc wc;
+
+	if (rdma_post_read(c->id, context(0, IS_COUNT), &c->back->verified, 8,
+			   c->back_mr, IBV_SEND_SIGNALED, at, c->server.rkey))
+		die("post");
+	while (!ibv_poll_cq(c->id->send_cq, 1, &wc))
+		usleep(200);
+	if (wc.status != IBV_WC_SUCCESS) {
+		printf("# the last read: %s\n", ibv_wc_status_str(wc.status));
+		exit(1);
+	}
+	return c->back->verified;
+}
+
+static int send_all(struct client *c, uint64_t messages)
+{
+	double began = now();
+	uint64_t seen;
+
+	while (c->acked < messages && c->status == IBV_WC_SUCCESS) {
+		while (c->posted < messages && c->posted < c->acked + WINDOW) {
+			if (post_message(c))
+				die("post");
+		}
+		poll_sends(c);
+		if (now() > began + LIMIT_S) {
+			printf("# not done after %d s\n", LIMIT_S);
+			break;
+		}
+	}
+	keep_acked(c);
+	while (c->read_back < (messages + 3) / 4 &&
+	       c->status == IBV_WC_SUCCESS && now() < c->last + LIMIT_S)
+		poll_sends(c);
+	printf("# %llu of %llu messages in %.1f s, %llu read back\n",
+	       (unsigned long long)c->acked, (unsigned long long)messages,
+	       now() - began, (unsigned long long)c->read_back);
+	if (c->acked != messages || c->status != IBV_WC_SUCCESS ||
+	    c->read_back != (messages + 3) / 4)
+		return 1;
+	do {
+		seen = verified(c);
+	} while (seen < messages && now() < c->last + LIMIT_S);
+	rdma_disconnect(c->id);
+	return seen != messages;
+}
+
+/* Send until it fails.  That makes no event; disconnecting does. */
+static int send_until_break(struct client *c, double seconds, bool told)
+{
+	double until = now() + seconds, broke;
+	bool traffic = false;
+	int error = 0;
+
+	while (c->status == IBV_WC_SUCCESS && now() < until) {
+		if (!error && c->posted < c->acked + WINDOW &&
+		    post_message(c)) {
+			error = errno;
+			/* In part, maybe. */
+			c->posted++;
+			printf("# posts fail: %s\n", strerror(error));
+		}
+		poll_sends(c);
+		usleep(1000);
+		if (c->acked && !traffic) {
+			printf("# traffic\n");
+			traffic = true;
+		}
+	}
+	keep_acked(c);
+	broke = now();
+	if (c->status == IBV_WC_SUCCESS) {
+		printf("# it still works, or hangs, after %.1f s\n", seconds);
+		return 1;
+	}
+	if (!told)
+		return 0;
+	rdma_disconnect(c->id);
+	if (expect(c, RDMA_CM_EVENT_DISCONNECTED, until))
+		return 1;
+	printf("# RDMA_CM_EVENT_DISCONNECTED after %.1f s more\n", now() - broke);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct sockaddr_in addr = {
+		.sin_family = AF_INET,
+		.sin_port = htons(PORT),
+	};
+	struct client client = { .status = IBV_WC_SUCCESS };
+	double began;
+	int ret = 0;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc < 3 || inet_pton(AF_INET, argv[2], &addr.sin_addr) != 1)
+		return 2;
+	if (!strcmp(argv[1], "serve"))
+		serve(&addr);
+	if (argc < 4)
+		return 2;
+	connect_to(&client, &addr,
+		   strcmp(argv[1], "connect") ? LIMIT_S : atof(argv[3]));
+	ret = check_last(&client);
+	if (!strcmp(argv[1], "send"))
+		ret |= send_all(&client, strtoull(argv[3], NULL, 0));
+	else if (!strcmp(argv[1], "break") || !strcmp(argv[1], "fail"))
+		ret |= send_until_break(&client, atof(argv[3]),
+					argv[1][0] == 'b');
+	else
+		rdma_disconnect(client.id);
+	began = now();
+	rdma_destroy_qp(client.id);
+	ibv_dereg_mr(client.mr);
+	ibv_dereg_mr(client.back_mr);
+	rdma_destroy_id(client.id);
+	rdma_destroy_event_channel(client.channel);
+	printf("# destroyed in %.1f s\n", now() - began);
+	return ret;
+}

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Usage: selftests/wire/wire.sh [-k KERNEL] [-l] [-L]
+#
+# Two guests with traffic between them that verifies itself, over networks that
+# lose, repeat, reorder, delay and damage packets; one guest stands still, is
+# killed, comes back. Prints TAP. Needs the library and the module built.
+#
+#   -k KERNEL   6.1 by default
+#   -l          long: the guest stands still for a minute, too
+#   -o NAMES    only these tests, with commas between them
+#   -L          over the system's librdmacm, to see what is not ours
+
+set -euo pipefail
+. "$(dirname "$0")/../vm/lib.sh"
+
+kernel=6.1 only='' long='' library=rdma_post
+while getopts hk:lLo: opt; do
+	case $opt in
+	k) kernel=$OPTARG ;;
+	l) long=long ;;
+	o) only=$OPTARG ;;
+	L) library=system ;;
+	h) usage && exit ;;
+	*) usage >&2 && exit 2 ;;
+	esac
+done
+
+make -s -C "$top_dir/selftests/wire" BUILD="$build_dir" LIB="$library"
+here=$top_dir/selftests/wire
+steer=$(mktemp -d)
+trap 'rm -rf "$steer"' EXIT
+
+monitor() { echo "$1" >"$steer/a.monitor.in"; }
+
+# What B asks for.
+act() {
+	case $1 in
+	pause)
+		monitor stop
+		sleep "$2"
+		monitor cont
+		;;
+	kill) kill -9 "$(cat "$steer/a.pid")" ;;
+	restart) touch "$steer/restart" ;;
+	esac
+}
+
+run() {
+	local options=(-k "$kernel" -t 400 -m 384M -S "$steer"
+		-o "$build_dir/vm/wire-$library.$kernel"
+		-f "$here/guest.sh" -f "$build_dir/wire-$library/wire")
+	[ "$library" = rdma_post ] || options+=(-M)
+	"$vm_dir/pair.sh" "${options[@]}" -a "only=$only ./guest.sh a" \
+		-b "only=$only ./guest.sh b $long" -r './guest.sh again' 2>&1
+}
+
+run | while read -r line; do
+	case $line in
+	"B: host: "*)
+		read -ra words <<<"${line#B: host: }"
+		act "${words[@]}"
+		;;
+	"B: "*) printf '%s\n' "${line#B: }" ;;
+	*) printf '# %s\n' "$line" ;;
+	esac
+done
