@@ -357,4 +357,68 @@ TEST_F_TIMEOUT(removed, from_multicast_groups, 120)
 	rp_end_close(&end);
 }
 
+/* --------------------------------------------------------- the link is down */
+
+/*
+ * What a device does then is its own affair; but nothing is lost that was said to
+ * have arrived, who dies meanwhile leaves nothing behind, and later all works.
+ */
+TEST(link_down)
+{
+	const char *down = getenv("RPOST_TEST_DOWN"), *up = getenv("RPOST_TEST_UP");
+	const char *remove = getenv("RPOST_TEST_REMOVE");
+	const char *add = getenv("RPOST_TEST_ADD");
+	char counts[RP_COUNTS], begun = 0;
+	unsigned long done = 0;
+	int pipefd[2], i;
+	struct rp_end c, s;
+	struct many *m;
+	pid_t pid;
+
+	if (!down || !up || !remove || !add)
+		SKIP(return, "RPOST_TEST_DOWN and RPOST_TEST_UP are not set");
+	rp_counts(counts);
+	m = mmap(NULL, sizeof(*m), PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, m);
+	ASSERT_EQ(0, pipe(pipefd));
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		begun = !many_init(m, 5) && !many_talk(m, &done);
+		if (write(pipefd[1], &begun, 1) != 1)
+			_exit(1);
+		for (;;)
+			many_talk(m, &done);
+	}
+	ASSERT_EQ(1, read(pipefd[0], &begun, 1));
+	EXPECT_EQ(1, begun);
+	ASSERT_EQ(0, many_init(m, 5));
+	ASSERT_EQ(0, many_talk(m, &done));
+	ASSERT_EQ(0, system(down));
+	for (i = 0; i < 20; i++) {
+		EXPECT_EQ(0, many_talk(m, &done));
+		usleep(5000);
+	}
+	ASSERT_EQ(0, kill(pid, SIGKILL));
+	ASSERT_EQ(pid, waitpid(pid, NULL, 0));
+	ASSERT_EQ(0, system(up));
+	for (i = 0; i < 20; i++)
+		EXPECT_EQ(0, many_talk(m, &done));
+	many_exit(m);
+	EXPECT_EQ(0, rp_wait_counts(counts));
+
+	/* rxe's connections fail after that until it is made anew. */
+	ASSERT_EQ(0, system(remove));
+	ASSERT_EQ(0, system(add));
+	ASSERT_EQ(0, rp_connect_pair(&c, &s, 0));
+	EXPECT_EQ(0, msgs_exchange(&c, &s));
+	rp_end_close(&c);
+	rp_end_close(&s);
+	EXPECT_EQ(0, rp_wait_counts(counts));
+	munmap(m, sizeof(*m));
+	if (_metadata->passed)
+		survived(FAULT_LINK);
+}
+
 TEST_HARNESS_MAIN

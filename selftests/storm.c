@@ -561,8 +561,10 @@ static int traffic(FIXTURE_DATA(closed) *self, uint64_t messages)
 		if (rp_now_ms() > end)
 			return -ETIME;
 	}
-	/* However fast the machine is, these are under way. */
-	return fill(self);
+	/* However fast the machine is, these are not known to be done. */
+	while (self->sent < self->done + 4)
+		RP_TRY(msg_post_send(&self->from, &self->out, self->sent++));
+	return 0;
 }
 
 /* The other side has closed: told, disconnected, nothing missing. */

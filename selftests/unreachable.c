@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Connections that do not come about: there is nothing, or nobody answers, or
+ * more ask than a listener takes.
+ */
+#include <kselftest_harness.h>
+
+#include "faults.h"
+
+#define BACKLOG		4
+#define CLIENTS		10
+
+FIXTURE(nobody) {
+	struct rp_end c;
+	char counts[RP_COUNTS];
+};
+
+FIXTURE_SETUP(nobody)
+{
+	rp_counts(self->counts);
+	ASSERT_EQ(0, rp_end_init(&self->c));
+}
+
+FIXTURE_TEARDOWN(nobody)
+{
+	rp_end_close(&self->c);
+	EXPECT_EQ(0, rp_wait_counts(self->counts));
+	if (_metadata->passed)
+		survived(FAULT_UNREACHABLE);
+}
+
+/* Ask for an IPv4 address. */
+static int resolve(struct rp_end *c, uint32_t ip)
+{
+	struct sockaddr_in sin = {
+		.sin_family = AF_INET,
+		.sin_port = htons(4711),
+		.sin_addr.s_addr = htonl(ip),
+	};
+	struct rpost_resolve_addr cmd = {
+		.size = sizeof(cmd),
+		.timeout_ms = 1000,
+		.dst_len = sizeof(sin),
+	};
+
+	RP_TRY(rp_create_id(c->fd, c->channel, &c->id));
+	cmd.id = c->id;
+	memcpy(&cmd.dst, &sin, sizeof(sin));
+	return rp_ioctl(c->fd, RPOST_IOC_RESOLVE_ADDR, &cmd);
+}
+
+/* The command or the event says that there is nothing: what, as an errno. */
+static int error_of(struct rp_end *c, int ret)
+{
+	struct rpost_get_event event;
+
+	if (ret)
+		return ret;
+	ret = rp_get_event(c->channel, &event);
+	if (ret)
+		return ret;
+	return event.event == RPOST_EVENT_ADDR_ERROR ? event.status : 0;
+}
+
+TEST_F_TIMEOUT(nobody, has_rdma_there, 60)
+{
+	int ret = error_of(&self->c, resolve(&self->c, INADDR_LOOPBACK));
+
+	EXPECT_EQ(-ENODEV, ret);
+	EXPECT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_ID, self->c.id));
+}
+
+TEST_F_TIMEOUT(nobody, has_a_route_there, 60)
+{
+	/* 203.0.113.1, for documentation */
+	int ret = error_of(&self->c, resolve(&self->c, 0xcb007101));
+
+	if (!ret)
+		SKIP(return, "there is a route to 203.0.113.1");
+	EXPECT_TRUE(ret == -ENETUNREACH || ret == -ETIMEDOUT ||
+		    ret == -ENODEV || ret == -EHOSTUNREACH) {
+		TH_LOG("%d", ret);
+	}
+}
+
+/* A port that was free a moment ago. */
+static uint16_t free_port(struct rp_end *end)
+{
+	uint16_t port = 0;
+	uint32_t id;
+
+	if (rp_create_id(end->fd, end->channel, &id))
+		return 0;
+	if (!rp_bind(end->fd, id, 0))
+		port = rp_port(end->fd, id);
+	rp_destroy(end->fd, RPOST_OBJ_ID, id);
+	return port;
+}
+
+TEST_F_TIMEOUT(nobody, listens_at_the_port, 60)
+{
+	struct rp_end *c = &self->c;
+	struct rpost_get_event event;
+	uint16_t port = free_port(c);
+
+	ASSERT_LT(0, port);
+	ASSERT_EQ(0, rp_client_route(c, port));
+	ASSERT_EQ(0, rp_create_qp(c, 0));
+	ASSERT_EQ(0, rp_connect(c->fd, c->id));
+	ASSERT_EQ(0, rp_get_event(c->channel, &event));
+	EXPECT_EQ(RPOST_EVENT_REJECTED, event.event);
+	/* IBA: the service ID is invalid */
+	EXPECT_EQ(8, event.status);
+	EXPECT_EQ(0, rp_leave(c));
+}
+
+/* The request is there, and stays there. */
+TEST_F_TIMEOUT(nobody, fetches_the_request, 60)
+{
+	struct rp_end *c = &self->c, s;
+	struct rpost_get_event event;
+	uint32_t listener;
+	uint64_t began;
+
+	ASSERT_EQ(0, rp_end_init(&s));
+	ASSERT_EQ(0, rp_listener(&s, &listener));
+	ASSERT_EQ(0, rp_client_route(c, rp_port(s.fd, listener)));
+	ASSERT_EQ(0, rp_create_qp(c, 0));
+	ASSERT_EQ(0, rp_connect(c->fd, c->id));
+	EXPECT_TRUE(rp_quiet(c->channel));
+	/* The client need not wait for an answer. */
+	began = rp_now_ms();
+	EXPECT_EQ(0, rp_leave(c));
+	EXPECT_GT(TEST_TIMEOUT_MS, rp_now_ms() - began);
+	ASSERT_EQ(0, rp_take_request(&s, listener));
+	ASSERT_EQ(0, rp_get_event(s.channel, &event));
+	EXPECT_EQ(RPOST_EVENT_REJECTED, event.event);
+	EXPECT_EQ(s.id, event.id);
+	ASSERT_EQ(0, rp_create_qp(&s, 0));
+	EXPECT_EQ(-EINVAL, rp_accept(s.fd, s.id));
+	rp_end_close(&s);
+}
+
+/* ----------------------------------------------- more than a listener takes */
+
+FIXTURE(backlog) {
+	struct rp_end s, c[CLIENTS];
+	uint32_t listener;
+	char counts[RP_COUNTS];
+};
+
+FIXTURE_SETUP(backlog)
+{
+	rp_counts(self->counts);
+	ASSERT_EQ(0, rp_end_init(&self->s));
+	ASSERT_EQ(0, rp_create_id(self->s.fd, self->s.channel, &self->listener));
+	ASSERT_EQ(0, rp_bind(self->s.fd, self->listener, 0));
+	ASSERT_EQ(0, rp_listen(self->s.fd, self->listener, BACKLOG));
+}
+
+FIXTURE_TEARDOWN(backlog)
+{
+	rp_end_close(&self->s);
+	EXPECT_EQ(0, rp_wait_counts(self->counts));
+	if (_metadata->passed)
+		survived(FAULT_BACKLOG);
+}
+
+static int ask(struct rp_end *c, uint16_t port)
+{
+	RP_TRY(rp_end_init(c));
+	RP_TRY(rp_client_route(c, port));
+	RP_TRY(rp_create_qp(c, 0));
+	return rp_connect(c->fd, c->id);
+}
+
+/* Accept whoever asks until @n connections stand. */
+static int accept_all(struct rp_end *s, unsigned int n)
+{
+	uint64_t end = rp_now_ms() + 2 * COUNTS_MS;
+	struct rpost_get_event event;
+	int ret;
+
+	while (n) {
+		ret = rp_get_event(s->channel, &event);
+		if (ret == -ETIME && rp_now_ms() < end)
+			continue;
+		if (ret)
+			return ret;
+		s->id = event.id;
+		if (event.event == RPOST_EVENT_CONNECT_REQUEST) {
+			RP_TRY(rp_create_qp(s, 0));
+			RP_TRY(rp_accept(s->fd, s->id));
+		} else if (event.event == RPOST_EVENT_ESTABLISHED) {
+			n--;
+		} else {
+			fprintf(stderr, "# event %u\n", event.event);
+			return -EPROTO;
+		}
+	}
+	return 0;
+}
+
+/*
+ * No more than the backlog wait here; the others ask again, every four seconds,
+ * and all are served once the server does something.
+ */
+TEST_F_TIMEOUT(backlog, is_kept_by_the_living, 180)
+{
+	uint16_t port = rp_port(self->s.fd, self->listener);
+	unsigned int i;
+
+	for (i = 0; i < CLIENTS; i++)
+		ASSERT_EQ(0, ask(&self->c[i], port));
+	usleep(TEST_QUIET_MS * 1000);
+	/* domain, queue, listener, requests */
+	EXPECT_GE(3 + BACKLOG, rp_num_objects(self->s.fd));
+	EXPECT_LT(3, rp_num_objects(self->s.fd));
+	ASSERT_EQ(0, accept_all(&self->s, CLIENTS));
+	for (i = 0; i < CLIENTS; i++) {
+		EXPECT_EQ(0, rp_expect(self->c[i].channel, self->c[i].id,
+				       RPOST_EVENT_ESTABLISHED));
+		rp_end_close(&self->c[i]);
+	}
+}
+
+TEST_F_TIMEOUT(backlog, is_kept_by_the_dead, 180)
+{
+	uint16_t port = rp_port(self->s.fd, self->listener);
+	struct rp_end *s = &self->s, client;
+	struct rpost_get_event event;
+	unsigned int i, requests = 0;
+	int pipefd[2];
+	pid_t pid;
+	char ok;
+
+	for (i = 0; i < CLIENTS; i++) {
+		ASSERT_EQ(0, pipe(pipefd));
+		pid = fork();
+		ASSERT_LE(0, pid);
+		if (!pid) {
+			rp_end_close(s);
+			ok = !ask(&client, port);
+			if (write(pipefd[1], &ok, 1) != 1)
+				_exit(1);
+			for (;;)
+				pause();
+		}
+		ASSERT_EQ(1, read(pipefd[0], &ok, 1));
+		EXPECT_EQ(1, ok);
+		ASSERT_EQ(0, kill(pid, SIGKILL));
+		ASSERT_EQ(pid, waitpid(pid, NULL, 0));
+		close(pipefd[0]);
+		close(pipefd[1]);
+	}
+	/* The server finds none that it can serve. */
+	while (!rp_quiet(s->channel)) {
+		ASSERT_EQ(0, rp_get_event(s->channel, &event));
+		if (event.event != RPOST_EVENT_CONNECT_REQUEST) {
+			EXPECT_EQ(RPOST_EVENT_REJECTED, event.event);
+			continue;
+		}
+		requests++;
+		s->id = event.id;
+		EXPECT_EQ(0, rp_destroy(s->fd, RPOST_OBJ_ID, s->id));
+	}
+	EXPECT_GE(CLIENTS, requests);
+	EXPECT_LT(0, requests);
+	/* But it serves the living again. */
+	ASSERT_EQ(0, ask(&client, port));
+	ASSERT_EQ(0, accept_all(s, 1));
+	EXPECT_EQ(0, rp_expect(client.channel, client.id,
+			       RPOST_EVENT_ESTABLISHED));
+	EXPECT_EQ(0, msgs_exchange(&client, s));
+	rp_end_close(&client);
+}
+
+TEST_HARNESS_MAIN
