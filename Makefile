@@ -7,6 +7,7 @@
 #   make check           build everything, boot guests, run all tests
 #   make check-debug     the tests on a kernel with KASAN and lockdep
 #   make fuzz TIME=3600  fuzz the module for so many seconds
+#   make faults          longer: a storm of 1,000 programs, a peer paused for a minute
 #   make interop         Debian's RDMA programs over the library, unmodified
 #   make lint            checkpatch, sparse, kernel-doc, shellcheck
 #   make docs            the documentation as HTML
@@ -64,6 +65,9 @@ check-debug:
 
 fuzz:
 	selftests/fuzz/fuzz.sh -t $(or $(TIME),600) $(FUZZ_FLAGS)
+
+faults: lib tests
+	selftests/wire/faults.sh $(KERNELS)
 
 interop: lib
 	selftests/interop/interop.sh $(KERNELS)

@@ -126,7 +126,11 @@ install_tree() {
 # kernel_tests KERNEL LIMIT [32]: the tests of the kernel interface, as 64-bit or
 # as 32-bit programs
 kernel_tests() {
-	local bits=${3+-$3} files=() test names=() tests
+	local bits=${3+-$3} files=() test names=() tests driver=()
+	local up='ip link set dummy0 up && ip addr add fd00::1/64 dev dummy0 nodad'
+	# In the debug kernels it is built in.
+	[[ $1 == debug* ]] || driver=('RPOST_TEST_UNBIND=rmmod rdma_rxe'
+		'RPOST_TEST_BIND=modprobe rdma_rxe && rdma link add rxe0 type rxe netdev dummy0')
 	read -ra tests < <(sed -n 's/^RPOST_TESTS := //p' selftests/tests.mk)
 	for test in "${tests[@]}"; do
 		# Only the debug kernels inject failures.
@@ -139,6 +143,8 @@ kernel_tests() {
 		-f selftests/run_tests.sh "${files[@]}" -- \
 		env 'RPOST_TEST_REMOVE=rdma link del rxe0' \
 		'RPOST_TEST_ADD=rdma link add rxe0 type rxe netdev dummy0' \
+		'RPOST_TEST_DOWN=ip link set dummy0 down' \
+		"RPOST_TEST_UP=$up" "${driver[@]}" \
 		RPOST_TEST_DIR=/disk \
 		sh -c 'vm-disk /disk && exec "$@"' sh ./run_tests.sh "${names[@]}"
 }
@@ -253,6 +259,8 @@ case ${kernels[0]} in
 6.1)
 	queue tap kernel-interface-32-bit kernel_tests 6.12 "$limit" 32
 	queue step two-hosts-file-transfer examples/demo.sh
+	queue tap two-hosts-faults-6.1 selftests/wire/wire.sh -k 6.1
+	queue tap two-hosts-faults-7.2 selftests/wire/wire.sh -k 7.2
 	queue tap interop selftests/interop/interop.sh "${kernels[@]}"
 	queue tap lint selftests/lint.sh
 	queue fuzz 6.1 15
