@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -272,8 +273,12 @@ static void set_fail(const struct context *c, unsigned int nth)
 static void note(const struct call *call, long ret)
 {
 	unsigned int nr = _IOC_NR(call->desc->nr), n;
-	unsigned int err = ret < 0 && -ret < 200 ? -ret : 0;
+	unsigned int err = ret < 0 ? -ret : 0;
 
+	/* The kernel's own, and what says that the command is not there. */
+	if (err > EHWPOISON || err == ENOSYS)
+		outcome->odd_errno = err;
+	err &= 0xff;
 	__atomic_fetch_add(&outcome->commands, 1, __ATOMIC_RELAXED);
 	n = __atomic_fetch_add(&outcome->num_results, 1, __ATOMIC_RELAXED);
 	if (n < MAX_RESULTS)
@@ -369,8 +374,16 @@ static void *run_group(void *data)
 
 static void group_wait(struct group *group)
 {
-	if (group->running)
-		pthread_join(group->thread, NULL);
+	sigset_t alarm;
+
+	if (!group->running)
+		return;
+	/* Signals are for the one that may sleep. */
+	sigemptyset(&alarm);
+	sigaddset(&alarm, SIGALRM);
+	pthread_sigmask(SIG_BLOCK, &alarm, NULL);
+	pthread_join(group->thread, NULL);
+	pthread_sigmask(SIG_UNBLOCK, &alarm, NULL);
 	group->running = false;
 }
 

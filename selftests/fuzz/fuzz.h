@@ -169,6 +169,7 @@ struct outcome {
 	unsigned int waits;	/* that ended with what was waited for */
 	unsigned int waited_ms;
 	bool device_gone;	/* at least once */
+	unsigned int odd_errno;	/* that no program should see */
 	unsigned int num_results;
 	uint16_t results[MAX_RESULTS];	/* enum rpost_cmd and errno */
 };

@@ -14,6 +14,7 @@
 #   -D          programs may take the device away: slow, but the only way to the
 #               code for that
 #   -F          let no allocations fail
+#   -p "NAME=X" parameters of the module
 #   -L          look for leaks, too, with kmemleak: half as fast.  What the module
 #               counts (/sys/kernel/debug/rdma_post/objects) is always looked at
 #   -o DIR      for what comes of it, by default build/fuzz
@@ -28,8 +29,8 @@ set -euo pipefail
 . "$(dirname "$0")/../vm/lib.sh"
 
 seconds=600 kernel=debug seed='' update='' one='' out=$build_dir/fuzz flags=()
-leaks=''
-while getopts ht:k:s:ur:DFLo: opt; do
+leaks='' params=''
+while getopts ht:k:s:ur:DFLp:o: opt; do
 	case $opt in
 	t) seconds=$OPTARG ;;
 	k) kernel=$OPTARG ;;
@@ -39,6 +40,7 @@ while getopts ht:k:s:ur:DFLo: opt; do
 	D) flags+=(-d dummy0) ;;
 	F) flags+=(-F) ;;
 	L) leaks=1 ;;
+	p) params=$OPTARG ;;
 	o) out=$OPTARG ;;
 	h) usage && exit ;;
 	*) usage >&2 && exit 2 ;;
@@ -65,7 +67,7 @@ guest() {
 	rm -rf "$out/guest"
 	mkdir -p "$out/guest"
 	"$vm_dir/run.sh" -k "$kernel" -t $((limit * 2 + 900)) -o "$out/guest" \
-		"${append[@]}" \
+		"${append[@]}" ${params:+-p "$params"} \
 		-f "$fuzz" -f "$corpus" ${one:+-f "$one:/root/program"} \
 		-q -chardev -q "file,id=fuzz,path=$out/programs.log" \
 		-q -device -q virtserialport,nr=3,chardev=fuzz \
@@ -79,7 +81,7 @@ extract() {
 	tmp=$(mktemp -d)
 	awk -v mark="$mark" -v dir="$tmp" '
 		/^=== / { text = ""; next }
-		index($0, mark) == 1 {
+		index($0, mark) == 1 && $3 != "nothing" {
 			file = dir "/" ++n
 			print "# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause" >file
 			printf "%s", text >file
@@ -114,7 +116,7 @@ collect() {
 	for file in "$out/guest/out/coverage" "$out/coverage.txt"; do
 		[ ! -e "$file" ] || cat "$file"
 	done >"$out/coverage.tmp"
-	awk '/^\+\+\+/ { for (i = 3; i <= NF; i++) print $i }' \
+	awk '/^(\+\+\+|---)/ { for (i = 3; i <= NF; i++) if ($i != "nothing") print $i }' \
 		"$out/programs.log" >>"$out/coverage.tmp"
 	sort -u "$out/coverage.tmp" >"$out/coverage.txt"
 	rm "$out/coverage.tmp"

@@ -161,6 +161,10 @@ static void run(const struct prog *prog, int patience, bool verbose)
 	trace_len = cover_collect(trace, MAX_TRACE);
 	if (!found && watch_objects(detail, sizeof(detail)))
 		find("left behind", prog, detail);
+	if (outcome->odd_errno) {
+		snprintf(detail, sizeof(detail), " %u", outcome->odd_errno);
+		find("errno", prog, detail);
+	}
 	if (!found && outcome->device_gone)
 		bring_device_back();
 	if (watch_log(detail, sizeof(detail)))
@@ -195,6 +199,23 @@ static unsigned int news(bool keep)
 		}
 	}
 	return n;
+}
+
+/* Remember what the last run has reached, and write it to the log. */
+static void remember(const char *mark, const char *name)
+{
+	unsigned int i, n = news(false);
+
+	fprintf(run_log, "%s %s", mark, name);
+	for (i = 0; i < trace_len; i++) {
+		if (reached[trace[i]])
+			continue;
+		reached[trace[i]] = 1;
+		num_reached++;
+		fprintf(run_log, " %x", trace[i]);
+	}
+	fprintf(run_log, "%s\n", n ? "" : " nothing");
+	news(true);
 }
 
 /* ----------------------------------------------------------------- corpus */
@@ -259,8 +280,7 @@ static int corpus_run(const char *path)
 			continue;
 		}
 		run(&prog, wait_ms, false);
-		fprintf(run_log, "--- %s new %u\n", names[i]->d_name,
-			news(true));
+		remember("---", names[i]->d_name);
 		corpus_add(&prog);
 		/* What takes much longer than things take here will not come. */
 		if (waits > 20)
@@ -294,8 +314,7 @@ static void minimize(struct prog *prog, unsigned int want)
 /* Keep a program that has reached something, in its shortest form. */
 static void keep(struct prog *prog, unsigned int want)
 {
-	static char text[MAX_TEXT];
-	unsigned int i, n;
+	unsigned int n;
 
 	/* Chance does not make a corpus. */
 	run(prog, wait_ms, false);
@@ -308,18 +327,8 @@ static void keep(struct prog *prog, unsigned int want)
 	if (found)
 		return;
 	run(prog, wait_ms, false);
-	fprintf(run_log, "+++ %u", news(false));
-	for (i = 0; i < trace_len; i++) {
-		if (!reached[trace[i]]) {
-			reached[trace[i]] = 1;
-			num_reached++;
-			fprintf(run_log, " %x", trace[i]);
-		}
-	}
-	fprintf(run_log, "\n");
-	news(true);
+	remember("+++", "kept");
 	corpus_add(prog);
-	prog_print(prog, text, sizeof(text));
 }
 
 static void fuzz(uint64_t seconds)

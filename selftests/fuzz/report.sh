@@ -26,7 +26,8 @@ sort -u "$coverage" | comm -12 - "$tmp/places" >"$tmp/reached"
 addr2line -a -i -f -e "$ko" -j .text <"$tmp/places" |
 	awk -v reached="$tmp/reached" '
 	function flush() {
-		if (place != "")
+		# Constructors of the sanitizers run at load only.
+		if (place != "" && name !~ /^_sub_[ID]_/)
 			print file "\t" name "\t" (place in hit)
 	}
 	BEGIN { while ((getline line <reached) > 0) hit[line] = 1 }
@@ -35,10 +36,15 @@ addr2line -a -i -f -e "$ko" -j .text <"$tmp/places" |
 		place = $1
 		sub(/^0x0*/, "", place)
 		file = "elsewhere"
+		name = "?"
 		odd = 0
 		next
 	}
-	(odd = !odd) { function_name = $1; next }
+	(odd = !odd) {
+		function_name = $1
+		if (name == "?") name = $1
+		next
+	}
 	{
 		if (file != "elsewhere" || !/\/kmod\//) next
 		file = $1
