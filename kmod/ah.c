@@ -189,14 +189,18 @@ err_unuse:
 	return ret;
 }
 
+/*
+ * A group is its GID: where the local id means nothing, devices do not tell two
+ * of them apart, and would have the queue pair once where the core counts it
+ * twice and then does not let it go.
+ */
 static struct rpost_mcast *rpost_mcast_find(struct rpost_qp *qp,
 					    const struct rpost_attach_mcast *cmd)
 {
 	struct rpost_mcast *mcast;
 
 	list_for_each_entry(mcast, &qp->mcasts, link) {
-		if (mcast->lid == cmd->lid &&
-		    !memcmp(mcast->gid.raw, cmd->gid, sizeof(cmd->gid)))
+		if (!memcmp(mcast->gid.raw, cmd->gid, sizeof(cmd->gid)))
 			return mcast;
 	}
 	return NULL;
@@ -225,10 +229,10 @@ static int rpost_mcast_attach(struct rpost_qp *qp,
 	struct rpost_mcast *mcast;
 	int ret;
 
-	if (rpost_mcast_find(qp, cmd))
-		return 0;
 	if (!rpost_mcast_lid_valid(qp->dev->ib_dev, cmd->lid))
 		return -EINVAL;
+	if (rpost_mcast_find(qp, cmd))
+		return 0;
 	if (qp->num_mcasts >= RPOST_MAX_MCAST)
 		return -ENOMEM;
 	mcast = kzalloc(sizeof(*mcast), GFP_KERNEL_ACCOUNT);

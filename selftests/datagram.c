@@ -564,15 +564,21 @@ TEST_F(ud, ah_after_the_queue_pair)
 
 /* ---------------------------------------------------------- multicast */
 
-static int mcast(struct rp_end *end, unsigned long nr, uint32_t qp,
-		 const uint8_t *gid)
+static int mcast_lid(struct rp_end *end, unsigned long nr, uint32_t qp,
+		     const uint8_t *gid, uint32_t lid)
 {
 	struct rpost_attach_mcast cmd = {
-		.size = sizeof(cmd), .qp = qp,
+		.size = sizeof(cmd), .qp = qp, .lid = lid,
 	};
 
 	memcpy(cmd.gid, gid, sizeof(cmd.gid));
 	return rp_ioctl(end->fd, nr, &cmd);
+}
+
+static int mcast(struct rp_end *end, unsigned long nr, uint32_t qp,
+		 const uint8_t *gid)
+{
+	return mcast_lid(end, nr, qp, gid, 0);
 }
 
 /* 239.1.2.x as a GID. */
@@ -615,6 +621,22 @@ TEST_F(ud, groups)
 	EXPECT_EQ(0, rp_destroy(self->a.fd, RPOST_OBJ_QP, self->a.qp));
 	EXPECT_EQ(-ENOENT, ATTACH(&self->a, 1));
 	EXPECT_EQ(-ENOENT, DETACH(&self->a, 1));
+}
+
+/* A group is its GID: the queue pair is in it once, and can be destroyed. */
+TEST_F(ud, group_with_two_lids)
+{
+	int ret = ATTACH(&self->a, 1);
+
+	if (ret == -EOPNOTSUPP)
+		SKIP(return, "the device has no multicast");
+	ASSERT_EQ(0, ret);
+	ret = mcast_lid(&self->a, RPOST_IOC_ATTACH_MCAST, self->a.qp, group(1),
+			0xc001);
+	EXPECT_EQ(0, ret);
+	EXPECT_EQ(0, DETACH(&self->a, 1));
+	EXPECT_EQ(-EINVAL, DETACH(&self->a, 1));
+	EXPECT_EQ(0, rp_destroy(self->a.fd, RPOST_OBJ_QP, self->a.qp));
 }
 
 TEST_F(ud, group_errors)
