@@ -5,7 +5,7 @@
 #   make modules_install the module
 #   make demo            two hosts, a file, the eight posts
 #   make check           build everything, boot guests, run all tests
-#   make check-debug     the tests on a kernel with KASAN and lockdep
+#   make check-debug     the tests on kernels with KASAN, lockdep, KCSAN
 #   make fuzz TIME=3600  fuzz the module for so many seconds
 #   make faults          longer: a storm of 1,000 programs, a peer paused for a minute
 #   make interop         Debian's RDMA programs over the library, unmodified
@@ -61,7 +61,7 @@ check:
 	selftests/check.sh
 
 check-debug:
-	selftests/check.sh debug
+	selftests/check.sh debug debug-6.1 debug-kcsan
 
 fuzz:
 	selftests/fuzz/fuzz.sh -t $(or $(TIME),600) $(FUZZ_FLAGS)

@@ -92,6 +92,8 @@ tap() {
 		tail -n 25 "$log" | sed 's/^/  | /'
 	fi
 	echo "$p $f $s" >"$logs/$name.count"
+	grep -oE '(commands swept|failure points swept|injection points in callbacks): [0-9]+$' \
+		"$log" | sed 's/^/  | /'
 	grep -E '^(# )*ok .*# SKIP' "$log" | sed 's/^/  | /'
 	note "  ($(seconds_since "$then") s)"
 }
@@ -210,6 +212,19 @@ example_programs() {
 		./examples.sh /opt/ours /opt/system 10.0.0.1
 }
 
+# Every failure point of every command, and failures made in callbacks.
+failure_points() {
+	"$vm_dir/debug-kernel.sh" debug && "$vm_dir/kmod.sh" debug &&
+		"$vm_dir/run.sh" -k debug -t 900 \
+			-o "$build_dir/vm/check-failure-points.debug" \
+			-f selftests/run_tests.sh \
+			-f "$build_dir/selftests/inject" \
+			-f "$build_dir/selftests/failnth" -- \
+			env 'RPOST_TEST_REMOVE=rdma link del rxe0' \
+			'RPOST_TEST_ADD=rdma link add rxe0 type rxe netdev dummy0' \
+			./run_tests.sh ./inject ./failnth
+}
+
 # fuzz KERNEL SECONDS: the corpus, and programs that nobody has written
 fuzz() {
 	local name=fuzz-$1
@@ -226,7 +241,7 @@ symbols_and_headers() {
 
 case ${1-} in
 '') kernels=(6.1 6.12 7.2) limit=600 ;;
-debug*) kernels=("$@") limit=1200 ;;
+debug*) kernels=("$@") limit=1800 ;;
 *) kernels=("$@") limit=600 ;;
 esac
 
@@ -252,6 +267,8 @@ done
 disown -a
 for kernel in "${kernels[@]}"; do
 	queue tap "kernel-interface-$kernel" kernel_tests "$kernel" "$limit"
+	# Races between threads are in the kernel interface's tests.
+	[ "$kernel" != debug-kcsan ] || continue
 	queue tap "library-$kernel" api_tests "$kernel" "$limit"
 	queue tap "examples-$kernel" example_programs "$kernel" "$limit"
 done
@@ -267,6 +284,7 @@ case ${kernels[0]} in
 	queue symbols_and_headers
 	queue tap unmodified-programs unmodified_programs
 	queue tap abi-compat selftests/abi_compat.sh
+	queue tap failure-points failure_points
 	queue fuzz debug 60
 	;;
 esac
