@@ -602,8 +602,9 @@ static int join_with_channels(struct scene *s)
 static int wait_readable(int fd)
 {
 	struct pollfd pfd = { .fd = fd, .events = POLLIN };
+	int ready = poll(&pfd, 1, TEST_TIMEOUT_MS);
 
-	return poll(&pfd, 1, TEST_TIMEOUT_MS) == 1 ? 0 : -ETIME;
+	return ready == 1 ? 0 : ready ? -errno : -ETIME;
 }
 
 static int make_comp_event(struct scene *s)

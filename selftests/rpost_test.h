@@ -343,6 +343,7 @@ static inline int rp_disconnect(int fd, uint32_t id)
 static inline int rp_get_event(int channel, struct rpost_get_event *event)
 {
 	struct pollfd pfd = { .fd = channel, .events = POLLIN };
+	int ready;
 
 	memset(event, 0xa5, sizeof(*event));
 	event->size = sizeof(*event);
@@ -352,8 +353,9 @@ static inline int rp_get_event(int channel, struct rpost_get_event *event)
 	event->listen_id = 0;
 	event->event = 0;
 	event->status = 0;
-	if (poll(&pfd, 1, TEST_TIMEOUT_MS) != 1)
-		return -ETIME;
+	ready = poll(&pfd, 1, TEST_TIMEOUT_MS);
+	if (ready != 1)
+		return ready ? -errno : -ETIME;
 	return rp_ioctl(channel, RPOST_IOC_GET_EVENT, event);
 }
 
