@@ -167,6 +167,26 @@ static int look_up(const char *node, const char *service,
 }
 
 /**
+ * rdma_freeaddrinfo() - release a list of rdma_getaddrinfo()
+ * @res: the list, or NULL
+ */
+RPOST_API void rdma_freeaddrinfo(struct rdma_addrinfo *res)
+{
+	struct rdma_addrinfo *next;
+
+	for (; res; res = next) {
+		next = res->ai_next;
+		free(res->ai_src_addr);
+		free(res->ai_dst_addr);
+		free(res->ai_src_canonname);
+		free(res->ai_dst_canonname);
+		free(res->ai_route);
+		free(res->ai_connect);
+		free(res);
+	}
+}
+
+/**
  * rdma_getaddrinfo() - find addresses for names, rdma_getaddrinfo(3)
  * @node: name or numeric address of the other side, or with RAI_PASSIVE of this
  *        one, or NULL
@@ -202,24 +222,4 @@ RPOST_API int rdma_getaddrinfo(const char *node, const char *service,
 	}
 	*res = list;
 	return 0;
-}
-
-/**
- * rdma_freeaddrinfo() - release a list of rdma_getaddrinfo()
- * @res: the list, or NULL
- */
-RPOST_API void rdma_freeaddrinfo(struct rdma_addrinfo *res)
-{
-	struct rdma_addrinfo *next;
-
-	for (; res; res = next) {
-		next = res->ai_next;
-		free(res->ai_src_addr);
-		free(res->ai_dst_addr);
-		free(res->ai_src_canonname);
-		free(res->ai_dst_canonname);
-		free(res->ai_route);
-		free(res->ai_connect);
-		free(res);
-	}
 }
