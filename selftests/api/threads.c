@@ -11,10 +11,10 @@
 #include "kselftest_harness.h"
 #include "verbs_test.h"
 
-#define POSTERS	3
-#define POLLERS	3
-#define POSTS	200	/* of each thread */
-#define ROUNDS	12
+#define POSTERS	2
+#define POLLERS	2
+#define POSTS	50	/* of each thread */
+#define ROUNDS	6
 
 struct traffic {
 	struct pair p;
