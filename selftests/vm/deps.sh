@@ -14,8 +14,8 @@ packages=(
 	gcc g++ libc6-dev make pkg-config libibverbs-dev librdmacm-dev
 	# 32-bit programs
 	gcc-multilib libc6-dev-i386
-	# checks: sparse for the module; checkpatch and kernel-doc are perl
-	sparse perl shellcheck clang valgrind
+	# checks: sparse, coccinelle for the module; checkpatch, kernel-doc are perl
+	sparse perl shellcheck clang coccinelle valgrind
 	# interop/: a program that uses librpma; a file system of Debian's programs
 	librpma-dev e2fsprogs
 	# kernels: fetch.sh, kmod.sh; the rest is for debug-kernel.sh
