@@ -9,7 +9,8 @@
 #   make fuzz TIME=3600  fuzz the module for so many seconds
 #   make faults          longer: a storm of 1,000 programs, a peer paused for a minute
 #   make interop         Debian's RDMA programs over the library, unmodified
-#   make lint            checkpatch, sparse, kernel-doc, shellcheck
+#   make lint            checkpatch, sparse, coccinelle, clang's analyzer, ...
+#   make sanitize        the library's tests under ASan, UBSan, TSan, valgrind
 #   make docs            the documentation as HTML
 #   make clean
 #
@@ -75,6 +76,11 @@ interop: lib
 lint:
 	selftests/lint.sh
 
+sanitize: asan tsan valgrind
+
+asan tsan valgrind:
+	selftests/sanitize.sh $@ $(TESTS)
+
 docs:
 	$(MAKE) -C Documentation BUILD=$(BUILD)
 
@@ -83,4 +89,4 @@ clean:
 	rm -rf $(BUILD)
 
 .PHONY: all module lib tests examples install modules_install demo check \
-	check-debug fuzz interop lint docs clean
+	check-debug fuzz interop lint sanitize asan tsan valgrind docs clean
