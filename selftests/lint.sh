@@ -178,7 +178,7 @@ check gcc user_checks "gcc -fsyntax-only $warn" userlib examples selftests
 check clang user_checks "clang -fsyntax-only $warn" userlib examples selftests
 check analyzer-module analyzer_module
 check analyzer user_checks 'clang --analyze -Xclang -analyzer-output=text' \
-	userlib examples
+	userlib examples ':!userlib/tests'
 check symbols symbols
 check shellcheck shell_all
 exit "$failed"
