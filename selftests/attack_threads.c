@@ -129,7 +129,7 @@ static int connect_pair(FIXTURE_DATA(threads) *self)
 }
 
 /* Posters must meet success or a documented error; nothing is left. */
-TEST_F_TIMEOUT(threads, queue_pair_destroyed, 120)
+TEST_F_TIMEOUT(threads, queue_pair_destroyed, 200)
 {
 	struct race *r = &self->r;
 	int i;
@@ -149,7 +149,7 @@ TEST_F_TIMEOUT(threads, queue_pair_destroyed, 120)
 }
 
 /* Moved to the error state and to RESET, and brought up again. */
-TEST_F_TIMEOUT(threads, queue_pair_reset, 120)
+TEST_F_TIMEOUT(threads, queue_pair_reset, 200)
 {
 	struct race *r = &self->r;
 	int i;
@@ -173,7 +173,7 @@ TEST_F_TIMEOUT(threads, queue_pair_reset, 120)
 }
 
 /* The completion queue's ring is replaced under the posters. */
-TEST_F_TIMEOUT(threads, completion_queue_resized, 120)
+TEST_F_TIMEOUT(threads, completion_queue_resized, 200)
 {
 	struct rpost_resize_cq cmd;
 	struct race *r = &self->r;
@@ -209,7 +209,7 @@ TEST_F_TIMEOUT(threads, completion_queue_resized, 120)
  * The file is closed, and its number is that of another a moment later.  The
  * posters must find what they name in it, or nothing.
  */
-TEST_F_TIMEOUT(threads, file_closed, 120)
+TEST_F_TIMEOUT(threads, file_closed, 200)
 {
 	struct race *r = &self->r;
 	struct rp_end next;
@@ -240,7 +240,7 @@ TEST_F_TIMEOUT(threads, file_closed, 120)
  * The region is deregistered, and then its memory holds a secret.  What the
  * victim of the writes gets must be what was there before.
  */
-TEST_F_TIMEOUT(threads, memory_deregistered, 120)
+TEST_F_TIMEOUT(threads, memory_deregistered, 200)
 {
 	struct race *r = &self->r;
 	struct rpost_reg_mr mr = r->mr;
