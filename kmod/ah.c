@@ -155,7 +155,7 @@ int rpost_create_ah_ioctl(struct rpost_ucmd *ucmd)
 		goto err_unuse;
 
 	ret = -ENOMEM;
-	ah = kzalloc(sizeof(*ah), GFP_KERNEL_ACCOUNT);
+	ah = kzalloc(sizeof(*ah), RPOST_GFP);
 	if (!ah)
 		goto err_unuse;
 	ah->pd = pd;
@@ -235,7 +235,7 @@ static int rpost_mcast_attach(struct rpost_qp *qp,
 		return 0;
 	if (qp->num_mcasts >= RPOST_MAX_MCAST)
 		return -ENOMEM;
-	mcast = kzalloc(sizeof(*mcast), GFP_KERNEL_ACCOUNT);
+	mcast = kzalloc(sizeof(*mcast), RPOST_GFP);
 	if (!mcast)
 		return -ENOMEM;
 	mcast->lid = cmd->lid;

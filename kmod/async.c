@@ -359,7 +359,7 @@ int rpost_create_async_channel_ioctl(struct rpost_ucmd *ucmd)
 	dev = rpost_device_find(ucmd->file, cmd->device);
 	if (IS_ERR(dev))
 		return PTR_ERR(dev);
-	channel = kzalloc(sizeof(*channel), GFP_KERNEL_ACCOUNT);
+	channel = kzalloc(sizeof(*channel), RPOST_GFP);
 	if (!channel) {
 		rpost_device_put(dev);
 		return -ENOMEM;

@@ -4,6 +4,7 @@
  */
 #include <linux/in.h>
 #include <linux/in6.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <rdma/ib.h>
 #include <rdma/ib_addr.h>
@@ -103,7 +104,7 @@ static struct rpost_id *rpost_id_alloc(struct rpost_file *file)
 	struct rpost_id *id;
 	int ret;
 
-	id = kzalloc(sizeof(*id), GFP_KERNEL_ACCOUNT);
+	id = kzalloc(sizeof(*id), RPOST_GFP);
 	if (!id)
 		return ERR_PTR(-ENOMEM);
 	mutex_init(&id->lock);
@@ -235,6 +236,40 @@ static struct rpost_id *rpost_id_accept_request(struct rpost_id *listener,
 	return id;
 }
 
+static int rpost_id_take_event(struct rdma_cm_id *cm_id,
+			       struct rdma_cm_event *cm_event)
+{
+	struct rpost_id *listener = NULL, *id = cm_id->context;
+	struct rpost_event *event;
+
+	if (cm_event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+		listener = id;
+		id = rpost_id_accept_request(listener, cm_id);
+		if (IS_ERR(id))
+			return PTR_ERR(id);
+	} else {
+		rpost_id_follow(id, cm_event->event);
+	}
+
+	/*
+	 * A lost event would leave its program waiting for ever, so at the limit
+	 * of its memory one is not charged.
+	 */
+	event = kzalloc(sizeof(*event), RPOST_GFP) ? :
+		kzalloc(sizeof(*event), GFP_KERNEL | __GFP_NOFAIL);
+	rpost_count(RPOST_COUNT_EVENT, 1);
+	rpost_event_fill(event, cm_id, cm_event);
+	event->id = id;
+	event->event.id = id->obj.handle;
+	event->event.listen_id = listener ? listener->obj.handle : 0;
+	trace_rpost_event(id->obj.handle, cm_event->event, cm_event->status);
+	rpost_event_queue(event, listener);
+
+	if (cm_event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
+		schedule_work(&id->removal_work);
+	return 0;
+}
+
 /**
  * rpost_id_handler() - an event has happened
  * @cm_id: the connection manager's id
@@ -248,34 +283,16 @@ static struct rpost_id *rpost_id_accept_request(struct rpost_id *listener,
  */
 int rpost_id_handler(struct rdma_cm_id *cm_id, struct rdma_cm_event *cm_event)
 {
-	struct rpost_id *listener = NULL, *id = cm_id->context;
-	struct rpost_event *event;
+	struct rpost_id *id = cm_id->context;
+	struct mem_cgroup *old;
+	int ret;
 
 	if (cm_event->event >= ARRAY_SIZE(rpost_event_moves))
 		return 0;
-
-	if (cm_event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
-		listener = id;
-		id = rpost_id_accept_request(listener, cm_id);
-		if (IS_ERR(id))
-			return PTR_ERR(id);
-	} else {
-		rpost_id_follow(id, cm_event->event);
-	}
-
-	/* A lost event would leave its program waiting for ever. */
-	event = kzalloc(sizeof(*event), GFP_KERNEL | __GFP_NOFAIL);
-	rpost_count(RPOST_COUNT_EVENT, 1);
-	rpost_event_fill(event, cm_id, cm_event);
-	event->id = id;
-	event->event.id = id->obj.handle;
-	event->event.listen_id = listener ? listener->obj.handle : 0;
-	trace_rpost_event(id->obj.handle, cm_event->event, cm_event->status);
-	rpost_event_queue(event, listener);
-
-	if (cm_event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
-		schedule_work(&id->removal_work);
-	return 0;
+	old = set_active_memcg(id->obj.file->memcg);
+	ret = rpost_id_take_event(cm_id, cm_event);
+	set_active_memcg(old);
+	return ret;
 }
 
 /**

@@ -210,19 +210,23 @@ static struct rpost_hwcq *rpost_hwcq_create(struct rpost_cq *cq, u32 size)
 	};
 	struct rpost_hwcq *hwcq;
 	struct ib_cq *ib_cq;
+	int ret;
 
-	hwcq = kzalloc(sizeof(*hwcq), GFP_KERNEL_ACCOUNT);
+	ret = rpost_limit_take_cqe(cq->obj.file, size);
+	if (ret)
+		return ERR_PTR(ret);
+	hwcq = kzalloc(sizeof(*hwcq), RPOST_GFP);
+	ret = -ENOMEM;
 	if (!hwcq)
-		return ERR_PTR(-ENOMEM);
+		goto err_limit;
 	hwcq->cq = cq;
 	hwcq->size = size;
 	irq_poll_init(&hwcq->iop, RPOST_POLL_BATCH * 16, rpost_hwcq_poll);
 	ib_cq = ib_create_cq(cq->dev->ib_dev, rpost_hwcq_interrupt,
 			     rpost_hwcq_event, hwcq, &attr);
-	if (IS_ERR(ib_cq)) {
-		kfree(hwcq);
-		return ERR_CAST(ib_cq);
-	}
+	ret = PTR_ERR_OR_ZERO(ib_cq);
+	if (ret)
+		goto err_free;
 	hwcq->ib_cq = ib_cq;
 
 	spin_lock_bh(&cq->lock);
@@ -233,6 +237,12 @@ static struct rpost_hwcq *rpost_hwcq_create(struct rpost_cq *cq, u32 size)
 		ib_req_notify_cq(ib_cq, cq->notify);
 	spin_unlock_bh(&cq->lock);
 	return hwcq;
+
+err_free:
+	kfree(hwcq);
+err_limit:
+	rpost_limit_give_cqe(cq->obj.file, size);
+	return ERR_PTR(ret);
 }
 
 /**
@@ -309,6 +319,7 @@ int rpost_cq_shutdown(struct rpost_obj *obj)
 		spin_lock_bh(&cq->lock);
 		spin_unlock_bh(&cq->lock);
 		ib_destroy_cq(hwcq->ib_cq);
+		rpost_limit_give_cqe(obj->file, hwcq->size);
 		kfree(hwcq);
 	}
 	return 0;
@@ -316,7 +327,7 @@ int rpost_cq_shutdown(struct rpost_obj *obj)
 
 static struct rpost_cring *rpost_cq_ring_alloc(u32 entries)
 {
-	struct rpost_cring *ring = kzalloc(sizeof(*ring), GFP_KERNEL_ACCOUNT);
+	struct rpost_cring *ring = kzalloc(sizeof(*ring), RPOST_GFP);
 
 	if (ring && rpost_ring_alloc(ring, entries)) {
 		kfree(ring);
@@ -499,7 +510,7 @@ int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 		goto err_exit;
 
 	ret = -ENOMEM;
-	cq = kzalloc(sizeof(*cq), GFP_KERNEL_ACCOUNT);
+	cq = kzalloc(sizeof(*cq), RPOST_GFP);
 	if (!cq)
 		goto err_exit;
 	mutex_init(&cq->ring_lock);

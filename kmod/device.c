@@ -247,7 +247,7 @@ int rpost_query_devices_ioctl(struct rpost_ucmd *ucmd)
 	if (cmd->reserved)
 		return -EOPNOTSUPP;
 	if (room) {
-		ids = kcalloc(room, sizeof(*ids), GFP_KERNEL_ACCOUNT);
+		ids = kcalloc(room, sizeof(*ids), RPOST_GFP);
 		if (!ids)
 			return -ENOMEM;
 	}

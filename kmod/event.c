@@ -410,7 +410,7 @@ int rpost_create_event_channel_ioctl(struct rpost_ucmd *ucmd)
 
 	if (cmd->reserved)
 		return -EOPNOTSUPP;
-	channel = kzalloc(sizeof(*channel), GFP_KERNEL_ACCOUNT);
+	channel = kzalloc(sizeof(*channel), RPOST_GFP);
 	if (!channel)
 		return -ENOMEM;
 	kref_init(&channel->kref);

@@ -373,7 +373,7 @@ static int rpost_fastreg_sgl(struct sg_table *sgt, struct ib_umem *umem)
 	int i, ret;
 
 	ret = sg_alloc_table(sgt, umem->sgt_append.sgt.nents,
-			     GFP_KERNEL_ACCOUNT);
+			     RPOST_GFP);
 	if (ret)
 		return ret;
 	offset = ib_umem_offset(umem);

@@ -4,6 +4,7 @@
  */
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/memcontrol.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
 #include <linux/nospec.h>
@@ -275,12 +276,13 @@ static int rpost_open(struct inode *inode, struct file *filp)
 {
 	struct rpost_file *file;
 
-	file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
+	file = kzalloc(sizeof(*file), RPOST_GFP);
 	if (!file)
 		return -ENOMEM;
 	rpost_count(RPOST_COUNT_FILE, 1);
 	kref_init(&file->kref);
 	file->net = get_net(current->nsproxy->net_ns);
+	file->memcg = get_mem_cgroup_from_mm(current->mm);
 	xa_init_flags(&file->objs, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
 	init_rwsem(&file->rwsem);
 	spin_lock_init(&file->event_lock);
@@ -303,6 +305,7 @@ static void rpost_file_free(struct kref *kref)
 	struct rpost_file *file = container_of(kref, struct rpost_file, kref);
 
 	xa_destroy(&file->objs);
+	mem_cgroup_put(file->memcg);
 	put_net(file->net);
 	kfree(file);
 	rpost_count(RPOST_COUNT_FILE, -1);

@@ -112,7 +112,7 @@ int rpost_join_mcast_ioctl(struct rpost_ucmd *ucmd)
 	ret = rpost_sockaddr(&addr, &cmd->addr, cmd->addr_len);
 	if (ret)
 		return ret;
-	join = kzalloc(sizeof(*join), GFP_KERNEL_ACCOUNT);
+	join = kzalloc(sizeof(*join), RPOST_GFP);
 	if (!join)
 		return -ENOMEM;
 	join->addr = addr;

@@ -262,7 +262,7 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 		goto err_unuse;
 
 	ret = -ENOMEM;
-	mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
+	mr = kzalloc(sizeof(*mr), RPOST_GFP);
 	if (!mr)
 		goto err_unuse;
 	mr->pd = pd;

@@ -73,7 +73,7 @@ int rpost_obj_reserve(struct rpost_file *file, struct rpost_obj *obj,
 	file->num_objs++;
 	ret = __xa_alloc_cyclic(&file->objs, &obj->handle, NULL,
 				XA_LIMIT(1, INT_MAX), &file->next_handle,
-				GFP_KERNEL_ACCOUNT);
+				RPOST_GFP);
 	if (ret < 0)
 		file->num_objs--;
 out:

@@ -80,7 +80,7 @@ int rpost_alloc_pd_ioctl(struct rpost_ucmd *ucmd)
 		return PTR_ERR(dev);
 
 	ret = -ENOMEM;
-	pd = kzalloc(sizeof(*pd), GFP_KERNEL_ACCOUNT);
+	pd = kzalloc(sizeof(*pd), RPOST_GFP);
 	if (!pd)
 		goto err_exit;
 	mutex_init(&pd->fast_lock);

@@ -525,7 +525,7 @@ static int rpost_post_sends(struct rpost_obj *obj, struct rpost_post *cmd,
 	if (ret)
 		return ret;
 	if (max > 1) {
-		swrs = kmalloc_array(max, sizeof(*swrs), GFP_KERNEL_ACCOUNT);
+		swrs = kmalloc_array(max, sizeof(*swrs), RPOST_GFP);
 		if (!swrs)
 			return -ENOMEM;
 	}
@@ -570,7 +570,7 @@ static int rpost_post_recvs(struct rpost_obj *obj, struct rpost_post *cmd,
 		max_sge = qp->rq.max_sge;
 	}
 	if (max > 1) {
-		rwrs = kmalloc_array(max, sizeof(*rwrs), GFP_KERNEL_ACCOUNT);
+		rwrs = kmalloc_array(max, sizeof(*rwrs), RPOST_GFP);
 		if (!rwrs)
 			return -ENOMEM;
 	}
@@ -633,7 +633,7 @@ static int rpost_post(struct rpost_ucmd *ucmd, u32 min_size,
 	if (!cmd->count || cmd->wrs_size > RPOST_MAX_WR_BYTES)
 		return -EINVAL;
 	if (cmd->wrs_size > sizeof(small)) {
-		block = kvmalloc(cmd->wrs_size, GFP_KERNEL_ACCOUNT);
+		block = kvmalloc(cmd->wrs_size, RPOST_GFP);
 		if (!block)
 			return -ENOMEM;
 	}

@@ -18,6 +18,13 @@ static u32 rpost_queue_entries(const struct rpost_queue *q)
 	return max(q->max_wr, 1u) + 1;
 }
 
+/* What the device's queues have room for; a shared one counts by itself. */
+static u32 rpost_qp_entries(const struct rpost_qp *qp)
+{
+	return rpost_queue_entries(&qp->sq) +
+	       (qp->srq ? 0 : rpost_queue_entries(&qp->rq));
+}
+
 static int rpost_queue_init(struct rpost_qp *qp, struct rpost_queue *q,
 			    u32 max_wr, u32 max_sge,
 			    void (*done)(struct ib_cq *cq, struct ib_wc *wc))
@@ -30,7 +37,7 @@ static int rpost_queue_init(struct rpost_qp *qp, struct rpost_queue *q,
 	q->max_wr = max_wr;
 	q->max_sge = max_sge;
 	q->mask = slots - 1;
-	q->wqes = kvcalloc(slots, sizeof(*q->wqes), GFP_KERNEL_ACCOUNT);
+	q->wqes = kvcalloc(slots, sizeof(*q->wqes), RPOST_GFP);
 	if (!q->wqes)
 		return -ENOMEM;
 	for (i = 0; i < slots; i++) {
@@ -66,13 +73,13 @@ static int rpost_inline_alloc(struct rpost_qp *qp, u32 max_inline)
 	qp->inline_stride = ALIGN(max_inline, 8);
 	qp->inline_per_page = PAGE_SIZE / qp->inline_stride;
 	n = DIV_ROUND_UP(qp->sq.mask + 1, qp->inline_per_page);
-	qp->inline_pages = kvcalloc(n, sizeof(*ip), GFP_KERNEL_ACCOUNT);
+	qp->inline_pages = kvcalloc(n, sizeof(*ip), RPOST_GFP);
 	if (!qp->inline_pages)
 		return -ENOMEM;
 
 	while (qp->num_inline_pages < n) {
 		ip = &qp->inline_pages[qp->num_inline_pages];
-		ip->page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+		ip->page = alloc_page(RPOST_GFP | __GFP_ZERO);
 		if (!ip->page)
 			goto err;
 		ip->dma = ib_dma_map_page(ib_dev, ip->page, 0, PAGE_SIZE,
@@ -455,6 +462,7 @@ static void rpost_qp_give_back(struct rpost_qp *qp)
 	rpost_qp_detach_cqs(qp);
 	if (qp->srq)
 		mutex_unlock(&qp->srq->qp_lock);
+	rpost_limit_give_wr(qp->obj.file, rpost_qp_entries(qp));
 	rpost_qp_release_ahs(qp);
 	if (!qp->leaked)
 		rpost_inline_free(qp);
@@ -616,6 +624,9 @@ static int rpost_qp_build(struct rpost_qp *qp,
 	ret = rpost_inline_alloc(qp, cmd->max_inline_data);
 	if (ret)
 		goto err_queues;
+	ret = rpost_limit_take_wr(qp->obj.file, rpost_qp_entries(qp));
+	if (ret)
+		goto err_inline;
 
 	if (qp->srq)
 		mutex_lock(&qp->srq->qp_lock);
@@ -623,12 +634,14 @@ static int rpost_qp_build(struct rpost_qp *qp,
 	if (qp->srq)
 		mutex_unlock(&qp->srq->qp_lock);
 	if (ret)
-		goto err_inline;
+		goto err_limit;
 	qp->qp_num = qp->ib_qp->qp_num;
 	qp->max_sge_rd = min_t(u32, cmd->max_send_sge,
 			       qp->dev->ib_dev->attrs.max_sge_rd);
 	return 0;
 
+err_limit:
+	rpost_limit_give_wr(qp->obj.file, rpost_qp_entries(qp));
 err_inline:
 	rpost_inline_free(qp);
 err_queues:
@@ -750,7 +763,7 @@ int rpost_create_qp_ioctl(struct rpost_ucmd *ucmd)
 
 	if (cmd->reserved || (cmd->flags & ~RPOST_QP_SIG_ALL))
 		return -EOPNOTSUPP;
-	qp = kzalloc(sizeof(*qp), GFP_KERNEL_ACCOUNT);
+	qp = kzalloc(sizeof(*qp), RPOST_GFP);
 	if (!qp)
 		return -ENOMEM;
 	mutex_init(&qp->lock);

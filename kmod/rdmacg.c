@@ -35,7 +35,7 @@ static struct rpost_context *rpost_context_get(struct rpost_file *file,
 		if (context->dev == dev)
 			goto found;
 	}
-	context = kzalloc(sizeof(*context), GFP_KERNEL_ACCOUNT);
+	context = kzalloc(sizeof(*context), RPOST_GFP);
 	if (!context)
 		return ERR_PTR(-ENOMEM);
 	ret = rdmacg_try_charge(&context->cgroup, &dev->ib_dev->cg_device,

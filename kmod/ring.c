@@ -40,12 +40,12 @@ int rpost_ring_alloc(struct rpost_cring *ring, u32 entries)
 	 * Single pages: a mapping holds references on them, so that it may
 	 * outlive the ring.
 	 */
-	pages = kvcalloc(n, sizeof(*pages), GFP_KERNEL_ACCOUNT);
+	pages = kvcalloc(n, sizeof(*pages), RPOST_GFP);
 	if (!pages)
 		return -ENOMEM;
 	ring->pages = pages;
 	for (; ring->num_pages < n; ring->num_pages++) {
-		pages[ring->num_pages] = alloc_page(GFP_KERNEL_ACCOUNT |
+		pages[ring->num_pages] = alloc_page(RPOST_GFP |
 						    __GFP_ZERO);
 		if (!pages[ring->num_pages])
 			goto err;

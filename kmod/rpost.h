@@ -54,6 +54,12 @@
 #define RPOST_MAX_EVENTS	8
 #define RPOST_MAX_CMD_SIZE	65536
 
+/*
+ * For all that is allocated because of a program: charged to its memory cgroup,
+ * and an error at its limit, where the kernel would otherwise kill a program.
+ */
+#define RPOST_GFP	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
+
 struct rpost_ah;
 struct rpost_comp_channel;
 struct rpost_context;
@@ -74,6 +80,10 @@ struct rpost_srq;
  * @next_handle: where the search for a free handle goes on, so that a handle
  *               is not reused soon after its object has gone
  * @num_objs: reserved and published handles; under the lock of @objs
+ * @num_wr: work requests that all queues have room for
+ * @num_cqe: entries of all device queues of completions
+ * @memcg: memory cgroup of the opener, charged for what others make the module
+ *         allocate for the file
  * @rwsem: read: a command creates or destroys something on a device; write:
  *         removal of a device.  So when removal has it, each of the file's
  *         objects on the device is either complete and in @objs, or gone.
@@ -95,6 +105,9 @@ struct rpost_file {
 	struct xarray objs;
 	u32 next_handle;
 	unsigned int num_objs;
+	atomic_long_t num_wr;
+	atomic_long_t num_cqe;
+	struct mem_cgroup *memcg;
 	struct rw_semaphore rwsem;
 	u64 removal;
 	struct mutex charge_lock;
@@ -279,6 +292,13 @@ extern struct dentry *rpost_debugfs;
 void rpost_count(unsigned int what, long n);
 void rpost_count_init(void);
 void rpost_count_exit(void);
+
+/* ------------------------------------------------------------ limit.c */
+
+int rpost_limit_take_wr(struct rpost_file *file, u32 n);
+void rpost_limit_give_wr(struct rpost_file *file, u32 n);
+int rpost_limit_take_cqe(struct rpost_file *file, u32 n);
+void rpost_limit_give_cqe(struct rpost_file *file, u32 n);
 
 /* ----------------------------------------------------------- rdmacg.c */
 

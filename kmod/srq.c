@@ -30,7 +30,7 @@ struct rpost_hwcq *rpost_srq_attach_cq(struct rpost_srq *srq,
 			return room->hwcq;
 		}
 	}
-	room = kzalloc(sizeof(*room), GFP_KERNEL_ACCOUNT);
+	room = kzalloc(sizeof(*room), RPOST_GFP);
 	if (!room)
 		return ERR_PTR(-ENOMEM);
 	hwcq = rpost_cq_attach(cq, srq->max_slots);
@@ -84,7 +84,7 @@ int rpost_srq_add_qp(struct rpost_srq *srq, struct rpost_qp *qp)
 {
 	lockdep_assert_held(&srq->qp_lock);
 	return xa_err(xa_store(&srq->qps, rpost_srq_key(qp->ib_qp), qp,
-			       GFP_KERNEL_ACCOUNT));
+			       RPOST_GFP));
 }
 
 /**
@@ -191,6 +191,7 @@ int rpost_srq_shutdown(struct rpost_obj *obj)
 	spin_unlock_bh(&srq->lock);
 	ib_destroy_srq(srq->ib_srq);
 	srq->ib_srq = NULL;
+	rpost_limit_give_wr(obj->file, srq->max_wr);
 	return 0;
 }
 
@@ -238,6 +239,7 @@ static int rpost_srq_build(struct rpost_srq *srq,
 		.srq_type = IB_SRQT_BASIC,
 	};
 	u32 i, max_cqe = srq->dev->ib_dev->attrs.max_cqe;
+	int ret;
 
 	mutex_init(&srq->qp_lock);
 	INIT_LIST_HEAD(&srq->cqs);
@@ -250,7 +252,7 @@ static int rpost_srq_build(struct rpost_srq *srq,
 	srq->max_slots = min(cmd->max_wr + max(cmd->max_wr, RPOST_MIN_SPARES),
 			     max_cqe);
 	srq->wqes = kvcalloc(srq->max_slots, sizeof(*srq->wqes),
-			     GFP_KERNEL_ACCOUNT);
+			     RPOST_GFP);
 	if (!srq->wqes)
 		return -ENOMEM;
 	for (i = 0; i < srq->max_slots; i++) {
@@ -259,12 +261,20 @@ static int rpost_srq_build(struct rpost_srq *srq,
 		srq->wqes[i].next = i + 1;
 	}
 	srq->wqes[srq->num_slots - 1].next = RPOST_NO_SLOT;
+	ret = rpost_limit_take_wr(srq->obj.file, srq->max_wr);
+	if (ret)
+		goto err_free;
 	srq->ib_srq = ib_create_srq(srq->pd->ib_pd, &attr);
-	if (IS_ERR(srq->ib_srq)) {
-		kvfree(srq->wqes);
-		return PTR_ERR(srq->ib_srq);
-	}
+	ret = PTR_ERR_OR_ZERO(srq->ib_srq);
+	if (ret)
+		goto err_limit;
 	return 0;
+
+err_limit:
+	rpost_limit_give_wr(srq->obj.file, srq->max_wr);
+err_free:
+	kvfree(srq->wqes);
+	return ret;
 }
 
 /**
@@ -290,7 +300,7 @@ int rpost_create_srq_ioctl(struct rpost_ucmd *ucmd)
 		goto err_unuse;
 
 	ret = -ENOMEM;
-	srq = kzalloc(sizeof(*srq), GFP_KERNEL_ACCOUNT);
+	srq = kzalloc(sizeof(*srq), RPOST_GFP);
 	if (!srq)
 		goto err_unuse;
 	srq->pd = pd;
@@ -312,7 +322,7 @@ int rpost_create_srq_ioctl(struct rpost_ucmd *ucmd)
 	return 0;
 
 err_destroy:
-	ib_destroy_srq(srq->ib_srq);
+	rpost_srq_shutdown(&srq->obj);
 	kvfree(srq->wqes);
 err_unreserve:
 	rpost_obj_unreserve(&srq->obj);

@@ -101,7 +101,7 @@ int rpost_query_gids_ioctl(struct rpost_ucmd *ucmd)
 	if (ret)
 		goto out;
 	room = min(room, cmd->count);
-	gids = kvcalloc(max(room, 1u), sizeof(*gids), GFP_KERNEL_ACCOUNT);
+	gids = kvcalloc(max(room, 1u), sizeof(*gids), RPOST_GFP);
 	if (!gids) {
 		ret = -ENOMEM;
 		goto out;
@@ -170,7 +170,7 @@ int rpost_query_pkeys_ioctl(struct rpost_ucmd *ucmd)
 
 	ret = -ENOMEM;
 	pkeys = kvcalloc(max(cmd->count, 1u), sizeof(*pkeys),
-			 GFP_KERNEL_ACCOUNT);
+			 RPOST_GFP);
 	if (!pkeys)
 		goto out;
 	ret = rpost_pkeys_list(ib_dev, cmd->port, cmd->first, pkeys,

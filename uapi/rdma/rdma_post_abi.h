@@ -40,8 +40,10 @@
  * EOVERFLOW     an address or length computation wraps around
  * ENOTCONN      the operation needs a connection
  * EBUSY         the object is in use by others
- * ENOMEM        out of memory, or the queue is full
- * EMFILE        this file's limit of objects has been reached
+ * ENOMEM        out of memory, the limit of locked memory or of the memory cgroup
+ *               has been reached, or the queue is full
+ * EMFILE        this file's limit of objects or queue entries has been reached, or
+ *               the process has no file descriptor left
  * EAGAIN        the limit of the caller's rdma cgroup has been reached; on an event
  *               channel that does not block, there is no event
  * ENODEV        the device has been removed, or there is none such

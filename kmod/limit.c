@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Limits of an open file that no cgroup knows.  Drivers allocate the queues that
+ * a device reads without charging them to anyone, so what one open file can make
+ * them allocate is bounded here, in entries.
+ */
+#include <linux/module.h>
+
+#include "rpost.h"
+
+static unsigned int max_wr = 1048576;
+module_param(max_wr, uint, 0644);
+MODULE_PARM_DESC(max_wr,
+		 "Work requests that the queues of one open may hold together (1048576)");
+
+static unsigned int max_cqe = 4194304;
+module_param(max_cqe, uint, 0644);
+MODULE_PARM_DESC(max_cqe,
+		 "Completions that the device's queues of one open may hold together (4194304)");
+
+static int rpost_limit_take(atomic_long_t *used, u32 n, unsigned int limit)
+{
+	long now = atomic_long_read(used);
+
+	do {
+		if (n > limit || now > (long)(limit - n))
+			return -EMFILE;
+	} while (!atomic_long_try_cmpxchg(used, &now, now + n));
+	return 0;
+}
+
+/**
+ * rpost_limit_take_wr() - count work requests that a queue will have room for
+ * @file: the open file
+ * @n: how many
+ *
+ * Return: 0, or -EMFILE at the limit.
+ */
+int rpost_limit_take_wr(struct rpost_file *file, u32 n)
+{
+	return rpost_limit_take(&file->num_wr, n, READ_ONCE(max_wr));
+}
+
+/**
+ * rpost_limit_give_wr() - the queue has gone
+ * @file: the open file
+ * @n: as in rpost_limit_take_wr()
+ */
+void rpost_limit_give_wr(struct rpost_file *file, u32 n)
+{
+	atomic_long_sub(n, &file->num_wr);
+}
+
+/**
+ * rpost_limit_take_cqe() - count entries of a device's completion queue
+ * @file: the open file
+ * @n: how many
+ *
+ * Return: 0, or -EMFILE at the limit.
+ */
+int rpost_limit_take_cqe(struct rpost_file *file, u32 n)
+{
+	return rpost_limit_take(&file->num_cqe, n, READ_ONCE(max_cqe));
+}
+
+/**
+ * rpost_limit_give_cqe() - the completion queue has gone
+ * @file: the open file
+ * @n: as in rpost_limit_take_cqe()
+ */
+void rpost_limit_give_cqe(struct rpost_file *file, u32 n)
+{
+	atomic_long_sub(n, &file->num_cqe);
+}
