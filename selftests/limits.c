@@ -1,0 +1,692 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Limits of an open file and of its program: queue entries, locked memory, the
+ * memory cgroup, privileged ports.  Each is run into, and what was charged comes
+ * back.
+ */
+#include <kselftest_harness.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "cgroup.h"
+#include "rpost_own.h"
+
+#define PARAMETER	"/sys/module/rdma_post/parameters/"
+#define NOBODY		65534
+#define MB		(1 << 20)
+
+/* ------------------------------------------------------- queue entries */
+
+FIXTURE(entries) {
+	struct rp_end end;
+	long max_wr, max_cqe;
+	bool skip;
+};
+
+static int set_parameter(const char *name, long value)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%ld", value);
+	return cg_put(PARAMETER, name, text);
+}
+
+FIXTURE_SETUP(entries)
+{
+	self->max_wr = rp_module_number("parameters/max_wr");
+	self->max_cqe = rp_module_number("parameters/max_cqe");
+	ASSERT_LT(0, self->max_wr);
+	ASSERT_LT(0, self->max_cqe);
+	self->skip = access(PARAMETER "max_wr", W_OK);
+	ASSERT_EQ(0, rp_end_init(&self->end));
+}
+
+FIXTURE_TEARDOWN(entries)
+{
+	rp_end_close(&self->end);
+	if (self->skip)
+		return;
+	EXPECT_EQ(0, set_parameter("max_wr", self->max_wr));
+	EXPECT_EQ(0, set_parameter("max_cqe", self->max_cqe));
+}
+
+#define NEED_ROOT()							\
+	do {								\
+		if (self->skip)						\
+			SKIP(return, "needs root");			\
+	} while (0)
+
+/* Each queue has an entry more than the program asks for, to be drained. */
+#define QP_ENTRIES	(2 * (RP_DEPTH + 1))
+
+TEST_F(entries, work_requests)
+{
+	struct rp_end *end = &self->end;
+	struct rpost_create_srq srq;
+	uint32_t first;
+	int fd;
+
+	NEED_ROOT();
+	ASSERT_EQ(0, set_parameter("max_wr", 2 * QP_ENTRIES + 7));
+	ASSERT_EQ(0, rp_create_own(end, RPOST_QPT_RC, 0));
+	first = end->qp;
+	ASSERT_EQ(0, rp_create_own(end, RPOST_QPT_RC, 0));
+	EXPECT_EQ(-EMFILE, rp_create_own(end, RPOST_QPT_RC, 0));
+	EXPECT_EQ(-EMFILE, rp_create_srq(end->fd, end->pd, 8, &srq));
+	EXPECT_EQ(4, rp_num_objects(end->fd));
+	/* Shared receive queues count by themselves. */
+	ASSERT_EQ(0, rp_create_srq(end->fd, end->pd, 7, &srq));
+	ASSERT_EQ(0, rp_destroy(end->fd, RPOST_OBJ_QP, first));
+	EXPECT_EQ(-EMFILE, rp_create_srq(end->fd, end->pd, QP_ENTRIES + 1,
+					 &srq));
+	EXPECT_EQ(0, rp_create_own(end, RPOST_QPT_UD, 0));
+	EXPECT_EQ(-EMFILE, rp_create_srq(end->fd, end->pd, 1, &srq));
+
+	/* Each open file has its own. */
+	fd = end->fd;
+	close(end->channel);
+	rp_unmap_cq(&end->cq);
+	ASSERT_EQ(0, rp_end_init(end));
+	EXPECT_EQ(0, rp_create_own(end, RPOST_QPT_RC, 0));
+	EXPECT_EQ(0, rp_create_own(end, RPOST_QPT_RC, 0));
+	EXPECT_EQ(-EMFILE, rp_create_own(end, RPOST_QPT_RC, 0));
+	close(fd);
+}
+
+/* What fails takes nothing: it can fail without end. */
+TEST_F(entries, failures_take_nothing)
+{
+	struct rp_end *end = &self->end;
+	struct rpost_create_qp *cmd = rp_pages(4096);
+	struct rpost_create_srq *srq = (void *)cmd;
+	int i;
+
+	NEED_ROOT();
+	ASSERT_EQ(0, set_parameter("max_wr", QP_ENTRIES));
+	for (i = 0; i < 3; i++) {
+		*cmd = (struct rpost_create_qp) {
+			.size = sizeof(*cmd),
+			.pd = end->pd,
+			.send_cq = end->cq.cmd.handle,
+			.recv_cq = end->cq.cmd.handle,
+			.max_send_wr = RP_DEPTH,
+			.max_recv_wr = RP_DEPTH,
+		};
+		ASSERT_EQ(0, mprotect(cmd, 4096, PROT_READ));
+		EXPECT_EQ(-EFAULT, rp_ioctl(end->fd, RPOST_IOC_CREATE_QP, cmd));
+		ASSERT_EQ(0, mprotect(cmd, 4096, PROT_READ | PROT_WRITE));
+		*srq = (struct rpost_create_srq) {
+			.size = sizeof(*srq), .pd = end->pd,
+			.max_wr = QP_ENTRIES, .max_sge = 1,
+		};
+		ASSERT_EQ(0, mprotect(cmd, 4096, PROT_READ));
+		EXPECT_EQ(-EFAULT, rp_ioctl(end->fd, RPOST_IOC_CREATE_SRQ, srq));
+		ASSERT_EQ(0, mprotect(cmd, 4096, PROT_READ | PROT_WRITE));
+	}
+	EXPECT_EQ(0, rp_create_own(end, RPOST_QPT_RC, 0));
+}
+
+/* A completion queue has entries on the device when a queue pair needs them. */
+TEST_F(entries, completions)
+{
+	struct rp_end *end = &self->end;
+	struct rp_end other = *end;
+
+	NEED_ROOT();
+	ASSERT_EQ(0, rp_create_cq(end->fd, end->device, 128, -1, &other.cq));
+	ASSERT_EQ(0, set_parameter("max_cqe", 4 * RP_DEPTH + 127));
+	ASSERT_EQ(0, rp_create_own(end, RPOST_QPT_RC, 0));
+	EXPECT_EQ(-EMFILE, rp_create_own(&other, RPOST_QPT_RC, 0));
+	EXPECT_EQ(4, rp_num_objects(end->fd));
+	ASSERT_EQ(0, set_parameter("max_cqe", 4 * RP_DEPTH + 128));
+	ASSERT_EQ(0, rp_create_own(&other, RPOST_QPT_RC, 0));
+	/* They go with the completion queue. */
+	ASSERT_EQ(0, rp_destroy(end->fd, RPOST_OBJ_QP, other.qp));
+	ASSERT_EQ(0, rp_destroy(end->fd, RPOST_OBJ_CQ, other.cq.cmd.handle));
+	rp_unmap_cq(&other.cq);
+	ASSERT_EQ(0, rp_create_cq(end->fd, end->device, 128, -1, &other.cq));
+	EXPECT_EQ(0, rp_create_own(&other, RPOST_QPT_RC, 0));
+	rp_unmap_cq(&other.cq);
+}
+
+TEST_F(entries, come_back_when_the_device_goes)
+{
+	const char *remove = getenv("RPOST_TEST_REMOVE");
+	const char *add = getenv("RPOST_TEST_ADD");
+	struct rp_end *end = &self->end;
+	struct rpost_create_srq srq;
+
+	NEED_ROOT();
+	if (!remove || !add)
+		SKIP(return, "RPOST_TEST_REMOVE and RPOST_TEST_ADD are not set");
+	ASSERT_EQ(0, set_parameter("max_wr", QP_ENTRIES + 8));
+	ASSERT_EQ(0, set_parameter("max_cqe", 4 * RP_DEPTH));
+	ASSERT_EQ(0, rp_create_own(end, RPOST_QPT_RC, 0));
+	ASSERT_EQ(0, rp_create_srq(end->fd, end->pd, 8, &srq));
+	ASSERT_EQ(0, system(remove));
+	ASSERT_EQ(0, system(add));
+
+	/* The shells of the old ones are still there. */
+	rp_unmap_cq(&end->cq);
+	end->device = rp_first_device(end->fd);
+	ASSERT_EQ(0, rp_alloc_pd(end->fd, end->device, &end->pd));
+	ASSERT_EQ(0, rp_create_cq(end->fd, end->device, 4 * RP_DEPTH, -1,
+				  &end->cq));
+	EXPECT_EQ(0, rp_create_own(end, RPOST_QPT_RC, 0));
+	EXPECT_EQ(0, rp_create_srq(end->fd, end->pd, 8, &srq));
+}
+
+/* The other side is told; nothing of the request stays. */
+TEST_F(entries, requests_beyond_max_objects_are_rejected)
+{
+	long max_objects = rp_module_number("parameters/max_objects");
+	struct rp_end *server = &self->end, clients[2];
+	struct rpost_get_event event;
+	uint32_t listener;
+	int i;
+
+	NEED_ROOT();
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, rp_end_init(&clients[i]));
+	ASSERT_EQ(0, rp_listener(server, &listener));
+	/* The server has three, and a client has four. */
+	ASSERT_EQ(0, set_parameter("max_objects", 4));
+	ASSERT_EQ(0, rp_ask(&clients[0], server, listener, 0));
+	EXPECT_EQ(4, rp_num_objects(server->fd));
+	ASSERT_EQ(0, rp_client_route(&clients[1], rp_port(server->fd, listener)));
+	ASSERT_EQ(0, rp_create_qp(&clients[1], 0));
+	ASSERT_EQ(0, rp_connect(clients[1].fd, clients[1].id));
+	EXPECT_EQ(0, rp_get_event(clients[1].channel, &event));
+	EXPECT_EQ(RPOST_EVENT_REJECTED, event.event);
+	EXPECT_EQ(4, rp_num_objects(server->fd));
+	EXPECT_EQ(0, set_parameter("max_objects", max_objects));
+	/* The one that there was room for goes on. */
+	ASSERT_EQ(0, rp_create_qp(server, 0));
+	ASSERT_EQ(0, rp_accept(server->fd, server->id));
+	EXPECT_EQ(0, rp_expect(server->channel, server->id,
+			       RPOST_EVENT_ESTABLISHED));
+	for (i = 0; i < 2; i++)
+		rp_end_close(&clients[i]);
+}
+
+/* What a server of a thousand clients needs is there by default. */
+TEST_F(entries, enough_for_a_thousand_connections)
+{
+	const long each = 2 * (128 + 1);
+
+	if (self->max_wr != 1048576 || self->max_cqe != 4194304)
+		SKIP(return, "not the module's defaults");
+	EXPECT_LE(1000 * each, self->max_wr);
+	/* A completion queue for all doubles as they come; or two for each. */
+	EXPECT_LE(2 * 1000 * each, self->max_cqe);
+	EXPECT_LE(1000 * 5, rp_module_number("parameters/max_objects"));
+}
+
+/* ------------------------------------------------------- locked memory */
+
+FIXTURE(memlock) {
+	struct rp_end end;
+	char *mem;
+	bool skip;
+};
+
+/* What the kernel counts as pinned, in bytes, or -1. */
+static long pinned(void)
+{
+	char line[256];
+	long kb = -1;
+	FILE *f = fopen("/proc/self/status", "r");
+
+	if (!f)
+		return -1;
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "VmPin: %ld kB", &kb) == 1)
+			break;
+	}
+	fclose(f);
+	return kb < 0 ? -1 : kb * 1024;
+}
+
+FIXTURE_SETUP(memlock)
+{
+	const struct rlimit limit = { MB, MB };
+
+	/* Also a program without privileges has the limit. */
+	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &limit));
+	self->skip = !geteuid() && setresuid(NOBODY, NOBODY, NOBODY);
+	ASSERT_EQ(0, rp_end_init(&self->end));
+	self->mem = rp_pages(2 * MB);
+	ASSERT_NE(NULL, self->mem);
+	ASSERT_EQ(0, pinned());
+}
+
+FIXTURE_TEARDOWN(memlock)
+{
+	rp_end_close(&self->end);
+	EXPECT_EQ(0, pinned());
+}
+
+TEST_F(memlock, enomem)
+{
+	struct rp_end *end = &self->end;
+	struct rpost_reg_mr a, b;
+
+	if (self->skip)
+		SKIP(return, "cannot give up root");
+	EXPECT_EQ(-ENOMEM, rp_reg_mr(end->fd, end->pd, self->mem, MB + 1, 0,
+				     &a));
+	EXPECT_EQ(0, pinned());
+	ASSERT_EQ(0, rp_reg_mr(end->fd, end->pd, self->mem, MB / 2, 0, &a));
+	EXPECT_EQ(MB / 2, pinned());
+	EXPECT_EQ(-ENOMEM, rp_reg_mr(end->fd, end->pd, self->mem, MB / 2 + 1, 0,
+				     &b));
+	EXPECT_EQ(MB / 2, pinned());
+	EXPECT_EQ(3, rp_num_objects(end->fd));
+	/* What is pinned twice counts twice. */
+	ASSERT_EQ(0, rp_reg_mr(end->fd, end->pd, self->mem, MB / 2, 0, &b));
+	EXPECT_EQ(MB, pinned());
+	EXPECT_EQ(-ENOMEM, rp_reg_mr(end->fd, end->pd, self->mem, 1, 0, &a));
+
+	ASSERT_EQ(0, rp_destroy(end->fd, RPOST_OBJ_MR, b.handle));
+	EXPECT_EQ(MB / 2, pinned());
+	ASSERT_EQ(0, rp_reg_mr(end->fd, end->pd, self->mem, MB / 2, 0, &b));
+}
+
+/* One limit for all that a program has open. */
+TEST_F(memlock, across_open_files)
+{
+	struct rpost_reg_mr mr;
+	struct rp_end other;
+
+	if (self->skip)
+		SKIP(return, "cannot give up root");
+	ASSERT_EQ(0, rp_end_init(&other));
+	ASSERT_EQ(0, rp_reg_mr(other.fd, other.pd, self->mem, MB, 0, &mr));
+	EXPECT_EQ(-ENOMEM, rp_reg_mr(self->end.fd, self->end.pd, self->mem,
+				     4096, 0, &mr));
+	rp_end_close(&other);
+	EXPECT_EQ(0, pinned());
+	EXPECT_EQ(0, rp_reg_mr(self->end.fd, self->end.pd, self->mem, MB, 0,
+			       &mr));
+}
+
+/* Whoever destroys the region, its program gets the charge back. */
+TEST_F(memlock, destroyed_by_another_process)
+{
+	struct rp_end *end = &self->end;
+	struct rpost_reg_mr mr;
+	int status;
+	pid_t pid;
+
+	if (self->skip)
+		SKIP(return, "cannot give up root");
+	ASSERT_EQ(0, rp_reg_mr(end->fd, end->pd, self->mem, MB, 0, &mr));
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid)
+		_exit(pinned() || rp_destroy(end->fd, RPOST_OBJ_MR, mr.handle) ||
+		      pinned());
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
+	EXPECT_EQ(0, pinned());
+	EXPECT_EQ(0, rp_reg_mr(end->fd, end->pd, self->mem, MB, 0, &mr));
+}
+
+/* ------------------------------------------------------- memory cgroup */
+
+FIXTURE(memcg) {
+	struct cgroup cg;
+	bool skip;
+};
+
+FIXTURE_SETUP(memcg)
+{
+	self->skip = geteuid() || !cg_has("memory");
+	if (self->skip)
+		return;
+	ASSERT_EQ(0, cg_create(&self->cg, "memcg"));
+	ASSERT_EQ(0, cg_enter(&self->cg));
+}
+
+FIXTURE_TEARDOWN(memcg)
+{
+	if (self->skip)
+		return;
+	EXPECT_EQ(0, cg_enter(NULL));
+	EXPECT_EQ(0, cg_remove(&self->cg));
+}
+
+#define NEED_MEMCG()							\
+	do {								\
+		if (self->skip)						\
+			SKIP(return, "no memory cgroup, or not root");	\
+	} while (0)
+
+static long long current(const struct cgroup *cg)
+{
+	return cg_number(cg, "memory.current", NULL);
+}
+
+/* Charges come back a bit later, and each CPU keeps some in reserve. */
+#define MEMORY_SLACK	(2 * MB)
+
+static long long wait_current(const struct cgroup *cg, long long most)
+{
+	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
+	long long now;
+
+	do {
+		now = current(cg);
+	} while (now > most && rp_now_ms() < end && !usleep(10000));
+	return now;
+}
+
+/*
+ * Let the cgroup have no more than @bytes above what it has now.  Whatever needs
+ * memory at the limit, but for the module, gets the program killed: a page
+ * fault, or opening a file.  Returns a file for unlimit_memory(), or an errno.
+ */
+static int limit_memory(const struct cgroup *cg, long long bytes)
+{
+	char text[32];
+	int fd;
+
+	if (mlockall(MCL_CURRENT | MCL_FUTURE))
+		return -errno;
+	fd = cg_open(cg->path, "memory.max", O_WRONLY);
+	if (fd < 0)
+		return fd;
+	snprintf(text, sizeof(text), "%lld", current(cg) + bytes);
+	return pwrite(fd, text, strlen(text), 0) < 0 ? -errno : fd;
+}
+
+static int unlimit_memory(int fd)
+{
+	int ret = pwrite(fd, "max", 3, 0) < 0 ? -errno : 0;
+
+	close(fd);
+	return ret;
+}
+
+#define RING_CQE	16384	/* a ring of 1 MB */
+#define MAX_RINGS	64
+
+/* Rings until no more can be had; how many, and the error. */
+static int fill_with_rings(int fd, uint32_t device, uint32_t *handles, int *ret)
+{
+	struct rpost_create_cq cmd;
+	int n;
+
+	for (n = 0; n < MAX_RINGS; n++) {
+		cmd = (struct rpost_create_cq) {
+			.size = sizeof(cmd),
+			.device = device,
+			.cqe = RING_CQE,
+			.channel_fd = -1,
+		};
+		*ret = rp_ioctl(fd, RPOST_IOC_CREATE_CQ, &cmd);
+		if (*ret)
+			break;
+		handles[n] = cmd.handle;
+	}
+	return n;
+}
+
+TEST_F(memcg, rings)
+{
+	uint32_t handles[MAX_RINGS], device;
+	long long before;
+	int fd, i, n, limit, ret = 0, round;
+
+	NEED_MEMCG();
+	fd = rp_open();
+	ASSERT_LE(0, fd);
+	device = rp_first_device(fd);
+	before = current(&self->cg);
+	for (round = 0; round < 3; round++) {
+		limit = limit_memory(&self->cg, 16 * MB);
+		ASSERT_LE(0, limit);
+		n = fill_with_rings(fd, device, handles, &ret);
+		ASSERT_EQ(0, unlimit_memory(limit));
+		EXPECT_EQ(-ENOMEM, ret);
+		EXPECT_LE(10, n);
+		EXPECT_GE(18, n);
+		EXPECT_EQ(n, rp_num_objects(fd));
+		for (i = 0; i < n; i++)
+			ASSERT_EQ(0, rp_destroy(fd, RPOST_OBJ_CQ, handles[i]));
+		EXPECT_GE(before + MEMORY_SLACK,
+			  wait_current(&self->cg, before + MEMORY_SLACK));
+	}
+	EXPECT_EQ(0, cg_number(&self->cg, "memory.events", "oom_kill"));
+	close(fd);
+}
+
+/* The slots of queue pairs, and their inline data. */
+TEST_F(memcg, queues)
+{
+	struct rpost_create_qp cmd = {
+		.size = sizeof(cmd),
+		.max_send_wr = 4096,
+		.max_send_sge = 1,
+		.max_inline_data = 128,
+	};
+	long long before = 0;
+	struct rp_end end;
+	int n, limit, ret, round;
+
+	NEED_MEMCG();
+	for (round = 0; round < 3; round++) {
+		ASSERT_EQ(0, rp_end_init(&end));
+		cmd.pd = end.pd;
+		cmd.send_cq = end.cq.cmd.handle;
+		cmd.recv_cq = end.cq.cmd.handle;
+		if (!round)
+			before = current(&self->cg);
+		limit = limit_memory(&self->cg, 12 * MB);
+		ASSERT_LE(0, limit);
+		/* Each takes 0.6 MB at least. */
+		for (n = 0; n < 64; n++) {
+			ret = rp_ioctl(end.fd, RPOST_IOC_CREATE_QP, &cmd);
+			if (ret)
+				break;
+		}
+		ASSERT_EQ(0, unlimit_memory(limit));
+		EXPECT_EQ(-ENOMEM, ret);
+		EXPECT_LT(4, n);
+		EXPECT_GT(24, n);
+		EXPECT_EQ(n + 2, rp_num_objects(end.fd));
+		rp_end_close(&end);
+		EXPECT_GE(before + MEMORY_SLACK,
+			  wait_current(&self->cg, before + MEMORY_SLACK));
+	}
+	EXPECT_EQ(0, cg_number(&self->cg, "memory.events", "oom_kill"));
+}
+
+TEST_F(memcg, comes_back_at_the_end_of_a_process)
+{
+	long long before;
+	struct rp_end end;
+	struct rp_cq cq;
+	int status;
+	pid_t pid;
+
+	NEED_MEMCG();
+	before = current(&self->cg);
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		if (rp_end_init(&end))
+			_exit(1);
+		while (current(&self->cg) < before + 4 * MB) {
+			if (rp_create_cq(end.fd, end.device, 16384, -1, &cq))
+				_exit(1);
+		}
+		kill(getpid(), SIGKILL);
+	}
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_TRUE(WIFSIGNALED(status));
+	EXPECT_GE(before + MEMORY_SLACK,
+		  wait_current(&self->cg, before + MEMORY_SLACK));
+}
+
+/* Slab memory, in bytes: precise to some pages, and some seconds late. */
+static long long slab(const struct cgroup *cg)
+{
+	return cg_number(cg, "memory.stat", "slab");
+}
+
+static long long wait_slab(const struct cgroup *cg, long long least)
+{
+	uint64_t end = rp_now_ms() + 2 * TEST_TIMEOUT_MS;
+
+	while (slab(cg) < least && rp_now_ms() < end)
+		usleep(100000);
+	return slab(cg);
+}
+
+static long long settled_slab(const struct cgroup *cg)
+{
+	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
+	long long before, now = slab(cg);
+
+	do {
+		before = now;
+		usleep(2500000);
+		now = slab(cg);
+	} while ((!now || now != before) && rp_now_ms() < end);
+	return now;
+}
+
+#define REQUESTS	64
+#define REQUEST_BYTES	500	/* the new id and its event are more */
+
+/* Ask, and wait for no answer. */
+static int ask(struct rp_end *client, uint16_t port)
+{
+	uint32_t requests = REQUESTS;
+
+	while (requests--) {
+		RP_TRY(rp_client_route(client, port));
+		RP_TRY(rp_create_qp(client, 0));
+		RP_TRY(rp_connect(client->fd, client->id));
+	}
+	return 0;
+}
+
+/* A program outside of the cgroup that asks when it is told the port. */
+static pid_t fork_client(int socket)
+{
+	struct rp_end client;
+	uint16_t port;
+	char ret = 1;
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	if (!cg_enter(NULL) && !rp_end_init(&client) &&
+	    read(socket, &port, sizeof(port)) == sizeof(port))
+		ret = ask(&client, port) != 0;
+	if (write(socket, &ret, 1) != 1)
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+/* What others cause is charged to who listens, not to nobody. */
+TEST_F(memcg, requests_are_charged_to_the_listener)
+{
+	uint64_t end = rp_now_ms() + 2 * TEST_TIMEOUT_MS;
+	int sockets[2], status, objects;
+	long long before, wanted;
+	struct rp_end server;
+	uint32_t listener;
+	uint16_t port;
+	char ret = 1;
+	pid_t pid;
+
+	NEED_MEMCG();
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, sockets));
+	pid = fork_client(sockets[1]);
+	ASSERT_LE(0, pid);
+	ASSERT_EQ(0, rp_end_init(&server));
+	ASSERT_EQ(0, rp_create_id(server.fd, server.channel, &listener));
+	ASSERT_EQ(0, rp_bind(server.fd, listener, 0));
+	ASSERT_EQ(0, rp_listen(server.fd, listener, REQUESTS));
+	objects = rp_num_objects(server.fd);
+	before = settled_slab(&self->cg);
+	ASSERT_LE(0, before);
+
+	port = rp_port(server.fd, listener);
+	ASSERT_EQ(sizeof(port), write(sockets[0], &port, sizeof(port)));
+	ASSERT_EQ(1, read(sockets[0], &ret, 1));
+	EXPECT_EQ(0, ret);
+	while (rp_num_objects(server.fd) < objects + REQUESTS &&
+	       rp_now_ms() < end)
+		usleep(10000);
+	EXPECT_EQ(objects + REQUESTS, rp_num_objects(server.fd));
+	wanted = before + REQUESTS * REQUEST_BYTES;
+	EXPECT_LE(wanted, wait_slab(&self->cg, wanted));
+	ASSERT_EQ(0, kill(pid, SIGKILL));
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	rp_end_close(&server);
+}
+
+/* -------------------------------------------------------------- ports */
+
+static int bind_any(int fd, uint32_t id, uint16_t port)
+{
+	const struct sockaddr_in any = {
+		.sin_family = AF_INET, .sin_port = htons(port),
+	};
+	struct rpost_bind_addr cmd = {
+		.size = sizeof(cmd), .id = id, .addr_len = sizeof(any),
+	};
+
+	memcpy(&cmd.addr, &any, sizeof(any));
+	return rp_ioctl(fd, RPOST_IOC_BIND_ADDR, &cmd);
+}
+
+static int try_port(uint16_t port)
+{
+	int fd = rp_open(), channel, ret;
+	uint32_t id;
+
+	if (fd < 0)
+		return -errno;
+	channel = rp_event_channel(fd);
+	ret = rp_create_id(fd, channel, &id);
+	if (!ret)
+		ret = bind_any(fd, id, port);
+	/* A bind that failed can be followed by one that does not. */
+	if (ret == -EACCES)
+		RP_TRY(bind_any(fd, id, 0));
+	close(channel);
+	close(fd);
+	return ret;
+}
+
+TEST(privileged_ports_need_the_capability)
+{
+	if (geteuid())
+		SKIP(return, "needs root");
+	EXPECT_EQ(0, try_port(1023));
+	ASSERT_EQ(0, setresuid(NOBODY, NOBODY, NOBODY));
+	EXPECT_EQ(-EACCES, try_port(1));
+	EXPECT_EQ(-EACCES, try_port(1023));
+	EXPECT_EQ(0, try_port(1024));
+}
+
+/* Root of a user namespace that has its own network is nobody here. */
+TEST(privileged_ports_in_a_user_namespace)
+{
+	if (!geteuid())
+		ASSERT_EQ(0, setresuid(NOBODY, NOBODY, NOBODY));
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNET))
+		SKIP(return, "no user namespaces for users");
+	EXPECT_EQ(-EACCES, try_port(1023));
+	EXPECT_EQ(0, try_port(1024));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Network namespaces.  An open file belongs to the namespace in which it was
+ * opened, as a socket does; a device of another is neither seen nor used.
+ */
+#include <kselftest_harness.h>
+#include <sched.h>
+#include <sys/wait.h>
+
+#include "rpost_own.h"
+
+static int new_netns(void)
+{
+	return unshare(CLONE_NEWNET) ? -errno : 0;
+}
+
+/*
+ * "rdma system": "shared", where each namespace has all devices, or "exclusive".
+ * It cannot be changed while there are others, and those that are no longer used
+ * take a while to go.
+ */
+static int set_mode(const char *mode)
+{
+	uint64_t end = rp_now_ms() + 3 * TEST_TIMEOUT_MS;
+	char command[128];
+	int ret;
+
+	snprintf(command, sizeof(command),
+		 "rdma system set netns %s >/dev/null 2>&1", mode);
+	while ((ret = system(command)) && rp_now_ms() < end)
+		usleep(100000);
+	return ret;
+}
+
+static bool is_shared(void)
+{
+	return !system("rdma system show 2>/dev/null | grep -q 'netns shared'");
+}
+
+/* Not even by a number that a program has from elsewhere. */
+static int cannot_use(int fd, uint32_t device)
+{
+	struct rpost_query query = { .size = sizeof(query) };
+	struct rpost_query_device dev = {
+		.size = sizeof(dev), .device = device,
+	};
+	struct rpost_query_port port = {
+		.size = sizeof(port), .device = device, .port = 1,
+	};
+	struct rpost_query_pkeys pkeys = {
+		.size = sizeof(pkeys), .device = device, .port = 1,
+	};
+	struct rpost_create_cq cq = {
+		.size = sizeof(cq), .device = device, .cqe = 1,
+		.channel_fd = -1,
+	};
+	struct rpost_gid gid;
+	uint32_t pd, count = 1;
+
+	RP_TRY(rp_first_device(fd));
+	RP_TRY(rp_ioctl(fd, RPOST_IOC_QUERY, &query));
+	RP_TRY(query.num_devices);
+	RP_TRY(rp_ioctl(fd, RPOST_IOC_QUERY_DEVICE, &dev) != -ENODEV);
+	RP_TRY(rp_ioctl(fd, RPOST_IOC_QUERY_PORT, &port) != -ENODEV);
+	RP_TRY(rp_ioctl(fd, RPOST_IOC_QUERY_PKEYS, &pkeys) != -ENODEV);
+	RP_TRY(rp_query_gids(fd, device, 0, 0, &gid, &count) != -ENODEV);
+	RP_TRY(rp_alloc_pd(fd, device, &pd) != -ENODEV);
+	RP_TRY(rp_ioctl(fd, RPOST_IOC_CREATE_CQ, &cq) != -ENODEV);
+	RP_TRY(rp_async_channel(fd, device) != -ENODEV);
+	return 0;
+}
+
+/* Nor can an id be bound to an address that its namespace has not. */
+static int cannot_bind(int fd)
+{
+	int channel = rp_event_channel(fd);
+	uint32_t id;
+
+	if (channel < 0)
+		return channel;
+	RP_TRY(rp_create_id(fd, channel, &id));
+	RP_TRY(!rp_bind(fd, id, 0));
+	RP_TRY(!rp_resolve_addr(fd, id, 1));
+	RP_TRY(rp_destroy(fd, RPOST_OBJ_ID, id));
+	close(channel);
+	return 0;
+}
+
+/* Run @call in a child that is in a new namespace: its result. */
+static int in_netns(int (*call)(int fd, uint32_t device), int fd,
+		    uint32_t device)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(new_netns() || call(fd, device) ? 1 : 0);
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return -1;
+	return status;
+}
+
+FIXTURE(netns) {
+	int fd;
+	uint32_t device;
+	bool skip, was_shared;
+};
+
+FIXTURE_SETUP(netns)
+{
+	self->skip = geteuid() || system("rdma system show >/dev/null 2>&1");
+	if (self->skip)
+		return;
+	self->was_shared = is_shared();
+	self->fd = rp_open();
+	ASSERT_LE(0, self->fd);
+	self->device = rp_first_device(self->fd);
+}
+
+FIXTURE_TEARDOWN(netns)
+{
+	if (self->skip)
+		return;
+	close(self->fd);
+	EXPECT_EQ(0, set_mode(self->was_shared ? "shared" : "exclusive"));
+}
+
+#define NEED_RDMA()							\
+	do {								\
+		if (self->skip)						\
+			SKIP(return, "no rdma(8), or not root");	\
+	} while (0)
+
+TEST_F(netns, a_file_stays_where_it_was_opened)
+{
+	struct rp_end c, s;
+	uint32_t listener;
+	int status;
+	pid_t pid;
+
+	NEED_RDMA();
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		/* Opened here, used from elsewhere. */
+		if (rp_end_init(&c) || rp_end_init(&s) || new_netns() ||
+		    rp_first_device(c.fd) != self->device ||
+		    rp_listener(&s, &listener) ||
+		    rp_join(&c, &s, listener, 0))
+			_exit(1);
+		_exit(0);
+	}
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
+}
+
+static int see_but_cannot_bind(int fd, uint32_t device)
+{
+	int own = rp_open();
+
+	(void)fd;
+	RP_TRY(rp_first_device(own) != device);
+	return cannot_bind(own);
+}
+
+TEST_F(netns, shared)
+{
+	NEED_RDMA();
+	ASSERT_EQ(0, set_mode("shared"));
+	EXPECT_EQ(0, in_netns(see_but_cannot_bind, self->fd, self->device));
+}
+
+static int see_nothing(int fd, uint32_t device)
+{
+	int own = rp_open();
+
+	if (own < 0)
+		return -errno;
+	/* The one that came from outside has it still. */
+	RP_TRY(rp_first_device(fd) != device);
+	RP_TRY(cannot_use(own, device));
+	return cannot_bind(own);
+}
+
+TEST_F(netns, exclusive)
+{
+	NEED_RDMA();
+	ASSERT_EQ(0, set_mode("exclusive"));
+	EXPECT_EQ(self->device, rp_first_device(self->fd));
+	EXPECT_EQ(0, in_netns(see_nothing, self->fd, self->device));
+}
+
+/* As rp_end_init(), but on the device of this name. */
+static int init_on(struct rp_end *end, const char *name)
+{
+	uint32_t ids[16], i;
+	struct rpost_query_devices devices = {
+		.size = sizeof(devices),
+		.devices = (uintptr_t)ids,
+		.count = 16,
+	};
+	struct rpost_query_device query;
+
+	memset(end, 0, sizeof(*end));
+	end->fd = rp_open();
+	RP_TRY(rp_ioctl(end->fd, RPOST_IOC_QUERY_DEVICES, &devices));
+	for (i = 0; i < devices.count && i < 16; i++) {
+		query = (struct rpost_query_device) {
+			.size = sizeof(query), .device = ids[i],
+		};
+		RP_TRY(rp_ioctl(end->fd, RPOST_IOC_QUERY_DEVICE, &query));
+		if (!strcmp((char *)query.name, name))
+			end->device = ids[i];
+	}
+	end->channel = rp_event_channel(end->fd);
+	RP_TRY(rp_alloc_pd(end->fd, end->device, &end->pd));
+	return rp_create_cq(end->fd, end->device, 64, -1, &end->cq);
+}
+
+/* A connection within a namespace that has an address of its own. */
+static int connect_inside(int fd, uint32_t device)
+{
+	struct rp_end c, s;
+	uint32_t listener;
+
+	(void)fd;
+	(void)device;
+	RP_TRY(system("ip link add rpost0 type dummy && "
+		      "ip addr add 10.99.0.1/24 dev rpost0 && "
+		      "ip link set rpost0 up && ip link set lo up && "
+		      "rdma link add rpostrxe type rxe netdev rpost0"));
+	inet_pton(AF_INET, "10.99.0.1", &rp_addr4.sin_addr);
+	RP_TRY(init_on(&c, "rpostrxe"));
+	RP_TRY(init_on(&s, "rpostrxe"));
+	RP_TRY(rp_listener(&s, &listener));
+	RP_TRY(rp_join(&c, &s, listener, 0));
+	rp_end_close(&c);
+	rp_end_close(&s);
+	return system("rdma link del rpostrxe");
+}
+
+TEST_F(netns, with_an_address_of_its_own)
+{
+	NEED_RDMA();
+	if (system("grep -qw rxe_namespace_init /proc/kallsyms"))
+		SKIP(return, "no driver that knows network namespaces");
+	ASSERT_EQ(0, set_mode("shared"));
+	EXPECT_EQ(0, in_netns(connect_inside, self->fd, self->device));
+}
+
+/* A file that comes from a namespace without devices has none anywhere. */
+TEST_F(netns, a_file_from_elsewhere)
+{
+	char control[CMSG_SPACE(sizeof(int))] = { 0 }, byte = 0;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr msg = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = control, .msg_controllen = sizeof(control),
+	};
+	int sockets[2], fd, status;
+	struct cmsghdr *cmsg;
+	pid_t pid;
+
+	NEED_RDMA();
+	ASSERT_EQ(0, set_mode("exclusive"));
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, sockets));
+	pid = fork();
+	ASSERT_LE(0, pid);
+	cmsg = CMSG_FIRSTHDR(&msg);
+	if (!pid) {
+		if (new_netns())
+			_exit(1);
+		fd = rp_open();
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(sizeof(fd));
+		memcpy(CMSG_DATA(cmsg), &fd, sizeof(fd));
+		_exit(fd < 0 || sendmsg(sockets[1], &msg, 0) != 1);
+	}
+	ASSERT_EQ(1, recvmsg(sockets[0], &msg, 0));
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	ASSERT_EQ(0, status);
+	memcpy(&fd, CMSG_DATA(cmsg), sizeof(fd));
+	EXPECT_EQ(0, cannot_use(fd, self->device));
+	EXPECT_EQ(0, cannot_bind(fd));
+	/* Its namespace goes with it, see the teardown. */
+	close(fd);
+}
+
+TEST_HARNESS_MAIN
