@@ -3,6 +3,9 @@
  * Completion channels and queues: their life and their events.  How the ring
  * is read is in comp.c.
  */
+/* A ring has an offset of 64 bits, for 32-bit programs as well. */
+#define _FILE_OFFSET_BITS 64
+
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
