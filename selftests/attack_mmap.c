@@ -439,7 +439,7 @@ TEST_F(ring, remap_file_pages)
 
 TEST_F(ring, many)
 {
-	enum { N = 2000 };
+	enum { N = 300 };
 	char **maps = calloc(N, sizeof(*maps));
 	struct rpost_ring *ring;
 	int i;

@@ -259,6 +259,40 @@ TEST_F(removal, wakes_readers)
 	close(async);
 }
 
+/* Rings stay, with what they held, and harm nobody. */
+TEST_F(removal, mappings)
+{
+	struct rp_send send = rp_send(RPOST_WR_RDMA_WRITE, 9, NULL, 0, 0);
+	struct rp_cq *cq = &self->c.cq;
+	const size_t size = cq->cmd.mmap_size;
+	struct rpost_poll_cq poll_cmd = {
+		.size = sizeof(poll_cmd), .handle = cq->cmd.handle,
+	};
+	struct rpost_ring *again;
+
+	NEED_COMMANDS();
+	send.wr.num_sge = 0;
+	send.wr.size = sizeof(send.wr);
+	ASSERT_EQ(0, rp_post_send(&self->c, &send));
+	ASSERT_EQ(1, rp_wait_cq(cq, &(struct rpost_wc){ 0 }));
+	ASSERT_EQ(0, system(self->remove));
+	EXPECT_EQ(9, cq->wcs[0].wr_id);
+	again = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, cq->fd,
+		     cq->cmd.mmap_offset);
+	ASSERT_NE(MAP_FAILED, (void *)again);
+	memset(again, 0xff, size);
+	EXPECT_EQ(UINT32_MAX, cq->ring->head);
+	EXPECT_EQ(0, rp_ioctl(cq->fd, RPOST_IOC_POLL_CQ, &poll_cmd));
+	EXPECT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_QP, self->c.qp));
+	EXPECT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_CQ, cq->cmd.handle));
+	cq->ring->head = 42;
+	EXPECT_EQ(42, again->head);
+	EXPECT_EQ(0, munmap(again, size));
+	EXPECT_EQ(MAP_FAILED, mmap(NULL, size, PROT_READ, MAP_SHARED, cq->fd,
+				   cq->cmd.mmap_offset));
+	EXPECT_EQ(ENOENT, errno);
+}
+
 /* Closing cleans up what removal has left. */
 TEST_F(removal, then_close)
 {
