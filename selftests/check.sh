@@ -158,6 +158,21 @@ api_tests() {
 		sh -c 'vm-disk /disk && exec ./compare.sh ./api'
 }
 
+# The 32-bit library, compared with the 64-bit libraries of the system.
+api_tests_32() {
+	local files=() program name
+	for program in "$build_dir"/selftests-32/api/*-rpost; do
+		name=${program##*/}
+		name=${name%-rpost}
+		files+=(-f "$program:/root/api/$name-rpost"
+			-f "$build_dir/selftests/api/$name-sys:/root/api/$name-sys")
+	done
+	"$vm_dir/run.sh" -k "$1" -t "$2" -o "$build_dir/vm/check-api-32.$1" \
+		-f "$build_dir/selftests-32/lib:/root/lib32" "${files[@]}" \
+		-f selftests/api/compare.sh -- \
+		env LD_LIBRARY_PATH=/root/lib32:/usr/lib32 ./compare.sh ./api
+}
+
 # suite_programs SUITE: SUITE.tar, with what its programs need, or SUITE.missing
 suite_programs() {
 	local root=$cache_dir/rdma/$1 dir=$build_dir/unmodified/$1 name
@@ -275,6 +290,7 @@ done
 case ${kernels[0]} in
 6.1)
 	queue tap kernel-interface-32-bit kernel_tests 6.12 "$limit" 32
+	queue tap library-32-bit api_tests_32 6.12 "$limit"
 	queue step two-hosts-file-transfer examples/demo.sh
 	queue tap two-hosts-faults-6.1 selftests/wire/wire.sh -k 6.1
 	queue tap two-hosts-faults-7.2 selftests/wire/wire.sh -k 7.2

@@ -283,8 +283,8 @@ bool no_comp(struct ibv_cq *cq)
 
 	do {
 		if (ibv_poll_cq(cq, 1, &wc)) {
-			fprintf(stderr, "# unexpected completion: wr_id %#lx, %s\n",
-				wc.wr_id, ibv_wc_status_str(wc.status));
+			fprintf(stderr, "# unexpected completion: wr_id %#llx, %s\n",
+				(long long)wc.wr_id, ibv_wc_status_str(wc.status));
 			return false;
 		}
 		sched_yield();

@@ -141,7 +141,7 @@ static inline struct ibv_sge sge(struct end *end, size_t offset, size_t length)
 		    (wc)->status == (or_status)) \
 		TH_LOG("%s instead of %s", ibv_wc_status_str((wc)->status), \
 		       ibv_wc_status_str(want_status)); \
-	ASSERT_EQ(addr64((void *)(want_context)), (wc)->wr_id); \
+	ASSERT_EQ(addr64((void *)(uintptr_t)(want_context)), (wc)->wr_id); \
 } while (0)
 
 #define ASSERT_COMP(cq, wc, want_status, want_context) \
@@ -157,7 +157,7 @@ static inline struct ibv_sge sge(struct end *end, size_t offset, size_t length)
 	ASSERT_TRUE(over_incumbent() ? device_prot((wc)->status) : \
 		    (wc)->status == IBV_WC_LOC_PROT_ERR) \
 		TH_LOG("status: %s", ibv_wc_status_str((wc)->status)); \
-	ASSERT_EQ(addr64((void *)(want_context)), (wc)->wr_id); \
+	ASSERT_EQ(addr64((void *)(uintptr_t)(want_context)), (wc)->wr_id); \
 } while (0)
 
 #define ASSERT_COMP_OK(cq, wc, want_opcode, want_context) do { \
