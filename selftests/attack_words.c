@@ -101,10 +101,12 @@ static void scribble_stop(FIXTURE_DATA(words) *self)
 static int write_by(FIXTURE_DATA(words) *self, struct rp_end *end,
 		    uint64_t wr_id)
 {
-	struct rp_send send = rp_send(RPOST_WR_RDMA_WRITE, wr_id, self->mem, 8,
-				      self->mr.lkey);
+	/* What one writes may arrive late, and must not be where the other's is. */
+	uint32_t at = end == &self->good ? 0 : BUF / 2;
+	struct rp_send send = rp_send(RPOST_WR_RDMA_WRITE, wr_id,
+				      self->mem + at, 8, self->mr.lkey);
 
-	send.wr.remote_addr = self->peer_mr.addr;
+	send.wr.remote_addr = self->peer_mr.addr + at;
 	send.wr.rkey = self->peer_mr.rkey;
 	return rp_post_send(end, &send);
 }
