@@ -391,7 +391,7 @@ static void group_wait(struct group *group)
 static unsigned int group_start(struct group *group, unsigned int begin)
 {
 	const struct prog *prog = group->context.run->prog;
-	unsigned int end = begin;
+	unsigned int end = begin + 1;
 
 	group_wait(group);
 	while (end < prog->num_calls && prog->calls[end].async)

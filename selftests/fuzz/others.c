@@ -295,7 +295,7 @@ static long run_ring_write(struct context *c, void *arg)
 static long run_wait_cq(struct context *c, void *arg)
 {
 	struct map_args *a = arg;
-	uint32_t head, tail = 0;
+	uint32_t head = 0, tail = 0;
 	uint64_t ms = patience(c, a->ms), begin = now_ms();
 
 	if (!is_ring(a->addr))
