@@ -147,6 +147,7 @@ kernel_tests() {
 		'RPOST_TEST_ADD=rdma link add rxe0 type rxe netdev dummy0' \
 		'RPOST_TEST_DOWN=ip link set dummy0 down' \
 		"RPOST_TEST_UP=$up" "${driver[@]}" \
+		RPOST_TEST_MODULE=/vm/modules/rdma_post.ko \
 		RPOST_TEST_DIR=/disk \
 		sh -c 'vm-disk /disk && exec "$@"' sh ./run_tests.sh "${names[@]}"
 }

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The module cannot be unloaded while anything of it is in use, and can when not.
+ * Only as root and where RPOST_TEST_MODULE is the module's file: it is loaded
+ * again, with its default parameters.
+ */
+#include <kselftest_harness.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+
+#include "faults.h"
+
+/* What keeps the module, when all else is closed. */
+enum holder { HOLD_FILE, HOLD_EVENTS, HOLD_COMPLETIONS, HOLD_ASYNC, HOLD_RING };
+
+FIXTURE(unload) {
+	const char *path;
+};
+
+FIXTURE_VARIANT(unload) {
+	enum holder holder;
+};
+
+FIXTURE_VARIANT_ADD(unload, file) { .holder = HOLD_FILE };
+FIXTURE_VARIANT_ADD(unload, event_channel) { .holder = HOLD_EVENTS };
+FIXTURE_VARIANT_ADD(unload, comp_channel) { .holder = HOLD_COMPLETIONS };
+FIXTURE_VARIANT_ADD(unload, async_channel) { .holder = HOLD_ASYNC };
+FIXTURE_VARIANT_ADD(unload, ring) { .holder = HOLD_RING };
+
+FIXTURE_SETUP(unload)
+{
+	self->path = getenv("RPOST_TEST_MODULE");
+}
+
+FIXTURE_TEARDOWN(unload)
+{
+}
+
+static int unload_module(void)
+{
+	return syscall(SYS_delete_module, "rdma_post", O_NONBLOCK) ? -errno : 0;
+}
+
+static int load_module(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = syscall(SYS_finit_module, fd, "", 0) ? -errno : 0;
+	close(fd);
+	return ret;
+}
+
+/* What delays the last reference is the kernel's; then it must work. */
+static int unload_soon(void)
+{
+	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
+	int ret;
+
+	do {
+		ret = unload_module();
+		if (ret == -EAGAIN)
+			usleep(10000);
+	} while (ret == -EAGAIN && rp_now_ms() < end);
+	return ret;
+}
+
+TEST_F_TIMEOUT(unload, refused_while_used, 120)
+{
+	int fds[HOLD_RING], i;
+	struct rp_end end;
+
+	if (!self->path)
+		SKIP(return, "RPOST_TEST_MODULE is not set");
+	ASSERT_EQ(0, rp_end_init(&end));
+	fds[HOLD_FILE] = end.fd;
+	fds[HOLD_EVENTS] = end.channel;
+	fds[HOLD_COMPLETIONS] = rp_comp_channel(end.fd);
+	fds[HOLD_ASYNC] = rp_async_channel(end.fd, end.device);
+	for (i = 0; i < HOLD_RING; i++) {
+		ASSERT_LE(0, fds[i]);
+		if (i != (int)variant->holder)
+			close(fds[i]);
+	}
+	if (variant->holder != HOLD_RING)
+		rp_unmap_cq(&end.cq);
+	/* What is mapped keeps its file open. */
+	for (i = 0; i < 10; i++)
+		ASSERT_EQ(-EAGAIN, unload_module());
+	if (variant->holder == HOLD_RING)
+		rp_unmap_cq(&end.cq);
+	else
+		close(fds[variant->holder]);
+	ASSERT_EQ(0, unload_soon());
+	EXPECT_EQ(-1, rp_module_number("refcnt"));
+	ASSERT_EQ(0, load_module(self->path));
+	EXPECT_EQ(0, rp_module_number("refcnt"));
+	if (_metadata->passed)
+		survived(FAULT_UNLOAD);
+}
+
+/* Programs that come and go as fast as they can. */
+static void *connect_again(void *stop)
+{
+	unsigned long connected = 0;
+	struct rp_end end;
+	uint32_t listener;
+
+	while (!__atomic_load_n((bool *)stop, __ATOMIC_RELAXED)) {
+		end.fd = rp_open();
+		if (end.fd < 0)
+			continue;
+		end.channel = rp_event_channel(end.fd);
+		if (end.channel >= 0 && !rp_listener(&end, &listener))
+			connected++;
+		close(end.channel);
+		close(end.fd);
+		/* There are moments in which nobody uses it. */
+		usleep(2000);
+	}
+	return (void *)connected;
+}
+
+TEST(unloaded_again_and_again)
+{
+	const char *path = getenv("RPOST_TEST_MODULE");
+	unsigned int unloaded = 0, refused = 0;
+	bool stop = false;
+	pthread_t threads[2];
+	struct rp_end c, s;
+	uint64_t end;
+	void *used;
+	int ret, i;
+
+	if (!path)
+		SKIP(return, "RPOST_TEST_MODULE is not set");
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, connect_again,
+					    &stop));
+	end = rp_now_ms() + TEST_TIMEOUT_MS;
+	while ((unloaded < 10 || !refused) && rp_now_ms() < end) {
+		ret = unload_module();
+		if (ret == -EAGAIN) {
+			refused++;
+			continue;
+		}
+		ASSERT_EQ(0, ret);
+		ASSERT_EQ(0, load_module(path));
+		unloaded++;
+	}
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, pthread_join(threads[i], &used));
+		EXPECT_NE(NULL, used);
+	}
+	printf("# unloaded %u times, refused %u times\n", unloaded, refused);
+	fflush(stdout);
+	EXPECT_LT(0, unloaded);
+	EXPECT_LT(0, refused);
+
+	ASSERT_EQ(0, rp_connect_pair(&c, &s, 0));
+	EXPECT_EQ(0, msgs_exchange(&c, &s));
+	rp_end_close(&c);
+	rp_end_close(&s);
+	for (i = 0; _metadata->passed && i < (int)unloaded; i++)
+		survived(FAULT_UNLOAD);
+}
+
+TEST_HARNESS_MAIN
