@@ -169,6 +169,11 @@ static int rpost_build_sges(struct rpost_qp *qp, struct rpost_swr *swr,
 			     &swr->bad_key);
 	if (n < 0)
 		return n;
+	if (!n && wr->opcode == RPOST_WR_RDMA_READ && qp->iwarp) {
+		if (!wr->num_sge || !rpost_mr_check(qp->pd, sges, access))
+			return -EINVAL;
+		n = 1;
+	}
 	swr->wr.sg_list = (struct ib_sge *)sges;
 	swr->wr.num_sge = n;
 	if (wr->opcode == RPOST_WR_ATOMIC_CMP_AND_SWP ||

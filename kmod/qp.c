@@ -638,6 +638,8 @@ static int rpost_qp_build(struct rpost_qp *qp,
 	qp->qp_num = qp->ib_qp->qp_num;
 	qp->max_sge_rd = min_t(u32, cmd->max_send_sge,
 			       qp->dev->ib_dev->attrs.max_sge_rd);
+	qp->iwarp = rdma_protocol_iwarp(qp->dev->ib_dev,
+					rdma_start_port(qp->dev->ib_dev));
 	return 0;
 
 err_limit:

@@ -887,6 +887,7 @@ struct rpost_mcast {
  * @user_data: the program's name for it
  * @state: where the program has moved it, without an id
  * @max_sge_rd: scatter/gather entries in a read
+ * @iwarp: a read names its one entry to the peer, even if it is empty
  * @failed: a work request has failed, or the program has disconnected or
  *          destroyed or stopped it, so that others are flushed
  * @discard: the program is not told of completions any more
@@ -934,6 +935,7 @@ struct rpost_qp {
 	u64 user_data;
 	u32 state;
 	u32 max_sge_rd;
+	bool iwarp;
 	bool failed;
 	bool discard;
 	bool leaked;
