@@ -9,6 +9,7 @@
 #   -k KERNEL      6.1 (default), 6.12, 7.2, debug, debug-6.1, debug-kcsan
 #   -n NETWORK     dummy (default): rxe0, 10.0.0.1/24, fd00::1/64
 #                  veth: rxe0 and rxe1, .1 and .2, joined by a wire
+#                  siw: siw0, iWARP, else like dummy; debug kernels only
 #                  none
 #   -f SRC[:DEST]  add a file or directory, by default as /root/NAME
 #   -B             build the module first (see kmod.sh)
@@ -67,8 +68,8 @@ done
 shift $((OPTIND - 1))
 [ $# -gt 0 ] || die "no command: selftests/vm/run.sh [options] -- COMMAND [ARGS]"
 case $network in
-dummy | veth | none | wire) ;;
-*) die "$network: networks are dummy, veth and none" ;;
+dummy | veth | siw | none | wire) ;;
+*) die "$network: networks are dummy, veth, siw and none" ;;
 esac
 
 need qemu-system-x86_64 cpio flock strip
