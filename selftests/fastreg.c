@@ -10,6 +10,7 @@
 #include "race.h"
 
 #define PARAMETER	"/sys/module/rdma_post/parameters/registration"
+#define QP_ERROR	"/sys/module/qp_error/parameters/break"
 #define OBJECTS		"/sys/kernel/debug/rdma_post/objects"
 #define HUGE_PAGE	(2ul << 20)
 #define ALL		(RPOST_ACCESS_LOCAL_WRITE | RPOST_ACCESS_REMOTE_WRITE | \
@@ -355,6 +356,69 @@ TEST_F(fastreg, threads)
 		usleep(1000);
 	EXPECT_EQ(0, stop(&r, w, ARRAY_SIZE(w)));
 	EXPECT_EQ(objects, rp_num_objects(self->c.fd));
+}
+
+/* How many queue pairs there were to break, or a negative errno. */
+static int break_queue_pairs(void)
+{
+	int broken = -EIO, ret = write_text(QP_ERROR, "1");
+	FILE *f;
+
+	if (ret)
+		return ret;
+	f = fopen(QP_ERROR, "re");
+	if (!f)
+		return -errno;
+	if (fscanf(f, "%d", &broken) != 1)
+		broken = -EIO;
+	fclose(f);
+	return broken;
+}
+
+/* The queue pair goes into error, between registrations and under them. */
+TEST_F(fastreg, queue_pair_in_error)
+{
+	struct rpost_reg_mr from, to;
+	struct worker w[3];
+	struct race r = { .client = self->c, .mem = self->mem };
+	uint64_t since;
+	int ret = -ENOENT, i, broken = 0;
+
+	NEED_FAST();
+	if (access(QP_ERROR, W_OK))
+		SKIP(return, "the test module qp_error is not loaded");
+	ASSERT_EQ(0, reg(&self->s, self->to, self->page, &to));
+	for (i = 0; i < 5; i++) {
+		ASSERT_EQ(0, reg(&self->c, self->mem, self->page, &from));
+		EXPECT_LE(1, break_queue_pairs());
+		/* What is registered stays so. */
+		memset(self->mem, 'a' + i, self->page);
+		ASSERT_EQ(RPOST_WC_SUCCESS,
+			  write_mr(&self->c, &from, &to, 0, self->page));
+		EXPECT_EQ('a' + i, self->to[self->page - 1]);
+		ASSERT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_MR, from.handle));
+	}
+
+	memset(w, 0, sizeof(w));
+	for (i = 0; i < (int)ARRAY_SIZE(w); i++) {
+		w[i].step = step_reg;
+		/* Twice in error for one registration is too much. */
+		w[i].errors[0] = -EIO;
+		w[i].succeeds = true;
+	}
+	since = rp_now_ms();
+	ASSERT_EQ(0, start(&r, w, ARRAY_SIZE(w)));
+	while (go_on(since, w, ARRAY_SIZE(w)) ||
+	       (!broken && rp_now_ms() < since + TEST_TIMEOUT_MS)) {
+		ret = break_queue_pairs();
+		if (ret < 0)
+			break;
+		broken += ret;
+	}
+	EXPECT_EQ(0, stop(&r, w, ARRAY_SIZE(w)));
+	EXPECT_LE(0, ret);
+	EXPECT_LT(0, broken);
+	ASSERT_EQ(0, reg(&self->c, self->mem, self->page, &from));
 }
 
 /* A child registers its own memory, in its parent's domain, until it dies. */
