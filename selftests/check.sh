@@ -152,6 +152,27 @@ kernel_tests() {
 		sh -c 'vm-disk /disk && exec "$@"' sh ./run_tests.sh "${names[@]}"
 }
 
+# What registers memory, with the way that auto does not take on rxe.
+fast_registration() {
+	local test files=()
+	for test in fastreg mr keys post; do
+		files+=(-f "$build_dir/selftests/$test")
+	done
+	"$vm_dir/kmod.sh" -s selftests/qp_error "$1" &&
+		"$vm_dir/run.sh" -k "$1" -t "$2" \
+			-o "$build_dir/vm/check-fast.$1" -p registration=fast \
+			-i "$build_dir/qp_error-$1/qp_error.ko" \
+			-f selftests/run_tests.sh "${files[@]}" -- \
+			./run_tests.sh ./fastreg ./mr ./keys ./post
+}
+
+# iWARP.
+siw_tests() {
+	"$vm_dir/run.sh" -k "$1" -n siw -t "$2" -o "$build_dir/vm/check-siw.$1" \
+		-f selftests/run_tests.sh -f "$build_dir/selftests/device" \
+		-f "$build_dir/selftests/mr" -- ./run_tests.sh ./device ./mr
+}
+
 api_tests() {
 	"$vm_dir/run.sh" -k "$1" -t "$2" -o "$build_dir/vm/check-api.$1" \
 		-f "$build_dir/selftests/api" -f selftests/api/compare.sh -- \
@@ -287,6 +308,8 @@ for kernel in "${kernels[@]}"; do
 	[ "$kernel" != debug-kcsan ] || continue
 	queue tap "library-$kernel" api_tests "$kernel" "$limit"
 	queue tap "examples-$kernel" example_programs "$kernel" "$limit"
+	queue tap "fast-registration-$kernel" fast_registration "$kernel" "$limit"
+	[ "$kernel" != debug ] || queue tap siw siw_tests "$kernel" "$limit"
 done
 case ${kernels[0]} in
 6.1)

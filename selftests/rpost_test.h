@@ -71,6 +71,24 @@ static inline uint64_t rp_max_mr_size(int fd, uint32_t device)
 	return rp_ioctl(fd, RPOST_IOC_QUERY_DEVICE, &cmd) ? 0 : cmd.max_mr_size;
 }
 
+static inline bool rp_is_iwarp(int fd, uint32_t device)
+{
+	struct rpost_query_device cmd = {
+		.size = sizeof(cmd),
+		.device = device,
+	};
+
+	return !rp_ioctl(fd, RPOST_IOC_QUERY_DEVICE, &cmd) &&
+	       cmd.transport == RPOST_TRANSPORT_IWARP;
+}
+
+/* For tests of what iWARP does not have. */
+#define RP_SKIP_IWARP(fd, what)						\
+	do {								\
+		if (rp_is_iwarp(fd, rp_first_device(fd)))		\
+			SKIP(return, "iWARP has no " what);		\
+	} while (0)
+
 static inline int rp_num_objects(int fd)
 {
 	struct rpost_query cmd = { .size = sizeof(cmd) };
