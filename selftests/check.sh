@@ -317,7 +317,6 @@ case ${kernels[0]} in
 	queue tap library-32-bit api_tests_32 6.12 "$limit"
 	queue step two-hosts-file-transfer examples/demo.sh
 	queue tap two-hosts-faults-6.1 selftests/wire/wire.sh -k 6.1
-	queue tap two-hosts-faults-7.2 selftests/wire/wire.sh -k 7.2
 	queue tap interop selftests/interop/interop.sh "${kernels[@]}"
 	queue tap lint selftests/lint.sh
 	queue fuzz 6.1 15

@@ -41,7 +41,7 @@ all_gone() {
 # until PID, or for a while, PATTERN is in FILE
 wait_for() {
 	tries=0
-	until grep -q "$2" "$3"; do
+	until grep -qs "$2" "$3"; do
 		tries=$((tries + 1))
 		[ $tries -lt 1200 ] && [ -n "$(readlink /proc/"$1"/exe)" ] || return 1
 		sleep 0.1
@@ -50,8 +50,9 @@ wait_for() {
 
 # Every line: the name of a test, and what netem does for it.
 networks() {
-	[ -z "${only-}" ] || return
-	cat <<-END
+	while read -r name netem; do
+		case ,${only:-$name}, in *,"$name",*) echo "$name $netem" ;; esac
+	done <<-END
 		loss_1 loss 1%
 		loss_5 loss 5%
 		duplicate duplicate 20%
@@ -67,7 +68,12 @@ each_network() {
 		# shellcheck disable=SC2086
 		harm $netem
 		vm-sync "$name"
-		[ "$who" = a ] || ./wire send 10.0.1.1 100 >"$name.log" 2>&1
+		# What rxe reads while packets change places is wrong at times, over
+		# the system's librdmacm too.
+		reads=
+		[ "$name" != reorder ] || reads=no-reads
+		# shellcheck disable=SC2086
+		[ "$who" = a ] || ./wire send 10.0.1.1 100 $reads >"$name.log" 2>&1
 		echo $? >"$name.status"
 		vm-sync "$name"
 		harm

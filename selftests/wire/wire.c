@@ -3,7 +3,7 @@
  * Traffic that verifies itself, for networks that lose it.
  *
  * Usage: wire serve ADDRESS            until it is killed
- *        wire send ADDRESS MESSAGES    all must arrive
+ *        wire send ADDRESS MESSAGES [no-reads]    all must arrive
  *        wire break ADDRESS SECONDS    until it fails, which must happen, and the
  *                                      disconnection has been told
  *        wire fail ADDRESS SECONDS     the same without the disconnection
@@ -275,6 +275,7 @@ struct client {
 	struct ibv_mr *mr, *back_mr;
 	struct hello server;
 	uint64_t posted, acked, read_back;
+	bool no_reads;
 	enum ibv_wc_status status;	/* the first that was not a success */
 	double last;			/* success */
 };
@@ -411,7 +412,7 @@ static int post_message(struct client *c)
 	    rdma_post_send(c->id, context(n, IS_SEND), notice, sizeof(*notice),
 			   c->mr, IBV_SEND_SIGNALED))
 		return -1;
-	if (n % 4 == 0 &&
+	if (n % 4 == 0 && !c->no_reads &&
 	    rdma_post_read(c->id, context(n, IS_READ),
 			   &c->back->slots[n % SLOTS], sizeof(*slot), c->back_mr,
 			   IBV_SEND_SIGNALED, at, c->server.rkey))
@@ -483,8 +484,8 @@ static uint64_t verified(struct client *c)
 
 static int send_all(struct client *c, uint64_t messages)
 {
+	uint64_t seen, reads = c->no_reads ? 0 : (messages + 3) / 4;
 	double began = now();
-	uint64_t seen;
 
 	while (c->acked < messages && c->status == IBV_WC_SUCCESS) {
 		while (c->posted < messages && c->posted < c->acked + WINDOW) {
@@ -498,14 +499,14 @@ static int send_all(struct client *c, uint64_t messages)
 		}
 	}
 	keep_acked(c);
-	while (c->read_back < (messages + 3) / 4 &&
+	while (c->read_back < reads &&
 	       c->status == IBV_WC_SUCCESS && now() < c->last + LIMIT_S)
 		poll_sends(c);
 	printf("# %llu of %llu messages in %.1f s, %llu read back\n",
 	       (unsigned long long)c->acked, (unsigned long long)messages,
 	       now() - began, (unsigned long long)c->read_back);
 	if (c->acked != messages || c->status != IBV_WC_SUCCESS ||
-	    c->read_back != (messages + 3) / 4)
+	    c->read_back != reads)
 		return 1;
 	do {
 		seen = verified(c);
@@ -568,6 +569,7 @@ int main(int argc, char **argv)
 		serve(&addr);
 	if (argc < 4)
 		return 2;
+	client.no_reads = argc > 4;
 	connect_to(&client, &addr,
 		   strcmp(argv[1], "connect") ? LIMIT_S : atof(argv[3]));
 	ret = check_last(&client);
