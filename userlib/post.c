@@ -240,7 +240,7 @@ static int send_some(struct ibv_qp *qp, struct ibv_send_wr **wr)
 
 	if (!err)
 		*wr = next;
-	while (err && posted--)
+	for (; err && posted && *wr; posted--)
 		*wr = (*wr)->next;
 	return err;
 }
@@ -278,7 +278,7 @@ static int recv_some(const struct recv_queue *rq, struct ibv_recv_wr **wr)
 
 	if (!err)
 		*wr = next;
-	while (err && posted--)
+	for (; err && posted && *wr; posted--)
 		*wr = (*wr)->next;
 	return err;
 }

@@ -113,10 +113,10 @@ TEST_F(threads, post_and_poll)
 		ASSERT_EQ(0, pthread_join(posters[i].thread, NULL));
 	for (i = 0; i < POLLERS; i++)
 		ASSERT_EQ(0, pthread_join(pollers[i], NULL));
-	EXPECT_EQ(0, self->t->failed);
-	EXPECT_EQ(0, self->t->wrong);
-	EXPECT_EQ(POSTERS * POSTS, self->t->posted);
-	EXPECT_EQ(POSTERS * POSTS, self->t->polled);
+	EXPECT_EQ(0, atomic_load(&self->t->failed));
+	EXPECT_EQ(0, atomic_load(&self->t->wrong));
+	EXPECT_EQ(POSTERS * POSTS, atomic_load(&self->t->posted));
+	EXPECT_EQ(POSTERS * POSTS, atomic_load(&self->t->polled));
 }
 
 struct ids {
@@ -187,10 +187,10 @@ TEST_F(threads, ids_of_one_channel)
 		ASSERT_EQ(0, pthread_cancel(getters[i]));
 		ASSERT_EQ(0, pthread_join(getters[i], NULL));
 	}
-	EXPECT_EQ(0, ids.failed);
-	EXPECT_EQ(0, ids.other);
-	EXPECT_EQ(3 * ROUNDS, ids.asked);
-	EXPECT_GE(3 * ROUNDS, ids.resolved);
+	EXPECT_EQ(0, atomic_load(&ids.failed));
+	EXPECT_EQ(0, atomic_load(&ids.other));
+	EXPECT_EQ(3 * ROUNDS, atomic_load(&ids.asked));
+	EXPECT_GE(3 * ROUNDS, atomic_load(&ids.resolved));
 	rdma_destroy_event_channel(ids.channel);
 }
 
