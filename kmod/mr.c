@@ -116,8 +116,8 @@ u64 rpost_mr_max_size(const struct ib_device *ib_dev)
 	u64 size = ib_dev->attrs.max_mr_size;
 
 	if (rpost_mr_strategy(ib_dev) == RPOST_REG_FAST)
-		size = min(size, rpost_fastreg_max_size(ib_dev));
-	return size;
+		return min(size, rpost_fastreg_max_size(ib_dev));
+	return min(size, rpost_compat_direct_max_size(ib_dev));
 }
 
 /**
@@ -226,6 +226,8 @@ static int rpost_mr_register(struct rpost_mr *mr,
 	if (strategy == RPOST_REG_FAST)
 		return rpost_fastreg_mr(mr, cmd);
 
+	if (cmd->length > rpost_compat_direct_max_size(ib_dev))
+		return -EMSGSIZE;
 	/* It has only one name for memory. */
 	if (ib_dev->ops.driver_id == RDMA_DRIVER_SIW && cmd->iova != cmd->addr)
 		return -EOPNOTSUPP;

@@ -6,6 +6,7 @@
 #define RPOST_COMPAT_H
 
 #include <linux/mm.h>
+#include <linux/slab.h>
 #include <linux/version.h>
 #include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
@@ -47,6 +48,19 @@ static inline bool rpost_compat_can_flush(const struct ib_device *ib_dev,
 #else
 	return true;
 #endif
+}
+
+/*
+ * Later than 6.12 rxe describes a region in one piece of physical memory, 16
+ * bytes for a page, and the kernel warns of more than it can ever have.
+ */
+static inline u64 rpost_compat_direct_max_size(const struct ib_device *ib_dev)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+	if (ib_dev->ops.driver_id == RDMA_DRIVER_RXE)
+		return (u64)(KMALLOC_MAX_SIZE / 16 - 1) << PAGE_SHIFT;
+#endif
+	return ib_dev->attrs.max_mr_size;
 }
 
 /* 7.2 renamed it. */
