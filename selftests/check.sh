@@ -99,8 +99,9 @@ tap() {
 }
 
 build() {
-	make -s lib tests examples && make -s -C examples LIB=system &&
-		make -s -C selftests 32-bit
+	make -s -j"$(nproc)" lib tests examples &&
+		make -s -C examples LIB=system &&
+		make -s -j"$(nproc)" -C selftests 32-bit
 }
 
 libc_only() {
