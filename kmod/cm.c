@@ -99,19 +99,22 @@ static void rpost_id_removal_work(struct work_struct *work)
 		rdma_destroy_id(cm_id);
 }
 
-static struct rpost_id *rpost_id_alloc(struct rpost_file *file)
+static struct rpost_id *rpost_id_alloc(struct rpost_file *file, bool wait)
 {
 	struct rpost_id *id;
 	int ret;
 
-	id = kzalloc(sizeof(*id), RPOST_GFP);
+	id = kzalloc(sizeof(*id), wait ? RPOST_GFP : RPOST_GFP_NOWAIT);
 	if (!id)
 		return ERR_PTR(-ENOMEM);
 	mutex_init(&id->lock);
 	spin_lock_init(&id->state_lock);
 	INIT_WORK(&id->removal_work, rpost_id_removal_work);
 	INIT_LIST_HEAD(&id->joins);
-	ret = rpost_obj_reserve(file, &id->obj, RPOST_OBJ_ID, NULL);
+	if (wait)
+		ret = rpost_obj_reserve(file, &id->obj, RPOST_OBJ_ID, NULL);
+	else
+		ret = rpost_obj_reserve_nowait(file, &id->obj, RPOST_OBJ_ID);
 	if (ret) {
 		kfree(id);
 		return ERR_PTR(ret);
@@ -225,7 +228,7 @@ static struct rpost_id *rpost_id_accept_request(struct rpost_id *listener,
 	    !atomic_add_unless(&listener->backlog, -1, 0))
 		return ERR_PTR(-ENOMEM);
 	id = rpost_inject(RPOST_INJECT_REQUEST) ? ERR_PTR(-ENOMEM) :
-	     rpost_id_alloc(listener->obj.file);
+	     rpost_id_alloc(listener->obj.file, false);
 	if (IS_ERR(id)) {
 		atomic_inc(&listener->backlog);
 		return id;
@@ -251,11 +254,8 @@ static int rpost_id_take_event(struct rdma_cm_id *cm_id,
 		rpost_id_follow(id, cm_event->event);
 	}
 
-	/*
-	 * A lost event would leave its program waiting for ever, so at the limit
-	 * of its memory one is not charged.
-	 */
-	event = kzalloc(sizeof(*event), RPOST_GFP) ? :
+	/* A lost event would leave its program waiting for ever. */
+	event = kzalloc(sizeof(*event), RPOST_GFP_EVENT) ? :
 		kzalloc(sizeof(*event), GFP_KERNEL | __GFP_NOFAIL);
 	rpost_count(RPOST_COUNT_EVENT, 1);
 	rpost_event_fill(event, cm_id, cm_event);
@@ -386,7 +386,7 @@ int rpost_create_id_ioctl(struct rpost_ucmd *ucmd)
 	channel = rpost_event_channel_get(ucmd->file, cmd->channel_fd);
 	if (!channel)
 		return -EBADF;
-	id = rpost_id_alloc(ucmd->file);
+	id = rpost_id_alloc(ucmd->file, true);
 	if (IS_ERR(id)) {
 		rpost_event_channel_put(channel);
 		return PTR_ERR(id);

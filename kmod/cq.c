@@ -268,7 +268,10 @@ struct rpost_hwcq *rpost_cq_attach(struct rpost_cq *cq, u32 entries)
 		/* Each is larger than the last, so that they stay few. */
 		size = max(size, 2 * hwcq->size);
 	}
-	hwcq = rpost_hwcq_create(cq, min(size, max_cqe));
+	size = min(size, max_cqe);
+	hwcq = rpost_hwcq_create(cq, size);
+	if (hwcq == ERR_PTR(-EMFILE) && size > entries)
+		hwcq = rpost_hwcq_create(cq, entries);
 	if (IS_ERR(hwcq))
 		goto out;
 found:

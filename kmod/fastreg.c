@@ -3,7 +3,10 @@
  * Fast registration: memory that the module pins and maps itself, and makes
  * known to the device by a work request.
  */
+#include <linux/delay.h>
+#include <linux/random.h>
 #include <linux/scatterlist.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_umem.h>
@@ -27,7 +30,7 @@
  */
 struct rpost_fastreg_req {
 	struct ib_cqe cqe;
-	struct completion done;
+	bool done;
 	enum ib_wc_status status;
 };
 
@@ -80,11 +83,17 @@ u64 rpost_fastreg_max_size(const struct ib_device *ib_dev)
  */
 void rpost_fastreg_destroy(struct rpost_pd *pd)
 {
-	if (pd->fast_qp)
-		ib_destroy_qp(pd->fast_qp);
-	pd->fast_qp = NULL;
-	if (pd->fast_cq)
+	int ret = pd->fast_qp ? ib_destroy_qp(pd->fast_qp) : 0;
+
+	if (ret) {
+		/* It is the device's for ever, with all that it needs. */
+		pr_warn_ratelimited("rdma_post: queue pair for registrations not destroyed: %d\n",
+				    ret);
+		pd->fast_leaked = true;
+	} else if (pd->fast_cq) {
 		ib_free_cq(pd->fast_cq);
+	}
+	pd->fast_qp = NULL;
 	pd->fast_cq = NULL;
 }
 
@@ -99,13 +108,15 @@ static int rpost_fastreg_to_init(struct ib_qp *qp, u32 port)
 				       IB_QP_PORT | IB_QP_ACCESS_FLAGS);
 }
 
+/* Nothing comes over this path, so nobody need know @psn. */
 static int rpost_fastreg_to_rtr(struct ib_qp *qp, struct rdma_ah_attr *ah_attr,
-				enum ib_mtu mtu)
+				enum ib_mtu mtu, u32 psn)
 {
 	struct ib_qp_attr attr = {
 		.qp_state = IB_QPS_RTR,
 		.path_mtu = mtu,
 		.dest_qp_num = qp->qp_num,
+		.rq_psn = psn,
 		.ah_attr = *ah_attr,
 		.max_dest_rd_atomic = 1,
 		.min_rnr_timer = 12,
@@ -118,11 +129,12 @@ static int rpost_fastreg_to_rtr(struct ib_qp *qp, struct rdma_ah_attr *ah_attr,
 				       IB_QP_MIN_RNR_TIMER);
 }
 
-static int rpost_fastreg_to_rts(struct ib_qp *qp)
+static int rpost_fastreg_to_rts(struct ib_qp *qp, u32 psn)
 {
 	struct ib_qp_attr attr = {
 		.qp_state = IB_QPS_RTS,
 		.timeout = 14,
+		.sq_psn = psn,
 		.retry_cnt = 7,
 		.rnr_retry = 7,
 		.max_rd_atomic = 1,
@@ -163,6 +175,7 @@ static int rpost_fastreg_connect(struct ib_qp *qp, u32 port,
 	struct ib_device *ib_dev = qp->device;
 	struct rdma_ah_attr ah_attr = {};
 	enum ib_mtu mtu = port_attr->active_mtu;
+	u32 psn = get_random_u32() & 0xffffff;
 	int ret;
 
 	ah_attr.type = rdma_ah_find_type(ib_dev, port);
@@ -179,9 +192,9 @@ static int rpost_fastreg_connect(struct ib_qp *qp, u32 port,
 
 	ret = rpost_fastreg_to_init(qp, port);
 	if (!ret)
-		ret = rpost_fastreg_to_rtr(qp, &ah_attr, mtu);
+		ret = rpost_fastreg_to_rtr(qp, &ah_attr, mtu, psn);
 	if (!ret)
-		ret = rpost_fastreg_to_rts(qp);
+		ret = rpost_fastreg_to_rts(qp, psn);
 	rdma_destroy_ah_attr(&ah_attr);
 	return ret;
 }
@@ -233,7 +246,7 @@ static int rpost_fastreg_create(struct rpost_pd *pd)
 	struct ib_qp *qp;
 	int ret;
 
-	cq = ib_alloc_cq(pd->dev->ib_dev, pd, 4, 0, IB_POLL_SOFTIRQ);
+	cq = ib_alloc_cq(pd->dev->ib_dev, pd, 4, 0, IB_POLL_DIRECT);
 	if (IS_ERR(cq))
 		return PTR_ERR(cq);
 	pd->fast_cq = cq;
@@ -263,7 +276,30 @@ static void rpost_fastreg_done(struct ib_cq *cq, struct ib_wc *wc)
 		container_of(wc->wr_cqe, struct rpost_fastreg_req, cqe);
 
 	req->status = wc->status;
-	complete(&req->done);
+	req->done = true;
+}
+
+/*
+ * Polled here and nowhere else: when this returns, nobody looks at @req any
+ * more.
+ */
+static int rpost_fastreg_wait(struct rpost_pd *pd,
+			      const struct rpost_fastreg_req *req)
+{
+	unsigned long end = jiffies + RPOST_FASTREG_TIMEOUT;
+
+	for (;;) {
+		ib_process_cq_direct(pd->fast_cq, -1);
+		if (req->done)
+			return 0;
+		if (!rpost_device_alive(pd->dev))
+			return -ENODEV;
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		if (time_after(jiffies, end))
+			return -ETIMEDOUT;
+		usleep_range(10, 50);
+	}
 }
 
 /* One attempt.  -EAGAIN: the queue pair was of no use; nothing has happened. */
@@ -282,7 +318,6 @@ static int rpost_fastreg_try(struct rpost_pd *pd, struct ib_mr *ib_mr,
 	};
 	int ret;
 
-	init_completion(&req.done);
 	ib_update_fast_reg_key(ib_mr, ib_inc_rkey(ib_mr->rkey));
 	wr.key = ib_mr->rkey;
 
@@ -294,8 +329,8 @@ static int rpost_fastreg_try(struct rpost_pd *pd, struct ib_mr *ib_mr,
 		ret = -EAGAIN;
 		goto err;
 	}
-	ret = -ETIMEDOUT;
-	if (!wait_for_completion_timeout(&req.done, RPOST_FASTREG_TIMEOUT))
+	ret = rpost_fastreg_wait(pd, &req);
+	if (ret)
 		goto err;
 	switch (req.status) {
 	case IB_WC_SUCCESS:
@@ -307,7 +342,7 @@ static int rpost_fastreg_try(struct rpost_pd *pd, struct ib_mr *ib_mr,
 		ret = -EIO;
 	}
 err:
-	/* It is in error now.  Afterwards nobody looks at @req any more. */
+	/* It is in error now, or its device has died. */
 	rpost_fastreg_destroy(pd);
 	return ret;
 }
@@ -321,8 +356,12 @@ static int rpost_fastreg_run(struct rpost_pd *pd, struct ib_mr *ib_mr,
 	if (mutex_lock_killable(&pd->fast_lock))
 		return -EINTR;
 	do {
-		ret = 0;
 		fresh = !pd->fast_qp;
+		ret = rpost_device_alive(pd->dev) ? 0 : -ENODEV;
+		if (!ret && pd->fast_leaked)
+			ret = -EIO;
+		if (ret)
+			break;
 		if (fresh)
 			ret = rpost_fastreg_create(pd);
 		if (!ret)

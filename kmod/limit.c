@@ -5,6 +5,8 @@
  * them allocate is bounded here, in entries.
  */
 #include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
 
 #include "rpost.h"
 
@@ -17,6 +19,30 @@ static unsigned int max_cqe = 4194304;
 module_param(max_cqe, uint, 0644);
 MODULE_PARM_DESC(max_cqe,
 		 "Completions that the device's queues of one open may hold together (4194304)");
+
+/**
+ * rpost_kvmalloc() - memory because of a program
+ * @bytes: how much
+ * @zero: 0 or __GFP_ZERO
+ *
+ * As kvmalloc() with RPOST_GFP, which would look hard for contiguous pages where
+ * others will do.
+ *
+ * Return: the memory, to be freed by kvfree(), or NULL.
+ */
+void *rpost_kvmalloc(size_t bytes, gfp_t zero)
+{
+	gfp_t gfp = RPOST_GFP;
+	void *mem = NULL;
+
+	if (bytes > PAGE_SIZE)
+		gfp = (gfp & ~__GFP_RETRY_MAYFAIL) | __GFP_NORETRY;
+	if (bytes <= KMALLOC_MAX_SIZE)
+		mem = kmalloc(bytes, gfp | zero);
+	if (!mem && bytes > PAGE_SIZE)
+		mem = __vmalloc(bytes, RPOST_GFP | zero);
+	return mem;
+}
 
 static int rpost_limit_take(atomic_long_t *used, u32 n, unsigned int limit)
 {

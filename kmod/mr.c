@@ -170,9 +170,15 @@ int rpost_mr_shutdown(struct rpost_obj *obj)
 				       rpost_mr_params);
 	mr->listed = false;
 	ret = ib_dereg_mr(mr->ib_mr);
-	if (ret)
+	if (ret && rpost_device_alive(mr->pd->dev))
 		return ret;
 	mr->ib_mr = NULL;
+	if (ret) {
+		/* The last chance: what the device keeps, it keeps for ever. */
+		pr_warn_ratelimited("rdma_post: %lu pages stay pinned: %d\n",
+				    mr->num_pages, ret);
+		return 0;
+	}
 	ib_umem_release(mr->umem);
 	mr->umem = NULL;
 	rpost_count(RPOST_COUNT_PINNED_PAGES, -(long)mr->num_pages);

@@ -41,20 +41,10 @@ static const enum rpost_obj_type rpost_teardown_order[] = {
 	RPOST_OBJ_CQ, RPOST_OBJ_PD,
 };
 
-/**
- * rpost_obj_reserve() - begin an object's life
- * @file: the open file
- * @obj: zeroed memory
- * @type: its type
- * @dev: the device that it is on, which cannot be removed just now, or NULL
- *
- * The object has a handle, but no lookup finds it.
- *
- * Return: 0, -EMFILE at the file's limit, -EAGAIN at that of the rdma cgroup, or
- * -ENOMEM.
- */
-int rpost_obj_reserve(struct rpost_file *file, struct rpost_obj *obj,
-		      enum rpost_obj_type type, struct rpost_device *dev)
+static int rpost_obj_reserve_gfp(struct rpost_file *file,
+				 struct rpost_obj *obj,
+				 enum rpost_obj_type type,
+				 struct rpost_device *dev, gfp_t gfp)
 {
 	int ret;
 
@@ -72,8 +62,7 @@ int rpost_obj_reserve(struct rpost_file *file, struct rpost_obj *obj,
 	/* May drop the lock to allocate: @num_objs is counted before. */
 	file->num_objs++;
 	ret = __xa_alloc_cyclic(&file->objs, &obj->handle, NULL,
-				XA_LIMIT(1, INT_MAX), &file->next_handle,
-				RPOST_GFP);
+				XA_LIMIT(1, INT_MAX), &file->next_handle, gfp);
 	if (ret < 0)
 		file->num_objs--;
 out:
@@ -85,6 +74,40 @@ out:
 	if (ret)
 		rpost_obj_unreserve(obj);
 	return ret;
+}
+
+/**
+ * rpost_obj_reserve() - begin an object's life
+ * @file: the open file
+ * @obj: zeroed memory
+ * @type: its type
+ * @dev: the device that it is on, which cannot be removed just now, or NULL
+ *
+ * The object has a handle, but no lookup finds it.
+ *
+ * Return: 0, -EMFILE at the file's limit, -EAGAIN at that of the rdma cgroup, or
+ * -ENOMEM.
+ */
+int rpost_obj_reserve(struct rpost_file *file, struct rpost_obj *obj,
+		      enum rpost_obj_type type, struct rpost_device *dev)
+{
+	return rpost_obj_reserve_gfp(file, obj, type, dev, RPOST_GFP);
+}
+
+/**
+ * rpost_obj_reserve_nowait() - begin an object's life for another task
+ * @file: the open file
+ * @obj: zeroed memory
+ * @type: its type, which is not on a device
+ *
+ * Does not wait for memory.
+ *
+ * Return: as rpost_obj_reserve().
+ */
+int rpost_obj_reserve_nowait(struct rpost_file *file, struct rpost_obj *obj,
+			     enum rpost_obj_type type)
+{
+	return rpost_obj_reserve_gfp(file, obj, type, NULL, RPOST_GFP_NOWAIT);
 }
 
 /**
@@ -290,11 +313,13 @@ void rpost_file_destroy_all(struct rpost_file *file)
 				if (obj->type != type)
 					continue;
 				ret = rpost_obj_destroy(file, handle, type);
-				if (!ret)
+				if (!ret) {
 					again = true;
-				else
-					pr_warn_ratelimited("rdma_post: object of type %d not destroyed: %d\n",
-							    type, ret);
+					continue;
+				}
+				rpost_obj_uncharge(obj);
+				pr_warn_ratelimited("rdma_post: object of type %d not destroyed: %d\n",
+						    type, ret);
 			}
 		} while (again && type == RPOST_OBJ_ID);
 	}

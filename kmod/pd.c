@@ -21,7 +21,8 @@ int rpost_pd_shutdown(struct rpost_obj *obj)
 	rpost_fastreg_destroy(pd);
 	if (pd->bad_mr)
 		ib_dereg_mr(pd->bad_mr);
-	ib_dealloc_pd(pd->ib_pd);
+	if (!pd->fast_leaked)
+		ib_dealloc_pd(pd->ib_pd);
 	pd->ib_pd = NULL;
 	return 0;
 }

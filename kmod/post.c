@@ -531,8 +531,10 @@ static int rpost_post_sends(struct rpost_obj *obj, struct rpost_post *cmd,
 		return ret;
 	if (max > 1) {
 		swrs = kmalloc_array(max, sizeof(*swrs), RPOST_GFP);
-		if (!swrs)
-			return -ENOMEM;
+		if (!swrs) {
+			swrs = &one;
+			max = 1;
+		}
 	}
 	while (!ret && !err && cmd->posted < cmd->count) {
 		for (i = 0; i < max && cmd->posted + i < cmd->count; i++) {
@@ -576,8 +578,10 @@ static int rpost_post_recvs(struct rpost_obj *obj, struct rpost_post *cmd,
 	}
 	if (max > 1) {
 		rwrs = kmalloc_array(max, sizeof(*rwrs), RPOST_GFP);
-		if (!rwrs)
-			return -ENOMEM;
+		if (!rwrs) {
+			rwrs = &one;
+			max = 1;
+		}
 	}
 	while (!ret && !err && cmd->posted < cmd->count) {
 		for (i = 0; i < max && cmd->posted + i < cmd->count; i++) {
@@ -638,9 +642,10 @@ static int rpost_post(struct rpost_ucmd *ucmd, u32 min_size,
 	if (!cmd->count || cmd->wrs_size > RPOST_MAX_WR_BYTES)
 		return -EINVAL;
 	if (cmd->wrs_size > sizeof(small)) {
-		block = kvmalloc(cmd->wrs_size, RPOST_GFP);
+		/* ENOMEM says that the queue is full. */
+		block = rpost_kvmalloc(cmd->wrs_size, 0);
 		if (!block)
-			return -ENOMEM;
+			return -ENOBUFS;
 	}
 	ret = -EFAULT;
 	if (copy_from_user(block, u64_to_user_ptr(cmd->wrs), cmd->wrs_size))

@@ -37,7 +37,7 @@ static int rpost_queue_init(struct rpost_qp *qp, struct rpost_queue *q,
 	q->max_wr = max_wr;
 	q->max_sge = max_sge;
 	q->mask = slots - 1;
-	q->wqes = kvcalloc(slots, sizeof(*q->wqes), RPOST_GFP);
+	q->wqes = rpost_kvcalloc(slots, sizeof(*q->wqes));
 	if (!q->wqes)
 		return -ENOMEM;
 	for (i = 0; i < slots; i++) {
@@ -73,7 +73,7 @@ static int rpost_inline_alloc(struct rpost_qp *qp, u32 max_inline)
 	qp->inline_stride = ALIGN(max_inline, 8);
 	qp->inline_per_page = PAGE_SIZE / qp->inline_stride;
 	n = DIV_ROUND_UP(qp->sq.mask + 1, qp->inline_per_page);
-	qp->inline_pages = kvcalloc(n, sizeof(*ip), RPOST_GFP);
+	qp->inline_pages = rpost_kvcalloc(n, sizeof(*ip));
 	if (!qp->inline_pages)
 		return -ENOMEM;
 

@@ -100,6 +100,8 @@ void rpost_obj_uncharge(struct rpost_obj *obj)
 {
 	struct rpost_file *file = obj->file;
 
+	if (!obj->dev)
+		return;
 	mutex_lock(&file->charge_lock);
 	if (obj->context) {
 		rdmacg_uncharge(obj->cgroup, &obj->dev->ib_dev->cg_device,

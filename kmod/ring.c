@@ -40,7 +40,7 @@ int rpost_ring_alloc(struct rpost_cring *ring, u32 entries)
 	 * Single pages: a mapping holds references on them, so that it may
 	 * outlive the ring.
 	 */
-	pages = kvcalloc(n, sizeof(*pages), RPOST_GFP);
+	pages = rpost_kvcalloc(n, sizeof(*pages));
 	if (!pages)
 		return -ENOMEM;
 	ring->pages = pages;

@@ -34,6 +34,7 @@
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
+#include <linux/overflow.h>
 #include <linux/refcount.h>
 #include <linux/rhashtable.h>
 #include <linux/rwsem.h>
@@ -59,6 +60,14 @@
  * and an error at its limit, where the kernel would otherwise kill a program.
  */
 #define RPOST_GFP	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
+
+/*
+ * The same in kernel threads that many programs share: none of them may wait for
+ * what the memory cgroup of one has to say.  An event cannot do without memory,
+ * and is charged beyond the limit.
+ */
+#define RPOST_GFP_NOWAIT	(GFP_NOWAIT | __GFP_ACCOUNT | __GFP_NOWARN)
+#define RPOST_GFP_EVENT		(GFP_ATOMIC | __GFP_ACCOUNT | __GFP_NOWARN)
 
 struct rpost_ah;
 struct rpost_comp_channel;
@@ -251,6 +260,8 @@ struct rpost_obj {
 
 int rpost_obj_reserve(struct rpost_file *file, struct rpost_obj *obj,
 		      enum rpost_obj_type type, struct rpost_device *dev);
+int rpost_obj_reserve_nowait(struct rpost_file *file, struct rpost_obj *obj,
+			     enum rpost_obj_type type);
 void rpost_obj_unreserve(struct rpost_obj *obj);
 void rpost_obj_publish(struct rpost_obj *obj);
 struct rpost_obj *rpost_obj_get(struct rpost_file *file, u32 handle,
@@ -294,6 +305,13 @@ void rpost_count_init(void);
 void rpost_count_exit(void);
 
 /* ------------------------------------------------------------ limit.c */
+
+void *rpost_kvmalloc(size_t bytes, gfp_t zero);
+
+static inline void *rpost_kvcalloc(size_t n, size_t size)
+{
+	return rpost_kvmalloc(array_size(n, size), __GFP_ZERO);
+}
 
 int rpost_limit_take_wr(struct rpost_file *file, u32 n);
 void rpost_limit_give_wr(struct rpost_file *file, u32 n);
@@ -386,6 +404,8 @@ int rpost_create_async_channel_ioctl(struct rpost_ucmd *ucmd);
  *           Programs register before they connect, so it is connected to
  *           itself.  Made by the first registration, and by the next one after
  *           an error; destroyed at any time when no request is in it.
+ * @fast_leaked: the device has kept one that should go, so that nothing it needs
+ *               may be freed
  */
 struct rpost_pd {
 	struct rpost_obj obj;
@@ -398,6 +418,7 @@ struct rpost_pd {
 	struct mutex fast_lock;
 	struct ib_cq *fast_cq;
 	struct ib_qp *fast_qp;
+	bool fast_leaked;
 };
 
 int rpost_alloc_pd_ioctl(struct rpost_ucmd *ucmd);

@@ -251,8 +251,7 @@ static int rpost_srq_build(struct rpost_srq *srq,
 	srq->num_slots = cmd->max_wr;
 	srq->max_slots = min(cmd->max_wr + max(cmd->max_wr, RPOST_MIN_SPARES),
 			     max_cqe);
-	srq->wqes = kvcalloc(srq->max_slots, sizeof(*srq->wqes),
-			     RPOST_GFP);
+	srq->wqes = rpost_kvcalloc(srq->max_slots, sizeof(*srq->wqes));
 	if (!srq->wqes)
 		return -ENOMEM;
 	for (i = 0; i < srq->max_slots; i++) {

@@ -101,7 +101,7 @@ int rpost_query_gids_ioctl(struct rpost_ucmd *ucmd)
 	if (ret)
 		goto out;
 	room = min(room, cmd->count);
-	gids = kvcalloc(max(room, 1u), sizeof(*gids), RPOST_GFP);
+	gids = rpost_kvcalloc(max(room, 1u), sizeof(*gids));
 	if (!gids) {
 		ret = -ENOMEM;
 		goto out;
@@ -169,8 +169,7 @@ int rpost_query_pkeys_ioctl(struct rpost_ucmd *ucmd)
 	cmd->count = min(cmd->count, len - cmd->first);
 
 	ret = -ENOMEM;
-	pkeys = kvcalloc(max(cmd->count, 1u), sizeof(*pkeys),
-			 RPOST_GFP);
+	pkeys = rpost_kvcalloc(max(cmd->count, 1u), sizeof(*pkeys));
 	if (!pkeys)
 		goto out;
 	ret = rpost_pkeys_list(ib_dev, cmd->port, cmd->first, pkeys,

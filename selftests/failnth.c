@@ -268,8 +268,6 @@ TEST_F_TIMEOUT(fail, connections, 900)
 TEST_F_TIMEOUT(fail, whole_life, 1800)
 {
 	NEED_INJECTION();
-	if (!getenv("RPOST_TEST_LIFE"))
-		SKIP(return, "has not been run to its end yet; RPOST_TEST_LIFE runs it");
 	SWEEP_ALL({ .name = "life of client and server", .step = whole_life,
 		    .whole = true, .may_say = { EPROTO } });
 }

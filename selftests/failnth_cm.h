@@ -416,6 +416,20 @@ static int life_join(struct rp_end *c, struct rp_end *srv, uint32_t listener)
 	return rp_expect(srv->channel, srv->id, RPOST_EVENT_ESTABLISHED);
 }
 
+/*
+ * Without memory for the message ib_cm gives the connection up, does not say so,
+ * and tells the other side nothing (cm_send_dreq_locked(), cm_send_drep_locked()).
+ */
+static int life_disconnect(struct rp_end *end, struct rp_end *other)
+{
+	struct pollfd pfd = { .fd = other->channel, .events = POLLIN };
+
+	RP_TRY(rp_disconnect(end->fd, end->id));
+	if (poll(&pfd, 1, 3000) != 1)
+		return -ENOMEM;
+	return rp_expect(other->channel, other->id, RPOST_EVENT_DISCONNECTED);
+}
+
 static int life(struct scene *s, struct rp_end *c, struct rp_end *srv,
 		int *channels)
 {
@@ -426,10 +440,8 @@ static int life(struct scene *s, struct rp_end *c, struct rp_end *srv,
 	RP_TRY(rp_listener(srv, &listener));
 	RP_TRY(life_join(c, srv, listener));
 	RP_TRY(life_message(s, c, srv, channels[1]));
-	RP_TRY(rp_disconnect(c->fd, c->id));
-	RP_TRY(rp_expect(srv->channel, srv->id, RPOST_EVENT_DISCONNECTED));
-	RP_TRY(rp_disconnect(srv->fd, srv->id));
-	RP_TRY(rp_expect(c->channel, c->id, RPOST_EVENT_DISCONNECTED));
+	RP_TRY(life_disconnect(c, srv));
+	RP_TRY(life_disconnect(srv, c));
 	RP_TRY(rp_leave(c));
 	return rp_leave(srv);
 }

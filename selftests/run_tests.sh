@@ -41,6 +41,8 @@ harmless='^[a-z0-9]+ speed is unknown, defaulting to '
 # rxe tells of each request that it refuses or fails.
 harmless="$harmless|^(rdma_rxe|(infiniband )?(rxe[0-9]+|rpost[a-z0-9]*)): "
 harmless="$harmless|^[a-z_]+: [0-9]+ callbacks suppressed$"
+# What attack_mmap tries is old.
+harmless="$harmless|^mmap: .* uses deprecated remap_file_pages\(\) syscall"
 # A busy emulator: something took long.
 harmless="$harmless|^(clocksource|hrtimer|perf|sched|workqueue): "
 
