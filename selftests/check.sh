@@ -134,10 +134,8 @@ kernel_tests() {
 	# In the debug kernels it is built in.
 	[[ $1 == debug* ]] || driver=('RPOST_TEST_UNBIND=rmmod rdma_rxe'
 		'RPOST_TEST_BIND=modprobe rdma_rxe && rdma link add rxe0 type rxe netdev dummy0')
-	read -ra tests < <(sed -n 's/^RPOST_TESTS := //p' selftests/tests.mk)
+	read -ra tests < <(sed -n "s/^RPOST_TESTS${3+_$3} := //p" selftests/tests.mk)
 	for test in "${tests[@]}"; do
-		# Only the debug kernels inject failures.
-		[ "$bits$test" != -32failnth ] || continue
 		files+=(-f "$build_dir/selftests$bits/$test")
 		names+=("./$test")
 	done

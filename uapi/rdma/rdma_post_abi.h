@@ -42,6 +42,7 @@
  * EBUSY         the object is in use by others
  * ENOMEM        out of memory, the limit of locked memory or of the memory cgroup
  *               has been reached, or the queue is full
+ * ENOBUFS       no memory for the copy of a post's work requests
  * EMFILE        this file's limit of objects or queue entries has been reached, or
  *               the process has no file descriptor left
  * EAGAIN        the limit of the caller's rdma cgroup has been reached; on an event
@@ -2069,7 +2070,7 @@ struct rpost_recv_wr {
  * above what it was made for, an opcode that its type does not have, a block
  * that does not add up; EOPNOTSUPP for an opcode or flag that is not known;
  * ENOENT for an address handle that is not one of the protection domain's;
- * ENOMEM when the queue is full.
+ * ENOMEM when the queue is full; ENOBUFS without memory for the block.
  */
 struct rpost_post {
 	__u32 size;
