@@ -264,12 +264,15 @@ TEST_F_TIMEOUT(fail, connections, 900)
 		    .step = establish_client, .after = end_both });
 }
 
-/* From open to close, both sides in one thread. */
+/*
+ * From open to close, both sides in one thread.  A message of the connection
+ * manager that is lost for want of memory is not always repeated in time: ETIME.
+ */
 TEST_F_TIMEOUT(fail, whole_life, 1800)
 {
 	NEED_INJECTION();
 	SWEEP_ALL({ .name = "life of client and server", .step = whole_life,
-		    .whole = true, .may_say = { EPROTO } });
+		    .whole = true, .may_say = { EPROTO, ETIME } });
 }
 
 /* What the kernel knows and no test above has swept is missing. */
