@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 
 #include "attack_memory.h"
+#include "pass_fd.h"
 
 #define NOBODY	65534
 
@@ -66,13 +67,6 @@ static int ended(pid_t pid)
 		return -1;
 	return WEXITSTATUS(status);
 }
-
-#define CHILD_CHECK(expr) do {						\
-	if (!(expr)) {							\
-		fprintf(stderr, "# line %d: %s\n", __LINE__, #expr);	\
-		_exit(1);						\
-	}								\
-} while (0)
 
 /* A message from a region of the server's file to the client's buffer. */
 static int send_from(struct memory *m, struct rpost_reg_mr *mr, uint32_t length)
@@ -488,27 +482,6 @@ TEST_F(process, memory_shared_without_files)
 }
 
 /* --------------------------------------------- received, and the sender dies */
-
-static int recv_fd(int sock)
-{
-	char control[CMSG_SPACE(sizeof(int))], byte;
-	struct iovec iov = { &byte, 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *cmsg;
-	int fd = -1;
-
-	if (recvmsg(sock, &msg, 0) != 1)
-		return -errno;
-	cmsg = CMSG_FIRSTHDR(&msg);
-	if (cmsg && cmsg->cmsg_type == SCM_RIGHTS)
-		memcpy(&fd, CMSG_DATA(cmsg), sizeof(fd));
-	return fd;
-}
 
 /* A process that shares nothing gets the file, and outlives who made it. */
 TEST_F(process, sender_dies)

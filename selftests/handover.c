@@ -4,8 +4,7 @@
  * over a socket.
  */
 #include <kselftest_harness.h>
-#include <sys/socket.h>
-
+#include "pass_fd.h"
 #include "rpost_test.h"
 
 FIXTURE(handover) {
@@ -192,46 +191,6 @@ TEST_F(handover, exec)
 	EXPECT_EQ(self->refcnt, rp_wait_refcnt(self->refcnt));
 	ASSERT_EQ(0, waitpid(pid, NULL, WNOHANG));
 	let_go(self, pid);
-}
-
-static int send_fd(int sock, int fd)
-{
-	char control[CMSG_SPACE(sizeof(int))] = { 0 }, byte = 0;
-	struct iovec iov = { &byte, 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
-
-	cmsg->cmsg_level = SOL_SOCKET;
-	cmsg->cmsg_type = SCM_RIGHTS;
-	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(cmsg), &fd, sizeof(fd));
-	return sendmsg(sock, &msg, 0) == 1 ? 0 : -errno;
-}
-
-static int recv_fd(int sock)
-{
-	char control[CMSG_SPACE(sizeof(int))], byte;
-	struct iovec iov = { &byte, 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	struct cmsghdr *cmsg;
-	int fd = -1;
-
-	if (recvmsg(sock, &msg, 0) != 1)
-		return -errno;
-	cmsg = CMSG_FIRSTHDR(&msg);
-	if (cmsg && cmsg->cmsg_type == SCM_RIGHTS)
-		memcpy(&fd, CMSG_DATA(cmsg), sizeof(fd));
-	return fd;
 }
 
 /* The device file and a channel, sent to a process that has neither. */

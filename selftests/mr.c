@@ -341,13 +341,6 @@ static int as_nobody(rlim_t limit)
 	return 0;
 }
 
-#define CHILD_CHECK(expr) do {						\
-	if (!(expr)) {							\
-		fprintf(stderr, "# line %d: %s\n", __LINE__, #expr);	\
-		_exit(1);						\
-	}								\
-} while (0)
-
 TEST_F(mr, memlock_limit)
 {
 	const size_t page = self->page;

@@ -460,6 +460,14 @@ static inline void rp_end_close(struct rp_end *end)
 	close(end->fd);
 }
 
+/* In a child process, which has no harness. */
+#define CHILD_CHECK(expr) do {						\
+	if (!(expr)) {							\
+		fprintf(stderr, "# line %d: %s\n", __LINE__, #expr);	\
+		_exit(1);						\
+	}								\
+} while (0)
+
 #define RP_TRY(call)							\
 	do {								\
 		int rp_try = (call);					\
