@@ -122,7 +122,7 @@ TEST_F(threads, post_and_poll)
 struct ids {
 	struct rdma_event_channel *channel;
 	struct sockaddr_storage addr;
-	atomic_int resolved, other, failed, asked;
+	atomic_int answered, other, failed, asked;
 };
 
 /* Resolve, wait until the other thread has the event or not, destroy. */
@@ -154,9 +154,11 @@ static void *get_events(void *arg)
 	struct rdma_cm_event *event;
 
 	while (!rdma_get_cm_event(ids->channel, &event)) {
-		if (event->event == RDMA_CM_EVENT_ADDR_RESOLVED &&
+		/* The kernel fails some, with so many at a time. */
+		if ((event->event == RDMA_CM_EVENT_ADDR_RESOLVED ||
+		     event->event == RDMA_CM_EVENT_ADDR_ERROR) &&
 		    event->id->context == ids)
-			ids->resolved++;
+			ids->answered++;
 		else
 			ids->other++;
 		if (rdma_ack_cm_event(event))
@@ -190,7 +192,7 @@ TEST_F(threads, ids_of_one_channel)
 	EXPECT_EQ(0, atomic_load(&ids.failed));
 	EXPECT_EQ(0, atomic_load(&ids.other));
 	EXPECT_EQ(3 * ROUNDS, atomic_load(&ids.asked));
-	EXPECT_GE(3 * ROUNDS, atomic_load(&ids.resolved));
+	EXPECT_GE(3 * ROUNDS, atomic_load(&ids.answered));
 	rdma_destroy_event_channel(ids.channel);
 }
 
