@@ -36,7 +36,7 @@ static const char * const splats[] = {
  * uverbs, too.
  */
 static const char * const known[] = {
-	"rxe_task.c",
+	"rxe_task.c", " rxe_sched_task+",
 };
 
 static int kmsg = -1;

@@ -95,17 +95,22 @@ qemu_run() {
 # kernel print, data races between others, and a warning of rxe's.  It queues a
 # packet, and with it its reference to the queue pair, before it schedules the
 # task; when the task runs already and the queue pair is being destroyed, there
-# is none left.  One with the module in its trace, or another in it, counts.
+# is none left, and KASAN finds a use after free.  One with the module in its
+# trace, or another in it, counts.
 # What disables kmemleak at time 0 is the command line.
 own_log() {
 	sed '/vm-init: timeout/,$d
 	/^\[ *0\.000000\] kmemleak: Kernel memory leak detector disabled/d' \
 		"$out_dir/kernel.log" | awk '
-		report == "" && (/BUG: KCSAN:/ || /WARNING: .* rxe_sched_task\+/) {
+		report == "" && (/BUG: KCSAN:/ ||
+				 /(WARNING|KASAN): .* rxe_sched_task\+/) {
 			report = $0
+			past = 0
 			next
 		}
-		report != "" { report = report "\n" $0 }
+		# KASAN also tells who made and freed the queue pair.
+		/Allocated by task/ { past = 1 }
+		report != "" && !past { report = report "\n" $0 }
 		report == "" { print }
 		report != "" && /=========|end trace/ {
 			if (report ~ /\[rdma_post\]|\n.*(BUG|WARNING):/) print report
