@@ -28,7 +28,7 @@ static const char * const rpost_count_names[RPOST_NUM_COUNTS] = {
 };
 
 static atomic_long_t rpost_counts[RPOST_NUM_COUNTS];
-struct dentry *rpost_debugfs;
+static struct dentry *rpost_debugfs;
 
 /**
  * rpost_count() - there are more or less of something

@@ -299,7 +299,6 @@ enum rpost_count {
 	RPOST_NUM_COUNTS,
 };
 
-extern struct dentry *rpost_debugfs;
 void rpost_count(unsigned int what, long n);
 void rpost_count_init(void);
 void rpost_count_exit(void);
