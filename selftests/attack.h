@@ -35,11 +35,6 @@ struct attack {
 	bool alone;	/* post nothing behind the attack, which would be flushed */
 };
 
-static inline bool all_bytes(const char *p, size_t bytes, char value)
-{
-	return p[0] == value && !memcmp(p, p + 1, bytes - 1);
-}
-
 static inline bool is_atomic(uint32_t op)
 {
 	return op == RPOST_WR_ATOMIC_CMP_AND_SWP ||

@@ -122,15 +122,4 @@ static inline int get(struct memory *m, struct rpost_reg_mr *mr,
 	return operate(m, RPOST_WR_RDMA_READ, mr, offset, length);
 }
 
-static inline bool all_bytes(const void *p, size_t bytes, unsigned char value)
-{
-	const unsigned char *c = p;
-
-	while (bytes--) {
-		if (*c++ != value)
-			return false;
-	}
-	return true;
-}
-
 #endif /* RPOST_ATTACK_MEMORY_H */

@@ -57,15 +57,6 @@ static void attack_teardown(struct keys *k)
 	rp_end_close(&k->victim);
 }
 
-static bool all_bytes(const char *p, size_t bytes, char value)
-{
-	while (bytes--) {
-		if (*p++ != value)
-			return false;
-	}
-	return true;
-}
-
 /* Post one operation of the attacker's on a list of entries. */
 static int post_op(struct keys *k, uint32_t op, const struct rpost_sge *sges,
 		   uint32_t num)

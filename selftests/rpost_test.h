@@ -796,4 +796,12 @@ static inline void *rp_pages(size_t bytes)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+/* Has each of @bytes bytes, at least one, this value? */
+static inline bool all_bytes(const void *p, size_t bytes, unsigned char value)
+{
+	const unsigned char *c = p;
+
+	return c[0] == value && !memcmp(c, c + 1, bytes - 1);
+}
+
 #endif /* RPOST_TEST_H */
