@@ -3,9 +3,9 @@
  * Programs that die: nothing of them stays behind, and their peers are told.
  */
 #include <kselftest_harness.h>
-#include <sys/utsname.h>
 #include <sys/wait.h>
 
+#include "kernel_release.h"
 #include "rpost_own.h"
 
 enum stage {
@@ -159,7 +159,6 @@ TEST(peer_of_a_killed_program)
 	rp_end_close(&server);
 }
 
-/* Both ends in one program, which dies in the middle of its traffic. */
 /*
  * From 6.9 to before 7.2 rxe takes the last packet of a message once more, with
  * no receive any more, and crashes, if the queue pair is stopped at that moment
@@ -167,15 +166,12 @@ TEST(peer_of_a_killed_program)
  */
 static size_t long_message(void)
 {
-	unsigned int major = 0, minor = 0;
-	struct utsname u;
+	unsigned int release = kernel_release();
 
-	uname(&u);
-	sscanf(u.release, "%u.%u", &major, &minor);
-	return (major == 6 && minor >= 9) || (major == 7 && minor < 2) ?
-	       1024 : 1 << 16;
+	return release >= 6009 && release < 7002 ? 1024 : 1 << 16;
 }
 
+/* Both ends in one program, which dies in the middle of its traffic. */
 static void talk_for_ever(int pipefd)
 {
 	struct rp_end c, s;

@@ -19,8 +19,9 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/utsname.h>
 #include <unistd.h>
+
+#include "kernel_release.h"
 
 #ifndef MFD_HUGETLB
 #define MFD_HUGETLB	4U
@@ -60,27 +61,10 @@ struct kind {
 	bool no_loads;
 };
 
-static inline unsigned int kernel_release(void)
-{
-	unsigned int major = 0, minor = 0;
-	struct utsname u;
-
-	uname(&u);
-	sscanf(u.release, "%u.%u", &major, &minor);
-	return major * 1000 + minor;
-}
-
 /*
- * Before 6.2, ib_core pins memory that is only read as if it were written to,
- * and by force: private memory of any protection, but no shared memory that is
- * mapped for reading.  Before 6.4, shared files of disks may be pinned for
- * writing.
+ * A kernel that pins by force is before 6.4, too, and lets shared files of disks
+ * be pinned for writing.
  */
-static inline bool pins_by_force(void)
-{
-	return kernel_release() < 6002;
-}
-
 static inline int kind_errno(const struct kind *k, bool write)
 {
 	if (pins_by_force())

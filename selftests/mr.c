@@ -6,8 +6,8 @@
 #include <kselftest_harness.h>
 #include <grp.h>
 #include <sys/resource.h>
-#include <sys/utsname.h>
 
+#include "kernel_release.h"
 #include "rpost_test.h"
 
 #define NOBODY		65534
@@ -139,17 +139,6 @@ TEST_F(mr, memory_without_the_access)
 	/* A string constant, say. */
 	EXPECT_EQ(0, rp_reg_mr(self->fd, self->pd, "constant", 8, 0, &mr));
 	EXPECT_EQ(4, rp_num_objects(self->fd));
-}
-
-/* Before 6.2, ib_core pins memory for reading by force. */
-static bool pins_by_force(void)
-{
-	unsigned int major = 0, minor = 0;
-	struct utsname u;
-
-	uname(&u);
-	sscanf(u.release, "%u.%u", &major, &minor);
-	return major < 6 || (major == 6 && minor < 2);
 }
 
 TEST_F(mr, memory_without_any_access)

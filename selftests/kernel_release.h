@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The kernel that runs, for tests of what differs between kernels.
+ */
+#ifndef KERNEL_RELEASE_H
+#define KERNEL_RELEASE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/utsname.h>
+
+/* 6.1 is 6001. */
+static inline unsigned int kernel_release(void)
+{
+	unsigned int major = 0, minor = 0;
+	struct utsname u;
+
+	uname(&u);
+	sscanf(u.release, "%u.%u", &major, &minor);
+	return major * 1000 + minor;
+}
+
+/*
+ * Before 6.2, ib_core pins memory that is only read as if it were written to,
+ * and by force: private memory of any protection, but no shared memory that is
+ * mapped for reading.
+ */
+static inline bool pins_by_force(void)
+{
+	return kernel_release() < 6002;
+}
+
+#endif /* KERNEL_RELEASE_H */
