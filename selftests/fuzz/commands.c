@@ -4,15 +4,6 @@
  */
 #include "fuzz.h"
 
-#define FIELD(s, f, k, r, m)						\
-	{ #f, offsetof(struct s, f), sizeof(((struct s *)0)->f), k, r, m }
-#define INT(s, f, max)		FIELD(s, f, K_INT, R_NONE, max)
-#define FLAGS(s, f, mask)	FIELD(s, f, K_FLAGS, R_NONE, mask)
-#define IN(s, f, reg)		FIELD(s, f, K_REG, reg, 0)
-#define OUT(s, f, reg)		FIELD(s, f, K_OUT, reg, 0)
-#define SPACE(s, f, kind)	FIELD(s, f, kind, R_NONE, 0)
-#define ZERO(s, f)		FIELD(s, f, K_ZERO, R_NONE, 0)
-
 /* What all commands have. */
 #define HEAD(s, flag_mask, on)						\
 	{ "on", -1, 0, K_ON, on, 0 },					\
