@@ -249,25 +249,6 @@ TEST_F(process, limit_of_each_process)
 
 /* ------------------------------------------------- other ways to get a file */
 
-static int send_fds(int sock, const int *fds, unsigned int n)
-{
-	char control[CMSG_SPACE(2 * sizeof(int))] = { 0 }, byte = 0;
-	struct iovec iov = { &byte, 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = CMSG_SPACE(n * sizeof(int)),
-	};
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
-
-	cmsg->cmsg_level = SOL_SOCKET;
-	cmsg->cmsg_type = SCM_RIGHTS;
-	cmsg->cmsg_len = CMSG_LEN(n * sizeof(int));
-	memcpy(CMSG_DATA(cmsg), fds, n * sizeof(int));
-	return sendmsg(sock, &msg, 0) == 1 ? 0 : -errno;
-}
-
 /* The file and itself in a socket that nobody has: the kernel clears it up. */
 TEST_F(process, sent_in_a_circle)
 {
@@ -506,7 +487,7 @@ TEST_F(process, sender_dies)
 		CHILD_CHECK(!rp_reg_mr(fd, made->pd, self->p, 2 * self->page,
 				       WRITE, &mr));
 		made->mr = mr.handle;
-		CHILD_CHECK(!send_fds(socks[0], &fd, 1));
+		CHILD_CHECK(!send_fd(socks[0], fd));
 		raise(SIGKILL);
 	}
 	EXPECT_EQ(-1, ended(pid));

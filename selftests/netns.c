@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <sys/wait.h>
 
+#include "pass_fd.h"
 #include "rpost_own.h"
 
 static int new_netns(void)
@@ -251,14 +252,7 @@ TEST_F(netns, with_an_address_of_its_own)
 /* A file that comes from a namespace without devices has none anywhere. */
 TEST_F(netns, a_file_from_elsewhere)
 {
-	char control[CMSG_SPACE(sizeof(int))] = { 0 }, byte = 0;
-	struct iovec iov = { &byte, 1 };
-	struct msghdr msg = {
-		.msg_iov = &iov, .msg_iovlen = 1,
-		.msg_control = control, .msg_controllen = sizeof(control),
-	};
 	int sockets[2], fd, status;
-	struct cmsghdr *cmsg;
 	pid_t pid;
 
 	NEED_RDMA();
@@ -266,21 +260,16 @@ TEST_F(netns, a_file_from_elsewhere)
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, sockets));
 	pid = fork();
 	ASSERT_LE(0, pid);
-	cmsg = CMSG_FIRSTHDR(&msg);
 	if (!pid) {
 		if (new_netns())
 			_exit(1);
 		fd = rp_open();
-		cmsg->cmsg_level = SOL_SOCKET;
-		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(sizeof(fd));
-		memcpy(CMSG_DATA(cmsg), &fd, sizeof(fd));
-		_exit(fd < 0 || sendmsg(sockets[1], &msg, 0) != 1);
+		_exit(fd < 0 || send_fd(sockets[1], fd));
 	}
-	ASSERT_EQ(1, recvmsg(sockets[0], &msg, 0));
+	fd = recv_fd(sockets[0]);
+	ASSERT_LE(0, fd);
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	ASSERT_EQ(0, status);
-	memcpy(&fd, CMSG_DATA(cmsg), sizeof(fd));
 	EXPECT_EQ(0, cannot_use(fd, self->device));
 	EXPECT_EQ(0, cannot_bind(fd));
 	/* Its namespace goes with it, see the teardown. */

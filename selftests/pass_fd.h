@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A descriptor goes to another process, see unix(7).
+ * Descriptors go to another process, see unix(7).
  */
 #ifndef PASS_FD_H
 #define PASS_FD_H
@@ -9,23 +9,29 @@
 #include <string.h>
 #include <sys/socket.h>
 
-static inline int send_fd(int sock, int fd)
+/* @n of them: one or two. */
+static inline int send_fds(int sock, const int *fds, unsigned int n)
 {
-	char control[CMSG_SPACE(sizeof(int))] = { 0 }, byte = 0;
+	char control[CMSG_SPACE(2 * sizeof(int))] = { 0 }, byte = 0;
 	struct iovec iov = { &byte, 1 };
 	struct msghdr msg = {
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
 		.msg_control = control,
-		.msg_controllen = sizeof(control),
+		.msg_controllen = CMSG_SPACE(n * sizeof(int)),
 	};
 	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
 
 	cmsg->cmsg_level = SOL_SOCKET;
 	cmsg->cmsg_type = SCM_RIGHTS;
-	cmsg->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(cmsg), &fd, sizeof(fd));
+	cmsg->cmsg_len = CMSG_LEN(n * sizeof(int));
+	memcpy(CMSG_DATA(cmsg), fds, n * sizeof(int));
 	return sendmsg(sock, &msg, 0) == 1 ? 0 : -errno;
+}
+
+static inline int send_fd(int sock, int fd)
+{
+	return send_fds(sock, &fd, 1);
 }
 
 static inline int recv_fd(int sock)
