@@ -80,33 +80,41 @@ each_network() {
 	done
 }
 
+# begin NAME PATTERN ARGUMENT...: run wire until its output has PATTERN
+begin() {
+	log=$1.log
+	pattern=$2
+	shift 2
+	./wire "$@" >"$log" 2>&1 &
+	pid=$!
+	wait_for $pid "$pattern" "$log"
+}
+
+# Wait for what has begun: its output and its status.
+finish() {
+	wait "$pid"
+	status=$?
+	cat "$log"
+	return $status
+}
+
 # The network loses all for so many seconds, while there is traffic.
 outage() {
-	./wire send 10.0.1.1 400 >outage.log 2>&1 &
-	pid=$!
-	wait_for $pid connected outage.log
+	begin outage connected send 10.0.1.1 400
 	tc qdisc replace dev eth0 root netem loss 100%
 	sleep "$1"
 	harm
-	wait $pid
-	status=$?
-	cat outage.log
-	return $status
+	finish
 }
 
 # The same until the connection breaks: told in time, and a new one works.
 broken() {
-	./wire break 10.0.1.1 120 >broken.log 2>&1 &
-	pid=$!
-	wait_for $pid traffic broken.log
+	begin broken traffic break 10.0.1.1 120
 	tc qdisc replace dev eth0 root netem loss 100%
 	# It ends only when the disconnection has been answered, or given up.
-	wait_for $pid 'after the last success' broken.log
+	wait_for $pid 'after the last success' "$log"
 	harm
-	wait $pid
-	status=$?
-	cat broken.log
-	[ $status = 0 ] && ./wire send 10.0.1.1 50
+	finish && ./wire send 10.0.1.1 50
 }
 
 # host ACTION...: ask wire.sh, and go on when it has begun.
@@ -114,26 +122,16 @@ host() { echo "host: $*" >/dev/hvc0; }
 
 # The peer stands still for so many seconds.
 paused() {
-	./wire send 10.0.1.1 400 >paused.log 2>&1 &
-	pid=$!
-	wait_for $pid connected paused.log
+	begin paused connected send 10.0.1.1 400
 	host pause "$1"
-	wait $pid
-	status=$?
-	cat paused.log
-	return $status
+	finish
 }
 
 # So long that the connection breaks.
 paused_long() {
-	./wire break 10.0.1.1 150 >paused.log 2>&1 &
-	pid=$!
-	wait_for $pid traffic paused.log
+	begin paused traffic break 10.0.1.1 150
 	host pause "$1"
-	wait $pid
-	status=$?
-	cat paused.log
-	[ $status = 0 ] && ./wire send 10.0.1.1 50
+	finish && ./wire send 10.0.1.1 50
 }
 
 # No such host.
@@ -142,15 +140,10 @@ nobody() { ! ./wire connect 10.0.1.99 10; }
 # The peer's machine dies, and comes back.
 killed() {
 	# The connection manager asks a dead peer for minutes to disconnect.
-	./wire "$([ -n "$long" ] && echo break || echo fail)" 10.0.1.1 200 \
-		>killed.log 2>&1 &
-	pid=$!
-	wait_for $pid traffic killed.log
+	begin killed traffic \
+		"$([ -n "$long" ] && echo break || echo fail)" 10.0.1.1 200
 	host kill
-	wait $pid
-	status=$?
-	cat killed.log
-	return $status
+	finish
 }
 
 restarted() {
