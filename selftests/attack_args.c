@@ -246,17 +246,26 @@ static int stop_in(FIXTURE_DATA(stopped) *self, int fd, unsigned long nr,
 	return msg.event == UFFD_EVENT_PAGEFAULT ? 0 : -EPROTO;
 }
 
-/* Let it go on with @copy as the second page: the command's result. */
-static int go_on(FIXTURE_DATA(stopped) *self)
+/* Make @copy the second page. */
+static int put_copy(FIXTURE_DATA(stopped) *self, uint64_t mode)
 {
 	struct uffdio_copy copy = {
 		.dst = (uintptr_t)self->area + self->page,
 		.src = (uintptr_t)self->copy,
 		.len = self->page,
+		.mode = mode,
 	};
 
-	if (ioctl(self->uffd, UFFDIO_COPY, &copy))
-		return -errno;
+	return ioctl(self->uffd, UFFDIO_COPY, &copy) ? -errno : 0;
+}
+
+/* Let it go on with @copy as the second page: the command's result. */
+static int go_on(FIXTURE_DATA(stopped) *self)
+{
+	int ret = put_copy(self, 0);
+
+	if (ret)
+		return ret;
 	pthread_join(self->thread, NULL);
 	return self->ret;
 }
@@ -341,13 +350,7 @@ TEST_F_TIMEOUT(stopped, in_the_answer, SECONDS)
 		forget(self);
 		arg = (uint32_t *)(self->area + self->page);
 		/* Read once, and written. */
-		struct uffdio_copy copy = {
-			.dst = (uintptr_t)arg,
-			.src = (uintptr_t)self->copy,
-			.len = self->page,
-			.mode = UFFDIO_COPY_MODE_WP,
-		};
-		ASSERT_EQ(0, ioctl(self->uffd, UFFDIO_COPY, &copy));
+		ASSERT_EQ(0, put_copy(self, UFFDIO_COPY_MODE_WP));
 		ASSERT_EQ(0, stop_in(self, row_fd(&self->env, row), row->nr,
 				     arg))
 			TH_LOG("%s", row->name);
@@ -386,13 +389,7 @@ TEST_F_TIMEOUT(stopped, closed_in_the_answer, SECONDS)
 		memcpy(self->copy, cmd, row->size);
 		forget(self);
 		arg = (uint32_t *)(self->area + self->page);
-		struct uffdio_copy copy = {
-			.dst = (uintptr_t)arg,
-			.src = (uintptr_t)self->copy,
-			.len = self->page,
-			.mode = UFFDIO_COPY_MODE_WP,
-		};
-		ASSERT_EQ(0, ioctl(self->uffd, UFFDIO_COPY, &copy));
+		ASSERT_EQ(0, put_copy(self, UFFDIO_COPY_MODE_WP));
 		ASSERT_EQ(0, stop_in(self, row_fd(&env, row), row->nr, arg));
 		env_close(&env);
 		ASSERT_EQ(0, protect(self, false));

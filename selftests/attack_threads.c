@@ -128,6 +128,15 @@ static int connect_pair(FIXTURE_DATA(threads) *self)
 	return 0;
 }
 
+static int destroy_pair(FIXTURE_DATA(threads) *self)
+{
+	struct race *r = &self->r;
+
+	RP_TRY(rp_destroy(r->client.fd, RPOST_OBJ_QP, r->client.qp));
+	RP_TRY(rp_destroy(r->server.fd, RPOST_OBJ_QP, r->server.qp));
+	return 0;
+}
+
 /* Posters must meet success or a documented error; nothing is left. */
 TEST_F_TIMEOUT(threads, queue_pair_destroyed, 200)
 {
@@ -139,10 +148,7 @@ TEST_F_TIMEOUT(threads, queue_pair_destroyed, 200)
 	for (i = 0; i < 12; i++) {
 		ASSERT_EQ(0, connect_pair(self));
 		EXPECT_TRUE(posts_go_on(self));
-		ASSERT_EQ(0, rp_destroy(r->client.fd, RPOST_OBJ_QP,
-					r->client.qp));
-		ASSERT_EQ(0, rp_destroy(r->server.fd, RPOST_OBJ_QP,
-					r->server.qp));
+		ASSERT_EQ(0, destroy_pair(self));
 	}
 	EXPECT_EQ(0, stop(r, self->w, POSTERS));
 	EXPECT_EQ(3, rp_num_objects(r->client.fd));
@@ -256,10 +262,7 @@ TEST_F_TIMEOUT(threads, memory_deregistered, 200)
 		memset(r->mem, SECRET, getpagesize());
 		usleep(3000);
 		ASSERT_EQ(NULL, memchr(self->victim, SECRET, getpagesize()));
-		ASSERT_EQ(0, rp_destroy(r->client.fd, RPOST_OBJ_QP,
-					r->client.qp));
-		ASSERT_EQ(0, rp_destroy(r->server.fd, RPOST_OBJ_QP,
-					r->server.qp));
+		ASSERT_EQ(0, destroy_pair(self));
 		ASSERT_EQ(NULL, memchr(self->victim, SECRET, getpagesize()));
 		memset(r->mem, 'm', getpagesize());
 		ASSERT_EQ(0, rp_reg_mr(r->client.fd, r->client.pd, r->mem, 64,
