@@ -43,36 +43,6 @@ static uint32_t state_of(struct rp_end *end, uint32_t id)
 	return rp_query_id(end->fd, id, &cmd) ? 255 : cmd.state;
 }
 
-static int init_attr(struct rp_end *end, uint32_t state,
-		     struct rpost_qp_attr *attr)
-{
-	struct rpost_init_qp_attr cmd = {
-		.size = sizeof(cmd), .id = end->id, .attr.qp_state = state,
-	};
-	int ret = rp_ioctl(end->fd, RPOST_IOC_INIT_QP_ATTR, &cmd);
-
-	*attr = cmd.attr;
-	return ret;
-}
-
-/* Bring the queue pair into a state, as the connection wants it. */
-static int move(struct rp_end *end, uint32_t state)
-{
-	struct rpost_qp_attr attr;
-
-	RP_TRY(init_attr(end, state, &attr));
-	return rp_modify(end, &attr);
-}
-
-static int connect_qp(struct rp_end *end, uint32_t qp_num)
-{
-	struct rpost_connect cmd = { .size = sizeof(cmd), .id = end->id };
-
-	rp_conn_param(&cmd.param);
-	cmd.param.qp_num = qp_num;
-	return rp_ioctl(end->fd, RPOST_IOC_CONNECT, &cmd);
-}
-
 static int accept_qp(struct rp_end *end, uint32_t qp_num)
 {
 	struct rpost_accept cmd = { .size = sizeof(cmd), .id = end->id };
@@ -110,12 +80,12 @@ static int notify(struct rp_end *end, uint32_t event)
 /* Until the client has the answer. */
 static int respond(FIXTURE_DATA(own) *self)
 {
-	RP_TRY(move(&self->c, RPOST_QPS_INIT));
-	RP_TRY(connect_qp(&self->c, self->c.qp_num));
+	RP_TRY(rp_move_connected(&self->c, RPOST_QPS_INIT));
+	RP_TRY(rp_connect_qp(&self->c, self->c.qp_num));
 	RP_TRY(rp_take_request(&self->s, self->listener));
-	RP_TRY(move(&self->s, RPOST_QPS_INIT));
-	RP_TRY(move(&self->s, RPOST_QPS_RTR));
-	RP_TRY(move(&self->s, RPOST_QPS_RTS));
+	RP_TRY(rp_move_connected(&self->s, RPOST_QPS_INIT));
+	RP_TRY(rp_move_connected(&self->s, RPOST_QPS_RTR));
+	RP_TRY(rp_move_connected(&self->s, RPOST_QPS_RTS));
 	RP_TRY(accept_qp(&self->s, self->s.qp_num));
 	return rp_expect(self->c.channel, self->c.id,
 			 RPOST_EVENT_CONNECT_RESPONSE);
@@ -124,8 +94,8 @@ static int respond(FIXTURE_DATA(own) *self)
 static int connected(FIXTURE_DATA(own) *self)
 {
 	RP_TRY(respond(self));
-	RP_TRY(move(&self->c, RPOST_QPS_RTR));
-	RP_TRY(move(&self->c, RPOST_QPS_RTS));
+	RP_TRY(rp_move_connected(&self->c, RPOST_QPS_RTR));
+	RP_TRY(rp_move_connected(&self->c, RPOST_QPS_RTS));
 	RP_TRY(establish(&self->c));
 	return rp_expect(self->s.channel, self->s.id, RPOST_EVENT_ESTABLISHED);
 }
@@ -180,16 +150,16 @@ TEST_F(own, with_an_ordinary_side)
 	struct rp_end *c = &self->c, *s = &self->s;
 
 	ASSERT_EQ(0, rp_destroy(s->fd, RPOST_OBJ_QP, s->qp));
-	ASSERT_EQ(0, move(c, RPOST_QPS_INIT));
-	ASSERT_EQ(0, connect_qp(c, c->qp_num));
+	ASSERT_EQ(0, rp_move_connected(c, RPOST_QPS_INIT));
+	ASSERT_EQ(0, rp_connect_qp(c, c->qp_num));
 	ASSERT_EQ(0, rp_take_request(s, self->listener));
 	ASSERT_EQ(0, rp_create_qp(s, 0));
 	ASSERT_EQ(0, rp_accept(s->fd, s->id));
 	ASSERT_EQ(0, rp_get_event(c->channel, &self->event));
 	ASSERT_EQ(RPOST_EVENT_CONNECT_RESPONSE, self->event.event);
 	EXPECT_EQ(s->qp_num, self->event.param.qp_num);
-	ASSERT_EQ(0, move(c, RPOST_QPS_RTR));
-	ASSERT_EQ(0, move(c, RPOST_QPS_RTS));
+	ASSERT_EQ(0, rp_move_connected(c, RPOST_QPS_RTR));
+	ASSERT_EQ(0, rp_move_connected(c, RPOST_QPS_RTS));
 	ASSERT_EQ(0, establish(c));
 	ASSERT_EQ(0, rp_expect(s->channel, s->id, RPOST_EVENT_ESTABLISHED));
 	EXPECT_EQ(0, message(self, c, s));
@@ -205,13 +175,13 @@ TEST_F(own, queue_pairs_of_others)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
-		EXPECT_EQ(-EINVAL, connect_qp(c, bad[i])) {
+		EXPECT_EQ(-EINVAL, rp_connect_qp(c, bad[i])) {
 			TH_LOG("queue pair %#x", bad[i]);
 		}
 		EXPECT_EQ(RPOST_ID_ROUTE_RESOLVED, state_of(c, c->id));
 	}
 	EXPECT_TRUE(rp_quiet(s->channel));
-	ASSERT_EQ(0, connect_qp(c, c->qp_num));
+	ASSERT_EQ(0, rp_connect_qp(c, c->qp_num));
 	ASSERT_EQ(0, rp_take_request(s, self->listener));
 	EXPECT_EQ(-EINVAL, accept_qp(s, c->qp_num));
 	EXPECT_EQ(-EINVAL, accept_qp(s, 0));
@@ -230,26 +200,26 @@ TEST_F(own, states_of_attributes)
 
 	ASSERT_EQ(0, rp_create_id(c->fd, c->channel, &idle.id));
 	for (state = 0; state <= RPOST_QPS_ERR + 1; state++) {
-		EXPECT_GT(0, init_attr(&idle, state, &attr));
+		EXPECT_GT(0, rp_init_qp_attr(&idle, state, &attr));
 		/* A route, but no other side. */
 		if (state != RPOST_QPS_INIT)
-			EXPECT_EQ(-EINVAL, init_attr(c, state, &attr)) {
+			EXPECT_EQ(-EINVAL, rp_init_qp_attr(c, state, &attr)) {
 				TH_LOG("state %u", state);
 			}
 	}
-	EXPECT_EQ(-EINVAL, init_attr(c, UINT32_MAX, &attr));
-	ASSERT_EQ(0, init_attr(c, RPOST_QPS_INIT, &attr));
+	EXPECT_EQ(-EINVAL, rp_init_qp_attr(c, UINT32_MAX, &attr));
+	ASSERT_EQ(0, rp_init_qp_attr(c, RPOST_QPS_INIT, &attr));
 	EXPECT_EQ(RPOST_QPS_INIT, attr.qp_state);
 	EXPECT_EQ(RPOST_QP_STATE | RPOST_QP_PKEY_INDEX | RPOST_QP_PORT |
 		  RPOST_QP_ACCESS_FLAGS, attr.attr_mask);
 	EXPECT_LE(1, attr.port_num);
 	ASSERT_EQ(0, respond(self));
-	ASSERT_EQ(0, init_attr(c, RPOST_QPS_RTR, &attr));
+	ASSERT_EQ(0, rp_init_qp_attr(c, RPOST_QPS_RTR, &attr));
 	EXPECT_EQ(self->s.qp_num, attr.dest_qp_num);
 	EXPECT_LE(1, attr.path_mtu);
 	EXPECT_EQ(1, attr.ah.is_global);
 	EXPECT_EQ(RP_MASK_RTR_RC, attr.attr_mask & RP_MASK_RTR_RC);
-	ASSERT_EQ(0, init_attr(c, RPOST_QPS_RTS, &attr));
+	ASSERT_EQ(0, rp_init_qp_attr(c, RPOST_QPS_RTS, &attr));
 	EXPECT_EQ(7, attr.retry_cnt);
 	EXPECT_EQ(7, attr.rnr_retry);
 	EXPECT_EQ(RP_MASK_RTS_RC, attr.attr_mask & RP_MASK_RTS_RC);
@@ -268,7 +238,7 @@ TEST_F(own, states_of_commands)
 	EXPECT_EQ(-EINVAL, notify(c, UINT32_MAX));
 	EXPECT_EQ(-EOPNOTSUPP, notify(c, RPOST_ASYNC_PATH_MIG));
 	EXPECT_EQ(-EINVAL, notify(&listener, RPOST_ASYNC_COMM_EST));
-	ASSERT_EQ(0, connect_qp(c, c->qp_num));
+	ASSERT_EQ(0, rp_connect_qp(c, c->qp_num));
 	EXPECT_EQ(-EINVAL, establish(c));
 	EXPECT_EQ(-EINVAL, reject(c, 0));
 	ASSERT_EQ(0, rp_take_request(s, self->listener));
@@ -290,7 +260,7 @@ TEST_F(own, rejected_with_a_reason)
 {
 	struct rp_end *c = &self->c, *s = &self->s;
 
-	ASSERT_EQ(0, connect_qp(c, c->qp_num));
+	ASSERT_EQ(0, rp_connect_qp(c, c->qp_num));
 	ASSERT_EQ(0, rp_take_request(s, self->listener));
 	ASSERT_EQ(0, reject(s, RPOST_REJ_VENDOR_OPTION_NOT_SUPPORTED));
 	ASSERT_EQ(0, rp_get_event(c->channel, &self->event));
@@ -358,7 +328,7 @@ TEST_F(own, destroyed_at_each_step)
 	int step;
 
 	for (step = 0; step < 6; step++) {
-		ASSERT_EQ(0, connect_qp(c, c->qp_num));
+		ASSERT_EQ(0, rp_connect_qp(c, c->qp_num));
 		ASSERT_EQ(0, rp_take_request(s, self->listener));
 		if (step >= 2) {
 			ASSERT_EQ(0, accept_qp(s, s->qp_num));
@@ -474,7 +444,7 @@ TEST_F(own, ack_timeout)
 	ASSERT_EQ(0, rp_resolve_route(c->fd, c->id));
 	ASSERT_EQ(0, rp_expect(c->channel, c->id, RPOST_EVENT_ROUTE_RESOLVED));
 	ASSERT_EQ(0, respond(self));
-	ASSERT_EQ(0, init_attr(c, RPOST_QPS_RTS, &attr));
+	ASSERT_EQ(0, rp_init_qp_attr(c, RPOST_QPS_RTS, &attr));
 	EXPECT_EQ(9, attr.timeout);
 }
 

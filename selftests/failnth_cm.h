@@ -292,54 +292,30 @@ static int notify_server(struct scene *s)
 	return ret == -EISCONN ? 0 : ret;
 }
 
-static int init_qp_attr_of(struct rp_end *end, uint32_t state,
-			   struct rpost_qp_attr *attr)
-{
-	struct rpost_init_qp_attr cmd = {
-		.size = sizeof(cmd), .id = end->id, .attr.qp_state = state,
-	};
-	int ret = rp_ioctl(end->fd, RPOST_IOC_INIT_QP_ATTR, &cmd);
-
-	*attr = cmd.attr;
-	return ret;
-}
-
 static int init_qp_attr(struct scene *s)
 {
 	struct rpost_qp_attr attr;
 
-	return init_qp_attr_of(&s->c, RPOST_QPS_INIT, &attr);
-}
-
-static int move_to(struct rp_end *end, uint32_t state)
-{
-	struct rpost_qp_attr attr;
-
-	RP_TRY(init_qp_attr_of(end, state, &attr));
-	return rp_modify(end, &attr);
+	return rp_init_qp_attr(&s->c, RPOST_QPS_INIT, &attr);
 }
 
 /* The client's program owns its queue pair, and has the answer. */
 static int ready_to_establish(struct scene *s)
 {
-	struct rpost_connect cmd = { .size = sizeof(cmd) };
 	struct rp_end *c = &s->c;
 
 	RP_TRY(rp_listener(&s->s, &s->listener));
 	RP_TRY(create_qp(s));
 	RP_TRY(rp_client_route(c, rp_port(s->s.fd, s->listener)));
-	RP_TRY(move_to(c, RPOST_QPS_INIT));
-	rp_conn_param(&cmd.param);
-	cmd.id = c->id;
-	cmd.param.qp_num = c->qp_num;
-	RP_TRY(rp_ioctl(c->fd, RPOST_IOC_CONNECT, &cmd));
+	RP_TRY(rp_move_connected(c, RPOST_QPS_INIT));
+	RP_TRY(rp_connect_qp(c, c->qp_num));
 	RP_TRY(wait_readable(s->s.channel));
 	RP_TRY(get_request(s));
 	RP_TRY(rp_create_qp(&s->s, 0));
 	RP_TRY(accept_server(s));
 	RP_TRY(rp_expect(c->channel, c->id, RPOST_EVENT_CONNECT_RESPONSE));
-	RP_TRY(move_to(c, RPOST_QPS_RTR));
-	return move_to(c, RPOST_QPS_RTS);
+	RP_TRY(rp_move_connected(c, RPOST_QPS_RTR));
+	return rp_move_connected(c, RPOST_QPS_RTS);
 }
 
 static int establish_client(struct scene *s)

@@ -43,6 +43,37 @@ static inline int rp_move(struct rp_end *end, uint32_t state)
 	return rp_modify(end, &attr);
 }
 
+/* The attributes that the connection wants. */
+static inline int rp_init_qp_attr(struct rp_end *end, uint32_t state,
+				  struct rpost_qp_attr *attr)
+{
+	struct rpost_init_qp_attr cmd = {
+		.size = sizeof(cmd), .id = end->id, .attr.qp_state = state,
+	};
+	int ret = rp_ioctl(end->fd, RPOST_IOC_INIT_QP_ATTR, &cmd);
+
+	*attr = cmd.attr;
+	return ret;
+}
+
+/* Bring the queue pair into a state, as the connection wants it. */
+static inline int rp_move_connected(struct rp_end *end, uint32_t state)
+{
+	struct rpost_qp_attr attr;
+
+	RP_TRY(rp_init_qp_attr(end, state, &attr));
+	return rp_modify(end, &attr);
+}
+
+static inline int rp_connect_qp(struct rp_end *end, uint32_t qp_num)
+{
+	struct rpost_connect cmd = { .size = sizeof(cmd), .id = end->id };
+
+	rp_conn_param(&cmd.param);
+	cmd.param.qp_num = qp_num;
+	return rp_ioctl(end->fd, RPOST_IOC_CONNECT, &cmd);
+}
+
 static inline int rp_query_qp(struct rp_end *end, struct rpost_query_qp *cmd)
 {
 	memset(cmd, 0xa5, sizeof(*cmd));
