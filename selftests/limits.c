@@ -672,6 +672,201 @@ TEST_F(memcg, requests_are_charged_to_the_listener)
 	rp_end_close(&server);
 }
 
+/* ----------------------------------------------- the device goes away */
+
+/*
+ * The process lives on, and has back what its registered memory was charged
+ * with, whichever way it was registered.
+ */
+FIXTURE(gone) {
+	const char *remove, *add, *skip;
+	char way[32];
+	struct cgroup cg;
+	bool in_cgroup;
+};
+
+FIXTURE_VARIANT(gone) {
+	const char *way;
+};
+
+FIXTURE_VARIANT_ADD(gone, direct) {
+	.way = "direct",
+};
+
+FIXTURE_VARIANT_ADD(gone, fast) {
+	.way = "fast",
+};
+
+static const struct cgroup parameters = {
+	.path = "/sys/module/rdma_post/parameters",
+};
+
+FIXTURE_SETUP(gone)
+{
+	struct rpost_reg_mr mr;
+	struct rp_end end;
+
+	self->remove = getenv("RPOST_TEST_REMOVE");
+	self->add = getenv("RPOST_TEST_ADD");
+	if (!self->remove || !self->add) {
+		self->skip = "RPOST_TEST_REMOVE and RPOST_TEST_ADD are not set";
+		return;
+	}
+	if (access(PARAMETER "registration", W_OK)) {
+		self->skip = "needs root";
+		return;
+	}
+	ASSERT_EQ(0, cg_read(&parameters, "registration", self->way,
+			     sizeof(self->way)));
+	ASSERT_EQ(0, cg_put(PARAMETER, "registration", variant->way));
+	ASSERT_EQ(0, rp_end_init(&end));
+	if (rp_reg_mr(end.fd, end.pd, rp_pages(1), 1, 0, &mr) == -EOPNOTSUPP)
+		self->skip = "the driver cannot register this way";
+	rp_end_close(&end);
+}
+
+FIXTURE_TEARDOWN(gone)
+{
+	if (self->in_cgroup) {
+		EXPECT_EQ(0, cg_enter(NULL));
+		EXPECT_EQ(0, cg_remove(&self->cg));
+	}
+	if (self->way[0])
+		EXPECT_EQ(0, cg_put(PARAMETER, "registration", self->way));
+}
+
+/* A skip in the setup would not keep the test from running. */
+#define NEED_REMOVAL()							\
+	do {								\
+		if (self->skip)						\
+			SKIP(return, "%s", self->skip);			\
+	} while (0)
+
+/* A device that is new may have no address yet, which fast registration needs. */
+static int reg_mr_soon(struct rp_end *end, void *addr, uint64_t length,
+		       struct rpost_reg_mr *mr)
+{
+	uint64_t until = rp_now_ms() + TEST_TIMEOUT_MS;
+	int ret;
+
+	do {
+		ret = rp_reg_mr(end->fd, end->pd, addr, length, 0, mr);
+	} while (ret == -ENETDOWN && rp_now_ms() < until && !usleep(10000));
+	return ret;
+}
+
+/* In steps, between which the device goes and another one comes. */
+static int pin_to_the_limit(int socket)
+{
+	const struct rlimit limit = { MB, MB };
+	struct rpost_reg_mr mr, old[2];
+	struct rp_end end;
+	char *mem, byte;
+
+	RP_TRY(setrlimit(RLIMIT_MEMLOCK, &limit));
+	RP_TRY(setresuid(NOBODY, NOBODY, NOBODY));
+	mem = rp_pages(2 * MB);
+	RP_TRY(!mem);
+	RP_TRY(rp_end_init(&end));
+	RP_TRY(rp_reg_mr(end.fd, end.pd, mem, MB / 2, 0, &old[0]));
+	RP_TRY(rp_reg_mr(end.fd, end.pd, mem + MB, MB / 2, 0, &old[1]));
+	RP_TRY(pinned() != MB);
+	RP_TRY(rp_reg_mr(end.fd, end.pd, mem, 1, 0, &mr) != -ENOMEM);
+
+	RP_TRY(write(socket, "x", 1) != 1 || read(socket, &byte, 1) != 1);
+	RP_TRY(pinned());
+	/* The shells of the old ones are still there. */
+	RP_TRY(rp_num_objects(end.fd) != 4);
+	end.device = rp_first_device(end.fd);
+	RP_TRY(rp_alloc_pd(end.fd, end.device, &end.pd));
+	RP_TRY(reg_mr_soon(&end, mem, MB, &mr));
+	RP_TRY(pinned() != MB);
+	RP_TRY(rp_reg_mr(end.fd, end.pd, mem, 1, 0, &mr) != -ENOMEM);
+	/* They give nothing back twice. */
+	RP_TRY(rp_destroy(end.fd, RPOST_OBJ_MR, old[0].handle));
+	RP_TRY(rp_destroy(end.fd, RPOST_OBJ_MR, old[1].handle));
+	RP_TRY(pinned() != MB);
+	rp_end_close(&end);
+	RP_TRY(pinned());
+	return 0;
+}
+
+TEST_F_TIMEOUT(gone, locked_memory_comes_back, 120)
+{
+	int sockets[2], status;
+	char byte = 0;
+	pid_t pid;
+
+	NEED_REMOVAL();
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, sockets));
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		close(sockets[0]);
+		_exit(pin_to_the_limit(sockets[1]) != 0);
+	}
+	close(sockets[1]);
+	ASSERT_EQ(1, read(sockets[0], &byte, 1));
+	EXPECT_EQ(0, system(self->remove));
+	EXPECT_EQ(0, system(self->add));
+	EXPECT_EQ(1, write(sockets[0], "x", 1));
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
+}
+
+#define REGIONS		16
+#define REGION_BYTES	MB	/* rxe's limit is 2 MB for the fast way */
+#define PINNED_BYTES	(REGIONS * REGION_BYTES)
+
+TEST_F_TIMEOUT(gone, the_cgroups_memory_comes_back, 120)
+{
+	struct rpost_reg_mr mr[REGIONS];
+	struct rp_cq rings[4];
+	long long before;
+	struct rp_end end;
+	unsigned int i;
+	char *mem;
+
+	NEED_REMOVAL();
+	if (!cg_has("memory"))
+		SKIP(return, "no memory cgroup");
+	ASSERT_EQ(0, cg_create(&self->cg, "gone"));
+	self->in_cgroup = true;
+	ASSERT_EQ(0, cg_enter(&self->cg));
+	ASSERT_EQ(0, rp_end_init(&end));
+	before = current(&self->cg);
+	mem = rp_pages(PINNED_BYTES);
+	ASSERT_NE(NULL, mem);
+	for (i = 0; i < ARRAY_SIZE(mr); i++)
+		ASSERT_EQ(0, rp_reg_mr(end.fd, end.pd, mem + i * REGION_BYTES,
+				       REGION_BYTES, RPOST_ACCESS_LOCAL_WRITE,
+				       &mr[i]));
+	for (i = 0; i < ARRAY_SIZE(rings); i++)
+		ASSERT_EQ(0, rp_create_cq(end.fd, end.device, RING_CQE, -1,
+					  &rings[i]));
+	EXPECT_EQ(PINNED_BYTES, pinned());
+	/* Nobody else has the memory any more, and it stays. */
+	ASSERT_EQ(0, munmap(mem, PINNED_BYTES));
+	usleep(TEST_QUIET_MS * 1000);
+	EXPECT_LE(before + PINNED_BYTES + ARRAY_SIZE(rings) * MB,
+		  (unsigned long long)current(&self->cg));
+
+	EXPECT_EQ(0, system(self->remove));
+	EXPECT_EQ(0, pinned());
+	/* Rings can still be read, until they are destroyed. */
+	for (i = 0; i < ARRAY_SIZE(rings); i++) {
+		EXPECT_EQ(0, rp_destroy(end.fd, RPOST_OBJ_CQ,
+					rings[i].cmd.handle));
+		rp_unmap_cq(&rings[i]);
+	}
+	EXPECT_GE(before + MEMORY_SLACK,
+		  wait_current(&self->cg, before + MEMORY_SLACK));
+	for (i = 0; i < ARRAY_SIZE(mr); i++)
+		EXPECT_EQ(0, rp_destroy(end.fd, RPOST_OBJ_MR, mr[i].handle));
+	EXPECT_EQ(0, system(self->add));
+	rp_end_close(&end);
+}
+
 /* -------------------------------------------------------------- ports */
 
 static int bind_any(int fd, uint32_t id, uint16_t port)
