@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Connections that do not come about: there is nothing, or nobody answers, or
- * more ask than a listener takes.
+ * more ask than a listener takes.  For a host that is silent, RPOST_TEST_SILENT
+ * is an IPv4 address on the device's network that has a neighbour entry, and
+ * behind it nobody who knows RDMA, as in
+ *
+ *   ip neigh add 10.0.0.99 lladdr 02:00:00:00:00:99 dev dummy0 nud permanent
+ *   RPOST_TEST_SILENT=10.0.0.99
  */
 #include <kselftest_harness.h>
 
@@ -129,6 +134,135 @@ TEST_F_TIMEOUT(nobody, fetches_the_request, 60)
 	EXPECT_EQ(RPOST_EVENT_REJECTED, event.event);
 	EXPECT_EQ(s.id, event.id);
 	EXPECT_EQ(-EINVAL, rp_accept(s.fd, s.id));
+	rp_end_close(&s);
+}
+
+/* The client is told after 102 s, or later on a busy machine. */
+#define SILENCE_S	400
+
+/* The host is there, but drops what the connection manager asks, every time. */
+TEST_F_TIMEOUT(nobody, answers, SILENCE_S + 60)
+{
+	const char *silent = getenv("RPOST_TEST_SILENT");
+	struct pollfd pfd = { .events = POLLIN };
+	struct rp_end *c = &self->c;
+	struct rpost_get_event event;
+	uint64_t began;
+
+	if (!silent)
+		SKIP(return, "RPOST_TEST_SILENT is not set; it takes two minutes");
+	ASSERT_EQ(0, resolve(c, ntohl(inet_addr(silent))));
+	ASSERT_EQ(0, rp_expect(c->channel, c->id, RPOST_EVENT_ADDR_RESOLVED));
+	ASSERT_EQ(0, rp_resolve_route(c->fd, c->id));
+	ASSERT_EQ(0, rp_expect(c->channel, c->id, RPOST_EVENT_ROUTE_RESOLVED));
+	ASSERT_EQ(0, rp_create_qp(c, 0));
+	ASSERT_EQ(0, rp_post_recv(c, 5, NULL, 0, 0));
+	began = rp_now_ms();
+	ASSERT_EQ(0, rp_connect(c->fd, c->id));
+	pfd.fd = c->channel;
+	ASSERT_EQ(1, poll(&pfd, 1, SILENCE_S * 1000));
+	ASSERT_EQ(0, rp_get_event(c->channel, &event));
+	EXPECT_EQ(RPOST_EVENT_UNREACHABLE, event.event);
+	EXPECT_EQ(-ETIMEDOUT, event.status);
+	EXPECT_EQ(c->id, event.id);
+	printf("# told after %llu ms\n",
+	       (unsigned long long)(rp_now_ms() - began));
+	fflush(stdout);
+	EXPECT_TRUE(rp_quiet(c->channel));
+	/* It is over: the id cannot connect again, and goes at once. */
+	EXPECT_EQ(-EINVAL, rp_connect(c->fd, c->id));
+	began = rp_now_ms();
+	EXPECT_EQ(0, rp_leave(c));
+	EXPECT_GT(TEST_TIMEOUT_MS, rp_now_ms() - began);
+}
+
+/* ----------------------------------------- a server that does not go on */
+
+/* Longer than the connection manager waits, 6.4 s, before it asks again. */
+#define STILL_S		8
+
+/* Serve one client: 0, or what went wrong, as an exit status. */
+static int serve_one(int socket)
+{
+	struct rp_end s;
+	uint32_t listener;
+	uint16_t port;
+
+	if (rp_end_init(&s) || rp_listener(&s, &listener))
+		return 1;
+	port = rp_port(s.fd, listener);
+	if (write(socket, &port, sizeof(port)) != sizeof(port))
+		return 2;
+	if (read(socket, &port, 1) != 1 || rp_take_request(&s, listener))
+		return 3;
+	/* One, even if the client has asked again meanwhile. */
+	if (!rp_quiet(s.channel))
+		return 4;
+	if (rp_create_qp(&s, 0) || rp_accept(s.fd, s.id))
+		return 5;
+	if (rp_expect(s.channel, s.id, RPOST_EVENT_ESTABLISHED) ||
+	    rp_expect(s.channel, s.id, RPOST_EVENT_DISCONNECTED))
+		return 6;
+	rp_end_close(&s);
+	return 0;
+}
+
+/* It listens, but is stopped when the request comes, and goes on later. */
+TEST_F_TIMEOUT(nobody, runs_the_server_for_a_while, 120)
+{
+	struct pollfd pfd = { .events = POLLIN };
+	struct rp_end *c = &self->c;
+	int sockets[2], status;
+	uint16_t port;
+	pid_t pid;
+
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, sockets));
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		rp_end_close(c);
+		close(sockets[0]);
+		_exit(serve_one(sockets[1]));
+	}
+	close(sockets[1]);
+	ASSERT_EQ(sizeof(port), read(sockets[0], &port, sizeof(port)));
+	ASSERT_EQ(0, kill(pid, SIGSTOP));
+	ASSERT_EQ(pid, waitpid(pid, &status, WUNTRACED));
+	ASSERT_TRUE(WIFSTOPPED(status));
+	ASSERT_EQ(0, rp_client_route(c, port));
+	ASSERT_EQ(0, rp_create_qp(c, 0));
+	ASSERT_EQ(0, rp_connect(c->fd, c->id));
+	ASSERT_EQ(1, write(sockets[0], "x", 1));
+	pfd.fd = c->channel;
+	EXPECT_EQ(0, poll(&pfd, 1, STILL_S * 1000));
+	ASSERT_EQ(0, kill(pid, SIGCONT));
+	EXPECT_EQ(0, rp_expect(c->channel, c->id, RPOST_EVENT_ESTABLISHED));
+	EXPECT_EQ(0, rp_disconnect(c->fd, c->id));
+	EXPECT_EQ(0, rp_leave(c));
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_TRUE(WIFEXITED(status));
+	EXPECT_EQ(0, WEXITSTATUS(status));
+	close(sockets[0]);
+}
+
+/* It stops to listen, without a look at who has asked. */
+TEST_F_TIMEOUT(nobody, listens_any_more, 60)
+{
+	struct rp_end *c = &self->c, s;
+	struct rpost_get_event event;
+	uint32_t listener;
+
+	ASSERT_EQ(0, rp_end_init(&s));
+	ASSERT_EQ(0, rp_listener(&s, &listener));
+	ASSERT_EQ(0, rp_client_route(c, rp_port(s.fd, listener)));
+	ASSERT_EQ(0, rp_create_qp(c, 0));
+	ASSERT_EQ(0, rp_connect(c->fd, c->id));
+	EXPECT_TRUE(rp_quiet(c->channel));
+	EXPECT_EQ(0, rp_destroy(s.fd, RPOST_OBJ_ID, listener));
+	ASSERT_EQ(0, rp_get_event(c->channel, &event));
+	EXPECT_EQ(RPOST_EVENT_REJECTED, event.event);
+	EXPECT_EQ(c->id, event.id);
+	EXPECT_EQ(0, rp_leave(c));
 	rp_end_close(&s);
 }
 

@@ -3,6 +3,6 @@
 API_TESTS := posts lists manpages comp cm states sync mr errors ownership device query srq cq_ex async rereg resize
 API_TESTS += qp qp_end ud
 API_TESTS += wr_ex
-API_TESTS += cm_ud cm_own_qp cm_options
+API_TESTS += cm_ud cm_own_qp cm_options silent
 API_TESTS += threads
 API_TESTS += memory

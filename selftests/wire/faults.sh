@@ -5,11 +5,23 @@
 #
 # The faults that take too long for make check, by default on 6.1 and 7.2: a
 # thousand programs killed, more at a time; 600 connections of a device that is
-# removed; a peer that stands still for a minute. Prints TAP.
+# removed; a host that does not answer, over both libraries; a peer that stands
+# still for a minute. Prints TAP.
 
 set -euo pipefail
 . "$(dirname "$0")/../vm/lib.sh"
 cd "$top_dir"
+
+# A neighbour behind which there is nobody.
+silent='ip neigh add 10.0.0.99 lladdr 02:00:00:00:00:99 dev dummy0 nud permanent'
+
+# It does next to nothing, for as long as the other.
+silent_host() {
+	"$vm_dir/run.sh" -k "$1" -t 900 -o "$build_dir/vm/faults-silent.$1" \
+		-f "$build_dir/selftests/api" -f selftests/api/compare.sh -- \
+		env RPOST_TEST_SILENT=10.0.0.99 \
+		sh -c "$silent && ./compare.sh ./api silent"
+}
 
 [ $# -gt 0 ] || set -- 6.1 7.2
 status=0
@@ -18,6 +30,7 @@ for kernel; do
 	driver=()
 	[[ $kernel == debug* ]] || driver=('RPOST_TEST_UNBIND=rmmod rdma_rxe'
 		'RPOST_TEST_BIND=modprobe rdma_rxe && rdma link add rxe0 type rxe netdev dummy0')
+	silent_host "$kernel" >"$build_dir/vm/faults-silent.log" 2>&1 &
 	"$vm_dir/run.sh" -k "$kernel" -t 1200 -m 2G -o "$build_dir/vm/faults.$kernel" \
 		-f selftests/run_tests.sh -f "$build_dir/selftests/faults" \
 		-f "$build_dir/selftests/storm" -f "$build_dir/selftests/unreachable" \
@@ -25,9 +38,12 @@ for kernel; do
 		env 'RPOST_TEST_REMOVE=rdma link del rxe0' \
 		'RPOST_TEST_ADD=rdma link add rxe0 type rxe netdev dummy0' \
 		"${driver[@]}" RPOST_TEST_STORM=1000 RPOST_TEST_WIDTH=100 \
-		RPOST_TEST_CONNECTIONS=600 \
-		./run_tests.sh ./faults ./unreachable ./storm ./removal_many ||
+		RPOST_TEST_CONNECTIONS=600 RPOST_TEST_SILENT=10.0.0.99 \
+		sh -c "$silent && exec ./run_tests.sh \
+			./faults ./unreachable ./storm ./removal_many" ||
 		status=1
+	wait $! || status=1
+	cat "$build_dir/vm/faults-silent.log"
 	selftests/wire/wire.sh -k "$kernel" -l || status=1
 done
 exit "$status"

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * A host that is there but answers nothing of RDMA.  RPOST_TEST_SILENT is its
+ * IPv4 address, see selftests/unreachable.c.
+ */
+#include <kselftest_harness.h>
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+
+#include "rdma_test.h"
+
+/* It ends after 102 s, or later on a busy machine. */
+#define SILENCE_MS	400000
+
+FIXTURE(silent) {
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *id;
+	struct event event;
+};
+
+FIXTURE_SETUP(silent)
+{
+	self->channel = rdma_create_event_channel();
+	ASSERT_NE(NULL, self->channel);
+	ASSERT_EQ(0, rdma_create_id(self->channel, &self->id, self,
+				    RDMA_PS_TCP));
+}
+
+FIXTURE_TEARDOWN(silent)
+{
+	if (self->id && self->id->qp)
+		rdma_destroy_qp(self->id);
+	EXPECT_EQ(0, rdma_destroy_id(self->id));
+	rdma_destroy_event_channel(self->channel);
+}
+
+TEST_F_TIMEOUT(silent, host, SILENCE_MS / 1000 + 60)
+{
+	const char *silent = getenv("RPOST_TEST_SILENT");
+	struct sockaddr_in addr = {
+		.sin_family = AF_INET, .sin_port = htons(7471),
+	};
+	struct rdma_conn_param conn = { .retry_count = 7 };
+	struct pair_opts opts;
+	uint64_t began;
+
+	if (!silent)
+		SKIP(return, "RPOST_TEST_SILENT is not set; it takes two minutes");
+	addr.sin_addr.s_addr = inet_addr(silent);
+	pair_defaults(&opts);
+	ASSERT_EQ(0, rdma_resolve_addr(self->id, NULL,
+				       (struct sockaddr *)&addr, 2000));
+	ASSERT_EQ(0, expect_event(self->channel, RDMA_CM_EVENT_ADDR_RESOLVED,
+				  &self->event));
+	ASSERT_EQ(0, rdma_resolve_route(self->id, 2000));
+	ASSERT_EQ(0, expect_event(self->channel, RDMA_CM_EVENT_ROUTE_RESOLVED,
+				  &self->event));
+	ASSERT_EQ(0, rdma_create_qp(self->id, NULL, &opts.client_qp));
+	ASSERT_EQ(0, rdma_connect(self->id, &conn));
+	ASSERT_TRUE(readable(self->channel->fd, SILENCE_MS));
+	ASSERT_EQ(RDMA_CM_EVENT_UNREACHABLE,
+		  next_event(self->channel, &self->event));
+	EXPECT_EQ(-ETIMEDOUT, self->event.status);
+	EXPECT_EQ(self->id, self->event.id);
+	EXPECT_TRUE(no_event(self->channel));
+	/* Not a second time, and nothing waits for the host any more. */
+	EXPECT_EQ(-1, rdma_connect(self->id, &conn));
+	EXPECT_EQ(EINVAL, errno);
+	began = now_ms();
+	rdma_destroy_qp(self->id);
+	EXPECT_GT(DEADLINE_MS, now_ms() - began);
+}
+
+TEST_HARNESS_MAIN
