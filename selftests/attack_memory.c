@@ -19,17 +19,7 @@ FIXTURE_VARIANT(kind) {
 	struct kind kind;
 };
 
-#define VARIANT(name, size, r, w, r61, w61, loads)			\
-	FIXTURE_VARIANT_ADD(kind, name)					\
-	{								\
-		.kind = { kind_##name, size, r, w, r61, w61, !(loads) },	\
-	};
-KINDS(VARIANT)
-
-static bool is_huge(const struct kind *k)
-{
-	return k->make == kind_huge || k->make == kind_huge_shared;
-}
+KINDS(KIND_VARIANT)
 
 FIXTURE_SETUP(kind)
 {
@@ -72,11 +62,11 @@ TEST_F(kind, registered)
 	long kb = 0;
 	char *p;
 
-	if (is_huge(k) && !huge_pages(1))
+	if (kind_is_huge(k) && !huge_pages(1))
 		SKIP(return, "no huge pages");
 	p = k->make(k->bytes, &reason);
 	if (!p) {
-		if (is_huge(k))
+		if (kind_is_huge(k))
 			huge_pages(-1);
 		SKIP(return, "%s", reason);
 	}
@@ -94,7 +84,7 @@ TEST_F(kind, registered)
 	if (!write)
 		EXPECT_EQ(0, dereg(m, &rw));
 	EXPECT_EQ(m->pinned + 4, pinned_kb());
-	if (is_huge(k)) {
+	if (kind_is_huge(k)) {
 		EXPECT_EQ(0, munmap(p, k->bytes));
 		EXPECT_TRUE(huge_pages(-1));
 	}

@@ -260,6 +260,11 @@ static inline char *kind_huge_shared(size_t bytes, const char **reason)
 			kind_memfd(bytes, MFD_HUGETLB), reason);
 }
 
+static inline bool kind_is_huge(const struct kind *k)
+{
+	return k->make == kind_huge || k->make == kind_huge_shared;
+}
+
 static inline char *kind_transparent_huge(size_t bytes, const char **reason)
 {
 	char *p = kind_private(2 * bytes, reason);
@@ -376,5 +381,12 @@ static inline char *kind_dma_buf(size_t bytes, const char **reason)
 	row(dev_mem, KIND_BYTES, EFAULT, EFAULT, EFAULT, EFAULT, false)	\
 	row(secret, KIND_BYTES, EFAULT, EFAULT, EFAULT, EFAULT, true)	\
 	row(dma_buf, KIND_BYTES, EFAULT, EFAULT, 0, 0, true)
+
+/* The variants of a fixture "kind", which have a struct kind of that name. */
+#define KIND_VARIANT(name, size, r, w, r61, w61, loads)			\
+	FIXTURE_VARIANT_ADD(kind, name)					\
+	{								\
+		.kind = { kind_##name, size, r, w, r61, w61, !(loads) },	\
+	};
 
 #endif /* MEMORY_KINDS_H */

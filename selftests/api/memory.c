@@ -21,12 +21,7 @@ FIXTURE_VARIANT(kind) {
 	struct kind kind;
 };
 
-#define VARIANT(name, size, r, w, r61, w61, loads)			\
-	FIXTURE_VARIANT_ADD(kind, name)					\
-	{								\
-		.kind = { kind_##name, size, r, w, r61, w61, !(loads) },	\
-	};
-KINDS(VARIANT)
+KINDS(KIND_VARIANT)
 
 FIXTURE_SETUP(kind)
 {
@@ -36,8 +31,7 @@ FIXTURE_SETUP(kind)
 	ASSERT_EQ(0, pair_listen(&self->p, &opts));
 	self->pd = ibv_alloc_pd(self->p.listen->verbs);
 	ASSERT_NE(NULL, self->pd);
-	if (variant->kind.make == kind_huge ||
-	    variant->kind.make == kind_huge_shared)
+	if (kind_is_huge(&variant->kind))
 		self->huge = huge_pages(1);
 }
 
