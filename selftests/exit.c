@@ -241,13 +241,7 @@ struct own {
 
 static int own_attach(struct own *o, uint8_t x)
 {
-	struct rpost_attach_mcast cmd = {
-		.size = sizeof(cmd),
-		.qp = o->ud.qp,
-		.gid = { 0xff, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 239,
-			 1, 2, x },
-	};
-	int ret = rp_ioctl(o->ud.fd, RPOST_IOC_ATTACH_MCAST, &cmd);
+	int ret = rp_mcast(o->ud.fd, RPOST_IOC_ATTACH_MCAST, o->ud.qp, x);
 
 	return ret == -EOPNOTSUPP ? 0 : ret;
 }

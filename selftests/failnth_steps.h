@@ -466,26 +466,14 @@ static int destroy_ah(struct scene *s)
 	return rp_destroy(s->c.fd, RPOST_OBJ_AH, s->made);
 }
 
-static int change_mcast(struct scene *s, unsigned long nr)
-{
-	struct rpost_attach_mcast cmd = {
-		.size = sizeof(cmd),
-		.qp = s->c.qp,
-		.gid = { 0xff, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 239,
-			 1, 2, 3 },
-	};
-
-	return rp_ioctl(s->c.fd, nr, &cmd);
-}
-
 static int attach_mcast(struct scene *s)
 {
-	return change_mcast(s, RPOST_IOC_ATTACH_MCAST);
+	return rp_mcast(s->c.fd, RPOST_IOC_ATTACH_MCAST, s->c.qp, 3);
 }
 
 static int detach_mcast(struct scene *s)
 {
-	return change_mcast(s, RPOST_IOC_DETACH_MCAST);
+	return rp_mcast(s->c.fd, RPOST_IOC_DETACH_MCAST, s->c.qp, 3);
 }
 
 /* ------------------------------------------------------------------ posts */

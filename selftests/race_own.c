@@ -272,14 +272,7 @@ TEST_F(race, receivers_of_a_srq)
 
 static int group_cmd(struct race *r, unsigned long nr)
 {
-	struct rpost_attach_mcast cmd = {
-		.size = sizeof(cmd),
-		.qp = load(&r->handle),
-		.gid = { 0xff, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 239,
-			 1, 2, 3 },
-	};
-
-	return rp_ioctl(r->client.fd, nr, &cmd);
+	return rp_mcast(r->client.fd, nr, load(&r->handle), 3);
 }
 
 static int step_attach(struct race *r)

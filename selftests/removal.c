@@ -140,11 +140,6 @@ TEST_F(removal, under_load)
 TEST_F(removal, of_own_queue_pairs)
 {
 	struct rp_end ud, rc, peer;
-	struct rpost_attach_mcast group = {
-		.size = sizeof(group),
-		.gid = { 0xff, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 239,
-			 1, 2, 3 },
-	};
 	struct rpost_resize_cq resize = { .size = sizeof(resize), .cqe = 128 };
 	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
 	struct rpost_create_srq srq, more;
@@ -174,8 +169,7 @@ TEST_F(removal, of_own_queue_pairs)
 	ASSERT_EQ(0, rp_create_own(&peer, RPOST_QPT_RC, 0));
 	ASSERT_EQ(0, rp_bring_up(&rc, RPOST_QPT_RC, peer.qp_num));
 	ASSERT_EQ(0, rp_bring_up(&peer, RPOST_QPT_RC, rc.qp_num));
-	group.qp = ud.qp;
-	ret = rp_ioctl(ud.fd, RPOST_IOC_ATTACH_MCAST, &group);
+	ret = rp_mcast(ud.fd, RPOST_IOC_ATTACH_MCAST, ud.qp, 3);
 	ASSERT_TRUE(!ret || ret == -EOPNOTSUPP);
 	ASSERT_EQ(0, rp_post_recv(&peer, 77, NULL, 0, 0));
 	send = rp_empty_datagram(ah, ud.qp_num, 1);
@@ -208,8 +202,8 @@ TEST_F(removal, of_own_queue_pairs)
 	EXPECT_EQ(-ENODEV, rp_query_srq(ud.fd, srq.handle, &query));
 	EXPECT_EQ(-ENODEV, rp_create_srq(ud.fd, ud.pd, 8, &more));
 	EXPECT_EQ(-ENODEV, rp_create_ah(ud.fd, ud.pd, &addr, &count));
-	EXPECT_EQ(-ENODEV, rp_ioctl(ud.fd, RPOST_IOC_ATTACH_MCAST, &group));
-	EXPECT_EQ(-ENODEV, rp_ioctl(ud.fd, RPOST_IOC_DETACH_MCAST, &group));
+	EXPECT_EQ(-ENODEV, rp_mcast(ud.fd, RPOST_IOC_ATTACH_MCAST, ud.qp, 3));
+	EXPECT_EQ(-ENODEV, rp_mcast(ud.fd, RPOST_IOC_DETACH_MCAST, ud.qp, 3));
 	EXPECT_EQ(-ENODEV, rp_create_own(&peer, RPOST_QPT_RC, 0));
 	EXPECT_EQ(-ENODEV, rp_async_channel(ud.fd, ud.device));
 	EXPECT_EQ(-ENODEV, rp_query_gids(ud.fd, ud.device, 0, 0, &gid,

@@ -302,6 +302,19 @@ static inline struct rp_send rp_empty_datagram(uint32_t ah, uint32_t to,
 	return send;
 }
 
+/* RPOST_IOC_ATTACH_MCAST or RPOST_IOC_DETACH_MCAST of the group 239.1.2.@x. */
+static inline int rp_mcast(int fd, unsigned long nr, uint32_t qp, uint8_t x)
+{
+	struct rpost_attach_mcast cmd = {
+		.size = sizeof(cmd),
+		.qp = qp,
+		.gid = { 0xff, 0x0e, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 239,
+			 1, 2, x },
+	};
+
+	return rp_ioctl(fd, nr, &cmd);
+}
+
 /* ------------------------------------------------- shared receive queues */
 
 static inline int rp_create_srq(int fd, uint32_t pd, uint32_t max_wr,
