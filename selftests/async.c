@@ -41,17 +41,7 @@ FIXTURE_TEARDOWN(async)
 /* Let one message through, by which the limit is reached. */
 static int make_event(FIXTURE_DATA(async) *self)
 {
-	struct rp_send send = rp_send(RPOST_WR_SEND, 1, NULL, 0, 0);
-	struct rpost_wc wc;
-
-	send.wr.num_sge = 0;
-	send.wr.size = sizeof(send.wr);
-	RP_TRY(rp_post_srq(self->r.fd, self->srq.handle, 1, NULL, 0, 0));
-	RP_TRY(rp_srq_limit(self->r.fd, self->srq.handle, 1));
-	RP_TRY(rp_post_send(&self->s, &send));
-	if (rp_wait_cq(&self->s.cq, &wc) != 1 || wc.status)
-		return -EIO;
-	return rp_wait_cq(&self->r.cq, &wc) == 1 && !wc.status ? 0 : -EIO;
+	return rp_reach_limit(&self->s, &self->r, self->srq.handle);
 }
 
 static bool readable(int fd, int ms)

@@ -612,16 +612,7 @@ static int read_comp_event(struct scene *s)
 /* One message, by which the limit of the shared receive queue is reached. */
 static int make_async_event(struct scene *s)
 {
-	struct rp_send send = rp_send(RPOST_WR_SEND, 1, NULL, 0, 0);
-	struct rpost_wc wc;
-
-	send.wr.num_sge = 0;
-	send.wr.size = sizeof(send.wr);
-	RP_TRY(rp_post_srq(s->c.fd, s->srq.handle, 1, NULL, 0, 0));
-	RP_TRY(rp_srq_limit(s->c.fd, s->srq.handle, 1));
-	RP_TRY(rp_post_send(&s->s, &send));
-	if (rp_wait_cq(&s->s.cq, &wc) != 1 || rp_wait_cq(&s->c.cq, &wc) != 1)
-		return -ETIME;
+	RP_TRY(rp_reach_limit(&s->s, &s->c, s->srq.handle));
 	return wait_readable(s->fd);
 }
 

@@ -260,20 +260,6 @@ TEST_F_TIMEOUT(inject, failed_completion, 120)
 	EXPECT_EQ(0, next_works(self));
 }
 
-static int reach_limit(FIXTURE_DATA(inject) *self, uint32_t srq)
-{
-	struct rp_send send = rp_send(RPOST_WR_SEND, 1, NULL, 0, 0);
-	struct rpost_wc wc;
-
-	send.wr.num_sge = 0;
-	send.wr.size = sizeof(send.wr);
-	RP_TRY(rp_post_srq(self->s.fd, srq, 1, NULL, 0, 0));
-	RP_TRY(rp_srq_limit(self->s.fd, srq, 1));
-	RP_TRY(rp_post_send(&self->c, &send));
-	return rp_wait_cq(&self->c.cq, &wc) == 1 &&
-	       rp_wait_cq(&self->s.cq, &wc) == 1 ? 0 : -ETIME;
-}
-
 /* An asynchronous event is lost, and the next one comes. */
 TEST_F_TIMEOUT(inject, lost_event, 120)
 {
@@ -293,11 +279,11 @@ TEST_F_TIMEOUT(inject, lost_event, 120)
 	/* Ports may have events, too: this one's is lost if all are. */
 	before = injected("fail_async");
 	ASSERT_EQ(0, inject("fail_async", -1));
-	ASSERT_EQ(0, reach_limit(self, srq.handle));
+	ASSERT_EQ(0, rp_reach_limit(&self->c, &self->s, srq.handle));
 	EXPECT_TRUE(wait_injected("fail_async", before));
 	EXPECT_TRUE(rp_quiet(channel));
 	ASSERT_EQ(0, inject("fail_async", 0));
-	ASSERT_EQ(0, reach_limit(self, srq.handle));
+	ASSERT_EQ(0, rp_reach_limit(&self->c, &self->s, srq.handle));
 	EXPECT_EQ(0, rp_async_wait(channel, RPOST_ASYNC_SRQ_LIMIT_REACHED,
 				   &event));
 	close(channel);

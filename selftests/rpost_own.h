@@ -410,4 +410,21 @@ static inline int rp_async_wait(int channel, uint32_t type,
 	return -ETIME;
 }
 
+/* One message, by which the limit of the receiver's shared queue is reached. */
+static inline int rp_reach_limit(struct rp_end *sender, struct rp_end *receiver,
+				 uint32_t srq)
+{
+	struct rp_send send = rp_send(RPOST_WR_SEND, 1, NULL, 0, 0);
+	struct rpost_wc wc;
+
+	send.wr.num_sge = 0;
+	send.wr.size = sizeof(send.wr);
+	RP_TRY(rp_post_srq(receiver->fd, srq, 1, NULL, 0, 0));
+	RP_TRY(rp_srq_limit(receiver->fd, srq, 1));
+	RP_TRY(rp_post_send(sender, &send));
+	if (rp_wait_cq(&sender->cq, &wc) != 1 || wc.status)
+		return -EIO;
+	return rp_wait_cq(&receiver->cq, &wc) == 1 && !wc.status ? 0 : -EIO;
+}
+
 #endif /* RPOST_OWN_H */
