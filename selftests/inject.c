@@ -22,6 +22,16 @@ FIXTURE(inject) {
 	bool able;
 };
 
+static int ends_init(FIXTURE_DATA(inject) *self)
+{
+	RP_TRY(rp_end_init(&self->c));
+	RP_TRY(rp_end_init(&self->s));
+	RP_TRY(rp_listener(&self->s, &self->listener));
+	return rp_reg_mr(self->s.fd, self->s.pd, self->buf, BUF_BYTES,
+			 RPOST_ACCESS_LOCAL_WRITE | RPOST_ACCESS_REMOTE_WRITE,
+			 &self->mr);
+}
+
 FIXTURE_SETUP(inject)
 {
 	self->able = !geteuid() && !access(DIRECTORY "/injected", R_OK);
@@ -29,12 +39,7 @@ FIXTURE_SETUP(inject)
 		return;
 	self->buf = rp_pages(BUF_BYTES);
 	ASSERT_NE(NULL, self->buf);
-	ASSERT_EQ(0, rp_end_init(&self->c));
-	ASSERT_EQ(0, rp_end_init(&self->s));
-	ASSERT_EQ(0, rp_listener(&self->s, &self->listener));
-	ASSERT_EQ(0, rp_reg_mr(self->s.fd, self->s.pd, self->buf, BUF_BYTES,
-			       RPOST_ACCESS_LOCAL_WRITE |
-			       RPOST_ACCESS_REMOTE_WRITE, &self->mr));
+	ASSERT_EQ(0, ends_init(self));
 }
 
 #define NEED_INJECTION()						\
@@ -358,12 +363,7 @@ TEST_F_TIMEOUT(inject, devices, 300)
 	/* With what is left of the old one, until it closes. */
 	rp_end_close(&self->c);
 	rp_end_close(&self->s);
-	ASSERT_EQ(0, rp_end_init(&self->c));
-	ASSERT_EQ(0, rp_end_init(&self->s));
-	ASSERT_EQ(0, rp_listener(&self->s, &self->listener));
-	ASSERT_EQ(0, rp_reg_mr(self->s.fd, self->s.pd, self->buf, BUF_BYTES,
-			       RPOST_ACCESS_LOCAL_WRITE |
-			       RPOST_ACCESS_REMOTE_WRITE, &self->mr));
+	ASSERT_EQ(0, ends_init(self));
 	ASSERT_EQ(0, inject("fail_drain", 0));
 	EXPECT_EQ(0, next_works(self));
 }
