@@ -129,7 +129,7 @@ void rpost_ah_free(struct rpost_obj *obj)
 	struct rpost_ah *ah = container_of(obj, struct rpost_ah, obj);
 
 	rpost_obj_unuse(&ah->pd->obj);
-	rpost_device_put(ah->dev);
+	rpost_device_put(ah->obj.dev);
 	kfree_rcu(ah, obj.rcu);
 }
 
@@ -150,7 +150,7 @@ int rpost_create_ah_ioctl(struct rpost_ucmd *ucmd)
 	pd = rpost_pd_use(ucmd->file, cmd->pd);
 	if (IS_ERR(pd))
 		return PTR_ERR(pd);
-	ret = rpost_ah_attr_build(pd->dev->ib_dev, &attr, &cmd->attr);
+	ret = rpost_ah_attr_build(pd->obj.dev->ib_dev, &attr, &cmd->attr);
 	if (ret)
 		goto err_unuse;
 
@@ -159,9 +159,8 @@ int rpost_create_ah_ioctl(struct rpost_ucmd *ucmd)
 	if (!ah)
 		goto err_unuse;
 	ah->pd = pd;
-	ah->dev = pd->dev;
 	ret = rpost_obj_reserve(ucmd->file, &ah->obj, RPOST_OBJ_AH,
-				ah->dev);
+				pd->obj.dev);
 	if (ret)
 		goto err_free;
 	ah->ib_ah = rpost_ib_ah_create(pd->ib_pd, &attr);
@@ -174,7 +173,7 @@ int rpost_create_ah_ioctl(struct rpost_ucmd *ucmd)
 	ret = rpost_respond(ucmd);
 	if (ret)
 		goto err_destroy;
-	rpost_device_hold(ah->dev);
+	rpost_device_hold(ah->obj.dev);
 	rpost_obj_publish(&ah->obj);
 	return 0;
 
@@ -229,7 +228,7 @@ static int rpost_mcast_attach(struct rpost_qp *qp,
 	struct rpost_mcast *mcast;
 	int ret;
 
-	if (!rpost_mcast_lid_valid(qp->dev->ib_dev, cmd->lid))
+	if (!rpost_mcast_lid_valid(qp->obj.dev->ib_dev, cmd->lid))
 		return -EINVAL;
 	if (rpost_mcast_find(qp, cmd))
 		return 0;

@@ -24,8 +24,8 @@ static bool rpost_qp_owned(struct rpost_file *file, struct ib_device *ib_dev,
 		if (!obj)
 			continue;
 		qp = container_of(obj, struct rpost_qp, obj);
-		owned = qp->qp_num == qp_num && qp->dev->ib_dev == ib_dev &&
-			rpost_device_alive(qp->dev);
+		owned = qp->qp_num == qp_num && qp->obj.dev->ib_dev == ib_dev &&
+			rpost_device_alive(qp->obj.dev);
 		rpost_obj_put(obj);
 		if (owned)
 			break;

@@ -44,7 +44,7 @@ static void rpost_hwcq_event(struct ib_event *ib_event, void *context)
 		.handle = cq->obj.handle,
 	};
 
-	rpost_async_post(cq->dev, cq->obj.file, &event);
+	rpost_async_post(cq->obj.dev, cq->obj.file, &event);
 }
 
 static u32 rpost_hwcq_process(struct rpost_hwcq *hwcq, u32 budget)
@@ -222,7 +222,7 @@ static struct rpost_hwcq *rpost_hwcq_create(struct rpost_cq *cq, u32 size)
 	hwcq->cq = cq;
 	hwcq->size = size;
 	irq_poll_init(&hwcq->iop, RPOST_POLL_BATCH * 16, rpost_hwcq_poll);
-	ib_cq = ib_create_cq(cq->dev->ib_dev, rpost_hwcq_interrupt,
+	ib_cq = ib_create_cq(cq->obj.dev->ib_dev, rpost_hwcq_interrupt,
 			     rpost_hwcq_event, hwcq, &attr);
 	ret = PTR_ERR_OR_ZERO(ib_cq);
 	if (ret)
@@ -255,7 +255,7 @@ err_limit:
 struct rpost_hwcq *rpost_cq_attach(struct rpost_cq *cq, u32 entries)
 {
 	u32 size = max(entries, READ_ONCE(cq->cqe));
-	u32 max_cqe = cq->dev->ib_dev->attrs.max_cqe;
+	u32 max_cqe = cq->obj.dev->ib_dev->attrs.max_cqe;
 	struct rpost_hwcq *hwcq;
 
 	if (entries > max_cqe)
@@ -357,7 +357,7 @@ void rpost_cq_free(struct rpost_obj *obj)
 	if (cq->channel)
 		rpost_comp_channel_put(cq->channel);
 	rpost_cq_ring_free(rcu_dereference_protected(cq->ring, true));
-	rpost_device_put(cq->dev);
+	rpost_device_put(cq->obj.dev);
 	kfree_rcu(cq, obj.rcu);
 }
 
@@ -540,7 +540,6 @@ int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 	ret = rpost_obj_reserve(ucmd->file, &cq->obj, RPOST_OBJ_CQ, dev);
 	if (ret)
 		goto err_ring;
-	cq->dev = dev;
 
 	cmd->cqe = cq->cqe;
 	cmd->mmap_offset = (u64)cq->obj.handle << PAGE_SHIFT;
@@ -647,10 +646,10 @@ int rpost_resize_cq_ioctl(struct rpost_ucmd *ucmd)
 		return -ENOENT;
 	cq = container_of(obj, struct rpost_cq, obj);
 	ret = -ENODEV;
-	if (!rpost_device_alive(cq->dev))
+	if (!rpost_device_alive(cq->obj.dev))
 		goto out_put;
 	ret = -EINVAL;
-	if (!cmd->cqe || cmd->cqe > cq->dev->ib_dev->attrs.max_cqe)
+	if (!cmd->cqe || cmd->cqe > cq->obj.dev->ib_dev->attrs.max_cqe)
 		goto out_put;
 	cmd->cqe = roundup_pow_of_two(cmd->cqe);
 	ret = rpost_resize_cq_check(cq, cmd->cqe);

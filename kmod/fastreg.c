@@ -246,7 +246,7 @@ static int rpost_fastreg_create(struct rpost_pd *pd)
 	struct ib_qp *qp;
 	int ret;
 
-	cq = ib_alloc_cq(pd->dev->ib_dev, pd, 4, 0, IB_POLL_DIRECT);
+	cq = ib_alloc_cq(pd->obj.dev->ib_dev, pd, 4, 0, IB_POLL_DIRECT);
 	if (IS_ERR(cq))
 		return PTR_ERR(cq);
 	pd->fast_cq = cq;
@@ -292,7 +292,7 @@ static int rpost_fastreg_wait(struct rpost_pd *pd,
 		ib_process_cq_direct(pd->fast_cq, -1);
 		if (req->done)
 			return 0;
-		if (!rpost_device_alive(pd->dev))
+		if (!rpost_device_alive(pd->obj.dev))
 			return -ENODEV;
 		if (fatal_signal_pending(current))
 			return -EINTR;
@@ -357,7 +357,7 @@ static int rpost_fastreg_run(struct rpost_pd *pd, struct ib_mr *ib_mr,
 		return -EINTR;
 	do {
 		fresh = !pd->fast_qp;
-		ret = rpost_device_alive(pd->dev) ? 0 : -ENODEV;
+		ret = rpost_device_alive(pd->obj.dev) ? 0 : -ENODEV;
 		if (!ret && pd->fast_leaked)
 			ret = -EIO;
 		if (ret)
@@ -459,7 +459,7 @@ static int rpost_fastreg_map(struct ib_mr *ib_mr, struct ib_umem *umem,
 int rpost_fastreg_mr(struct rpost_mr *mr, const struct rpost_reg_mr *cmd)
 {
 	struct rpost_pd *pd = mr->pd;
-	struct ib_device *ib_dev = pd->dev->ib_dev;
+	struct ib_device *ib_dev = pd->obj.dev->ib_dev;
 	u32 access = cmd->access & RPOST_FASTREG_ACCESS;
 	unsigned long page_size;
 	struct ib_umem *umem;

@@ -170,7 +170,7 @@ int rpost_mr_shutdown(struct rpost_obj *obj)
 				       rpost_mr_params);
 	mr->listed = false;
 	ret = ib_dereg_mr(mr->ib_mr);
-	if (ret && rpost_device_alive(mr->pd->dev))
+	if (ret && rpost_device_alive(mr->pd->obj.dev))
 		return ret;
 	mr->ib_mr = NULL;
 	if (ret) {
@@ -223,7 +223,7 @@ static int rpost_reg_mr_validate(const struct rpost_reg_mr *cmd)
 static int rpost_mr_register(struct rpost_mr *mr,
 			     const struct rpost_reg_mr *cmd)
 {
-	struct ib_device *ib_dev = mr->pd->dev->ib_dev;
+	struct ib_device *ib_dev = mr->pd->obj.dev->ib_dev;
 	int strategy = rpost_mr_strategy(ib_dev);
 	struct ib_mr *ib_mr;
 
@@ -266,7 +266,7 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 	if (IS_ERR(pd))
 		return PTR_ERR(pd);
 	ret = -EOPNOTSUPP;
-	if (!rpost_compat_can_flush(pd->dev->ib_dev, cmd->access))
+	if (!rpost_compat_can_flush(pd->obj.dev->ib_dev, cmd->access))
 		goto err_unuse;
 
 	ret = -ENOMEM;
@@ -278,7 +278,7 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 	mr->length = cmd->length;
 	mr->access = cmd->access;
 	ret = rpost_obj_reserve(ucmd->file, &mr->obj, RPOST_OBJ_MR,
-				pd->dev);
+				pd->obj.dev);
 	if (ret)
 		goto err_free;
 

@@ -36,7 +36,7 @@ void rpost_pd_free(struct rpost_obj *obj)
 	struct rpost_pd *pd = container_of(obj, struct rpost_pd, obj);
 
 	rhashtable_destroy(&pd->mrs);
-	rpost_device_put(pd->dev);
+	rpost_device_put(pd->obj.dev);
 	kfree_rcu(pd, obj.rcu);
 }
 
@@ -56,7 +56,7 @@ struct rpost_pd *rpost_pd_use(struct rpost_file *file, u32 handle)
 	if (!obj)
 		return ERR_PTR(-ENOENT);
 	pd = container_of(obj, struct rpost_pd, obj);
-	if (!rpost_device_alive(pd->dev)) {
+	if (!rpost_device_alive(pd->obj.dev)) {
 		rpost_obj_unuse(obj);
 		return ERR_PTR(-ENODEV);
 	}
@@ -109,7 +109,6 @@ int rpost_alloc_pd_ioctl(struct rpost_ucmd *ucmd)
 	if (pd->bad_mr)
 		pd->bad_lkey = pd->bad_mr->lkey;
 	pd->local_dma_lkey = pd->ib_pd->local_dma_lkey;
-	pd->dev = dev;
 
 	cmd->handle = pd->obj.handle;
 	ret = rpost_respond(ucmd);

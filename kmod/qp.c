@@ -53,7 +53,7 @@ static void rpost_inline_free(struct rpost_qp *qp)
 
 	while (qp->num_inline_pages) {
 		ip = &qp->inline_pages[--qp->num_inline_pages];
-		ib_dma_unmap_page(qp->dev->ib_dev, ip->dma, PAGE_SIZE,
+		ib_dma_unmap_page(qp->obj.dev->ib_dev, ip->dma, PAGE_SIZE,
 				  DMA_TO_DEVICE);
 		__free_page(ip->page);
 	}
@@ -63,7 +63,7 @@ static void rpost_inline_free(struct rpost_qp *qp)
 
 static int rpost_inline_alloc(struct rpost_qp *qp, u32 max_inline)
 {
-	struct ib_device *ib_dev = qp->dev->ib_dev;
+	struct ib_device *ib_dev = qp->obj.dev->ib_dev;
 	struct rpost_inline_page *ip;
 	u32 n;
 
@@ -153,7 +153,7 @@ static void rpost_qp_event(struct ib_event *event, void *context)
 	if (event->event == IB_EVENT_QP_LAST_WQE_REACHED)
 		complete_all(&qp->last_wqe);
 	if (event->event <= IB_EVENT_GID_CHANGE && !READ_ONCE(qp->discard))
-		rpost_async_post(qp->dev, qp->obj.file, &async);
+		rpost_async_post(qp->obj.dev, qp->obj.file, &async);
 }
 
 static void rpost_marker_done(struct ib_cq *ib_cq, struct ib_wc *wc)
@@ -336,7 +336,7 @@ static int rpost_qp_drain(struct rpost_qp *qp, int error)
 	}
 	if (ret)
 		pr_warn_ratelimited("rdma_post: %s: queue pair %u cannot be drained: %d\n",
-				    dev_name(&qp->dev->ib_dev->dev), qp->qp_num,
+				    dev_name(&qp->obj.dev->ib_dev->dev), qp->qp_num,
 				    ret);
 	return ret;
 }
@@ -510,7 +510,7 @@ void rpost_qp_free(struct rpost_obj *obj)
 	struct rpost_qp *qp = container_of(obj, struct rpost_qp, obj);
 
 	rpost_qp_unuse_parts(qp);
-	rpost_device_put(qp->dev);
+	rpost_device_put(qp->obj.dev);
 	if (qp->leaked)
 		return;
 	kvfree(qp->sq.wqes);
@@ -637,9 +637,9 @@ static int rpost_qp_build(struct rpost_qp *qp,
 		goto err_limit;
 	qp->qp_num = qp->ib_qp->qp_num;
 	qp->max_sge_rd = min_t(u32, cmd->max_send_sge,
-			       qp->dev->ib_dev->attrs.max_sge_rd);
-	qp->iwarp = rdma_protocol_iwarp(qp->dev->ib_dev,
-					rdma_start_port(qp->dev->ib_dev));
+			       qp->obj.dev->ib_dev->attrs.max_sge_rd);
+	qp->iwarp = rdma_protocol_iwarp(qp->obj.dev->ib_dev,
+					rdma_start_port(qp->obj.dev->ib_dev));
 	return 0;
 
 err_limit:
@@ -656,13 +656,14 @@ err_queues:
 static int rpost_qp_use_parts(struct rpost_qp *qp, struct rpost_file *file,
 			      const struct rpost_create_qp *cmd)
 {
+	struct rpost_device *dev;
 	struct rpost_obj *obj;
 
 	obj = rpost_obj_use(file, cmd->pd, RPOST_OBJ_PD);
 	if (!obj)
 		return -ENOENT;
 	qp->pd = container_of(obj, struct rpost_pd, obj);
-	qp->dev = qp->pd->dev;
+	dev = obj->dev;
 	obj = rpost_obj_use(file, cmd->send_cq, RPOST_OBJ_CQ);
 	if (!obj)
 		return -ENOENT;
@@ -684,10 +685,10 @@ static int rpost_qp_use_parts(struct rpost_qp *qp, struct rpost_file *file,
 		qp->id = container_of(obj, struct rpost_id, obj);
 	}
 
-	if (!rpost_device_alive(qp->dev))
+	if (!rpost_device_alive(dev))
 		return -ENODEV;
-	if (qp->send_cq->dev != qp->dev || qp->recv_cq->dev != qp->dev ||
-	    (qp->srq && qp->srq->dev != qp->dev))
+	if (qp->send_cq->obj.dev != dev || qp->recv_cq->obj.dev != dev ||
+	    (qp->srq && qp->srq->obj.dev != dev))
 		return -EINVAL;
 	return 0;
 }
@@ -715,15 +716,15 @@ static int rpost_id_check_qp(struct rpost_id *id, struct rpost_device *dev)
 static int rpost_create_qp_locked(struct rpost_ucmd *ucmd, struct rpost_qp *qp)
 {
 	struct rpost_create_qp *cmd = &ucmd->cmd.create_qp;
+	struct rpost_device *dev = qp->pd->obj.dev;
 	int ret;
 
 	if (qp->id) {
-		ret = rpost_id_check_qp(qp->id, qp->dev);
+		ret = rpost_id_check_qp(qp->id, dev);
 		if (ret)
 			return ret;
 	}
-	ret = rpost_obj_reserve(ucmd->file, &qp->obj, RPOST_OBJ_QP,
-				qp->dev);
+	ret = rpost_obj_reserve(ucmd->file, &qp->obj, RPOST_OBJ_QP, dev);
 	if (ret)
 		return ret;
 	ret = rpost_qp_build(qp, cmd);
@@ -735,7 +736,7 @@ static int rpost_create_qp_locked(struct rpost_ucmd *ucmd, struct rpost_qp *qp)
 	ret = rpost_respond(ucmd);
 	if (ret)
 		goto err_destroy;
-	rpost_device_hold(qp->dev);
+	rpost_device_hold(dev);
 	if (qp->id)
 		qp->id->qp = qp;
 	return 0;
@@ -774,7 +775,7 @@ int rpost_create_qp_ioctl(struct rpost_ucmd *ucmd)
 	ret = rpost_qp_use_parts(qp, ucmd->file, cmd);
 	if (ret)
 		goto err;
-	ret = rpost_create_qp_validate(cmd, qp->dev->ib_dev);
+	ret = rpost_create_qp_validate(cmd, qp->pd->obj.dev->ib_dev);
 	if (ret)
 		goto err;
 	qp->qp_type = cmd->qp_type;

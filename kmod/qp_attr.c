@@ -123,7 +123,7 @@ static bool rpost_pkey_index_valid(struct rpost_qp *qp,
 {
 	u32 port = attr->attr_mask & RPOST_QP_PORT ? attr->port_num :
 						     qp->ib_qp->port;
-	struct ib_device *ib_dev = qp->dev->ib_dev;
+	struct ib_device *ib_dev = qp->obj.dev->ib_dev;
 
 	return rdma_is_port_valid(ib_dev, port) &&
 	       attr->pkey_index < ib_dev->port_data[port].immutable.pkey_tbl_len;
@@ -136,7 +136,7 @@ static int rpost_qp_attr_paths(struct rpost_qp *qp, struct ib_qp_attr *to,
 	int ret;
 
 	if (from->attr_mask & RPOST_QP_AV) {
-		ret = rpost_ah_attr_build(qp->dev->ib_dev, &to->ah_attr,
+		ret = rpost_ah_attr_build(qp->obj.dev->ib_dev, &to->ah_attr,
 					  &from->ah);
 		if (ret)
 			return ret;
@@ -157,7 +157,7 @@ static int rpost_qp_attr_paths(struct rpost_qp *qp, struct ib_qp_attr *to,
 	if (from->attr_mask & RPOST_QP_ALT_PATH) {
 		if (from->alt_port_num != from->alt_ah.port_num)
 			return -EINVAL;
-		return rpost_ah_attr_build(qp->dev->ib_dev, &to->alt_ah_attr,
+		return rpost_ah_attr_build(qp->obj.dev->ib_dev, &to->alt_ah_attr,
 					   &from->alt_ah);
 	}
 	return 0;
@@ -231,8 +231,8 @@ static int rpost_qp_modify(struct rpost_qp *qp, struct rpost_qp_attr *from)
 	if ((from->attr_mask & RPOST_QP_PKEY_INDEX) &&
 	    !rpost_pkey_index_valid(qp, from))
 		return -EINVAL;
-	if (rdma_ib_or_roce(qp->dev->ib_dev,
-			    rdma_start_port(qp->dev->ib_dev))) {
+	if (rdma_ib_or_roce(qp->obj.dev->ib_dev,
+			    rdma_start_port(qp->obj.dev->ib_dev))) {
 		ret = rpost_qp_check_move(qp, from);
 		if (ret)
 			return ret;
@@ -283,7 +283,7 @@ int rpost_modify_qp_ioctl(struct rpost_ucmd *ucmd)
 	ret = -ENODEV;
 	if (!qp->ib_qp)
 		goto out;
-	ret = rpost_qp_attr_check(&cmd->attr, qp->dev->ib_dev);
+	ret = rpost_qp_attr_check(&cmd->attr, qp->obj.dev->ib_dev);
 	if (ret)
 		goto out;
 	/* cma's handlers modify it, too, and not every driver has a lock. */

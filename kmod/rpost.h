@@ -389,7 +389,6 @@ int rpost_create_async_channel_ioctl(struct rpost_ucmd *ucmd);
 /**
  * struct rpost_pd - protection domain
  * @obj: its handle
- * @dev: the device
  * @ib_pd: NULL once shut down
  * @bad_mr: a region that is never made valid.  Its key stands in for every key
  *          that the program may not use: the device then fails the work
@@ -408,7 +407,6 @@ int rpost_create_async_channel_ioctl(struct rpost_ucmd *ucmd);
  */
 struct rpost_pd {
 	struct rpost_obj obj;
-	struct rpost_device *dev;
 	struct ib_pd *ib_pd;
 	struct ib_mr *bad_mr;
 	u32 bad_lkey;
@@ -580,7 +578,6 @@ struct rpost_hwcq {
 /**
  * struct rpost_cq - completion queue
  * @obj: its handle
- * @dev: the device
  * @channel: gets its events, or NULL
  * @user_data: the program's name for it
  * @comp_vector: for its device queues
@@ -602,7 +599,6 @@ struct rpost_hwcq {
  */
 struct rpost_cq {
 	struct rpost_obj obj;
-	struct rpost_device *dev;
 	struct rpost_comp_channel *channel;
 	u64 user_data;
 	u32 comp_vector;
@@ -890,7 +886,6 @@ struct rpost_mcast {
 /**
  * struct rpost_qp - queue pair
  * @obj: its handle
- * @dev: the device
  * @id: depends on it, and cma changes its states; NULL if the program does
  * @lock: guards @ib_qp, @state and @mcasts of a queue pair without an id; else
  *        @id->lock does, see rpost_qp_lock()
@@ -939,7 +934,6 @@ struct rpost_mcast {
  */
 struct rpost_qp {
 	struct rpost_obj obj;
-	struct rpost_device *dev;
 	struct rpost_id *id;
 	struct mutex lock;
 	struct rpost_pd *pd;
@@ -1045,7 +1039,6 @@ static inline void *rpost_inline_addr(struct rpost_qp *qp, u32 slot, u64 *dma)
 /**
  * struct rpost_ah - address handle
  * @obj: its handle
- * @dev: the device
  * @pd: depends on it
  * @ib_ah: NULL once shut down
  * @pending: sends that name it and that the device has; while there are any it
@@ -1055,7 +1048,6 @@ static inline void *rpost_inline_addr(struct rpost_qp *qp, u32 slot, u64 *dma)
  */
 struct rpost_ah {
 	struct rpost_obj obj;
-	struct rpost_device *dev;
 	struct rpost_pd *pd;
 	struct ib_ah *ib_ah;
 	atomic_t pending;
@@ -1105,7 +1097,6 @@ struct rpost_srq_cq {
 /**
  * struct rpost_srq - shared receive queue
  * @obj: its handle
- * @dev: the device
  * @pd: depends on it
  * @ib_srq: NULL once shut down; under the file's rwsem
  * @user_data: the program's name for it
@@ -1134,7 +1125,6 @@ struct rpost_srq_cq {
  */
 struct rpost_srq {
 	struct rpost_obj obj;
-	struct rpost_device *dev;
 	struct rpost_pd *pd;
 	struct ib_srq *ib_srq;
 	u64 user_data;

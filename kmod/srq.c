@@ -171,7 +171,7 @@ static void rpost_srq_event(struct ib_event *event, void *context)
 		.handle = srq->obj.handle,
 	};
 
-	rpost_async_post(srq->dev, srq->obj.file, &async);
+	rpost_async_post(srq->obj.dev, srq->obj.file, &async);
 }
 
 /**
@@ -204,7 +204,7 @@ void rpost_srq_free(struct rpost_obj *obj)
 	struct rpost_srq *srq = container_of(obj, struct rpost_srq, obj);
 
 	rpost_obj_unuse(&srq->pd->obj);
-	rpost_device_put(srq->dev);
+	rpost_device_put(srq->obj.dev);
 	xa_destroy(&srq->qps);
 	kvfree(srq->wqes);
 	kfree_rcu(srq, obj.rcu);
@@ -238,7 +238,7 @@ static int rpost_srq_build(struct rpost_srq *srq,
 		},
 		.srq_type = IB_SRQT_BASIC,
 	};
-	u32 i, max_cqe = srq->dev->ib_dev->attrs.max_cqe;
+	u32 i, max_cqe = srq->obj.dev->ib_dev->attrs.max_cqe;
 	int ret;
 
 	mutex_init(&srq->qp_lock);
@@ -294,7 +294,7 @@ int rpost_create_srq_ioctl(struct rpost_ucmd *ucmd)
 	pd = rpost_pd_use(ucmd->file, cmd->pd);
 	if (IS_ERR(pd))
 		return PTR_ERR(pd);
-	ret = rpost_create_srq_validate(cmd, pd->dev->ib_dev);
+	ret = rpost_create_srq_validate(cmd, pd->obj.dev->ib_dev);
 	if (ret)
 		goto err_unuse;
 
@@ -303,9 +303,8 @@ int rpost_create_srq_ioctl(struct rpost_ucmd *ucmd)
 	if (!srq)
 		goto err_unuse;
 	srq->pd = pd;
-	srq->dev = pd->dev;
 	ret = rpost_obj_reserve(ucmd->file, &srq->obj, RPOST_OBJ_SRQ,
-				srq->dev);
+				pd->obj.dev);
 	if (ret)
 		goto err_free;
 	ret = rpost_srq_build(srq, cmd);
@@ -316,7 +315,7 @@ int rpost_create_srq_ioctl(struct rpost_ucmd *ucmd)
 	ret = rpost_respond(ucmd);
 	if (ret)
 		goto err_destroy;
-	rpost_device_hold(srq->dev);
+	rpost_device_hold(srq->obj.dev);
 	rpost_obj_publish(&srq->obj);
 	return 0;
 
