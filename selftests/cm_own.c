@@ -4,8 +4,8 @@
  * what else the connection manager is told.
  */
 #include <kselftest_harness.h>
-#include <rdma/ib_user_sa.h>
 
+#include "path.h"
 #include "rpost_own.h"
 
 #define REJ_VENDOR	35
@@ -467,39 +467,6 @@ TEST_F(own, paths_of_an_id)
 	EXPECT_EQ(0, q.paths[0].mtu);
 }
 
-/* A path record as it is on the wire, from what an id knows. */
-static void pack_path(struct ib_path_rec_data *data,
-		      const struct rpost_query_id *q)
-{
-	uint8_t *p = (uint8_t *)data->path_rec;
-
-	memset(data, 0, sizeof(*data));
-	data->flags = IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL;
-	memcpy(p + 8, q->dgid, 16);
-	memcpy(p + 24, q->sgid, 16);
-	p[47] = 64;		/* hop limit */
-	p[49] = 0x81;		/* reversible, one path */
-	p[50] = 0xff;		/* partition */
-	p[51] = 0xff;
-	p[54] = 0x80 | 3;	/* exactly 1024 bytes */
-	p[55] = 0x80 | 3;	/* exactly 10 Gbit/s */
-	p[56] = 0x80 | 18;
-}
-
-static int set_path(struct rp_end *end, const void *data, uint32_t bytes)
-{
-	struct rpost_set_option cmd = {
-		.size = sizeof(cmd),
-		.id = end->id,
-		.level = RPOST_OPTION_IB,
-		.option = RPOST_OPTION_IB_PATH,
-		.data = (uintptr_t)data,
-		.data_len = bytes,
-	};
-
-	return rp_ioctl(end->fd, RPOST_IOC_SET_OPTION, &cmd);
-}
-
 TEST_F(own, path_that_is_set)
 {
 	struct ib_path_rec_data data[65], good;
@@ -508,32 +475,32 @@ TEST_F(own, path_that_is_set)
 	int i;
 
 	ASSERT_EQ(0, rp_query_id(c->fd, c->id, &q));
-	pack_path(&good, &q);
+	rp_pack_path(&good, q.dgid, q.sgid);
 	/* Its route is resolved already. */
-	EXPECT_EQ(-EINVAL, set_path(c, &good, sizeof(good)));
+	EXPECT_EQ(-EINVAL, rp_set_path(c, &good, sizeof(good)));
 	ASSERT_EQ(0, rp_destroy(c->fd, RPOST_OBJ_ID, c->id));
 	ASSERT_EQ(0, rp_client_addr(c, self->port));
 	/* What is no record, and what no driver could bear. */
-	EXPECT_EQ(-EINVAL, set_path(c, &good, 0));
-	EXPECT_EQ(-EINVAL, set_path(c, &good, sizeof(good) - 1));
-	EXPECT_EQ(-EINVAL, set_path(c, &good, UINT32_MAX));
-	EXPECT_EQ(-EFAULT, set_path(c, NULL, sizeof(good)));
-	EXPECT_EQ(-EFAULT, set_path(c, (void *)-4096l, sizeof(good)));
+	EXPECT_EQ(-EINVAL, rp_set_path(c, &good, 0));
+	EXPECT_EQ(-EINVAL, rp_set_path(c, &good, sizeof(good) - 1));
+	EXPECT_EQ(-EINVAL, rp_set_path(c, &good, UINT32_MAX));
+	EXPECT_EQ(-EFAULT, rp_set_path(c, NULL, sizeof(good)));
+	EXPECT_EQ(-EFAULT, rp_set_path(c, (void *)-4096l, sizeof(good)));
 	for (i = 0; i < 65; i++)
 		data[i] = good;
-	EXPECT_EQ(-EINVAL, set_path(c, data, sizeof(data)));
+	EXPECT_EQ(-EINVAL, rp_set_path(c, data, sizeof(data)));
 	data[0].flags = IB_PATH_PRIMARY;
-	EXPECT_EQ(-EINVAL, set_path(c, data, sizeof(data[0])));
+	EXPECT_EQ(-EINVAL, rp_set_path(c, data, sizeof(data[0])));
 	memset(data, 0, sizeof(data[0]));
-	EXPECT_EQ(-EINVAL, set_path(c, data, sizeof(data[0])));
+	EXPECT_EQ(-EINVAL, rp_set_path(c, data, sizeof(data[0])));
 	memset(data, 0xff, sizeof(data[0]));
-	EXPECT_EQ(-EINVAL, set_path(c, data, sizeof(data[0])));
+	EXPECT_EQ(-EINVAL, rp_set_path(c, data, sizeof(data[0])));
 	data[0].flags = good.flags;
-	EXPECT_EQ(-EINVAL, set_path(c, data, sizeof(data[0])));
+	EXPECT_EQ(-EINVAL, rp_set_path(c, data, sizeof(data[0])));
 	EXPECT_EQ(RPOST_ID_ADDR_RESOLVED, state_of(c, c->id));
 	EXPECT_TRUE(rp_quiet(c->channel));
 	/* It stands for resolving the route; who uses it, connects. */
-	ASSERT_EQ(0, set_path(c, &good, sizeof(good)));
+	ASSERT_EQ(0, rp_set_path(c, &good, sizeof(good)));
 	ASSERT_EQ(0, rp_expect(c->channel, c->id, RPOST_EVENT_ROUTE_RESOLVED));
 	EXPECT_EQ(RPOST_ID_ROUTE_RESOLVED, state_of(c, c->id));
 	ASSERT_EQ(0, rp_query_id(c->fd, c->id, &q));

@@ -173,32 +173,13 @@ static int resolve_route(struct scene *s)
 	return rp_resolve_route(s->c.fd, s->c.id);
 }
 
-/* A path record as it is on the wire, from what the id knows. */
+/* To itself, as all is on one host. */
 static int set_path(struct scene *s)
 {
-	struct ib_path_rec_data data = {
-		.flags = IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL,
-	};
-	struct rpost_set_option cmd = {
-		.size = sizeof(cmd),
-		.id = s->c.id,
-		.level = RPOST_OPTION_IB,
-		.option = RPOST_OPTION_IB_PATH,
-		.data = (uintptr_t)&data,
-		.data_len = sizeof(data),
-	};
-	uint8_t *p = (uint8_t *)data.path_rec;
+	struct ib_path_rec_data data;
 
-	memcpy(p + 8, s->addr.dgid, 16);
-	memcpy(p + 24, s->addr.dgid, 16);
-	p[47] = 64;		/* hop limit */
-	p[49] = 0x81;		/* reversible, one path */
-	p[50] = 0xff;		/* partition */
-	p[51] = 0xff;
-	p[54] = 0x80 | 3;	/* exactly 1024 bytes */
-	p[55] = 0x80 | 3;	/* exactly 10 Gbit/s */
-	p[56] = 0x80 | 18;
-	return rp_ioctl(s->c.fd, RPOST_IOC_SET_OPTION, &cmd);
+	rp_pack_path(&data, s->addr.dgid, s->addr.dgid);
+	return rp_set_path(&s->c, &data, sizeof(data));
 }
 
 static int event_waits(struct scene *s)

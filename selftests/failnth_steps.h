@@ -6,8 +6,8 @@
 #ifndef RPOST_FAILNTH_STEPS_H
 #define RPOST_FAILNTH_STEPS_H
 
-#include <rdma/ib_user_sa.h>
 
+#include "path.h"
 #include "rpost_own.h"
 
 #define BUF_BYTES	(300 * 4096)
