@@ -295,11 +295,12 @@ TEST_F_TIMEOUT(stopped, size_and_flags, SECONDS)
 	const uint32_t sizes[] = { 0, 65536, 8, UINT32_MAX, 4096 };
 	const struct row *row;
 	uint32_t cmd[128], *head;
-	unsigned int i, k;
+	unsigned int i, k, first;
 
 	for_each_row(row) {
 		/* Two of them, by turns. */
-		for (k = (row - rows) % 4; k <= (row - rows) % 4 + 1; k++) {
+		first = (row - rows) % 4;
+		for (k = first; k <= first + 1; k++) {
 			memset(cmd, 0, sizeof(cmd));
 			ASSERT_EQ(0, row->fill(&self->env, cmd));
 			cmd[0] = row->size;
