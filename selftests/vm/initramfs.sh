@@ -44,10 +44,11 @@ put() {
 }
 
 # The libraries of an ELF file, from where the host's loader finds them or from
-# the project's build. Those that the base has are not added again.
+# the project's build. Those that the base has are not added again. Of a static
+# program ldd says that it fails.
 put_libraries() {
 	local stage=$1 lib dest
-	LD_LIBRARY_PATH=$build_dir/lib ldd "$2" 2>/dev/null |
+	{ LD_LIBRARY_PATH=$build_dir/lib ldd "$2" 2>/dev/null || true; } |
 		sed -nE 's/.*=> (\/[^ ]+) .*|^\s*(\/[^ ]+) .*/\1\2/p' |
 		while read -r lib; do
 			case $lib in
