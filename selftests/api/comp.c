@@ -433,6 +433,7 @@ FIXTURE_SETUP(own)
 
 FIXTURE_TEARDOWN(own)
 {
+	EXPECT_EQ(0, ibv_destroy_comp_channel(self->channel));
 	pair_close(&self->p);
 }
 
@@ -487,7 +488,6 @@ TEST_F(own, queues_on_one_channel)
 	EXPECT_EQ(0, ibv_destroy_cq(send));
 	EXPECT_EQ(0, ibv_destroy_cq(recv));
 	EXPECT_EQ(0, ibv_destroy_cq(idle));
-	EXPECT_EQ(0, ibv_destroy_comp_channel(self->channel));
 }
 
 /* One queue for sends and receives of an end, polled without a channel. */
@@ -600,7 +600,6 @@ TEST_F(own, destroy_with_an_event_waiting)
 	end_close(&self->p.client);
 	EXPECT_EQ(0, ibv_destroy_cq(cq));
 	EXPECT_FALSE(readable(self->channel->fd, QUIET_MS));
-	EXPECT_EQ(0, ibv_destroy_comp_channel(self->channel));
 }
 
 TEST_F(own, size_of_a_queue)

@@ -196,6 +196,7 @@ TEST_F(errors, inline_too_long)
 				     self->remote, self->rkey));
 	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, CONTEXT);
 	EXPECT_TRUE(filled(self->s->buf, max, 1));
+	free(buf);
 	ASSERT_WORKS();
 }
 
@@ -212,6 +213,7 @@ TEST_F(errors, inline_vector_too_long)
 	EXPECT_ERRNO(EINVAL, rdma_post_writev(self->id, CONTEXT, list, 2,
 					      IBV_SEND_INLINE | IBV_SEND_SIGNALED,
 					      self->remote, self->rkey));
+	free(buf);
 	ASSERT_WORKS();
 }
 
