@@ -93,16 +93,23 @@ static int create_ep(struct rdma_cm_id **id, int flags, struct rdma_cm_id *liste
 	return ret;
 }
 
-static int start_server(struct server *server, const struct ibv_qp_init_attr *qp,
-			int (*answer)(struct server *, struct rdma_cm_id *))
+static int start_server_for(int count, struct server *server,
+			    const struct ibv_qp_init_attr *qp,
+			    int (*answer)(struct server *, struct rdma_cm_id *))
 {
 	memset(server, 0, sizeof(*server));
 	server->answer = answer;
-	server->count = 1;
+	server->count = count;
 	if (create_ep(&server->listen, RAI_PASSIVE, NULL, qp) ||
 	    rdma_listen(server->listen, 2))
 		return -1;
 	return pthread_create(&server->thread, NULL, serve, server);
+}
+
+static int start_server(struct server *server, const struct ibv_qp_init_attr *qp,
+			int (*answer)(struct server *, struct rdma_cm_id *))
+{
+	return start_server_for(1, server, qp, answer);
 }
 
 #define ASSERT_SERVED(server) do { \
@@ -207,8 +214,7 @@ TEST(clients_in_turn)
 	struct rdma_cm_id *id;
 	int i;
 
-	ASSERT_EQ(0, start_server(&server, &qp_attr, answer_echo));
-	server.count = 3;
+	ASSERT_EQ(0, start_server_for(3, &server, &qp_attr, answer_echo));
 	for (i = 0; i < 3; i++) {
 		ASSERT_EQ(0, create_ep(&id, 0, server.listen, &qp_attr));
 		EXPECT_EQ(0, echo(id, i + 1));
