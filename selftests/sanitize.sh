@@ -6,13 +6,13 @@
 # The library's API tests over the library, both built with gcc's sanitizers, or
 # under valgrind, in a guest (6.1).  asan has UBSan, too.
 # TESTs are names from selftests/api/tests.mk, by default all.  The output is TAP;
-# a report is printed at the end and fails the run, whatever the tests say.
+# a program of which there is a report fails, whatever its tests say.
 
 set -euo pipefail
 . "$(dirname "$0")/vm/lib.sh"
 cd "$top_dir"
 
-kernel=6.1 limit=900
+kernel=6.1 limit=''
 while getopts hk:t: opt; do
 	case $opt in
 	k) kernel=$OPTARG ;;
@@ -31,7 +31,7 @@ read -ra tests <<<"$(sed -n 's/^API_TESTS [:+]= //p' selftests/api/tests.mk |
 tests=("${tests[@]/%/-rpost}")
 
 # What the programs run under, and with what in their environment.
-under='' files=() memory=1G
+under='' files=() memory=1G default_limit=900
 reports=/tmp/report
 case $variant in
 asan)
@@ -41,6 +41,7 @@ asan)
 		"ASAN_OPTIONS=log_path=$reports:abort_on_error=1"
 		"UBSAN_OPTIONS=log_path=$reports:abort_on_error=1:print_stacktrace=1"
 	)
+	environment[0]+=:detect_stack_use_after_return=1
 	memory=2G
 	;;
 tsan)
@@ -50,11 +51,19 @@ tsan)
 	memory=2G
 	;;
 valgrind)
-	flags='-O1'
+	default_limit=3600
+	flags='-O1 -DRPOST_MEMCHECK'
 	environment=(VALGRIND_LIB=/usr/libexec/valgrind)
 	under="valgrind -q --error-exitcode=99 --log-file=$reports.%p"
+	under+=" --leak-check=full --num-callers=20 --vgdb=no --sim-hints=lax-ioctls"
 	under+=" --trace-children=yes --trace-children-skip=*/sh,*/ip,*/rdma"
-	files=(-f /usr/bin/valgrind:/usr/bin/valgrind)
+	files=(-f /usr/bin/valgrind.bin:/usr/bin/valgrind)
+	# Without the loader's symbols it does not begin.
+	for name in /lib64/ld-linux-x86-64.so.2 /lib/x86_64-linux-gnu/libc.so.6; do
+		id=$(readelf -n "$name" | awk '/Build ID/ { print $3 }')
+		name=/usr/lib/debug/.build-id/${id::2}/${id:2}.debug
+		files+=(-f "$name:$name")
+	done
 	for name in memcheck-amd64-linux default.supp \
 		vgpreload_core-amd64-linux.so vgpreload_memcheck-amd64-linux.so; do
 		files+=(-f "/usr/libexec/valgrind/$name:/usr/libexec/valgrind/$name")
@@ -65,32 +74,35 @@ esac
 
 out=$build_dir/$variant
 make -s -j"$(nproc)" -C userlib BUILD="$out" CFLAGS="-g $flags" >&2
+mkdir -p "$out/api" "$out/run"
+# shellcheck disable=SC2086
+gcc -g $flags -Wall -Wextra -c -o "$out/sanitize.o" selftests/api/sanitize.c
+rm -f "${tests[@]/#/$out/api/}"
 make -s -j"$(nproc)" -C selftests/api OUT="$out/api" LIBDIR="$out/lib" \
-	CFLAGS="-g $flags" "${tests[@]/#/$out/api/}" >&2
+	CFLAGS="-g $flags" LDFLAGS="$out/sanitize.o" "${tests[@]/#/$out/api/}" >&2
 
 programs=()
-mkdir -p "$out/run"
 for name in "${tests[@]}"; do
-	printf '#!/bin/sh\nexec %s\n' "$under /opt/api/$name" >"$out/run/$name"
+	cat >"$out/run/$name" <<-END
+		#!/bin/sh
+		$under /opt/api/$name
+		status=\$?
+		for file in $reports.*; do
+			[ -s "\$file" ] || continue
+			sed 's/^/# /' "\$file"
+			status=1
+		done
+		rm -f $reports.*
+		exit \$status
+	END
 	chmod +x "$out/run/$name"
 	programs+=("./run/$name")
 	files+=(-f "$out/api/$name:/opt/api/$name")
 done
 
-# shellcheck disable=SC2016
-guest='
-reports=$1
-shift
-echo 0 >/proc/sys/kernel/randomize_va_space
-status=0
-./run_tests.sh "$@" || status=$?
-for file in "$reports".*; do
-	[ ! -s "$file" ] || { sed "s/^/# /" "$file"; status=1; }
-done
-exit $status'
-
-exec "$vm_dir/run.sh" -k "$kernel" -t "$limit" -m "$memory" \
+exec "$vm_dir/run.sh" -k "$kernel" -t "${limit:-$default_limit}" -m "$memory" \
 	-o "$build_dir/vm/check-$variant.$kernel" -f selftests/run_tests.sh \
 	-f "$out/lib:/opt/lib" -f "$out/run" "${files[@]}" -- \
 	env LD_LIBRARY_PATH=/opt/lib RPOST_TEST_LINK=yes "${environment[@]}" \
-	sh -c "$guest" sh "$reports" "${programs[@]}"
+	sh -c 'echo 0 >/proc/sys/kernel/randomize_va_space && exec "$@"' sh \
+	./run_tests.sh "${programs[@]}"
