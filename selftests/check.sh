@@ -314,6 +314,7 @@ case ${kernels[0]} in
 6.1)
 	queue tap kernel-interface-32-bit kernel_tests 6.12 "$limit" 32
 	queue tap library-32-bit api_tests_32 6.12 "$limit"
+	queue tap library-asan selftests/sanitize.sh asan
 	queue step two-hosts-file-transfer examples/demo.sh
 	queue tap two-hosts-faults-6.1 selftests/wire/wire.sh -k 6.1
 	queue tap interop selftests/interop/interop.sh "${kernels[@]}"
