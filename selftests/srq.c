@@ -6,6 +6,7 @@
 #include <kselftest_harness.h>
 #include <pthread.h>
 
+#include "kernel_release.h"
 #include "rpost_own.h"
 
 #define BUF	4096
@@ -415,10 +416,16 @@ TEST_F(srq, destroyed_under_traffic)
 /*
  * A long message is stopped in the middle.  Since 6.9 rxe forgets the receive
  * that it had taken; the queue takes as many as before, and all are used.
+ *
+ * On 7.2 the sender stops first: there, who hands a packet to a queue pair that
+ * goes away touches it after it is gone (rxe_resp_queue_pkt()), and a packet
+ * that comes during a reset is kept, with its reference, until destroying has
+ * waited for 50 seconds (rxe_qp_reset()).
  */
 TEST_F(srq, stopped_in_the_middle)
 {
 	const uint32_t size = 1 << 19, rounds = 3 * SLOTS;
+	const bool sender_first = kernel_release() >= 7000;
 	char *from = rp_pages(size), *into = rp_pages(size);
 	struct rpost_reg_mr from_mr, into_mr;
 	struct rp_send send;
@@ -435,12 +442,18 @@ TEST_F(srq, stopped_in_the_middle)
 			;
 		ASSERT_EQ(0, rp_post_send(&self->s1, &send));
 		usleep(round % 8 * 200);
+		if (sender_first) {
+			ASSERT_EQ(0, rp_destroy(self->s1.fd, RPOST_OBJ_QP,
+						self->s1.qp));
+		}
 		if (round % 2)
 			ASSERT_EQ(0, rp_move(&self->r1, RPOST_QPS_RESET));
 		ASSERT_EQ(0, rp_destroy(self->r1.fd, RPOST_OBJ_QP,
 					self->r1.qp));
-		ASSERT_EQ(0, rp_destroy(self->s1.fd, RPOST_OBJ_QP,
-					self->s1.qp));
+		if (!sender_first) {
+			ASSERT_EQ(0, rp_destroy(self->s1.fd, RPOST_OBJ_QP,
+						self->s1.qp));
+		}
 		while (rp_poll_cq(&self->r1.cq, &self->wc) == 1)
 			;
 		while (rp_poll_cq(&self->s1.cq, &self->wc) == 1)
