@@ -107,7 +107,7 @@ TEST_F(race, modified_posted_destroyed)
 	ASSERT_EQ(0, start(r, w, ARRAY_SIZE(w)));
 	do {
 		usleep(5000 + calm);
-		store(&calm, calm + 200);
+		store(&calm, calm + calm / 16 + 200);
 		ASSERT_EQ(0, rp_destroy(end.fd, RPOST_OBJ_QP, end.qp));
 		ASSERT_EQ(0, rp_create_own(&end, RPOST_QPT_RC, 0));
 		store(&r->client.qp, end.qp);

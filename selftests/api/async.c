@@ -97,6 +97,10 @@ FIXTURE_TEARDOWN(link)
 		return;
 	EXPECT_EQ(0, ibv_close_device(self->verbs));
 	run("ip link del " LINK);
+	/* The device goes some time after its link. */
+	EXPECT_EQ(0, run("n=0; while [ -e /sys/class/infiniband/" LINK " ]; do "
+			 "n=$((n + 1)); [ $n -lt 200 ] || exit 1; sleep 0.1; "
+			 "done"));
 }
 
 TEST_F(link, port_down_and_up)

@@ -220,7 +220,7 @@ static void *poll_all(void *arg)
 }
 
 /* A thread polls, another arms, this one posts and resizes. */
-TEST_F(resize, under_load)
+TEST_F_TIMEOUT(resize, under_load, 120)
 {
 	struct poller p = { .cq = self->cq };
 	unsigned long i, resized = 0;
