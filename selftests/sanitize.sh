@@ -72,6 +72,7 @@ valgrind)
 *) usage >&2 && exit 2 ;;
 esac
 
+"$vm_dir/kmod.sh" "$kernel" >&2
 out=$build_dir/$variant
 make -s -j"$(nproc)" -C userlib BUILD="$out" CFLAGS="-g $flags" >&2
 mkdir -p "$out/api" "$out/run"
