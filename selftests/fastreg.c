@@ -69,23 +69,6 @@ static long count(const char *what)
 	return found;
 }
 
-/* Memory of this process that is pinned, in KiB, or -1. */
-static long pinned_kib(void)
-{
-	FILE *f = fopen("/proc/self/status", "re");
-	char line[128];
-	long kib = -1;
-
-	if (!f)
-		return -1;
-	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "VmPin: %ld", &kib) == 1)
-			break;
-	}
-	fclose(f);
-	return kib;
-}
-
 FIXTURE(fastreg) {
 	size_t page;
 	char way[16];
@@ -259,7 +242,7 @@ TEST_F(fastreg, edges)
 TEST_F(fastreg, too_large)
 {
 	struct rpost_reg_mr mr;
-	long pinned = pinned_kib();
+	long pinned = rp_pinned();
 	char *mem;
 
 	NEED_FAST();
@@ -274,13 +257,13 @@ TEST_F(fastreg, too_large)
 	EXPECT_EQ(-EMSGSIZE, reg(&self->c, mem + 1, self->size, &mr));
 	EXPECT_EQ(-EMSGSIZE, reg(&self->c, mem, self->size + 2 * self->page,
 				 &mr));
-	EXPECT_EQ(pinned, pinned_kib());
+	EXPECT_EQ(pinned, rp_pinned());
 	ASSERT_EQ(0, reg(&self->c, mem, self->size, &mr));
-	EXPECT_EQ(pinned + (long)(self->size >> 10), pinned_kib());
+	EXPECT_EQ(pinned + (long)self->size, rp_pinned());
 	ASSERT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_MR, mr.handle));
 	ASSERT_EQ(0, reg(&self->c, mem + 1, self->size - 1, &mr));
 	ASSERT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_MR, mr.handle));
-	EXPECT_EQ(pinned, pinned_kib());
+	EXPECT_EQ(pinned, rp_pinned());
 }
 
 /* Larger than the limit, but in few pieces. */

@@ -236,23 +236,6 @@ FIXTURE(memlock) {
 	bool skip;
 };
 
-/* What the kernel counts as pinned, in bytes, or -1. */
-static long pinned(void)
-{
-	char line[256];
-	long kb = -1;
-	FILE *f = fopen("/proc/self/status", "r");
-
-	if (!f)
-		return -1;
-	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "VmPin: %ld kB", &kb) == 1)
-			break;
-	}
-	fclose(f);
-	return kb < 0 ? -1 : kb * 1024;
-}
-
 FIXTURE_SETUP(memlock)
 {
 	const struct rlimit limit = { MB, MB };
@@ -263,13 +246,13 @@ FIXTURE_SETUP(memlock)
 	ASSERT_EQ(0, rp_end_init(&self->end));
 	self->mem = rp_pages(2 * MB);
 	ASSERT_NE(NULL, self->mem);
-	ASSERT_EQ(0, pinned());
+	ASSERT_EQ(0, rp_pinned());
 }
 
 FIXTURE_TEARDOWN(memlock)
 {
 	rp_end_close(&self->end);
-	EXPECT_EQ(0, pinned());
+	EXPECT_EQ(0, rp_pinned());
 }
 
 TEST_F(memlock, enomem)
@@ -281,20 +264,20 @@ TEST_F(memlock, enomem)
 		SKIP(return, "cannot give up root");
 	EXPECT_EQ(-ENOMEM, rp_reg_mr(end->fd, end->pd, self->mem, MB + 1, 0,
 				     &a));
-	EXPECT_EQ(0, pinned());
+	EXPECT_EQ(0, rp_pinned());
 	ASSERT_EQ(0, rp_reg_mr(end->fd, end->pd, self->mem, MB / 2, 0, &a));
-	EXPECT_EQ(MB / 2, pinned());
+	EXPECT_EQ(MB / 2, rp_pinned());
 	EXPECT_EQ(-ENOMEM, rp_reg_mr(end->fd, end->pd, self->mem, MB / 2 + 1, 0,
 				     &b));
-	EXPECT_EQ(MB / 2, pinned());
+	EXPECT_EQ(MB / 2, rp_pinned());
 	EXPECT_EQ(3, rp_num_objects(end->fd));
 	/* What is pinned twice counts twice. */
 	ASSERT_EQ(0, rp_reg_mr(end->fd, end->pd, self->mem, MB / 2, 0, &b));
-	EXPECT_EQ(MB, pinned());
+	EXPECT_EQ(MB, rp_pinned());
 	EXPECT_EQ(-ENOMEM, rp_reg_mr(end->fd, end->pd, self->mem, 1, 0, &a));
 
 	ASSERT_EQ(0, rp_destroy(end->fd, RPOST_OBJ_MR, b.handle));
-	EXPECT_EQ(MB / 2, pinned());
+	EXPECT_EQ(MB / 2, rp_pinned());
 	ASSERT_EQ(0, rp_reg_mr(end->fd, end->pd, self->mem, MB / 2, 0, &b));
 }
 
@@ -311,7 +294,7 @@ TEST_F(memlock, across_open_files)
 	EXPECT_EQ(-ENOMEM, rp_reg_mr(self->end.fd, self->end.pd, self->mem,
 				     4096, 0, &mr));
 	rp_end_close(&other);
-	EXPECT_EQ(0, pinned());
+	EXPECT_EQ(0, rp_pinned());
 	EXPECT_EQ(0, rp_reg_mr(self->end.fd, self->end.pd, self->mem, MB, 0,
 			       &mr));
 }
@@ -330,11 +313,11 @@ TEST_F(memlock, destroyed_by_another_process)
 	pid = fork();
 	ASSERT_LE(0, pid);
 	if (!pid)
-		_exit(pinned() || rp_destroy(end->fd, RPOST_OBJ_MR, mr.handle) ||
-		      pinned());
+		_exit(rp_pinned() || rp_destroy(end->fd, RPOST_OBJ_MR, mr.handle) ||
+		      rp_pinned());
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	EXPECT_EQ(0, status);
-	EXPECT_EQ(0, pinned());
+	EXPECT_EQ(0, rp_pinned());
 	EXPECT_EQ(0, rp_reg_mr(end->fd, end->pd, self->mem, MB, 0, &mr));
 }
 
@@ -770,24 +753,24 @@ static int pin_to_the_limit(int socket)
 	RP_TRY(rp_end_init(&end));
 	RP_TRY(rp_reg_mr(end.fd, end.pd, mem, MB / 2, 0, &old[0]));
 	RP_TRY(rp_reg_mr(end.fd, end.pd, mem + MB, MB / 2, 0, &old[1]));
-	RP_TRY(pinned() != MB);
+	RP_TRY(rp_pinned() != MB);
 	RP_TRY(rp_reg_mr(end.fd, end.pd, mem, 1, 0, &mr) != -ENOMEM);
 
 	RP_TRY(write(socket, "x", 1) != 1 || read(socket, &byte, 1) != 1);
-	RP_TRY(pinned());
+	RP_TRY(rp_pinned());
 	/* The shells of the old ones are still there. */
 	RP_TRY(rp_num_objects(end.fd) != 4);
 	end.device = rp_first_device(end.fd);
 	RP_TRY(rp_alloc_pd(end.fd, end.device, &end.pd));
 	RP_TRY(reg_mr_soon(&end, mem, MB, &mr));
-	RP_TRY(pinned() != MB);
+	RP_TRY(rp_pinned() != MB);
 	RP_TRY(rp_reg_mr(end.fd, end.pd, mem, 1, 0, &mr) != -ENOMEM);
 	/* They give nothing back twice. */
 	RP_TRY(rp_destroy(end.fd, RPOST_OBJ_MR, old[0].handle));
 	RP_TRY(rp_destroy(end.fd, RPOST_OBJ_MR, old[1].handle));
-	RP_TRY(pinned() != MB);
+	RP_TRY(rp_pinned() != MB);
 	rp_end_close(&end);
-	RP_TRY(pinned());
+	RP_TRY(rp_pinned());
 	return 0;
 }
 
@@ -844,7 +827,7 @@ TEST_F_TIMEOUT(gone, the_cgroups_memory_comes_back, 120)
 	for (i = 0; i < ARRAY_SIZE(rings); i++)
 		ASSERT_EQ(0, rp_create_cq(end.fd, end.device, RING_CQE, -1,
 					  &rings[i]));
-	EXPECT_EQ(PINNED_BYTES, pinned());
+	EXPECT_EQ(PINNED_BYTES, rp_pinned());
 	/* Nobody else has the memory any more, and it stays. */
 	ASSERT_EQ(0, munmap(mem, PINNED_BYTES));
 	usleep(TEST_QUIET_MS * 1000);
@@ -852,7 +835,7 @@ TEST_F_TIMEOUT(gone, the_cgroups_memory_comes_back, 120)
 		  (unsigned long long)current(&self->cg));
 
 	EXPECT_EQ(0, system(self->remove));
-	EXPECT_EQ(0, pinned());
+	EXPECT_EQ(0, rp_pinned());
 	/* Rings can still be read, until they are destroyed. */
 	for (i = 0; i < ARRAY_SIZE(rings); i++) {
 		EXPECT_EQ(0, rp_destroy(end.fd, RPOST_OBJ_CQ,

@@ -231,6 +231,23 @@ static inline int rp_wait_cq(struct rp_cq *cq, struct rpost_wc *wc)
 	return ret;
 }
 
+/* Memory of this process that the kernel counts as pinned, in bytes, or -1. */
+static inline long rp_pinned(void)
+{
+	FILE *f = fopen("/proc/self/status", "re");
+	char line[256];
+	long kb = -1;
+
+	if (!f)
+		return -1;
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "VmPin: %ld kB", &kb) == 1)
+			break;
+	}
+	fclose(f);
+	return kb < 0 ? -1 : kb * 1024;
+}
+
 /* ------------------------------------------------------ connections */
 
 static inline int rp_create_id(int fd, int channel, uint32_t *handle)
