@@ -12,6 +12,7 @@
 #include <rdma/ib_umem.h>
 
 #include "compat/compat.h"
+#include "inject.h"
 #include "rpost.h"
 
 /* What a work request can grant. */
@@ -89,7 +90,7 @@ void rpost_fastreg_destroy(struct rpost_pd *pd)
 		/* It is the device's for ever, with all that it needs. */
 		pr_warn_ratelimited("rdma_post: queue pair for registrations not destroyed: %d\n",
 				    ret);
-		pd->fast_leaked = true;
+		pd->leaked = true;
 	} else if (pd->fast_cq) {
 		ib_free_cq(pd->fast_cq);
 	}
@@ -275,7 +276,11 @@ static void rpost_fastreg_done(struct ib_cq *cq, struct ib_wc *wc)
 	struct rpost_fastreg_req *req =
 		container_of(wc->wr_cqe, struct rpost_fastreg_req, cqe);
 
+	if (rpost_inject(RPOST_INJECT_REG_WAIT))
+		return;
 	req->status = wc->status;
+	if (rpost_inject(RPOST_INJECT_REG_WC))
+		req->status = IB_WC_GENERAL_ERR;
 	req->done = true;
 }
 
@@ -321,10 +326,13 @@ static int rpost_fastreg_try(struct rpost_pd *pd, struct ib_mr *ib_mr,
 	ib_update_fast_reg_key(ib_mr, ib_inc_rkey(ib_mr->rkey));
 	wr.key = ib_mr->rkey;
 
-	/* What the post schedules in softirq context runs at once. */
-	local_bh_disable();
-	ret = ib_post_send(pd->fast_qp, &wr.wr, NULL);
-	local_bh_enable();
+	ret = -EIO;
+	if (!rpost_inject(RPOST_INJECT_REG_POST)) {
+		/* What the post schedules in softirq context runs at once. */
+		local_bh_disable();
+		ret = ib_post_send(pd->fast_qp, &wr.wr, NULL);
+		local_bh_enable();
+	}
 	if (ret) {
 		ret = -EAGAIN;
 		goto err;
@@ -358,7 +366,7 @@ static int rpost_fastreg_run(struct rpost_pd *pd, struct ib_mr *ib_mr,
 	do {
 		fresh = !pd->fast_qp;
 		ret = rpost_device_alive(pd->obj.dev) ? 0 : -ENODEV;
-		if (!ret && pd->fast_leaked)
+		if (!ret && pd->leaked)
 			ret = -EIO;
 		if (ret)
 			break;
@@ -451,10 +459,10 @@ static int rpost_fastreg_map(struct ib_mr *ib_mr, struct ib_umem *umem,
 
 /**
  * rpost_fastreg_mr() - register memory by fast registration
- * @mr: the region; gets @mr->ib_mr and @mr->umem
+ * @mr: the region; gets @mr->ib_mr and @mr->umem, both or none
  * @cmd: the command, which has been validated
  *
- * Return: 0 or a negative errno.
+ * Return: 0 or a negative errno; then, too, what @mr has got is to be shut down.
  */
 int rpost_fastreg_mr(struct rpost_mr *mr, const struct rpost_reg_mr *cmd)
 {
@@ -484,20 +492,11 @@ int rpost_fastreg_mr(struct rpost_mr *mr, const struct rpost_reg_mr *cmd)
 		ret = PTR_ERR(ib_mr);
 		goto err_umem;
 	}
-	ret = rpost_fastreg_map(ib_mr, umem, cmd, page_size);
-	if (ret)
-		goto err_mr;
-	ret = rpost_fastreg_run(pd, ib_mr, access);
-	if (ret)
-		goto err_mr;
 	mr->ib_mr = ib_mr;
 	mr->umem = umem;
-	return 0;
+	ret = rpost_fastreg_map(ib_mr, umem, cmd, page_size);
+	return ret ? : rpost_fastreg_run(pd, ib_mr, access);
 
-err_mr:
-	/* If the device keeps it, so must we. */
-	if (ib_dereg_mr(ib_mr))
-		return ret;
 err_umem:
 	ib_umem_release(umem);
 	return ret;

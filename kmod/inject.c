@@ -19,6 +19,10 @@ static const char * const rpost_inject_names[RPOST_NUM_INJECT] = {
 	[RPOST_INJECT_COMPLETION] = "fail_completion",
 	[RPOST_INJECT_ASYNC] = "fail_async",
 	[RPOST_INJECT_DRAIN] = "fail_drain",
+	[RPOST_INJECT_DEREG] = "fail_dereg",
+	[RPOST_INJECT_REG_POST] = "fail_reg_post",
+	[RPOST_INJECT_REG_WC] = "fail_reg_wc",
+	[RPOST_INJECT_REG_WAIT] = "fail_reg_wait",
 	[RPOST_INJECT_DEVICE] = "fail_device",
 	[RPOST_INJECT_DEVICE_ID] = "fail_device_id",
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Failures made on purpose, in callbacks: fail-nth reaches only what a task
- * does itself.  Kernels without CONFIG_FAULT_INJECTION_DEBUG_FS have none of
- * this.
+ * Failures made on purpose, in callbacks and of devices: fail-nth reaches only
+ * memory, and what a task does itself.  Kernels without
+ * CONFIG_FAULT_INJECTION_DEBUG_FS have none of this.
  */
 #ifndef RPOST_INJECT_H
 #define RPOST_INJECT_H
@@ -19,6 +19,10 @@ struct dentry;
  * @RPOST_INJECT_COMPLETION: a work request completes with an error
  * @RPOST_INJECT_ASYNC: an asynchronous event finds its channel full
  * @RPOST_INJECT_DRAIN: a device does not flush a queue pair that was stopped
+ * @RPOST_INJECT_DEREG: a device refuses to give a region up
+ * @RPOST_INJECT_REG_POST: a device refuses the work request of a registration
+ * @RPOST_INJECT_REG_WC: that work request completes with an error
+ * @RPOST_INJECT_REG_WAIT: that work request does not complete
  * @RPOST_INJECT_DEVICE: a new device finds no memory
  * @RPOST_INJECT_DEVICE_ID: a new device gets no number
  * @RPOST_NUM_INJECT: more than any of them
@@ -30,6 +34,10 @@ enum rpost_inject_point {
 	RPOST_INJECT_COMPLETION,
 	RPOST_INJECT_ASYNC,
 	RPOST_INJECT_DRAIN,
+	RPOST_INJECT_DEREG,
+	RPOST_INJECT_REG_POST,
+	RPOST_INJECT_REG_WC,
+	RPOST_INJECT_REG_WAIT,
 	RPOST_INJECT_DEVICE,
 	RPOST_INJECT_DEVICE_ID,
 	RPOST_NUM_INJECT,

@@ -320,21 +320,31 @@ void rpost_file_put(struct rpost_file *file)
 	kref_put(&file->kref, rpost_file_free);
 }
 
+/* The file ends if it can: a device may keep objects until it is removed. */
+static void rpost_file_end(struct rpost_file *file)
+{
+	bool orphan;
+
+	down_read(&file->rwsem);
+	orphan = !rpost_file_destroy_all(file);
+	file->orphan = orphan;
+	up_read(&file->rwsem);
+	if (orphan)
+		return;
+
+	mutex_lock(&rpost_files_lock);
+	list_del(&file->link);
+	mutex_unlock(&rpost_files_lock);
+	rpost_file_put(file);
+}
+
 static int rpost_release(struct inode *inode, struct file *filp)
 {
 	struct rpost_file *file = filp->private_data;
 
 	WRITE_ONCE(file->dead, true);
 	rpost_event_channels_wake(file);
-	down_read(&file->rwsem);
-	rpost_file_destroy_all(file);
-	up_read(&file->rwsem);
-
-	mutex_lock(&rpost_files_lock);
-	list_del(&file->link);
-	mutex_unlock(&rpost_files_lock);
-
-	rpost_file_put(file);
+	rpost_file_end(file);
 	return 0;
 }
 
@@ -367,13 +377,17 @@ void rpost_files_device_gone(struct rpost_device *dev)
 	static DEFINE_MUTEX(one_at_a_time);
 	static u64 removals;
 	struct rpost_file *file;
+	bool orphan;
 
 	mutex_lock(&one_at_a_time);
 	removals++;
 	while ((file = rpost_file_for_removal(removals))) {
 		down_write(&file->rwsem);
 		rpost_file_shutdown_device(file, dev);
+		orphan = file->orphan;
 		up_write(&file->rwsem);
+		if (orphan)
+			rpost_file_end(file);
 		rpost_file_put(file);
 	}
 	mutex_unlock(&one_at_a_time);

@@ -2,12 +2,15 @@
 /*
  * Memory regions, and the keys that programs may use.
  */
+#include <linux/delay.h>
+#include <linux/llist.h>
 #include <linux/module.h>
 #include <linux/overflow.h>
 #include <linux/slab.h>
 #include <rdma/ib_umem.h>
 
 #include "compat/compat.h"
+#include "inject.h"
 #include "rpost.h"
 
 #define RPOST_ACCESS_MASK						\
@@ -151,6 +154,27 @@ bool rpost_mr_check(struct rpost_pd *pd, const struct rpost_sge *sge,
 }
 
 /**
+ * rpost_dereg_mr() - take a region from its device
+ * @dev: the device; one that is being removed is asked three times, as there is
+ *       no other chance
+ * @ib_mr: the region
+ *
+ * Return: 0, or what the device says, which then keeps the region.
+ */
+int rpost_dereg_mr(struct rpost_device *dev, struct ib_mr *ib_mr)
+{
+	int tries, ret;
+
+	for (tries = rpost_device_alive(dev) ? 1 : 3; ; tries--) {
+		ret = rpost_inject(RPOST_INJECT_DEREG) ? -EIO :
+							 ib_dereg_mr(ib_mr);
+		if (!ret || tries == 1)
+			return ret;
+		msleep(20);
+	}
+}
+
+/**
  * rpost_mr_shutdown() - take a region from the device and unpin it
  * @obj: the region
  *
@@ -169,14 +193,15 @@ int rpost_mr_shutdown(struct rpost_obj *obj)
 		rhashtable_remove_fast(&mr->pd->mrs, &mr->node,
 				       rpost_mr_params);
 	mr->listed = false;
-	ret = ib_dereg_mr(mr->ib_mr);
+	ret = rpost_dereg_mr(mr->pd->obj.dev, mr->ib_mr);
 	if (ret && rpost_device_alive(mr->pd->obj.dev))
 		return ret;
 	mr->ib_mr = NULL;
 	if (ret) {
-		/* The last chance: what the device keeps, it keeps for ever. */
+		/* What the device keeps now, it keeps for ever. */
 		pr_warn_ratelimited("rdma_post: %lu pages stay pinned: %d\n",
 				    mr->num_pages, ret);
+		mr->pd->leaked = true;
 		return 0;
 	}
 	ib_umem_release(mr->umem);
@@ -195,6 +220,30 @@ void rpost_mr_free(struct rpost_obj *obj)
 
 	rpost_obj_unuse(&mr->pd->obj);
 	kfree_rcu(mr, obj.rcu);
+}
+
+/**
+ * rpost_mr_retry_refused() - take what failed registrations left from the device
+ * @pd: the domain
+ *
+ * Return: 0, or what the device says; then some are still there.
+ */
+int rpost_mr_retry_refused(struct rpost_pd *pd)
+{
+	struct llist_node *list = llist_del_all(&pd->refused);
+	struct rpost_mr *mr, *next;
+	int ret, err = 0;
+
+	llist_for_each_entry_safe(mr, next, list, refused) {
+		ret = rpost_mr_shutdown(&mr->obj);
+		if (ret) {
+			llist_add(&mr->refused, &pd->refused);
+			err = ret;
+		} else {
+			kfree_rcu(mr, obj.rcu);
+		}
+	}
+	return err;
 }
 
 static int rpost_reg_mr_validate(const struct rpost_reg_mr *cmd)
@@ -256,7 +305,7 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 	struct rpost_reg_mr *cmd = &ucmd->cmd.reg_mr;
 	struct rpost_pd *pd;
 	struct rpost_mr *mr;
-	int ret;
+	int ret, refused;
 
 	ret = rpost_reg_mr_validate(cmd);
 	if (ret)
@@ -268,6 +317,8 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 	ret = -EOPNOTSUPP;
 	if (!rpost_compat_can_flush(pd->obj.dev->ib_dev, cmd->access))
 		goto err_unuse;
+	/* Their memory is charged to the program. */
+	rpost_mr_retry_refused(pd);
 
 	ret = -ENOMEM;
 	mr = kzalloc(sizeof(*mr), RPOST_GFP);
@@ -283,11 +334,13 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 		goto err_free;
 
 	ret = rpost_mr_register(mr, cmd);
+	if (mr->ib_mr) {
+		mr->num_pages = (offset_in_page(cmd->addr) + cmd->length +
+				 PAGE_SIZE - 1) >> PAGE_SHIFT;
+		rpost_count(RPOST_COUNT_PINNED_PAGES, mr->num_pages);
+	}
 	if (ret)
-		goto err_unreserve;
-	mr->num_pages = (offset_in_page(cmd->addr) + cmd->length +
-			 PAGE_SIZE - 1) >> PAGE_SHIFT;
-	rpost_count(RPOST_COUNT_PINNED_PAGES, mr->num_pages);
+		goto err_shutdown;
 	mr->lkey = mr->ib_mr->lkey;
 	ret = rhashtable_insert_fast(&pd->mrs, &mr->node, rpost_mr_params);
 	if (ret)
@@ -304,9 +357,12 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 	return 0;
 
 err_shutdown:
-	rpost_mr_shutdown(&mr->obj);
-err_unreserve:
+	refused = rpost_mr_shutdown(&mr->obj);
 	rpost_obj_unreserve(&mr->obj);
+	if (refused) {
+		llist_add(&mr->refused, &pd->refused);
+		goto err_unuse;
+	}
 err_free:
 	/* Posts may have found it: it was in the table. */
 	kfree_rcu(mr, obj.rcu);

@@ -288,13 +288,15 @@ int rpost_destroy_ioctl(struct rpost_ucmd *ucmd)
  * rpost_file_destroy_all() - destroy every object of an open file
  * @file: the open file, with its rwsem held; no command is running on it any
  *        more, except fetches of events
+ *
+ * Return: true if no device has refused to give something up.
  */
-void rpost_file_destroy_all(struct rpost_file *file)
+bool rpost_file_destroy_all(struct rpost_file *file)
 {
 	enum rpost_obj_type type;
 	struct rpost_obj *obj;
 	unsigned long handle;
-	bool again;
+	bool again, all = true;
 	int i, ret;
 
 	xa_for_each(&file->objs, handle, obj) {
@@ -318,11 +320,13 @@ void rpost_file_destroy_all(struct rpost_file *file)
 					continue;
 				}
 				rpost_obj_uncharge(obj);
+				all = false;
 				pr_warn_ratelimited("rdma_post: object of type %d not destroyed: %d\n",
 						    type, ret);
 			}
 		} while (again && type == RPOST_OBJ_ID);
 	}
+	return all;
 }
 
 /**

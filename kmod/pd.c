@@ -10,18 +10,28 @@
  * rpost_pd_shutdown() - give a domain back to its device
  * @obj: the domain; nothing depends on it
  *
- * Return: 0.
+ * Return: 0, or what the device says if it refuses to give a region up.
  */
 int rpost_pd_shutdown(struct rpost_obj *obj)
 {
 	struct rpost_pd *pd = container_of(obj, struct rpost_pd, obj);
+	int ret;
 
 	if (!pd->ib_pd)
 		return 0;
+	ret = rpost_mr_retry_refused(pd);
+	if (ret)
+		return ret;
+	if (pd->bad_mr) {
+		ret = rpost_dereg_mr(pd->obj.dev, pd->bad_mr);
+		if (ret && rpost_device_alive(pd->obj.dev))
+			return ret;
+		if (ret)
+			pd->leaked = true;
+		pd->bad_mr = NULL;
+	}
 	rpost_fastreg_destroy(pd);
-	if (pd->bad_mr)
-		ib_dereg_mr(pd->bad_mr);
-	if (!pd->fast_leaked)
+	if (!pd->leaked)
 		ib_dealloc_pd(pd->ib_pd);
 	pd->ib_pd = NULL;
 	return 0;

@@ -102,6 +102,8 @@ struct rpost_srq;
  * @charge_lock: guards @contexts and what objects are charged to
  * @contexts: struct rpost_context, one for each device that has objects
  * @dead: the last closer has begun: event channels give out nothing any more
+ * @orphan: it is closed, but a device has refused to give up something; it stays
+ *          in the list, and the next removal tries again.  Under @rwsem
  * @event_lock: guards the events of all channels and who gets them
  * @event_channels: all of them
  * @async_lock: guards @async_channels
@@ -122,6 +124,7 @@ struct rpost_file {
 	struct mutex charge_lock;
 	struct list_head contexts;
 	bool dead;
+	bool orphan;
 	spinlock_t event_lock;
 	struct list_head event_channels;
 	spinlock_t async_lock;
@@ -271,7 +274,7 @@ struct rpost_obj *rpost_obj_use(struct rpost_file *file, u32 handle,
 				enum rpost_obj_type type);
 void rpost_obj_unuse(struct rpost_obj *obj);
 int rpost_destroy_ioctl(struct rpost_ucmd *ucmd);
-void rpost_file_destroy_all(struct rpost_file *file);
+bool rpost_file_destroy_all(struct rpost_file *file);
 void rpost_file_shutdown_device(struct rpost_file *file,
 				struct rpost_device *dev);
 
@@ -396,14 +399,16 @@ int rpost_create_async_channel_ioctl(struct rpost_ucmd *ucmd);
  * @bad_lkey: its key, which posts use; 0 if there is none
  * @local_dma_lkey: the privileged key, for the module's own memory
  * @mrs: the live regions by lkey; posts look here
+ * @refused: regions without a handle, of registrations that failed, that the
+ *           device has refused to give up so far
+ * @leaked: the device has kept something for ever, so that nothing it needs may
+ *          be freed
  * @fast_lock: one fast registration at a time; guards what follows
  * @fast_cq: completions of @fast_qp
  * @fast_qp: takes the work requests of fast registrations, and nothing else.
  *           Programs register before they connect, so it is connected to
  *           itself.  Made by the first registration, and by the next one after
  *           an error; destroyed at any time when no request is in it.
- * @fast_leaked: the device has kept one that should go, so that nothing it needs
- *               may be freed
  */
 struct rpost_pd {
 	struct rpost_obj obj;
@@ -412,10 +417,11 @@ struct rpost_pd {
 	u32 bad_lkey;
 	u32 local_dma_lkey;
 	struct rhashtable mrs;
+	struct llist_head refused;
+	bool leaked;
 	struct mutex fast_lock;
 	struct ib_cq *fast_cq;
 	struct ib_qp *fast_qp;
-	bool fast_leaked;
 };
 
 int rpost_alloc_pd_ioctl(struct rpost_ucmd *ucmd);
@@ -433,7 +439,8 @@ void rpost_pd_free(struct rpost_obj *obj);
  * @umem: with fast registration, the memory, pinned until the device has given
  *        up @ib_mr; NULL if the driver keeps it
  * @node: in the domain's table
- * @listed: it is there
+ * @refused: in the domain's list, if it has no handle
+ * @listed: it is in the table
  * @lkey: key of @node
  * @iova: address of the first byte, as keys are used with it
  * @length: bytes
@@ -451,6 +458,7 @@ struct rpost_mr {
 	struct ib_mr *ib_mr;
 	struct ib_umem *umem;
 	struct rhash_head node;
+	struct llist_node refused;
 	bool listed;
 	u32 lkey;
 	u64 iova;
@@ -464,6 +472,8 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd);
 u64 rpost_mr_max_size(const struct ib_device *ib_dev);
 int rpost_mr_shutdown(struct rpost_obj *obj);
 void rpost_mr_free(struct rpost_obj *obj);
+int rpost_mr_retry_refused(struct rpost_pd *pd);
+int rpost_dereg_mr(struct rpost_device *dev, struct ib_mr *ib_mr);
 bool rpost_mr_check(struct rpost_pd *pd, const struct rpost_sge *sge,
 		    u32 access);
 

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * What the module does in callbacks fails: connection requests, completions,
- * events, the draining of queue pairs, new devices.  Programs get a clear
- * answer, nothing is left behind, and the next try works.  Needs root and a
- * kernel with fault injection; for devices, RPOST_TEST_REMOVE and
- * RPOST_TEST_ADD as well, see removal.c.
+ * events, the draining of queue pairs, new devices; and what devices do for it:
+ * registrations and their end.  Programs get a clear answer, nothing is left
+ * behind, and the next try works.  Needs root and a kernel with fault injection;
+ * for devices, RPOST_TEST_REMOVE and RPOST_TEST_ADD as well, see removal.c.
  */
 #include <kselftest_harness.h>
+#include <pthread.h>
+#include <sys/wait.h>
 
+#include "cgroup.h"
 #include "rpost_own.h"
 
 #define DIRECTORY	"/sys/kernel/debug/rdma_post"
+#define PARAMETERS	"/sys/module/rdma_post/parameters"
 #define BUF_BYTES	4096
 #define PATIENCE_MS	60000	/* the connection manager repeats after 4 s */
 
@@ -22,6 +26,7 @@ FIXTURE(inject) {
 	bool able;
 };
 
+/* Two sides, of which one listens and has memory to be written to. */
 static int ends_init(FIXTURE_DATA(inject) *self)
 {
 	RP_TRY(rp_end_init(&self->c));
@@ -98,6 +103,12 @@ static bool wait_injected(const char *point, long before)
 	return injected(point) > before;
 }
 
+/* How memory is registered from now on: auto, direct, fast. */
+static int set_way(const char *way)
+{
+	return cg_put(PARAMETERS, "registration", way);
+}
+
 static int wait_event(int channel)
 {
 	struct pollfd pfd = { .fd = channel, .events = POLLIN };
@@ -109,7 +120,8 @@ FIXTURE_TEARDOWN(inject)
 {
 	static const char * const points[] = {
 		"fail_backlog", "fail_request", "fail_ring", "fail_completion",
-		"fail_async", "fail_drain", "fail_device", "fail_device_id",
+		"fail_async", "fail_drain", "fail_dereg", "fail_reg_post",
+		"fail_reg_wc", "fail_reg_wait", "fail_device", "fail_device_id",
 	};
 	unsigned int i;
 
@@ -117,6 +129,7 @@ FIXTURE_TEARDOWN(inject)
 		return;
 	for (i = 0; i < ARRAY_SIZE(points); i++)
 		EXPECT_EQ(0, inject(points[i], 0));
+	EXPECT_EQ(0, set_way("auto"));
 	rp_end_close(&self->c);
 	rp_end_close(&self->s);
 }
@@ -331,7 +344,374 @@ TEST_F_TIMEOUT(inject, no_flush, 300)
 	ASSERT_EQ(0, join_busy(self));
 }
 
-/* The same as a device goes away, and a new one that cannot be had. */
+/* ------------------------------------------------------- registrations */
+
+/* What the module has, and what this process has pinned. */
+struct amounts {
+	char objects[1024];
+	long pinned;
+};
+
+static struct amounts amounts(void)
+{
+	struct amounts a = { .pinned = rp_pinned() };
+	int fd = open(DIRECTORY "/objects", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || read(fd, a.objects, sizeof(a.objects) - 1) < 0)
+		a.pinned = -1;
+	close(fd);
+	return a;
+}
+
+static bool same(const struct amounts *before)
+{
+	struct amounts now = amounts();
+
+	if (now.pinned >= 0 && now.pinned == before->pinned &&
+	    !strcmp(now.objects, before->objects))
+		return true;
+	fprintf(stderr, "# there was: %ld bytes pinned\n%s", before->pinned,
+		before->objects);
+	fprintf(stderr, "# there is: %ld bytes pinned\n%s", now.pinned,
+		now.objects);
+	return false;
+}
+
+static int reg(struct rp_end *end, void *addr, struct rpost_reg_mr *mr)
+{
+	return rp_reg_mr(end->fd, end->pd, addr, BUF_BYTES,
+			 RPOST_ACCESS_LOCAL_WRITE, mr);
+}
+
+static int dereg(struct rp_end *end, const struct rpost_reg_mr *mr)
+{
+	return rp_destroy(end->fd, RPOST_OBJ_MR, mr->handle);
+}
+
+static int reg_works(struct rp_end *end, void *addr)
+{
+	struct rpost_reg_mr mr;
+
+	RP_TRY(reg(end, addr, &mr));
+	return dereg(end, &mr);
+}
+
+/* The memory is registered, but the program cannot be told. */
+static int reg_without_answer(struct rp_end *end, void *addr)
+{
+	struct rpost_reg_mr *mr = rp_pages(4096);
+	int ret;
+
+	if (!mr)
+		return -ENOMEM;
+	*mr = (struct rpost_reg_mr) {
+		.size = sizeof(*mr), .pd = end->pd,
+		.addr = (uintptr_t)addr, .iova = (uintptr_t)addr,
+		.length = BUF_BYTES,
+	};
+	if (mprotect(mr, 4096, PROT_READ))
+		return -errno;
+	ret = rp_ioctl(end->fd, RPOST_IOC_REG_MR, mr);
+	munmap(mr, 4096);
+	return ret;
+}
+
+static const char * const ways[] = { "direct", "fast" };
+
+/* A device refuses to give a region up: the region stays, until it does. */
+TEST_F_TIMEOUT(inject, refused_deregistration, 120)
+{
+	struct rp_end *c = &self->c;
+	struct rp_send send = rp_send(RPOST_WR_SEND, 7, self->buf, 8, 0);
+	struct amounts before, with_mr;
+	struct rpost_reg_mr mr;
+	struct rpost_wc wc;
+	unsigned int i, n;
+
+	NEED_INJECTION();
+	for (i = 0; i < ARRAY_SIZE(ways); i++) {
+		ASSERT_EQ(0, set_way(ways[i]));
+		ASSERT_EQ(0, rp_join(c, &self->s, self->listener, 0));
+		before = amounts();
+		ASSERT_EQ(0, reg(c, self->buf, &mr));
+		with_mr = amounts();
+		EXPECT_EQ(before.pinned + BUF_BYTES, with_mr.pinned);
+		ASSERT_EQ(0, inject("fail_dereg", 2));
+		for (n = 0; n < 2; n++) {
+			EXPECT_EQ(-EIO, dereg(c, &mr));
+			EXPECT_TRUE(same(&with_mr));
+			EXPECT_EQ(-EBUSY, rp_destroy(c->fd, RPOST_OBJ_PD,
+						     c->pd));
+		}
+		/* The program has said that it is done with it. */
+		send.sge.lkey = mr.lkey;
+		ASSERT_EQ(0, rp_post_send(c, &send));
+		ASSERT_EQ(1, rp_wait_cq(&c->cq, &wc));
+		EXPECT_EQ(RPOST_WC_LOC_PROT_ERR, wc.status);
+		EXPECT_EQ(0, dereg(c, &mr));
+		EXPECT_TRUE(same(&before));
+		EXPECT_EQ(0, reg_works(c, self->buf));
+		EXPECT_TRUE(same(&before));
+		ASSERT_EQ(0, rp_leave(c));
+		ASSERT_EQ(0, rp_leave(&self->s));
+	}
+	EXPECT_EQ(0, next_works(self));
+}
+
+/* The same for a region that the program never got. */
+TEST_F_TIMEOUT(inject, refused_after_failure, 120)
+{
+	struct rp_end *c = &self->c, other = *c;
+	struct amounts before, left;
+	struct rpost_reg_mr mr;
+	unsigned int i;
+
+	NEED_INJECTION();
+	for (i = 0; i < ARRAY_SIZE(ways); i++) {
+		ASSERT_EQ(0, set_way(ways[i]));
+		before = amounts();
+		EXPECT_EQ(-EFAULT, reg_without_answer(c, self->buf));
+		EXPECT_TRUE(same(&before));
+		ASSERT_EQ(0, inject("fail_dereg", 2));
+		EXPECT_EQ(-EFAULT, reg_without_answer(c, self->buf));
+		left = amounts();
+		EXPECT_EQ(before.pinned + BUF_BYTES, left.pinned);
+		/* The next registration asks again, and is none the worse. */
+		ASSERT_EQ(0, reg(c, self->buf, &mr));
+		EXPECT_EQ(before.pinned + 2 * BUF_BYTES, rp_pinned());
+		ASSERT_EQ(0, dereg(c, &mr));
+		EXPECT_TRUE(same(&left));
+		EXPECT_EQ(0, reg_works(c, self->buf));
+		EXPECT_TRUE(same(&before));
+
+		/* Or the end of the domain, which has a region of its own, too. */
+		ASSERT_EQ(0, rp_alloc_pd(other.fd, other.device, &other.pd));
+		ASSERT_EQ(0, inject("fail_dereg", 3));
+		EXPECT_EQ(-EFAULT, reg_without_answer(&other, self->buf));
+		EXPECT_EQ(-EIO, rp_destroy(other.fd, RPOST_OBJ_PD, other.pd));
+		EXPECT_EQ(before.pinned + BUF_BYTES, rp_pinned());
+		EXPECT_EQ(0, inject("fail_dereg", 0));
+		EXPECT_EQ(0, reg_works(&other, self->buf));
+		EXPECT_EQ(before.pinned, rp_pinned());
+		ASSERT_EQ(0, inject("fail_dereg", 1));
+		EXPECT_EQ(-EIO, rp_destroy(other.fd, RPOST_OBJ_PD, other.pd));
+		EXPECT_EQ(0, reg_works(&other, self->buf));
+		EXPECT_EQ(0, rp_destroy(other.fd, RPOST_OBJ_PD, other.pd));
+		EXPECT_TRUE(same(&before));
+	}
+	EXPECT_EQ(0, next_works(self));
+}
+
+#define NEED_REMOVAL()							\
+	do {								\
+		if (!getenv("RPOST_TEST_REMOVE") || !getenv("RPOST_TEST_ADD")) \
+			SKIP(return, "RPOST_TEST_REMOVE and RPOST_TEST_ADD are not set"); \
+	} while (0)
+
+/* A new device may have no address yet, which fast registration needs. */
+static int reg_soon(struct rp_end *end, void *addr, struct rpost_reg_mr *mr)
+{
+	uint64_t until = rp_now_ms() + TEST_TIMEOUT_MS;
+	int ret;
+
+	do {
+		ret = reg(end, addr, mr);
+	} while (ret == -ENETDOWN && rp_now_ms() < until && !usleep(10000));
+	return ret;
+}
+
+/* Regions that a device refuses at the last close end with the device. */
+TEST_F_TIMEOUT(inject, refused_at_close, 120)
+{
+	struct amounts nothing, before;
+	struct rpost_reg_mr mr;
+	struct rp_end end;
+	unsigned int i;
+
+	NEED_INJECTION();
+	NEED_REMOVAL();
+	rp_end_close(&self->c);
+	rp_end_close(&self->s);
+	nothing = amounts();
+	EXPECT_EQ(0, nothing.pinned);
+	for (i = 0; i < ARRAY_SIZE(ways); i++) {
+		ASSERT_EQ(0, set_way(ways[i]));
+		ASSERT_EQ(0, rp_end_init(&end));
+		ASSERT_EQ(0, reg_soon(&end, self->buf, &mr));
+		ASSERT_EQ(0, inject("fail_dereg", -1));
+		rp_end_close(&end);
+		EXPECT_EQ(BUF_BYTES, rp_pinned());
+		/* Others go on meanwhile, and what they leave goes. */
+		ASSERT_EQ(0, inject("fail_dereg", 0));
+		before = amounts();
+		ASSERT_EQ(0, rp_end_init(&end));
+		EXPECT_EQ(0, reg_works(&end, self->buf));
+		rp_end_close(&end);
+		EXPECT_TRUE(same(&before));
+		ASSERT_EQ(0, system(getenv("RPOST_TEST_REMOVE")));
+		EXPECT_TRUE(same(&nothing));
+		ASSERT_EQ(0, system(getenv("RPOST_TEST_ADD")));
+	}
+	ASSERT_EQ(0, set_way("auto"));
+	ASSERT_EQ(0, ends_init(self));
+	EXPECT_EQ(0, next_works(self));
+}
+
+/* A device that goes is asked more than once. */
+TEST_F_TIMEOUT(inject, refused_at_removal, 120)
+{
+	struct rp_end *c = &self->c;
+	struct rpost_reg_mr mr[2];
+	unsigned int i, n;
+	long before;
+
+	NEED_INJECTION();
+	NEED_REMOVAL();
+	for (i = 0; i < ARRAY_SIZE(ways); i++) {
+		ASSERT_EQ(0, set_way(ways[i]));
+		for (n = 0; n < 2; n++)
+			ASSERT_EQ(0, reg_soon(c, self->buf, &mr[n]));
+		before = injected("fail_dereg");
+		ASSERT_EQ(0, inject("fail_dereg", 2));
+		ASSERT_EQ(0, system(getenv("RPOST_TEST_REMOVE")));
+		EXPECT_EQ(before + 2, injected("fail_dereg"));
+		EXPECT_EQ(0, rp_pinned());
+		for (n = 0; n < 2; n++)
+			EXPECT_EQ(0, dereg(c, &mr[n]));
+		rp_end_close(&self->c);
+		rp_end_close(&self->s);
+		ASSERT_EQ(0, system(getenv("RPOST_TEST_ADD")));
+		ASSERT_EQ(0, set_way("auto"));
+		ASSERT_EQ(0, ends_init(self));
+		EXPECT_EQ(0, next_works(self));
+	}
+}
+
+/* A work request is refused: tried again, once, with a new queue pair. */
+TEST_F_TIMEOUT(inject, refused_registration, 120)
+{
+	struct rp_end *c = &self->c;
+	struct amounts before;
+	struct rpost_reg_mr mr;
+	long n;
+
+	NEED_INJECTION();
+	before = amounts();
+	ASSERT_EQ(0, set_way("fast"));
+	n = injected("fail_reg_post");
+	/* There is no queue pair yet, or a new one is refused as well. */
+	ASSERT_EQ(0, inject("fail_reg_post", 1));
+	EXPECT_EQ(-EIO, reg(c, self->buf, &mr));
+	EXPECT_TRUE(same(&before));
+	EXPECT_EQ(0, reg_works(c, self->buf));
+	ASSERT_EQ(0, inject("fail_reg_post", 2));
+	EXPECT_EQ(-EIO, reg(c, self->buf, &mr));
+	EXPECT_TRUE(same(&before));
+	EXPECT_EQ(0, reg_works(c, self->buf));
+	ASSERT_EQ(0, inject("fail_reg_post", 1));
+	EXPECT_EQ(0, reg_works(c, self->buf));
+	EXPECT_EQ(n + 4, injected("fail_reg_post"));
+	EXPECT_TRUE(same(&before));
+	EXPECT_EQ(0, next_works(self));
+}
+
+/* It completes with an error: at once, and with a queue pair that has worked. */
+TEST_F_TIMEOUT(inject, failed_registration, 120)
+{
+	struct rp_end *c = &self->c;
+	struct amounts before;
+	struct rpost_reg_mr mr;
+	int i;
+
+	NEED_INJECTION();
+	before = amounts();
+	ASSERT_EQ(0, set_way("fast"));
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, inject("fail_reg_wc", 1));
+		EXPECT_EQ(-EIO, reg(c, self->buf, &mr));
+		EXPECT_TRUE(same(&before));
+		EXPECT_EQ(0, reg_works(c, self->buf));
+	}
+	/* And the region that came to nothing is refused. */
+	ASSERT_EQ(0, inject("fail_reg_wc", 1));
+	ASSERT_EQ(0, inject("fail_dereg", 1));
+	EXPECT_EQ(-EIO, reg(c, self->buf, &mr));
+	EXPECT_EQ(before.pinned + BUF_BYTES, rp_pinned());
+	EXPECT_EQ(0, reg_works(c, self->buf));
+	EXPECT_TRUE(same(&before));
+	EXPECT_EQ(0, next_works(self));
+}
+
+#define WAIT_MS		10000	/* of the module, for a device */
+
+static void *reg_in_thread(void *arg)
+{
+	FIXTURE_DATA(inject) *self = arg;
+	struct rpost_reg_mr mr;
+
+	return (void *)(intptr_t)reg(&self->c, self->buf, &mr);
+}
+
+/* It does not complete: until time is up, the process dies, the device goes. */
+TEST_F_TIMEOUT(inject, lost_registration, 120)
+{
+	struct rp_end *c = &self->c;
+	struct amounts before;
+	struct rpost_reg_mr mr;
+	pthread_t thread;
+	uint64_t began;
+	int status;
+	void *ret;
+	pid_t pid;
+	long n;
+
+	NEED_INJECTION();
+	before = amounts();
+	ASSERT_EQ(0, set_way("fast"));
+	ASSERT_EQ(0, inject("fail_reg_wait", 1));
+	began = rp_now_ms();
+	EXPECT_EQ(-ETIMEDOUT, reg(c, self->buf, &mr));
+	EXPECT_LE(WAIT_MS - 100, rp_now_ms() - began);
+	EXPECT_TRUE(same(&before));
+	EXPECT_EQ(0, reg_works(c, self->buf));
+
+	n = injected("fail_reg_wait");
+	ASSERT_EQ(0, inject("fail_reg_wait", 1));
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid)
+		_exit(reg(c, rp_pages(BUF_BYTES), &mr));
+	EXPECT_TRUE(wait_injected("fail_reg_wait", n));
+	began = rp_now_ms();
+	ASSERT_EQ(0, kill(pid, SIGKILL));
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_GT(WAIT_MS / 2, rp_now_ms() - began);
+	EXPECT_TRUE(WIFSIGNALED(status));
+	EXPECT_TRUE(same(&before));
+	EXPECT_EQ(0, reg_works(c, self->buf));
+
+	NEED_REMOVAL();
+	n = injected("fail_reg_wait");
+	ASSERT_EQ(0, inject("fail_reg_wait", 1));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, reg_in_thread, self));
+	EXPECT_TRUE(wait_injected("fail_reg_wait", n));
+	began = rp_now_ms();
+	ASSERT_EQ(0, system(getenv("RPOST_TEST_REMOVE")));
+	ASSERT_EQ(0, pthread_join(thread, &ret));
+	EXPECT_GT(WAIT_MS / 2, rp_now_ms() - began);
+	EXPECT_EQ(-ENODEV, (intptr_t)ret);
+	EXPECT_EQ(0, rp_pinned());
+	rp_end_close(&self->c);
+	rp_end_close(&self->s);
+	ASSERT_EQ(0, system(getenv("RPOST_TEST_ADD")));
+	ASSERT_EQ(0, set_way("auto"));
+	ASSERT_EQ(0, ends_init(self));
+	EXPECT_EQ(0, next_works(self));
+}
+
+/* ------------------------------------------------------------- devices */
+
+/* A queue pair is not flushed as its device goes, and no new one can be had. */
 TEST_F_TIMEOUT(inject, devices, 300)
 {
 	static const char * const points[] = { "fail_device", "fail_device_id" };
@@ -342,8 +722,7 @@ TEST_F_TIMEOUT(inject, devices, 300)
 	int fd;
 
 	NEED_INJECTION();
-	if (!remove || !add)
-		SKIP(return, "RPOST_TEST_REMOVE and RPOST_TEST_ADD are not set");
+	NEED_REMOVAL();
 	ASSERT_EQ(0, inject("fail_drain", -1));
 	ASSERT_EQ(0, join_busy(self));
 	fd = rp_open();
