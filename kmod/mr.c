@@ -166,8 +166,7 @@ int rpost_dereg_mr(struct rpost_device *dev, struct ib_mr *ib_mr)
 	int tries, ret;
 
 	for (tries = rpost_device_alive(dev) ? 1 : 3; ; tries--) {
-		ret = rpost_inject(RPOST_INJECT_DEREG) ? -EIO :
-							 ib_dereg_mr(ib_mr);
+		ret = rpost_inject(RPOST_INJECT_DEREG) ? -ENOMEM : ib_dereg_mr(ib_mr);
 		if (!ret || tries == 1)
 			return ret;
 		msleep(20);

@@ -151,18 +151,23 @@ kernel_tests() {
 		sh -c 'vm-disk /disk && exec "$@"' sh ./run_tests.sh "${names[@]}"
 }
 
-# What registers memory, with the way that auto does not take on rxe.
+# What registers memory, with the way that auto does not take on rxe; on the debug
+# kernels with every failure point, too.
 fast_registration() {
-	local test files=()
-	for test in fastreg mr keys post; do
+	local test tests=(fastreg mr keys post) files=() names=()
+	[[ $1 != debug* ]] || tests+=(inject failnth)
+	for test in "${tests[@]}"; do
 		files+=(-f "$build_dir/selftests/$test")
+		names+=("./$test")
 	done
 	"$vm_dir/kmod.sh" -s selftests/qp_error "$1" &&
 		"$vm_dir/run.sh" -k "$1" -t "$2" \
 			-o "$build_dir/vm/check-fast.$1" -p registration=fast \
 			-i "$build_dir/qp_error-$1/qp_error.ko" \
 			-f selftests/run_tests.sh "${files[@]}" -- \
-			./run_tests.sh ./fastreg ./mr ./keys ./post
+			env 'RPOST_TEST_REMOVE=rdma link del rxe0' \
+			'RPOST_TEST_ADD=rdma link add rxe0 type rxe netdev dummy0' \
+			./run_tests.sh "${names[@]}"
 }
 
 # iWARP.

@@ -243,6 +243,7 @@ TEST_F(fastreg, too_large)
 {
 	struct rpost_reg_mr mr;
 	long pinned = rp_pinned();
+	size_t i;
 	char *mem;
 
 	NEED_FAST();
@@ -251,8 +252,12 @@ TEST_F(fastreg, too_large)
 		SKIP(return, "the device takes more memory than is tried here");
 	mem = rp_pages(self->size + 2 * self->page);
 	ASSERT_NE(NULL, mem);
-	/* Huge pages would make room. */
+	/* Huge pages would make room, and pages that are neighbours by chance. */
 	madvise(mem, self->size + 2 * self->page, MADV_NOHUGEPAGE);
+	for (i = 0; i < self->size + 2 * self->page; i += 2 * self->page)
+		mem[i] = 1;
+	for (i = self->page; i < self->size + 2 * self->page; i += 2 * self->page)
+		mem[i] = 1;
 	EXPECT_EQ(-EMSGSIZE, reg(&self->c, mem, self->size + 1, &mr));
 	EXPECT_EQ(-EMSGSIZE, reg(&self->c, mem + 1, self->size, &mr));
 	EXPECT_EQ(-EMSGSIZE, reg(&self->c, mem, self->size + 2 * self->page,

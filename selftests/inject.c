@@ -438,7 +438,7 @@ TEST_F_TIMEOUT(inject, refused_deregistration, 120)
 		EXPECT_EQ(before.pinned + BUF_BYTES, with_mr.pinned);
 		ASSERT_EQ(0, inject("fail_dereg", 2));
 		for (n = 0; n < 2; n++) {
-			EXPECT_EQ(-EIO, dereg(c, &mr));
+			EXPECT_EQ(-ENOMEM, dereg(c, &mr));
 			EXPECT_TRUE(same(&with_mr));
 			EXPECT_EQ(-EBUSY, rp_destroy(c->fd, RPOST_OBJ_PD,
 						     c->pd));
@@ -488,13 +488,13 @@ TEST_F_TIMEOUT(inject, refused_after_failure, 120)
 		ASSERT_EQ(0, rp_alloc_pd(other.fd, other.device, &other.pd));
 		ASSERT_EQ(0, inject("fail_dereg", 3));
 		EXPECT_EQ(-EFAULT, reg_without_answer(&other, self->buf));
-		EXPECT_EQ(-EIO, rp_destroy(other.fd, RPOST_OBJ_PD, other.pd));
+		EXPECT_EQ(-ENOMEM, rp_destroy(other.fd, RPOST_OBJ_PD, other.pd));
 		EXPECT_EQ(before.pinned + BUF_BYTES, rp_pinned());
 		EXPECT_EQ(0, inject("fail_dereg", 0));
 		EXPECT_EQ(0, reg_works(&other, self->buf));
 		EXPECT_EQ(before.pinned, rp_pinned());
 		ASSERT_EQ(0, inject("fail_dereg", 1));
-		EXPECT_EQ(-EIO, rp_destroy(other.fd, RPOST_OBJ_PD, other.pd));
+		EXPECT_EQ(-ENOMEM, rp_destroy(other.fd, RPOST_OBJ_PD, other.pd));
 		EXPECT_EQ(0, reg_works(&other, self->buf));
 		EXPECT_EQ(0, rp_destroy(other.fd, RPOST_OBJ_PD, other.pd));
 		EXPECT_TRUE(same(&before));
@@ -685,7 +685,7 @@ TEST_F_TIMEOUT(inject, lost_registration, 120)
 	began = rp_now_ms();
 	ASSERT_EQ(0, kill(pid, SIGKILL));
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
-	EXPECT_GT(WAIT_MS / 2, rp_now_ms() - began);
+	EXPECT_GT(WAIT_MS * 3 / 4, rp_now_ms() - began);
 	EXPECT_TRUE(WIFSIGNALED(status));
 	EXPECT_TRUE(same(&before));
 	EXPECT_EQ(0, reg_works(c, self->buf));
@@ -698,7 +698,7 @@ TEST_F_TIMEOUT(inject, lost_registration, 120)
 	began = rp_now_ms();
 	ASSERT_EQ(0, system(getenv("RPOST_TEST_REMOVE")));
 	ASSERT_EQ(0, pthread_join(thread, &ret));
-	EXPECT_GT(WAIT_MS / 2, rp_now_ms() - began);
+	EXPECT_GT(WAIT_MS * 3 / 4, rp_now_ms() - began);
 	EXPECT_EQ(-ENODEV, (intptr_t)ret);
 	EXPECT_EQ(0, rp_pinned());
 	rp_end_close(&self->c);
