@@ -62,7 +62,7 @@ check:
 	selftests/check.sh
 
 check-debug:
-	selftests/check.sh debug debug-6.1 debug-kcsan
+	selftests/check.sh $(or $(KERNELS),debug debug-kcsan)
 
 fuzz:
 	selftests/fuzz/fuzz.sh -t $(or $(TIME),600) $(FUZZ_FLAGS)

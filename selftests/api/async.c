@@ -78,10 +78,18 @@ FIXTURE(link) {
 	struct ibv_async_event event;
 };
 
+/* The device goes some time after its link, and keeps its name until then. */
+#define NO_LINK								\
+	"ip link del " LINK " 2>/dev/null; n=0; "			\
+	"while [ -e /sys/class/infiniband/" LINK " ]; do "		\
+	"n=$((n + 1)); [ $n -lt 200 ] || exit 1; sleep 0.1; done"
+
 FIXTURE_SETUP(link)
 {
 	if (!getenv("RPOST_TEST_LINK"))
 		SKIP(return, "RPOST_TEST_LINK is not set");
+	/* A test that took too long has left it. */
+	ASSERT_EQ(0, run(NO_LINK));
 	ASSERT_EQ(0, run("ip link add " LINK " type dummy && "
 			 "ip link set " LINK " up && "
 			 "rdma link add " LINK " type rxe netdev " LINK));
@@ -96,14 +104,10 @@ FIXTURE_TEARDOWN(link)
 	if (!self->verbs)
 		return;
 	EXPECT_EQ(0, ibv_close_device(self->verbs));
-	run("ip link del " LINK);
-	/* The device goes some time after its link. */
-	EXPECT_EQ(0, run("n=0; while [ -e /sys/class/infiniband/" LINK " ]; do "
-			 "n=$((n + 1)); [ $n -lt 200 ] || exit 1; sleep 0.1; "
-			 "done"));
+	EXPECT_EQ(0, run(NO_LINK));
 }
 
-TEST_F(link, port_down_and_up)
+TEST_F_TIMEOUT(link, port_down_and_up, 120)
 {
 	struct ibv_port_attr attr;
 	int i;
@@ -128,7 +132,7 @@ TEST_F(link, port_down_and_up)
 	}
 }
 
-TEST_F(link, gid_change)
+TEST_F_TIMEOUT(link, gid_change, 120)
 {
 	if (!self->verbs)
 		return;
@@ -144,7 +148,7 @@ TEST_F(link, gid_change)
 }
 
 /* Each context of the device hears of its ports. */
-TEST_F(link, every_context)
+TEST_F_TIMEOUT(link, every_context, 120)
 {
 	struct ibv_context *other;
 
@@ -161,7 +165,7 @@ TEST_F(link, every_context)
 }
 
 /* Of another device nothing is heard. */
-TEST_F(link, other_device)
+TEST_F_TIMEOUT(link, other_device, 120)
 {
 	struct sockaddr_storage addr;
 	struct rdma_event_channel *channel;
@@ -202,7 +206,7 @@ static void *get_blocking(void *arg)
 	return NULL;
 }
 
-TEST_F(link, blocking)
+TEST_F_TIMEOUT(link, blocking, 120)
 {
 	struct getter g = { .verbs = self->verbs };
 	pthread_t thread;
@@ -218,7 +222,7 @@ TEST_F(link, blocking)
 }
 
 /* IBV_EVENT_DEVICE_FATAL, as soon as it goes; what is left can be released. */
-TEST_F(link, removal)
+TEST_F_TIMEOUT(link, removal, 120)
 {
 	struct ibv_device_attr attr;
 	struct ibv_cq *cq;
