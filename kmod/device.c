@@ -40,6 +40,17 @@ void rpost_device_put(struct rpost_device *dev)
 }
 
 /**
+ * rpost_leave_behind() - a device keeps an object after the module has gone
+ * @res: the object's entry, which names who has made it
+ * @dev: the device
+ */
+void rpost_leave_behind(struct rdma_restrack_entry *res, struct rpost_device *dev)
+{
+	/* Instead of by a string of the module's. */
+	res->kern_name = dev->ib_dev->name;
+}
+
+/**
  * rpost_device_alive() - is the device still there?
  * @dev: the device
  *

@@ -91,6 +91,8 @@ void rpost_fastreg_destroy(struct rpost_pd *pd)
 		pr_warn_ratelimited("rdma_post: queue pair for registrations not destroyed: %d\n",
 				    ret);
 		pd->leaked = true;
+		rpost_leave_behind(&pd->fast_qp->res, pd->obj.dev);
+		rpost_leave_behind(&pd->fast_cq->res, pd->obj.dev);
 	} else if (pd->fast_cq) {
 		ib_free_cq(pd->fast_cq);
 	}

@@ -306,7 +306,6 @@ static void rpost_file_free(struct kref *kref)
 
 	xa_destroy(&file->objs);
 	mem_cgroup_put(file->memcg);
-	put_net(file->net);
 	kfree(file);
 	rpost_count(RPOST_COUNT_FILE, -1);
 }
@@ -344,7 +343,12 @@ static int rpost_release(struct inode *inode, struct file *filp)
 
 	WRITE_ONCE(file->dead, true);
 	rpost_event_channels_wake(file);
+	/* Removal may end an orphan as soon as it has the rwsem. */
+	kref_get(&file->kref);
 	rpost_file_end(file);
+	/* Held by an orphan, it could hold up the device's removal. */
+	put_net(file->net);
+	rpost_file_put(file);
 	return 0;
 }
 

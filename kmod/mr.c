@@ -156,21 +156,28 @@ bool rpost_mr_check(struct rpost_pd *pd, const struct rpost_sge *sge,
 /**
  * rpost_dereg_mr() - take a region from its device
  * @dev: the device; one that is being removed is asked three times, as there is
- *       no other chance
+ *       no other chance, until that was in vain for a region
  * @ib_mr: the region
  *
- * Return: 0, or what the device says, which then keeps the region.
+ * Return: 0; what the device says, if it can be asked again; or 1 if it keeps the
+ * region for ever.
  */
 int rpost_dereg_mr(struct rpost_device *dev, struct ib_mr *ib_mr)
 {
-	int tries, ret;
+	/* Once: who still sees it alive leaves the region for the removal. */
+	bool alive = rpost_device_alive(dev);
+	int ret, tries = alive || READ_ONCE(dev->refuses) ? 1 : 3;
 
-	for (tries = rpost_device_alive(dev) ? 1 : 3; ; tries--) {
+	for (;;) {
 		ret = rpost_inject(RPOST_INJECT_DEREG) ? -ENOMEM : ib_dereg_mr(ib_mr);
-		if (!ret || tries == 1)
+		if (!ret || alive)
 			return ret;
+		if (!--tries)
+			break;
 		msleep(20);
 	}
+	WRITE_ONCE(dev->refuses, true);
+	return 1;
 }
 
 /**
@@ -193,13 +200,12 @@ int rpost_mr_shutdown(struct rpost_obj *obj)
 				       rpost_mr_params);
 	mr->listed = false;
 	ret = rpost_dereg_mr(mr->pd->obj.dev, mr->ib_mr);
-	if (ret && rpost_device_alive(mr->pd->obj.dev))
+	if (ret < 0)
 		return ret;
 	mr->ib_mr = NULL;
 	if (ret) {
-		/* What the device keeps now, it keeps for ever. */
-		pr_warn_ratelimited("rdma_post: %lu pages stay pinned: %d\n",
-				    mr->num_pages, ret);
+		pr_warn_ratelimited("rdma_post: %lu pages stay pinned\n",
+				    mr->num_pages);
 		mr->pd->leaked = true;
 		return 0;
 	}

@@ -24,14 +24,16 @@ int rpost_pd_shutdown(struct rpost_obj *obj)
 		return ret;
 	if (pd->bad_mr) {
 		ret = rpost_dereg_mr(pd->obj.dev, pd->bad_mr);
-		if (ret && rpost_device_alive(pd->obj.dev))
+		if (ret < 0)
 			return ret;
 		if (ret)
 			pd->leaked = true;
 		pd->bad_mr = NULL;
 	}
 	rpost_fastreg_destroy(pd);
-	if (!pd->leaked)
+	if (pd->leaked)
+		rpost_leave_behind(&pd->ib_pd->res, pd->obj.dev);
+	else
 		ib_dealloc_pd(pd->ib_pd);
 	pd->ib_pd = NULL;
 	return 0;
@@ -128,7 +130,11 @@ int rpost_alloc_pd_ioctl(struct rpost_ucmd *ucmd)
 	return 0;
 
 err_shutdown:
-	rpost_pd_shutdown(&pd->obj);
+	if (rpost_pd_shutdown(&pd->obj)) {
+		/* The program may guess its handle; else it goes at the last close. */
+		rpost_obj_publish(&pd->obj);
+		return ret;
+	}
 err_unreserve:
 	rpost_obj_unreserve(&pd->obj);
 err_table:

@@ -451,8 +451,11 @@ static void rpost_qp_give_back(struct rpost_qp *qp)
 	rpost_qp_detach_mcasts(qp);
 	if (qp->srq)
 		mutex_lock(&qp->srq->qp_lock);
-	if (WARN_ON_ONCE(rpost_qp_destroy_ib_qp(qp)))
+	if (WARN_ON_ONCE(rpost_qp_destroy_ib_qp(qp))) {
 		qp->leaked = true;
+		qp->pd->leaked = true;
+		rpost_leave_behind(&ib_qp->res, qp->obj.dev);
+	}
 	if (ret || qp->srq) {
 		rpost_hwcq_fetch_rest(qp->send_hwcq);
 		rpost_hwcq_fetch_rest(qp->recv_hwcq);

@@ -84,7 +84,8 @@ struct rpost_srq;
 /**
  * struct rpost_file - one open of /dev/rdma_post
  * @kref: held by the open file and by each of its event channels
- * @net: network namespace of the opener; devices and connections are its
+ * @net: network namespace of the opener; devices and connections are its.  Held
+ *       until the last close
  * @objs: handles; an entry is reserved (empty) until its object is complete
  * @next_handle: where the search for a free handle goes on, so that a handle
  *               is not reused soon after its object has gone
@@ -345,6 +346,7 @@ static inline void rpost_obj_uncharge(struct rpost_obj *obj)
  *          long as an object on the device has not been shut down
  * @id: its number; never used again
  * @dead: removal has begun, and is about to take each file's rwsem
+ * @refuses: and it does not give its regions up
  * @event_handler: gets the device's and its ports' events
  * @async_lock: guards @async_channels
  * @async_channels: struct rpost_async_channel of all files
@@ -355,6 +357,7 @@ struct rpost_device {
 	struct ib_device *ib_dev;
 	u32 id;
 	bool dead;
+	bool refuses;
 	struct ib_event_handler event_handler;
 	struct mutex async_lock;
 	struct list_head async_channels;
@@ -365,6 +368,7 @@ int rpost_device_register(void);
 void rpost_device_unregister(void);
 unsigned int rpost_device_count(struct rpost_file *file);
 struct rpost_device *rpost_device_find(struct rpost_file *file, u32 id);
+void rpost_leave_behind(struct rdma_restrack_entry *res, struct rpost_device *dev);
 bool rpost_device_alive(struct rpost_device *dev);
 void rpost_device_hold(struct rpost_device *dev);
 void rpost_device_put(struct rpost_device *dev);

@@ -416,6 +416,24 @@ static int reg_without_answer(struct rp_end *end, void *addr)
 	return ret;
 }
 
+/* The same for a domain. */
+static int alloc_pd_without_answer(const struct rp_end *end)
+{
+	struct rpost_alloc_pd *cmd = rp_pages(4096);
+	int ret;
+
+	if (!cmd)
+		return -ENOMEM;
+	*cmd = (struct rpost_alloc_pd) {
+		.size = sizeof(*cmd), .device = end->device,
+	};
+	if (mprotect(cmd, 4096, PROT_READ))
+		return -errno;
+	ret = rp_ioctl(end->fd, RPOST_IOC_ALLOC_PD, cmd);
+	munmap(cmd, 4096);
+	return ret;
+}
+
 static const char * const ways[] = { "direct", "fast" };
 
 /* A device refuses to give a region up: the region stays, until it does. */
@@ -462,7 +480,7 @@ TEST_F_TIMEOUT(inject, refused_deregistration, 120)
 TEST_F_TIMEOUT(inject, refused_after_failure, 120)
 {
 	struct rp_end *c = &self->c, other = *c;
-	struct amounts before, left;
+	struct amounts before, left, with_other;
 	struct rpost_reg_mr mr;
 	unsigned int i;
 
@@ -499,6 +517,16 @@ TEST_F_TIMEOUT(inject, refused_after_failure, 120)
 		EXPECT_EQ(0, rp_destroy(other.fd, RPOST_OBJ_PD, other.pd));
 		EXPECT_TRUE(same(&before));
 	}
+
+	/* A domain that the program never got is there until the last close. */
+	ASSERT_EQ(0, rp_end_init(&other));
+	EXPECT_EQ(-EFAULT, alloc_pd_without_answer(&other));
+	with_other = amounts();
+	ASSERT_EQ(0, inject("fail_dereg", 1));
+	EXPECT_EQ(-EFAULT, alloc_pd_without_answer(&other));
+	EXPECT_FALSE(same(&with_other));
+	rp_end_close(&other);
+	EXPECT_TRUE(same(&before));
 	EXPECT_EQ(0, next_works(self));
 }
 
