@@ -281,9 +281,9 @@ symbols_and_headers() {
 }
 
 case ${1-} in
-'') kernels=(6.1 6.12 7.2) limit=600 ;;
+'') kernels=(6.1 6.12 7.2) limit=900 ;;
 debug*) kernels=("$@") limit=1800 ;;
-*) kernels=("$@") limit=600 ;;
+*) kernels=("$@") limit=900 ;;
 esac
 
 note "packages and kernels"

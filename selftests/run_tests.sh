@@ -56,19 +56,25 @@ mark_log() {
 }
 
 # Show what it has said since, without the time. So-called splats are left to
-# vm/guest.sh, too, which knows one that is not the module's.
+# vm/guest.sh, too, which knows one that is not the module's. That a memory cgroup
+# has killed for its limit is no fault of the kernel's: tests look at the count.
 warned() {
 	local lines
 	[ -n "$mark" ] || return 1
 	lines=$(dmesg -r 2>/dev/null | awk -v mark="$mark" '
-		index($0, mark) { lines = ""; splat = 0; next }
+		index($0, mark) { lines = held = ""; splat = oom = 0; next }
 		/\[ cut here \]/ { splat = 1 }
+		/ invoked oom-killer: / { oom = 1 }
+		/Memory cgroup out of memory: Killed/ { oom = 0; held = ""; next }
 		!splat && match($0, /^<[0-9]+>/) && substr($0, 2) % 8 <= 4 {
 			sub(/^<[0-9]+>\[ *[0-9.]+\] */, "")
-			lines = lines $0 "\n"
+			if (oom)
+				held = held $0 "\n"
+			else
+				lines = lines $0 "\n"
 		}
 		/\[ end trace / { splat = 0 }
-		END { printf "%s", lines }' | grep -Ev "$harmless")
+		END { printf "%s", lines held }' | grep -Ev "$harmless")
 	[ -n "$lines" ] || return 1
 	printf '%s\n' "$lines" | head -n 40 | sed 's/^/# # kernel: /'
 }
