@@ -723,10 +723,9 @@ TEST_F_TIMEOUT(inject, lost_registration, 120)
 	ASSERT_EQ(0, inject("fail_reg_wait", 1));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, reg_in_thread, self));
 	EXPECT_TRUE(wait_injected("fail_reg_wait", n));
-	began = rp_now_ms();
 	ASSERT_EQ(0, system(getenv("RPOST_TEST_REMOVE")));
 	ASSERT_EQ(0, pthread_join(thread, &ret));
-	EXPECT_GT(WAIT_MS * 3 / 4, rp_now_ms() - began);
+	/* -ETIMEDOUT if it had waited: how long removal takes is not its own. */
 	EXPECT_EQ(-ENODEV, (intptr_t)ret);
 	EXPECT_EQ(0, rp_pinned());
 	rp_end_close(&self->c);
