@@ -38,6 +38,9 @@ static atomic_t rpost_injected[RPOST_NUM_INJECT];
  */
 bool rpost_inject(enum rpost_inject_point point)
 {
+	/* What is refused at a close stays: no sweep can tell it from a leak. */
+	if (point == RPOST_INJECT_DEREG && current->fail_nth)
+		return false;
 	if (!should_fail(&rpost_inject_attrs[point], 1))
 		return false;
 	atomic_inc(&rpost_injected[point]);

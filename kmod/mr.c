@@ -339,11 +339,11 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 		goto err_free;
 
 	ret = rpost_mr_register(mr, cmd);
-	if (mr->ib_mr) {
-		mr->num_pages = (offset_in_page(cmd->addr) + cmd->length +
-				 PAGE_SIZE - 1) >> PAGE_SHIFT;
-		rpost_count(RPOST_COUNT_PINNED_PAGES, mr->num_pages);
-	}
+	if (!mr->ib_mr)
+		goto err_shutdown;
+	mr->num_pages = (offset_in_page(cmd->addr) + cmd->length +
+			 PAGE_SIZE - 1) >> PAGE_SHIFT;
+	rpost_count(RPOST_COUNT_PINNED_PAGES, mr->num_pages);
 	if (ret)
 		goto err_shutdown;
 	mr->lkey = mr->ib_mr->lkey;
