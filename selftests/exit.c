@@ -159,16 +159,10 @@ TEST(peer_of_a_killed_program)
 	rp_end_close(&server);
 }
 
-/*
- * From 6.9 to before 7.2 rxe takes the last packet of a message once more, with
- * no receive any more, and crashes, if the queue pair is stopped at that moment
- * (do_complete() in rxe_resp.c): one packet then.
- */
+/* More than one packet, where that is safe. */
 static size_t long_message(void)
 {
-	unsigned int release = kernel_release();
-
-	return release >= 6009 && release < 7002 ? 1024 : 1 << 16;
+	return rxe_repeats_a_packet() ? 1024 : 1 << 16;
 }
 
 /* Both ends in one program, which dies in the middle of its traffic. */

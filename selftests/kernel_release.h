@@ -30,4 +30,16 @@ static inline bool pins_by_force(void)
 	return kernel_release() < 6002;
 }
 
+/*
+ * From 6.9 to before 7.2 rxe takes the last packet of a message again if the queue
+ * pair is stopped at that moment: with each receive that is posted, and with none
+ * it may crash (do_complete() in rxe_resp.c).  6.12.117 has it mended.
+ */
+static inline bool rxe_repeats_a_packet(void)
+{
+	unsigned int release = kernel_release();
+
+	return release >= 6009 && release < 7002;
+}
+
 #endif /* KERNEL_RELEASE_H */

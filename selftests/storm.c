@@ -10,6 +10,7 @@
 #include <limits.h>
 
 #include "faults.h"
+#include "kernel_release.h"
 
 #define MAX_WIDTH	256
 #define MAX_CONNS	(2 * MAX_WIDTH)
@@ -578,7 +579,7 @@ static int left_alone(struct rp_end *end)
 
 /*
  * What the sender saw succeed lies in the memory of a receiver that has closed,
- * or later messages do.
+ * or the message for which the memory was posted again does.
  */
 static int look_at_memory(FIXTURE_DATA(closed) *self)
 {
@@ -587,8 +588,18 @@ static int look_at_memory(FIXTURE_DATA(closed) *self)
 	for (; n < self->done; n++) {
 		const struct msg *m = &self->in.m[n % RP_DEPTH];
 
-		if (!msg_is(m, n) && m->number != n + RP_DEPTH)
-			return -EBADMSG;
+		if (msg_is(m, n) || m->number == n + RP_DEPTH)
+			continue;
+		/* The message at which it was stopped takes the rest. */
+		if (rxe_repeats_a_packet() && m->number > n &&
+		    m->number < self->sent && msg_is(m, m->number))
+			continue;
+		fprintf(stderr, "# message %llu of %llu that were sent, of which %llu are done and %llu were taken: there is %llu\n",
+			(unsigned long long)n, (unsigned long long)self->sent,
+			(unsigned long long)self->done,
+			(unsigned long long)self->received,
+			(unsigned long long)m->number);
+		return -EBADMSG;
 	}
 	return 0;
 }
