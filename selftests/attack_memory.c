@@ -59,7 +59,7 @@ TEST_F(kind, registered)
 	struct memory *m = &self->m;
 	const char *reason = "";
 	struct rpost_reg_mr ro, rw;
-	long kb = 0;
+	long more = 0;
 	char *p;
 
 	if (kind_is_huge(k) && !huge_pages(1))
@@ -71,11 +71,11 @@ TEST_F(kind, registered)
 		SKIP(return, "%s", reason);
 	}
 	EXPECT_EQ(-read, reg(m, p, k->bytes, READ, &ro));
-	kb += read ? 0 : k->bytes / 1024;
-	EXPECT_EQ(m->pinned + 4 + kb, pinned_kb());
+	more += read ? 0 : k->bytes;
+	EXPECT_EQ(m->pinned + BUF + more, rp_pinned());
 	EXPECT_EQ(-write, reg(m, p, k->bytes, WRITE, &rw));
-	kb += write ? 0 : k->bytes / 1024;
-	EXPECT_EQ(m->pinned + 4 + kb, pinned_kb());
+	more += write ? 0 : k->bytes;
+	EXPECT_EQ(m->pinned + BUF + more, rp_pinned());
 	if (!k->no_loads)
 		same_memory(_metadata, m, (unsigned char *)p, k->bytes,
 			    read ? NULL : &ro, write ? NULL : &rw);
@@ -83,7 +83,7 @@ TEST_F(kind, registered)
 		EXPECT_EQ(0, dereg(m, &ro));
 	if (!write)
 		EXPECT_EQ(0, dereg(m, &rw));
-	EXPECT_EQ(m->pinned + 4, pinned_kb());
+	EXPECT_EQ(m->pinned + BUF, rp_pinned());
 	if (kind_is_huge(k)) {
 		EXPECT_EQ(0, munmap(p, k->bytes));
 		EXPECT_TRUE(huge_pages(-1));
@@ -152,7 +152,7 @@ TEST_F(memory, mixture)
 	ASSERT_EQ(0, munmap(q + 1023 * page, page));
 	EXPECT_EQ(-EFAULT, reg(&self->m, q, 1024 * page, WRITE, &self->mr));
 	EXPECT_EQ(-EFAULT, reg(&self->m, q, 1024 * page, READ, &self->mr));
-	EXPECT_EQ(self->m.pinned + 4, pinned_kb());
+	EXPECT_EQ(self->m.pinned + BUF, rp_pinned());
 }
 
 /* The ring of a queue in use, for the device to write to. */
@@ -242,7 +242,7 @@ TEST_F(memory, remapped)
 	ASSERT_NE(NULL, q);
 	memset(q, 'q', more);
 	parted(_metadata, m, &self->mr, q, more, 'q');
-	EXPECT_EQ(m->pinned + 20, pinned_kb());
+	EXPECT_EQ(m->pinned + BUF + (long)bytes, rp_pinned());
 	ASSERT_EQ(0, dereg(m, &self->mr));
 	munmap(q, more);
 }

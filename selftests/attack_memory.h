@@ -40,15 +40,10 @@ static long proc_number(const char *path, const char *name)
 	return n;
 }
 
-static long pinned_kb(void)
-{
-	return proc_number("/proc/self/status", "VmPin");
-}
-
 static int memory_init(struct memory *m)
 {
 	m->refcnt = rp_module_number("refcnt");
-	m->pinned = pinned_kb();
+	m->pinned = rp_pinned();
 	m->huge = proc_number("/proc/meminfo", "HugePages_Total");
 	m->buf = rp_pages(BUF);
 	RP_TRY(rp_connect_pair(&m->c, &m->s, 0));
@@ -64,7 +59,7 @@ static int memory_exit(struct memory *m)
 	munmap(m->buf, BUF);
 	if (rp_wait_refcnt(m->refcnt) != m->refcnt)
 		return -EBUSY;
-	if (pinned_kb() != m->pinned)
+	if (rp_pinned() != m->pinned)
 		return -ENOMEM;
 	if (proc_number("/proc/meminfo", "HugePages_Total") != m->huge)
 		return -ENOSPC;

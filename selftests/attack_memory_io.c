@@ -452,7 +452,7 @@ TEST_F(io, comes_back)
 		ASSERT_NE(NULL, p);
 		n = reg_all(m, p, bytes, mrs, ARRAY_SIZE(mrs));
 		ASSERT_LT(0, n);
-		EXPECT_LE((long)(bytes / 1024), pinned_kb());
+		EXPECT_LE((long)bytes, rp_pinned());
 		ASSERT_EQ(0, munmap(p, bytes));
 		/* Still pinned, and nobody else's. */
 		if (!i) {

@@ -163,7 +163,7 @@ TEST_F(process, registered_by_a_child)
 {
 	struct memory *m = &self->m;
 	struct rpost_reg_mr *shared;
-	long before = pinned_kb();
+	long before = rp_pinned();
 	pid_t pid;
 
 	shared = mmap(NULL, self->page, RW, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -171,14 +171,14 @@ TEST_F(process, registered_by_a_child)
 	pid = fork();
 	ASSERT_LE(0, pid);
 	if (!pid) {
-		CHILD_CHECK(pinned_kb() == 0);
+		CHILD_CHECK(rp_pinned() == 0);
 		memset(self->p, 'c', 2 * self->page);
 		CHILD_CHECK(!reg(m, self->p, 2 * self->page, WRITE, shared));
-		CHILD_CHECK(pinned_kb() == (long)(2 * self->page / 1024));
+		CHILD_CHECK(rp_pinned() == 2 * (long)self->page);
 		_exit(0);
 	}
 	EXPECT_EQ(0, ended(pid));
-	EXPECT_EQ(before, pinned_kb());
+	EXPECT_EQ(before, rp_pinned());
 	/* The same address, by two keys: two processes' memory. */
 	EXPECT_EQ(self->mr.iova, shared->iova);
 	ASSERT_EQ(RPOST_WC_SUCCESS, get(m, shared, 0, BUF));
@@ -189,9 +189,9 @@ TEST_F(process, registered_by_a_child)
 	EXPECT_TRUE(all_bytes(self->p, 2 * self->page, 'o'));
 	/* Charged to who is gone, not to who gives it back. */
 	ASSERT_EQ(0, dereg(m, shared));
-	EXPECT_EQ(before, pinned_kb());
+	EXPECT_EQ(before, rp_pinned());
 	ASSERT_EQ(0, dereg(m, &self->mr));
-	EXPECT_EQ(before - (long)(2 * self->page / 1024), pinned_kb());
+	EXPECT_EQ(before - 2 * (long)self->page, rp_pinned());
 	munmap(shared, self->page);
 }
 
@@ -199,18 +199,18 @@ TEST_F(process, registered_by_a_child)
 TEST_F(process, deregistered_by_a_child)
 {
 	struct memory *m = &self->m;
-	long before = pinned_kb();
+	long before = rp_pinned();
 	pid_t pid;
 
 	pid = fork();
 	ASSERT_LE(0, pid);
 	if (!pid) {
 		CHILD_CHECK(!dereg(m, &self->mr));
-		CHILD_CHECK(pinned_kb() == 0);
+		CHILD_CHECK(rp_pinned() == 0);
 		_exit(0);
 	}
 	EXPECT_EQ(0, ended(pid));
-	EXPECT_EQ(before - (long)(2 * self->page / 1024), pinned_kb());
+	EXPECT_EQ(before - 2 * (long)self->page, rp_pinned());
 	EXPECT_EQ(-ENOENT, dereg(m, &self->mr));
 }
 
@@ -318,7 +318,7 @@ static int use_inherited(const char *value)
 	if (sscanf(value, "%d %u %u %u %llu", &in.fd, &in.objects, &in.qp,
 		   &in.lkey, &in.iova) != 5)
 		return 2;
-	if (rp_num_objects(in.fd) != (int)in.objects || pinned_kb())
+	if (rp_num_objects(in.fd) != (int)in.objects || rp_pinned())
 		return 3;
 	send = rp_send(RPOST_WR_SEND, 2, NULL, 64, in.lkey);
 	send.sge.addr = in.iova;
@@ -467,8 +467,7 @@ TEST_F(process, memory_shared_without_files)
 /* A process that shares nothing gets the file, and outlives who made it. */
 TEST_F(process, sender_dies)
 {
-	const long kb = self->page / 1024;
-	long refcnt = rp_module_number("refcnt"), before = pinned_kb();
+	long refcnt = rp_module_number("refcnt"), before = rp_pinned();
 	struct made {
 		uint32_t pd, mr, lkey;
 	} *made;
@@ -494,14 +493,14 @@ TEST_F(process, sender_dies)
 	fd = recv_fd(socks[1]);
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(2, rp_num_objects(fd));
-	EXPECT_EQ(before, pinned_kb());
+	EXPECT_EQ(before, rp_pinned());
 	/* Memory of the receiver's beside that of the dead. */
 	ASSERT_EQ(0, rp_reg_mr(fd, made->pd, self->p, self->page, WRITE, &mr));
-	EXPECT_EQ(before + kb, pinned_kb());
+	EXPECT_EQ(before + (long)self->page, rp_pinned());
 	ASSERT_EQ(0, rp_destroy(fd, RPOST_OBJ_MR, made->mr));
-	EXPECT_EQ(before + kb, pinned_kb());
+	EXPECT_EQ(before + (long)self->page, rp_pinned());
 	close(fd);
-	EXPECT_EQ(before, pinned_kb());
+	EXPECT_EQ(before, rp_pinned());
 	EXPECT_EQ(refcnt, rp_wait_refcnt(refcnt));
 	close(socks[0]);
 	close(socks[1]);
