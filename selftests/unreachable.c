@@ -80,6 +80,14 @@ TEST_F_TIMEOUT(nobody, has_a_route_there, 60)
 	}
 }
 
+/* Ask for a connection, and wait for no answer. */
+static int ask(struct rp_end *c, uint16_t port)
+{
+	RP_TRY(rp_client_route(c, port));
+	RP_TRY(rp_create_qp(c, 0));
+	return rp_connect(c->fd, c->id);
+}
+
 /* A port that was free a moment ago. */
 static uint16_t free_port(struct rp_end *end)
 {
@@ -101,14 +109,21 @@ TEST_F_TIMEOUT(nobody, listens_at_the_port, 60)
 	uint16_t port = free_port(c);
 
 	ASSERT_LT(0, port);
-	ASSERT_EQ(0, rp_client_route(c, port));
-	ASSERT_EQ(0, rp_create_qp(c, 0));
-	ASSERT_EQ(0, rp_connect(c->fd, c->id));
+	ASSERT_EQ(0, ask(c, port));
 	ASSERT_EQ(0, rp_get_event(c->channel, &event));
 	EXPECT_EQ(RPOST_EVENT_REJECTED, event.event);
 	/* IBA: the service ID is invalid */
 	EXPECT_EQ(8, event.status);
 	EXPECT_EQ(0, rp_leave(c));
+}
+
+/* A server that has been asked, and whose program does nothing. */
+static int ask_idle(struct rp_end *c, struct rp_end *s, uint32_t *listener)
+{
+	RP_TRY(rp_end_init(s));
+	RP_TRY(rp_listener(s, listener));
+	RP_TRY(ask(c, rp_port(s->fd, *listener)));
+	return rp_quiet(c->channel) ? 0 : -EPROTO;
 }
 
 /* The request is there, and stays there. */
@@ -119,12 +134,7 @@ TEST_F_TIMEOUT(nobody, fetches_the_request, 60)
 	uint32_t listener;
 	uint64_t began;
 
-	ASSERT_EQ(0, rp_end_init(&s));
-	ASSERT_EQ(0, rp_listener(&s, &listener));
-	ASSERT_EQ(0, rp_client_route(c, rp_port(s.fd, listener)));
-	ASSERT_EQ(0, rp_create_qp(c, 0));
-	ASSERT_EQ(0, rp_connect(c->fd, c->id));
-	EXPECT_TRUE(rp_quiet(c->channel));
+	ASSERT_EQ(0, ask_idle(c, &s, &listener));
 	/* The client need not wait for an answer. */
 	began = rp_now_ms();
 	EXPECT_EQ(0, rp_leave(c));
@@ -229,9 +239,7 @@ TEST_F_TIMEOUT(nobody, runs_the_server_for_a_while, 120)
 	ASSERT_EQ(0, kill(pid, SIGSTOP));
 	ASSERT_EQ(pid, waitpid(pid, &status, WUNTRACED));
 	ASSERT_TRUE(WIFSTOPPED(status));
-	ASSERT_EQ(0, rp_client_route(c, port));
-	ASSERT_EQ(0, rp_create_qp(c, 0));
-	ASSERT_EQ(0, rp_connect(c->fd, c->id));
+	ASSERT_EQ(0, ask(c, port));
 	ASSERT_EQ(1, write(sockets[0], "x", 1));
 	pfd.fd = c->channel;
 	EXPECT_EQ(0, poll(&pfd, 1, STILL_S * 1000));
@@ -252,12 +260,7 @@ TEST_F_TIMEOUT(nobody, listens_any_more, 60)
 	struct rpost_get_event event;
 	uint32_t listener;
 
-	ASSERT_EQ(0, rp_end_init(&s));
-	ASSERT_EQ(0, rp_listener(&s, &listener));
-	ASSERT_EQ(0, rp_client_route(c, rp_port(s.fd, listener)));
-	ASSERT_EQ(0, rp_create_qp(c, 0));
-	ASSERT_EQ(0, rp_connect(c->fd, c->id));
-	EXPECT_TRUE(rp_quiet(c->channel));
+	ASSERT_EQ(0, ask_idle(c, &s, &listener));
 	EXPECT_EQ(0, rp_destroy(s.fd, RPOST_OBJ_ID, listener));
 	ASSERT_EQ(0, rp_get_event(c->channel, &event));
 	EXPECT_EQ(RPOST_EVENT_REJECTED, event.event);
@@ -291,12 +294,10 @@ FIXTURE_TEARDOWN(backlog)
 		survived(FAULT_BACKLOG);
 }
 
-static int ask(struct rp_end *c, uint16_t port)
+static int new_client(struct rp_end *c, uint16_t port)
 {
 	RP_TRY(rp_end_init(c));
-	RP_TRY(rp_client_route(c, port));
-	RP_TRY(rp_create_qp(c, 0));
-	return rp_connect(c->fd, c->id);
+	return ask(c, port);
 }
 
 /* Accept whoever asks until @n connections stand. */
@@ -336,7 +337,7 @@ TEST_F_TIMEOUT(backlog, is_kept_by_the_living, 180)
 	unsigned int i;
 
 	for (i = 0; i < CLIENTS; i++)
-		ASSERT_EQ(0, ask(&self->c[i], port));
+		ASSERT_EQ(0, new_client(&self->c[i], port));
 	usleep(TEST_QUIET_MS * 1000);
 	/* domain, queue, listener, requests */
 	EXPECT_GE(3 + BACKLOG, rp_num_objects(self->s.fd));
@@ -365,7 +366,7 @@ TEST_F_TIMEOUT(backlog, is_kept_by_the_dead, 180)
 		ASSERT_LE(0, pid);
 		if (!pid) {
 			rp_end_close(s);
-			ok = !ask(&client, port);
+			ok = !new_client(&client, port);
 			if (write(pipefd[1], &ok, 1) != 1)
 				_exit(1);
 			for (;;)
@@ -392,7 +393,7 @@ TEST_F_TIMEOUT(backlog, is_kept_by_the_dead, 180)
 	EXPECT_GE(CLIENTS, requests);
 	EXPECT_LT(0, requests);
 	/* But it serves the living again. */
-	ASSERT_EQ(0, ask(&client, port));
+	ASSERT_EQ(0, new_client(&client, port));
 	ASSERT_EQ(0, accept_all(s, 1));
 	EXPECT_EQ(0, rp_expect(client.channel, client.id,
 			       RPOST_EVENT_ESTABLISHED));
