@@ -26,14 +26,39 @@ void _exit(int status)
 
 #ifdef RPOST_MEMCHECK
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <valgrind/memcheck.h>
 
 #include "../../uapi/rdma/rdma_post_abi.h"
 
+/* The array that a command fills, and how long it is by the command's count. */
+static void *output_of(unsigned long cmd, const void *arg, size_t *bytes)
+{
+	const struct rpost_query_devices *devices = arg;
+	const struct rpost_query_gids *gids = arg;
+	const struct rpost_query_pkeys *pkeys = arg;
+
+	switch (cmd) {
+	case RPOST_IOC_QUERY_DEVICES:
+		*bytes = devices->count * sizeof(uint32_t);
+		return (void *)devices->devices;
+	case RPOST_IOC_QUERY_GIDS:
+		*bytes = gids->count * sizeof(struct rpost_gid);
+		return (void *)gids->gids;
+	case RPOST_IOC_QUERY_PKEYS:
+		*bytes = pkeys->count * sizeof(__be16);
+		return (void *)pkeys->pkeys;
+	}
+	*bytes = 0;
+	return NULL;
+}
+
 static void check_input(unsigned long cmd, const void *arg)
 {
 	const uint32_t *size = arg;
+	size_t bytes;
+	void *output;
 
 	/* The two stop at the first byte that is not initialized. */
 	if (VALGRIND_CHECK_MEM_IS_DEFINED(arg, sizeof(*size)) ||
@@ -55,82 +80,37 @@ static void check_input(unsigned long cmd, const void *arg)
 		VALGRIND_CHECK_MEM_IS_DEFINED(option->data, option->data_len);
 		break;
 	}
-	case RPOST_IOC_QUERY_DEVICES: {
-		const struct rpost_query_devices *query = arg;
-
-		VALGRIND_CHECK_MEM_IS_ADDRESSABLE(query->devices,
-						  query->count *
-						  sizeof(uint32_t));
+	default:
+		output = output_of(cmd, arg, &bytes);
+		VALGRIND_CHECK_MEM_IS_ADDRESSABLE(output, bytes);
 		break;
-	}
-	case RPOST_IOC_QUERY_GIDS: {
-		const struct rpost_query_gids *query = arg;
-
-		VALGRIND_CHECK_MEM_IS_ADDRESSABLE(query->gids, query->count *
-						  sizeof(struct rpost_gid));
-		break;
-	}
-	case RPOST_IOC_QUERY_PKEYS: {
-		const struct rpost_query_pkeys *query = arg;
-
-		VALGRIND_CHECK_MEM_IS_ADDRESSABLE(query->pkeys,
-						  query->count *
-						  sizeof(__be16));
-		break;
-	}
-	}
-}
-
-/* The structs themselves were initialized before. */
-static void mark_output(unsigned long cmd, const void *arg, uint32_t room)
-{
-	switch (cmd) {
-	case RPOST_IOC_QUERY_DEVICES: {
-		const struct rpost_query_devices *query = arg;
-
-		if (room > query->count)
-			room = query->count;
-		VALGRIND_MAKE_MEM_DEFINED(query->devices,
-					  room * sizeof(uint32_t));
-		break;
-	}
-	case RPOST_IOC_QUERY_GIDS: {
-		const struct rpost_query_gids *query = arg;
-
-		VALGRIND_MAKE_MEM_DEFINED(query->gids, query->count *
-					  sizeof(struct rpost_gid));
-		break;
-	}
-	case RPOST_IOC_QUERY_PKEYS: {
-		const struct rpost_query_pkeys *query = arg;
-
-		VALGRIND_MAKE_MEM_DEFINED(query->pkeys,
-					  query->count * sizeof(__be16));
-		break;
-	}
 	}
 }
 
 /* The commands do not encode sizes, and valgrind does not know them. */
 int ioctl(int fd, unsigned long cmd, ...)
 {
-	uint32_t room = 0;
+	size_t room = 0, bytes;
 	va_list args;
-	void *arg;
+	void *arg, *output;
 	long ret;
+	bool ours;
 
 	va_start(args, cmd);
 	arg = va_arg(args, void *);
 	va_end(args);
 
-	if (_IOC_TYPE(cmd) == RPOST_IOC_TYPE && arg) {
+	ours = _IOC_TYPE(cmd) == RPOST_IOC_TYPE && arg;
+	if (ours) {
 		check_input(cmd, arg);
-		if (cmd == RPOST_IOC_QUERY_DEVICES)
-			room = ((struct rpost_query_devices *)arg)->count;
+		output_of(cmd, arg, &room);
 	}
 	ret = syscall(SYS_ioctl, fd, cmd, arg);
-	if (!ret && _IOC_TYPE(cmd) == RPOST_IOC_TYPE && arg)
-		mark_output(cmd, arg, room);
+	if (!ret && ours) {
+		/* The struct was initialized before; its count may have grown. */
+		output = output_of(cmd, arg, &bytes);
+		VALGRIND_MAKE_MEM_DEFINED(output, bytes < room ? bytes : room);
+	}
 	return ret;
 }
 #endif
