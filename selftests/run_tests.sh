@@ -86,11 +86,14 @@ for program; do
 	name="selftests: rdma_post: $(basename "$program")"
 	echo "# $name"
 	mark_log
+	read -r began _ </proc/uptime
 	{
 		"$program" </dev/null 2>&1
 		echo $? >"$log.status"
 	} | tee "$log" | sed 's/^/# /'
 	read -r status <"$log.status"
+	read -r now _ </proc/uptime
+	echo "# $((${now%.*} - ${began%.*})) s"
 	left_behind && status='left behind'
 	warned && status='the kernel warned'
 	if [ "$status" = 4 ] || { [ "$status" = 0 ] && only_skips; }; then
