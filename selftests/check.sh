@@ -282,7 +282,7 @@ symbols_and_headers() {
 
 case ${1-} in
 '') kernels=(6.1 6.12 7.2) limit=900 ;;
-debug*) kernels=("$@") limit=1800 ;;
+debug*) kernels=("$@") limit=3600 ;;
 *) kernels=("$@") limit=900 ;;
 esac
 
