@@ -243,7 +243,7 @@ TEST_F(fastreg, too_large)
 {
 	struct rpost_reg_mr mr;
 	long pinned = rp_pinned();
-	size_t i;
+	size_t i, odd;
 	char *mem;
 
 	NEED_FAST();
@@ -254,10 +254,10 @@ TEST_F(fastreg, too_large)
 	ASSERT_NE(NULL, mem);
 	/* Huge pages would make room, and pages that are neighbours by chance. */
 	madvise(mem, self->size + 2 * self->page, MADV_NOHUGEPAGE);
-	for (i = 0; i < self->size + 2 * self->page; i += 2 * self->page)
-		mem[i] = 1;
-	for (i = self->page; i < self->size + 2 * self->page; i += 2 * self->page)
-		mem[i] = 1;
+	for (odd = 0; odd < 2; odd++) {
+		for (i = odd; i < self->size / self->page + 2; i += 2)
+			mem[i * self->page] = 1;
+	}
 	EXPECT_EQ(-EMSGSIZE, reg(&self->c, mem, self->size + 1, &mr));
 	EXPECT_EQ(-EMSGSIZE, reg(&self->c, mem + 1, self->size, &mr));
 	EXPECT_EQ(-EMSGSIZE, reg(&self->c, mem, self->size + 2 * self->page,
@@ -481,16 +481,8 @@ TEST_F(fastreg, killed_processes)
 
 /* ------------------------------------------------- the device goes away */
 
-static void *run_command(void *command)
-{
-	usleep(50000);
-	return (void *)(intptr_t)system(command);
-}
-
 TEST_F(fastreg, removal)
 {
-	const char *remove = getenv("RPOST_TEST_REMOVE");
-	const char *add = getenv("RPOST_TEST_ADD");
 	struct rpost_reg_mr mr;
 	struct worker w[4];
 	struct race r = { .client = self->c, .mem = self->mem };
@@ -500,8 +492,7 @@ TEST_F(fastreg, removal)
 	unsigned int i;
 
 	NEED_FAST();
-	if (!remove || !add)
-		SKIP(return, "RPOST_TEST_REMOVE and RPOST_TEST_ADD are not set");
+	RP_NEED_REMOVAL();
 	ASSERT_EQ(0, reg(&self->c, self->mem, self->page, &mr));
 	memset(w, 0, sizeof(w));
 	for (i = 0; i < ARRAY_SIZE(w); i++) {
@@ -510,7 +501,7 @@ TEST_F(fastreg, removal)
 		w[i].succeeds = w[i].fails = true;
 	}
 	ASSERT_EQ(0, start(&r, w, ARRAY_SIZE(w)));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, run_command, (void *)remove));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, rp_remove_soon, NULL));
 	while (go_on(since, w, ARRAY_SIZE(w)))
 		usleep(1000);
 	EXPECT_EQ(0, stop(&r, w, ARRAY_SIZE(w)));
@@ -522,7 +513,7 @@ TEST_F(fastreg, removal)
 	EXPECT_EQ(NULL, status);
 	EXPECT_EQ(-ENODEV, reg(&self->c, self->mem, self->page, &mr));
 	EXPECT_EQ(0, count("pinned_pages"));
-	EXPECT_EQ(0, system(add));
+	EXPECT_EQ(0, rp_add_device());
 }
 
 TEST_HARNESS_MAIN

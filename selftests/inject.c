@@ -399,39 +399,24 @@ static int reg_works(struct rp_end *end, void *addr)
 /* The memory is registered, but the program cannot be told. */
 static int reg_without_answer(struct rp_end *end, void *addr)
 {
-	struct rpost_reg_mr *mr = rp_pages(4096);
-	int ret;
-
-	if (!mr)
-		return -ENOMEM;
-	*mr = (struct rpost_reg_mr) {
-		.size = sizeof(*mr), .pd = end->pd,
+	const struct rpost_reg_mr cmd = {
+		.size = sizeof(cmd), .pd = end->pd,
 		.addr = (uintptr_t)addr, .iova = (uintptr_t)addr,
 		.length = BUF_BYTES,
 	};
-	if (mprotect(mr, 4096, PROT_READ))
-		return -errno;
-	ret = rp_ioctl(end->fd, RPOST_IOC_REG_MR, mr);
-	munmap(mr, 4096);
-	return ret;
+
+	return rp_ioctl_unanswered(end->fd, RPOST_IOC_REG_MR, &cmd, sizeof(cmd));
 }
 
 /* The same for a domain. */
 static int alloc_pd_without_answer(const struct rp_end *end)
 {
-	struct rpost_alloc_pd *cmd = rp_pages(4096);
-	int ret;
-
-	if (!cmd)
-		return -ENOMEM;
-	*cmd = (struct rpost_alloc_pd) {
-		.size = sizeof(*cmd), .device = end->device,
+	const struct rpost_alloc_pd cmd = {
+		.size = sizeof(cmd), .device = end->device,
 	};
-	if (mprotect(cmd, 4096, PROT_READ))
-		return -errno;
-	ret = rp_ioctl(end->fd, RPOST_IOC_ALLOC_PD, cmd);
-	munmap(cmd, 4096);
-	return ret;
+
+	return rp_ioctl_unanswered(end->fd, RPOST_IOC_ALLOC_PD, &cmd,
+				   sizeof(cmd));
 }
 
 static const char * const ways[] = { "direct", "fast" };
@@ -530,24 +515,6 @@ TEST_F_TIMEOUT(inject, refused_after_failure, 120)
 	EXPECT_EQ(0, next_works(self));
 }
 
-#define NEED_REMOVAL()							\
-	do {								\
-		if (!getenv("RPOST_TEST_REMOVE") || !getenv("RPOST_TEST_ADD")) \
-			SKIP(return, "RPOST_TEST_REMOVE and RPOST_TEST_ADD are not set"); \
-	} while (0)
-
-/* A new device may have no address yet, which fast registration needs. */
-static int reg_soon(struct rp_end *end, void *addr, struct rpost_reg_mr *mr)
-{
-	uint64_t until = rp_now_ms() + TEST_TIMEOUT_MS;
-	int ret;
-
-	do {
-		ret = reg(end, addr, mr);
-	} while (ret == -ENETDOWN && rp_now_ms() < until && !usleep(10000));
-	return ret;
-}
-
 /* Regions that a device refuses at the last close end with the device. */
 TEST_F_TIMEOUT(inject, refused_at_close, 120)
 {
@@ -557,7 +524,7 @@ TEST_F_TIMEOUT(inject, refused_at_close, 120)
 	unsigned int i;
 
 	NEED_INJECTION();
-	NEED_REMOVAL();
+	RP_NEED_REMOVAL();
 	rp_end_close(&self->c);
 	rp_end_close(&self->s);
 	nothing = amounts();
@@ -565,7 +532,8 @@ TEST_F_TIMEOUT(inject, refused_at_close, 120)
 	for (i = 0; i < ARRAY_SIZE(ways); i++) {
 		ASSERT_EQ(0, set_way(ways[i]));
 		ASSERT_EQ(0, rp_end_init(&end));
-		ASSERT_EQ(0, reg_soon(&end, self->buf, &mr));
+		ASSERT_EQ(0, rp_reg_mr_soon(&end, self->buf,
+						BUF_BYTES, &mr));
 		ASSERT_EQ(0, inject("fail_dereg", -1));
 		rp_end_close(&end);
 		EXPECT_EQ(BUF_BYTES, rp_pinned());
@@ -576,9 +544,9 @@ TEST_F_TIMEOUT(inject, refused_at_close, 120)
 		EXPECT_EQ(0, reg_works(&end, self->buf));
 		rp_end_close(&end);
 		EXPECT_TRUE(same(&before));
-		ASSERT_EQ(0, system(getenv("RPOST_TEST_REMOVE")));
+		ASSERT_EQ(0, rp_remove_device());
 		EXPECT_TRUE(same(&nothing));
-		ASSERT_EQ(0, system(getenv("RPOST_TEST_ADD")));
+		ASSERT_EQ(0, rp_add_device());
 	}
 	ASSERT_EQ(0, set_way("auto"));
 	ASSERT_EQ(0, ends_init(self));
@@ -594,21 +562,22 @@ TEST_F_TIMEOUT(inject, refused_at_removal, 120)
 	long before;
 
 	NEED_INJECTION();
-	NEED_REMOVAL();
+	RP_NEED_REMOVAL();
 	for (i = 0; i < ARRAY_SIZE(ways); i++) {
 		ASSERT_EQ(0, set_way(ways[i]));
 		for (n = 0; n < 2; n++)
-			ASSERT_EQ(0, reg_soon(c, self->buf, &mr[n]));
+			ASSERT_EQ(0, rp_reg_mr_soon(c, self->buf,
+							BUF_BYTES, &mr[n]));
 		before = injected("fail_dereg");
 		ASSERT_EQ(0, inject("fail_dereg", 2));
-		ASSERT_EQ(0, system(getenv("RPOST_TEST_REMOVE")));
+		ASSERT_EQ(0, rp_remove_device());
 		EXPECT_EQ(before + 2, injected("fail_dereg"));
 		EXPECT_EQ(0, rp_pinned());
 		for (n = 0; n < 2; n++)
 			EXPECT_EQ(0, dereg(c, &mr[n]));
 		rp_end_close(&self->c);
 		rp_end_close(&self->s);
-		ASSERT_EQ(0, system(getenv("RPOST_TEST_ADD")));
+		ASSERT_EQ(0, rp_add_device());
 		ASSERT_EQ(0, set_way("auto"));
 		ASSERT_EQ(0, ends_init(self));
 		EXPECT_EQ(0, next_works(self));
@@ -718,19 +687,19 @@ TEST_F_TIMEOUT(inject, lost_registration, 120)
 	EXPECT_TRUE(same(&before));
 	EXPECT_EQ(0, reg_works(c, self->buf));
 
-	NEED_REMOVAL();
+	RP_NEED_REMOVAL();
 	n = injected("fail_reg_wait");
 	ASSERT_EQ(0, inject("fail_reg_wait", 1));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, reg_in_thread, self));
 	EXPECT_TRUE(wait_injected("fail_reg_wait", n));
-	ASSERT_EQ(0, system(getenv("RPOST_TEST_REMOVE")));
+	ASSERT_EQ(0, rp_remove_device());
 	ASSERT_EQ(0, pthread_join(thread, &ret));
 	/* -ETIMEDOUT if it had waited: how long removal takes is not its own. */
 	EXPECT_EQ(-ENODEV, (intptr_t)ret);
 	EXPECT_EQ(0, rp_pinned());
 	rp_end_close(&self->c);
 	rp_end_close(&self->s);
-	ASSERT_EQ(0, system(getenv("RPOST_TEST_ADD")));
+	ASSERT_EQ(0, rp_add_device());
 	ASSERT_EQ(0, set_way("auto"));
 	ASSERT_EQ(0, ends_init(self));
 	EXPECT_EQ(0, next_works(self));
@@ -742,28 +711,26 @@ TEST_F_TIMEOUT(inject, lost_registration, 120)
 TEST_F_TIMEOUT(inject, devices, 300)
 {
 	static const char * const points[] = { "fail_device", "fail_device_id" };
-	const char *remove = getenv("RPOST_TEST_REMOVE");
-	const char *add = getenv("RPOST_TEST_ADD");
 	unsigned int i;
 	long before;
 	int fd;
 
 	NEED_INJECTION();
-	NEED_REMOVAL();
+	RP_NEED_REMOVAL();
 	ASSERT_EQ(0, inject("fail_drain", -1));
 	ASSERT_EQ(0, join_busy(self));
 	fd = rp_open();
 	ASSERT_LE(0, fd);
 	for (i = 0; i < ARRAY_SIZE(points); i++) {
 		before = injected(points[i]);
-		ASSERT_EQ(0, system(remove));
+		ASSERT_EQ(0, rp_remove_device());
 		ASSERT_EQ(0, inject(points[i], 1));
-		ASSERT_EQ(0, system(add));
+		ASSERT_EQ(0, rp_add_device());
 		EXPECT_EQ(before + 1, injected(points[i]));
 		EXPECT_EQ(0, rp_first_device(fd));
 	}
-	ASSERT_EQ(0, system(remove));
-	ASSERT_EQ(0, system(add));
+	ASSERT_EQ(0, rp_remove_device());
+	ASSERT_EQ(0, rp_add_device());
 	EXPECT_NE(0, rp_first_device(fd));
 	close(fd);
 	/* With what is left of the old one, until it closes. */
@@ -789,7 +756,7 @@ TEST_F(inject, every_point_was_hit)
 		points++;
 		printf("# %s: injected %ld times\n", name, n);
 		if (strncmp(name, "fail_device", 11) ||
-		    getenv("RPOST_TEST_REMOVE"))
+		    rp_can_remove())
 			EXPECT_LT(0, n);
 	}
 	fclose(f);

@@ -99,31 +99,31 @@ TEST_F(entries, work_requests)
 TEST_F(entries, failures_take_nothing)
 {
 	struct rp_end *end = &self->end;
-	struct rpost_create_qp *cmd = rp_pages(4096);
-	struct rpost_create_srq *srq = (void *)cmd;
+	const struct rpost_create_qp qp = {
+		.size = sizeof(qp),
+		.pd = end->pd,
+		.send_cq = end->cq.cmd.handle,
+		.recv_cq = end->cq.cmd.handle,
+		.max_send_wr = RP_DEPTH,
+		.max_recv_wr = RP_DEPTH,
+	};
+	const struct rpost_create_srq srq = {
+		.size = sizeof(srq),
+		.pd = end->pd,
+		.max_wr = QP_ENTRIES,
+		.max_sge = 1,
+	};
 	int i;
 
 	NEED_ROOT();
 	ASSERT_EQ(0, set_parameter("max_wr", QP_ENTRIES));
 	for (i = 0; i < 3; i++) {
-		*cmd = (struct rpost_create_qp) {
-			.size = sizeof(*cmd),
-			.pd = end->pd,
-			.send_cq = end->cq.cmd.handle,
-			.recv_cq = end->cq.cmd.handle,
-			.max_send_wr = RP_DEPTH,
-			.max_recv_wr = RP_DEPTH,
-		};
-		ASSERT_EQ(0, mprotect(cmd, 4096, PROT_READ));
-		EXPECT_EQ(-EFAULT, rp_ioctl(end->fd, RPOST_IOC_CREATE_QP, cmd));
-		ASSERT_EQ(0, mprotect(cmd, 4096, PROT_READ | PROT_WRITE));
-		*srq = (struct rpost_create_srq) {
-			.size = sizeof(*srq), .pd = end->pd,
-			.max_wr = QP_ENTRIES, .max_sge = 1,
-		};
-		ASSERT_EQ(0, mprotect(cmd, 4096, PROT_READ));
-		EXPECT_EQ(-EFAULT, rp_ioctl(end->fd, RPOST_IOC_CREATE_SRQ, srq));
-		ASSERT_EQ(0, mprotect(cmd, 4096, PROT_READ | PROT_WRITE));
+		EXPECT_EQ(-EFAULT, rp_ioctl_unanswered(end->fd,
+						       RPOST_IOC_CREATE_QP, &qp,
+						       sizeof(qp)));
+		EXPECT_EQ(-EFAULT, rp_ioctl_unanswered(end->fd,
+						       RPOST_IOC_CREATE_SRQ,
+						       &srq, sizeof(srq)));
 	}
 	EXPECT_EQ(0, rp_create_own(end, RPOST_QPT_RC, 0));
 }
@@ -157,20 +157,17 @@ TEST_F(entries, completions)
 
 TEST_F(entries, come_back_when_the_device_goes)
 {
-	const char *remove = getenv("RPOST_TEST_REMOVE");
-	const char *add = getenv("RPOST_TEST_ADD");
 	struct rp_end *end = &self->end;
 	struct rpost_create_srq srq;
 
 	NEED_ROOT();
-	if (!remove || !add)
-		SKIP(return, "RPOST_TEST_REMOVE and RPOST_TEST_ADD are not set");
+	RP_NEED_REMOVAL();
 	ASSERT_EQ(0, set_parameter("max_wr", QP_ENTRIES + 8));
 	ASSERT_EQ(0, set_parameter("max_cqe", 4 * RP_DEPTH));
 	ASSERT_EQ(0, rp_create_own(end, RPOST_QPT_RC, 0));
 	ASSERT_EQ(0, rp_create_srq(end->fd, end->pd, 8, &srq));
-	ASSERT_EQ(0, system(remove));
-	ASSERT_EQ(0, system(add));
+	ASSERT_EQ(0, rp_remove_device());
+	ASSERT_EQ(0, rp_add_device());
 
 	/* The shells of the old ones are still there. */
 	rp_unmap_cq(&end->cq);
@@ -665,7 +662,7 @@ TEST_F(memcg, requests_are_charged_to_the_listener)
  * with, whichever way it was registered.
  */
 FIXTURE(gone) {
-	const char *remove, *add, *skip;
+	const char *skip;
 	char way[32];
 	struct cgroup cg;
 	bool in_cgroup;
@@ -692,10 +689,8 @@ FIXTURE_SETUP(gone)
 	struct rpost_reg_mr mr;
 	struct rp_end end;
 
-	self->remove = getenv("RPOST_TEST_REMOVE");
-	self->add = getenv("RPOST_TEST_ADD");
-	if (!self->remove || !self->add) {
-		self->skip = "RPOST_TEST_REMOVE and RPOST_TEST_ADD are not set";
+	if (!rp_can_remove()) {
+		self->skip = RP_NO_REMOVAL;
 		return;
 	}
 	if (access(PARAMETER "registration", W_OK)) {
@@ -722,24 +717,11 @@ FIXTURE_TEARDOWN(gone)
 }
 
 /* A skip in the setup would not keep the test from running. */
-#define NEED_REMOVAL()							\
+#define NEED_GONE()							\
 	do {								\
 		if (self->skip)						\
 			SKIP(return, "%s", self->skip);			\
 	} while (0)
-
-/* A device that is new may have no address yet, which fast registration needs. */
-static int reg_mr_soon(struct rp_end *end, void *addr, uint64_t length,
-		       struct rpost_reg_mr *mr)
-{
-	uint64_t until = rp_now_ms() + TEST_TIMEOUT_MS;
-	int ret;
-
-	do {
-		ret = rp_reg_mr(end->fd, end->pd, addr, length, 0, mr);
-	} while (ret == -ENETDOWN && rp_now_ms() < until && !usleep(10000));
-	return ret;
-}
 
 /* In steps, between which the device goes and another one comes. */
 static int pin_to_the_limit(int socket)
@@ -765,7 +747,7 @@ static int pin_to_the_limit(int socket)
 	RP_TRY(rp_num_objects(end.fd) != 4);
 	end.device = rp_first_device(end.fd);
 	RP_TRY(rp_alloc_pd(end.fd, end.device, &end.pd));
-	RP_TRY(reg_mr_soon(&end, mem, MB, &mr));
+	RP_TRY(rp_reg_mr_soon(&end, mem, MB, &mr));
 	RP_TRY(rp_pinned() != MB);
 	RP_TRY(rp_reg_mr(end.fd, end.pd, mem, 1, 0, &mr) != -ENOMEM);
 	/* They give nothing back twice. */
@@ -783,7 +765,7 @@ TEST_F_TIMEOUT(gone, locked_memory_comes_back, 120)
 	char byte = 0;
 	pid_t pid;
 
-	NEED_REMOVAL();
+	NEED_GONE();
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, sockets));
 	pid = fork();
 	ASSERT_LE(0, pid);
@@ -793,8 +775,8 @@ TEST_F_TIMEOUT(gone, locked_memory_comes_back, 120)
 	}
 	close(sockets[1]);
 	ASSERT_EQ(1, read(sockets[0], &byte, 1));
-	EXPECT_EQ(0, system(self->remove));
-	EXPECT_EQ(0, system(self->add));
+	EXPECT_EQ(0, rp_remove_device());
+	EXPECT_EQ(0, rp_add_device());
 	EXPECT_EQ(1, write(sockets[0], "x", 1));
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	EXPECT_EQ(0, status);
@@ -813,7 +795,7 @@ TEST_F_TIMEOUT(gone, the_cgroups_memory_comes_back, 120)
 	unsigned int i;
 	char *mem;
 
-	NEED_REMOVAL();
+	NEED_GONE();
 	if (!cg_has("memory"))
 		SKIP(return, "no memory cgroup");
 	ASSERT_EQ(0, cg_create(&self->cg, "gone"));
@@ -837,7 +819,7 @@ TEST_F_TIMEOUT(gone, the_cgroups_memory_comes_back, 120)
 	EXPECT_LE(before + PINNED_BYTES + ARRAY_SIZE(rings) * MB,
 		  (unsigned long long)current(&self->cg));
 
-	EXPECT_EQ(0, system(self->remove));
+	EXPECT_EQ(0, rp_remove_device());
 	EXPECT_EQ(0, rp_pinned());
 	/* Rings can still be read, until they are destroyed. */
 	for (i = 0; i < ARRAY_SIZE(rings); i++) {
@@ -849,7 +831,7 @@ TEST_F_TIMEOUT(gone, the_cgroups_memory_comes_back, 120)
 		  wait_current(&self->cg, before + MEMORY_SLACK));
 	for (i = 0; i < ARRAY_SIZE(mr); i++)
 		EXPECT_EQ(0, rp_destroy(end.fd, RPOST_OBJ_MR, mr[i].handle));
-	EXPECT_EQ(0, system(self->add));
+	EXPECT_EQ(0, rp_add_device());
 	rp_end_close(&end);
 }
 

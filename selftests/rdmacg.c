@@ -233,7 +233,9 @@ TEST_F(rdmacg, limit_of_handles)
 
 TEST_F(rdmacg, what_fails_is_not_charged)
 {
-	struct rpost_alloc_pd *cmd = rp_pages(4096);
+	const struct rpost_alloc_pd cmd = {
+		.size = sizeof(cmd), .device = self->dev,
+	};
 	struct rpost_ah_attr ah = { .sgid_index = 200, .is_global = 1,
 				    .port_num = 1 };
 	struct rpost_reg_mr mr;
@@ -243,11 +245,8 @@ TEST_F(rdmacg, what_fails_is_not_charged)
 	NEED_RDMACG();
 	set = new_set(self);
 	/* The program cannot be answered. */
-	*cmd = (struct rpost_alloc_pd) {
-		.size = sizeof(*cmd), .device = self->dev,
-	};
-	ASSERT_EQ(0, mprotect(cmd, 4096, PROT_READ));
-	EXPECT_EQ(-EFAULT, rp_ioctl(self->fd, RPOST_IOC_ALLOC_PD, cmd));
+	EXPECT_EQ(-EFAULT, rp_ioctl_unanswered(self->fd, RPOST_IOC_ALLOC_PD,
+					       &cmd, sizeof(cmd)));
 	EXPECT_CHARGE(&self->cg, 0, 0);
 
 	ASSERT_EQ(0, make(&set, PD));
@@ -341,25 +340,22 @@ TEST_F(rdmacg, comes_back_at_the_end_of_a_process)
 
 TEST_F(rdmacg, comes_back_when_the_device_goes)
 {
-	const char *remove = getenv("RPOST_TEST_REMOVE");
-	const char *add = getenv("RPOST_TEST_ADD");
 	struct set set;
 	uint32_t pd;
 	int i;
 
 	NEED_RDMACG();
-	if (!remove || !add)
-		SKIP(return, "RPOST_TEST_REMOVE and RPOST_TEST_ADD are not set");
+	RP_NEED_REMOVAL();
 	set = new_set(self);
 	for (i = 0; i < NUM; i++)
 		ASSERT_EQ(0, make(&set, i));
 	EXPECT_CHARGE(&self->cg, 1, NUM);
 	/* The command must not be charged for anything. */
-	ASSERT_EQ(0, system(remove));
+	ASSERT_EQ(0, rp_remove_device());
 	EXPECT_CHARGE(&self->cg, 0, 0);
 
 	/* A new device of the same name owes nothing. */
-	ASSERT_EQ(0, system(add));
+	ASSERT_EQ(0, rp_add_device());
 	EXPECT_CHARGE(&self->cg, 0, 0);
 	ASSERT_EQ(0, rp_alloc_pd(self->fd, rp_first_device(self->fd), &pd));
 	EXPECT_CHARGE(&self->cg, 1, 1);

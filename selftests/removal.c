@@ -14,7 +14,6 @@
 #define BUF_SIZE	4096
 
 FIXTURE(removal) {
-	const char *remove, *add;
 	struct rp_end c, s;
 	char *buf;
 	struct rpost_reg_mr cmr, smr;
@@ -23,9 +22,7 @@ FIXTURE(removal) {
 
 FIXTURE_SETUP(removal)
 {
-	self->remove = getenv("RPOST_TEST_REMOVE");
-	self->add = getenv("RPOST_TEST_ADD");
-	if (!self->remove || !self->add)
+	if (!rp_can_remove())
 		return;
 	self->buf = rp_pages(2 * BUF_SIZE);
 	ASSERT_NE(NULL, self->buf);
@@ -40,26 +37,13 @@ FIXTURE_SETUP(removal)
 			       RPOST_ACCESS_REMOTE_WRITE, &self->smr));
 }
 
-/* A skip in the setup would not keep the test from running. */
-#define NEED_COMMANDS()							\
-	do {								\
-		if (!self->remove || !self->add)			\
-			SKIP(return, "RPOST_TEST_REMOVE and RPOST_TEST_ADD are not set"); \
-	} while (0)
-
 FIXTURE_TEARDOWN(removal)
 {
-	if (!self->remove || !self->add)
+	if (!rp_can_remove())
 		return;
 	rp_end_close(&self->c);
 	rp_end_close(&self->s);
-	EXPECT_EQ(0, system(self->add));
-}
-
-static void *run_command(void *command)
-{
-	usleep(100000);
-	return (void *)(intptr_t)system(command);
+	EXPECT_EQ(0, rp_add_device());
 }
 
 /* Events until @ids different ids have been told, in whatever order. */
@@ -93,12 +77,11 @@ TEST_F(removal, under_load)
 	uint32_t pd;
 	void *status;
 
-	NEED_COMMANDS();
+	RP_NEED_REMOVAL();
 	send.wr.remote_addr = (uintptr_t)self->buf + BUF_SIZE;
 	send.wr.rkey = self->smr.rkey;
 	ASSERT_EQ(0, rp_post_recv(&self->s, 77, self->buf, 0, 0));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, run_command,
-				    (void *)self->remove));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, rp_remove_soon, NULL));
 	do {
 		ret = rp_post_send(&self->c, &send);
 		posted += !ret;
@@ -154,7 +137,7 @@ TEST_F(removal, of_own_queue_pairs)
 	void *status;
 	int async, ret;
 
-	NEED_COMMANDS();
+	RP_NEED_REMOVAL();
 	ASSERT_EQ(0, rp_end_init(&ud));
 	ASSERT_EQ(0, rp_end_init(&peer));
 	rc = ud;
@@ -177,8 +160,7 @@ TEST_F(removal, of_own_queue_pairs)
 	write.wr.num_sge = 0;
 	write.wr.size = sizeof(write.wr);
 
-	ASSERT_EQ(0, pthread_create(&thread, NULL, run_command,
-				    (void *)self->remove));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, rp_remove_soon, NULL));
 	do {
 		ret = rp_post_send(&ud, &send);
 		rp_post_srq(ud.fd, srq.handle, 1, NULL, 0, 0);
@@ -242,12 +224,12 @@ TEST_F(removal, wakes_readers)
 	void *status;
 	int async;
 
-	NEED_COMMANDS();
+	RP_NEED_REMOVAL();
 	async = rp_async_channel(self->c.fd, self->c.device);
 	ASSERT_LE(0, async);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, read_async, &async));
 	usleep(TEST_QUIET_MS * 1000);
-	ASSERT_EQ(0, system(self->remove));
+	ASSERT_EQ(0, rp_remove_device());
 	ASSERT_EQ(0, pthread_join(thread, &status));
 	EXPECT_EQ(NULL, status);
 	close(async);
@@ -264,12 +246,12 @@ TEST_F(removal, mappings)
 	};
 	struct rpost_ring *again;
 
-	NEED_COMMANDS();
+	RP_NEED_REMOVAL();
 	send.wr.num_sge = 0;
 	send.wr.size = sizeof(send.wr);
 	ASSERT_EQ(0, rp_post_send(&self->c, &send));
 	ASSERT_EQ(1, rp_wait_cq(cq, &(struct rpost_wc){ 0 }));
-	ASSERT_EQ(0, system(self->remove));
+	ASSERT_EQ(0, rp_remove_device());
 	EXPECT_EQ(9, cq->wcs[0].wr_id);
 	again = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, cq->fd,
 		     cq->cmd.mmap_offset);
@@ -292,8 +274,8 @@ TEST_F(removal, then_close)
 {
 	long refcnt = rp_module_number("refcnt");
 
-	NEED_COMMANDS();
-	ASSERT_EQ(0, system(self->remove));
+	RP_NEED_REMOVAL();
+	ASSERT_EQ(0, rp_remove_device());
 	EXPECT_LT(0, rp_num_objects(self->c.fd));
 	EXPECT_EQ(refcnt, rp_module_number("refcnt"));
 }
