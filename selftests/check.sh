@@ -315,6 +315,7 @@ for kernel in "${kernels[@]}"; do
 	queue tap "fast-registration-$kernel" fast_registration "$kernel" "$limit"
 	[ "$kernel" != debug ] || queue tap siw siw_tests "$kernel" "$limit"
 done
+# What is short comes last, so that no slot is idle for long.
 case ${kernels[0]} in
 6.1)
 	queue tap kernel-interface-32-bit kernel_tests 6.12 "$limit" 32
@@ -324,12 +325,12 @@ case ${kernels[0]} in
 	queue tap two-hosts-faults-6.1 selftests/wire/wire.sh -k 6.1
 	queue tap interop selftests/interop/interop.sh "${kernels[@]}"
 	queue tap lint selftests/lint.sh
+	queue tap failure-points failure_points
+	queue fuzz debug 60
 	queue fuzz 6.1 15
 	queue symbols_and_headers
 	queue tap unmodified-programs unmodified_programs
 	queue tap abi-compat selftests/abi_compat.sh
-	queue tap failure-points failure_points
-	queue fuzz debug 60
 	;;
 esac
 finish
