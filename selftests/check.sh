@@ -92,7 +92,7 @@ tap() {
 		tail -n 25 "$log" | sed 's/^/  | /'
 	fi
 	echo "$p $f $s" >"$logs/$name.count"
-	grep -oE '(commands swept|failure points swept|injection points in callbacks): [0-9]+$' \
+	grep -oE '(commands swept|failure points swept|injection points in callbacks): [0-9]+$|faults survived: [1-9].*' \
 		"$log" | sed 's/^/  | /'
 	grep -E '^(# )*ok .*# SKIP' "$log" | sed 's/^/  | /'
 	note "  ($(seconds_since "$then") s)"
