@@ -62,7 +62,8 @@ warned() {
 	local lines
 	[ -n "$mark" ] || return 1
 	lines=$(dmesg -r 2>/dev/null | awk -v mark="$mark" '
-		index($0, mark) { lines = held = ""; splat = oom = 0; next }
+		index($0, mark) { seen = 1; next }
+		!seen { next }
 		/\[ cut here \]/ { splat = 1 }
 		/ invoked oom-killer: / { oom = 1 }
 		/Memory cgroup out of memory: Killed/ { oom = 0; held = ""; next }
