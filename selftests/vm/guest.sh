@@ -57,7 +57,11 @@ kernel_args() {
 		"mitigations=off random.trust_cpu=on tsc=reliable no_timer_check" \
 		"cryptomgr.notests 8250.nr_uarts=1 i8042.nopnp i8042.noaux" \
 		"i8042.nokbd dummy.numdummies=0"
-	[ "$1" = kvm ] || echo -n " lpj=4000000 tsc_early_khz=$(tsc_khz || echo 0)"
+	if [ -n "$icount" ]; then
+		echo -n " lpj=4000000 tsc_early_khz=1000000 norandmaps"
+	elif [ "$1" != kvm ]; then
+		echo -n " lpj=4000000 tsc_early_khz=$(tsc_khz || echo 0)"
+	fi
 	# Per-CPU arrays of free objects ("sheaves") keep pointers to objects long
 	# allocated, which hides leaks from kmemleak: checked caches have none.
 	# The name of the parameter changed.
@@ -70,8 +74,15 @@ qemu_run() {
 	shift
 	accel=$(accelerator "$image")
 	local cpu=max
-	[ "$accel" = tcg ] || cpu=host
-	[ "$accel" = kvm ] || accel=tcg,thread=multi
+	if [ -n "$icount" ]; then
+		accel=tcg,thread=single
+		set -- "$@" -icount shift=0,sleep=off -seed 42 \
+			-rtc base=2024-01-01T00:00:00,clock=vm
+	elif [ "$accel" = kvm ]; then
+		cpu=host
+	else
+		accel=tcg,thread=multi
+	fi
 	exec timeout --foreground -k 2 "$seconds" qemu-system-x86_64 \
 		-name "guest=$name" -M q35,hpet=off,smm=off,usb=off,sata=off,smbus=off \
 		-nodefaults -no-user-config -display none -no-reboot \

@@ -19,6 +19,8 @@
 #   -U             do not unload rdma_post.ko at the end
 #   -m SIZE        memory, 1G by default
 #   -s CPUS        2 by default
+#   -I             count instructions: one CPU whose clock advances by 1 ns with
+#                  each of them, so that every run is the same
 #   -t SECONDS     time limit without the boot, 120 by default
 #   -a ARGS        add to the kernel's command line
 #   -o DIRECTORY   for the logs, by default build/vm/COMMAND.KERNEL
@@ -40,10 +42,10 @@ set -euo pipefail
 # What goes wrong here must not look like the command's status.
 die_status=125
 kernel=6.1 network=dummy memory=1G smp=2 limit=120 append='' params='' out_dir=''
-load=1 unload=1 build='' name='' host=1 sync=''
+load=1 unload=1 build='' name='' host=1 sync='' icount=''
 files=() modules=() qemu_args=()
 
-while getopts hk:n:f:BMp:i:Um:s:t:a:o:q:w:W: opt; do
+while getopts hk:n:f:BMp:i:Um:s:It:a:o:q:w:W: opt; do
 	case $opt in
 	k) kernel=$OPTARG ;;
 	n) network=$OPTARG ;;
@@ -55,6 +57,7 @@ while getopts hk:n:f:BMp:i:Um:s:t:a:o:q:w:W: opt; do
 	U) unload='' ;;
 	m) memory=$OPTARG ;;
 	s) smp=$OPTARG ;;
+	I) icount=1 ;;
 	t) limit=$OPTARG ;;
 	a) append=$OPTARG ;;
 	o) out_dir=$OPTARG ;;
@@ -71,6 +74,8 @@ case $network in
 dummy | veth | siw | none | wire) ;;
 *) die "$network: networks are dummy, veth, siw and none" ;;
 esac
+
+[ -z "$icount" ] || smp=1
 
 need qemu-system-x86_64 cpio flock strip
 
