@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The benchmark's program: it measures one case over the public API of librdmacm
+ * and libibverbs, whichever library it finds under these names, with both ends
+ * of each connection in itself, and prints one line of JSON.
+ *
+ * Usage: bench CASE [NAME=VALUE]...
+ *
+ *   latency   one work request at a time, until it has completed
+ *   rate      depth of them, in batches
+ *   connect   set up until the first byte has arrived, tear down; api=events:
+ *             conns of them at once
+ *   register  a region, and deregister it
+ *   memory    of conns connections or regions
+ *
+ *   addr=10.0.0.1 op=write|read|send mode=poll|sleep api=ep|events
+ *   what=conn|region size=64 ms=200 ops=0 depth=1 batch=1 last=0 conns=1
+ *   threads=1 procs=1 count=0
+ *
+ * Times are in ns.  With count=1 system calls are counted, which takes root and
+ * makes them slower.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+struct config config = {
+	.addr = "10.0.0.1", .op = "write", .mode = "poll", .api = "ep",
+	.what = "conn", .size = 64, .ms = 200, .depth = 1, .batch = 1,
+	.conns = 1, .threads = 1, .procs = 1,
+};
+
+/* Shared by the processes. */
+static struct shared {
+	pthread_barrier_t ready;
+	struct figures figures[];
+} *shared;
+
+static int counter = -1;
+static uint64_t counted;
+
+void die(const char *format, ...)
+{
+	int error = errno;
+	va_list args;
+
+	fprintf(stderr, "bench: ");
+	va_start(args, format);
+	errno = error;
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fprintf(stderr, "\n");
+	exit(1);
+}
+
+uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
+void samples_add(struct samples *s, uint64_t ns)
+{
+	if (s->count == s->max) {
+		s->max = s->max ? 2 * s->max : 4096;
+		s->ns = realloc(s->ns, s->max * sizeof(*s->ns));
+		must(s->ns);
+	}
+	s->ns[s->count++] = ns;
+	s->sum += ns;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Of sorted ones: the smallest that this share of all do not exceed. */
+static double percentile(const struct samples *s, double share)
+{
+	size_t n = ceil(share * s->count);
+
+	return s->ns[n ? n - 1 : 0];
+}
+
+double samples_percentile(struct samples *s, double share)
+{
+	if (!s->count)
+		die("nothing was measured");
+	qsort(s->ns, s->count, sizeof(*s->ns), by_time);
+	return percentile(s, share);
+}
+
+void samples_figures(struct samples *s, struct figures *f)
+{
+	f->value[F_P50] = samples_percentile(s, 0.5);
+	f->value[F_P99] = percentile(s, 0.99);
+	f->value[F_P999] = percentile(s, 0.999);
+	f->value[F_MIN] = s->ns[0];
+	f->value[F_MEAN] = s->sum / s->count;
+	f->value[F_OPS] = s->count;
+}
+
+/* A counter of the event that the kernel has for each system call. */
+static void open_counter(void)
+{
+	static const char path[] =
+		"/sys/kernel/tracing/events/raw_syscalls/sys_enter/id";
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_TRACEPOINT, .size = sizeof(attr),
+		.inherit = 1,
+	};
+	FILE *file = fopen(path, "r");
+	unsigned long long id;
+
+	if (!file || fscanf(file, "%llu", &id) != 1)
+		die("%s: %m", path);
+	fclose(file);
+	attr.config = id;
+	counter = syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0);
+	if (counter < 0)
+		die("perf_event_open: %m");
+}
+
+static uint64_t read_counter(void)
+{
+	uint64_t value;
+
+	must(read(counter, &value, sizeof(value)) == sizeof(value));
+	return value;
+}
+
+void syscalls_begin(void)
+{
+	if (counter >= 0)
+		counted = read_counter();
+}
+
+/* One of them is the second read() itself. */
+void syscalls_end(struct figures *f, uint64_t ops)
+{
+	if (counter >= 0)
+		f->value[F_SYSCALLS] =
+			(double)(read_counter() - counted - 1) / ops;
+}
+
+void all_ready(void)
+{
+	pthread_barrier_wait(&shared->ready);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(struct figures *f);
+} cases[] = {
+	{ "latency", run_latency },
+	{ "rate", run_rate },
+	{ "connect", run_connect },
+	{ "register", run_register },
+	{ "memory", run_memory },
+};
+
+static const struct {
+	const char *name;
+	char *text;		/* or */
+	unsigned long *number;
+} params[] = {
+	{ "addr", config.addr, NULL },
+	{ "op", config.op, NULL },
+	{ "mode", config.mode, NULL },
+	{ "api", config.api, NULL },
+	{ "what", config.what, NULL },
+	{ "size", NULL, &config.size },
+	{ "ms", NULL, &config.ms },
+	{ "ops", NULL, &config.ops },
+	{ "depth", NULL, &config.depth },
+	{ "batch", NULL, &config.batch },
+	{ "last", NULL, &config.last },
+	{ "conns", NULL, &config.conns },
+	{ "threads", NULL, &config.threads },
+	{ "procs", NULL, &config.procs },
+	{ "count", NULL, &config.count },
+};
+
+/* How the processes' figures become one. */
+static const struct {
+	const char *name;
+	bool sum;		/* else their median */
+} figure_names[F_COUNT] = {
+	[F_OPS] = { "ops", true },
+	[F_P50] = { "p50", false },
+	[F_P99] = { "p99", false },
+	[F_P999] = { "p999", false },
+	[F_MIN] = { "min", false },
+	[F_MEAN] = { "mean", false },
+	[F_RATE] = { "rate", true },
+	[F_BYTES] = { "bytes", true },
+	[F_DOWN_P50] = { "down_p50", false },
+	[F_DOWN_P99] = { "down_p99", false },
+	[F_DEREG_P50] = { "dereg_p50", false },
+	[F_SYSCALLS] = { "syscalls", false },
+	[F_KERNEL_BYTES] = { "kernel_bytes", false },
+	[F_PROGRAM_BYTES] = { "program_bytes", false },
+};
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+
+/* 64, 4K, 1M */
+static unsigned long parse_number(const char *arg, const char *text)
+{
+	unsigned long value;
+	char *end;
+
+	errno = 0;
+	value = strtoul(text, &end, 0);
+	if (*end == 'K')
+		value <<= 10;
+	else if (*end == 'M')
+		value <<= 20;
+	if (errno || end == text || (*end && end[1]))
+		die("%s: not a number", arg);
+	return value;
+}
+
+static void parse(const char *arg)
+{
+	const char *value = strchr(arg, '=');
+	size_t i;
+
+	for (i = 0; value && i < ARRAY_SIZE(params); i++) {
+		if (strlen(params[i].name) != (size_t)(value - arg) ||
+		    strncmp(params[i].name, arg, value - arg))
+			continue;
+		value++;
+		if (params[i].number)
+			*params[i].number = parse_number(arg, value);
+		else if (strlen(value) < sizeof(config.op))
+			strcpy(params[i].text, value);
+		else
+			break;
+		return;
+	}
+	die("%s: not understood", arg);
+}
+
+static double median(double *values, size_t count)
+{
+	size_t i, k;
+
+	for (i = 1; i < count; i++) {
+		double value = values[i];
+
+		for (k = i; k && values[k - 1] > value; k--)
+			values[k] = values[k - 1];
+		values[k] = value;
+	}
+	return count % 2 ? values[count / 2] :
+	       (values[count / 2 - 1] + values[count / 2]) / 2;
+}
+
+static double merged(enum figure figure)
+{
+	double values[config.procs], sum = 0;
+	size_t i;
+
+	for (i = 0; i < config.procs; i++) {
+		values[i] = shared->figures[i].value[figure];
+		if (isnan(values[i]))
+			return NAN;
+		sum += values[i];
+	}
+	return figure_names[figure].sum ? sum : median(values, config.procs);
+}
+
+static void print(const char *name)
+{
+	double value;
+	size_t i;
+
+	printf("{\"case\":\"%s\"", name);
+	for (i = 0; i < ARRAY_SIZE(params); i++)
+		if (params[i].number)
+			printf(",\"%s\":%lu", params[i].name,
+			       *params[i].number);
+		else
+			printf(",\"%s\":\"%s\"", params[i].name,
+			       params[i].text);
+	for (i = 0; i < F_COUNT; i++) {
+		value = merged(i);
+		if (!isnan(value))
+			printf(",\"%s\":%.10g",
+			       i == F_OPS ? "done" : figure_names[i].name,
+			       value);
+	}
+	printf("}\n");
+}
+
+static void share(void)
+{
+	pthread_barrierattr_t attr;
+	size_t i, k;
+
+	shared = mmap(NULL, sizeof(*shared) +
+		      config.procs * sizeof(shared->figures[0]),
+		      PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	must(shared != MAP_FAILED);
+	pthread_barrierattr_init(&attr);
+	pthread_barrierattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	must(!pthread_barrier_init(&shared->ready, &attr, config.procs));
+	for (i = 0; i < config.procs; i++)
+		for (k = 0; k < F_COUNT; k++)
+			shared->figures[i].value[k] = NAN;
+}
+
+/* One that fails would leave the others waiting: all end with the group. */
+static void run_processes(void (*run)(struct figures *f))
+{
+	int status, failed = 0;
+	size_t i;
+
+	for (i = 0; i < config.procs; i++) {
+		pid_t pid = fork();
+
+		must(pid >= 0);
+		if (!pid) {
+			alarm(300);
+			run(&shared->figures[i]);
+			_exit(0);
+		}
+	}
+	while (!failed && wait(&status) > 0)
+		failed = status;
+	if (failed) {
+		signal(SIGTERM, SIG_IGN);
+		kill(0, SIGTERM);
+		die("a process ended with status %#x", failed);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct rlimit limit;
+	size_t i;
+
+	if (argc < 2)
+		die("usage: bench CASE [NAME=VALUE]...");
+	for (i = 2; i < (size_t)argc; i++)
+		parse(argv[i]);
+	for (i = 0; i < ARRAY_SIZE(cases); i++)
+		if (!strcmp(cases[i].name, argv[1]))
+			break;
+	if (i == ARRAY_SIZE(cases))
+		die("%s: no such case", argv[1]);
+	if (!config.procs || !config.conns || !config.threads ||
+	    !config.batch || config.batch > MAX_BATCH ||
+	    config.batch > config.depth || config.conns % config.threads)
+		die("these numbers do not go together");
+
+	/* A connection may take four descriptors. */
+	must(!getrlimit(RLIMIT_NOFILE, &limit));
+	limit.rlim_cur = limit.rlim_max;
+	must(!setrlimit(RLIMIT_NOFILE, &limit));
+	share();
+	if (config.count)
+		open_counter();
+	if (config.procs == 1) {
+		alarm(300);
+		cases[i].run(&shared->figures[0]);
+	} else {
+		setpgid(0, 0);
+		run_processes(cases[i].run);
+	}
+	print(cases[i].name);
+	return 0;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What the parts of the benchmark share.  A function that fails says why and ends
+ * the program.
+ */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+#include <rdma/rdma_verbs.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MAX_BATCH	64
+
+/* What is to be measured, from the command line. */
+struct config {
+	char addr[64];		/* of an RDMA device of this host */
+	char op[16];		/* write, read or send */
+	char mode[16];		/* poll, or sleep for completions */
+	char api[16];		/* connect: ep or events */
+	char what[16];		/* memory: conn or region */
+	unsigned long size;	/* of a message or a region */
+	unsigned long ms;	/* how long to measure, unless ops says */
+	unsigned long ops;
+	unsigned long depth;	/* of a send queue */
+	unsigned long batch;	/* work requests of one call */
+	unsigned long last;	/* signal the last of a batch only */
+	unsigned long conns;	/* connections of a process, or regions */
+	unsigned long threads;	/* among which they are shared out */
+	unsigned long procs;
+	unsigned long count;	/* count system calls */
+};
+
+extern struct config config;
+
+/* What is printed, unless it is NaN. */
+enum figure {
+	F_OPS,
+	F_P50,			/* ns of one operation, as all of these */
+	F_P99,
+	F_P999,
+	F_MIN,
+	F_MEAN,
+	F_RATE,			/* operations in a second */
+	F_BYTES,		/* bytes in a second */
+	F_DOWN_P50,		/* ns of a tear-down */
+	F_DOWN_P99,
+	F_DEREG_P50,		/* ns, of those that are in p50 */
+	F_SYSCALLS,		/* of an operation */
+	F_KERNEL_BYTES,		/* of a connection or region */
+	F_PROGRAM_BYTES,
+	F_COUNT
+};
+
+struct figures {
+	double value[F_COUNT];
+};
+
+void __attribute__((noreturn, format(printf, 1, 2))) die(const char *format, ...);
+/* Ends the program with errno's text if the condition does not hold. */
+#define must(cond) do { \
+	if (!(cond)) \
+		die("%s:%d: %s: %m", __FILE__, __LINE__, #cond); \
+} while (0)
+
+uint64_t now_ns(void);
+/* Memory that is there already. */
+void *allocate(size_t size);
+
+/* Times, for their percentiles. */
+struct samples {
+	uint64_t *ns;
+	size_t count, max;
+	double sum;
+};
+
+void samples_add(struct samples *s, uint64_t ns);
+/* As F_P50, F_P99, F_P999, F_MIN and F_MEAN. */
+void samples_figures(struct samples *s, struct figures *f);
+double samples_percentile(struct samples *s, double share);
+
+/* True while there is to be measured: by config's ops, or else by its ms. */
+static inline bool go_on(uint64_t start, uint64_t now, uint64_t done,
+			 uint64_t min)
+{
+	if (config.ops)
+		return done < config.ops;
+	return done < min || now - start < config.ms * 1000000;
+}
+
+/* System calls of the program since syscalls_begin(), if config says so. */
+void syscalls_begin(void);
+void syscalls_end(struct figures *f, uint64_t ops);
+
+/* All processes wait here for each other before they measure. */
+void all_ready(void);
+
+/* One connection of the program to itself. */
+struct conn {
+	struct rdma_cm_id *client, *server;
+	uint32_t index;
+	unsigned int established;	/* ends that are */
+	unsigned int down;
+	struct ibv_send_wr wr[MAX_BATCH];
+	struct ibv_sge sge;
+	struct ibv_recv_wr recv_wr[MAX_BATCH];
+	struct ibv_sge recv_sge;
+	unsigned long pending;	/* sends that have not completed */
+	unsigned long recvs;	/* receives posted less sends posted */
+};
+
+struct world {
+	struct sockaddr_storage addr;	/* where listen listens */
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *listen;
+	struct ibv_context *verbs;
+	struct ibv_pd *pd;
+	size_t slot, slots;	/* of each buffer: their size and number */
+	uint8_t *buf[2];	/* what is sent, and where it arrives */
+	struct ibv_mr *mr[2];
+	struct conn *conns;
+	unsigned long nconns;	/* made so far */
+};
+
+/* A device, a region for each side and a listener. */
+void world_open(struct world *w);
+void world_close(struct world *w);
+/* Connects so many, this many at a time; brings a byte across each, if asked. */
+void world_connect(struct world *w, unsigned long count, unsigned long window,
+		   bool first_byte);
+/* Disconnects and destroys all of them. */
+void world_disconnect(struct world *w);
+
+bool with_receives(void);
+/* Queues' sizes for config. */
+struct ibv_qp_init_attr queue_attr(void);
+/* Makes the work requests that are posted again and again. */
+void conn_prepare(struct world *w, struct conn *conn);
+/* Posts so many, and the receives that they need. */
+void conn_post(struct conn *conn, unsigned long count);
+/* Takes what has arrived. */
+void conn_drain(struct conn *conn);
+/* Waits for one completion of a send. */
+void conn_wait(struct conn *conn);
+
+void run_latency(struct figures *f);
+void run_rate(struct figures *f);
+void run_connect(struct figures *f);
+void run_register(struct figures *f);
+void run_memory(struct figures *f);
+
+#endif /* BENCH_H */

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* What comes before and after: connections, regions, and what they take. */
+#include <netdb.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+#define MIN_OPS		5
+
+/* Endpoints, which wait for events themselves: a thread for each side. */
+struct server {
+	pthread_t thread;
+	struct rdma_cm_id *listen;
+	struct ibv_mr *mr;
+	sem_t delivered, down;
+	uint64_t delivered_at, down_at;
+};
+
+static void serve_one(struct server *server)
+{
+	struct rdma_conn_param param = {};
+	struct rdma_cm_id *id;
+	struct ibv_wc wc;
+
+	must(!rdma_get_request(server->listen, &id));
+	must(!rdma_post_recv(id, NULL, server->mr->addr, 1, server->mr));
+	must(!rdma_accept(id, &param));
+	must(rdma_get_recv_comp(id, &wc) == 1 && !wc.status);
+	server->delivered_at = now_ns();
+	sem_post(&server->delivered);
+	rdma_disconnect(id);
+	rdma_destroy_ep(id);
+	server->down_at = now_ns();
+	sem_post(&server->down);
+}
+
+static void *serve(void *arg)
+{
+	for (;;)
+		serve_one(arg);
+	return NULL;
+}
+
+static struct rdma_addrinfo *get_info(const char *port, int flags)
+{
+	struct rdma_addrinfo hints = {
+		.ai_flags = flags, .ai_port_space = RDMA_PS_TCP,
+	}, *info;
+
+	must(!rdma_getaddrinfo(config.addr, port, &hints, &info));
+	return info;
+}
+
+/* Set-up and tear-down, from the first call to when both ends are done. */
+static void connect_one(struct server *server, struct rdma_addrinfo *info,
+			struct ibv_pd *pd, struct samples *up,
+			struct samples *down)
+{
+	struct rdma_conn_param param = {
+		.retry_count = 7, .rnr_retry_count = 7,
+	};
+	struct ibv_qp_init_attr attr = queue_attr();
+	struct rdma_cm_id *id;
+	uint64_t before = now_ns(), end;
+	struct ibv_wc wc;
+
+	must(!rdma_create_ep(&id, info, pd, &attr));
+	must(!rdma_connect(id, &param));
+	must(!rdma_post_send(id, NULL, server->mr->addr, 1, server->mr,
+			     IBV_SEND_SIGNALED));
+	must(!sem_wait(&server->delivered));
+	samples_add(up, server->delivered_at - before);
+	must(rdma_get_send_comp(id, &wc) == 1 && !wc.status);
+
+	before = now_ns();
+	rdma_disconnect(id);
+	rdma_destroy_ep(id);
+	end = now_ns();
+	must(!sem_wait(&server->down));
+	samples_add(down, server->down_at > end ?
+		    server->down_at - before : end - before);
+}
+
+static void connect_endpoints(struct figures *f)
+{
+	struct ibv_qp_init_attr attr = queue_attr();
+	struct samples up = {}, down = {};
+	struct server server = {};
+	struct rdma_addrinfo *info;
+	struct world w;
+	uint64_t start;
+	char port[8];
+	int i;
+
+	world_open(&w);
+	server.mr = w.mr[1];
+	sem_init(&server.delivered, 0, 0);
+	sem_init(&server.down, 0, 0);
+	info = get_info("0", RAI_PASSIVE);
+	must(!rdma_create_ep(&server.listen, info, w.pd, &attr));
+	rdma_freeaddrinfo(info);
+	must(!rdma_listen(server.listen, 16));
+	snprintf(port, sizeof(port), "%u",
+		 be16toh(rdma_get_src_port(server.listen)));
+	must(!pthread_create(&server.thread, NULL, serve, &server));
+
+	info = get_info(port, 0);
+	for (i = 0; i < 2; i++)
+		connect_one(&server, info, w.pd, &up, &down);
+	up = (struct samples) {};
+	down = (struct samples) {};
+	all_ready();
+	syscalls_begin();
+	start = now_ns();
+	while (go_on(start, now_ns(), up.count, MIN_OPS))
+		connect_one(&server, info, w.pd, &up, &down);
+	syscalls_end(f, up.count);
+	samples_figures(&up, f);
+	f->value[F_DOWN_P50] = samples_percentile(&down, 0.5);
+	f->value[F_DOWN_P99] = samples_percentile(&down, 0.99);
+	/* The server waits for one more: it ends with the program. */
+}
+
+/* By an event channel, many at once: the time for all, divided. */
+static void connect_events(struct figures *f)
+{
+	struct samples up = {}, down = {};
+	uint64_t start, before, middle, after;
+	struct world w;
+
+	world_open(&w);
+	world_connect(&w, config.conns, config.conns, true);
+	world_disconnect(&w);
+	all_ready();
+	syscalls_begin();
+	start = now_ns();
+	do {
+		before = now_ns();
+		world_connect(&w, config.conns, config.conns, true);
+		middle = now_ns();
+		world_disconnect(&w);
+		after = now_ns();
+		samples_add(&up, (middle - before) / config.conns);
+		samples_add(&down, (after - middle) / config.conns);
+	} while (go_on(start, after, up.count, MIN_OPS));
+	syscalls_end(f, up.count * config.conns);
+	samples_figures(&up, f);
+	f->value[F_DOWN_P50] = samples_percentile(&down, 0.5);
+	f->value[F_DOWN_P99] = samples_percentile(&down, 0.99);
+	world_close(&w);
+}
+
+void run_connect(struct figures *f)
+{
+	config.depth = config.depth < 16 ? 16 : config.depth;
+	if (!strcmp(config.api, "events"))
+		connect_events(f);
+	else
+		connect_endpoints(f);
+}
+
+void run_register(struct figures *f)
+{
+	struct samples both = {}, dereg = {};
+	uint64_t start, before, middle, after;
+	size_t size = config.size;
+	struct ibv_mr *mr;
+	struct world w;
+	void *buf;
+
+	config.size = 64;
+	world_open(&w);
+	config.size = size;
+	buf = allocate(size);
+	mr = ibv_reg_mr(w.pd, buf, size, IBV_ACCESS_LOCAL_WRITE);
+	must(mr);
+	must(!ibv_dereg_mr(mr));
+	all_ready();
+	syscalls_begin();
+	start = now_ns();
+	do {
+		before = now_ns();
+		mr = ibv_reg_mr(w.pd, buf, size, IBV_ACCESS_LOCAL_WRITE |
+				IBV_ACCESS_REMOTE_WRITE |
+				IBV_ACCESS_REMOTE_READ);
+		must(mr);
+		middle = now_ns();
+		must(!ibv_dereg_mr(mr));
+		after = now_ns();
+		samples_add(&both, after - before);
+		samples_add(&dereg, after - middle);
+	} while (go_on(start, after, both.count, MIN_OPS));
+	syscalls_end(f, both.count);
+	samples_figures(&both, f);
+	f->value[F_DEREG_P50] = samples_percentile(&dereg, 0.5);
+	munmap(buf, size);
+	world_close(&w);
+}
+
+/* The sum of some of the lines in kB of a file of /proc. */
+static double proc_bytes(const char *path, const char *names)
+{
+	unsigned long long value;
+	char line[256], name[64];
+	double sum = 0;
+	FILE *file = fopen(path, "r");
+
+	must(file);
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line, "%60[^:]: %llu kB", name, &value) == 2) {
+			strcat(name, " ");
+			if (strstr(names, name))
+				sum += value * 1024.0;
+		}
+	fclose(file);
+	return sum;
+}
+
+/*
+ * The pages that are not free, but those of the page cache and of programs: what
+ * the kernel's queues and tables are made of, however they were allocated.
+ */
+static double kernel_bytes(void)
+{
+	return proc_bytes("/proc/meminfo", " MemTotal ") -
+	       proc_bytes("/proc/meminfo",
+			  " MemFree Buffers Cached AnonPages ");
+}
+
+static double program_bytes(void)
+{
+	return proc_bytes("/proc/self/status", " RssAnon ");
+}
+
+static void make_regions(struct world *w, struct ibv_mr **mrs)
+{
+	unsigned long i;
+
+	for (i = 0; i < config.conns; i++) {
+		mrs[i] = ibv_reg_mr(w->pd, w->buf[0], config.size,
+				    IBV_ACCESS_LOCAL_WRITE);
+		must(mrs[i]);
+	}
+}
+
+static void destroy_regions(struct ibv_mr **mrs)
+{
+	unsigned long i;
+
+	for (i = 0; i < config.conns; i++)
+		must(!ibv_dereg_mr(mrs[i]));
+}
+
+/* Both ends of a connection are counted, as one. */
+void run_memory(struct figures *f)
+{
+	bool region = !strcmp(config.what, "region");
+	struct ibv_mr **mrs = allocate(config.conns * sizeof(*mrs));
+	double kernel, program;
+	struct world w;
+
+	world_open(&w);
+	/* The benchmark's own memory is not to be counted, either. */
+	memset(w.conns, 0, config.conns * sizeof(*w.conns));
+	/* What is freed late is not to be counted. */
+	sleep(1);
+	kernel = kernel_bytes();
+	program = program_bytes();
+	if (region)
+		make_regions(&w, mrs);
+	else
+		world_connect(&w, config.conns, 16, false);
+	sleep(1);
+	f->value[F_OPS] = config.conns;
+	f->value[F_KERNEL_BYTES] = (kernel_bytes() - kernel) / config.conns;
+	f->value[F_PROGRAM_BYTES] = (program_bytes() - program) / config.conns;
+	if (region)
+		destroy_regions(mrs);
+	else
+		world_disconnect(&w);
+	world_close(&w);
+}
