@@ -24,10 +24,14 @@ packages=(
 	# guests
 	qemu-system-x86 cpio util-linux dash iproute2
 	rdma-core ibverbs-providers ibverbs-utils rdmacm-utils perftest
+	# bench/
+	jq
 )
 
 # busybox-static would do as well.
 command -v busybox >/dev/null || packages+=(busybox)
+# bench/: any gnuplot draws.
+command -v gnuplot >/dev/null || packages+=(gnuplot-nox)
 
 missing=()
 installed=" $(dpkg-query -W -f '${db:Status-Status}:${Package} ' \
