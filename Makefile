@@ -9,6 +9,9 @@
 #   make fuzz TIME=3600  fuzz the module for so many seconds
 #   make faults          longer: a storm of 1,000 programs, a peer paused for a minute
 #   make interop         Debian's RDMA programs over the library, unmodified
+#   make bench           how fast it is: against librdmacm over uverbs, against
+#                        loops in the kernel; BENCH_FLAGS are bench.sh's
+#   make bench-check     instructions for a work request, against a baseline
 #   make lint            checkpatch, sparse, coccinelle, clang's analyzer, ...
 #   make sanitize        the library's tests under ASan, UBSan, TSan, valgrind
 #   make docs            the documentation as HTML
@@ -73,6 +76,12 @@ faults: lib tests
 interop: lib
 	selftests/interop/interop.sh $(KERNELS)
 
+bench:
+	selftests/bench/bench.sh $(BENCH_FLAGS)
+
+bench-check:
+	selftests/bench/icount.sh $(KERNELS)
+
 lint:
 	selftests/lint.sh
 
@@ -89,4 +98,5 @@ clean:
 	rm -rf $(BUILD)
 
 .PHONY: all module lib tests examples install modules_install demo check \
-	check-debug fuzz interop lint sanitize asan tsan valgrind docs clean
+	check-debug fuzz interop bench bench-check lint sanitize asan tsan \
+	valgrind docs clean

@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Usage: selftests/bench/icount.sh [-u] [KERNEL...]
+#
+# Counts the instructions that the guest executes for a work request of 64 bytes,
+# from the call that posts it until its completion is there, where all of a host
+# with one CPU is counted: the program, the kernel and the other end. Unlike times
+# they are the same in every run. Prints TAP: more than 3 % above
+# selftests/bench/baseline.json fails. By default on 6.1.
+#
+#   -u   put these counts into baseline.json
+
+set -euo pipefail
+. "$(dirname "$0")/../vm/lib.sh"
+here=$top_dir/selftests/bench
+update=''
+while getopts hu opt; do
+	case $opt in
+	u) update=1 ;;
+	h) usage && exit ;;
+	*) usage >&2 && exit 2 ;;
+	esac
+done
+shift $((OPTIND - 1))
+[ $# -gt 0 ] || set -- 6.1
+need jq
+out=$build_dir/bench/icount
+mkdir -p "$out"
+
+# A program that polls has the only CPU until the scheduler's tick; that the
+# kernel's loop may poll is because it lets others run.
+for op in write send read; do
+	echo "sof latency op=$op size=64 mode=sleep ops=1000"
+done >"$out/cases"
+
+count() {
+	local kernel=$1
+	"$vm_dir/kmod.sh" "$kernel" >&2
+	"$vm_dir/kmod.sh" -s "$here/floor" "$kernel" >&2
+	"$vm_dir/run.sh" -I -k "$kernel" -t 1200 -o "$build_dir/vm/icount.$kernel" \
+		-i "$build_dir/floor-$kernel/floor.ko" \
+		-f "$here/guest.sh" -f "$out/cases" -f "$build_dir/bench/bench" \
+		-f "$build_dir/bin/rdma-post-run:/opt/bin/rdma-post-run" \
+		-f "$build_dir/lib/rdma_post:/opt/lib/rdma_post" \
+		-- env BENCH=/root/bench RUN=/opt/bin/rdma-post-run ADDR=10.0.0.1 \
+		LIMIT=300 ./guest.sh 1 cases /out/results.jsonl | sed 's/^/# /'
+	jq -s --arg kernel "$kernel" 'map({
+			key: "\($kernel) \(.column) \(.result.op // (.line | capture("op=(?<op>[a-z]+)").op))",
+			value: .result.p50
+		}) | from_entries' "$build_dir/vm/icount.$kernel/out/results.jsonl" \
+		>"$out/$kernel.json"
+}
+
+make -s -C "$top_dir" lib >&2
+make -s -C "$here" OUT="$build_dir/bench" >&2
+baseline=$here/baseline.json
+[ -e "$baseline" ] || echo '{}' >"$baseline"
+echo "TAP version 13"
+n=0 failed=0
+for kernel; do
+	count "$kernel"
+	if [ -n "$update" ]; then
+		jq -s 'add' "$baseline" "$out/$kernel.json" >"$out/new"
+		cp "$out/new" "$baseline"
+	fi
+	# What the others need is for comparison only: they are not the project's.
+	while read -r verdict text; do
+		n=$((n + 1))
+		[ "$verdict" = ok ] || failed=1
+		echo "${verdict/_/ } $n bench.icount.$text"
+	done < <(jq -r --slurpfile baseline "$baseline" '
+		. as $now | to_entries[] | select(.key | test(" ours "))
+		| .value as $value | $baseline[0][.key] as $base
+		| (.key | split(" ")) as [$kernel, $column, $op]
+		| (if $value and $base and $value <= $base * 1.03 then "ok" else "not_ok" end)
+		  + " \($kernel).\($op) # \($value) instructions"
+		  + ", baseline \($base // "none")"
+		  + ", system \($now["\($kernel) system \($op)"] // "none")"
+		  + ", kernel only \($now["\($kernel) floor \($op)"] // "none")"
+		' "$out/$kernel.json")
+	[ "$(jq length "$out/$kernel.json")" = 9 ] || failed=1
+done
+echo "1..$n"
+exit "$failed"
