@@ -532,8 +532,8 @@ TEST_F_TIMEOUT(inject, refused_at_close, 120)
 	for (i = 0; i < ARRAY_SIZE(ways); i++) {
 		ASSERT_EQ(0, set_way(ways[i]));
 		ASSERT_EQ(0, rp_end_init(&end));
-		ASSERT_EQ(0, rp_reg_mr_soon(&end, self->buf,
-						BUF_BYTES, &mr));
+		ASSERT_EQ(0, rp_reg_mr_soon(&end, self->buf, BUF_BYTES,
+					    RPOST_ACCESS_LOCAL_WRITE, &mr));
 		ASSERT_EQ(0, inject("fail_dereg", -1));
 		rp_end_close(&end);
 		EXPECT_EQ(BUF_BYTES, rp_pinned());
@@ -566,8 +566,9 @@ TEST_F_TIMEOUT(inject, refused_at_removal, 120)
 	for (i = 0; i < ARRAY_SIZE(ways); i++) {
 		ASSERT_EQ(0, set_way(ways[i]));
 		for (n = 0; n < 2; n++)
-			ASSERT_EQ(0, rp_reg_mr_soon(c, self->buf,
-							BUF_BYTES, &mr[n]));
+			ASSERT_EQ(0, rp_reg_mr_soon(c, self->buf, BUF_BYTES,
+						    RPOST_ACCESS_LOCAL_WRITE,
+						    &mr[n]));
 		before = injected("fail_dereg");
 		ASSERT_EQ(0, inject("fail_dereg", 2));
 		ASSERT_EQ(0, rp_remove_device());

@@ -747,7 +747,7 @@ static int pin_to_the_limit(int socket)
 	RP_TRY(rp_num_objects(end.fd) != 4);
 	end.device = rp_first_device(end.fd);
 	RP_TRY(rp_alloc_pd(end.fd, end.device, &end.pd));
-	RP_TRY(rp_reg_mr_soon(&end, mem, MB, &mr));
+	RP_TRY(rp_reg_mr_soon(&end, mem, MB, 0, &mr));
 	RP_TRY(rp_pinned() != MB);
 	RP_TRY(rp_reg_mr(end.fd, end.pd, mem, 1, 0, &mr) != -ENOMEM);
 	/* They give nothing back twice. */

@@ -263,51 +263,34 @@ TEST_F(mr, access_flags)
 
 /* ------------------------------------------------------- what it costs */
 
-/* Kilobytes that the process has pinned, or -1. */
-static long pinned_kb(void)
-{
-	FILE *f = fopen("/proc/self/status", "r");
-	char line[256];
-	long kb = -1;
-
-	if (!f)
-		return -1;
-	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "VmPin: %ld", &kb) == 1)
-			break;
-	}
-	fclose(f);
-	return kb;
-}
-
 TEST_F(mr, pinned)
 {
-	const long kb = self->page / 1024;
+	const long page = self->page;
 	struct rpost_reg_mr mr, two;
-	long before = pinned_kb();
+	long before = rp_pinned();
 
 	ASSERT_LE(0, before);
 	ASSERT_EQ(0, rp_reg_mr(self->fd, self->pd, self->mem, 3 * self->page,
 			       RW, &mr));
-	EXPECT_EQ(before + 3 * kb, pinned_kb());
+	EXPECT_EQ(before + 3 * page, rp_pinned());
 	/* Two bytes in two pages. */
 	ASSERT_EQ(0, rp_reg_mr(self->fd, self->pd, self->mem + self->page - 1,
 			       2, 0, &two));
-	EXPECT_EQ(before + 5 * kb, pinned_kb());
+	EXPECT_EQ(before + 5 * page, rp_pinned());
 	ASSERT_EQ(0, rp_destroy(self->fd, RPOST_OBJ_MR, mr.handle));
-	EXPECT_EQ(before + 2 * kb, pinned_kb());
+	EXPECT_EQ(before + 2 * page, rp_pinned());
 	close(self->fd);
-	EXPECT_EQ(before, pinned_kb());
+	EXPECT_EQ(before, rp_pinned());
 	self->fd = -1;
 }
 
 TEST_F(mr, failure_unpins)
 {
-	long before = pinned_kb();
+	long before = rp_pinned();
 
 	ASSERT_EQ(0, munmap(self->mem + 3 * self->page, self->page));
 	refused_at(_metadata, self, self->mem, 4 * self->page, RW, -EFAULT);
-	EXPECT_EQ(before, pinned_kb());
+	EXPECT_EQ(before, rp_pinned());
 }
 
 /* The caller goes on in a child without privileges; the parent gets its exit

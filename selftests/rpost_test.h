@@ -882,13 +882,14 @@ static inline void *rp_remove_soon(void *unused)
  * registration needs.
  */
 static inline int rp_reg_mr_soon(const struct rp_end *end, void *addr,
-				 uint64_t length, struct rpost_reg_mr *mr)
+				 uint64_t length, uint32_t access,
+				 struct rpost_reg_mr *mr)
 {
 	uint64_t until = rp_now_ms() + TEST_TIMEOUT_MS;
 	int ret;
 
 	do {
-		ret = rp_reg_mr(end->fd, end->pd, addr, length, 0, mr);
+		ret = rp_reg_mr(end->fd, end->pd, addr, length, access, mr);
 	} while (ret == -ENETDOWN && rp_now_ms() < until && !usleep(10000));
 	return ret;
 }
