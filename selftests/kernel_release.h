@@ -37,8 +37,13 @@ static inline bool pins_by_force(void)
  */
 static inline bool rxe_repeats_a_packet(void)
 {
-	unsigned int release = kernel_release();
+	unsigned int release = kernel_release(), sublevel = 0;
+	struct utsname u;
 
+	uname(&u);
+	if (release == 6012 && sscanf(u.release, "6.12.%u", &sublevel) == 1 &&
+	    sublevel >= 117)
+		return false;
 	return release >= 6009 && release < 7002;
 }
 
