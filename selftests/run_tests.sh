@@ -51,8 +51,9 @@ harmless="$harmless|^(clocksource|hrtimer|perf|sched|workqueue): "
 mark_log() {
 	mark=''
 	[ ! -e /proc/lockdep ] || return 0
-	echo "<6>run_tests.sh $$ $n" 2>/dev/null >/dev/kmsg || return 0
-	mark="run_tests.sh $$ $n"
+	[ "$(cat /proc/sys/kernel/printk_devkmsg 2>/dev/null)" != off ] || return 0
+	echo "<6>run_tests.sh $$ $n." 2>/dev/null >/dev/kmsg || return 0
+	mark="run_tests.sh $$ $n."
 }
 
 # Show what it has said since, without the time. So-called splats are left to
@@ -62,7 +63,7 @@ warned() {
 	local lines
 	[ -n "$mark" ] || return 1
 	lines=$(dmesg -r 2>/dev/null | awk -v mark="$mark" '
-		index($0, mark) { seen = 1; next }
+		index($0, mark) { seen = 1; lines = held = ""; splat = oom = 0; next }
 		!seen { next }
 		/\[ cut here \]/ { splat = 1 }
 		/ invoked oom-killer: / { oom = 1 }
@@ -75,7 +76,11 @@ warned() {
 				lines = lines $0 "\n"
 		}
 		/\[ end trace / { splat = 0 }
-		END { printf "%s", lines held }' | grep -Ev "$harmless")
+		END {
+			if (!seen)
+				print "the log has no room for what this program made the kernel say"
+			printf "%s", lines held
+		}' | grep -Ev "$harmless")
 	[ -n "$lines" ] || return 1
 	printf '%s\n' "$lines" | head -n 40 | sed 's/^/# # kernel: /'
 }
