@@ -240,7 +240,7 @@ newer_headers() {
 		echo "1..1"
 		return
 	fi
-	"$vm_dir/run.sh" -k 6.1 -t 200 -o "$build_dir/vm/check-newer.6.1" \
+	"$vm_dir/run.sh" -k 6.1 -t 400 -o "$build_dir/vm/check-newer.6.1" \
 		-f "$build_dir/selftests/api-sid" -f selftests/api/compare.sh -- \
 		./compare.sh ./api-sid posts comp device
 }

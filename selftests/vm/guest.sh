@@ -126,7 +126,7 @@ own_log() {
 		report == "" { print }
 		report != "" && /=========|end trace/ {
 			ours = report ~ /\[rdma_post\]/
-			if (report ~ /in hrtimer_wakeup \/ schedule_hrtimeout/)
+			if (report ~ /^[^\n]*KCSAN: data-race in hrtimer_wakeup \/ schedule_hrtimeout/)
 				ours = 0
 			if (ours || report ~ /\n.*(BUG|WARNING):/)
 				print report
