@@ -141,6 +141,8 @@ struct ibv_qp_init_attr queue_attr(void);
 void conn_prepare(struct world *w, struct conn *conn);
 /* Posts so many, and the receives that they need. */
 void conn_post(struct conn *conn, unsigned long count);
+/* Ends the program if the work request failed. */
+void check_wc(const struct ibv_wc *wc);
 /* Takes what has arrived. */
 void conn_drain(struct conn *conn);
 /* Waits for one completion of a send. */

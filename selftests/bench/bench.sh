@@ -19,8 +19,7 @@
 # The machine should have nothing else to do.
 
 set -euo pipefail
-. "$(dirname "$0")/../vm/lib.sh"
-here=$top_dir/selftests/bench
+. "$(dirname "$0")/lib.sh"
 
 kernel=6.1 sets='quick|full' match=. rounds=5 host='' measure=1
 while getopts hk:qc:r:H:a opt; do
@@ -37,7 +36,7 @@ while getopts hk:qc:r:H:a opt; do
 done
 shift $((OPTIND - 1))
 [ $# = 0 ] || { usage >&2 && exit 2; }
-need jq
+need jq column
 out=$build_dir/bench/$kernel
 mkdir -p "$out"
 status=0
@@ -49,16 +48,8 @@ list_cases() {
 # What takes half a second takes longer with many connections.
 run_guest() {
 	local limit=$((300 + rounds * $(wc -l <"$out/cases") * 12))
-	"$vm_dir/kmod.sh" "$kernel"
-	"$vm_dir/kmod.sh" -s "$here/floor" "$kernel"
-	"$vm_dir/run.sh" -k "$kernel" -m 2G -t "$limit" \
-		-o "$build_dir/vm/bench.$kernel" \
-		-i "$build_dir/floor-$kernel/floor.ko" \
-		-f "$here/guest.sh" -f "$out/cases" -f "$build_dir/bench/bench" \
-		-f "$build_dir/bin/rdma-post-run:/opt/bin/rdma-post-run" \
-		-f "$build_dir/lib/rdma_post:/opt/lib/rdma_post" \
-		-- env BENCH=/root/bench RUN=/opt/bin/rdma-post-run ADDR=10.0.0.1 \
-		LIMIT=300 ./guest.sh "$rounds" cases /out/results.jsonl || status=$?
+	bench_guest "$kernel" "bench.$kernel" "$out/cases" "$rounds" \
+		-m 2G -t "$limit" || status=$?
 	cp "$build_dir/vm/bench.$kernel/out/results.jsonl" "$out/"
 }
 
@@ -69,8 +60,7 @@ run_host() {
 }
 
 if [ -n "$measure" ]; then
-	make -s -C "$top_dir" lib >&2
-	make -s -C "$here" OUT="$build_dir/bench" >&2
+	if [ -n "$host" ]; then bench_build; else bench_build "$kernel"; fi
 	list_cases >"$out/cases"
 	[ -s "$out/cases" ] || die "no such case"
 	rm -f "$out/results.jsonl"
@@ -82,22 +72,7 @@ first=false
 [[ $kernel != *6.1 ]] || first=true
 jq -r --slurpfile targets "$here/targets.json" --argjson first "$first" \
 	-f "$here/table.jq" "$out/results.json" |
-	awk -F '\t' '{
-		for (i = 1; i <= NF; i++) {
-			cell[NR, i] = $i
-			if (length($i) > width[i]) width[i] = length($i)
-		}
-		columns = NF > columns ? NF : columns
-	}
-	END {
-		for (r = 1; r <= NR; r++) {
-			line = ""
-			for (i = 1; i <= columns; i++)
-				line = line sprintf("%-" width[i] + 2 "s", cell[r, i])
-			sub(/ +$/, "", line)
-			print line
-		}
-	}' >"$out/table.txt"
+	column -t -s $'\t' >"$out/table.txt"
 cat "$out/table.txt"
 if have gnuplot; then
 	"$here/plot.sh" "$out"

@@ -179,7 +179,7 @@ void conn_post(struct conn *conn, unsigned long count)
 		die("ibv_post_send: %m");
 }
 
-static void check(const struct ibv_wc *wc)
+void check_wc(const struct ibv_wc *wc)
 {
 	if (wc->status)
 		die("a work request failed: %s", ibv_wc_status_str(wc->status));
@@ -194,8 +194,18 @@ void conn_drain(struct conn *conn)
 		n = ibv_poll_cq(conn->server->recv_cq, 16, wc);
 		must(n >= 0);
 		for (i = 0; i < n; i++)
-			check(&wc[i]);
+			check_wc(&wc[i]);
 	} while (n == 16);
+}
+
+static int poll_one(struct ibv_cq *cq, struct ibv_wc *wc)
+{
+	int n;
+
+	do {
+		n = ibv_poll_cq(cq, 1, wc);
+	} while (!n);
+	return n;
 }
 
 void conn_wait(struct conn *conn)
@@ -206,11 +216,9 @@ void conn_wait(struct conn *conn)
 	if (config.mode[0] == 's')
 		n = rdma_get_send_comp(conn->client, &wc);
 	else
-		do {
-			n = ibv_poll_cq(conn->client->send_cq, 1, &wc);
-		} while (!n);
+		n = poll_one(conn->client->send_cq, &wc);
 	must(n == 1);
-	check(&wc);
+	check_wc(&wc);
 	conn->pending -= wc.wr_id;
 }
 
@@ -314,13 +322,9 @@ static void begin(struct world *w, struct conn *conn, uint32_t index)
 static void receive_byte(struct conn *conn)
 {
 	struct ibv_wc wc;
-	int n;
 
-	do {
-		n = ibv_poll_cq(conn->server->recv_cq, 1, &wc);
-	} while (!n);
-	must(n == 1);
-	check(&wc);
+	must(poll_one(conn->server->recv_cq, &wc) == 1);
+	check_wc(&wc);
 	conn_wait(conn);
 }
 

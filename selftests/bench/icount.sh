@@ -12,8 +12,7 @@
 #   -u   put these counts into baseline.json
 
 set -euo pipefail
-. "$(dirname "$0")/../vm/lib.sh"
-here=$top_dir/selftests/bench
+. "$(dirname "$0")/lib.sh"
 update=''
 while getopts hu opt; do
 	case $opt in
@@ -36,24 +35,16 @@ done >"$out/cases"
 
 count() {
 	local kernel=$1
-	"$vm_dir/kmod.sh" "$kernel" >&2
-	"$vm_dir/kmod.sh" -s "$here/floor" "$kernel" >&2
-	"$vm_dir/run.sh" -I -k "$kernel" -t 1200 -o "$build_dir/vm/icount.$kernel" \
-		-i "$build_dir/floor-$kernel/floor.ko" \
-		-f "$here/guest.sh" -f "$out/cases" -f "$build_dir/bench/bench" \
-		-f "$build_dir/bin/rdma-post-run:/opt/bin/rdma-post-run" \
-		-f "$build_dir/lib/rdma_post:/opt/lib/rdma_post" \
-		-- env BENCH=/root/bench RUN=/opt/bin/rdma-post-run ADDR=10.0.0.1 \
-		LIMIT=300 ./guest.sh 1 cases /out/results.jsonl | sed 's/^/# /'
+	bench_guest "$kernel" "icount.$kernel" "$out/cases" 1 -I -t 1200 |
+		sed 's/^/# /'
 	jq -s --arg kernel "$kernel" 'map({
-			key: "\($kernel) \(.column) \(.result.op // (.line | capture("op=(?<op>[a-z]+)").op))",
+			key: "\($kernel) \(.column) \(.line | capture("op=(?<op>[a-z]+)").op)",
 			value: .result.p50
 		}) | from_entries' "$build_dir/vm/icount.$kernel/out/results.jsonl" \
 		>"$out/$kernel.json"
 }
 
-make -s -C "$top_dir" lib >&2
-make -s -C "$here" OUT="$build_dir/bench" >&2
+bench_build "$@"
 baseline=$here/baseline.json
 [ -e "$baseline" ] || echo '{}' >"$baseline"
 echo "TAP version 13"

@@ -71,9 +71,7 @@ static unsigned long collect(struct conn *conn)
 	n = ibv_poll_cq(conn->client->send_cq, MAX_BATCH, wc);
 	must(n >= 0);
 	for (i = 0; i < n; i++) {
-		if (wc[i].status)
-			die("a work request failed: %s",
-			    ibv_wc_status_str(wc[i].status));
+		check_wc(&wc[i]);
 		done += wc[i].wr_id;
 	}
 	conn->pending -= done;

@@ -8,7 +8,8 @@
 # Medians, and quartiles as error bars.
 
 set -euo pipefail
-[ $# = 1 ] || { sed -n '/^# Usage/,/^[^#]/s/^# \{0,1\}//p' "$0" >&2 && exit 2; }
+. "$(dirname "$0")/../vm/lib.sh"
+[ $# = 1 ] || { usage >&2 && exit 2; }
 cd "$1"
 
 # points PREFIX PARAMETER FIGURE SCALE [SUFFIX]: for each column a file with lines

@@ -882,17 +882,6 @@ static const struct kernel_param_ops floor_ops = {
 module_param_cb(run, &floor_ops, NULL, 0600);
 MODULE_PARM_DESC(run, "Write: a case to measure.  Read: the figures");
 
-static int __init floor_init(void)
-{
-	return 0;
-}
-module_init(floor_init);
-
-static void __exit floor_exit(void)
-{
-}
-module_exit(floor_exit);
-
 MODULE_DESCRIPTION("The same loops in the kernel, for the benchmark of rdma_post");
 MODULE_AUTHOR("The rdma_post developers");
 MODULE_LICENSE("Dual BSD/GPL");
