@@ -41,8 +41,7 @@ static inline bool rxe_repeats_a_packet(void)
 	struct utsname u;
 
 	uname(&u);
-	if (release == 6012 && sscanf(u.release, "6.12.%u", &sublevel) == 1 &&
-	    sublevel >= 117)
+	if (sscanf(u.release, "6.12.%u", &sublevel) == 1 && sublevel >= 117)
 		return false;
 	return release >= 6009 && release < 7002;
 }
