@@ -484,7 +484,7 @@ FIXTURE_TEARDOWN(killed)
 	munmap(self->told, 4096);
 }
 
-TEST_F_TIMEOUT(killed, after, 120)
+TEST_F(killed, after)
 {
 	struct survivor *s = &self->s;
 	pid_t victim = fork();

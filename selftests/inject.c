@@ -233,7 +233,7 @@ TEST_F_TIMEOUT(inject, request_never, 300)
 }
 
 /* A completion is lost: the ring says so, and the slot comes back. */
-TEST_F_TIMEOUT(inject, lost_completion, 120)
+TEST_F(inject, lost_completion)
 {
 	struct rp_end *c = &self->c;
 	struct rpost_wc wc;
@@ -257,7 +257,7 @@ TEST_F_TIMEOUT(inject, lost_completion, 120)
 }
 
 /* A device reports an error of its own. */
-TEST_F_TIMEOUT(inject, failed_completion, 120)
+TEST_F(inject, failed_completion)
 {
 	struct rp_end *c = &self->c;
 	struct rpost_wc wc;
@@ -279,7 +279,7 @@ TEST_F_TIMEOUT(inject, failed_completion, 120)
 }
 
 /* An asynchronous event is lost, and the next one comes. */
-TEST_F_TIMEOUT(inject, lost_event, 120)
+TEST_F(inject, lost_event)
 {
 	struct rpost_async_event event;
 	struct rpost_create_srq srq;
@@ -422,7 +422,7 @@ static int alloc_pd_without_answer(const struct rp_end *end)
 static const char * const ways[] = { "direct", "fast" };
 
 /* A device refuses to give a region up: the region stays, until it does. */
-TEST_F_TIMEOUT(inject, refused_deregistration, 120)
+TEST_F(inject, refused_deregistration)
 {
 	struct rp_end *c = &self->c;
 	struct rp_send send = rp_send(RPOST_WR_SEND, 7, self->buf, 8, 0);
@@ -462,7 +462,7 @@ TEST_F_TIMEOUT(inject, refused_deregistration, 120)
 }
 
 /* The same for a region that the program never got. */
-TEST_F_TIMEOUT(inject, refused_after_failure, 120)
+TEST_F(inject, refused_after_failure)
 {
 	struct rp_end *c = &self->c, other = *c;
 	struct amounts before, left, with_other;
@@ -516,7 +516,7 @@ TEST_F_TIMEOUT(inject, refused_after_failure, 120)
 }
 
 /* Regions that a device refuses at the last close end with the device. */
-TEST_F_TIMEOUT(inject, refused_at_close, 120)
+TEST_F(inject, refused_at_close)
 {
 	struct amounts nothing, before;
 	struct rpost_reg_mr mr;
@@ -554,7 +554,7 @@ TEST_F_TIMEOUT(inject, refused_at_close, 120)
 }
 
 /* A device that goes is asked more than once. */
-TEST_F_TIMEOUT(inject, refused_at_removal, 120)
+TEST_F(inject, refused_at_removal)
 {
 	struct rp_end *c = &self->c;
 	struct rpost_reg_mr mr[2];
@@ -586,7 +586,7 @@ TEST_F_TIMEOUT(inject, refused_at_removal, 120)
 }
 
 /* A work request is refused: tried again, once, with a new queue pair. */
-TEST_F_TIMEOUT(inject, refused_registration, 120)
+TEST_F(inject, refused_registration)
 {
 	struct rp_end *c = &self->c;
 	struct amounts before;
@@ -614,7 +614,7 @@ TEST_F_TIMEOUT(inject, refused_registration, 120)
 }
 
 /* It completes with an error: at once, and with a queue pair that has worked. */
-TEST_F_TIMEOUT(inject, failed_registration, 120)
+TEST_F(inject, failed_registration)
 {
 	struct rp_end *c = &self->c;
 	struct amounts before;
@@ -651,7 +651,7 @@ static void *reg_in_thread(void *arg)
 }
 
 /* It does not complete: until time is up, the process dies, the device goes. */
-TEST_F_TIMEOUT(inject, lost_registration, 120)
+TEST_F(inject, lost_registration)
 {
 	struct rp_end *c = &self->c;
 	struct amounts before;

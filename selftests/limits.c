@@ -759,7 +759,7 @@ static int pin_to_the_limit(int socket)
 	return 0;
 }
 
-TEST_F_TIMEOUT(gone, locked_memory_comes_back, 120)
+TEST_F(gone, locked_memory_comes_back)
 {
 	int sockets[2], status;
 	char byte = 0;
@@ -786,7 +786,7 @@ TEST_F_TIMEOUT(gone, locked_memory_comes_back, 120)
 #define REGION_BYTES	MB	/* rxe's limit is 2 MB for the fast way */
 #define PINNED_BYTES	(REGIONS * REGION_BYTES)
 
-TEST_F_TIMEOUT(gone, the_cgroups_memory_comes_back, 120)
+TEST_F(gone, the_cgroups_memory_comes_back)
 {
 	struct rpost_reg_mr mr[REGIONS];
 	struct rp_cq rings[4];

@@ -234,7 +234,7 @@ static void *sleep_for_completion(void *arg)
 				  sizeof(event));
 }
 
-TEST_F_TIMEOUT(removed, wakes_who_sleeps, 120)
+TEST_F(removed, wakes_who_sleeps)
 {
 	struct rpost_arm_cq arm = { .size = sizeof(arm) };
 	pthread_t threads[2];
@@ -273,7 +273,7 @@ TEST_F_TIMEOUT(removed, wakes_who_sleeps, 120)
 	rp_end_close(&s);
 }
 
-TEST_F_TIMEOUT(removed, while_a_program_is_killed, 120)
+TEST_F(removed, while_a_program_is_killed)
 {
 	unsigned long done = 0;
 	int pipefd[2], round;
@@ -315,7 +315,7 @@ TEST_F_TIMEOUT(removed, while_a_program_is_killed, 120)
 }
 
 /* Before the group is joined, while it is, and after. */
-TEST_F_TIMEOUT(removed, from_multicast_groups, 120)
+TEST_F(removed, from_multicast_groups)
 {
 	struct rpost_create_id id = {
 		.size = sizeof(id),

@@ -107,7 +107,7 @@ FIXTURE_TEARDOWN(link)
 	EXPECT_EQ(0, run(NO_LINK));
 }
 
-TEST_F_TIMEOUT(link, port_down_and_up, 120)
+TEST_F(link, port_down_and_up)
 {
 	struct ibv_port_attr attr;
 	int i;
@@ -132,7 +132,7 @@ TEST_F_TIMEOUT(link, port_down_and_up, 120)
 	}
 }
 
-TEST_F_TIMEOUT(link, gid_change, 120)
+TEST_F(link, gid_change)
 {
 	if (!self->verbs)
 		return;
@@ -148,7 +148,7 @@ TEST_F_TIMEOUT(link, gid_change, 120)
 }
 
 /* Each context of the device hears of its ports. */
-TEST_F_TIMEOUT(link, every_context, 120)
+TEST_F(link, every_context)
 {
 	struct ibv_context *other;
 
@@ -165,7 +165,7 @@ TEST_F_TIMEOUT(link, every_context, 120)
 }
 
 /* Of another device nothing is heard. */
-TEST_F_TIMEOUT(link, other_device, 120)
+TEST_F(link, other_device)
 {
 	struct sockaddr_storage addr;
 	struct rdma_event_channel *channel;
@@ -206,7 +206,7 @@ static void *get_blocking(void *arg)
 	return NULL;
 }
 
-TEST_F_TIMEOUT(link, blocking, 120)
+TEST_F(link, blocking)
 {
 	struct getter g = { .verbs = self->verbs };
 	pthread_t thread;
@@ -222,7 +222,7 @@ TEST_F_TIMEOUT(link, blocking, 120)
 }
 
 /* IBV_EVENT_DEVICE_FATAL, as soon as it goes; what is left can be released. */
-TEST_F_TIMEOUT(link, removal, 120)
+TEST_F(link, removal)
 {
 	struct ibv_device_attr attr;
 	struct ibv_cq *cq;
