@@ -17,7 +17,7 @@ BEGIN {
 	release["-"] = ""
 	state["works"] = "works"
 	state["partly"] = "partly"
-	state["no"] = "not possible"
+	state["no"] = "no"
 }
 
 /^(#|$)/ { next }
@@ -89,7 +89,8 @@ function print_rst(	i) {
 	print "Each symbol of Debian's libibverbs and librdmacm, with its version node, the"
 	print "release of Debian that has it first, and whether it does its work over"
 	print "/dev/rdma_post. What does not fails as its manual page says, with ENOSYS,"
-	print "EOPNOTSUPP or the error named here."
+	print "EOPNOTSUPP or the error named here. Some of it kernel verbs cannot do, some is"
+	print "not implemented (:doc:`architecture`)."
 	print ""
 	print "The library is built with the headers of rdma-core 44 (Debian 12) or later, and"
 	print "runs programs that were built with those of 44 to 65 (unstable). ``rdma-post-run"
