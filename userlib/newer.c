@@ -261,7 +261,7 @@ RPOST_API const char *ibv_wr_opcode_str(enum ibv_wr_opcode opcode)
 	return i < ARRAY_SIZE(names) && names[i] ? names[i] : "unknown";
 }
 
-/* ------------------------------------------- what has no counterpart */
+/* ------------------------------------------- what is not implemented */
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 

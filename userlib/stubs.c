@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What librdmacm and libibverbs export and the module cannot do.
+ * What librdmacm and libibverbs export and is not implemented, because kernel
+ * verbs cannot do it or the module does not.
  *
  * Programs are mostly linked so that every symbol they mention must exist.
  * Each function here fails as its manual page says, with EOPNOTSUPP, and does
@@ -44,7 +45,7 @@ VOID_STUB(ibv_unimport_mr, (struct ibv_mr *mr))
 NULL_STUB(struct ibv_dm, ibv_import_dm, (struct ibv_context *context,
 					 uint32_t dm_handle))
 VOID_STUB(ibv_unimport_dm, (struct ibv_dm *dm))
-/* The kernel resolves addresses itself, and tells programs nothing of it. */
+/* The kernel resolves what address handles need. */
 ERRNO_STUB(ibv_resolve_eth_l2_from_gid, (struct ibv_context *context,
 					 struct ibv_ah_attr *attr,
 					 uint8_t eth_mac[ETHERNET_LL_SIZE],
