@@ -94,7 +94,7 @@ make_suite
 failed=0 n=0
 echo "TAP version 13"
 for kernel; do
-	[ -e "$build_dir/kmod-$kernel/rdma_post.ko" ] || "$vm_dir/kmod.sh" "$kernel"
+	"$vm_dir/kmod.sh" "$kernel" >&2
 	status=0
 	run_guest "$kernel" || status=$?
 	awk -v kernel="$kernel" -v n="$n" -f "$here/tap.awk" "$here/expected" \
