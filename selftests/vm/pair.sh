@@ -96,8 +96,13 @@ fi
 wait "$pid_b" || status_b=$?
 if [ -n "$again" ]; then
 	kill "$pid_a" 2>/dev/null || true
+	wait "$pid_a" || true
+	# Its status tells only that it was killed, both times.
 	status_a=0
-	out_dir=$out_dir/a splats && status_a=99
+	for life in a a.again; do
+		[ ! -e "$out_dir/$life/kernel.log" ] ||
+			! out_dir=$out_dir/$life splats || status_a=99
+	done
 fi
 # What is left in the pipes.
 wait
