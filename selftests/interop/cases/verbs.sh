@@ -28,7 +28,9 @@ devinfo_v() {
 
 }
 
-# pingpong PROGRAM ARGS...: both ends check what they get with -c
+# pingpong PROGRAM ARGS...: with -c the server looks at the first byte of each page
+# at the end, which must be the client's 0 and no longer its own 0x7b.  In
+# ibv_srq_pingpong its own is 0, too: there -c cannot fail.
 pingpong() {
 	local program=$1
 	shift
@@ -45,8 +47,8 @@ case_ rc_pingpong ibv_rc_pingpong "-c, 4096 bytes" smoke
 rc_pingpong() { pingpong ibv_rc_pingpong -g 1 -c -n 50; }
 case_ rc_pingpong_events ibv_rc_pingpong "-c -e, sleeping"
 rc_pingpong_events() { pingpong ibv_rc_pingpong -g 1 -c -e -n 50; }
-case_ rc_pingpong_new_send ibv_rc_pingpong "-N, ibv_wr_send"
-rc_pingpong_new_send() { pingpong ibv_rc_pingpong -g 1 -N -n 50; }
+case_ rc_pingpong_new_send ibv_rc_pingpong "-c -N, ibv_wr_send"
+rc_pingpong_new_send() { pingpong ibv_rc_pingpong -g 1 -c -N -n 50; }
 case_ rc_pingpong_ts ibv_rc_pingpong "-t, time stamps of completions"
 rc_pingpong_ts() {
 	refusal="isn't completion timestamp capable"
@@ -65,8 +67,8 @@ case_ srq_pingpong_events ibv_srq_pingpong "-c -e, sleeping"
 srq_pingpong_events() { pingpong ibv_srq_pingpong -g 1 -c -e -n 100; }
 case_ ud_pingpong ibv_ud_pingpong "-c, 1024 bytes" smoke
 ud_pingpong() { pingpong ibv_ud_pingpong -g 1 -c -s 1024 -n 50; }
-case_ ud_pingpong_events ibv_ud_pingpong "-e, sleeping"
-ud_pingpong_events() { pingpong ibv_ud_pingpong -g 1 -e -n 50; }
+case_ ud_pingpong_events ibv_ud_pingpong "-c -e, sleeping"
+ud_pingpong_events() { pingpong ibv_ud_pingpong -g 1 -c -e -n 50; }
 case_ xsrq_pingpong ibv_xsrq_pingpong "XRC"
 xsrq_pingpong() {
 	refusal="Couldn't Open the XRC Domain"
