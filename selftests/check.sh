@@ -95,6 +95,8 @@ tap() {
 	grep -oE '(commands swept|failure points swept|injection points in callbacks): [0-9]+$|faults survived: [1-9].*' \
 		"$log" | sed 's/^/  | /'
 	grep -E '^(# )*ok .*# SKIP' "$log" | sed 's/^/  | /'
+	# How many cases of each program pass, over each library.
+	grep -E '^# [0-9a-z.-]+: .* \| .* \| |^# retried: ' "$log" | sed 's/^/  | /'
 	note "  ($(seconds_since "$then") s)"
 }
 

@@ -7,7 +7,9 @@
 # librdmacm and libibverbs, which shows that a case is sound, and over
 # librdma_post. Prints TAP with one test for each case and library, and a line
 # "program | system | rdma_post" for each program. By default 6.1 in full, and
-# 6.12 and 7.2 with a few cases.
+# 6.12 and 7.2 with a few cases. A case that fails is tried once more, and the
+# lines tell the tries; "# retried: ..." is a case that needed more than one over
+# rdma_post only.
 #
 #   -c "FUNCTION..."   only these cases, patterns; their results are not compared
 #                      with the documentation

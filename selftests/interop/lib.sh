@@ -68,7 +68,8 @@ refused() {
 }
 
 # run COMMAND...: output in $tmp/client.  An id is in the state LISTEN a moment
-# before the device knows of it; who comes in that moment is refused, and again.
+# before the device knows of it; who comes in that moment is refused, and tries
+# again, which counts as another try of the case.
 run() {
 	local status=0 n=0
 	while :; do
@@ -81,6 +82,7 @@ run() {
 			break
 		fi
 		status=0
+		echo "$1" >>"$tmp/.again"
 		sleep 0.5
 	done
 	case $status in

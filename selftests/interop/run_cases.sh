@@ -6,7 +6,7 @@
 #
 # Runs the cases in the directory cases/ over one of the libraries and appends
 # a line for each to the file RESULTS:
-#   FUNCTION|PROGRAM|WHAT|LIBRARY|ok, failed or skip|why|seconds
+#   FUNCTION|PROGRAM|WHAT|LIBRARY|ok, failed or skip|why|seconds|tries
 # Prints these lines and the output of those that failed as comments of TAP.
 # One that fails is tried once more, and says so: programs and the emulated device
 # lose a connection's last message now and then, over either library.
@@ -54,7 +54,7 @@ show_output() {
 	done
 }
 
-# Sets result, why and seconds.
+# Sets result, why and seconds, and adds to tries.
 try_case() {
 	local start status
 	tmp=$(mktemp -d) case=$name
@@ -67,6 +67,10 @@ try_case() {
 	status=$?
 	why=
 	[ ! -e "$tmp/.why" ] || read -r why <"$tmp/.why"
+	# A "|" in an expression would end the field.
+	why=$(printf '%s\n' "$why" | sed 's/|/ or /g')
+	tries=$((tries + 1))
+	[ ! -e "$tmp/.again" ] || tries=$((tries + $(wc -l <"$tmp/.again")))
 	case $status in
 	0) result=ok ;;
 	4) result=skip ;;
@@ -85,12 +89,13 @@ while IFS='|' read -r name program what mark <&7; do
 	n=$((n + 1))
 	port=$((7600 + n))
 	wanted "$name" "$mark" "$@" || continue
+	tries=0
 	try_case
 	if [ "$result" = failed ]; then
 		port=$((port + 200))
 		echo "# $library $name: second try"
 		try_case
 	fi
-	echo "$name|$program|$what|$library|$result|$why|$seconds" >>"$results"
+	echo "$name|$program|$what|$library|$result|$why|$seconds|$tries" >>"$results"
 done 7<"$list"
 rm "$list"

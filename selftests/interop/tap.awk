@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # awk -v kernel=K -v n=N -f tap.awk expected results: prints TAP of the results
-# of the suite, numbered from N + 1, and a line for each program.  Exit status 1
-# if a case failed that is not expected to, or passed that is.
+# of the suite, numbered from N + 1, a line for each program and one for all, with
+# the number of tries if it is more than that of the cases (without those that are
+# known to fail, each time), and a warning for each case that needed more tries
+# over rdma_post only.  Exit status 1 if a case failed that is not expected to, or
+# passed that is.
 
 BEGIN { FS = "|" }
 
@@ -25,28 +28,49 @@ FNR == NR {
 	else if (reason != "")
 		print "not ok " n " " name " # passes, though expected to fail: " reason
 	else
-		print "ok " n " " name
+		print "ok " n " " name ($8 > 1 ? " # " $8 " tries" : "")
 	if (($5 == "failed") != (reason != ""))
 		bad = 1
 	if (!($2 in seen)) {
 		seen[$2] = 1
 		order[++programs] = $2
 	}
-	cases[$2, $4]++
-	if ($5 == "ok")
-		passed[$2, $4]++
+	again = $8 > 1 && reason == "" ? $8 - 1 : 0
+	add($2, $4)
+	add("all", $4)
+	if ($4 == "system")
+		system_again[$1] = again
+	else if (again && $1 in system_again && !system_again[$1])
+		warning[++warnings] = $2 " (" $1 "): " $8 \
+			" tries over rdma_post, one over the system's library"
 }
 
-function cell(program, library) {
-	if (!cases[program, library])
+function add(program, library) {
+	cases[program, library]++
+	tries[program, library] += 1 + again
+	if ($5 == "ok")
+		passed[program, library]++
+}
+
+function cell(program, library,    n) {
+	n = cases[program, library]
+	if (!n)
 		return "not run"
-	return passed[program, library] + 0 " of " cases[program, library] " cases"
+	return passed[program, library] + 0 " of " n " cases" \
+		(tries[program, library] > n ? " (" tries[program, library] " tries)" : "")
+}
+
+function line(program) {
+	print "# " kernel ": " program " | " cell(program, "system") " | " \
+		cell(program, "rdma_post")
 }
 
 END {
 	print "# " kernel ": program | system | rdma_post"
 	for (i = 1; i <= programs; i++)
-		print "# " kernel ": " order[i] " | " cell(order[i], "system") \
-			" | " cell(order[i], "rdma_post")
+		line(order[i])
+	line("all")
+	for (i = 1; i <= warnings; i++)
+		print "# retried: " kernel ": " warning[i]
 	exit bad
 }
