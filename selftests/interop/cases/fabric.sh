@@ -30,8 +30,12 @@ fi_pingpong_rdm() {
 case_ fi_pingpong_dgram fi_pingpong "verbs, FI_EP_DGRAM"
 fi_pingpong_dgram() { fi_both -p verbs -e dgram; }
 
-# Of what hpcc runs, the first test that verifies its result is enough.
-case_ mpi_hpcc openmpi/hpcc "mtl ofi, verbs;ofi_rxm: random access, verified"
+# hpcc runs all of its tests, and the last of them needs, by its own account, 4 GB
+# over the bandwidth, whatever the input is: minutes over an emulated device.  It is
+# stopped after the first test that verifies its result.  So its exit status is not
+# seen, nor is MPI_Finalize().
+case_ mpi_hpcc openmpi/hpcc \
+	"mtl ofi, verbs;ofi_rxm: random access, verified, then stopped"
 mpi_hpcc() {
 	local before
 	export FI_UNIVERSE_SIZE=16
