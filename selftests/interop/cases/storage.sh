@@ -6,6 +6,10 @@ fio_args="--ioengine=rdma --size=512k --bs=16k --thread --group_reporting"
 
 # fio_both VERB ARGS...: the server's job takes what the client's writes.  It has
 # more requests waiting, or the client's sends would find none.
+#
+# Only what is sent can be verified.  fio verifies requests of a job that reads, and
+# with the other verbs those of the server never complete: it waits until it is told
+# that the client is done.  The client writes, with verb=read, too.
 fio_both() {
 	local verb=$1
 	shift
