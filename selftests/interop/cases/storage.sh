@@ -40,6 +40,18 @@ fio_send_verify() {
 	says_not server 'verify: bad|verify failed'
 }
 
+# The same receiver must complain of a sender that puts no checksums into its data.
+case_ fio_send_unverified fio "verb=send without checksums, the receiver complains"
+fio_send_unverified() {
+	# shellcheck disable=SC2086
+	serve "$port" fio $fio_args --name=send --port="$port" --rw=read \
+		--iodepth=32 --verify=crc32c
+	# shellcheck disable=SC2086
+	start client fio $fio_args --name=send --port="$port" --rw=write --iodepth=4 \
+		--hostname="$addr" --verb=send
+	written server 'verify: bad|verify failed'
+}
+
 case_ fio_mixed fio "a job that writes and one that reads"
 fio_mixed() {
 	local other=$((port + 1000)) args
