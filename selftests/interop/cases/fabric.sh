@@ -87,32 +87,50 @@ hpcc_input() {
 	END
 }
 
-# The other QEMU takes the memory of the first, which has no guest running.
-case_ qemu_migrate qemu-system-x86_64 "migration by rdma:"
-qemu_migrate() {
-	local n=0 done='"status": "completed"'
-	local vm="qemu-system-x86_64 -M q35 -accel tcg -m 16 -nodefaults -display none -S"
-	# shellcheck disable=SC2086
-	serve "$port" $vm -qmp "unix:$tmp/.to,server=on,wait=off" \
-		-incoming "rdma:$addr:$port"
-	# shellcheck disable=SC2086
-	start source $vm -qmp "unix:$tmp/.from,server=on,wait=off"
-	until [ -S "$tmp/.from" ]; do
-		running source || fail "the source has ended early"
-		sleep 0.1
-	done
-	: >"$tmp/qmp"
+# qmp NAME DONE COMMAND [AGAIN]: to the monitor of QEMU NAME, the second command again
+# and again, until an answer matches.
+qmp() {
+	local name="$1" done="$2" command="$3" again="${4-}" n=0
+	: >"$tmp/qmp.$name"
 	# shellcheck disable=SC2094
 	{
 		echo '{"execute":"qmp_capabilities"}'
-		echo "{\"execute\":\"migrate\",\"arguments\":{\"uri\":\"rdma:$addr:$port\"}}"
-		while [ $n -lt "$limit" ] && ! grep -q "$done" "$tmp/qmp"; do
+		echo "$command"
+		while [ $n -lt "$limit" ] && ! grep -q "$done" "$tmp/qmp.$name"; do
 			sleep 0.5
-			echo '{"execute":"query-migrate"}'
+			[ -z "$again" ] || echo "$again"
 			n=$((n + 1))
 		done
-	} | socat - "UNIX-CONNECT:$tmp/.from" >"$tmp/qmp" || true
-	says qmp "$done"
+	} | socat - "UNIX-CONNECT:$tmp/.$name" >"$tmp/qmp.$name" || true
+	says "qmp.$name" "$done"
+}
+
+# The other QEMU takes the memory of the first, which has no guest running.  What is
+# zero does not go by RDMA, so there are random bytes in it, four of the chunks of
+# 1 MiB that QEMU registers.
+case_ qemu_migrate qemu-system-x86_64 "migration by rdma:, 4 MiB compared"
+qemu_migrate() {
+	local query='{"execute":"query-migrate"}' done='"status": "completed"'
+	local at=4194304 size=4194304
+	local vm="qemu-system-x86_64 -M q35 -accel tcg -m 16 -nodefaults -display none -S"
+	head -c $size /dev/urandom >"$tmp/.random"
+	# shellcheck disable=SC2086
+	serve "$port" $vm -qmp "unix:$tmp/.server,server=on,wait=off" \
+		-incoming "rdma:$addr:$port"
+	# shellcheck disable=SC2086
+	start source $vm -qmp "unix:$tmp/.source,server=on,wait=off" \
+		-device "loader,file=$tmp/.random,addr=$at,force-raw=on"
+	until [ -S "$tmp/.source" ]; do
+		running source || fail "the source has ended early"
+		sleep 0.1
+	done
+	qmp source "$done" "{\"execute\":\"migrate\",
+		\"arguments\":{\"uri\":\"rdma:$addr:$port\"}}" "$query"
+	qmp server "$done" "$query" "$query"
+	qmp server '"id": "saved"' "{\"execute\":\"pmemsave\",\"id\":\"saved\",
+		\"arguments\":{\"val\":$at,\"size\":$size,\"filename\":\"$tmp/.saved\"}}"
+	cmp "$tmp/.random" "$tmp/.saved" >"$tmp/cmp" 2>&1 ||
+		fail "the memory is not what it was"
 	stop source
 	stop
 }
