@@ -51,12 +51,13 @@ static inline bool rpost_compat_can_flush(const struct ib_device *ib_dev,
 }
 
 /*
- * Later than 6.12 rxe describes a region in one piece of physical memory, 16
- * bytes for a page, and the kernel warns of more than it can ever have.
+ * Later than 6.12 (and in 6.12.y, from 6.12.114 on) rxe describes a region in one
+ * piece of physical memory, 16 bytes for a page, and the kernel warns of more
+ * than it can ever have.
  */
 static inline u64 rpost_compat_direct_max_size(const struct ib_device *ib_dev)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 114)
 	if (ib_dev->ops.driver_id == RDMA_DRIVER_RXE)
 		return (u64)(KMALLOC_MAX_SIZE / 16 - 1) << PAGE_SHIFT;
 #endif
