@@ -98,5 +98,5 @@ clean:
 	rm -rf $(BUILD)
 
 .PHONY: all module lib tests examples install modules_install demo check \
-	check-debug fuzz interop bench bench-check lint sanitize asan tsan \
-	valgrind docs clean
+	check-debug fuzz faults interop bench bench-check lint sanitize asan \
+	tsan valgrind docs clean
