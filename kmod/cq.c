@@ -180,7 +180,7 @@ u32 rpost_cq_push(struct rpost_cq *cq, const struct rpost_wc *wc)
 	if (entry)
 		*entry = *wc;
 	else
-		rpost_ring_set_flags(ring, RPOST_RING_OVERRUN, 0);
+		rpost_ring_overrun(ring);
 	return ring->tail;
 }
 

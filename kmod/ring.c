@@ -11,10 +11,12 @@
  * Barriers, kernel here and program in userlib/comp.c:
  *
  *   entry, then @tail (release)     pairs with  @tail (acquire), then entry
+ *   @tail, then @flags (release)    pairs with  @flags (acquire), then @tail
  *   @head (acquire), then entry     pairs with  entry, then @head (release)
  *   @tail, full barrier, @arm       pairs with  @arm, full barrier, @tail
  *
- * By the last, either the program sees the new tail or the kernel the arm.
+ * By the second, who is told of a loss finds all that came before it; by the
+ * last, either the program sees the new tail or the kernel the arm.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -167,6 +169,15 @@ bool rpost_ring_consumed(struct rpost_cring *ring, u32 pos)
 }
 
 /**
+ * rpost_ring_overrun() - what would be the next entry is lost
+ * @ring: the ring; rpost_ring_publish() tells the program
+ */
+void rpost_ring_overrun(struct rpost_cring *ring)
+{
+	ring->flags |= RPOST_RING_OVERRUN;
+}
+
+/**
  * rpost_ring_publish() - show the program what has been filled
  * @ring: the ring
  */
@@ -174,6 +185,8 @@ void rpost_ring_publish(struct rpost_cring *ring)
 {
 	/* After the entries. */
 	smp_store_release(&ring->hdr->tail, ring->tail);
+	/* After the entries that are not lost. */
+	smp_store_release(&ring->hdr->flags, ring->flags);
 }
 
 /**

@@ -524,6 +524,7 @@ void rpost_ring_take_over(struct rpost_cring *to,
 int rpost_ring_mmap(struct rpost_cring *ring, struct vm_area_struct *vma);
 struct rpost_wc *rpost_ring_next(struct rpost_cring *ring);
 bool rpost_ring_consumed(struct rpost_cring *ring, u32 pos);
+void rpost_ring_overrun(struct rpost_cring *ring);
 void rpost_ring_publish(struct rpost_cring *ring);
 bool rpost_ring_take_arm(struct rpost_cring *ring);
 void rpost_ring_set_flags(struct rpost_cring *ring, u32 set, u32 clear);

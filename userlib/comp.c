@@ -5,10 +5,12 @@
  * Barriers, program here and kernel in kmod/ring.c:
  *
  *   @tail (acquire), then entry      pairs with  entry, then @tail (release)
+ *   @flags (acquire), then @tail     pairs with  @tail, then @flags (release)
  *   entry, then @head (release)      pairs with  @head (acquire), then entry
  *   @arm, full barrier, @tail        pairs with  @tail, full barrier, @arm
  *
- * By the last, either the kernel sees the arm or the program the new tail: a
+ * By the second, who is told of a loss finds all that came before it; by the
+ * last, either the kernel sees the arm or the program the new tail: a
  * program that polls once more after ibv_req_notify_cq() and finds nothing can
  * sleep.
  */
@@ -16,7 +18,7 @@
 
 static uint32_t ring_flags(const struct rpost_cq *cq)
 {
-	return __atomic_load_n(&cq->ring->flags, __ATOMIC_RELAXED);
+	return __atomic_load_n(&cq->ring->flags, __ATOMIC_ACQUIRE);
 }
 
 static void copy_wc(struct ibv_wc *dst, const struct rpost_wc *src)
@@ -122,12 +124,7 @@ int rpost_poll_cq(struct ibv_cq *ibv_cq, int num_entries, struct ibv_wc *wc)
 			return -err;
 		n = consume(cq, num_entries, wc, &flags);
 	}
-	if (!n && (flags & RPOST_RING_OVERRUN)) {
-		/* The flag may be newer than the tail that was looked at. */
-		n = consume(cq, num_entries, wc, &flags);
-		return n ? n : -EOVERFLOW;
-	}
-	return n;
+	return !n && (flags & RPOST_RING_OVERRUN) ? -EOVERFLOW : n;
 }
 
 static int arm_by_call(struct ibv_cq *cq, uint32_t flags)

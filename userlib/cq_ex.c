@@ -34,7 +34,8 @@ static int take_first(struct rpost_cq *cq)
 		return 0;
 	if (cq->lost)
 		return cq->lost;
-	flags = __atomic_load_n(&cq->ring->flags, __ATOMIC_RELAXED);
+	/* Acquire: see comp.c. */
+	flags = __atomic_load_n(&cq->ring->flags, __ATOMIC_ACQUIRE);
 	if (flags & RPOST_RING_NEED_POLL) {
 		err = rpost_cq_fetch(cq);
 		if (err)

@@ -709,7 +709,7 @@ struct rpost_resize_cq {
 /* struct rpost_ring.flags, written by the kernel */
 /* an empty ring tells nothing: RPOST_IOC_POLL_CQ fetches from the device */
 #define RPOST_RING_NEED_POLL	0x1
-/* a completion was lost because the ring was full; stays set */
+/* a completion was lost because the ring was full; those before it are there; stays set */
 #define RPOST_RING_OVERRUN	0x2
 
 /**
