@@ -91,7 +91,10 @@ TEST_F(steps, events_in_order)
 	EXPECT_NE(self->p.listen, ev->id);
 	EXPECT_EQ(CONTEXT, ev->id->context);
 	EXPECT_EQ(self->s->channel, ev->id->channel);
+	EXPECT_EQ(RDMA_PS_TCP, ev->id->ps);
 	EXPECT_NE(NULL, ev->id->verbs);
+	EXPECT_NE(NULL, ev->id->pd);
+	EXPECT_EQ(self->c->id->port_num, ev->id->port_num);
 	EXPECT_EQ(NULL, ev->id->qp);
 	EXPECT_TRUE(no_event(self->c->channel));
 	EXPECT_TRUE(no_event(self->s->channel));
@@ -271,6 +274,23 @@ TEST_F(cm, destroying_the_listener_rejects_what_waits)
 	EXPECT_TRUE(no_event(self->s->channel));
 }
 
+/* A request's event counts for the listener, and the new id may go before it. */
+TEST_F(cm, request_goes_before_its_event)
+{
+	struct rdma_cm_event *ev;
+
+	ASSERT_EQ(0, pair_resolve(&self->p, &self->opts));
+	ASSERT_EQ(0, pair_client_qp(&self->p, &self->opts));
+	ASSERT_EQ(0, rdma_connect(self->c->id, &self->opts.connect));
+	ASSERT_EQ(0, rdma_get_cm_event(self->s->channel, &ev));
+	ASSERT_EQ(RDMA_CM_EVENT_CONNECT_REQUEST, ev->event);
+	ASSERT_EQ(0, rdma_reject(ev->id, NULL, 0));
+	ASSERT_EQ(0, rdma_destroy_id(ev->id));
+	ASSERT_EQ(0, rdma_ack_cm_event(ev));
+	ASSERT_EQ(RDMA_CM_EVENT_REJECTED,
+		  next_event(self->c->channel, &self->c->event));
+}
+
 TEST_F(cm, nobody_listens)
 {
 	ASSERT_EQ(0, pair_resolve(&self->p, &self->opts));
@@ -332,6 +352,8 @@ TEST_F(cm, connection_parameters)
 	if (is_iwarp(self->c->id))
 		return;
 	EXPECT_EQ(self->s->id->qp->qp_num, self->c->event.conn.qp_num);
+	EXPECT_EQ(1, self->c->event.conn.responder_resources);
+	EXPECT_EQ(2, self->c->event.conn.initiator_depth);
 	ASSERT_EQ(0, ibv_query_qp(self->c->id->qp, &attr, IBV_QP_STATE |
 				  IBV_QP_RETRY_CNT | IBV_QP_DEST_QPN |
 				  IBV_QP_MAX_QP_RD_ATOMIC, &init));
@@ -339,6 +361,59 @@ TEST_F(cm, connection_parameters)
 	EXPECT_EQ(5, attr.retry_cnt);
 	EXPECT_EQ(self->s->id->qp->qp_num, attr.dest_qp_num);
 	EXPECT_EQ(2, attr.max_rd_atomic);
+}
+
+/* Of retries the wire knows seven; programs ask for more, fio for ten. */
+TEST_F(cm, more_retries_than_there_are)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct end *end;
+	int i;
+
+	self->opts.connect.retry_count = 10;
+	self->opts.connect.rnr_retry_count = 10;
+	self->opts.accept.rnr_retry_count = 10;
+	ASSERT_EQ(0, request(&self->p, &self->opts));
+	if (is_iwarp(self->c->id))
+		SKIP(return, "the limit is InfiniBand's");
+	EXPECT_EQ(7, self->s->event.conn.retry_count);
+	EXPECT_EQ(7, self->s->event.conn.rnr_retry_count);
+	ASSERT_EQ(0, pair_server_qp(&self->p, &self->opts));
+	ASSERT_EQ(0, pair_accept(&self->p, &self->opts));
+	EXPECT_EQ(7, self->c->event.conn.rnr_retry_count);
+	for (i = 0; i < 2; i++) {
+		end = i ? self->s : self->c;
+		ASSERT_EQ(0, ibv_query_qp(end->id->qp, &attr, IBV_QP_RETRY_CNT |
+					  IBV_QP_RNR_RETRY, &init));
+		EXPECT_EQ(7, attr.retry_cnt);
+		EXPECT_EQ(7, attr.rnr_retry);
+	}
+}
+
+/* rdma_connect(3): no more reads and atomics than the device has room for. */
+TEST_F(cm, deeper_than_the_device)
+{
+	struct rdma_conn_param *param = &self->opts.connect;
+	struct ibv_device_attr dev;
+
+	ASSERT_EQ(0, pair_resolve(&self->p, &self->opts));
+	ASSERT_EQ(0, pair_client_qp(&self->p, &self->opts));
+	ASSERT_EQ(0, ibv_query_device(self->c->id->verbs, &dev));
+	if (dev.max_qp_rd_atom >= RDMA_MAX_RESP_RES - 1 ||
+	    dev.max_qp_init_rd_atom >= RDMA_MAX_INIT_DEPTH - 1)
+		SKIP(return, "the device takes whatever can be said");
+	param->responder_resources = dev.max_qp_rd_atom + 1;
+	errno = 0;
+	EXPECT_EQ(-1, rdma_connect(self->c->id, param));
+	EXPECT_EQ(EINVAL, errno);
+	param->responder_resources = dev.max_qp_rd_atom;
+	param->initiator_depth = dev.max_qp_init_rd_atom + 1;
+	errno = 0;
+	EXPECT_EQ(-1, rdma_connect(self->c->id, param));
+	EXPECT_EQ(EINVAL, errno);
+	param->initiator_depth = dev.max_qp_init_rd_atom;
+	EXPECT_EQ(0, pair_connect(&self->p, &self->opts));
 }
 
 /* rdma_accept(3) without parameters takes those of the request. */
@@ -457,6 +532,34 @@ TEST_F(cm, disconnect_flushes)
 	EXPECT_TRUE(no_comp(self->c->id->recv_cq));
 }
 
+/* Those that wait for the other side to receive them, too. */
+TEST_F(cm, disconnect_flushes_sends)
+{
+	uintptr_t i;
+
+	self->opts.connect.rnr_retry_count = 7;
+	self->opts.accept.rnr_retry_count = 7;
+	ASSERT_EQ(0, connect_all(&self->p, &self->opts));
+	for (i = 0; i < 4; i++)
+		ASSERT_EQ(0, rdma_post_send(self->c->id, (void *)i,
+					    self->c->buf, 10, self->c->mr, 0));
+	ASSERT_EQ(0, rdma_disconnect(self->c->id));
+	for (i = 0; i < 4; i++)
+		ASSERT_COMP(self->c->id->send_cq, &self->wc,
+			    IBV_WC_WR_FLUSH_ERR, i);
+	EXPECT_TRUE(no_comp(self->c->id->send_cq));
+}
+
+/* Who goes without a word has disconnected. */
+TEST_F(cm, destroyed_when_connected)
+{
+	ASSERT_EQ(0, connect_all(&self->p, &self->opts));
+	end_close(self->c);
+	EXPECT_EQ(0, expect_event(self->s->channel, RDMA_CM_EVENT_DISCONNECTED,
+				  &self->s->event));
+	EXPECT_EQ(self->s->id, self->s->event.id);
+}
+
 /* A queue pair in the error state takes work requests, and flushes them. */
 TEST_F(cm, posts_after_disconnect_are_flushed)
 {
@@ -550,6 +653,36 @@ TEST(killed_client)
 	pair_close(&p);
 }
 
+/* A child of fork() has connections of its own, and its parent's go on. */
+TEST(child_of_fork)
+{
+	struct pair p, own;
+	struct ibv_wc wc;
+	int status;
+	pid_t pid;
+
+	ASSERT_EQ(0, pair_open(&p, NULL));
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		if (pair_open(&own, NULL))
+			_exit(1);
+		pair_close(&own);
+		_exit(0);
+	}
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
+	fill(p.client.buf, 100, 1);
+	ASSERT_EQ(0, rdma_post_recv(p.server.id, CONTEXT, p.server.buf, 100,
+				    p.server.mr));
+	ASSERT_EQ(0, rdma_post_send(p.client.id, CONTEXT, p.client.buf, 100,
+				    p.client.mr, IBV_SEND_SIGNALED));
+	ASSERT_COMP_OK(p.client.id->send_cq, &wc, IBV_WC_SEND, CONTEXT);
+	ASSERT_COMP_OK(p.server.id->recv_cq, &wc, IBV_WC_RECV, CONTEXT);
+	EXPECT_TRUE(filled(p.server.buf, 100, 1));
+	pair_close(&p);
+}
+
 /* A listener on the wildcard address hears of connections to any. */
 TEST_F(cm, wildcard_listener)
 {
@@ -560,6 +693,7 @@ TEST_F(cm, wildcard_listener)
 				    RDMA_PS_TCP));
 	ASSERT_EQ(0, rdma_bind_addr(self->p.listen, (struct sockaddr *)&addr));
 	EXPECT_EQ(NULL, self->p.listen->verbs);
+	EXPECT_EQ(NULL, self->p.listen->pd);
 	ASSERT_EQ(0, rdma_listen(self->p.listen, 0));
 	ASSERT_NE(0, rdma_get_src_port(self->p.listen));
 	ASSERT_EQ(0, connect_all(&self->p, &self->opts));

@@ -49,6 +49,8 @@ TEST(list)
 		EXPECT_STREQ(list[i]->name, name);
 		EXPECT_NE(0, strlen(name));
 		EXPECT_NE(0, ibv_get_device_guid(list[i]));
+		EXPECT_EQ(list[i]->transport_type == IBV_TRANSPORT_IWARP ?
+			  IBV_NODE_RNIC : IBV_NODE_CA, list[i]->node_type);
 		/* -1: not known. */
 		EXPECT_LE(-1, ibv_get_device_index(list[i]));
 	}
@@ -95,6 +97,12 @@ TEST(opened_twice)
 	EXPECT_EQ(0, ibv_dealloc_pd(pd));
 	EXPECT_EQ(0, ibv_close_device(two));
 	ibv_free_device_list(list);
+}
+
+TEST(prepared_for_fork)
+{
+	EXPECT_EQ(0, ibv_fork_init());
+	EXPECT_NE(IBV_FORK_DISABLED, ibv_is_fork_initialized());
 }
 
 TEST_F(device, attributes)
@@ -185,8 +193,8 @@ TEST_F(device, no_such_port)
 {
 	struct ibv_port_attr attr;
 
-	EXPECT_NE(0, ibv_query_port(self->verbs, 99, &attr));
-	EXPECT_NE(0, ibv_query_port(self->verbs, 0, &attr));
+	EXPECT_EQ(EINVAL, ibv_query_port(self->verbs, 99, &attr));
+	EXPECT_EQ(EINVAL, ibv_query_port(self->verbs, 0, &attr));
 }
 
 /* On Ethernet one of the GIDs is the address. */

@@ -4,6 +4,7 @@
  */
 #include <kselftest_harness.h>
 #include <arpa/inet.h>
+#include <fcntl.h>
 
 #include "rdma_test.h"
 
@@ -27,6 +28,25 @@ FIXTURE_SETUP(states)
 FIXTURE_TEARDOWN(states)
 {
 	pair_close(&self->p);
+}
+
+TEST_F(states, new_id)
+{
+	struct rdma_event_channel *channel = self->s->channel;
+	struct rdma_cm_id *id;
+
+	EXPECT_EQ(FD_CLOEXEC, fcntl(channel->fd, F_GETFD));
+	ASSERT_EQ(0, rdma_create_id(channel, &id, CONTEXT, RDMA_PS_TCP));
+	EXPECT_EQ(channel, id->channel);
+	EXPECT_EQ(CONTEXT, id->context);
+	EXPECT_EQ(RDMA_PS_TCP, id->ps);
+	EXPECT_EQ(IBV_QPT_RC, id->qp_type);
+	EXPECT_EQ(NULL, id->verbs);
+	EXPECT_EQ(NULL, id->pd);
+	EXPECT_EQ(NULL, id->qp);
+	EXPECT_EQ(0, rdma_get_src_port(id));
+	EXPECT_EQ(0, rdma_get_dst_port(id));
+	EXPECT_EQ(0, rdma_destroy_id(id));
 }
 
 TEST_F(states, bind_in_use)
@@ -83,6 +103,8 @@ TEST_F(states, too_early)
 	/* That did it no harm. */
 	ASSERT_EQ(0, rdma_bind_addr(id, (struct sockaddr *)&addr));
 	EXPECT_NE(NULL, id->verbs);
+	ASSERT_NE(NULL, id->pd);
+	EXPECT_EQ(id->verbs, id->pd->context);
 	EXPECT_EINVAL(rdma_bind_addr(id, (struct sockaddr *)&addr));
 	EXPECT_EINVAL(rdma_resolve_route(id, 1000));
 	EXPECT_EINVAL(rdma_connect(id, &self->opts.connect));
@@ -91,6 +113,34 @@ TEST_F(states, too_early)
 	ASSERT_EQ(0, rdma_listen(id, 1));
 	EXPECT_EINVAL(rdma_connect(id, &self->opts.connect));
 	EXPECT_EQ(0, rdma_destroy_id(id));
+}
+
+TEST_F(states, address_without_a_route)
+{
+	__be16 port = rdma_get_src_port(self->p.listen);
+	struct end *c = self->c;
+	struct sockaddr_storage addr;
+
+	ASSERT_TRUE(test_addr(AF_INET, &addr));
+	set_port(&addr, port);
+	c->channel = rdma_create_event_channel();
+	ASSERT_NE(NULL, c->channel);
+	ASSERT_EQ(0, rdma_create_id(c->channel, &c->id, NULL, RDMA_PS_TCP));
+	ASSERT_EQ(0, rdma_resolve_addr(c->id, NULL, (struct sockaddr *)&addr,
+				       10000));
+	ASSERT_EQ(0, expect_event(c->channel, RDMA_CM_EVENT_ADDR_RESOLVED,
+				  &c->event));
+	EXPECT_EQ(self->p.listen->verbs, c->id->verbs);
+	EXPECT_EQ(self->p.listen->port_num, c->id->port_num);
+	EXPECT_NE(NULL, c->id->pd);
+	EXPECT_EQ(port, rdma_get_dst_port(c->id));
+	EXPECT_NE(0, rdma_get_src_port(c->id));
+	ASSERT_EQ(0, pair_client_qp(&self->p, &self->opts));
+	EXPECT_EINVAL(rdma_connect(c->id, &self->opts.connect));
+	ASSERT_EQ(0, rdma_resolve_route(c->id, 10000));
+	ASSERT_EQ(0, expect_event(c->channel, RDMA_CM_EVENT_ROUTE_RESOLVED,
+				  &c->event));
+	EXPECT_EQ(0, pair_connect(&self->p, &self->opts));
 }
 
 TEST_F(states, too_early_for_a_device)
@@ -160,8 +210,10 @@ TEST_F(states, create_qp_returns_the_queues_it_made)
 {
 	struct ibv_qp_init_attr attr = self->opts.client_qp;
 
+	attr.qp_context = CONTEXT;
 	ASSERT_EQ(0, pair_resolve(&self->p, &self->opts));
 	ASSERT_EQ(0, rdma_create_qp(self->c->id, NULL, &attr));
+	EXPECT_EQ(CONTEXT, self->c->id->qp->qp_context);
 	ASSERT_NE(NULL, attr.send_cq);
 	EXPECT_EQ(self->c->id->send_cq, attr.send_cq);
 	EXPECT_EQ(self->c->id->recv_cq, attr.recv_cq);
@@ -169,6 +221,8 @@ TEST_F(states, create_qp_returns_the_queues_it_made)
 	EXPECT_NE(NULL, self->c->id->send_cq_channel);
 	EXPECT_EQ(self->c->id->send_cq_channel, attr.send_cq->channel);
 	EXPECT_EQ(self->c->id, attr.send_cq->cq_context);
+	EXPECT_EQ(self->c->id, attr.recv_cq->cq_context);
+	EXPECT_LE(self->opts.client_qp.cap.max_send_wr, attr.send_cq->cqe);
 	rdma_destroy_qp(self->c->id);
 	EXPECT_EQ(NULL, self->c->id->qp);
 	EXPECT_EQ(NULL, self->c->id->send_cq);
