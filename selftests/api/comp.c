@@ -216,6 +216,26 @@ TEST_F(comp, one_event_for_each_time_asked)
 	ibv_ack_cq_events(cq, 2);
 }
 
+/* Asking again before the event comes makes no second one. */
+TEST_F(comp, asked_twice)
+{
+	struct ibv_comp_channel *channel = self->id->send_cq_channel;
+	struct ibv_cq *cq = self->id->send_cq;
+	void *context;
+	uintptr_t i;
+
+	ASSERT_EQ(0, ibv_req_notify_cq(cq, 0));
+	ASSERT_EQ(0, ibv_req_notify_cq(cq, 0));
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, post_write(&self->p, i, IBV_SEND_SIGNALED));
+		ASSERT_COMP_OK(cq, &self->wc, IBV_WC_RDMA_WRITE, i);
+	}
+	ASSERT_TRUE(readable(channel->fd, DEADLINE_MS));
+	ASSERT_EQ(0, ibv_get_cq_event(channel, &cq, &context));
+	ibv_ack_cq_events(cq, 1);
+	EXPECT_FALSE(readable(channel->fd, QUIET_MS));
+}
+
 /*
  * The loop of ibv_get_cq_event(3): ask, then look, then sleep.  Nothing is lost
  * however completions and requests for events fall together.
@@ -456,11 +476,16 @@ TEST_F(own, queues_on_one_channel)
 	EXPECT_LE(16, send->cqe);
 	EXPECT_EQ(&tag[0], send->cq_context);
 	EXPECT_EQ(self->channel, send->channel);
+	EXPECT_EQ(self->verbs, self->channel->context);
+	EXPECT_EQ(3, self->channel->refcnt);
 	self->opts.client_qp.send_cq = send;
 	self->opts.client_qp.recv_cq = recv;
 	ASSERT_EQ(0, connect_rest(&self->p, &self->opts));
 	EXPECT_EQ(send, self->p.client.id->qp->send_cq);
 	EXPECT_EQ(recv, self->p.client.id->qp->recv_cq);
+	/* The id has those that it made, and these are not. */
+	EXPECT_EQ(NULL, self->p.client.id->send_cq);
+	EXPECT_EQ(NULL, self->p.client.id->recv_cq);
 	ASSERT_EQ(0, ibv_req_notify_cq(send, 0));
 	ASSERT_EQ(0, ibv_req_notify_cq(recv, 0));
 	ASSERT_EQ(0, ibv_req_notify_cq(idle, 0));
@@ -488,6 +513,7 @@ TEST_F(own, queues_on_one_channel)
 	EXPECT_EQ(0, ibv_destroy_cq(send));
 	EXPECT_EQ(0, ibv_destroy_cq(recv));
 	EXPECT_EQ(0, ibv_destroy_cq(idle));
+	EXPECT_EQ(0, self->channel->refcnt);
 }
 
 /* One queue for sends and receives of an end, polled without a channel. */
@@ -582,6 +608,37 @@ TEST_F(own, destroy_waits_for_acks)
 	ibv_ack_cq_events(cq, 1);
 	ASSERT_EQ(0, pthread_join(thread, &ret));
 	EXPECT_EQ(NULL, ret);
+}
+
+/*
+ * A queue in use is busy at once, acknowledged or not: who gets EBUSY may be the
+ * one who has yet to acknowledge, as in fio.  If it waits, the harness ends it.
+ */
+TEST_F(own, destroy_in_use_does_not_wait)
+{
+	struct ibv_cq *cq, *got;
+	void *context;
+	uintptr_t i;
+
+	cq = ibv_create_cq(self->verbs, 32, NULL, self->channel, 0);
+	ASSERT_NE(NULL, cq);
+	self->opts.client_qp.send_cq = cq;
+	self->opts.client_qp.recv_cq = cq;
+	ASSERT_EQ(0, connect_rest(&self->p, &self->opts));
+	/* Twice: what is refused has changed nothing. */
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, ibv_req_notify_cq(cq, 0));
+		ASSERT_EQ(0, post_write(&self->p, i, IBV_SEND_SIGNALED));
+		ASSERT_TRUE(readable(self->channel->fd, DEADLINE_MS));
+		ASSERT_EQ(0, ibv_get_cq_event(self->channel, &got, &context));
+		ASSERT_EQ(cq, got);
+		EXPECT_EQ(EBUSY, ibv_destroy_cq(cq));
+		ASSERT_COMP_OK(cq, &self->wc, IBV_WC_RDMA_WRITE, i);
+	}
+	ibv_ack_cq_events(cq, 2);
+	EXPECT_EQ(EBUSY, ibv_destroy_cq(cq));
+	end_close(&self->p.client);
+	EXPECT_EQ(0, ibv_destroy_cq(cq));
 }
 
 /* An event that nobody fetched goes with its queue. */
