@@ -489,6 +489,7 @@ TEST_F(mr, unmapped_memory)
 	EXPECT_NO_MR(EFAULT, pd, self->mem + 4096, 4097, ALL_RIGHTS);
 	EXPECT_NO_MR(EFAULT, pd, self->mem, BUF_SIZE, ALL_RIGHTS);
 	EXPECT_NO_MR(EFAULT, pd, self->mem + 8192, 4096, 0);
+	EXPECT_NO_MR(EFAULT, pd, NULL, 4096, IBV_ACCESS_LOCAL_WRITE);
 	/* Up to the hole it may. */
 	self->mr = ibv_reg_mr(pd, self->mem + 4096, 4096, ALL_RIGHTS);
 	EXPECT_NE(NULL, self->mr);
@@ -524,6 +525,27 @@ TEST_F(mr, remote_write_without_local_write)
 {
 	EXPECT_NO_MR(EINVAL, self->id->pd, self->mem, 100, IBV_ACCESS_REMOTE_WRITE);
 	EXPECT_NO_MR(EINVAL, self->id->pd, self->mem, 100, IBV_ACCESS_REMOTE_ATOMIC);
+}
+
+/* On demand where the device says so; over rdma_post none does. */
+TEST_F(mr, on_demand)
+{
+	struct ibv_device_attr_ex attr;
+
+	ASSERT_EQ(0, ibv_query_device_ex(self->id->verbs, NULL, &attr));
+	errno = 0;
+	self->mr = ibv_reg_mr(self->id->pd, self->mem, 1000,
+			      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
+	if (attr.odp_caps.general_caps & IBV_ODP_SUPPORT) {
+		EXPECT_TRUE(over_incumbent());
+		EXPECT_NE(NULL, self->mr)
+			TH_LOG("errno: %s", strerror(errno));
+		return;
+	}
+	EXPECT_EQ(NULL, self->mr);
+	/* The uverbs of 6.1 says EINVAL. */
+	EXPECT_TRUE(errno == EOPNOTSUPP || (over_incumbent() && errno == EINVAL))
+		TH_LOG("errno: %s", strerror(errno));
 }
 
 TEST_F(mr, end_of_the_address_space)
