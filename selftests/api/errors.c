@@ -150,6 +150,33 @@ TEST_F(errors, recv_queue_full)
 				    self->s->mr));
 }
 
+TEST_F(errors, list_of_receives_longer_than_the_queue)
+{
+	struct ibv_sge list = sge(self->s, 0, 100);
+	struct ibv_recv_wr wr[100], *bad = NULL;
+	unsigned int i, taken;
+
+	for (i = 0; i < 100; i++)
+		wr[i] = (struct ibv_recv_wr) {
+			.wr_id = i, .next = i < 99 ? wr + i + 1 : NULL,
+			.sg_list = &list, .num_sge = 1,
+		};
+	ASSERT_EQ(ENOMEM, ibv_post_recv(self->peer->qp, wr, &bad));
+	ASSERT_NE(NULL, bad);
+	taken = bad - wr;
+	EXPECT_LE(self->opts.server_qp.cap.max_recv_wr, taken);
+	ASSERT_GT(100, taken);
+	for (i = 0; i < taken; i++) {
+		ASSERT_EQ(0, rdma_post_send(self->id, NULL, self->c->buf, 1,
+					    self->c->mr, IBV_SEND_SIGNALED));
+		ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_SEND, NULL);
+		ASSERT_COMP_OK(self->peer->recv_cq, &self->wc, IBV_WC_RECV,
+			       (uintptr_t)i);
+	}
+	EXPECT_TRUE(no_comp(self->peer->recv_cq));
+	ASSERT_WORKS();
+}
+
 TEST_F(errors, too_many_entries)
 {
 	struct ibv_sge many[MANY_SGE];
@@ -304,6 +331,23 @@ TEST_F(errors, create_qp_beyond_the_device)
 	ASSERT_WORKS();
 }
 
+/* A device may complete the request before it stops the queue pair. */
+static bool in_error_state(struct ibv_qp *qp)
+{
+	uint64_t end = now_ms() + DEADLINE_MS;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	do {
+		if (ibv_query_qp(qp, &attr, IBV_QP_STATE, &init))
+			return false;
+		if (attr.qp_state == IBV_QPS_ERR)
+			return true;
+		usleep(1000);
+	} while (now_ms() < end);
+	return false;
+}
+
 /* After an error the rest of both queues is flushed, each in its order. */
 TEST_F(errors, error_flushes_the_rest)
 {
@@ -330,6 +374,23 @@ TEST_F(errors, error_flushes_the_rest)
 		ASSERT_COMP(self->id->recv_cq, &self->wc, IBV_WC_WR_FLUSH_ERR, i);
 	EXPECT_TRUE(all_bytes(self->s->buf, 4096, POISON));
 	EXPECT_TRUE(no_comp(self->id->send_cq));
+	EXPECT_TRUE(in_error_state(self->id->qp));
+}
+
+/* One bad key of its own, and a queue pair does nothing more. */
+TEST_F(errors, local_key_stops_the_queue_pair)
+{
+	struct ibv_sge list = sge(self->c, 0, 8);
+
+	list.lkey++;
+	ASSERT_EQ(0, rdma_post_sendv(self->id, CONTEXT, &list, 1, 0));
+	ASSERT_COMP_PROT(self->id->send_cq, &self->wc, CONTEXT);
+	EXPECT_EQ(self->id->qp->qp_num, self->wc.qp_num);
+	ASSERT_TRUE(in_error_state(self->id->qp));
+	ASSERT_EQ(0, rdma_post_write(self->id, self, self->c->buf, 8,
+				     self->c->mr, 0, self->remote, self->rkey));
+	ASSERT_COMP(self->id->send_cq, &self->wc, IBV_WC_WR_FLUSH_ERR, self);
+	EXPECT_TRUE(all_bytes(self->s->buf, 8, POISON));
 }
 
 /* A program may take its queue pair down itself. */

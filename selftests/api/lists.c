@@ -164,6 +164,105 @@ TEST_F(lists, mixed_list)
 	EXPECT_TRUE(all_bytes(self->s->buf + 7000, 100, POISON));
 }
 
+#define LONG 300	/* more than one system call takes */
+
+TEST(long_lists)
+{
+	struct ibv_recv_wr recv[LONG], *bad_recv = NULL;
+	struct ibv_send_wr send[LONG], *bad_send = NULL;
+	struct pair_opts opts;
+	struct ibv_wc wc;
+	struct pair p;
+	uintptr_t i;
+
+	pair_defaults(&opts);
+	opts.client_qp.cap.max_send_wr = LONG;
+	opts.server_qp.cap.max_recv_wr = LONG;
+	ASSERT_EQ(0, pair_open(&p, &opts));
+	for (i = 0; i < LONG; i++) {
+		recv[i] = (struct ibv_recv_wr) {
+			.wr_id = i, .next = i + 1 < LONG ? recv + i + 1 : NULL,
+		};
+		send[i] = (struct ibv_send_wr) {
+			.wr_id = i, .next = i + 1 < LONG ? send + i + 1 : NULL,
+			.opcode = IBV_WR_SEND_WITH_IMM,
+			.send_flags = IBV_SEND_SIGNALED,
+			.imm_data = htobe32((uint32_t)i),
+		};
+	}
+	ASSERT_EQ(0, ibv_post_recv(p.server.id->qp, recv, &bad_recv));
+	ASSERT_EQ(0, ibv_post_send(p.client.id->qp, send, &bad_send));
+	for (i = 0; i < LONG; i++) {
+		ASSERT_COMP_OK(p.client.id->send_cq, &wc, IBV_WC_SEND, i);
+		ASSERT_COMP_OK(p.server.id->recv_cq, &wc, IBV_WC_RECV, i);
+		ASSERT_EQ(i, be32toh(wc.imm_data));
+	}
+	EXPECT_TRUE(no_comp(p.client.id->send_cq));
+	EXPECT_TRUE(no_comp(p.server.id->recv_cq));
+	pair_close(&p);
+}
+
+#define INLINE_WRS 12
+
+/* As much as goes inline, in two pieces; every other one is not inline. */
+TEST(list_of_long_inline_writes)
+{
+	struct ibv_sge sgl[INLINE_WRS][2];
+	struct ibv_send_wr wr[INLINE_WRS], *bad = NULL;
+	struct pair_opts opts;
+	struct end *c, *s;
+	struct ibv_wc wc;
+	struct pair p;
+	uintptr_t i;
+	size_t max;
+
+	pair_defaults(&opts);
+	opts.client_qp.cap.max_inline_data = 512;
+	ASSERT_EQ(0, pair_open(&p, &opts));
+	c = &p.client;
+	s = &p.server;
+	max = opts.client_qp.cap.max_inline_data;
+	ASSERT_LE(512, max);
+	ASSERT_GE(BUF_SIZE / INLINE_WRS, max);
+	fill(c->buf, INLINE_WRS * max, 1);
+	for (i = 0; i < INLINE_WRS; i++) {
+		sgl[i][0] = sge(c, i * max, 3);
+		sgl[i][1] = sge(c, i * max + 3, max - 3);
+		wr[i] = (struct ibv_send_wr) {
+			.wr_id = i,
+			.next = i + 1 < INLINE_WRS ? wr + i + 1 : NULL,
+			.sg_list = sgl[i], .num_sge = 2,
+			.opcode = IBV_WR_RDMA_WRITE,
+			.send_flags = IBV_SEND_SIGNALED,
+			.wr.rdma.remote_addr = addr64(s->buf + i * max),
+			.wr.rdma.rkey = s->mr->rkey,
+		};
+		if (i % 2)
+			continue;
+		wr[i].send_flags |= IBV_SEND_INLINE;
+		sgl[i][0].lkey = 0;
+		sgl[i][1].lkey = 0;
+	}
+	ASSERT_EQ(0, ibv_post_send(c->id->qp, wr, &bad));
+	for (i = 0; i < INLINE_WRS; i++)
+		ASSERT_COMP_OK(c->id->send_cq, &wc, IBV_WC_RDMA_WRITE, i);
+	EXPECT_TRUE(filled(s->buf, INLINE_WRS * max, 1));
+	EXPECT_TRUE(all_bytes(s->buf + INLINE_WRS * max,
+			      BUF_SIZE - INLINE_WRS * max, POISON));
+
+	/* One byte more than there may be, behind what one system call takes. */
+	memset(s->buf, POISON, BUF_SIZE);
+	sgl[10][1].length++;
+	EXPECT_EQ(EINVAL, ibv_post_send(c->id->qp, wr, &bad));
+	EXPECT_EQ(&wr[10], bad);
+	for (i = 0; i < 10; i++)
+		ASSERT_COMP_OK(c->id->send_cq, &wc, IBV_WC_RDMA_WRITE, i);
+	EXPECT_TRUE(no_comp(c->id->send_cq));
+	EXPECT_TRUE(filled(s->buf, 10 * max, 1));
+	EXPECT_TRUE(all_bytes(s->buf + 10 * max, 2 * max, POISON));
+	pair_close(&p);
+}
+
 static int post_atomic(struct end *end, enum ibv_wr_opcode opcode,
 		       uint64_t compare_add, uint64_t swap, uint64_t remote,
 		       uint32_t rkey)

@@ -155,6 +155,46 @@ TEST_F(posts, sendv_and_recvv)
 	EXPECT_TRUE(all_bytes(self->s->buf + 800, 1500, POISON));
 }
 
+/* An entry of no bytes names no memory, and no key. */
+TEST_F(posts, vectors_with_an_empty_entry)
+{
+	struct ibv_sge out[] = {
+		sge(self->c, 0, 50), { .length = 0 }, sge(self->c, 200, 70),
+	};
+	struct ibv_sge in[] = {
+		sge(self->s, 0, 50), { .length = 0 }, sge(self->s, 1000, 100),
+	};
+
+	fill(self->c->buf, 50, 1);
+	fill(self->c->buf + 200, 70, 2);
+	ASSERT_EQ(0, rdma_post_recvv(self->peer, self->s, in, 3));
+	ASSERT_EQ(0, rdma_post_sendv(self->id, CONTEXT, out, 3,
+				     IBV_SEND_SIGNALED));
+	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_SEND, CONTEXT);
+	ASSERT_COMP_OK(self->peer->recv_cq, &self->wc, IBV_WC_RECV, self->s);
+	EXPECT_EQ(120, self->wc.byte_len);
+	EXPECT_TRUE(filled(self->s->buf, 50, 1));
+	EXPECT_TRUE(filled(self->s->buf + 1000, 70, 2));
+	EXPECT_TRUE(all_bytes(self->s->buf + 50, 950, POISON));
+
+	ASSERT_EQ(0, rdma_post_writev(self->id, CONTEXT, out, 3,
+				      IBV_SEND_SIGNALED, self->remote + 4096,
+				      self->rkey));
+	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, CONTEXT);
+	EXPECT_TRUE(filled(self->s->buf + 4096, 50, 1));
+	EXPECT_TRUE(filled(self->s->buf + 4146, 70, 2));
+	EXPECT_TRUE(all_bytes(self->s->buf + 4216, 100, POISON));
+
+	memset(self->c->buf, POISON, 300);
+	ASSERT_EQ(0, rdma_post_readv(self->id, CONTEXT, out, 3,
+				     IBV_SEND_SIGNALED, self->remote + 4096,
+				     self->rkey));
+	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_READ, CONTEXT);
+	EXPECT_TRUE(filled(self->c->buf, 50, 1));
+	EXPECT_TRUE(filled(self->c->buf + 200, 70, 2));
+	EXPECT_TRUE(all_bytes(self->c->buf + 50, 150, POISON));
+}
+
 /* Either end may post, not only the one that connected. */
 TEST_F(posts, from_the_passive_end)
 {
@@ -435,6 +475,8 @@ TEST_F(posts, unsignaled_error)
 
 TEST(signal_all)
 {
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
 	struct pair_opts opts;
 	struct ibv_wc wc;
 	struct pair p;
@@ -453,6 +495,8 @@ TEST(signal_all)
 	for (i = 0; i < 3; i++)
 		ASSERT_COMP_OK(p.client.id->send_cq, &wc, IBV_WC_RDMA_WRITE, i);
 	EXPECT_TRUE(filled(p.server.buf, 300, 1));
+	ASSERT_EQ(0, ibv_query_qp(p.client.id->qp, &attr, IBV_QP_CAP, &init));
+	EXPECT_EQ(1, init.sq_sig_all);
 	pair_close(&p);
 }
 
