@@ -7,7 +7,9 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/time.h>
 
 #include "rdma_test.h"
 
@@ -239,7 +241,12 @@ TEST(id_without_a_channel)
 	EXPECT_NE(NULL, id->channel);
 	ASSERT_EQ(0, rdma_resolve_addr(id, NULL, (struct sockaddr *)&addr, 10000));
 	EXPECT_NE(NULL, id->verbs);
+	ASSERT_NE(NULL, id->event);
+	EXPECT_EQ(RDMA_CM_EVENT_ADDR_RESOLVED, id->event->event);
 	ASSERT_EQ(0, rdma_resolve_route(id, 10000));
+	ASSERT_NE(NULL, id->event);
+	EXPECT_EQ(RDMA_CM_EVENT_ROUTE_RESOLVED, id->event->event);
+	EXPECT_EQ(1, id->route.num_paths);
 	ASSERT_EQ(0, rdma_create_qp(id, NULL, &attr));
 	EXPECT_EQ(0, echo(id, 1));
 	rdma_destroy_qp(id);
@@ -265,7 +272,9 @@ static int answer_private_data(struct server *server, struct rdma_cm_id *id)
 	param.private_data = data;
 	param.private_data_len = sizeof(data);
 	MUST(server, !rdma_accept(id, &param));
+	MUST(server, id->event && id->event->event == RDMA_CM_EVENT_ESTABLISHED);
 	MUST(server, !rdma_disconnect(id));
+	MUST(server, id->event && id->event->event == RDMA_CM_EVENT_DISCONNECTED);
 	rdma_destroy_ep(id);
 	return 0;
 }
@@ -328,6 +337,24 @@ TEST(nobody_listens)
 	EXPECT_EQ(-1, connect_with(id, NULL, 0));
 	EXPECT_EQ(ECONNREFUSED, errno);
 	rdma_destroy_ep(id);
+}
+
+/* 203.0.113.0/24 is for documentation only. */
+TEST(no_such_host)
+{
+	struct sockaddr_in addr = {
+		.sin_family = AF_INET, .sin_port = htons(7471),
+		.sin_addr.s_addr = inet_addr("203.0.113.77"),
+	};
+	struct rdma_cm_id *id;
+
+	ASSERT_EQ(0, rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP));
+	errno = 0;
+	EXPECT_EQ(-1, rdma_resolve_addr(id, NULL, (struct sockaddr *)&addr, 200));
+	EXPECT_TRUE(errno == ENODEV || errno == ENETUNREACH ||
+		    errno == EHOSTUNREACH || errno == ETIMEDOUT)
+		TH_LOG("errno: %s", strerror(errno));
+	EXPECT_EQ(0, rdma_destroy_id(id));
 }
 
 /* Without attributes for queue pairs the program makes its own. */
@@ -412,6 +439,57 @@ TEST(migrate_to_a_channel)
 	rdma_destroy_event_channel(channel);
 }
 
+/* Without a channel, an id becomes synchronous. */
+TEST(migrate_to_no_channel)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct sockaddr_storage addr;
+	struct rdma_cm_id *id;
+
+	ASSERT_NE(NULL, channel);
+	ASSERT_TRUE(test_addr(AF_INET, &addr));
+	set_port(&addr, htons(7471));
+	ASSERT_EQ(0, rdma_create_id(channel, &id, NULL, RDMA_PS_TCP));
+	ASSERT_EQ(0, rdma_migrate_id(id, NULL));
+	EXPECT_NE(NULL, id->channel);
+	EXPECT_NE(channel, id->channel);
+	errno = 0;
+	EXPECT_EQ(-1, rdma_migrate_id(id, NULL));
+	EXPECT_EQ(EINVAL, errno);
+	ASSERT_EQ(0, rdma_resolve_addr(id, NULL, (struct sockaddr *)&addr, 10000));
+	EXPECT_NE(NULL, id->verbs);
+	EXPECT_TRUE(no_event(channel));
+	EXPECT_EQ(0, rdma_migrate_id(id, channel));
+	EXPECT_EQ(channel, id->channel);
+	EXPECT_EQ(0, rdma_destroy_id(id));
+	rdma_destroy_event_channel(channel);
+}
+
+static void nothing(int sig)
+{
+	(void)sig;
+}
+
+TEST(get_request_interrupted)
+{
+	struct sigaction action = { .sa_handler = nothing };
+	struct itimerval timer = {
+		.it_value.tv_usec = 50 * 1000, .it_interval.tv_usec = 50 * 1000,
+	};
+	struct rdma_cm_id *listen, *id;
+
+	ASSERT_EQ(0, create_ep(&listen, RAI_PASSIVE, NULL, &qp_attr));
+	ASSERT_EQ(0, rdma_listen(listen, 1));
+	ASSERT_EQ(0, sigaction(SIGALRM, &action, NULL));
+	ASSERT_EQ(0, setitimer(ITIMER_REAL, &timer, NULL));
+	errno = 0;
+	EXPECT_EQ(-1, rdma_get_request(listen, &id));
+	EXPECT_EQ(EINTR, errno);
+	memset(&timer, 0, sizeof(timer));
+	ASSERT_EQ(0, setitimer(ITIMER_REAL, &timer, NULL));
+	rdma_destroy_ep(listen);
+}
+
 /* rdma_get_request(3): only on listening ids that are synchronous. */
 TEST(get_request_elsewhere)
 {
@@ -445,7 +523,10 @@ TEST(getaddrinfo_active)
 	ASSERT_TRUE(test_addr(AF_INET, &addr));
 	ASSERT_EQ(0, rdma_getaddrinfo(node, "7471", &hints, &info));
 	ASSERT_NE(NULL, info);
-	EXPECT_EQ(0, info->ai_flags & RAI_PASSIVE);
+	EXPECT_EQ(0, info->ai_flags);
+	EXPECT_EQ(NULL, info->ai_next);
+	EXPECT_EQ(0, info->ai_src_len);
+	EXPECT_EQ(0, info->ai_connect_len);
 	EXPECT_EQ(AF_INET, info->ai_family);
 	EXPECT_EQ(IBV_QPT_RC, info->ai_qp_type);
 	EXPECT_EQ(RDMA_PS_TCP, info->ai_port_space);
@@ -533,7 +614,9 @@ TEST(getaddrinfo_of_nothing)
 {
 	struct rdma_addrinfo *info = NULL;
 
-	EXPECT_NE(0, rdma_getaddrinfo(NULL, NULL, NULL, &info));
+	errno = 0;
+	EXPECT_EQ(-1, rdma_getaddrinfo(NULL, NULL, NULL, &info));
+	EXPECT_EQ(EINVAL, errno);
 	EXPECT_NE(0, rdma_getaddrinfo("no.such.host.invalid", "7471", NULL, &info));
 }
 
@@ -553,6 +636,49 @@ TEST(getaddrinfo_of_a_source)
 	ASSERT_EQ(sizeof(struct sockaddr_in), info->ai_src_len);
 	EXPECT_EQ(inet_addr(node), in(info->ai_src_addr)->sin_addr.s_addr);
 	rdma_freeaddrinfo(info);
+}
+
+/* Without names, the hints are what is wanted. */
+TEST(getaddrinfo_of_a_destination)
+{
+	struct sockaddr_storage addr;
+	struct rdma_addrinfo *info = NULL, hints = {
+		.ai_family = AF_INET,
+		.ai_qp_type = IBV_QPT_RC,
+		.ai_port_space = RDMA_PS_TCP,
+		.ai_dst_addr = (struct sockaddr *)&addr,
+		.ai_dst_len = sizeof(struct sockaddr_in),
+	};
+
+	ASSERT_TRUE(test_addr(AF_INET, &addr));
+	set_port(&addr, htons(7471));
+	ASSERT_EQ(0, rdma_getaddrinfo(NULL, NULL, &hints, &info));
+	EXPECT_EQ(AF_INET, info->ai_family);
+	EXPECT_EQ(IBV_QPT_RC, info->ai_qp_type);
+	EXPECT_EQ(RDMA_PS_TCP, info->ai_port_space);
+	ASSERT_EQ(sizeof(struct sockaddr_in), info->ai_dst_len);
+	EXPECT_EQ(0, memcmp(&addr, info->ai_dst_addr, info->ai_dst_len));
+	rdma_freeaddrinfo(info);
+}
+
+TEST(getaddrinfo_of_a_family)
+{
+	struct rdma_addrinfo *info = NULL, hints = {
+		.ai_flags = RAI_NUMERICHOST | RAI_FAMILY,
+		.ai_family = AF_INET6,
+		.ai_port_space = RDMA_PS_TCP,
+	};
+	struct sockaddr_in6 *in6;
+
+	ASSERT_EQ(0, rdma_getaddrinfo("::1", "7471", &hints, &info));
+	EXPECT_EQ(AF_INET6, info->ai_family);
+	ASSERT_EQ(sizeof(struct sockaddr_in6), info->ai_dst_len);
+	in6 = (struct sockaddr_in6 *)info->ai_dst_addr;
+	EXPECT_EQ(AF_INET6, in6->sin6_family);
+	EXPECT_EQ(htons(7471), in6->sin6_port);
+	EXPECT_EQ(0, memcmp(&in6addr_loopback, &in6->sin6_addr, 16));
+	rdma_freeaddrinfo(info);
+	EXPECT_NE(0, rdma_getaddrinfo("127.0.0.1", "7471", &hints, &info));
 }
 
 TEST_HARNESS_MAIN
