@@ -243,6 +243,68 @@ TEST_F(link, removal)
 	EXPECT_EQ(0, ibv_dealloc_pd(pd));
 }
 
+/* Until so many ids have been told; what else happens to them comes as well. */
+static int await_removals(struct rdma_event_channel *channel, int ids)
+{
+	struct event event;
+
+	while (ids) {
+		if (next_event(channel, &event) < 0)
+			return -1;
+		ids -= event.type == RDMA_CM_EVENT_DEVICE_REMOVAL;
+	}
+	return 0;
+}
+
+/* Every id is told, posts are flushed, and what comes back is another device. */
+TEST_F(link, removal_of_a_connection)
+{
+	struct ibv_context *old;
+	struct ibv_pd *pd;
+	struct ibv_wc wc;
+	struct pair p;
+	uintptr_t i;
+
+	if (!self->verbs)
+		return;
+	if (over_incumbent())
+		SKIP(return, "the kernel keeps rdma_rxe until its users have closed it");
+	ASSERT_EQ(0, setenv("RPOST_TEST_ADDR", "10.9.9.9", 1));
+	ASSERT_EQ(0, run("ip addr add 10.9.9.9/24 dev " LINK));
+	ASSERT_EQ(0, wait_async(self->verbs, IBV_EVENT_GID_CHANGE, &self->event));
+	ibv_ack_async_event(&self->event);
+	ASSERT_EQ(0, pair_open(&p, NULL));
+	old = p.client.id->verbs;
+	EXPECT_STREQ(LINK, ibv_get_device_name(old->device));
+	pd = ibv_alloc_pd(old);
+	ASSERT_NE(NULL, pd);
+	for (i = 0; i < 3; i++)
+		ASSERT_EQ(0, rdma_post_recv(p.client.id, (void *)i,
+					    p.client.buf, 8, p.client.mr));
+
+	ASSERT_EQ(0, run("rdma link del " LINK));
+	for (i = 0; i < 3; i++)
+		ASSERT_COMP(p.client.id->recv_cq, &wc, IBV_WC_WR_FLUSH_ERR, i);
+	EXPECT_EQ(0, await_removals(p.client.channel, 1));
+	EXPECT_EQ(0, await_removals(p.server.channel, 2));
+	EXPECT_EQ(-1, rdma_post_sendv(p.client.id, NULL, NULL, 0, 0));
+	EXPECT_EQ(ENODEV, errno);
+	EXPECT_EQ(-1, rdma_disconnect(p.client.id));
+	EXPECT_EQ(ENODEV, errno);
+	EXPECT_EQ(NULL, ibv_alloc_pd(old));
+	EXPECT_EQ(ENODEV, errno);
+	EXPECT_EQ(0, ibv_dealloc_pd(pd));
+	EXPECT_EQ(0, ibv_dereg_mr(p.client.mr));
+	p.client.mr = NULL;
+	pair_close(&p);
+
+	ASSERT_EQ(0, run("rdma link add " LINK " type rxe netdev " LINK));
+	ASSERT_EQ(0, pair_open(&p, NULL));
+	EXPECT_NE(old, p.client.id->verbs);
+	EXPECT_STREQ(LINK, ibv_get_device_name(p.client.id->verbs->device));
+	pair_close(&p);
+}
+
 /* ------------------------------------------- without changing a link */
 
 FIXTURE(async) {

@@ -196,6 +196,43 @@ TEST_F(threads, ids_of_one_channel)
 	rdma_destroy_event_channel(ids.channel);
 }
 
+struct connector {
+	pthread_t thread;
+	int made;
+};
+
+static void *connect_and_part(void *arg)
+{
+	struct connector *c = arg;
+	struct pair p;
+	int i;
+
+	for (i = 0; i < ROUNDS / 2; i++) {
+		if (!pair_open(&p, NULL) && !rdma_disconnect(p.client.id) &&
+		    !expect_event(p.server.channel, RDMA_CM_EVENT_DISCONNECTED,
+				  &p.server.event))
+			c->made++;
+		pair_close(&p);
+	}
+	return NULL;
+}
+
+TEST(connections)
+{
+	struct connector connectors[4];
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		connectors[i] = (struct connector) {};
+		ASSERT_EQ(0, pthread_create(&connectors[i].thread, NULL,
+					    connect_and_part, &connectors[i]));
+	}
+	for (i = 0; i < 4; i++) {
+		ASSERT_EQ(0, pthread_join(connectors[i].thread, NULL));
+		EXPECT_EQ(ROUNDS / 2, connectors[i].made);
+	}
+}
+
 struct maker {
 	struct device *dev;
 	pthread_t thread;
