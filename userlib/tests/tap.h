@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The little of TAP that these tests need. */
+/* The little of TAP that this test needs. */
 #ifndef TAP_H
 #define TAP_H
 
