@@ -139,6 +139,8 @@ bool with_receives(void);
 struct ibv_qp_init_attr queue_attr(void);
 /* Makes the work requests that are posted again and again. */
 void conn_prepare(struct world *w, struct conn *conn);
+/* Posts the receives that so many sends need, if they are not there: a batch. */
+void conn_receive(struct conn *conn, unsigned long count);
 /* Posts so many, and the receives that they need. */
 void conn_post(struct conn *conn, unsigned long count);
 /* Ends the program if the work request failed. */

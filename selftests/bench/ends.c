@@ -156,11 +156,12 @@ void conn_prepare(struct world *w, struct conn *conn)
 	}
 }
 
-/* Always as many as a batch has. */
-static void post_receives(struct conn *conn)
+void conn_receive(struct conn *conn, unsigned long count)
 {
 	struct ibv_recv_wr *bad;
 
+	if (!with_receives() || conn->recvs >= count)
+		return;
 	must(!ibv_post_recv(conn->server->qp, conn->recv_wr, &bad));
 	conn->recvs += config.batch;
 }
@@ -169,11 +170,9 @@ void conn_post(struct conn *conn, unsigned long count)
 {
 	struct ibv_send_wr *bad;
 
-	if (with_receives()) {
-		if (conn->recvs < count)
-			post_receives(conn);
+	conn_receive(conn, count);
+	if (with_receives())
 		conn->recvs -= count;
-	}
 	conn->pending += count;
 	if (ibv_post_send(conn->client->qp, conn->wr, &bad))
 		die("ibv_post_send: %m");

@@ -39,6 +39,7 @@ void run_latency(struct figures *f)
 	start = now_ns();
 	for (i = 0, after = start; go_on(start, after, i, MIN_OPS); i++) {
 		conn = &w.conns[i % config.conns];
+		conn_receive(conn, 1);
 		before = now_ns();
 		one_op(conn);
 		after = now_ns();

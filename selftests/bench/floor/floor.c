@@ -444,6 +444,19 @@ static int floor_open(struct floor_world *w)
 	return ret;
 }
 
+/* A batch, if there are not as many receives. */
+static int floor_receive(struct floor_conn *conn, unsigned long count)
+{
+	int ret;
+
+	if (!conn->world->config.sends || conn->recvs >= count)
+		return 0;
+	ret = ib_post_recv(conn->server->qp, conn->recv_wr, NULL);
+	if (!ret)
+		conn->recvs += conn->world->config.batch;
+	return ret;
+}
+
 /*
  * Drivers whose work is done in a tasklet run it when bottom halves are enabled
  * again, instead of waking up a thread.
@@ -452,16 +465,11 @@ static int floor_post(struct floor_conn *conn, unsigned long count)
 {
 	int ret;
 
-	if (conn->world->config.sends) {
-		if (conn->recvs < count) {
-			ret = ib_post_recv(conn->server->qp, conn->recv_wr,
-					   NULL);
-			if (ret)
-				return ret;
-			conn->recvs += conn->world->config.batch;
-		}
+	ret = floor_receive(conn, count);
+	if (ret)
+		return ret;
+	if (conn->world->config.sends)
 		conn->recvs -= count;
-	}
 	conn->pending += count;
 	local_bh_disable();
 	ret = ib_post_send(conn->client->qp, &conn->wr[0].wr, NULL);
@@ -584,6 +592,9 @@ static int floor_measure(struct floor_world *w, struct ib_wc *wc, u32 *ns)
 		if (i == warm)
 			start = ktime_get_ns();
 		conn = &w->conns[i % config->conns];
+		ret = floor_receive(conn, 1);
+		if (ret)
+			return ret;
 		before = ktime_get_ns();
 		ret = floor_one(conn, wc);
 		after = ktime_get_ns();
