@@ -55,7 +55,8 @@ for kernel; do
 		jq -s 'add' "$baseline" "$out/$kernel.json" >"$out/new"
 		cp "$out/new" "$baseline"
 	fi
-	# What the others need is for comparison only: they are not the project's.
+	# What the others need is not the project's.  A kernel that is not the
+	# baseline's may do more or less itself, in the loop inside it, too.
 	while read -r verdict text; do
 		n=$((n + 1))
 		[ "$verdict" = ok ] || failed=1
@@ -64,11 +65,16 @@ for kernel; do
 		. as $now | to_entries[] | select(.key | test(" ours "))
 		| .value as $value | $baseline[0][.key] as $base
 		| (.key | split(" ")) as [$kernel, $column, $op]
-		| (if $value and $base and $value <= $base * 1.03 then "ok" else "not_ok" end)
+		| "\($kernel) floor \($op)" as $floor
+		| (if $base and $now[$floor]
+		   then ($base * $now[$floor] / $baseline[0][$floor] | round)
+		   else null end) as $expected
+		| (if $value and $expected and $value <= $expected * 1.03
+		   then "ok" else "not_ok" end)
 		  + " \($kernel).\($op) # \($value) instructions"
-		  + ", baseline \($base // "none")"
+		  + ", expected \($expected // "none")"
 		  + ", system \($now["\($kernel) system \($op)"] // "none")"
-		  + ", kernel only \($now["\($kernel) floor \($op)"] // "none")"
+		  + ", kernel only \($now[$floor] // "none")"
 		' "$out/$kernel.json")
 	[ "$(jq length "$out/$kernel.json")" = 9 ] || failed=1
 done
