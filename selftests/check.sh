@@ -156,7 +156,8 @@ kernel_tests() {
 # What registers memory, with the way that auto does not take on rxe; on the debug
 # kernels with every failure point, too.
 fast_registration() {
-	local test tests=(fastreg mr keys post) files=() names=()
+	local test files=() names=() tests=(fastreg mr keys post exit)
+	tests+=(attack_keys attack_memory attack_threads)
 	[[ $1 != debug* ]] || tests+=(inject failnth)
 	for test in "${tests[@]}"; do
 		files+=(-f "$build_dir/selftests/$test")
@@ -330,6 +331,7 @@ case ${kernels[0]} in
 	queue tap failure-points failure_points
 	queue fuzz debug 60
 	queue fuzz 6.1 15
+	queue tap bench-check selftests/bench/icount.sh
 	queue symbols_and_headers
 	queue tap unmodified-programs unmodified_programs
 	queue tap abi-compat selftests/abi_compat.sh
