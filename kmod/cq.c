@@ -5,6 +5,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 
+#include "compat/compat.h"
 #include "inject.h"
 #include "rpost.h"
 
@@ -306,9 +307,11 @@ int rpost_cq_shutdown(struct rpost_obj *obj)
 	struct rpost_cq *cq = container_of(obj, struct rpost_cq, obj);
 	struct rpost_hwcq *hwcq, *next;
 	LIST_HEAD(hwcqs);
+	bool armed;
 
 	spin_lock_bh(&cq->lock);
 	list_splice_init(&cq->hwcqs, &hwcqs);
+	armed = cq->mode != RPOST_CQ_IDLE && !list_empty(&hwcqs);
 	/* Who sleeps for a device that has gone would sleep for ever. */
 	if (cq->notify || rpost_ring_take_arm(rpost_cq_ring(cq))) {
 		cq->notify = 0;
@@ -316,11 +319,16 @@ int rpost_cq_shutdown(struct rpost_obj *obj)
 	}
 	spin_unlock_bh(&cq->lock);
 
-	list_for_each_entry_safe(hwcq, next, &hwcqs, link) {
+	/* From here on the handler does nothing. */
+	list_for_each_entry(hwcq, &hwcqs, link)
 		irq_poll_disable(&hwcq->iop);
-		/* A poll that has completed may still be arming. */
-		spin_lock_bh(&cq->lock);
-		spin_unlock_bh(&cq->lock);
+	/* A poll that has completed may still be arming. */
+	spin_lock_bh(&cq->lock);
+	spin_unlock_bh(&cq->lock);
+	if (armed)
+		rpost_compat_flush_handlers(obj->dev->ib_dev);
+
+	list_for_each_entry_safe(hwcq, next, &hwcqs, link) {
 		ib_destroy_cq(hwcq->ib_cq);
 		rpost_limit_give_cqe(obj->file, hwcq->size);
 		kfree(hwcq);

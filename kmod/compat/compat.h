@@ -8,6 +8,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/version.h>
+#include <linux/workqueue.h>
 #include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
 
@@ -73,6 +74,33 @@ static inline struct ib_umem *rpost_compat_umem_get(struct ib_device *ib_dev,
 	return ib_umem_get_va(ib_dev, addr, length, access);
 #else
 	return ib_umem_get(ib_dev, addr, length, access);
+#endif
+}
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
+static inline long rpost_compat_run_tasklets(void *unused)
+{
+	local_bh_disable();
+	local_bh_enable();
+	return 0;
+}
+#endif
+
+/*
+ * 6.1's rxe calls completion handlers from a tasklet, for which ib_destroy_cq()
+ * does not wait: it may run, or be about to, when the queue has gone.  So every
+ * CPU is made to run its tasklets first.  (Those of the queue pairs, which would
+ * schedule another, have been killed with them.)
+ */
+static inline void rpost_compat_flush_handlers(const struct ib_device *ib_dev)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)
+	int cpu;
+
+	if (ib_dev->ops.driver_id != RDMA_DRIVER_RXE)
+		return;
+	for_each_online_cpu(cpu)
+		work_on_cpu(cpu, rpost_compat_run_tasklets, NULL);
 #endif
 }
 
