@@ -4,9 +4,9 @@
  *
  * The program can write anything to any of its pages at any time.  So the
  * kernel reads just two words of it, @head and @arm, each once and by value,
- * and keeps its own @tail and @fired.  A wrong @head makes the ring look full
- * or empty; a wrong @arm asks for an event too many.  Both harm the program
- * that wrote it, nobody else.
+ * and keeps its own @tail, @flags and @fired.  A wrong @head makes the ring
+ * look full or empty; a wrong @arm asks for an event too many.  Both harm the
+ * program that wrote it, nobody else.
  *
  * Barriers, kernel here and program in userlib/comp.c:
  *

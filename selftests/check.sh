@@ -170,7 +170,8 @@ fast_registration() {
 			-f selftests/run_tests.sh "${files[@]}" -- \
 			env 'RPOST_TEST_REMOVE=rdma link del rxe0' \
 			'RPOST_TEST_ADD=rdma link add rxe0 type rxe netdev dummy0' \
-			./run_tests.sh "${names[@]}"
+			RPOST_TEST_DIR=/disk \
+			sh -c 'vm-disk /disk && exec "$@"' sh ./run_tests.sh "${names[@]}"
 }
 
 # iWARP.

@@ -52,9 +52,8 @@ static inline bool rpost_compat_can_flush(const struct ib_device *ib_dev,
 }
 
 /*
- * Later than 6.12 (and in 6.12.y, from 6.12.114 on) rxe describes a region in one
- * piece of physical memory, 16 bytes for a page, and the kernel warns of more
- * than it can ever have.
+ * From 6.12.114 on rxe describes a region in one piece of physical memory, 16
+ * bytes for a page, and the kernel warns of more than it can ever have.
  */
 static inline u64 rpost_compat_direct_max_size(const struct ib_device *ib_dev)
 {

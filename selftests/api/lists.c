@@ -202,7 +202,8 @@ TEST(long_lists)
 	pair_close(&p);
 }
 
-#define INLINE_WRS 12
+#define INLINE_WRS 24
+#define INLINE_BAD 20
 
 /* As much as goes inline, in two pieces; every other one is not inline. */
 TEST(list_of_long_inline_writes)
@@ -218,6 +219,7 @@ TEST(list_of_long_inline_writes)
 
 	pair_defaults(&opts);
 	opts.client_qp.cap.max_inline_data = 512;
+	opts.client_qp.cap.max_send_wr = INLINE_WRS;
 	ASSERT_EQ(0, pair_open(&p, &opts));
 	c = &p.client;
 	s = &p.server;
@@ -252,14 +254,15 @@ TEST(list_of_long_inline_writes)
 
 	/* One byte more than there may be, behind what one system call takes. */
 	memset(s->buf, POISON, BUF_SIZE);
-	sgl[10][1].length++;
+	sgl[INLINE_BAD][1].length++;
 	EXPECT_EQ(EINVAL, ibv_post_send(c->id->qp, wr, &bad));
-	EXPECT_EQ(&wr[10], bad);
-	for (i = 0; i < 10; i++)
+	EXPECT_EQ(&wr[INLINE_BAD], bad);
+	for (i = 0; i < INLINE_BAD; i++)
 		ASSERT_COMP_OK(c->id->send_cq, &wc, IBV_WC_RDMA_WRITE, i);
 	EXPECT_TRUE(no_comp(c->id->send_cq));
-	EXPECT_TRUE(filled(s->buf, 10 * max, 1));
-	EXPECT_TRUE(all_bytes(s->buf + 10 * max, 2 * max, POISON));
+	EXPECT_TRUE(filled(s->buf, INLINE_BAD * max, 1));
+	EXPECT_TRUE(all_bytes(s->buf + INLINE_BAD * max,
+			      (INLINE_WRS - INLINE_BAD) * max, POISON));
 	pair_close(&p);
 }
 

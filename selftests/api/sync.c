@@ -350,7 +350,10 @@ TEST(no_such_host)
 
 	ASSERT_EQ(0, rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP));
 	errno = 0;
-	EXPECT_EQ(-1, rdma_resolve_addr(id, NULL, (struct sockaddr *)&addr, 200));
+	if (!rdma_resolve_addr(id, NULL, (struct sockaddr *)&addr, 200)) {
+		EXPECT_EQ(0, rdma_destroy_id(id));
+		SKIP(return, "there is a route to 203.0.113.77");
+	}
 	EXPECT_TRUE(errno == ENODEV || errno == ENETUNREACH ||
 		    errno == EHOSTUNREACH || errno == ETIMEDOUT)
 		TH_LOG("errno: %s", strerror(errno));

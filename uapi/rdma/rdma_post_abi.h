@@ -709,14 +709,18 @@ struct rpost_resize_cq {
 /* struct rpost_ring.flags, written by the kernel */
 /* an empty ring tells nothing: RPOST_IOC_POLL_CQ fetches from the device */
 #define RPOST_RING_NEED_POLL	0x1
-/* a completion was lost because the ring was full; those before it are there; stays set */
+/*
+ * a completion was lost because the ring was full; those before it are there;
+ * stays set
+ */
 #define RPOST_RING_OVERRUN	0x2
 
 /**
  * struct rpost_ring - the shared completion ring's control words
  * @tail: written by the kernel: entries produced so far.  Read with acquire
  *        semantics; entries before it are complete.
- * @flags: written by the kernel: RPOST_RING_*
+ * @flags: written by the kernel: RPOST_RING_*.  Read with acquire semantics,
+ *         before @tail, to know what came before RPOST_RING_OVERRUN.
  * @fired: written by the kernel: the last value of @arm that has been answered
  *         with an event on the completion channel
  * @reserved: written by the kernel: 0
