@@ -16,11 +16,6 @@
  */
 #include "internal.h"
 
-static uint32_t ring_flags(const struct rpost_cq *cq)
-{
-	return __atomic_load_n(&cq->ring->flags, __ATOMIC_ACQUIRE);
-}
-
 static void copy_wc(struct ibv_wc *dst, const struct rpost_wc *src)
 {
 	dst->wr_id = src->wr_id;
@@ -46,7 +41,7 @@ static int consume(struct rpost_cq *cq, int num_entries, struct ibv_wc *wc,
 	int n = 0;
 
 	rpost_cq_lock(cq);
-	*flags = ring_flags(cq);
+	*flags = rpost_ring_flags(cq);
 	tail = __atomic_load_n(&cq->ring->tail, __ATOMIC_ACQUIRE);
 	while (n < num_entries && cq->head != tail)
 		copy_wc(&wc[n++], &cq->entries[cq->head++ & cq->mask]);
@@ -144,13 +139,13 @@ static bool arm_ring(struct rpost_cq *cq)
 	bool looked_at = false;
 
 	pthread_mutex_lock(&cq->arm_lock);
-	if (!(ring_flags(cq) & RPOST_RING_NEED_POLL)) {
+	if (!(rpost_ring_flags(cq) & RPOST_RING_NEED_POLL)) {
 		/* Counting up never hits what has been answered already. */
 		__atomic_store_n(&cq->ring->arm, ++cq->arm, __ATOMIC_RELAXED);
 		/* Pairs with smp_mb() in rpost_ring_take_arm(). */
 		atomic_thread_fence(memory_order_seq_cst);
 		/* Another thread's request may have changed the mode. */
-		looked_at = !(ring_flags(cq) & RPOST_RING_NEED_POLL);
+		looked_at = !(rpost_ring_flags(cq) & RPOST_RING_NEED_POLL);
 	}
 	pthread_mutex_unlock(&cq->arm_lock);
 	return looked_at;

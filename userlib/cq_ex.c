@@ -34,8 +34,7 @@ static int take_first(struct rpost_cq *cq)
 		return 0;
 	if (cq->lost)
 		return cq->lost;
-	/* Acquire: see comp.c. */
-	flags = __atomic_load_n(&cq->ring->flags, __ATOMIC_ACQUIRE);
+	flags = rpost_ring_flags(cq);
 	if (flags & RPOST_RING_NEED_POLL) {
 		err = rpost_cq_fetch(cq);
 		if (err)

@@ -207,6 +207,12 @@ static inline struct rpost_cq *rpost_cq(struct ibv_cq *cq)
 	return rpost_container_of(cq, struct rpost_cq, ibv);
 }
 
+/* Before the tail is looked at: see comp.c. */
+static inline uint32_t rpost_ring_flags(const struct rpost_cq *cq)
+{
+	return __atomic_load_n(&cq->ring->flags, __ATOMIC_ACQUIRE);
+}
+
 static inline void rpost_cq_lock(struct rpost_cq *cq)
 {
 	if (!cq->single_threaded)
