@@ -516,15 +516,21 @@ TEST_F(own, queues_on_one_channel)
 	EXPECT_EQ(0, self->channel->refcnt);
 }
 
+/* Connects with @cq for all that the client completes. */
+static int connect_with(FIXTURE_DATA(own) *self, struct ibv_cq *cq)
+{
+	self->opts.client_qp.send_cq = cq;
+	self->opts.client_qp.recv_cq = cq;
+	return connect_rest(&self->p, &self->opts);
+}
+
 /* One queue for sends and receives of an end, polled without a channel. */
 TEST_F(own, send_and_recv_share_a_queue)
 {
 	struct ibv_cq *cq = ibv_create_cq(self->verbs, 32, NULL, NULL, 0);
 
 	ASSERT_NE(NULL, cq);
-	self->opts.client_qp.send_cq = cq;
-	self->opts.client_qp.recv_cq = cq;
-	ASSERT_EQ(0, connect_rest(&self->p, &self->opts));
+	ASSERT_EQ(0, connect_with(self, cq));
 	ASSERT_EQ(0, rdma_post_recv(self->p.client.id, CONTEXT,
 				    self->p.client.buf, 64, self->p.client.mr));
 	ASSERT_EQ(0, post_write(&self->p, 5, IBV_SEND_SIGNALED));
@@ -586,9 +592,7 @@ TEST_F(own, destroy_waits_for_acks)
 
 	cq = ibv_create_cq(self->verbs, 32, NULL, self->channel, 0);
 	ASSERT_NE(NULL, cq);
-	self->opts.client_qp.send_cq = cq;
-	self->opts.client_qp.recv_cq = cq;
-	ASSERT_EQ(0, connect_rest(&self->p, &self->opts));
+	ASSERT_EQ(0, connect_with(self, cq));
 	for (i = 0; i < 3; i++) {
 		ASSERT_EQ(0, ibv_req_notify_cq(cq, 0));
 		ASSERT_EQ(0, post_write(&self->p, i, IBV_SEND_SIGNALED));
@@ -622,9 +626,7 @@ TEST_F(own, destroy_in_use_does_not_wait)
 
 	cq = ibv_create_cq(self->verbs, 32, NULL, self->channel, 0);
 	ASSERT_NE(NULL, cq);
-	self->opts.client_qp.send_cq = cq;
-	self->opts.client_qp.recv_cq = cq;
-	ASSERT_EQ(0, connect_rest(&self->p, &self->opts));
+	ASSERT_EQ(0, connect_with(self, cq));
 	/* Twice: what is refused has changed nothing. */
 	for (i = 0; i < 2; i++) {
 		ASSERT_EQ(0, ibv_req_notify_cq(cq, 0));
@@ -648,9 +650,7 @@ TEST_F(own, destroy_with_an_event_waiting)
 
 	cq = ibv_create_cq(self->verbs, 32, NULL, self->channel, 0);
 	ASSERT_NE(NULL, cq);
-	self->opts.client_qp.send_cq = cq;
-	self->opts.client_qp.recv_cq = cq;
-	ASSERT_EQ(0, connect_rest(&self->p, &self->opts));
+	ASSERT_EQ(0, connect_with(self, cq));
 	ASSERT_EQ(0, ibv_req_notify_cq(cq, 0));
 	ASSERT_EQ(0, post_write(&self->p, 1, IBV_SEND_SIGNALED));
 	ASSERT_TRUE(readable(self->channel->fd, DEADLINE_MS));
