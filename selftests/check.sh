@@ -128,6 +128,10 @@ install_tree() {
 		test -e "$dest/usr/lib/udev/rules.d/90-rdma-post.rules"
 }
 
+# How tests remove the device, and bring it back.
+device=('RPOST_TEST_REMOVE=rdma link del rxe0'
+	'RPOST_TEST_ADD=rdma link add rxe0 type rxe netdev dummy0')
+
 # kernel_tests KERNEL LIMIT [32]: the tests of the kernel interface, as 64-bit or
 # as 32-bit programs
 kernel_tests() {
@@ -144,8 +148,7 @@ kernel_tests() {
 	# shellcheck disable=SC2016
 	"$vm_dir/run.sh" -k "$1" -t "$2" -o "$build_dir/vm/check-kernel$bits.$1" \
 		-f selftests/run_tests.sh "${files[@]}" -- \
-		env 'RPOST_TEST_REMOVE=rdma link del rxe0' \
-		'RPOST_TEST_ADD=rdma link add rxe0 type rxe netdev dummy0' \
+		env "${device[@]}" \
 		'RPOST_TEST_DOWN=ip link set dummy0 down' \
 		"RPOST_TEST_UP=$up" "${driver[@]}" \
 		RPOST_TEST_MODULE=/vm/modules/rdma_post.ko \
@@ -168,8 +171,7 @@ fast_registration() {
 			-o "$build_dir/vm/check-fast.$1" -p registration=fast \
 			-i "$build_dir/qp_error-$1/qp_error.ko" \
 			-f selftests/run_tests.sh "${files[@]}" -- \
-			env 'RPOST_TEST_REMOVE=rdma link del rxe0' \
-			'RPOST_TEST_ADD=rdma link add rxe0 type rxe netdev dummy0' \
+			env "${device[@]}" \
 			RPOST_TEST_DIR=/disk \
 			sh -c 'vm-disk /disk && exec "$@"' sh ./run_tests.sh "${names[@]}"
 }
@@ -265,8 +267,7 @@ failure_points() {
 			-f selftests/run_tests.sh \
 			-f "$build_dir/selftests/inject" \
 			-f "$build_dir/selftests/failnth" -- \
-			env 'RPOST_TEST_REMOVE=rdma link del rxe0' \
-			'RPOST_TEST_ADD=rdma link add rxe0 type rxe netdev dummy0' \
+			env "${device[@]}" \
 			./run_tests.sh ./inject ./failnth
 }
 
