@@ -816,7 +816,8 @@ TEST_F(gone, the_cgroups_memory_comes_back)
 	/* Nobody else has the memory any more, and it stays. */
 	ASSERT_EQ(0, munmap(mem, PINNED_BYTES));
 	usleep(TEST_QUIET_MS * 1000);
-	EXPECT_LE(before + PINNED_BYTES + ARRAY_SIZE(rings) * MB,
+	/* @before had the reserves in it, which others may have had drained. */
+	EXPECT_LE(before + PINNED_BYTES + ARRAY_SIZE(rings) * MB - MEMORY_SLACK,
 		  (unsigned long long)current(&self->cg));
 
 	EXPECT_EQ(0, rp_remove_device());
