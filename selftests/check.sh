@@ -262,7 +262,7 @@ example_programs() {
 # Every failure point of every command, and failures made in callbacks.
 failure_points() {
 	"$vm_dir/debug-kernel.sh" debug && "$vm_dir/kmod.sh" debug &&
-		"$vm_dir/run.sh" -k debug -t 900 \
+		"$vm_dir/run.sh" -k debug -t 1800 \
 			-o "$build_dir/vm/check-failure-points.debug" \
 			-f selftests/run_tests.sh \
 			-f "$build_dir/selftests/inject" \
@@ -287,7 +287,7 @@ symbols_and_headers() {
 
 case ${1-} in
 '') kernels=(6.1 6.12 7.2) limit=900 ;;
-debug*) kernels=("$@") limit=3600 ;;
+debug*) kernels=("$@") limit=5400 ;;
 *) kernels=("$@") limit=900 ;;
 esac
 

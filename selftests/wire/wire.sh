@@ -48,7 +48,7 @@ act() {
 }
 
 run() {
-	local options=(-k "$kernel" -t 400 -m 384M -S "$steer"
+	local options=(-k "$kernel" -t 800 -m 384M -S "$steer"
 		-o "$build_dir/vm/wire-$library.$kernel"
 		-f "$here/guest.sh" -f "$build_dir/wire-$library/wire")
 	[ "$library" = rdma_post ] || options+=(-M)
