@@ -6,6 +6,7 @@
  */
 #include <kselftest_harness.h>
 #include <pthread.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "attack.h"
@@ -33,6 +34,9 @@ static void attack(struct __test_metadata *_metadata, struct attack *t,
 
 FIXTURE(list) {
 	struct attack t;
+	struct rpost_reg_mr foreign;	/* of another process */
+	int socket;
+	pid_t pid;
 	uint32_t len;
 };
 
@@ -61,8 +65,40 @@ LIST(ud_send, UD, RPOST_WR_SEND, false);
 LIST(ud_recv, UD, OP_RECV, false);
 LIST(ud_srq_recv, UD, OP_RECV, true);
 
+/* Has a region until @socket is closed: 0 if nobody has written to it. */
+static int other_process(int socket)
+{
+	const size_t bytes = 4 * getpagesize();
+	char *mem = rp_pages(bytes);
+	struct rpost_reg_mr mr;
+	int fd = rp_open();
+	uint32_t pd;
+
+	RP_TRY(!mem || fd < 0);
+	memset(mem, 'p', bytes);
+	RP_TRY(rp_alloc_pd(fd, rp_first_device(fd), &pd));
+	RP_TRY(rp_reg_mr(fd, pd, mem, bytes, ALL, &mr));
+	RP_TRY(write(socket, &mr, sizeof(mr)) != sizeof(mr));
+	RP_TRY(read(socket, mem + bytes - 1, 1));
+	RP_TRY(!all_bytes(mem, bytes, 'p'));
+	return 0;
+}
+
 FIXTURE_SETUP(list)
 {
+	int sockets[2];
+
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, sockets));
+	self->pid = fork();
+	ASSERT_LE(0, self->pid);
+	if (!self->pid) {
+		close(sockets[0]);
+		_exit(other_process(sockets[1]) != 0);
+	}
+	close(sockets[1]);
+	self->socket = sockets[0];
+	ASSERT_EQ(sizeof(self->foreign),
+		  read(self->socket, &self->foreign, sizeof(self->foreign)));
 	ASSERT_EQ(0, attack_init(&self->t, variant->type, variant->op,
 				 variant->srq));
 	self->len = is_atomic(variant->op) ? 8 : LEN;
@@ -70,13 +106,18 @@ FIXTURE_SETUP(list)
 
 FIXTURE_TEARDOWN(list)
 {
+	int status;
+
+	close(self->socket);
+	ASSERT_EQ(self->pid, waitpid(self->pid, &status, 0));
+	EXPECT_EQ(0, status);
 	attack_close(&self->t);
 }
 
 /*
  * One entry of a list is bad, and the others are good.  Must complete with a
  * local protection error; nothing arrives at the other side, nothing changes
- * but the attacker's own region.
+ * but the attacker's own region, here and in the other process.
  */
 TEST_F_TIMEOUT(list, one_entry, GUESS_SECONDS)
 {
@@ -99,6 +140,8 @@ TEST_F_TIMEOUT(list, one_entry, GUESS_SECONDS)
 		{ "destroyed", gone.addr, gone.lkey, false },
 		{ "of another domain", t->other.addr, t->other.lkey, false },
 		{ "of another file", t->victim_mr.addr, t->victim_mr.lkey,
+		  false },
+		{ "of another process", self->foreign.addr, self->foreign.lkey,
 		  false },
 		{ "one byte before", begin - 1, t->mr.lkey, false },
 		{ "one byte beyond", end - self->len + 1, t->mr.lkey, false },
