@@ -120,17 +120,23 @@ broken() {
 # host ACTION...: ask wire.sh, and go on when it has begun.
 host() { echo "host: $*" >/dev/hvc0; }
 
-# The peer stands still for so many seconds.
+# The peer stands still for so many seconds.  The wire between guests holds back
+# what it does not take, so that the connection outlives it.
 paused() {
 	begin paused connected send 10.0.1.1 400
 	host pause "$1"
-	finish
+	finish && awk -v pause="$1" '/^# longest between two successes/ {
+		n = $6 } END { exit !(n >= pause) }' paused.log
 }
 
-# So long that the connection breaks.
-paused_long() {
+# A switch would lose it: the connection breaks, and a new one comes about when
+# the peer is back.
+paused_and_lost() {
 	begin paused traffic break 10.0.1.1 150
 	host pause "$1"
+	tc qdisc replace dev eth0 root netem loss 100%
+	wait_for $pid 'after the last success' paused.log
+	harm
 	finish && ./wire send 10.0.1.1 50
 }
 
@@ -175,7 +181,8 @@ b)
 	test_ broken broken
 	test_ paused_2s paused 2
 	if [ -n "$long" ]; then
-		test_ paused_60s paused_long 60
+		test_ paused_60s paused 60
+		test_ paused_60s_and_lost paused_and_lost 60
 		test_ nobody nobody
 	fi
 	test_ killed killed

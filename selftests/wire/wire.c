@@ -36,7 +36,7 @@
 #define WINDOW		8
 #define SLOT_BYTES	10000	/* some packets */
 #define MAX_CONNS	64
-#define LIMIT_S		60	/* for what must happen */
+#define LIMIT_S		150	/* for what must happen */
 
 struct slot {
 	uint64_t number;
@@ -278,6 +278,7 @@ struct client {
 	bool no_reads;
 	enum ibv_wc_status status;	/* the first that was not a success */
 	double last;			/* success */
+	double longest;			/* between two of them, in seconds */
 };
 
 /* The next event, which must be @want: how it was instead. */
@@ -425,6 +426,7 @@ static void completion(struct client *c, const struct ibv_wc *wc)
 {
 	uint64_t n = wc->wr_id >> 2;
 	struct slot *slot = &c->back->slots[n % SLOTS];
+	double at;
 
 	if (wc->status != IBV_WC_SUCCESS) {
 		if (c->status == IBV_WC_SUCCESS) {
@@ -435,7 +437,10 @@ static void completion(struct client *c, const struct ibv_wc *wc)
 		}
 		return;
 	}
-	c->last = now();
+	at = now();
+	if (at - c->last > c->longest)
+		c->longest = at - c->last;
+	c->last = at;
 	switch (wc->wr_id & 3) {
 	case IS_SEND:
 		if (n != c->acked)
@@ -449,6 +454,11 @@ static void completion(struct client *c, const struct ibv_wc *wc)
 		c->read_back++;
 		break;
 	}
+}
+
+static void tell_longest(const struct client *c)
+{
+	printf("# longest between two successes: %.1f s\n", c->longest);
 }
 
 static void poll_sends(struct client *c)
@@ -505,6 +515,7 @@ static int send_all(struct client *c, uint64_t messages)
 	printf("# %llu of %llu messages in %.1f s, %llu read back\n",
 	       (unsigned long long)c->acked, (unsigned long long)messages,
 	       now() - began, (unsigned long long)c->read_back);
+	tell_longest(c);
 	if (c->acked != messages || c->status != IBV_WC_SUCCESS ||
 	    c->read_back != reads)
 		return 1;
@@ -538,6 +549,7 @@ static int send_until_break(struct client *c, double seconds, bool told)
 		}
 	}
 	keep_acked(c);
+	tell_longest(c);
 	broke = now();
 	if (c->status == IBV_WC_SUCCESS) {
 		printf("# it still works, or hangs, after %.1f s\n", seconds);
