@@ -8,7 +8,9 @@
 # each program's own TAP indented by "# ". A program in which every test was
 # skipped counts as skipped. A program that leaves something behind in the
 # module, as root can see there, fails, and so does one that makes the kernel
-# warn. Exit status 1 if a program failed, 4 if all were skipped.
+# warn. After the last one the kernel's slab memory must be back where it was
+# before the first. Exit status 1 if a program failed, or there is more slab
+# memory, 4 if all were skipped.
 
 failed=0 skipped=0 n=0
 log=$(mktemp) || exit 1
@@ -33,6 +35,33 @@ left_behind() {
 		sleep 1
 	done
 	[ -n "$left" ] && echo "# left behind:$left"
+}
+
+# Slab memory in KiB, of objects in use only; nothing where root cannot see it. A
+# kernel with debugging aids keeps what has been freed, and has kmemleak.
+slab_kib() {
+	[ -r /proc/slabinfo ] && [ -d /sys/kernel/slab ] && [ ! -e /proc/lockdep ] ||
+		return 0
+	for shrink in /sys/kernel/slab/kmalloc-*/shrink; do
+		echo 1 >"$shrink"
+	done
+	awk '/^kmalloc-(cg-|rnd-[0-9]+-)?[0-9]/ { sum += $2 * $4 }
+		END { printf "%d\n", sum / 1024 }' /proc/slabinfo
+}
+
+# More than before, after a while? The slack is what others in the kernel have
+# more at one time than at another.
+slab_slack_kib=512
+more_slab() {
+	local before=$1 now tries=0
+	[ -n "$before" ] || return 1
+	while now=$(slab_kib)
+		[ "$now" -gt $((before + slab_slack_kib)) ] && [ "$tries" -lt 30 ]; do
+		tries=$((tries + 1))
+		sleep 1
+	done
+	echo "# slab memory: $before KiB before the first program, $now KiB after the last"
+	[ "$now" -gt $((before + slab_slack_kib)) ]
 }
 
 # What the kernel says at level warning or above that is no fault. A port of a
@@ -85,6 +114,7 @@ warned() {
 	printf '%s\n' "$lines" | head -n 40 | sed 's/^/# # kernel: /'
 }
 
+slab=$(slab_kib 2>/dev/null)
 echo "TAP version 13"
 echo "1..$#"
 for program; do
@@ -113,5 +143,6 @@ for program; do
 	fi
 done
 echo "# programs: $((n - failed - skipped)) passed, $failed failed, $skipped skipped"
+more_slab "$slab" && exit 1
 [ "$failed" = 0 ] || exit 1
 [ "$skipped" != "$n" ] || exit 4
