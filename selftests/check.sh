@@ -178,9 +178,14 @@ fast_registration() {
 
 # iWARP.
 siw_tests() {
+	local test files=() names=()
+	for test in device mr handover cq; do
+		files+=(-f "$build_dir/selftests/$test")
+		names+=("./$test")
+	done
 	"$vm_dir/run.sh" -k "$1" -n siw -t "$2" -o "$build_dir/vm/check-siw.$1" \
-		-f selftests/run_tests.sh -f "$build_dir/selftests/device" \
-		-f "$build_dir/selftests/mr" -- ./run_tests.sh ./device ./mr
+		-f selftests/run_tests.sh "${files[@]}" -- \
+		./run_tests.sh "${names[@]}"
 }
 
 api_tests() {

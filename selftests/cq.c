@@ -276,6 +276,8 @@ TEST_F(cq, solicited)
 	struct rpost_comp_event event;
 	int i;
 
+	/* siw_rqe_complete() does not tell siw_cq_notify_now() of it. */
+	RP_SKIP_IWARP(self->s.fd, "events for solicited receives, with siw");
 	ASSERT_EQ(0, arm(cq, RPOST_ARM_SOLICITED));
 	for (i = 0; i < 3; i++) {
 		ASSERT_EQ(0, message(self, 1, 0));
