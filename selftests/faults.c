@@ -513,8 +513,7 @@ TEST_F(killed, after)
 	rp_end_close(&s->end);
 	munmap(s->msgs.m, RP_DEPTH * MSG_BYTES);
 	EXPECT_EQ(0, rp_wait_counts(self->counts));
-	if (_metadata->passed)
-		survived(FAULT_KILL);
+	SURVIVED(FAULT_KILL);
 }
 
 TEST_HARNESS_MAIN

@@ -109,6 +109,13 @@ static inline void survived(enum fault fault)
 	__atomic_add_fetch(&faults[fault], 1, __ATOMIC_RELAXED);
 }
 
+/* In a test, or behind it: not if it failed, or was skipped. */
+#define SURVIVED(fault)							\
+	do {								\
+		if (_metadata->passed && !_metadata->skip)		\
+			survived(fault);				\
+	} while (0)
+
 static void __attribute__((constructor)) faults_init(void)
 {
 	faults = mmap(NULL, 4096, PROT_READ | PROT_WRITE,

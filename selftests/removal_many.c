@@ -172,8 +172,7 @@ FIXTURE_TEARDOWN(removed)
 	rp_end_close(&c);
 	rp_end_close(&s);
 	EXPECT_EQ(0, rp_wait_counts(self->counts));
-	if (_metadata->passed)
-		survived(FAULT_REMOVAL);
+	SURVIVED(FAULT_REMOVAL);
 }
 
 #define NEED_COMMANDS()							\
@@ -307,8 +306,7 @@ TEST_F(removed, while_a_program_is_killed)
 		ASSERT_EQ(0, pthread_join(thread, &status));
 		EXPECT_EQ(NULL, status);
 		EXPECT_EQ(0, rp_wait_counts(self->counts));
-		if (_metadata->passed)
-			survived(FAULT_KILL);
+		SURVIVED(FAULT_KILL);
 		close(pipefd[0]);
 		close(pipefd[1]);
 	}
@@ -417,8 +415,7 @@ TEST(link_down)
 	rp_end_close(&s);
 	EXPECT_EQ(0, rp_wait_counts(counts));
 	munmap(m, sizeof(*m));
-	if (_metadata->passed)
-		survived(FAULT_LINK);
+	SURVIVED(FAULT_LINK);
 }
 
 TEST_HARNESS_MAIN

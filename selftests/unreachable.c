@@ -30,8 +30,7 @@ FIXTURE_TEARDOWN(nobody)
 {
 	rp_end_close(&self->c);
 	EXPECT_EQ(0, rp_wait_counts(self->counts));
-	if (_metadata->passed)
-		survived(FAULT_UNREACHABLE);
+	SURVIVED(FAULT_UNREACHABLE);
 }
 
 /* Ask for an IPv4 address. */
@@ -290,8 +289,7 @@ FIXTURE_TEARDOWN(backlog)
 {
 	rp_end_close(&self->s);
 	EXPECT_EQ(0, rp_wait_counts(self->counts));
-	if (_metadata->passed)
-		survived(FAULT_BACKLOG);
+	SURVIVED(FAULT_BACKLOG);
 }
 
 static int new_client(struct rp_end *c, uint16_t port)
