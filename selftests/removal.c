@@ -9,7 +9,7 @@
 #include <kselftest_harness.h>
 #include <pthread.h>
 
-#include "rpost_own.h"
+#include "faults.h"
 
 #define BUF_SIZE	4096
 
@@ -18,12 +18,14 @@ FIXTURE(removal) {
 	char *buf;
 	struct rpost_reg_mr cmr, smr;
 	uint32_t listener;
+	char counts[RP_COUNTS];
 };
 
 FIXTURE_SETUP(removal)
 {
 	if (!rp_can_remove())
 		return;
+	rp_counts(self->counts);
 	self->buf = rp_pages(2 * BUF_SIZE);
 	ASSERT_NE(NULL, self->buf);
 	ASSERT_EQ(0, rp_end_init(&self->c));
@@ -44,6 +46,8 @@ FIXTURE_TEARDOWN(removal)
 	rp_end_close(&self->c);
 	rp_end_close(&self->s);
 	EXPECT_EQ(0, rp_add_device());
+	EXPECT_EQ(0, rp_wait_counts(self->counts));
+	SURVIVED(FAULT_REMOVAL);
 }
 
 /* Events until @ids different ids have been told, in whatever order. */

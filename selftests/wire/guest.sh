@@ -26,6 +26,32 @@ test_() {
 	if "$@" >test.log 2>&1; then ok=ok; else ok='not ok'; fi
 	sed 's/^#* */# /' test.log
 	echo "$ok $n wire.$name"
+	[ "$ok" != ok ] || kind "$name" >>survived
+}
+
+# The fault of a test.  To come back, and to leave nothing, are none.
+kind() {
+	case $1 in
+	outage_*|broken) echo outage ;;
+	paused_*) echo peer paused ;;
+	nobody) echo unreachable ;;
+	killed) echo "peer's machine killed" ;;
+	restarted|nothing_left) ;;
+	*) echo network with faults ;;
+	esac
+}
+
+# In the form of faults.h.
+tell_survived() {
+	awk '
+		!n[$0]++ { kinds[++m] = $0 }
+		END {
+			for (i = 1; i <= m; i++) {
+				list = list sep kinds[i] ": " n[kinds[i]]
+				sep = ", "
+			}
+			printf "# faults survived: %d%s\n", NR, NR ? " (" list ")" : ""
+		}' survived
 }
 
 # Nothing is left of programs that are gone.
@@ -173,6 +199,7 @@ again)
 	;;
 b)
 	echo "TAP version 13"
+	: >survived
 	each_network
 	for name in $(networks | cut -d' ' -f1); do
 		test_ "$name" sh -c "cat $name.log; exit $(cat "$name.status")"
@@ -188,6 +215,7 @@ b)
 	test_ killed killed
 	test_ restarted restarted
 	test_ nothing_left all_gone
+	tell_survived
 	echo "1..$n"
 	;;
 esac
