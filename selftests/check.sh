@@ -26,12 +26,29 @@ jobs=${JOBS:-2}
 
 note() { printf 'check: %s\n' "$*"; }
 
+# What programs counted, added up over all steps.
+sums() {
+	local counts='faults survived|commands swept|failure points swept'
+	counts+='|injection points in callbacks'
+	note "in all: $(grep -ohE "($counts): [0-9]+" "$logs"/*.log |
+		awk -F ': ' -v counts="$counts" '
+			{ sum[$1] += $2 }
+			END {
+				n = split(counts, name, "|")
+				for (i = 1; i <= n; i++) {
+					printf "%s%s: %d", sep, name[i], sum[name[i]]
+					sep = ", "
+				}
+			}')"
+}
+
 # What a step found is in NAME.count: passed, failed, skipped.
 finish() {
 	local passed failed skipped
 	wait
 	read -r passed failed skipped < <(cat "$logs"/*.count |
 		awk '{ p += $1; f += $2; s += $3 } END { print p + 0, f + 0, s + 0 }')
+	sums
 	[ ! -s "$logs/failed" ] || sed 's/^/check: FAILED /' "$logs/failed"
 	note "$(seconds_since "$started") s, logs in $logs"
 	echo "$passed passed, $failed failed, $skipped skipped"
