@@ -27,6 +27,7 @@ silent_host() {
 status=0
 for kernel; do
 	"$vm_dir/kmod.sh" "$kernel"
+	# See kernel_tests in check.sh.
 	driver=()
 	[[ $kernel == debug* ]] || driver=('RPOST_TEST_UNBIND=rmmod rdma_rxe'
 		'RPOST_TEST_BIND=modprobe rdma_rxe && rdma link add rxe0 type rxe netdev dummy0')
