@@ -51,7 +51,7 @@ slab_kib() {
 
 # More than before, after a while? The slack is what others in the kernel have
 # more at one time than at another.
-slab_slack_kib=512
+slab_slack_kib=1024
 more_slab() {
 	local before=$1 now tries=0
 	[ -n "$before" ] || return 1
