@@ -54,6 +54,13 @@ static void *output_of(unsigned long cmd, const void *arg, size_t *bytes)
 	return NULL;
 }
 
+/* Memory that the device may write from now on is as good as written. */
+static void written_by_device(const struct rpost_reg_mr *mr)
+{
+	if (mr->access & RPOST_ACCESS_LOCAL_WRITE)
+		VALGRIND_MAKE_MEM_DEFINED_IF_ADDRESSABLE(mr->addr, mr->length);
+}
+
 static void check_input(unsigned long cmd, const void *arg)
 {
 	const uint32_t *size = arg;
@@ -110,6 +117,8 @@ int ioctl(int fd, unsigned long cmd, ...)
 		/* The struct was initialized before; its count may have grown. */
 		output = output_of(cmd, arg, &bytes);
 		VALGRIND_MAKE_MEM_DEFINED(output, bytes < room ? bytes : room);
+		if (cmd == RPOST_IOC_REG_MR)
+			written_by_device(arg);
 	}
 	return ret;
 }
