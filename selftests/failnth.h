@@ -152,7 +152,8 @@ struct scene;
  * @name: what it is
  * @before: brings everything to where the step begins; not swept
  * @step: the step: 0 or a negative errno
- * @after: undoes the step; without @again also what is left of one that failed
+ * @after: undoes the step; without @again also what is left of one that failed,
+ *         so that there is what there was before @before
  * @again: a step that failed has changed nothing, and is just repeated
  * @whole: the step begins with nothing and leaves nothing, so that the next
  *         point's is the next try
@@ -202,10 +203,11 @@ static int try_again(const struct sweep *sw, struct scene *s)
 /* One failure point; 1 if there was none. */
 static int sweep_one(const struct sweep *sw, struct scene *s, int nth)
 {
-	char objects[1024];
+	char begin[1024], objects[1024];
 	int ret, again = 0;
 	bool left;
 
+	read_objects(begin, sizeof(begin));
 	ret = call(sw->before, s);
 	if (ret)
 		return ret;
@@ -229,6 +231,8 @@ static int sweep_one(const struct sweep *sw, struct scene *s, int nth)
 		return -EPROTO;
 	}
 	ret = call(sw->after, s);
+	if (!ret && !sw->again && !objects_are(begin))
+		return -EPROTO;
 	return ret ? ret : left;
 }
 
