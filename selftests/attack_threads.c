@@ -4,11 +4,15 @@
  * pair, resizes the completion queue, deregisters the memory.
  */
 #include <kselftest_harness.h>
+#include <sys/mman.h>
 
 #include "race.h"
 
 #define POSTERS	10
 #define SECRET	's'
+#define ARRIVES	'v'
+#define READ	4096	/* several packets */
+#define MESSAGE	1024	/* one: rxe of 6.9 to 7.1 crashes if more are stopped */
 
 FIXTURE(threads) {
 	struct race r;
@@ -32,7 +36,8 @@ FIXTURE_SETUP(threads)
 			       RPOST_ACCESS_LOCAL_WRITE, &r->mr));
 	ASSERT_EQ(0, rp_reg_mr(r->server.fd, r->server.pd, self->victim,
 			       getpagesize(), RPOST_ACCESS_LOCAL_WRITE |
-			       RPOST_ACCESS_REMOTE_WRITE, &self->victim_mr));
+			       RPOST_ACCESS_REMOTE_WRITE |
+			       RPOST_ACCESS_REMOTE_READ, &self->victim_mr));
 }
 
 FIXTURE_TEARDOWN(threads)
@@ -271,6 +276,177 @@ TEST_F_TIMEOUT(threads, memory_deregistered, 200)
 	}
 	EXPECT_EQ(0, stop(r, self->w, POSTERS));
 	EXPECT_EQ('m', self->victim[0]);
+}
+
+/* ------------------------------------- where the device writes into memory */
+
+static int step_read(struct race *r)
+{
+	struct rp_send send = rp_send(RPOST_WR_RDMA_READ, 3, r->mem, READ,
+				      load(&r->mr.lkey));
+	int ret;
+
+	send.wr.remote_addr = r->mr.iova;
+	send.wr.rkey = load(&r->handle);
+	ret = rp_post(r->client.fd, RPOST_IOC_POST_SEND, load(&r->client.qp),
+		      &send, sizeof(send), 1, NULL);
+	sched_yield();
+	return ret;
+}
+
+static int step_receive_data(struct race *r)
+{
+	struct rp_end end = { .fd = r->client.fd, .qp = load(&r->client.qp) };
+	int ret = rp_post_recv(&end, 4, r->mem, MESSAGE, load(&r->mr.lkey));
+
+	sched_yield();
+	return ret;
+}
+
+/* By the peer; @r->handle is its own region's key. */
+static int step_send_data(struct race *r)
+{
+	struct rp_send send = rp_send(RPOST_WR_SEND, 5,
+				      (void *)(uintptr_t)r->mr.iova, MESSAGE,
+				      load(&r->handle));
+	int ret = rp_post(r->server.fd, RPOST_IOC_POST_SEND,
+			  load(&r->server.qp), &send, sizeof(send), 1, NULL);
+
+	sched_yield();
+	return ret;
+}
+
+/* Take the completions: how many say that the memory has gone, or -EPROTO. */
+static int take_completions(struct race *r)
+{
+	struct rpost_wc wc = { 0 };
+	int ret, gone = 0;
+
+	while ((ret = rp_poll_cq(&r->server.cq, &wc)) == 1)
+		;
+	while (!ret && (ret = rp_poll_cq(&r->client.cq, &wc)) == 1) {
+		ret = 0;
+		if (wc.status == RPOST_WC_LOC_PROT_ERR ||
+		    wc.status == RPOST_WC_LOC_QP_OP_ERR) {
+			gone++;
+		} else if (wc.status != RPOST_WC_SUCCESS &&
+			   wc.status != RPOST_WC_WR_FLUSH_ERR) {
+			fprintf(stderr, "# request %llu: status %u\n",
+				(unsigned long long)wc.wr_id, wc.status);
+			return -EPROTO;
+		}
+	}
+	return ret ? ret : gone;
+}
+
+/* Wait until data has come to @mem, and no error. */
+static int wait_for_data(struct race *r, const char *mem)
+{
+	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
+	int ret;
+
+	while (__atomic_load_n(mem, __ATOMIC_RELAXED) != ARRIVES) {
+		ret = take_completions(r);
+		if (ret)
+			return ret;
+		if (rp_now_ms() > end)
+			return -ETIME;
+		usleep(200);
+	}
+	return 0;
+}
+
+/* Wait until a request has found that the memory has gone. */
+static int wait_for_error(struct race *r)
+{
+	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
+	int ret;
+
+	do {
+		ret = take_completions(r);
+	} while (!ret && rp_now_ms() < end && !usleep(200));
+	return ret > 0 ? 0 : ret ? ret : -ETIME;
+}
+
+/*
+ * The workers let the device write into a region that is deregistered.  From
+ * then on nothing may be written any more: neither into its pages, which have
+ * another mapping, nor into those that are mapped there instead.
+ */
+static void sink_deregistered(struct __test_metadata *_metadata,
+			      FIXTURE_DATA(threads) *self)
+{
+	int prot = PROT_READ | PROT_WRITE, size = getpagesize(), fd, i;
+	struct race *r = &self->r;
+	struct rpost_reg_mr mr;
+	char *pages;
+
+	ASSERT_EQ(0, rp_destroy(r->client.fd, RPOST_OBJ_MR, r->mr.handle));
+	memset(self->victim, ARRIVES, size);
+	r->mr.iova = self->victim_mr.addr;
+	fd = memfd_create("sink", MFD_CLOEXEC);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, ftruncate(fd, size));
+	pages = mmap(NULL, size, prot, MAP_SHARED, fd, 0);
+	ASSERT_NE(MAP_FAILED, (void *)pages);
+	ASSERT_EQ(0, start(r, self->w, POSTERS));
+	for (i = 0; i < 12; i++) {
+		ASSERT_EQ(r->mem, mmap(r->mem, size, prot,
+				       MAP_SHARED | MAP_FIXED, fd, 0));
+		memset(pages, 'm', size);
+		ASSERT_EQ(0, rp_reg_mr(r->client.fd, r->client.pd, r->mem, size,
+				       RPOST_ACCESS_LOCAL_WRITE, &mr));
+		store(&r->mr.lkey, mr.lkey);
+		ASSERT_EQ(0, connect_pair(self));
+		ASSERT_EQ(0, wait_for_data(r, pages));
+		usleep(i % 4 * 500);
+		ASSERT_EQ(0, rp_destroy(r->client.fd, RPOST_OBJ_MR, mr.handle));
+		if (i % 2)
+			ASSERT_EQ(r->mem, mmap(r->mem, size, prot,
+					       MAP_PRIVATE | MAP_ANONYMOUS |
+					       MAP_FIXED, -1, 0));
+		memset(r->mem, SECRET, size);
+		memset(pages, SECRET, size);
+		ASSERT_EQ(0, wait_for_error(r));
+		usleep(3000);
+		ASSERT_TRUE(all_bytes(pages, size, SECRET));
+		ASSERT_TRUE(all_bytes(r->mem, size, SECRET));
+		ASSERT_EQ(0, destroy_pair(self));
+		ASSERT_TRUE(all_bytes(pages, size, SECRET));
+		ASSERT_TRUE(all_bytes(r->mem, size, SECRET));
+		ASSERT_LE(0, take_completions(r));
+	}
+	EXPECT_EQ(0, stop(r, self->w, POSTERS));
+	EXPECT_EQ(2, rp_num_objects(r->client.fd));
+	EXPECT_TRUE(all_bytes(self->victim, size, ARRIVES));
+	munmap(pages, size);
+	close(fd);
+}
+
+TEST_F_TIMEOUT(threads, memory_of_receives_deregistered, 200)
+{
+	int i;
+
+	for (i = 0; i < POSTERS; i++)
+		self->w[i] = (struct worker) {
+			.step = i % 3 ? step_receive_data : step_send_data,
+			.errors = { -ENOENT, -EINVAL, -ENOMEM },
+		};
+	store(&self->r.handle, self->victim_mr.lkey);
+	sink_deregistered(_metadata, self);
+}
+
+TEST_F_TIMEOUT(threads, memory_of_reads_deregistered, 200)
+{
+	int i;
+
+	for (i = 0; i < POSTERS; i++)
+		self->w[i] = (struct worker) {
+			.step = step_read,
+			.errors = { -ENOENT, -EINVAL, -ENOMEM },
+		};
+	store(&self->r.handle, self->victim_mr.rkey);
+	sink_deregistered(_metadata, self);
 }
 
 TEST_HARNESS_MAIN
