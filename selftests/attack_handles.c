@@ -12,6 +12,7 @@
 #define SECONDS		200	/* debug kernels on a busy emulator are slow */
 
 #define TYPES	(RPOST_OBJ_AH + 1)
+#define NO_QPN	0xfffff0	/* no queue pair has this number */
 
 /* Kinds of channels, beside enum rpost_obj_type. */
 #define COMP_FD		100
@@ -223,10 +224,11 @@ TEST_F_TIMEOUT(handles, of_another_file, SECONDS)
 {
 	struct rp_end *end = &self->mine.env.end;
 	struct rp_end *foreign = &self->foreign.env.end;
-	struct rp_end other = *foreign;
+	struct rp_end other = *foreign, ud = *end;
 	struct rpost_create_srq srq;
-	uint32_t type, handle, tried = 0;
+	uint32_t type, handle, ah, tried = 0;
 	const struct place *p;
+	struct rp_send send;
 	int i, objects;
 
 	for (i = 0; i < 300; i++) {
@@ -240,12 +242,14 @@ TEST_F_TIMEOUT(handles, of_another_file, SECONDS)
 	ASSERT_EQ(0, rp_create_own(&other, RPOST_QPT_RC, 0));
 	ASSERT_EQ(0, rp_create_srq(foreign->fd, other.pd, 4, &srq));
 	ASSERT_EQ(0, rp_create_id(foreign->fd, foreign->channel, &other.id));
+	ASSERT_EQ(0, rp_own_ah(&other, &ah));
 	const uint32_t handles[TYPES] = {
 		[RPOST_OBJ_PD] = other.pd,
 		[RPOST_OBJ_CQ] = other.cq.cmd.handle,
 		[RPOST_OBJ_QP] = other.qp,
 		[RPOST_OBJ_ID] = other.id,
 		[RPOST_OBJ_SRQ] = srq.handle,
+		[RPOST_OBJ_AH] = ah,
 	};
 
 	objects = rp_num_objects(foreign->fd);
@@ -260,6 +264,13 @@ TEST_F_TIMEOUT(handles, of_another_file, SECONDS)
 	for (type = RPOST_OBJ_PD; type < TYPES; type++)
 		EXPECT_EQ(-ENOENT, rp_destroy(end->fd, type, handles[type]));
 	EXPECT_LT(30, tried);
+	/* In a work request, where the own one does. */
+	ud.qp = self->mine.ud_qp;
+	ASSERT_EQ(0, rp_bring_up(&ud, RPOST_QPT_UD, 0));
+	send = rp_empty_datagram(ah, NO_QPN, 1);
+	EXPECT_EQ(-ENOENT, rp_post_send(&ud, &send));
+	send.wr.ah = self->mine.handles[RPOST_OBJ_AH];
+	EXPECT_EQ(0, rp_post_send(&ud, &send));
 	EXPECT_EQ(objects, rp_num_objects(foreign->fd));
 	rp_unmap_cq(&other.cq);
 }
