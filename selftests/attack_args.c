@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 
 #include "abi_rows.h"
+#include "path.h"
 
 #define SECONDS		200	/* debug kernels on a busy emulator are slow */
 
@@ -398,6 +399,42 @@ TEST_F_TIMEOUT(stopped, closed_in_the_answer, SECONDS)
 		EXPECT_EQ(0, self->ret)
 			TH_LOG("%s", row->name);
 	}
+}
+
+/*
+ * The first part of a path changes when it has been read and the rest has not.
+ * Must go on with what was there.
+ */
+TEST_F_TIMEOUT(stopped, in_a_path, SECONDS)
+{
+	struct rp_end c = self->env.end;
+	struct ib_path_rec_data data;
+	struct rpost_set_option cmd;
+	struct rpost_ah_attr addr;
+	char *start = self->area + self->page - sizeof(data.flags);
+
+	ASSERT_EQ(0, rp_own_addr(&c, &addr));
+	ASSERT_EQ(0, rp_client_addr(&c, 4711));
+	rp_pack_path(&data, addr.dgid, addr.dgid);
+	memcpy(start, &data, sizeof(data.flags));
+	memcpy(self->copy, &data.flags + 1, sizeof(data) - sizeof(data.flags));
+	forget(self);
+	cmd = (struct rpost_set_option) {
+		.size = sizeof(cmd),
+		.id = c.id,
+		.level = RPOST_OPTION_IB,
+		.option = RPOST_OPTION_IB_PATH,
+		.data = (uintptr_t)start,
+		.data_len = sizeof(data),
+	};
+	ASSERT_EQ(0, stop_in(self, c.fd, RPOST_IOC_SET_OPTION, &cmd));
+	memset(start, 0, sizeof(data.flags));
+	cmd.data_len = UINT32_MAX;
+	EXPECT_EQ(0, go_on(self));
+	EXPECT_EQ(0, rp_expect(c.channel, c.id, RPOST_EVENT_ROUTE_RESOLVED));
+	/* What is there now is none. */
+	ASSERT_EQ(0, rp_client_addr(&c, 4711));
+	EXPECT_EQ(-EINVAL, rp_set_path(&c, start, sizeof(data)));
 }
 
 /* ------------------------------------------------- stopped in a post */
