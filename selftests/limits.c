@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Limits of an open file and of its program: queue entries, locked memory, the
- * memory cgroup, privileged ports.  Each is run into, and what was charged comes
- * back.
+ * memory cgroup, privileged ports, and those that are fixed.  Each is run into,
+ * and what was charged comes back.
  */
 #include <kselftest_harness.h>
 #include <sched.h>
@@ -568,6 +568,15 @@ static long long wait_slab(const struct cgroup *cg, long long least)
 	return slab(cg);
 }
 
+static long long wait_slab_gone(const struct cgroup *cg, long long most)
+{
+	uint64_t end = rp_now_ms() + 2 * TEST_TIMEOUT_MS;
+
+	while (slab(cg) > most && rp_now_ms() < end)
+		usleep(100000);
+	return slab(cg);
+}
+
 static long long settled_slab(const struct cgroup *cg)
 {
 	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
@@ -616,6 +625,21 @@ static pid_t fork_client(int socket)
 		pause();
 }
 
+/* Take @n requests and destroy them; who asked may have gone. */
+static int drop_requests(struct rp_end *server, int n)
+{
+	struct rpost_get_event event;
+
+	while (n) {
+		RP_TRY(rp_get_event(server->channel, &event));
+		if (event.event != RPOST_EVENT_CONNECT_REQUEST)
+			continue;
+		RP_TRY(rp_destroy(server->fd, RPOST_OBJ_ID, event.id));
+		n--;
+	}
+	return 0;
+}
+
 /* What others cause is charged to who listens, not to nobody. */
 TEST_F(memcg, requests_are_charged_to_the_listener)
 {
@@ -652,6 +676,11 @@ TEST_F(memcg, requests_are_charged_to_the_listener)
 	EXPECT_LE(wanted, wait_slab(&self->cg, wanted));
 	ASSERT_EQ(0, kill(pid, SIGKILL));
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	/* It comes back with the requests, while the file stays open. */
+	EXPECT_EQ(0, drop_requests(&server, REQUESTS));
+	EXPECT_EQ(objects, rp_num_objects(server.fd));
+	wanted = before + REQUESTS * REQUEST_BYTES / 2;
+	EXPECT_GE(wanted, wait_slab_gone(&self->cg, wanted));
 	rp_end_close(&server);
 }
 
@@ -834,6 +863,49 @@ TEST_F(gone, the_cgroups_memory_comes_back)
 		EXPECT_EQ(0, rp_destroy(end.fd, RPOST_OBJ_MR, mr[i].handle));
 	EXPECT_EQ(0, rp_add_device());
 	rp_end_close(&end);
+}
+
+/* -------------------------------------------------------- what is fixed */
+
+#define MAX_ASYNC_CHANNELS	16
+
+FIXTURE(fixed) {
+	struct rp_end end;
+};
+
+FIXTURE_SETUP(fixed)
+{
+	ASSERT_EQ(0, rp_end_init(&self->end));
+}
+
+FIXTURE_TEARDOWN(fixed)
+{
+	rp_end_close(&self->end);
+}
+
+TEST_F(fixed, asynchronous_channels)
+{
+	struct rp_end *end = &self->end, other;
+	int fds[MAX_ASYNC_CHANNELS], i, fd;
+
+	for (i = 0; i < MAX_ASYNC_CHANNELS; i++) {
+		fds[i] = rp_async_channel(end->fd, end->device);
+		ASSERT_LE(0, fds[i]);
+	}
+	EXPECT_EQ(-EMFILE, rp_async_channel(end->fd, end->device));
+	/* Each open file has its own. */
+	ASSERT_EQ(0, rp_end_init(&other));
+	fd = rp_async_channel(other.fd, other.device);
+	EXPECT_LE(0, fd);
+	close(fd);
+	rp_end_close(&other);
+	EXPECT_EQ(-EMFILE, rp_async_channel(end->fd, end->device));
+	close(fds[3]);
+	fds[3] = rp_async_channel(end->fd, end->device);
+	EXPECT_LE(0, fds[3]);
+	EXPECT_EQ(-EMFILE, rp_async_channel(end->fd, end->device));
+	for (i = 0; i < MAX_ASYNC_CHANNELS; i++)
+		close(fds[i]);
 }
 
 /* -------------------------------------------------------------- ports */
