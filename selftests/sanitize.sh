@@ -53,7 +53,7 @@ tsan)
 valgrind)
 	default_limit=3600
 	flags='-O1 -DRPOST_MEMCHECK'
-	environment=(VALGRIND_LIB=/usr/libexec/valgrind)
+	environment=(VALGRIND_LIB=/usr/libexec/valgrind RPOST_TEST_VALGRIND=yes)
 	under="valgrind -q --error-exitcode=99 --log-file=$reports.%p"
 	under+=" --leak-check=full --num-callers=20 --vgdb=no --sim-hints=lax-ioctls"
 	# A thread that polls in a loop would leave the others no time.

@@ -33,6 +33,11 @@ bool over_incumbent(void)
 	return !dlsym(RTLD_DEFAULT, "rdma_post_writev");
 }
 
+bool under_valgrind(void)
+{
+	return getenv("RPOST_TEST_VALGRIND");
+}
+
 bool on_rxe(struct rdma_cm_id *id)
 {
 	struct ibv_device_attr attr;

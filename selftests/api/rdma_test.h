@@ -36,6 +36,9 @@
  */
 bool over_incumbent(void);
 
+/* True if selftests/sanitize.sh runs the program under valgrind. */
+bool under_valgrind(void);
+
 /* True if the id's device is one of the kernel's rdma_rxe. */
 bool on_rxe(struct rdma_cm_id *id);
 
