@@ -625,7 +625,7 @@ static pid_t fork_client(int socket)
 		pause();
 }
 
-/* Take @n requests and destroy them; who asked may have gone. */
+/* Take @n requests and destroy them. */
 static int drop_requests(struct rp_end *server, int n)
 {
 	struct rpost_get_event event;
@@ -674,13 +674,13 @@ TEST_F(memcg, requests_are_charged_to_the_listener)
 	EXPECT_EQ(objects + REQUESTS, rp_num_objects(server.fd));
 	wanted = before + REQUESTS * REQUEST_BYTES;
 	EXPECT_LE(wanted, wait_slab(&self->cg, wanted));
-	ASSERT_EQ(0, kill(pid, SIGKILL));
-	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	/* It comes back with the requests, while the file stays open. */
 	EXPECT_EQ(0, drop_requests(&server, REQUESTS));
 	EXPECT_EQ(objects, rp_num_objects(server.fd));
 	wanted = before + REQUESTS * REQUEST_BYTES / 2;
 	EXPECT_GE(wanted, wait_slab_gone(&self->cg, wanted));
+	ASSERT_EQ(0, kill(pid, SIGKILL));
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	rp_end_close(&server);
 }
 
