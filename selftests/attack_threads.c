@@ -122,14 +122,17 @@ static bool posts_go_on(FIXTURE_DATA(threads) *self)
 static int connect_pair(FIXTURE_DATA(threads) *self)
 {
 	struct race *r = &self->r;
-	struct rp_end end = r->client;
+	struct rp_end client = r->client, server = r->server;
 
-	RP_TRY(rp_create_own(&r->server, RPOST_QPT_RC, 0));
-	RP_TRY(rp_create_own(&end, RPOST_QPT_RC, 0));
-	RP_TRY(rp_bring_up(&r->server, RPOST_QPT_RC, end.qp_num));
-	RP_TRY(rp_bring_up(&end, RPOST_QPT_RC, r->server.qp_num));
-	r->client.qp_num = end.qp_num;
-	store(&r->client.qp, end.qp);
+	RP_TRY(rp_create_own(&server, RPOST_QPT_RC, 0));
+	RP_TRY(rp_create_own(&client, RPOST_QPT_RC, 0));
+	RP_TRY(rp_bring_up(&server, RPOST_QPT_RC, client.qp_num));
+	RP_TRY(rp_bring_up(&client, RPOST_QPT_RC, server.qp_num));
+	/* Not before both are up: who sends meanwhile gives up soon. */
+	r->client.qp_num = client.qp_num;
+	r->server.qp_num = server.qp_num;
+	store(&r->client.qp, client.qp);
+	store(&r->server.qp, server.qp);
 	return 0;
 }
 
@@ -282,14 +285,16 @@ TEST_F_TIMEOUT(threads, memory_deregistered, 200)
 
 static int step_read(struct race *r)
 {
+	/* First: an older queue pair has gone, a newer one has no older key. */
+	uint32_t qp = load(&r->client.qp);
 	struct rp_send send = rp_send(RPOST_WR_RDMA_READ, 3, r->mem, READ,
 				      load(&r->mr.lkey));
 	int ret;
 
 	send.wr.remote_addr = r->mr.iova;
 	send.wr.rkey = load(&r->handle);
-	ret = rp_post(r->client.fd, RPOST_IOC_POST_SEND, load(&r->client.qp),
-		      &send, sizeof(send), 1, NULL);
+	ret = rp_post(r->client.fd, RPOST_IOC_POST_SEND, qp, &send,
+		      sizeof(send), 1, NULL);
 	sched_yield();
 	return ret;
 }

@@ -40,12 +40,12 @@ struct race {
 
 static inline uint32_t load(const uint32_t *handle)
 {
-	return __atomic_load_n(handle, __ATOMIC_RELAXED);
+	return __atomic_load_n(handle, __ATOMIC_ACQUIRE);
 }
 
 static inline void store(uint32_t *handle, uint32_t value)
 {
-	__atomic_store_n(handle, value, __ATOMIC_RELAXED);
+	__atomic_store_n(handle, value, __ATOMIC_RELEASE);
 }
 
 static inline bool may_meet(const struct worker *w, int ret)
