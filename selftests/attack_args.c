@@ -411,13 +411,14 @@ TEST_F_TIMEOUT(stopped, in_a_path, SECONDS)
 	struct ib_path_rec_data data;
 	struct rpost_set_option cmd;
 	struct rpost_ah_attr addr;
-	char *start = self->area + self->page - sizeof(data.flags);
+	const size_t first = offsetof(struct ib_path_rec_data, path_rec);
+	char *start = self->area + self->page - first;
 
 	ASSERT_EQ(0, rp_own_addr(&c, &addr));
 	ASSERT_EQ(0, rp_client_addr(&c, 4711));
 	rp_pack_path(&data, addr.dgid, addr.dgid);
-	memcpy(start, &data, sizeof(data.flags));
-	memcpy(self->copy, &data.flags + 1, sizeof(data) - sizeof(data.flags));
+	memcpy(start, &data, first);
+	memcpy(self->copy, data.path_rec, sizeof(data) - first);
 	forget(self);
 	cmd = (struct rpost_set_option) {
 		.size = sizeof(cmd),
@@ -428,7 +429,7 @@ TEST_F_TIMEOUT(stopped, in_a_path, SECONDS)
 		.data_len = sizeof(data),
 	};
 	ASSERT_EQ(0, stop_in(self, c.fd, RPOST_IOC_SET_OPTION, &cmd));
-	memset(start, 0, sizeof(data.flags));
+	memset(start, 0, first);
 	cmd.data_len = UINT32_MAX;
 	EXPECT_EQ(0, go_on(self));
 	EXPECT_EQ(0, rp_expect(c.channel, c.id, RPOST_EVENT_ROUTE_RESOLVED));
