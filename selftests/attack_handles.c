@@ -264,7 +264,7 @@ TEST_F_TIMEOUT(handles, of_another_file, SECONDS)
 	for (type = RPOST_OBJ_PD; type < TYPES; type++)
 		EXPECT_EQ(-ENOENT, rp_destroy(end->fd, type, handles[type]));
 	EXPECT_LT(30, tried);
-	/* In a work request, where the own one does. */
+	/* In a work request, where the file's own is taken. */
 	ud.qp = self->mine.ud_qp;
 	ASSERT_EQ(0, rp_bring_up(&ud, RPOST_QPT_UD, 0));
 	send = rp_empty_datagram(ah, NO_QPN, 1);

@@ -56,8 +56,6 @@ valgrind)
 	environment=(VALGRIND_LIB=/usr/libexec/valgrind RPOST_TEST_VALGRIND=yes)
 	under="valgrind -q --error-exitcode=99 --log-file=$reports.%p"
 	under+=" --leak-check=full --num-callers=20 --vgdb=no --sim-hints=lax-ioctls"
-	# A thread that polls in a loop would leave the others no time.
-	under+=" --fair-sched=yes"
 	under+=" --trace-children=yes --trace-children-skip=*/sh,*/ip,*/rdma"
 	files=(-f /usr/bin/valgrind.bin:/usr/bin/valgrind)
 	# Without the loader's symbols it does not begin.

@@ -310,7 +310,7 @@ TEST_F(shared, while_another_thread_polls)
 {
 	struct poller p = { .cq = self->cq };
 	pthread_t thread;
-	/* It runs one thread at a time, and each slowly. */
+	/* valgrind runs one thread at a time, and each slowly. */
 	const int rounds = under_valgrind() ? 4 : 40;
 	struct side c;
 	int i, j;

@@ -54,7 +54,10 @@ static void *output_of(unsigned long cmd, const void *arg, size_t *bytes)
 	return NULL;
 }
 
-/* Memory that the device may write from now on is as good as written. */
+/*
+ * Memory that the device may write from now on is as good as written.  So what a
+ * program sends from it without having written it is not found.
+ */
 static void written_by_device(const struct rpost_reg_mr *mr)
 {
 	if (mr->access & RPOST_ACCESS_LOCAL_WRITE)
