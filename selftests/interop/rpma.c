@@ -473,10 +473,12 @@ static void message_server(struct end *e)
 		IS(wc.byte_len, i == 1 ? 0 : MSG);
 		if (i == 2)
 			IS(ntohl(wc.imm_data), 77);
+		/* The next message may arrive before a completion of this one. */
 		OK(rpma_send(e->conn, e->mr, i * MSG, wc.byte_len,
-			     RPMA_F_COMPLETION_ALWAYS, e));
-		completion(e->cq, e, IBV_WC_SEND);
+			     i == 2 ? RPMA_F_COMPLETION_ALWAYS :
+				      RPMA_F_COMPLETION_ON_ERROR, e));
 	}
+	completion(e->cq, e, IBV_WC_SEND);
 	server_close(e);
 }
 
