@@ -166,7 +166,8 @@ paused_and_lost() {
 	wait_for $pid 'after the last success' paused.log
 	harm
 	finish && awk -v pause="$1" '/ s after the last success$/ {
-		n = $(NF - 5) } END { exit !(n && n < pause) }' paused.log &&
+		n = $(NF - 5); seen = 1
+		} END { exit !(seen && n < pause) }' paused.log &&
 		./wire send 10.0.1.1 50
 }
 
