@@ -149,10 +149,21 @@ install_tree() {
 device=('RPOST_TEST_REMOVE=rdma link del rxe0'
 	'RPOST_TEST_ADD=rdma link add rxe0 type rxe netdev dummy0')
 
+# programs DIRECTORY TEST...: sets files, for run.sh, and names, for run_tests.sh
+programs() {
+	local directory=$1 test
+	shift
+	files=() names=()
+	for test; do
+		files+=(-f "$directory/$test")
+		names+=("./$test")
+	done
+}
+
 # kernel_tests KERNEL LIMIT [32]: the tests of the kernel interface, as 64-bit or
 # as 32-bit programs
 kernel_tests() {
-	local bits=${3+-$3} files=() test names=() tests driver=()
+	local bits=${3+-$3} files names tests driver=()
 	local up='ip link set dummy0 up && ip addr add fd00::1/64 dev dummy0 nodad'
 	# With lockdep, each queue pair of 7.2's rxe holds the module (see
 	# rxe_reclassify_send_socket()), and ib_mad has one for each device. On
@@ -160,10 +171,7 @@ kernel_tests() {
 	[[ $1 == debug* ]] || driver=('RPOST_TEST_UNBIND=rmmod rdma_rxe'
 		'RPOST_TEST_BIND=modprobe rdma_rxe && rdma link add rxe0 type rxe netdev dummy0')
 	read -ra tests < <(sed -n "s/^RPOST_TESTS${3+_$3} := //p" selftests/tests.mk)
-	for test in "${tests[@]}"; do
-		files+=(-f "$build_dir/selftests$bits/$test")
-		names+=("./$test")
-	done
+	programs "$build_dir/selftests$bits" "${tests[@]}"
 	# shellcheck disable=SC2016
 	"$vm_dir/run.sh" -k "$1" -t "$2" -o "$build_dir/vm/check-kernel$bits.$1" \
 		-f selftests/run_tests.sh "${files[@]}" -- \
@@ -178,13 +186,10 @@ kernel_tests() {
 # What registers memory, with the way that auto does not take on rxe; on the debug
 # kernels with every failure point, too.
 fast_registration() {
-	local test files=() names=() tests=(fastreg mr keys post exit)
+	local files names tests=(fastreg mr keys post exit)
 	tests+=(attack_keys attack_memory attack_threads)
 	[[ $1 != debug* ]] || tests+=(inject failnth)
-	for test in "${tests[@]}"; do
-		files+=(-f "$build_dir/selftests/$test")
-		names+=("./$test")
-	done
+	programs "$build_dir/selftests" "${tests[@]}"
 	"$vm_dir/kmod.sh" -s selftests/qp_error "$1" &&
 		"$vm_dir/run.sh" -k "$1" -t "$2" \
 			-o "$build_dir/vm/check-fast.$1" -p registration=fast \
@@ -197,11 +202,8 @@ fast_registration() {
 
 # iWARP.
 siw_tests() {
-	local test files=() names=()
-	for test in device mr handover cq; do
-		files+=(-f "$build_dir/selftests/$test")
-		names+=("./$test")
-	done
+	local files names
+	programs "$build_dir/selftests" device mr handover cq
 	"$vm_dir/run.sh" -k "$1" -n siw -t "$2" -o "$build_dir/vm/check-siw.$1" \
 		-f selftests/run_tests.sh "${files[@]}" -- \
 		./run_tests.sh "${names[@]}"
