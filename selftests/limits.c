@@ -559,22 +559,17 @@ static long long slab(const struct cgroup *cg)
 	return cg_number(cg, "memory.stat", "slab");
 }
 
-static long long wait_slab(const struct cgroup *cg, long long least)
+static long long wait_slab(const struct cgroup *cg, long long least,
+			   long long most)
 {
 	uint64_t end = rp_now_ms() + 2 * TEST_TIMEOUT_MS;
+	long long now;
 
-	while (slab(cg) < least && rp_now_ms() < end)
-		usleep(100000);
-	return slab(cg);
-}
-
-static long long wait_slab_gone(const struct cgroup *cg, long long most)
-{
-	uint64_t end = rp_now_ms() + 2 * TEST_TIMEOUT_MS;
-
-	while (slab(cg) > most && rp_now_ms() < end)
-		usleep(100000);
-	return slab(cg);
+	do {
+		now = slab(cg);
+	} while ((now < least || now > most) && rp_now_ms() < end &&
+		 !usleep(100000));
+	return now;
 }
 
 static long long settled_slab(const struct cgroup *cg)
@@ -673,12 +668,12 @@ TEST_F(memcg, requests_are_charged_to_the_listener)
 		usleep(10000);
 	EXPECT_EQ(objects + REQUESTS, rp_num_objects(server.fd));
 	wanted = before + REQUESTS * REQUEST_BYTES;
-	EXPECT_LE(wanted, wait_slab(&self->cg, wanted));
+	EXPECT_LE(wanted, wait_slab(&self->cg, wanted, LLONG_MAX));
 	/* It comes back with the requests, while the file stays open. */
 	EXPECT_EQ(0, drop_requests(&server, REQUESTS));
 	EXPECT_EQ(objects, rp_num_objects(server.fd));
 	wanted = before + REQUESTS * REQUEST_BYTES / 2;
-	EXPECT_GE(wanted, wait_slab_gone(&self->cg, wanted));
+	EXPECT_GE(wanted, wait_slab(&self->cg, 0, wanted));
 	ASSERT_EQ(0, kill(pid, SIGKILL));
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	rp_end_close(&server);
