@@ -12,7 +12,6 @@
 #define SECONDS		200	/* debug kernels on a busy emulator are slow */
 
 #define TYPES	(RPOST_OBJ_AH + 1)
-#define NO_QPN	0xfffff0	/* no queue pair has this number */
 
 /* Kinds of channels, beside enum rpost_obj_type. */
 #define COMP_FD		100
@@ -267,7 +266,7 @@ TEST_F_TIMEOUT(handles, of_another_file, SECONDS)
 	/* In a work request, where the file's own is taken. */
 	ud.qp = self->mine.ud_qp;
 	ASSERT_EQ(0, rp_bring_up(&ud, RPOST_QPT_UD, 0));
-	send = rp_empty_datagram(ah, NO_QPN, 1);
+	send = rp_empty_datagram(ah, RP_NO_QPN, 1);
 	EXPECT_EQ(-ENOENT, rp_post_send(&ud, &send));
 	send.wr.ah = self->mine.handles[RPOST_OBJ_AH];
 	EXPECT_EQ(0, rp_post_send(&ud, &send));

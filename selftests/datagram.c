@@ -166,7 +166,7 @@ TEST_F(ud, lost)
 	struct rp_send send = datagram(self, 1);
 
 	ASSERT_EQ(0, receive(self, 2));
-	send.wr.remote_qpn = 0xfffff0;
+	send.wr.remote_qpn = RP_NO_QPN;
 	ASSERT_EQ(0, rp_post_send(&self->a, &send));
 	EXPECT_SENT(1);
 	send = datagram(self, 3);

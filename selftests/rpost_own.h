@@ -11,6 +11,7 @@
 #include "rpost_test.h"
 
 #define RP_QKEY		0x1234
+#define RP_NO_QPN	0xfffff0	/* no queue pair has this number */
 #define RP_GRH		40	/* bytes before a datagram's data */
 #define RP_PSN		0x123456
 
