@@ -150,7 +150,7 @@ TEST_F(pair, queried)
 	EXPECT_EQ(RPOST_ACCESS_REMOTE_WRITE | RPOST_ACCESS_REMOTE_READ |
 		  RPOST_ACCESS_REMOTE_ATOMIC, q.attr.access & ALL);
 	if (variant->type == RPOST_QPT_RC) {
-		EXPECT_EQ(14, q.attr.timeout);
+		EXPECT_EQ(18, q.attr.timeout);
 		EXPECT_EQ(7, q.attr.retry_cnt);
 		EXPECT_EQ(7, q.attr.rnr_retry);
 		EXPECT_EQ(4, q.attr.max_rd_atomic);

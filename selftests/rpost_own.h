@@ -216,7 +216,7 @@ static inline struct rpost_qp_attr rp_rts_attr(uint32_t type)
 						    RP_MASK_RTS,
 		.qp_state = RPOST_QPS_RTS,
 		.sq_psn = RP_PSN,
-		.timeout = 14,
+		.timeout = 18,
 		.retry_cnt = 7,
 		.rnr_retry = 7,
 		.max_rd_atomic = 4,

@@ -112,7 +112,7 @@ TEST_F(qp, states)
 		return;
 	EXPECT_TRUE(attr.qp_access_flags & IBV_ACCESS_REMOTE_READ);
 	EXPECT_TRUE(attr.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC);
-	EXPECT_EQ(14, attr.timeout);
+	EXPECT_EQ(20, attr.timeout);
 	EXPECT_EQ(6, attr.retry_cnt);
 	EXPECT_EQ(5, attr.rnr_retry);
 	EXPECT_EQ(12, attr.min_rnr_timer);

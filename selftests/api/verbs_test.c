@@ -168,7 +168,7 @@ int attr_rts(struct ibv_qp *qp, uint32_t psn, struct ibv_qp_attr *attr)
 	*attr = (struct ibv_qp_attr) {
 		.qp_state = IBV_QPS_RTS,
 		.sq_psn = psn,
-		.timeout = 14,
+		.timeout = 20,
 		.retry_cnt = 6,
 		.rnr_retry = 5,
 		.max_rd_atomic = 3,
