@@ -512,9 +512,14 @@ static void *attack(void *arg)
 	return NULL;
 }
 
+static unsigned long rounds(const struct attack *a)
+{
+	return __atomic_load_n(&a->rounds, __ATOMIC_RELAXED);
+}
+
 TEST_F(ring, under_traffic)
 {
-	uint64_t end = rp_now_ms() + RACE_MS, last = rp_now_ms() + 10000;
+	uint64_t end = rp_now_ms() + RACE_MS, last = end + TEST_TIMEOUT_MS;
 	struct attack a[2] = { 0 };
 	pthread_t threads[2];
 	int i;
@@ -525,8 +530,7 @@ TEST_F(ring, under_traffic)
 		ASSERT_EQ(0, pthread_create(&threads[i], NULL, attack, &a[i]));
 	}
 	while (rp_now_ms() < end ||
-	       (__atomic_load_n(&a[0].rounds, __ATOMIC_RELAXED) < 20 &&
-		rp_now_ms() < last)) {
+	       ((rounds(&a[0]) < 20 || !rounds(&a[1])) && rp_now_ms() < last)) {
 		ASSERT_EQ(0, works(self));
 	}
 	for (i = 0; i < 2; i++) {

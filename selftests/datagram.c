@@ -735,7 +735,10 @@ TEST_F(ud, ahs_race_with_sends)
 		} while (ret == -EBUSY);
 		ASSERT_EQ(0, ret);
 		rounds++;
-	} while (rp_now_ms() < end || !r.good);
+	} while (rp_now_ms() < end ||
+		 ((!__atomic_load_n(&r.good, __ATOMIC_RELAXED) ||
+		   !__atomic_load_n(&r.refused, __ATOMIC_RELAXED)) &&
+		  rp_now_ms() < end + TEST_TIMEOUT_MS));
 	__atomic_store_n(&r.stop, true, __ATOMIC_RELAXED);
 	ASSERT_EQ(0, pthread_join(thread, NULL));
 	EXPECT_EQ(0, r.wrong);

@@ -660,7 +660,9 @@ TEST_F(keys, region_goes_meanwhile)
 		ASSERT_EQ(0, rp_leave(&k->attacker));
 		ASSERT_EQ(0, rp_leave(&k->victim));
 		EXPECT_TRUE(all_bytes(k->victim_mem, k->bytes, 'v'));
-	} while (rp_now_ms() < end || (!prot && connections < 1000));
+	} while (rp_now_ms() < end ||
+		 ((!prot || !__atomic_load_n(&c.rounds, __ATOMIC_RELAXED)) &&
+		  connections < 1000));
 	__atomic_store_n(&c.stop, true, __ATOMIC_RELAXED);
 	ASSERT_EQ(0, pthread_join(thread, NULL));
 	EXPECT_LT(0, prot);
