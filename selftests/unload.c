@@ -99,46 +99,56 @@ TEST_F(unload, refused_while_used)
 	SURVIVED(FAULT_UNLOAD);
 }
 
+struct user {
+	pthread_t thread;
+	bool connected, stop;
+};
+
 /* Programs that come and go as fast as they can. */
-static void *connect_again(void *stop)
+static void *connect_again(void *arg)
 {
-	unsigned long connected = 0;
+	struct user *user = arg;
 	struct rp_end end;
 	uint32_t listener;
 
-	while (!__atomic_load_n((bool *)stop, __ATOMIC_RELAXED)) {
+	while (!__atomic_load_n(&user->stop, __ATOMIC_RELAXED)) {
 		end.fd = rp_open();
 		if (end.fd < 0)
 			continue;
 		end.channel = rp_event_channel(end.fd);
 		if (end.channel >= 0 && !rp_listener(&end, &listener))
-			connected++;
+			__atomic_store_n(&user->connected, true,
+					 __ATOMIC_RELAXED);
 		close(end.channel);
 		close(end.fd);
 		/* There are moments in which nobody uses it. */
 		usleep(2000);
 	}
-	return (void *)connected;
+	return NULL;
+}
+
+static bool connected(const struct user *user)
+{
+	return __atomic_load_n(&user->connected, __ATOMIC_RELAXED);
 }
 
 TEST(unloaded_again_and_again)
 {
 	const char *path = getenv("RPOST_TEST_MODULE");
 	unsigned int unloaded = 0, refused = 0;
-	bool stop = false;
-	pthread_t threads[2];
+	struct user users[2] = { 0 };
 	struct rp_end c, s;
 	uint64_t end;
-	void *used;
 	int ret, i;
 
 	if (!path)
 		SKIP(return, "RPOST_TEST_MODULE is not set");
 	for (i = 0; i < 2; i++)
-		ASSERT_EQ(0, pthread_create(&threads[i], NULL, connect_again,
-					    &stop));
+		ASSERT_EQ(0, pthread_create(&users[i].thread, NULL,
+					    connect_again, &users[i]));
 	end = rp_now_ms() + TEST_TIMEOUT_MS;
-	while ((unloaded < 10 || !refused) && rp_now_ms() < end) {
+	while ((unloaded < 10 || !refused || !connected(&users[0]) ||
+		!connected(&users[1])) && rp_now_ms() < end) {
 		ret = unload_module();
 		if (ret == -EAGAIN) {
 			refused++;
@@ -148,10 +158,10 @@ TEST(unloaded_again_and_again)
 		ASSERT_EQ(0, load_module(path));
 		unloaded++;
 	}
-	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	for (i = 0; i < 2; i++) {
-		ASSERT_EQ(0, pthread_join(threads[i], &used));
-		EXPECT_NE(NULL, used);
+		__atomic_store_n(&users[i].stop, true, __ATOMIC_RELAXED);
+		ASSERT_EQ(0, pthread_join(users[i].thread, NULL));
+		EXPECT_TRUE(users[i].connected);
 	}
 	printf("# unloaded %u times, refused %u times\n", unloaded, refused);
 	fflush(stdout);
