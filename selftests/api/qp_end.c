@@ -11,8 +11,10 @@
 
 #include "verbs_test.h"
 
-/* Long enough for a few messages to arrive and complete. */
+/* Long enough for completions to be where they are left. */
 #define SETTLE_US	200000
+
+#define MARK		8192	/* where there are no messages */
 
 FIXTURE(shared) {
 	struct device dev;
@@ -56,13 +58,26 @@ FIXTURE_TEARDOWN(shared)
 
 /*
  * Sends n messages from a to b, with contexts from 100 for sends and from 200
- * for receives, and leaves the completions of both, mixed, in the queue.
+ * for receives, and leaves the completions of both, mixed, in the queue.  When
+ * the READ that follows them is answered, all have completed.
  */
 static int exchange(struct side *a, struct side *b, int n)
 {
 	uint64_t end = now_ms() + DEADLINE_MS;
+	struct ibv_sge sge = side_sge(a, MARK, 1);
+	struct ibv_send_wr *bad, read = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_READ,
+		.wr.rdma = {
+			.remote_addr = addr64(b->buf + MARK),
+			.rkey = b->mr->rkey,
+		},
+	};
 	int i, err = 0;
 
+	a->buf[MARK] = 0;
+	b->buf[MARK] = 1;
 	for (i = 0; i < n && !err; i++) {
 		fill(a->buf + i * 256, 100, i + 1);
 		err = post_recv(b, 200 + i, i * 256, 256);
@@ -71,10 +86,13 @@ static int exchange(struct side *a, struct side *b, int n)
 		err = post_send(a, 100 + i, i * 256, 100);
 		usleep(2000);
 	}
-	for (i = 0; i < n && !err; i++)
-		while (memcmp(a->buf + i * 256, b->buf + i * 256, 100) &&
-		       now_ms() < end)
-			usleep(2000);
+	if (!err)
+		err = ibv_post_send(a->qp, &read, &bad);
+	while (!err && !__atomic_load_n(a->buf + MARK, __ATOMIC_RELAXED)) {
+		if (now_ms() > end)
+			return ETIME;
+		usleep(2000);
+	}
 	usleep(SETTLE_US);
 	return err;
 }
@@ -88,16 +106,19 @@ static int destroy(struct side *side)
 }
 
 /*
- * Takes everything out.  Counts what comes from queue pair keep, which must be
- * in order from context first on; of queue pair gone there must be nothing.
+ * Takes everything out.  Counts what comes from queue pair keep, which should be
+ * want and must be in order from context first on; of queue pair gone there must
+ * be nothing.
  */
-static int left(struct ibv_cq *cq, uint32_t keep, uint64_t first, uint32_t gone)
+static int left(struct ibv_cq *cq, int want, uint32_t keep, uint64_t first,
+		uint32_t gone)
 {
-	uint64_t end = now_ms() + QUIET_MS;
+	uint64_t quiet = now_ms() + QUIET_MS, end = now_ms() + DEADLINE_MS;
 	struct ibv_wc wc;
 	int n = 0, ret;
 
-	while ((ret = ibv_poll_cq(cq, 1, &wc)) > 0 || now_ms() < end) {
+	while ((ret = ibv_poll_cq(cq, 1, &wc)) || now_ms() < quiet ||
+	       (n < want && now_ms() < end)) {
 		if (!ret)
 			continue;
 		if (ret < 0)
@@ -111,9 +132,13 @@ static int left(struct ibv_cq *cq, uint32_t keep, uint64_t first, uint32_t gone)
 			return -1;
 		}
 		n++;
+		quiet = now_ms() + QUIET_MS;
 	}
 	return n;
 }
+
+#define EXPECT_LEFT(want, keep, first, gone)				\
+	EXPECT_EQ(want, left(self->cq, want, keep, first, gone))
 
 TEST_F(shared, sender_goes)
 {
@@ -121,7 +146,7 @@ TEST_F(shared, sender_goes)
 
 	ASSERT_EQ(0, exchange(&self->a, &self->b, 6));
 	ASSERT_EQ(0, destroy(&self->a));
-	EXPECT_EQ(6, left(self->cq, self->b_num, 200, self->a_num));
+	EXPECT_LEFT(6, self->b_num, 200, self->a_num);
 	for (i = 0; i < 6; i++)
 		EXPECT_TRUE(filled(self->b.buf + i * 256, 100, i + 1));
 }
@@ -130,7 +155,7 @@ TEST_F(shared, receiver_goes)
 {
 	ASSERT_EQ(0, exchange(&self->a, &self->b, 6));
 	ASSERT_EQ(0, destroy(&self->b));
-	EXPECT_EQ(6, left(self->cq, self->a_num, 100, self->b_num));
+	EXPECT_LEFT(6, self->a_num, 100, self->b_num);
 }
 
 TEST_F(shared, both_go)
@@ -152,13 +177,12 @@ TEST_F(shared, after_some_were_polled)
 
 	ASSERT_EQ(0, exchange(&self->a, &self->b, 8));
 	for (i = 0; i < 5; i++) {
-		ASSERT_EQ(1, ibv_poll_cq(self->cq, 1, &wc));
+		ASSERT_EQ(1, wait_comp(self->cq, &wc));
 		if (wc.qp_num == self->b_num)
 			EXPECT_EQ(next_b++, wc.wr_id);
 	}
 	ASSERT_EQ(0, destroy(&self->a));
-	EXPECT_EQ(208 - (int)next_b,
-		  left(self->cq, self->b_num, next_b, self->a_num));
+	EXPECT_LEFT(208 - (int)next_b, self->b_num, next_b, self->a_num);
 }
 
 /* Receives that nobody used, and flushes that nobody polled. */
@@ -174,7 +198,7 @@ TEST_F(shared, flushed)
 	ASSERT_EQ(0, set_state(self->b.qp, IBV_QPS_ERR));
 	usleep(SETTLE_US);
 	ASSERT_EQ(0, destroy(&self->a));
-	EXPECT_EQ(4, left(self->cq, self->b_num, 200, self->a_num));
+	EXPECT_LEFT(4, self->b_num, 200, self->a_num);
 }
 
 /* What has not completed does not complete any more. */
@@ -185,20 +209,20 @@ TEST_F(shared, receives_that_wait)
 	for (i = 0; i < 4; i++)
 		ASSERT_EQ(0, post_recv(&self->a, 100 + i, 0, 64));
 	ASSERT_EQ(0, destroy(&self->a));
-	EXPECT_EQ(0, left(self->cq, self->b_num, 200, self->a_num));
+	EXPECT_LEFT(0, self->b_num, 200, self->a_num);
 }
 
 TEST_F(shared, reset)
 {
 	ASSERT_EQ(0, exchange(&self->a, &self->b, 6));
 	ASSERT_EQ(0, set_state(self->a.qp, IBV_QPS_RESET));
-	EXPECT_EQ(6, left(self->cq, self->b_num, 200, self->a_num));
+	EXPECT_LEFT(6, self->b_num, 200, self->a_num);
 	/* Both can be connected again. */
 	ASSERT_EQ(0, set_state(self->b.qp, IBV_QPS_RESET));
 	ASSERT_EQ(0, bring_up_pair(&self->dev, &self->a, &self->b));
 	ASSERT_EQ(0, exchange(&self->a, &self->b, 3));
 	ASSERT_EQ(0, destroy(&self->a));
-	EXPECT_EQ(3, left(self->cq, self->b_num, 200, self->a_num));
+	EXPECT_LEFT(3, self->b_num, 200, self->a_num);
 }
 
 /* The room that the completions took is there again. */
@@ -263,7 +287,7 @@ TEST_F(shared, with_a_shared_receive_queue)
 		ASSERT_EQ(1, wait_comp(d.cq, &wc));
 	}
 	ASSERT_EQ(0, destroy(&c));
-	EXPECT_EQ(0, left(self->cq, self->b_num, 200, gone));
+	EXPECT_LEFT(0, self->b_num, 200, gone);
 	side_close(&c);
 
 	/* Another one takes the receives that are left. */
