@@ -486,7 +486,7 @@ TEST_F(fastreg, removal)
 	struct rpost_reg_mr mr;
 	struct worker w[4];
 	struct race r = { .client = self->c, .mem = self->mem };
-	uint64_t since = rp_now_ms();
+	uint64_t since;
 	pthread_t thread;
 	void *status;
 	unsigned int i;
@@ -498,10 +498,18 @@ TEST_F(fastreg, removal)
 	for (i = 0; i < ARRAY_SIZE(w); i++) {
 		w[i].step = step_reg;
 		w[i].errors[0] = -ENODEV;
-		w[i].succeeds = w[i].fails = true;
+		w[i].succeeds = true;
 	}
+	since = rp_now_ms();
 	ASSERT_EQ(0, start(&r, w, ARRAY_SIZE(w)));
+	while (go_on(since, w, ARRAY_SIZE(w)))
+		usleep(1000);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, rp_remove_soon, NULL));
+	ASSERT_EQ(0, pthread_join(thread, &status));
+	EXPECT_EQ(NULL, status);
+	for (i = 0; i < ARRAY_SIZE(w); i++)
+		w[i].fails = true;
+	since = rp_now_ms();
 	while (go_on(since, w, ARRAY_SIZE(w)))
 		usleep(1000);
 	EXPECT_EQ(0, stop(&r, w, ARRAY_SIZE(w)));
@@ -509,8 +517,6 @@ TEST_F(fastreg, removal)
 		EXPECT_LT(0, w[i].good);
 		EXPECT_LT(0, w[i].bad);
 	}
-	ASSERT_EQ(0, pthread_join(thread, &status));
-	EXPECT_EQ(NULL, status);
 	EXPECT_EQ(-ENODEV, reg(&self->c, self->mem, self->page, &mr));
 	EXPECT_EQ(0, count("pinned_pages"));
 	EXPECT_EQ(0, rp_add_device());

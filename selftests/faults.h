@@ -13,6 +13,7 @@
 
 #define RP_COUNTS	1024
 #define COUNTS_MS	30000	/* for what ends behind a program's back */
+#define REMOVAL_MS	120000	/* it takes 10 s with KASAN on a fast host */
 
 /* ------------------------------------------------------ what is there */
 
