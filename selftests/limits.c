@@ -497,7 +497,8 @@ TEST_F(memcg, queues)
 
 	NEED_MEMCG();
 	before = current(&self->cg);
-	for (round = 0; round < 4; round++) {
+	/* Not each of them, if there are many. */
+	for (round = 0; round < 4 || (killed == round && round < 12); round++) {
 		pid = fork();
 		if (!pid) {
 			prefer_to_be_killed();
@@ -522,7 +523,7 @@ TEST_F(memcg, queues)
 		EXPECT_GE(before + MEMORY_SLACK,
 			  wait_current(&self->cg, before + MEMORY_SLACK));
 	}
-	EXPECT_GT(3, killed);
+	EXPECT_LT(killed, round);
 	EXPECT_EQ(killed, cg_number(&self->cg, "memory.events", "oom_kill"));
 }
 
