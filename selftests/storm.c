@@ -399,7 +399,11 @@ static int storm(struct storm *st, unsigned int n)
 	end = rp_now_ms() + TEST_TIMEOUT_MS / 2;
 	while (st->server.live && rp_now_ms() < end)
 		server_events(&st->server, 1);
-	return give_up(&st->server);
+	/* Slow machines get more time for those who were connected. */
+	end = rp_now_ms() + COUNTS_MS;
+	while ((ret = give_up(&st->server)) == -ETIME && rp_now_ms() < end)
+		server_events(&st->server, 1000);
+	return ret;
 }
 
 FIXTURE(storm) {
@@ -437,8 +441,8 @@ TEST_F_TIMEOUT(storm, of_kills, 600)
 	char counts[RP_COUNTS];
 	uint64_t began = rp_now_ms(), end;
 	struct rp_end client;
+	long more, slack;
 	bool caches;
-	long more;
 
 	rp_counts(counts);
 	ASSERT_EQ(0, server_init(s));
@@ -461,17 +465,18 @@ TEST_F_TIMEOUT(storm, of_kills, 600)
 	EXPECT_LT(0, st->dead_in[TALKING]);
 
 	/* One object lost for each that died with traffic would be more. */
+	slack = talking / 2 > 16 ? talking / 2 : 16;
 	end = rp_now_ms() + COUNTS_MS;
 	do {
 		usleep(200000);
 		more = caches && count_caches(&after) ?
 			growth(&before, &after, &at) : 0;
-	} while (more >= (long)talking / 2 && rp_now_ms() < end);
+	} while (more >= slack && rp_now_ms() < end);
 	if (caches)
 		printf("# %s has grown most in the second half, by %ld objects\n",
 		       after.name[at], more);
 	fflush(stdout);
-	EXPECT_GT(talking / 2, more);
+	EXPECT_GT(slack, more);
 
 	/* The server is as good as new. */
 	ASSERT_EQ(0, rp_end_init(&client));
