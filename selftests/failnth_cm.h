@@ -382,7 +382,7 @@ static int life_disconnect(struct rp_end *end, struct rp_end *other)
 	struct pollfd pfd = { .fd = other->channel, .events = POLLIN };
 
 	RP_TRY(rp_disconnect(end->fd, end->id));
-	if (poll(&pfd, 1, 3000) != 1)
+	if (poll(&pfd, 1, 10000) != 1)
 		return -ENOMEM;
 	return rp_expect(other->channel, other->id, RPOST_EVENT_DISCONNECTED);
 }
