@@ -86,17 +86,28 @@ suite_run() {
 		"./$suite/$program" "$@"
 }
 
+# client COMMAND...: until $server listens
+client() {
+	tries=0
+	until suite_run "$@"; do
+		tries=$((tries + 1))
+		if [ "$tries" = 100 ] || ! kill -0 "$server" 2>/dev/null; then
+			kill "$server" 2>/dev/null
+			return 1
+		fi
+		sleep 0.1
+	done
+}
+
 # pair CLIENT-ARGUMENTS COMMAND...: a server, then its client
 pair() {
-	client=$1
+	arguments=$1
 	shift
 	suite_run "$@" >"$log.server" 2>&1 &
 	server=$!
-	sleep 1
 	# shellcheck disable=SC2086
-	suite_run "$@" $client
+	client "$@" $arguments
 	status=$?
-	[ "$status" = 0 ] || kill "$server" 2>/dev/null
 	wait "$server"
 	server=$?
 	cat "$log.server"
@@ -106,10 +117,8 @@ pair() {
 rping_both() {
 	suite_run rping -s -a 10.0.0.1 -C 10 -V >"$log.server" 2>&1 &
 	server=$!
-	sleep 1
-	suite_run rping -c -a 10.0.0.1 -C 10 -V
+	client rping -c -a 10.0.0.1 -C 10 -V
 	status=$?
-	[ "$status" = 0 ] || kill "$server" 2>/dev/null
 	wait "$server" && rm -f "$log.server" && [ "$status" = 0 ]
 }
 
