@@ -130,8 +130,9 @@ udaddy() {
 
 case_ mckey mckey "ten messages to a group"
 mckey() {
-	start server mckey -m 239.1.2.3 -b "$addr" -C 10
-	sleep 1
+	# Who joins later waits for messages in vain.
+	start server stdbuf -oL mckey -m 239.1.2.3 -b "$addr" -C 10
+	written server 'joined dgid'
 	run mckey -m 239.1.2.3 -b "$addr" -s -C 10
 	ends
 	says server '^return status 0'
