@@ -294,6 +294,7 @@ static int rpost_fastreg_wait(struct rpost_pd *pd,
 			      const struct rpost_fastreg_req *req)
 {
 	unsigned long end = jiffies + RPOST_FASTREG_TIMEOUT;
+	bool late = false;
 
 	for (;;) {
 		ib_process_cq_direct(pd->fast_cq, -1);
@@ -303,8 +304,10 @@ static int rpost_fastreg_wait(struct rpost_pd *pd,
 			return -ENODEV;
 		if (fatal_signal_pending(current))
 			return -EINTR;
-		if (time_after(jiffies, end))
+		if (late)
 			return -ETIMEDOUT;
+		/* Once more then: it may be us who were away. */
+		late = time_after(jiffies, end);
 		usleep_range(10, 50);
 	}
 }

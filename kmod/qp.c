@@ -196,11 +196,13 @@ static bool rpost_recv_drained(struct rpost_qp *qp)
 static int rpost_qp_wait(struct rpost_qp *qp, bool (*drained)(struct rpost_qp *qp))
 {
 	unsigned long end = jiffies + RPOST_DRAIN_SECONDS * HZ;
+	bool late = false;
 
 	while (!drained(qp)) {
-		if (!time_before(jiffies, end) ||
-		    rpost_inject(RPOST_INJECT_DRAIN))
+		if (late || rpost_inject(RPOST_INJECT_DRAIN))
 			return -ETIMEDOUT;
+		/* Once more then: it may be us who were away. */
+		late = time_after(jiffies, end);
 		if (!rpost_qp_fetch(qp))
 			usleep_range(10, 100);
 	}
