@@ -99,8 +99,10 @@ tap() {
 	read -r p f s < <(awk -f selftests/tap.awk "$log")
 	note "  $p passed, $f failed, $s skipped"
 	if [ "$f" != 0 ]; then
-		grep -E '^(# )*not ok' "$log" | sed 's/^/  | /'
-		{ grep -E '^(# )*not ok' "$log" || echo "tests that were planned"; } |
+		# And what the harness said of it: FILE:LINE:TEST:Expected ...
+		local failures='^(# )*not ok|\.c:[0-9]+:.*:Expected |: Test '
+		grep -E "$failures" "$log" | sed 's/^/  | /'
+		{ grep -E "$failures" "$log" || echo "tests that were planned"; } |
 			sed "s/^/$name: /" >>"$logs/failed"
 	elif [ "$status" != 0 ]; then
 		f=1
@@ -288,7 +290,7 @@ example_programs() {
 # Every failure point of every command, and failures made in callbacks.
 failure_points() {
 	"$vm_dir/debug-kernel.sh" debug && "$vm_dir/kmod.sh" debug &&
-		"$vm_dir/run.sh" -k debug -t 1800 \
+		"$vm_dir/run.sh" -k debug -t 5400 \
 			-o "$build_dir/vm/check-failure-points.debug" \
 			-f selftests/run_tests.sh \
 			-f "$build_dir/selftests/inject" \
@@ -312,9 +314,9 @@ symbols_and_headers() {
 }
 
 case ${1-} in
-'') kernels=(6.1 6.12 7.2) limit=900 ;;
+'') kernels=(6.1 6.12 7.2) limit=2700 ;;
 debug*) kernels=("$@") limit=5400 ;;
-*) kernels=("$@") limit=900 ;;
+*) kernels=("$@") limit=2700 ;;
 esac
 
 note "packages and kernels"

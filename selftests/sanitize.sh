@@ -31,7 +31,7 @@ read -ra tests <<<"$(sed -n 's/^API_TESTS [:+]= //p' selftests/api/tests.mk |
 tests=("${tests[@]/%/-rpost}")
 
 # What the programs run under, and with what in their environment.
-under='' files=() memory=1G default_limit=900
+under='' files=() memory=1G default_limit=2700
 reports=/tmp/report
 case $variant in
 asan)

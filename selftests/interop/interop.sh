@@ -28,7 +28,7 @@ set -euo pipefail
 here=$top_dir/selftests/interop
 out=$build_dir/interop
 programs_rst=$top_dir/Documentation/programs.rst
-cases='' libraries='system rdma_post' verbose='' limit=60 update=''
+cases='' libraries='system rdma_post' verbose='' limit=180 update=''
 while getopts hc:l:vt:u opt; do
 	case $opt in
 	c) cases=$OPTARG ;;
@@ -63,7 +63,7 @@ run_guest() {
 	# shellcheck disable=SC2086
 	set -- $only
 	set +f
-	"$vm_dir/run.sh" -k "$kernel" -m 2G -t 2400 -o "$build_dir/vm/interop.$kernel" \
+	"$vm_dir/run.sh" -k "$kernel" -m 2G -t 7200 -o "$build_dir/vm/interop.$kernel" \
 		-f "$out/suite:/root/interop" -q -drive -q \
 		"file=$image,format=raw,if=none,id=programs,readonly=on" \
 		-q -device -q virtio-blk-pci,drive=programs \

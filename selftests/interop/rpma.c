@@ -669,7 +669,7 @@ int main(int argc, char **argv)
 	addr = argv[1];
 	port = argv[2];
 	rpma_log_set_threshold(RPMA_LOG_THRESHOLD_AUX, RPMA_LOG_LEVEL_WARNING);
-	alarm(60);
+	alarm(180);
 	for (i = 0; i < sizeof(tests) / sizeof(*tests); i++)
 		if (!strcmp(argv[3], tests[i].name))
 			return run(&tests[i]);

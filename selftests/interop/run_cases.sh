@@ -14,7 +14,7 @@
 here=$(cd "$(dirname "$0")" && pwd)
 library=$1 results=$2
 shift 2
-addr=10.0.0.1 addr6=fd00::1 dev=rxe0 limit=${LIMIT:-60}
+addr=10.0.0.1 addr6=fd00::1 dev=rxe0 limit=${LIMIT:-180}
 list=$(mktemp)
 keep=$here/keep
 mkdir -p "$keep"

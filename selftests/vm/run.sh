@@ -215,8 +215,8 @@ tee_pid=$!
 qemu_status=0
 # The guest's own watchdog comes first, unless the guest is dead; it does not
 # count the boot, which is slow with KASAN.
-grace=20
-[[ $kernel != debug* ]] || grace=60
+grace=60
+[[ $kernel != debug* ]] || grace=300
 qemu_run $((limit + grace)) "${qemu_args[@]}" &
 qemu_pid=$!
 exec 3>&-
