@@ -31,16 +31,7 @@ FIXTURE(ud) {
 static int create_id(struct rp_end *end, uint32_t port_space, uint32_t type,
 		     uint32_t *handle)
 {
-	struct rpost_create_id cmd = {
-		.size = sizeof(cmd),
-		.channel_fd = end->channel,
-		.port_space = port_space,
-		.qp_type = type,
-	};
-	int ret = rp_ioctl(end->fd, RPOST_IOC_CREATE_ID, &cmd);
-
-	*handle = cmd.handle;
-	return ret;
+	return rp_create_id_of(end->fd, end->channel, port_space, type, handle);
 }
 
 /* A queue pair with the key that the port space has. */

@@ -9,16 +9,8 @@
 
 static int create_id_of(struct scene *s, uint32_t port_space, uint32_t type)
 {
-	struct rpost_create_id cmd = {
-		.size = sizeof(cmd),
-		.channel_fd = s->c.channel,
-		.port_space = port_space,
-		.qp_type = type,
-	};
-	int ret = rp_ioctl(s->c.fd, RPOST_IOC_CREATE_ID, &cmd);
-
-	s->made = cmd.handle;
-	return ret;
+	return rp_create_id_of(s->c.fd, s->c.channel, port_space, type,
+			       &s->made);
 }
 
 static int create_id(struct scene *s)

@@ -2,9 +2,11 @@
 /*
  * Limits of an open file and of its program: queue entries, locked memory, the
  * memory cgroup, privileged ports, and those that are fixed.  Each is run into,
- * and what was charged comes back.
+ * and what was charged comes back.  RPOST_TEST_LATE is a command that names an
+ * address whose resolution takes its time and then fails.
  */
 #include <kselftest_harness.h>
+#include <arpa/inet.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -864,6 +866,8 @@ TEST_F(gone, the_cgroups_memory_comes_back)
 /* -------------------------------------------------------- what is fixed */
 
 #define MAX_ASYNC_CHANNELS	16
+#define MAX_BACKLOG		1024
+#define MAX_EVENTS		8
 
 FIXTURE(fixed) {
 	struct rp_end end;
@@ -902,6 +906,177 @@ TEST_F(fixed, asynchronous_channels)
 	EXPECT_EQ(-EMFILE, rp_async_channel(end->fd, end->device));
 	for (i = 0; i < MAX_ASYNC_CHANNELS; i++)
 		close(fds[i]);
+}
+
+/* Events of all programs, fetched by none, or -1. */
+static long events_waiting(void)
+{
+	FILE *f = fopen("/sys/kernel/debug/rdma_post/objects", "re");
+	char name[32];
+	long n, found = -1;
+
+	if (!f)
+		return -1;
+	while (fscanf(f, "%31s %ld", name, &n) == 2) {
+		if (!strcmp(name, "event"))
+			found = n;
+	}
+	fclose(f);
+	return found;
+}
+
+/* An address that resolution waits for in vain: who asks for it is told late. */
+static int late_address(struct __kernel_sockaddr_storage *ss)
+{
+	const char *command = getenv("RPOST_TEST_LATE");
+	FILE *f = popen(command, "re");
+	char text[INET_ADDRSTRLEN + 1] = "";
+	struct sockaddr_in sin = {
+		.sin_family = AF_INET, .sin_port = htons(4711),
+	};
+
+	if (!f)
+		return -errno;
+	if (fscanf(f, "%16s", text) != 1)
+		text[0] = 0;
+	if (pclose(f) || inet_pton(AF_INET, text, &sin.sin_addr) != 1)
+		return -EINVAL;
+	memset(ss, 0, sizeof(*ss));
+	memcpy(ss, &sin, sizeof(sin));
+	return 0;
+}
+
+/* Resolve it, and wait for the event, but do not fetch it. */
+static int resolve_late(struct rp_end *end, uint32_t id,
+			const struct __kernel_sockaddr_storage *ss)
+{
+	struct rpost_resolve_addr cmd = {
+		.size = sizeof(cmd),
+		.id = id,
+		.timeout_ms = 10,
+		.dst = *ss,
+		.dst_len = sizeof(struct sockaddr_in),
+	};
+	uint64_t until = rp_now_ms() + TEST_TIMEOUT_MS;
+	long before = events_waiting();
+	struct rpost_query_id query;
+
+	RP_TRY(rp_ioctl(end->fd, RPOST_IOC_RESOLVE_ADDR, &cmd));
+	do {
+		usleep(1000);
+		RP_TRY(rp_query_id(end->fd, id, &query));
+	} while ((query.state != RPOST_ID_BOUND || events_waiting() == before) &&
+		 rp_now_ms() < until);
+	/* From where it is counted to where the id has it. */
+	usleep(TEST_QUIET_MS * 1000);
+	return events_waiting() == before + 1 ? 0 : -ETIME;
+}
+
+TEST_F(fixed, events_of_an_id)
+{
+	struct __kernel_sockaddr_storage ss;
+	struct rp_end *end = &self->end;
+	struct rpost_get_event event;
+	uint32_t other;
+	int i;
+
+	if (!getenv("RPOST_TEST_LATE"))
+		SKIP(return, "RPOST_TEST_LATE is not set");
+	if (events_waiting() < 0)
+		SKIP(return, "cannot read what debugfs has of the module");
+	ASSERT_EQ(0, late_address(&ss));
+	ASSERT_EQ(0, rp_create_id(end->fd, end->channel, &end->id));
+	ASSERT_EQ(0, rp_create_id(end->fd, end->channel, &other));
+	for (i = 0; i < MAX_EVENTS; i++)
+		ASSERT_EQ(0, resolve_late(end, end->id, &ss));
+	EXPECT_EQ(-ENOMEM, resolve_late(end, end->id, &ss));
+	/* Each id has its own. */
+	EXPECT_EQ(0, resolve_late(end, other, &ss));
+	ASSERT_EQ(0, rp_get_event(end->channel, &event));
+	EXPECT_EQ(RPOST_EVENT_ADDR_ERROR, event.event);
+	EXPECT_EQ(end->id, event.id);
+	EXPECT_EQ(0, resolve_late(end, end->id, &ss));
+	EXPECT_EQ(-ENOMEM, resolve_late(end, end->id, &ss));
+	for (i = 0; i < MAX_EVENTS + 1; i++) {
+		ASSERT_EQ(0, rp_get_event(end->channel, &event));
+		EXPECT_EQ(RPOST_EVENT_ADDR_ERROR, event.event);
+	}
+	EXPECT_TRUE(rp_quiet(end->channel));
+	EXPECT_EQ(0, resolve_late(end, end->id, &ss));
+}
+
+static int wait_objects(int fd, int want)
+{
+	uint64_t end = rp_now_ms() + 3 * TEST_TIMEOUT_MS;
+	int now;
+
+	while ((now = rp_num_objects(fd)) < want && rp_now_ms() < end)
+		usleep(10000);
+	return now;
+}
+
+/* These can ask without a queue pair of their own. */
+static int new_datagram_id(struct rp_end *end, uint32_t *id)
+{
+	return rp_create_id_of(end->fd, end->channel, RPOST_PS_UDP, RPOST_QPT_UD,
+			       id);
+}
+
+static int ask_for_address(struct rp_end *client, uint16_t port)
+{
+	RP_TRY(new_datagram_id(client, &client->id));
+	RP_TRY(rp_resolve_addr(client->fd, client->id, port));
+	RP_TRY(rp_expect(client->channel, client->id,
+			 RPOST_EVENT_ADDR_RESOLVED));
+	RP_TRY(rp_resolve_route(client->fd, client->id));
+	RP_TRY(rp_expect(client->channel, client->id,
+			 RPOST_EVENT_ROUTE_RESOLVED));
+	return rp_connect(client->fd, client->id);
+}
+
+/* The kernel answers for who listens, where it would ignore a connection. */
+static int refused(struct rp_end *client)
+{
+	struct rpost_get_event event;
+
+	RP_TRY(rp_get_event(client->channel, &event));
+	return event.event == RPOST_EVENT_UNREACHABLE &&
+	       event.id == client->id ? 0 : -EPROTO;
+}
+
+TEST_F_TIMEOUT(fixed, backlog, 600)
+{
+	struct rp_end *server = &self->end, client;
+	struct rpost_get_event event;
+	uint32_t listener, i;
+	uint16_t port;
+	int full;
+
+	ASSERT_EQ(0, rp_end_init(&client));
+	ASSERT_EQ(0, new_datagram_id(server, &listener));
+	ASSERT_EQ(0, rp_bind(server->fd, listener, 0));
+	ASSERT_EQ(0, rp_listen(server->fd, listener, UINT32_MAX));
+	port = rp_port(server->fd, listener);
+	full = rp_num_objects(server->fd) + MAX_BACKLOG;
+	for (i = 0; i < MAX_BACKLOG; i++)
+		ASSERT_EQ(0, ask_for_address(&client, port));
+	EXPECT_EQ(full, wait_objects(server->fd, full));
+	for (i = 0; i < 3; i++) {
+		ASSERT_EQ(0, ask_for_address(&client, port));
+		EXPECT_EQ(0, refused(&client));
+	}
+	/* Two that are fetched are two more that can wait. */
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, rp_get_event(server->channel, &event));
+		EXPECT_EQ(RPOST_EVENT_CONNECT_REQUEST, event.event);
+	}
+	for (i = 0; i < 2; i++)
+		ASSERT_EQ(0, ask_for_address(&client, port));
+	EXPECT_EQ(full + 2, wait_objects(server->fd, full + 2));
+	ASSERT_EQ(0, ask_for_address(&client, port));
+	EXPECT_EQ(0, refused(&client));
+	EXPECT_TRUE(rp_quiet(client.channel));
+	rp_end_close(&client);
 }
 
 /* -------------------------------------------------------------- ports */

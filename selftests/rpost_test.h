@@ -254,18 +254,24 @@ static inline long rp_pinned(void)
 
 /* ------------------------------------------------------ connections */
 
-static inline int rp_create_id(int fd, int channel, uint32_t *handle)
+static inline int rp_create_id_of(int fd, int channel, uint32_t port_space,
+				  uint32_t qp_type, uint32_t *handle)
 {
 	struct rpost_create_id cmd = {
 		.size = sizeof(cmd),
 		.channel_fd = channel,
-		.port_space = RPOST_PS_TCP,
-		.qp_type = RPOST_QPT_RC,
+		.port_space = port_space,
+		.qp_type = qp_type,
 	};
 	int ret = rp_ioctl(fd, RPOST_IOC_CREATE_ID, &cmd);
 
 	*handle = cmd.handle;
 	return ret;
+}
+
+static inline int rp_create_id(int fd, int channel, uint32_t *handle)
+{
+	return rp_create_id_of(fd, channel, RPOST_PS_TCP, RPOST_QPT_RC, handle);
 }
 
 /* The host's addresses, found before main() runs; family 0 if there is none. */
