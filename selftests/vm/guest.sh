@@ -57,9 +57,6 @@ kernel_args() {
 		"mitigations=off random.trust_cpu=on tsc=reliable no_timer_check" \
 		"cryptomgr.notests 8250.nr_uarts=1 i8042.nopnp i8042.noaux" \
 		"i8042.nokbd dummy.numdummies=0"
-	# The host may keep a guest waiting for longer than a CPU may be busy.
-	[ "$1" = kvm ] || echo -n " watchdog_thresh=30" \
-		"rcupdate.rcu_cpu_stall_timeout=60 workqueue.watchdog_thresh=60"
 	if [ -n "$icount" ]; then
 		echo -n " lpj=4000000 tsc_early_khz=1000000 norandmaps"
 	elif [ "$1" != kvm ]; then
