@@ -1276,7 +1276,8 @@ struct rpost_query_id {
  * @flags: must be 0
  * @id: in: the id, bound, or idle to listen on a port that the kernel chooses
  * @backlog: in: requests that may wait to be fetched; further ones are not
- *           answered, and the other side repeats them until it gives up; 0 or
+ *           answered, and the other side repeats them until it gives up, but
+ *           those for the address of a datagram queue pair are refused; 0 or
  *           above the module's maximum counts as the maximum
  *
  * Each request comes as RPOST_EVENT_CONNECT_REQUEST with an id of its own.
