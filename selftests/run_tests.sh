@@ -74,7 +74,6 @@ harmless="$harmless|^[a-z_]+: [0-9]+ callbacks suppressed$"
 # What attack_mmap tries is old.
 harmless="$harmless|^mmap: .* uses deprecated remap_file_pages\(\) syscall"
 # A busy emulator: something took long.
-harmless="$harmless|^cm_destroy_id_wait_timeout: cm_id=.* timed out"
 harmless="$harmless|^(clocksource|hrtimer|perf|sched|workqueue): "
 
 # Where the kernel's log stands, as a line in it. A kernel with debugging aids
