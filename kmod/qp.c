@@ -203,7 +203,7 @@ static int rpost_qp_wait(struct rpost_qp *qp, bool (*drained)(struct rpost_qp *q
 			return -ETIMEDOUT;
 		/* Once more then: it may be us who were away. */
 		late = time_after(jiffies, end);
-		if (!rpost_qp_fetch(qp))
+		if (!rpost_qp_fetch(qp) && !late)
 			usleep_range(10, 100);
 	}
 	return 0;
