@@ -223,7 +223,7 @@ static struct rpost_id *rpost_id_accept_request(struct rpost_id *listener,
 {
 	struct rpost_id *id;
 
-	/* By this errno the request is ignored, and comes again. */
+	/* By this errno a request is ignored, and comes again; for SIDR, refused. */
 	if (rpost_inject(RPOST_INJECT_BACKLOG) ||
 	    !atomic_add_unless(&listener->backlog, -1, 0))
 		return ERR_PTR(-ENOMEM);
