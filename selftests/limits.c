@@ -499,8 +499,9 @@ TEST_F(memcg, queues)
 
 	NEED_MEMCG();
 	before = current(&self->cg);
-	/* Not each of them, if there are many. */
-	for (round = 0; round < 4 || (killed == round && round < 12); round++) {
+	/* Less than three in four: more rounds where the first were unlucky. */
+	for (round = 0; round < 4 || (4 * killed >= 3 * round && round < 12);
+	     round++) {
 		pid = fork();
 		if (!pid) {
 			prefer_to_be_killed();
@@ -525,7 +526,7 @@ TEST_F(memcg, queues)
 		EXPECT_GE(before + MEMORY_SLACK,
 			  wait_current(&self->cg, before + MEMORY_SLACK));
 	}
-	EXPECT_LT(killed, round);
+	EXPECT_GT(3 * round, 4 * killed);
 	EXPECT_EQ(killed, cg_number(&self->cg, "memory.events", "oom_kill"));
 }
 
@@ -968,7 +969,7 @@ static int resolve_late(struct rp_end *end, uint32_t id,
 	} while ((query.state != RPOST_ID_BOUND || events_waiting() == before) &&
 		 rp_now_ms() < until);
 	/* From where it is counted to where the id has it. */
-	usleep(TEST_QUIET_MS * 1000);
+	usleep(10 * TEST_QUIET_MS * 1000);
 	return events_waiting() == before + 1 ? 0 : -ETIME;
 }
 
@@ -1011,7 +1012,7 @@ static int wait_objects(int fd, int want)
 	int now;
 
 	while ((now = rp_num_objects(fd)) < want && rp_now_ms() < end)
-		usleep(10000);
+		usleep(500);
 	return now;
 }
 
@@ -1034,6 +1035,17 @@ static int ask_for_address(struct rp_end *client, uint16_t port)
 	return rp_connect(client->fd, client->id);
 }
 
+/* Its request waits, and it is not there to repeat it. */
+static int ask_and_go(struct rp_end *client, struct rp_end *server, uint16_t port)
+{
+	int objects = rp_num_objects(server->fd);
+
+	RP_TRY(ask_for_address(client, port));
+	if (wait_objects(server->fd, objects + 1) != objects + 1)
+		return -ETIME;
+	return rp_destroy(client->fd, RPOST_OBJ_ID, client->id);
+}
+
 /* The kernel answers for who listens, where it would ignore a connection. */
 static int refused(struct rp_end *client)
 {
@@ -1044,7 +1056,7 @@ static int refused(struct rp_end *client)
 	       event.id == client->id ? 0 : -EPROTO;
 }
 
-TEST_F_TIMEOUT(fixed, backlog, 600)
+TEST_F(fixed, backlog)
 {
 	struct rp_end *server = &self->end, client;
 	struct rpost_get_event event;
@@ -1059,8 +1071,8 @@ TEST_F_TIMEOUT(fixed, backlog, 600)
 	port = rp_port(server->fd, listener);
 	full = rp_num_objects(server->fd) + MAX_BACKLOG;
 	for (i = 0; i < MAX_BACKLOG; i++)
-		ASSERT_EQ(0, ask_for_address(&client, port));
-	EXPECT_EQ(full, wait_objects(server->fd, full));
+		ASSERT_EQ(0, ask_and_go(&client, server, port));
+	EXPECT_EQ(full, rp_num_objects(server->fd));
 	for (i = 0; i < 3; i++) {
 		ASSERT_EQ(0, ask_for_address(&client, port));
 		EXPECT_EQ(0, refused(&client));
@@ -1071,8 +1083,7 @@ TEST_F_TIMEOUT(fixed, backlog, 600)
 		EXPECT_EQ(RPOST_EVENT_CONNECT_REQUEST, event.event);
 	}
 	for (i = 0; i < 2; i++)
-		ASSERT_EQ(0, ask_for_address(&client, port));
-	EXPECT_EQ(full + 2, wait_objects(server->fd, full + 2));
+		ASSERT_EQ(0, ask_and_go(&client, server, port));
 	ASSERT_EQ(0, ask_for_address(&client, port));
 	EXPECT_EQ(0, refused(&client));
 	EXPECT_TRUE(rp_quiet(client.channel));
