@@ -86,17 +86,21 @@ suite_run() {
 		"./$suite/$program" "$@"
 }
 
-# client COMMAND...: until $server listens
+# client COMMAND...: again until $server listens, but not if it fails otherwise
 client() {
 	tries=0
-	until suite_run "$@"; do
+	until suite_run "$@" >"$log.client" 2>&1; do
 		tries=$((tries + 1))
-		if [ "$tries" = 100 ] || ! kill -0 "$server" 2>/dev/null; then
+		if [ "$tries" = 100 ] || ! kill -0 "$server" 2>/dev/null ||
+			! grep -qE "REJECTED|Couldn't connect to" "$log.client"; then
 			kill "$server" 2>/dev/null
+			cat "$log.client"
 			return 1
 		fi
 		sleep 0.1
 	done
+	cat "$log.client"
+	rm -f "$log.client"
 }
 
 # pair CLIENT-ARGUMENTS COMMAND...: a server, then its client
