@@ -432,7 +432,7 @@ FIXTURE_TEARDOWN(storm)
 	munmap(self->st, sizeof(*self->st));
 }
 
-TEST_F_TIMEOUT(storm, of_kills, 600)
+TEST_F(storm, of_kills)
 {
 	unsigned int half = number("RPOST_TEST_STORM", 200) / 2, talking, at = 0;
 	struct storm *st = self->st;
@@ -465,18 +465,23 @@ TEST_F_TIMEOUT(storm, of_kills, 600)
 	EXPECT_LT(0, st->dead_in[TALKING]);
 
 	/* One object lost for each that died with traffic would be more. */
-	slack = talking / 2 > 16 ? talking / 2 : 16;
+	slack = talking / 2;
+	if (caches && talking < 32) {
+		printf("# too few died with traffic to tell a leak of slab memory\n");
+		caches = false;
+	}
 	end = rp_now_ms() + COUNTS_MS;
 	do {
 		usleep(200000);
 		more = caches && count_caches(&after) ?
 			growth(&before, &after, &at) : 0;
 	} while (more >= slack && rp_now_ms() < end);
-	if (caches)
+	if (caches) {
 		printf("# %s has grown most in the second half, by %ld objects\n",
 		       after.name[at], more);
+		EXPECT_GT(slack, more);
+	}
 	fflush(stdout);
-	EXPECT_GT(slack, more);
 
 	/* The server is as good as new. */
 	ASSERT_EQ(0, rp_end_init(&client));
@@ -624,7 +629,7 @@ static int look_at_memory(FIXTURE_DATA(closed) *self)
 	return 0;
 }
 
-TEST_F_TIMEOUT(closed, under_traffic, 300)
+TEST_F(closed, under_traffic)
 {
 	char counts[RP_COUNTS];
 	unsigned int i, n;
