@@ -13,8 +13,6 @@
 #include "abi_rows.h"
 #include "path.h"
 
-#define SECONDS		200	/* debug kernels on a busy emulator are slow */
-
 #define FLIP_MS		30	/* for each command */
 #define FLIP_CALLS	200	/* and no more than that */
 #define CANARY		64
@@ -155,7 +153,7 @@ FIXTURE_TEARDOWN(flipped)
  * Each word of each command's struct, flipped while the command runs.  Must end
  * with a documented error or not, never write behind the struct, leave nothing.
  */
-TEST_F_TIMEOUT(flipped, all_commands, SECONDS)
+TEST_F(flipped, all_commands)
 {
 	unsigned int good = 0, bad = 0;
 	const struct row *row;
@@ -291,7 +289,7 @@ static void forget(FIXTURE_DATA(stopped) *self)
  * The size and the flags change after they have been read, before the rest is.
  * Must go on as it began, and write no further.
  */
-TEST_F_TIMEOUT(stopped, size_and_flags, SECONDS)
+TEST_F(stopped, size_and_flags)
 {
 	const uint32_t sizes[] = { 0, 65536, 8, UINT32_MAX, 4096 };
 	const struct row *row;
@@ -332,7 +330,7 @@ TEST_F_TIMEOUT(stopped, size_and_flags, SECONDS)
  * handle, which can be guessed, but is not there yet.  Must be ENOENT for all
  * types, and then all goes well.
  */
-TEST_F_TIMEOUT(stopped, in_the_answer, SECONDS)
+TEST_F(stopped, in_the_answer)
 {
 	uint32_t cmd[128], *arg, last, type, handle;
 	struct rp_end *end = &self->env.end;
@@ -375,7 +373,7 @@ TEST_F_TIMEOUT(stopped, in_the_answer, SECONDS)
  * The same, and meanwhile the program closes the file.  Must end well; the
  * object goes with the file.
  */
-TEST_F_TIMEOUT(stopped, closed_in_the_answer, SECONDS)
+TEST_F(stopped, closed_in_the_answer)
 {
 	const struct row *row;
 	uint32_t cmd[128], *arg;
@@ -405,7 +403,7 @@ TEST_F_TIMEOUT(stopped, closed_in_the_answer, SECONDS)
  * The first part of a path changes when it has been read and the rest has not.
  * Must go on with what was there.
  */
-TEST_F_TIMEOUT(stopped, in_a_path, SECONDS)
+TEST_F(stopped, in_a_path)
 {
 	struct rp_end c = self->env.end;
 	struct ib_path_rec_data data;
@@ -477,7 +475,7 @@ static int stop_post(FIXTURE_DATA(stopped) *self, struct rp_end *end,
 	return stop_in(self, end->fd, RPOST_IOC_POST_SEND, cmd);
 }
 
-TEST_F_TIMEOUT(stopped, in_a_post, SECONDS)
+TEST_F(stopped, in_a_post)
 {
 	struct rpost_reg_mr mr, secret, to;
 	char *mem = rp_pages(4 * self->page);

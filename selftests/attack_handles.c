@@ -9,8 +9,6 @@
 
 #include "abi_rows.h"
 
-#define SECONDS		200	/* debug kernels on a busy emulator are slow */
-
 #define TYPES	(RPOST_OBJ_AH + 1)
 
 /* Kinds of channels, beside enum rpost_obj_type. */
@@ -183,7 +181,7 @@ static int call_with(FIXTURE_DATA(handles) *self, const struct place *p,
  * Each place for a handle, with each object of another type, and with handles
  * that name nothing.  Must be ENOENT, and change nothing.
  */
-TEST_F_TIMEOUT(handles, of_other_types, SECONDS)
+TEST_F(handles, of_other_types)
 {
 	struct rp_end *end = &self->mine.env.end;
 	uint32_t gone, type, i;
@@ -219,7 +217,7 @@ TEST_F_TIMEOUT(handles, of_other_types, SECONDS)
  * The same with handles of another open file, larger than all that this one has.
  * Must name nothing here, and change nothing there.
  */
-TEST_F_TIMEOUT(handles, of_another_file, SECONDS)
+TEST_F(handles, of_another_file)
 {
 	struct rp_end *end = &self->mine.env.end;
 	struct rp_end *foreign = &self->foreign.env.end;
@@ -278,7 +276,7 @@ TEST_F_TIMEOUT(handles, of_another_file, SECONDS)
  * Each place for a channel, with every other kind of file, and with channels of
  * another open file.  Must be EBADF.
  */
-TEST_F_TIMEOUT(handles, channels, SECONDS)
+TEST_F(handles, channels)
 {
 	int null = open("/dev/null", O_RDWR), closed = dup(null), pipes[2];
 	struct zoo *z = &self->mine;
@@ -329,7 +327,7 @@ TEST_F_TIMEOUT(handles, channels, SECONDS)
  * Every command on every kind of channel, and an event channel's command on
  * the others.  Must be ENOTTY.
  */
-TEST_F_TIMEOUT(handles, commands_on_channels, SECONDS)
+TEST_F(handles, commands_on_channels)
 {
 	struct zoo *z = &self->mine;
 	const int fds[] = { z->comp, z->async, z->env.end.channel,
@@ -354,7 +352,7 @@ TEST_F_TIMEOUT(handles, commands_on_channels, SECONDS)
  * A datagram's address handle, with everything else.  Must be ENOENT; nothing
  * is posted.
  */
-TEST_F_TIMEOUT(handles, address_of_a_datagram, SECONDS)
+TEST_F(handles, address_of_a_datagram)
 {
 	struct zoo *z = &self->mine;
 	struct rp_end ud = z->env.end;
@@ -379,7 +377,7 @@ TEST_F_TIMEOUT(handles, address_of_a_datagram, SECONDS)
  * A connection's queue pair is named by its number: one of another open file,
  * of nobody.  Must be refused, or one could end another's connection.
  */
-TEST_F_TIMEOUT(handles, queue_pair_numbers, SECONDS)
+TEST_F(handles, queue_pair_numbers)
 {
 	struct rp_end *end = &self->mine.env.end, server;
 	const uint32_t numbers[] = { self->foreign.env.end.qp_num, 0, 1,
@@ -518,7 +516,7 @@ static void meet(struct __test_metadata *_metadata, FIXTURE_DATA(handles) *self,
  * such objects.  Each must find it or not, and what it makes of it can be
  * destroyed; nothing hangs, and nothing is left.
  */
-TEST_F_TIMEOUT(handles, destroyed_meanwhile, SECONDS)
+TEST_F(handles, destroyed_meanwhile)
 {
 	const unsigned int types[] = { RPOST_OBJ_PD, RPOST_OBJ_CQ, RPOST_OBJ_QP,
 				       RPOST_OBJ_ID, RPOST_OBJ_SRQ };

@@ -164,7 +164,7 @@ static void others_work(struct __test_metadata *_metadata,
  * values, while completions come.  Posts must succeed or find the queue full;
  * polling and arming must end; the other queue must not notice.
  */
-TEST_F_TIMEOUT(words, one_at_a_time, 200)
+TEST_F(words, one_at_a_time)
 {
 	const uint32_t values[] = { 0, 1, CQE, CQE + 1, 0x7fffffff, 0x80000000,
 				    UINT32_MAX - CQE, UINT32_MAX };
@@ -201,7 +201,7 @@ TEST_F_TIMEOUT(words, one_at_a_time, 200)
  * The whole mapping, at full speed, with anything, while the queue works, is
  * resized and goes.  The same must hold; a resize may fail with EINVAL.
  */
-TEST_F_TIMEOUT(words, all_at_once, 200)
+TEST_F(words, all_at_once)
 {
 	uint64_t end = rp_now_ms() + 700;
 	struct rpost_resize_cq resize;

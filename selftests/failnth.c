@@ -49,7 +49,7 @@ FIXTURE_TEARDOWN(fail)
 			EXPECT_LT(0, sweep(&sweeps[n], &self->s));	\
 	} while (0)
 
-TEST_F_TIMEOUT(fail, queries, 300)
+TEST_F(fail, queries)
 {
 	NEED_INJECTION();
 	ASSERT_EQ(0, create_qp(&self->s));
@@ -71,7 +71,7 @@ TEST_F_TIMEOUT(fail, queries, 300)
 		  { .name = "query id", .step = query_id, .again = true });
 }
 
-TEST_F_TIMEOUT(fail, files, 300)
+TEST_F(fail, files)
 {
 	NEED_INJECTION();
 	SWEEP_ALL({ .name = "open", .step = open_file, .after = close_file,
@@ -88,7 +88,7 @@ TEST_F_TIMEOUT(fail, files, 300)
 		    .after = unmap_ring, .again = true });
 }
 
-TEST_F_TIMEOUT(fail, domains_and_regions, 300)
+TEST_F(fail, domains_and_regions)
 {
 	NEED_INJECTION();
 	SWEEP_ALL({ .name = "allocate domain", .step = alloc_pd,
@@ -106,7 +106,7 @@ TEST_F_TIMEOUT(fail, domains_and_regions, 300)
 		    .step = destroy_mr, .again = true });
 }
 
-TEST_F_TIMEOUT(fail, completion_queues, 300)
+TEST_F(fail, completion_queues)
 {
 	NEED_INJECTION();
 	SWEEP_ALL({ .name = "create completion queue", .step = create_cq,
@@ -121,7 +121,7 @@ TEST_F_TIMEOUT(fail, completion_queues, 300)
 		  { .name = "poll", .step = poll_cq, .again = true });
 }
 
-TEST_F_TIMEOUT(fail, queue_pairs, 600)
+TEST_F(fail, queue_pairs)
 {
 	NEED_INJECTION();
 	SWEEP_ALL({ .name = "create queue pair", .step = create_qp,
@@ -146,7 +146,7 @@ TEST_F_TIMEOUT(fail, queue_pairs, 600)
 		    .may_say = { ETIMEDOUT } });
 }
 
-TEST_F_TIMEOUT(fail, other_objects, 300)
+TEST_F(fail, other_objects)
 {
 	NEED_INJECTION();
 	ASSERT_EQ(0, create_ud(&self->s));
@@ -166,7 +166,7 @@ TEST_F_TIMEOUT(fail, other_objects, 300)
 		    .step = detach_mcast, .again = true });
 }
 
-TEST_F_TIMEOUT(fail, posts, 300)
+TEST_F(fail, posts)
 {
 	struct scene *s = &self->s;
 
@@ -189,7 +189,7 @@ TEST_F_TIMEOUT(fail, posts, 300)
 		    .again = true });
 }
 
-TEST_F_TIMEOUT(fail, reads, 300)
+TEST_F(fail, reads)
 {
 	struct scene *s = &self->s;
 
@@ -205,7 +205,7 @@ TEST_F_TIMEOUT(fail, reads, 300)
 		    .again = true });
 }
 
-TEST_F_TIMEOUT(fail, ids, 600)
+TEST_F(fail, ids)
 {
 	NEED_INJECTION();
 	SWEEP_ALL({ .name = "create id", .step = create_id,
@@ -235,7 +235,7 @@ TEST_F_TIMEOUT(fail, ids, 600)
 		    .step = leave_mcast, .after = destroy_id, .again = true });
 }
 
-TEST_F_TIMEOUT(fail, events, 600)
+TEST_F(fail, events)
 {
 	NEED_INJECTION();
 	SWEEP_ALL({ .name = "get event", .before = event_waits,

@@ -201,7 +201,7 @@ static int next_works(FIXTURE_DATA(inject) *self)
 static const char * const request_points[] = { "fail_backlog", "fail_request" };
 
 /* A request is not answered; the next of its repetitions is. */
-TEST_F_TIMEOUT(inject, request_once, 300)
+TEST_F(inject, request_once)
 {
 	unsigned int i;
 	long before;
@@ -233,7 +233,7 @@ TEST_F_TIMEOUT(inject, request_once, 300)
 }
 
 /* Nobody answers, and the client gives up. */
-TEST_F_TIMEOUT(inject, request_never, 300)
+TEST_F(inject, request_never)
 {
 	unsigned int i;
 	long before;
@@ -359,7 +359,7 @@ static int join_busy(FIXTURE_DATA(inject) *self)
 }
 
 /* A device does not flush: the end of the queue pair ends what it holds. */
-TEST_F_TIMEOUT(inject, no_flush, 300)
+TEST_F(inject, no_flush)
 {
 	long before;
 	int i;
@@ -553,7 +553,7 @@ TEST_F(inject, refused_after_failure)
 }
 
 /* Regions that a device refuses at the last close end with the device. */
-TEST_F_TIMEOUT(inject, refused_at_close, 600)
+TEST_F(inject, refused_at_close)
 {
 	struct amounts nothing, before;
 	struct rpost_reg_mr mr;
@@ -591,7 +591,7 @@ TEST_F_TIMEOUT(inject, refused_at_close, 600)
 }
 
 /* A device that goes is asked more than once. */
-TEST_F_TIMEOUT(inject, refused_at_removal, 600)
+TEST_F(inject, refused_at_removal)
 {
 	struct rp_end *c = &self->c;
 	struct rpost_reg_mr mr[2];
@@ -691,7 +691,11 @@ static pid_t lose_in_child(FIXTURE_DATA(inject) *self)
 	if (!pid)
 		_exit(reg(&self->c, rp_pages(BUF_BYTES),
 			  &(struct rpost_reg_mr){}) != -ETIMEDOUT);
-	return wait_injected("fail_reg_wait", n) ? pid : -ETIME;
+	if (pid < 0 || wait_injected("fail_reg_wait", n))
+		return pid;
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	return -ETIME;
 }
 
 static void *reg_in_thread(void *arg)
@@ -717,7 +721,7 @@ static int lose_in_thread(FIXTURE_DATA(inject) *self, pthread_t *thread)
  * Where the last two took as long as the module waits, they came too late, and
  * have shown nothing: once more then.
  */
-TEST_F_TIMEOUT(inject, lost_registration, 600)
+TEST_F(inject, lost_registration)
 {
 	struct rp_end *c = &self->c;
 	struct amounts before;
@@ -778,7 +782,7 @@ TEST_F_TIMEOUT(inject, lost_registration, 600)
 /* ------------------------------------------------------------- devices */
 
 /* A queue pair is not flushed as its device goes, and no new one can be had. */
-TEST_F_TIMEOUT(inject, devices, 600)
+TEST_F(inject, devices)
 {
 	static const char * const points[] = { "fail_device", "fail_device_id" };
 	unsigned int i;

@@ -68,7 +68,7 @@ static int wait_removals(int channel, unsigned int ids)
 	return ret;
 }
 
-TEST_F_TIMEOUT(removal, under_load, 300)
+TEST_F(removal, under_load)
 {
 	struct rp_send send = rp_send(RPOST_WR_RDMA_WRITE, 1, self->buf, 64,
 				      self->cmr.lkey);
@@ -125,7 +125,7 @@ TEST_F_TIMEOUT(removal, under_load, 300)
 }
 
 /* Queue pairs of the program's own, datagrams, shared queues: all told. */
-TEST_F_TIMEOUT(removal, of_own_queue_pairs, 300)
+TEST_F(removal, of_own_queue_pairs)
 {
 	struct rp_end ud, rc, peer;
 	struct rpost_resize_cq resize = { .size = sizeof(resize), .cqe = 128 };

@@ -35,7 +35,7 @@
 
 /* The harness's 30 s are few for several such waits, with KASAN. */
 #undef TEST_TIMEOUT_DEFAULT
-#define TEST_TIMEOUT_DEFAULT	300
+#define TEST_TIMEOUT_DEFAULT	600
 
 /* Failures are expected, and not worth a line. */
 static bool rp_mute;

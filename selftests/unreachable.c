@@ -66,7 +66,7 @@ static int error_of(struct rp_end *c, int ret)
 	return event.event == RPOST_EVENT_ADDR_ERROR ? event.status : 0;
 }
 
-TEST_F_TIMEOUT(nobody, has_a_route_there, 60)
+TEST_F(nobody, has_a_route_there)
 {
 	/* 203.0.113.1, for documentation */
 	int ret = error_of(&self->c, resolve(&self->c, 0xcb007101));
@@ -101,7 +101,7 @@ static uint16_t free_port(struct rp_end *end)
 	return port;
 }
 
-TEST_F_TIMEOUT(nobody, listens_at_the_port, 60)
+TEST_F(nobody, listens_at_the_port)
 {
 	struct rp_end *c = &self->c;
 	struct rpost_get_event event;
@@ -126,7 +126,7 @@ static int ask_idle(struct rp_end *c, struct rp_end *s, uint32_t *listener)
 }
 
 /* The request is there, and stays there. */
-TEST_F_TIMEOUT(nobody, fetches_the_request, 60)
+TEST_F(nobody, fetches_the_request)
 {
 	struct rp_end *c = &self->c, s;
 	struct rpost_get_event event;
@@ -253,7 +253,7 @@ TEST_F(nobody, runs_the_server_for_a_while)
 }
 
 /* It stops to listen, without a look at who has asked. */
-TEST_F_TIMEOUT(nobody, listens_any_more, 60)
+TEST_F(nobody, listens_any_more)
 {
 	struct rp_end *c = &self->c, s;
 	struct rpost_get_event event;
@@ -329,7 +329,7 @@ static int accept_all(struct rp_end *s, unsigned int n)
  * No more than the backlog wait here; the others ask again, every four seconds,
  * and all are served once the server does something.
  */
-TEST_F_TIMEOUT(backlog, is_kept_by_the_living, 180)
+TEST_F(backlog, is_kept_by_the_living)
 {
 	struct pollfd pfd = { .fd = self->s.channel, .events = POLLIN };
 	uint16_t port = rp_port(self->s.fd, self->listener);
@@ -350,7 +350,7 @@ TEST_F_TIMEOUT(backlog, is_kept_by_the_living, 180)
 	}
 }
 
-TEST_F_TIMEOUT(backlog, is_kept_by_the_dead, 180)
+TEST_F(backlog, is_kept_by_the_dead)
 {
 	struct pollfd pfd = { .fd = self->s.channel, .events = POLLIN };
 	uint16_t port = rp_port(self->s.fd, self->listener);

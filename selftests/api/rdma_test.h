@@ -25,7 +25,7 @@
 
 /* The harness's 30 s are few for several such waits, with KASAN. */
 #undef TEST_TIMEOUT_DEFAULT
-#define TEST_TIMEOUT_DEFAULT	300
+#define TEST_TIMEOUT_DEFAULT	600
 
 #define POISON		0xa5
 #define BUF_SIZE	65536
