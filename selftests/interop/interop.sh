@@ -15,7 +15,7 @@
 #                      with the documentation
 #   -l LIBRARY         only system or only rdma_post
 #   -v                 show what the programs print
-#   -t SECONDS         time limit of a program, 60 by default
+#   -t SECONDS         time limit of a program, 180 by default
 #   -u                 update the tables in Documentation/programs.rst
 #
 # A case that is known to fail is in the file "expected", with the reason, and
