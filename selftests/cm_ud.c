@@ -81,11 +81,7 @@ static int route(FIXTURE_DATA(ud) *self)
 	struct rp_end *c = &self->c;
 
 	RP_TRY(create_id(c, RPOST_PS_UDP, RPOST_QPT_UD, &c->id));
-	RP_TRY(rp_resolve_addr(c->fd, c->id, self->port));
-	RP_TRY(rp_expect(c->channel, c->id, RPOST_EVENT_ADDR_RESOLVED));
-	RP_TRY(rp_resolve_route(c->fd, c->id));
-	RP_TRY(rp_expect(c->channel, c->id, RPOST_EVENT_ROUTE_RESOLVED));
-	return 0;
+	return rp_resolve(c, self->port);
 }
 
 static int connect_data(struct rp_end *end, uint8_t len, uint8_t fill)

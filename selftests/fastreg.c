@@ -11,7 +11,7 @@
 
 #define PARAMETER	"/sys/module/rdma_post/parameters/registration"
 #define QP_ERROR	"/sys/module/qp_error/parameters/break"
-#define OBJECTS		"/sys/kernel/debug/rdma_post/objects"
+#define OBJECTS		RP_DEBUGFS "objects"
 #define HUGE_PAGE	(2ul << 20)
 #define ALL		(RPOST_ACCESS_LOCAL_WRITE | RPOST_ACCESS_REMOTE_WRITE | \
 			 RPOST_ACCESS_REMOTE_READ)
@@ -55,18 +55,7 @@ static int set_way(const char *way)
 /* A line of the module's counts, or -1. */
 static long count(const char *what)
 {
-	char name[32];
-	long n, found = -1;
-	FILE *f = fopen(OBJECTS, "re");
-
-	if (!f)
-		return -1;
-	while (fscanf(f, "%31s %ld", name, &n) == 2) {
-		if (!strcmp(name, what))
-			found = n;
-	}
-	fclose(f);
-	return found;
+	return rp_debug_number("objects", what);
 }
 
 FIXTURE(fastreg) {

@@ -105,18 +105,7 @@ static int inject(const char *point, long times)
 /* How often a point has failed, or -1. */
 static long injected(const char *point)
 {
-	FILE *f = fopen(DIRECTORY "/injected", "r");
-	char name[32];
-	long n, found = -1;
-
-	if (!f)
-		return -1;
-	while (fscanf(f, "%31s %ld", name, &n) == 2) {
-		if (!strcmp(name, point))
-			found = n;
-	}
-	fclose(f);
-	return found;
+	return rp_debug_number("injected", point);
 }
 
 static bool wait_injected(const char *point, long before)

@@ -639,10 +639,19 @@ static int drop_requests(struct rp_end *server, int n)
 	return 0;
 }
 
+static int wait_objects(int fd, int want)
+{
+	uint64_t end = rp_now_ms() + 2 * TEST_TIMEOUT_MS;
+	int now;
+
+	while ((now = rp_num_objects(fd)) < want && rp_now_ms() < end)
+		usleep(500);
+	return now;
+}
+
 /* What others cause is charged to who listens, not to nobody. */
 TEST_F(memcg, requests_are_charged_to_the_listener)
 {
-	uint64_t end = rp_now_ms() + 2 * TEST_TIMEOUT_MS;
 	int sockets[2], status, objects;
 	long long before, wanted;
 	struct rp_end server;
@@ -667,10 +676,8 @@ TEST_F(memcg, requests_are_charged_to_the_listener)
 	ASSERT_EQ(sizeof(port), write(sockets[0], &port, sizeof(port)));
 	ASSERT_EQ(1, read(sockets[0], &ret, 1));
 	EXPECT_EQ(0, ret);
-	while (rp_num_objects(server.fd) < objects + REQUESTS &&
-	       rp_now_ms() < end)
-		usleep(10000);
-	EXPECT_EQ(objects + REQUESTS, rp_num_objects(server.fd));
+	EXPECT_EQ(objects + REQUESTS,
+		  wait_objects(server.fd, objects + REQUESTS));
 	wanted = before + REQUESTS * REQUEST_BYTES;
 	EXPECT_LE(wanted, wait_slab(&self->cg, wanted, LLONG_MAX));
 	/* It comes back with the requests, while the file stays open. */
@@ -912,18 +919,7 @@ TEST_F(fixed, asynchronous_channels)
 /* Events of all programs, fetched by none, or -1. */
 static long events_waiting(void)
 {
-	FILE *f = fopen("/sys/kernel/debug/rdma_post/objects", "re");
-	char name[32];
-	long n, found = -1;
-
-	if (!f)
-		return -1;
-	while (fscanf(f, "%31s %ld", name, &n) == 2) {
-		if (!strcmp(name, "event"))
-			found = n;
-	}
-	fclose(f);
-	return found;
+	return rp_debug_number("objects", "event");
 }
 
 /* An address that resolution waits for in vain: who asks for it is told late. */
@@ -1006,16 +1002,6 @@ TEST_F(fixed, events_of_an_id)
 	EXPECT_EQ(0, resolve_late(end, end->id, &ss));
 }
 
-static int wait_objects(int fd, int want)
-{
-	uint64_t end = rp_now_ms() + 3 * TEST_TIMEOUT_MS;
-	int now;
-
-	while ((now = rp_num_objects(fd)) < want && rp_now_ms() < end)
-		usleep(500);
-	return now;
-}
-
 /* These can ask without a queue pair of their own. */
 static int new_datagram_id(struct rp_end *end, uint32_t *id)
 {
@@ -1026,12 +1012,7 @@ static int new_datagram_id(struct rp_end *end, uint32_t *id)
 static int ask_for_address(struct rp_end *client, uint16_t port)
 {
 	RP_TRY(new_datagram_id(client, &client->id));
-	RP_TRY(rp_resolve_addr(client->fd, client->id, port));
-	RP_TRY(rp_expect(client->channel, client->id,
-			 RPOST_EVENT_ADDR_RESOLVED));
-	RP_TRY(rp_resolve_route(client->fd, client->id));
-	RP_TRY(rp_expect(client->channel, client->id,
-			 RPOST_EVENT_ROUTE_RESOLVED));
+	RP_TRY(rp_resolve(client, port));
 	return rp_connect(client->fd, client->id);
 }
 

@@ -314,11 +314,6 @@ TEST_F(removed, while_a_program_is_killed)
 /* Before the group is joined, while it is, and after. */
 TEST_F(removed, from_multicast_groups)
 {
-	struct rpost_create_id id = {
-		.size = sizeof(id),
-		.port_space = RPOST_PS_UDP,
-		.qp_type = RPOST_QPT_UD,
-	};
 	struct rpost_join_mcast join = {
 		.size = sizeof(join),
 		.addr_len = sizeof(struct sockaddr_in),
@@ -330,9 +325,8 @@ TEST_F(removed, from_multicast_groups)
 
 	NEED_COMMANDS();
 	ASSERT_EQ(0, rp_end_init(&end));
-	id.channel_fd = end.channel;
-	ASSERT_EQ(0, rp_ioctl(end.fd, RPOST_IOC_CREATE_ID, &id));
-	end.id = id.handle;
+	ASSERT_EQ(0, rp_create_id_of(end.fd, end.channel, RPOST_PS_UDP,
+				     RPOST_QPT_UD, &end.id));
 	ASSERT_EQ(0, rp_bind(end.fd, end.id, 0));
 	join.id = end.id;
 	for (i = 0; i < 8; i++) {

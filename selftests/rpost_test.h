@@ -252,6 +252,27 @@ static inline long rp_pinned(void)
 	return kb < 0 ? -1 : kb * 1024;
 }
 
+#define RP_DEBUGFS	"/sys/kernel/debug/rdma_post/"
+
+/* What stands behind a name in a file of RP_DEBUGFS, or -1. */
+static inline long rp_debug_number(const char *file, const char *what)
+{
+	char path[64], name[32];
+	long n, found = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), RP_DEBUGFS "%s", file);
+	f = fopen(path, "re");
+	if (!f)
+		return -1;
+	while (fscanf(f, "%31s %ld", name, &n) == 2) {
+		if (!strcmp(name, what))
+			found = n;
+	}
+	fclose(f);
+	return found;
+}
+
 /* ------------------------------------------------------ connections */
 
 static inline int rp_create_id_of(int fd, int channel, uint32_t port_space,
@@ -526,13 +547,23 @@ static inline int rp_client_addr(struct rp_end *client, uint16_t port)
 	return 0;
 }
 
-/* An id with its route resolved, but no queue pair. */
-static inline int rp_client_route(struct rp_end *client, uint16_t port)
+/* Resolve the address and the route of an id. */
+static inline int rp_resolve(struct rp_end *client, uint16_t port)
 {
-	RP_TRY(rp_client_addr(client, port));
+	RP_TRY(rp_resolve_addr(client->fd, client->id, port));
+	RP_TRY(rp_expect(client->channel, client->id,
+			 RPOST_EVENT_ADDR_RESOLVED));
 	RP_TRY(rp_resolve_route(client->fd, client->id));
 	RP_TRY(rp_expect(client->channel, client->id,
 			 RPOST_EVENT_ROUTE_RESOLVED));
+	return 0;
+}
+
+/* An id with its route resolved, but no queue pair. */
+static inline int rp_client_route(struct rp_end *client, uint16_t port)
+{
+	RP_TRY(rp_create_id(client->fd, client->channel, &client->id));
+	RP_TRY(rp_resolve(client, port));
 	return 0;
 }
 
