@@ -10,6 +10,7 @@
 #define BIT(n)		(1u << (n))
 #define DISCONNECTED	BIT(RPOST_EVENT_DISCONNECTED)
 #define REJECTED	BIT(RPOST_EVENT_REJECTED)
+#define ESTABLISHED	BIT(RPOST_EVENT_ESTABLISHED)
 
 /* What the victim tells the survivor, in memory that both have. */
 struct told {
@@ -317,27 +318,41 @@ static bool may_kill(const struct survivor *s, const struct told *told)
 		s->seen & BIT(RPOST_EVENT_CONNECT_REQUEST));
 }
 
+/*
+ * Who dies between its answer and the answer to that is REJECTED, or has sent a REJ
+ * that its peer's ib_cm looks at before the REP, and drops. The peer is told when it
+ * disconnects.
+ */
+#define UNTOLD_MS	5000
+
 /* Kill @victim, and go on until one of @ends is told: 0, or what went wrong. */
 static int survive(struct survivor *s, pid_t victim, struct told *told,
 		   uint32_t ends)
 {
 	struct pollfd pfd = { .fd = s->end.channel, .events = POLLIN };
-	uint64_t end = rp_now_ms() + 2 * TEST_TIMEOUT_MS;
-	bool killed = false;
+	uint64_t end = rp_now_ms() + 2 * TEST_TIMEOUT_MS, last = 0;
+	bool killed = false, untold = ends == (REJECTED | DISCONNECTED);
 	uint16_t port;
 	int ret = 0;
 
 	while (!ret && (!killed || (ends && !(s->seen & (DISCONNECTED | REJECTED))))) {
 		port = __atomic_load_n(&told->port, __ATOMIC_ACQUIRE);
-		if (may_begin(s, port, killed))
+		if (may_begin(s, port, killed)) {
 			ret = client_begin(s, port);
-		else if (!killed && may_kill(s, told))
+		} else if (!killed && may_kill(s, told)) {
 			killed = !kill(victim, SIGKILL) &&
 				 waitpid(victim, NULL, 0) == victim;
-		else if (poll(&pfd, 1, 2) == 1)
+			last = rp_now_ms();
+		} else if (poll(&pfd, 1, 2) == 1) {
 			ret = survivor_event(s);
-		else if (rp_now_ms() > end)
+			last = rp_now_ms();
+		} else if (killed && untold && s->seen & ESTABLISHED &&
+			   rp_now_ms() > last + UNTOLD_MS) {
+			ret = rp_disconnect(s->end.fd, s->end.id);
+			untold = false;
+		} else if (rp_now_ms() > end) {
 			ret = -ETIME;
+		}
 	}
 	if (!killed) {
 		kill(victim, SIGKILL);

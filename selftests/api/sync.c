@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/time.h>
@@ -33,6 +34,7 @@ struct server {
 	int (*answer)(struct server *server, struct rdma_cm_id *id);
 	int count;		/* of requests to answer */
 	pthread_t thread;
+	sem_t joined;		/* posted by those who must not meet the end before */
 	uint8_t buf[4096];
 	int failed;		/* line that went wrong in the thread */
 };
@@ -102,6 +104,7 @@ static int start_server_for(int count, struct server *server,
 	memset(server, 0, sizeof(*server));
 	server->answer = answer;
 	server->count = count;
+	sem_init(&server->joined, 0, 0);
 	if (create_ep(&server->listen, RAI_PASSIVE, NULL, qp) ||
 	    rdma_listen(server->listen, 2))
 		return -1;
@@ -112,6 +115,20 @@ static int start_server(struct server *server, const struct ibv_qp_init_attr *qp
 			int (*answer)(struct server *, struct rdma_cm_id *))
 {
 	return start_server_for(1, server, qp, answer);
+}
+
+/*
+ * Has the server's rdma_accept() returned?  Who disconnects before that may make it
+ * fail, over either library: ib_cm has a thread on each CPU, and looks at a DREQ
+ * before the RTU that preceded it.
+ */
+static int joined(struct server *server)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 60;
+	return sem_timedwait(&server->joined, &until);
 }
 
 #define ASSERT_SERVED(server) do { \
@@ -273,6 +290,7 @@ static int answer_private_data(struct server *server, struct rdma_cm_id *id)
 	param.private_data_len = sizeof(data);
 	MUST(server, !rdma_accept(id, &param));
 	MUST(server, id->event && id->event->event == RDMA_CM_EVENT_ESTABLISHED);
+	sem_post(&server->joined);
 	MUST(server, !rdma_disconnect(id));
 	MUST(server, id->event && id->event->event == RDMA_CM_EVENT_DISCONNECTED);
 	rdma_destroy_ep(id);
@@ -293,6 +311,7 @@ TEST(private_data)
 	EXPECT_EQ(RDMA_CM_EVENT_ESTABLISHED, id->event->event);
 	ASSERT_LE(60, id->event->param.conn.private_data_len);
 	EXPECT_TRUE(filled(id->event->param.conn.private_data, 60, 2));
+	ASSERT_EQ(0, joined(&server));
 	EXPECT_EQ(0, rdma_disconnect(id));
 	rdma_destroy_ep(id);
 	ASSERT_SERVED(&server);
@@ -391,6 +410,7 @@ static int answer_hangs_up(struct server *server, struct rdma_cm_id *id)
 	struct rdma_conn_param param = conn_param;
 
 	MUST(server, !rdma_accept(id, &param));
+	sem_post(&server->joined);
 	MUST(server, !rdma_disconnect(id));
 	rdma_destroy_ep(id);
 	return 0;
@@ -410,6 +430,7 @@ TEST(server_hangs_up)
 	ASSERT_NE(NULL, mr);
 	ASSERT_EQ(0, rdma_post_recv(id, CONTEXT, buf, sizeof(buf), mr));
 	ASSERT_EQ(0, connect_with(id, NULL, 0));
+	ASSERT_EQ(0, joined(&server));
 	EXPECT_EQ(0, rdma_disconnect(id));
 	ASSERT_EQ(1, rdma_get_recv_comp(id, &wc));
 	EXPECT_EQ(IBV_WC_WR_FLUSH_ERR, wc.status);
