@@ -147,6 +147,7 @@ static void answer(struct end *e, struct rpma_conn_req *req)
 
 	OK(rpma_conn_req_connect(&req, &data, &e->conn));
 	connected(e);
+	IS(write(ready_fd, "", 1), 1);
 }
 
 static void server_open(struct end *e)
@@ -174,16 +175,21 @@ static void learn(struct end *e)
 	OK(rpma_peer_cfg_delete(&pcfg));
 }
 
-/* The server listens before a client's test begins. */
+/*
+ * The server listens before a client's test begins.  It has seen the RTU before
+ * the client goes on: ib_cm's threads may look at a DREQ first.
+ */
 static void client_open(struct end *e)
 {
 	struct rpma_conn_req *req;
+	char byte;
 
 	if (!e->peer)
 		open_peer(e, RPMA_UTIL_IBV_CONTEXT_REMOTE);
 	OK(rpma_conn_req_new(e->peer, addr, port, e->cfg, &req));
 	OK(rpma_conn_req_connect(&req, NULL, &e->conn));
 	connected(e);
+	IS(read(go_fd, &byte, 1), 1);
 	learn(e);
 }
 
