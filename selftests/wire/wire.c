@@ -258,11 +258,12 @@ static void serve(struct sockaddr_in *addr)
 	printf("# listening\n");
 	for (;;) {
 		event = next_event(channel, 1);
-		if (event)
-			serve_event(event);
+		/* A client that asks again is told of all that it was acked. */
 		for (c = conns; c < conns + MAX_CONNS; c++)
 			if (c->id)
 				serve_messages(c);
+		if (event)
+			serve_event(event);
 	}
 }
 
