@@ -533,7 +533,7 @@ TEST_F(handles, destroyed_meanwhile)
 		c.stop = false;
 		n.found = 0;
 		n.missed = 0;
-		until = rp_now_ms() + TEST_TIMEOUT_MS;
+		until = rp_now_ms() + TEST_CHANCE_MS;
 		ASSERT_EQ(0, pthread_create(&thread, NULL, churn, &c));
 		while (!__atomic_load_n(&c.handle, __ATOMIC_RELAXED) &&
 		       rp_now_ms() < until)

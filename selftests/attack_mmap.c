@@ -519,7 +519,7 @@ static unsigned long rounds(const struct attack *a)
 
 TEST_F(ring, under_traffic)
 {
-	uint64_t end = rp_now_ms() + RACE_MS, last = end + TEST_TIMEOUT_MS;
+	uint64_t end = rp_now_ms() + RACE_MS, last = end + TEST_CHANCE_MS;
 	struct attack a[2] = { 0 };
 	pthread_t threads[2];
 	int i;

@@ -513,7 +513,7 @@ TEST_F(blocks, changed_meanwhile)
 		while (rp_poll_cq(&self->c.cq, &self->wc) == 1)
 			;
 	} while (rp_now_ms() < end ||
-		 (!refusals && rp_now_ms() < end + TEST_TIMEOUT_MS));
+		 (!refusals && rp_now_ms() < end + TEST_CHANCE_MS));
 	c.stop = true;
 	ASSERT_EQ(0, pthread_join(thread, NULL));
 	EXPECT_LT(0, refusals);

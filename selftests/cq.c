@@ -481,7 +481,7 @@ TEST_F(cq, scribbled_ring)
 	ASSERT_EQ(0, pthread_create(&thread[0], NULL, scribble, &self->c.cq));
 	ASSERT_EQ(0, pthread_create(&thread[1], NULL, scribble, &self->s.cq));
 	while (rp_now_ms() < end || (posted <= RP_DEPTH &&
-				     rp_now_ms() < end + TEST_TIMEOUT_MS)) {
+				     rp_now_ms() < end + TEST_CHANCE_MS)) {
 		ret = rp_post_send(&self->c, &send);
 		ASSERT_TRUE(!ret || ret == -ENOMEM);
 		posted += !ret;

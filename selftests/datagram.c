@@ -738,7 +738,7 @@ TEST_F(ud, ahs_race_with_sends)
 	} while (rp_now_ms() < end ||
 		 ((!__atomic_load_n(&r.good, __ATOMIC_RELAXED) ||
 		   !__atomic_load_n(&r.refused, __ATOMIC_RELAXED)) &&
-		  rp_now_ms() < end + TEST_TIMEOUT_MS));
+		  rp_now_ms() < end + TEST_CHANCE_MS));
 	__atomic_store_n(&r.stop, true, __ATOMIC_RELAXED);
 	ASSERT_EQ(0, pthread_join(thread, NULL));
 	EXPECT_EQ(0, r.wrong);

@@ -210,7 +210,7 @@ TEST_F(race, pd_destroyed)
 		ASSERT_LE(0, ret);
 		busy += ret;
 	} while (go_on(since, w, ARRAY_SIZE(w)) ||
-		 (!busy && rp_now_ms() < since + TEST_TIMEOUT_MS));
+		 (!busy && rp_now_ms() < since + TEST_CHANCE_MS));
 	EXPECT_EQ(0, stop(r, w, ARRAY_SIZE(w)));
 	EXPECT_TRUE(all_met(w, ARRAY_SIZE(w)));
 	EXPECT_LT(0, busy);

@@ -129,7 +129,7 @@ static inline bool go_on(uint64_t since, const struct worker *w, unsigned int n)
 {
 	uint64_t ms = rp_now_ms() - since;
 
-	return ms < RACE_MS || (ms < TEST_TIMEOUT_MS && !all_met(w, n));
+	return ms < RACE_MS || (ms < TEST_CHANCE_MS && !all_met(w, n));
 }
 
 /* ------------------------- steps of more than one program: the client's */

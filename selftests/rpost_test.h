@@ -32,6 +32,7 @@
 
 #define TEST_TIMEOUT_MS	20000	/* for what must happen */
 #define TEST_QUIET_MS	30	/* for what must not */
+#define TEST_CHANCE_MS	100000	/* for what must be met, by threads that race */
 
 /* The harness's 30 s are few for several such waits, with KASAN. */
 #undef TEST_TIMEOUT_DEFAULT
