@@ -386,7 +386,7 @@ TEST_F(fastreg, queue_pair_in_error)
 	since = rp_now_ms();
 	ASSERT_EQ(0, start(&r, w, ARRAY_SIZE(w)));
 	while (go_on(since, w, ARRAY_SIZE(w)) ||
-	       (!broken && rp_now_ms() < since + TEST_TIMEOUT_MS)) {
+	       (!broken && rp_now_ms() < since + TEST_CHANCE_MS)) {
 		ret = break_queue_pairs();
 		if (ret < 0)
 			break;
@@ -462,7 +462,8 @@ TEST_F(fastreg, killed_processes)
 	if (pds < 0)
 		SKIP(return, "cannot read " OBJECTS);
 	end = rp_now_ms() + TEST_TIMEOUT_MS;
-	while (count("pd") != pds && rp_now_ms() < end)
+	while ((count("pd") != pds || count("pinned_pages") != pinned) &&
+	       rp_now_ms() < end)
 		usleep(1000);
 	EXPECT_EQ(pds, count("pd"));
 	EXPECT_EQ(pinned, count("pinned_pages"));
