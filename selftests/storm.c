@@ -406,6 +406,37 @@ static int storm(struct storm *st, unsigned int n)
 	return ret;
 }
 
+/*
+ * Kill @n more: 0 if no cache has one object more for every other one that died
+ * with traffic, -ENOBUFS if one has, or another errno.
+ */
+static int storm_without_growth(struct storm *st, unsigned int n)
+{
+	unsigned int talking = st->dead_in[TALKING], at = 0;
+	struct caches before, after;
+	bool caches = count_caches(&before);
+	long more, slack;
+	uint64_t end;
+
+	RP_TRY(storm(st, n));
+	talking = st->dead_in[TALKING] - talking;
+	if (!caches)
+		return 0;
+	if (talking < 32) {
+		printf("# too few died with traffic to tell a leak of slab memory\n");
+		return 0;
+	}
+	slack = talking / 2;
+	end = rp_now_ms() + COUNTS_MS;
+	do {
+		usleep(200000);
+		more = count_caches(&after) ? growth(&before, &after, &at) : 0;
+	} while (more >= slack && rp_now_ms() < end);
+	printf("# %s has grown most, by %ld objects, while %u died with traffic\n",
+	       after.name[at], more, talking);
+	return more < slack ? 0 : -ENOBUFS;
+}
+
 FIXTURE(storm) {
 	struct storm *st;
 	unsigned int seed;
@@ -434,24 +465,22 @@ FIXTURE_TEARDOWN(storm)
 
 TEST_F(storm, of_kills)
 {
-	unsigned int half = number("RPOST_TEST_STORM", 200) / 2, talking, at = 0;
+	unsigned int half = number("RPOST_TEST_STORM", 200) / 2, i;
 	struct storm *st = self->st;
 	struct server *s = &st->server;
-	struct caches before, after;
 	char counts[RP_COUNTS];
-	uint64_t began = rp_now_ms(), end;
+	uint64_t began = rp_now_ms();
 	struct rp_end client;
-	long more, slack;
-	bool caches;
+	int ret = -ENOBUFS;
 
 	rp_counts(counts);
 	ASSERT_EQ(0, server_init(s));
 	/* What is made once is made in the first half. */
 	ASSERT_EQ(0, storm(st, half));
-	caches = count_caches(&before);
-	talking = st->dead_in[TALKING];
-	ASSERT_EQ(0, storm(st, half));
-	talking = st->dead_in[TALKING] - talking;
+	/* Others' objects are in the caches, too; a leak is there each time. */
+	for (i = 0; i < 3 && ret == -ENOBUFS; i++)
+		ret = storm_without_growth(st, half);
+	EXPECT_EQ(0, ret);
 	printf("# %u killed in %llu ms, %u at a time, seed %u: %u before they asked, %u before the answer, %u with traffic; the server had %lu requests and %lu messages, and gave %lu up\n",
 	       st->killed, (unsigned long long)(rp_now_ms() - began), st->width,
 	       self->seed, st->dead_in[BORN], st->dead_in[ASKED],
@@ -460,28 +489,9 @@ TEST_F(storm, of_kills)
 	fflush(stdout);
 	EXPECT_EQ(0, s->wrong);
 	EXPECT_LT(0, s->messages);
-	EXPECT_GT(st->killed / 10, s->given_up);
+	EXPECT_GT(st->killed / 4, s->given_up);
 	EXPECT_LT(0, st->dead_in[BORN]);
 	EXPECT_LT(0, st->dead_in[TALKING]);
-
-	/* One object lost for each that died with traffic would be more. */
-	slack = talking / 2;
-	if (caches && talking < 32) {
-		printf("# too few died with traffic to tell a leak of slab memory\n");
-		caches = false;
-	}
-	end = rp_now_ms() + COUNTS_MS;
-	do {
-		usleep(200000);
-		more = caches && count_caches(&after) ?
-			growth(&before, &after, &at) : 0;
-	} while (more >= slack && rp_now_ms() < end);
-	if (caches) {
-		printf("# %s has grown most in the second half, by %ld objects\n",
-		       after.name[at], more);
-		EXPECT_GT(slack, more);
-	}
-	fflush(stdout);
 
 	/* The server is as good as new. */
 	ASSERT_EQ(0, rp_end_init(&client));
