@@ -152,6 +152,10 @@ static void refuses(struct __test_metadata *_metadata, struct rp_end *end,
 			TH_LOG("%s in state %u", cmd_names[cmd], state);
 		EXPECT_EQ(objects, rp_num_objects(end->fd));
 	}
+	/* TIMEWAIT may be over before all of them have been tried. */
+	if (!rp_quiet(end->channel) && state == RPOST_ID_DISCONNECTED)
+		EXPECT_EQ(0, rp_expect(end->channel, id,
+				       RPOST_EVENT_TIMEWAIT_EXIT));
 	EXPECT_TRUE(rp_quiet(end->channel))
 		TH_LOG("an event in state %u", state);
 }
@@ -508,40 +512,64 @@ TEST_F(cm, peer_destroyed_before_accept)
 
 /* ----------------------------------------------------------- listeners */
 
-TEST_F(cm, backlog)
-{
-	struct rp_end *s = &self->s, clients[3];
-	uint64_t start, took = 0;
-	uint32_t listener;
-	int i;
+#define HANDLED_MS	2000	/* much more than a request needs */
+#define REPEATED_MS	4000	/* InfiniBand's kind send it again after 4.3 s */
 
-	ASSERT_EQ(0, rp_create_id(s->fd, s->channel, &listener));
-	ASSERT_EQ(0, rp_bind(s->fd, listener, 0));
-	ASSERT_EQ(0, rp_listen(s->fd, listener, 2));
+/* Ask three times where two may wait; when the third was sent. */
+static uint64_t ask_thrice(struct __test_metadata *_metadata, struct rp_end *s,
+			   struct rp_end *clients, uint32_t *listener)
+{
+	uint64_t start = 0;
+	int i, objects;
+
+	ASSERT_EQ(0, rp_create_id(s->fd, s->channel, listener));
+	ASSERT_EQ(0, rp_bind(s->fd, *listener, 0));
+	ASSERT_EQ(0, rp_listen(s->fd, *listener, 2));
+	objects = rp_num_objects(s->fd);
 	for (i = 0; i < 3; i++) {
 		ASSERT_EQ(0, rp_end_init(&clients[i]));
 		ASSERT_EQ(0, rp_client_route(&clients[i],
-					     rp_port(s->fd, listener)));
+					     rp_port(s->fd, *listener)));
 		ASSERT_EQ(0, rp_create_qp(&clients[i], 0));
 		start = rp_now_ms();
 		ASSERT_EQ(0, rp_connect(clients[i].fd, clients[i].id));
-		while (i < 2 && rp_num_objects(s->fd) < 5 + i &&
+		while (i < 2 && rp_num_objects(s->fd) <= objects + i &&
 		       rp_now_ms() - start < TEST_TIMEOUT_MS)
 			usleep(1000);
-		if (i < 2 && took < rp_now_ms() - start)
-			took = rp_now_ms() - start;
 	}
-	/*
-	 * The third must have come before one of the others is fetched; after
-	 * four seconds it is sent again.
-	 */
-	usleep((200 + 20 * (took < 90 ? took : 90)) * 1000);
-	/* Two wait; the third was one too many, and is not told so. */
-	EXPECT_EQ(6, rp_num_objects(s->fd));
-	EXPECT_TRUE(rp_quiet(clients[2].channel));
-	for (i = 0; i < 2; i++)
-		ASSERT_EQ(0, rp_take_request(s, listener));
-	EXPECT_TRUE(rp_quiet(s->channel));
+	/* The third must have come before one of the others is fetched. */
+	usleep(HANDLED_MS * 1000);
+	/* Two wait; the third was one too many. */
+	EXPECT_EQ(objects + 2, rp_num_objects(s->fd));
+	return start;
+}
+
+TEST_F(cm, backlog)
+{
+	struct rp_end *s = &self->s, clients[3];
+	bool told, quiet, late;
+	uint32_t listener;
+	uint64_t start;
+	int i, tries = 0;
+
+	do {
+		start = ask_thrice(_metadata, s, clients, &listener);
+		told = !rp_quiet(clients[2].channel);
+		for (i = 0; i < 2; i++)
+			ASSERT_EQ(0, rp_take_request(s, listener));
+		quiet = rp_quiet(s->channel);
+		/* It may have been repeated by now: that would tell nothing. */
+		late = rp_now_ms() - start >= REPEATED_MS;
+		if (!late)
+			break;
+		for (i = 0; i < 3; i++)
+			rp_end_close(&clients[i]);
+		rp_end_close(s);
+		ASSERT_EQ(0, rp_end_init(s));
+	} while (++tries < 10);
+	ASSERT_FALSE(late);
+	EXPECT_FALSE(told);
+	EXPECT_TRUE(quiet);
 	/* There is room for its next try. */
 	if (self->iwarp)
 		SKIP(goto out, "requests are repeated by InfiniBand's kind only");
