@@ -489,7 +489,7 @@ TEST_F(storm, of_kills)
 	fflush(stdout);
 	EXPECT_EQ(0, s->wrong);
 	EXPECT_LT(0, s->messages);
-	EXPECT_GT(st->killed / 4, s->given_up);
+	EXPECT_GT(st->killed / 10, s->given_up);
 	EXPECT_LT(0, st->dead_in[BORN]);
 	EXPECT_LT(0, st->dead_in[TALKING]);
 
