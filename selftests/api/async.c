@@ -109,24 +109,23 @@ static bool is_of_port(enum ibv_event_type type)
 	}
 }
 
-/*
- * Nothing comes for a while, but for what is of a port.  What is another
- * context's may make the descriptor readable.
- */
+/* Nothing comes for a while, but for what is of a port. */
 static bool no_more(struct ibv_context *verbs)
 {
 	struct ibv_async_event event;
 
 	if (fcntl(verbs->async_fd, F_SETFL, O_NONBLOCK))
 		return false;
-	while (readable(verbs->async_fd, QUIET_MS)) {
+	for (;;) {
+		/* What is another context's may make it readable, too. */
+		readable(verbs->async_fd, QUIET_MS);
+		errno = 0;
 		if (ibv_get_async_event(verbs, &event))
 			return errno == EAGAIN;
 		ibv_ack_async_event(&event);
 		if (!is_of_port(event.event_type))
 			return false;
 	}
-	return true;
 }
 
 FIXTURE(link) {
