@@ -153,7 +153,7 @@ static void refuses(struct __test_metadata *_metadata, struct rp_end *end,
 		EXPECT_EQ(objects, rp_num_objects(end->fd));
 	}
 	/* TIMEWAIT may be over before all of them have been tried. */
-	if (!rp_quiet(end->channel) && state == RPOST_ID_DISCONNECTED)
+	if (state == RPOST_ID_DISCONNECTED && !rp_quiet(end->channel))
 		EXPECT_EQ(0, rp_expect(end->channel, id,
 				       RPOST_EVENT_TIMEWAIT_EXIT));
 	EXPECT_TRUE(rp_quiet(end->channel))

@@ -307,7 +307,10 @@ static int new_client(struct rp_end *c, uint16_t port)
 	return ask(c, port);
 }
 
-/* Accept whoever asks until @n connections stand. */
+/*
+ * Accept whoever asks until @n connections stand.  A request that comes late may be
+ * of a client that has died since: it is REJECTED.
+ */
 static int accept_all(struct rp_end *s, unsigned int n)
 {
 	uint64_t end = rp_now_ms() + 2 * COUNTS_MS;
@@ -327,7 +330,6 @@ static int accept_all(struct rp_end *s, unsigned int n)
 		} else if (event.event == RPOST_EVENT_ESTABLISHED) {
 			n--;
 		} else if (event.event != RPOST_EVENT_REJECTED) {
-			/* Rejected by whom the late request is of, dead since. */
 			fprintf(stderr, "# event %u\n", event.event);
 			return -EPROTO;
 		}
