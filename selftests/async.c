@@ -44,13 +44,6 @@ static int make_event(FIXTURE_DATA(async) *self)
 	return rp_reach_limit(&self->s, &self->r, self->srq.handle);
 }
 
-static bool readable(int fd, int ms)
-{
-	struct pollfd pfd = { .fd = fd, .events = POLLIN };
-
-	return poll(&pfd, 1, ms) == 1 && (pfd.revents & POLLIN);
-}
-
 /* Read events of this file's objects; those of ports may come at any time. */
 static int read_some(int fd, struct rpost_async_event *events, int max)
 {
@@ -69,7 +62,7 @@ static bool no_more(int fd)
 {
 	struct rpost_async_event event;
 
-	while (readable(fd, TEST_QUIET_MS)) {
+	while (rp_readable(fd, TEST_QUIET_MS)) {
 		if (read(fd, &event, sizeof(event)) != sizeof(event) ||
 		    event.handle || !event.port)
 			return false;
@@ -87,7 +80,7 @@ TEST_F(async, reads)
 	while (read(self->ch, events, sizeof(events)) > 0)
 		;
 	EXPECT_EQ(EAGAIN, errno);
-	EXPECT_FALSE(readable(self->ch, 0));
+	EXPECT_FALSE(rp_readable(self->ch, 0));
 	EXPECT_EQ(-1, read(self->ch, events, sizeof(events[0]) - 1));
 	EXPECT_EQ(EINVAL, errno);
 	EXPECT_EQ(-1, read(self->ch, events, 0));
@@ -97,7 +90,7 @@ TEST_F(async, reads)
 	EXPECT_EQ(MAP_FAILED, mmap(NULL, 4096, PROT_READ, MAP_SHARED, self->ch,
 				   0));
 	ASSERT_EQ(0, make_event(self));
-	ASSERT_TRUE(readable(self->ch, TEST_TIMEOUT_MS));
+	ASSERT_TRUE(rp_readable(self->ch, TEST_TIMEOUT_MS));
 	/* Into memory that cannot be written. */
 	ASSERT_EQ(0, mprotect(bad, getpagesize(), PROT_READ));
 	EXPECT_EQ(-1, read(self->ch, bad, sizeof(events[0])));
@@ -165,7 +158,7 @@ TEST_F(async, overflow)
 	for (i = 0; i < n; i++) {
 		EXPECT_EQ(first.handle, events[i].handle);
 	}
-	EXPECT_FALSE(readable(self->ch, 0));
+	EXPECT_FALSE(rp_readable(self->ch, 0));
 	ASSERT_EQ(0, make_event(self));
 	EXPECT_EQ(0, rp_async_wait(self->ch, RPOST_ASYNC_SRQ_LIMIT_REACHED,
 				   &events[0]));
@@ -186,7 +179,7 @@ TEST_F(async, channels)
 	ASSERT_EQ(0, fcntl(second, F_SETFL, O_NONBLOCK));
 	ASSERT_EQ(0, fcntl(foreign, F_SETFL, O_NONBLOCK));
 	ASSERT_EQ(0, make_event(self));
-	ASSERT_TRUE(readable(second, TEST_TIMEOUT_MS));
+	ASSERT_TRUE(rp_readable(second, TEST_TIMEOUT_MS));
 	late = rp_async_channel(self->r.fd, self->r.device);
 	ASSERT_EQ(0, fcntl(late, F_SETFL, O_NONBLOCK));
 	EXPECT_EQ(1, read_some(self->ch, events, 4));
@@ -209,7 +202,7 @@ TEST_F(async, object_destroyed)
 	struct rpost_async_event events[4];
 
 	ASSERT_EQ(0, make_event(self));
-	ASSERT_TRUE(readable(self->ch, TEST_TIMEOUT_MS));
+	ASSERT_TRUE(rp_readable(self->ch, TEST_TIMEOUT_MS));
 	ASSERT_EQ(0, rp_destroy(self->r.fd, RPOST_OBJ_QP, self->r.qp));
 	ASSERT_EQ(0, rp_destroy(self->r.fd, RPOST_OBJ_SRQ, self->srq.handle));
 	EXPECT_EQ(0, read_some(self->ch, events, 4));

@@ -79,13 +79,6 @@ static int arm(struct rp_cq *cq, uint32_t flags)
 	return rp_ioctl(cq->fd, RPOST_IOC_ARM_CQ, &cmd);
 }
 
-static bool readable(int fd, int ms)
-{
-	struct pollfd pfd = { .fd = fd, .events = POLLIN };
-
-	return poll(&pfd, 1, ms) == 1;
-}
-
 static int map(struct rp_cq *cq, int prot, int flags, size_t size, off_t offset)
 {
 	void *p = mmap(NULL, size, prot, flags, cq->fd, offset);
@@ -238,10 +231,10 @@ TEST_F(cq, event_by_the_arm_word)
 	/* The first poll makes the ring fill by itself. */
 	ASSERT_EQ(0, rp_poll_cq(cq, &self->wc));
 	for (i = 1; i <= 5; i++) {
-		EXPECT_FALSE(readable(self->comp, 0));
+		EXPECT_FALSE(rp_readable(self->comp, 0));
 		__atomic_store_n(&cq->ring->arm, i, __ATOMIC_SEQ_CST);
 		ASSERT_EQ(0, message(self, i, 0));
-		ASSERT_TRUE(readable(self->comp, TEST_TIMEOUT_MS));
+		ASSERT_TRUE(rp_readable(self->comp, TEST_TIMEOUT_MS));
 		event.user_data = 0;
 		ASSERT_EQ(sizeof(event),
 			  read(self->comp, &event, sizeof(event)));
@@ -262,7 +255,7 @@ TEST_F(cq, event_by_ioctl)
 
 	ASSERT_EQ(0, arm(&self->s.cq, 0));
 	ASSERT_EQ(0, message(self, 1, 0));
-	ASSERT_TRUE(readable(self->comp, TEST_TIMEOUT_MS));
+	ASSERT_TRUE(rp_readable(self->comp, TEST_TIMEOUT_MS));
 	ASSERT_EQ(sizeof(event), read(self->comp, &event, sizeof(event)));
 	/* One event for one request. */
 	ASSERT_EQ(0, message(self, 2, 0));
@@ -283,7 +276,7 @@ TEST_F(cq, solicited)
 		ASSERT_EQ(0, message(self, 1, 0));
 		EXPECT_TRUE(rp_quiet(self->comp));
 		ASSERT_EQ(0, message(self, 2, RPOST_SEND_SOLICITED));
-		ASSERT_TRUE(readable(self->comp, TEST_TIMEOUT_MS));
+		ASSERT_TRUE(rp_readable(self->comp, TEST_TIMEOUT_MS));
 		ASSERT_EQ(sizeof(event),
 			  read(self->comp, &event, sizeof(event)));
 		EXPECT_EQ(RPOST_RING_NEED_POLL, cq->ring->flags);
@@ -297,7 +290,7 @@ TEST_F(cq, solicited)
 	ASSERT_EQ(0, arm(cq, 0));
 	ASSERT_EQ(0, arm(cq, RPOST_ARM_SOLICITED));
 	ASSERT_EQ(0, message(self, 3, 0));
-	EXPECT_TRUE(readable(self->comp, TEST_TIMEOUT_MS));
+	EXPECT_TRUE(rp_readable(self->comp, TEST_TIMEOUT_MS));
 }
 
 TEST_F(cq, channel_reads)
@@ -315,7 +308,7 @@ TEST_F(cq, channel_reads)
 	EXPECT_EQ(-1, write(self->comp, events, sizeof(events[0])));
 	ASSERT_EQ(0, arm(&self->s.cq, 0));
 	ASSERT_EQ(0, message(self, 1, 0));
-	ASSERT_TRUE(readable(self->comp, TEST_TIMEOUT_MS));
+	ASSERT_TRUE(rp_readable(self->comp, TEST_TIMEOUT_MS));
 	/* What could not be given is not lost. */
 	EXPECT_EQ(-1, read(self->comp, bad, sizeof(events)));
 	EXPECT_EQ(EFAULT, errno);
@@ -365,11 +358,11 @@ TEST_F(cq, destroyed_with_an_unread_event)
 {
 	ASSERT_EQ(0, arm(&self->s.cq, 0));
 	ASSERT_EQ(0, message(self, 1, 0));
-	ASSERT_TRUE(readable(self->comp, TEST_TIMEOUT_MS));
+	ASSERT_TRUE(rp_readable(self->comp, TEST_TIMEOUT_MS));
 	ASSERT_EQ(0, rp_destroy(self->s.fd, RPOST_OBJ_QP, self->s.qp));
 	ASSERT_EQ(0, rp_destroy(self->s.fd, RPOST_OBJ_CQ,
 				self->s.cq.cmd.handle));
-	EXPECT_FALSE(readable(self->comp, 0));
+	EXPECT_FALSE(rp_readable(self->comp, 0));
 }
 
 TEST_F(cq, overrun)

@@ -826,7 +826,15 @@ static inline void rp_put_tid(pid_t *tid)
 	__atomic_store_n(tid, gettid(), __ATOMIC_RELEASE);
 }
 
-/* Does nothing become readable for a while? */
+/* Is there something to read within @ms? */
+static inline bool rp_readable(int fd, int ms)
+{
+	struct pollfd pfd = { .fd = fd, .events = POLLIN };
+
+	return poll(&pfd, 1, ms) == 1 && (pfd.revents & POLLIN);
+}
+
+/* Does nothing happen for a while? */
 static inline bool rp_quiet(int fd)
 {
 	struct pollfd pfd = { .fd = fd, .events = POLLIN };

@@ -119,13 +119,10 @@ TEST_F(nobody, listens_at_the_port)
 /* A server that has been asked, and whose program does nothing. */
 static int ask_idle(struct rp_end *c, struct rp_end *s, uint32_t *listener)
 {
-	struct pollfd pfd = { .events = POLLIN };
-
 	RP_TRY(rp_end_init(s));
 	RP_TRY(rp_listener(s, listener));
 	RP_TRY(ask(c, rp_port(s->fd, *listener)));
-	pfd.fd = s->channel;
-	if (poll(&pfd, 1, TEST_TIMEOUT_MS) != 1)
+	if (!rp_readable(s->channel, TEST_TIMEOUT_MS))
 		return -ETIME;
 	return rp_quiet(c->channel) ? 0 : -EPROTO;
 }
