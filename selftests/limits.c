@@ -369,18 +369,25 @@ static long long wait_current(const struct cgroup *cg, long long most)
 	return now;
 }
 
-/* Without the charges that are still to come back. */
-static long long settled_current(const struct cgroup *cg)
+/* A number of the cgroup's, when it stays the same for @ms, and is not 0. */
+static long long settled(const struct cgroup *cg,
+			 long long (*number)(const struct cgroup *cg), int ms)
 {
 	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
-	long long before, now = current(cg);
+	long long before, now = number(cg);
 
 	do {
 		before = now;
-		usleep(500000);
-		now = current(cg);
-	} while (now != before && rp_now_ms() < end);
+		usleep(ms * 1000);
+		now = number(cg);
+	} while ((!now || now != before) && rp_now_ms() < end);
 	return now;
+}
+
+/* Without the charges that are still to come back. */
+static long long settled_current(const struct cgroup *cg)
+{
+	return settled(cg, current, 500);
 }
 
 /*
@@ -595,15 +602,7 @@ static long long wait_slab(const struct cgroup *cg, long long least,
 
 static long long settled_slab(const struct cgroup *cg)
 {
-	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
-	long long before, now = slab(cg);
-
-	do {
-		before = now;
-		usleep(2500000);
-		now = slab(cg);
-	} while ((!now || now != before) && rp_now_ms() < end);
-	return now;
+	return settled(cg, slab, 2500);
 }
 
 /* Many, so that half of their bytes is more than slab() may be wrong by. */
