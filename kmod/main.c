@@ -152,14 +152,14 @@ static const struct rpost_cmd_row rpost_cmds[] = {
 int rpost_ucmd_run(struct rpost_file *file, struct file *filp,
 		   const struct rpost_cmd_row *row, unsigned long arg)
 {
-	struct rpost_ucmd ucmd = {
-		.file = file,
-		.filp = filp,
-		.ubuf = (void __user *)arg,
-	};
+	struct rpost_ucmd ucmd rpost_uninitialized;
 	u32 usize, flags;
 	int ret;
 
+	/* Not @cmd: what a row's struct has is set by the copy, all of it. */
+	ucmd.file = file;
+	ucmd.filp = filp;
+	ucmd.ubuf = (void __user *)arg;
 	if (get_user(usize, (u32 __user *)ucmd.ubuf))
 		return -EFAULT;
 	if (usize < row->min_size)

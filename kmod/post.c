@@ -200,7 +200,7 @@ static int rpost_build_ud(struct rpost_qp *qp, struct rpost_swr *swr,
 		return -ENOENT;
 	}
 	swr->ah = ah;
-	swr->ud.ah = ah->ib_ah;
+	swr->ud = (struct ib_ud_wr) { .wr = swr->wr, .ah = ah->ib_ah };
 	swr->ud.remote_qpn = wr->remote_qpn;
 	swr->ud.remote_qkey = wr->remote_qkey;
 	return 0;
@@ -233,7 +233,11 @@ static int rpost_build_send(struct rpost_qp *qp, struct rpost_swr *swr,
 	if (!(rpost_opcodes[wr->opcode].qp_types & BIT(qp->qp_type)))
 		return -EINVAL;
 
-	memset(swr, 0, sizeof(*swr));
+	/* The rest belongs to some opcodes and queue pairs only. */
+	swr->wr = (struct ib_send_wr) {};
+	swr->ah = NULL;
+	swr->data_len = 0;
+	swr->bad_key = false;
 	if (wr->send_flags & RPOST_SEND_INLINE)
 		ret = rpost_build_inline(qp, swr, wr);
 	else
@@ -269,6 +273,8 @@ static int rpost_build_send(struct rpost_qp *qp, struct rpost_swr *swr,
 		swr->atomic.remote_addr = wr->remote_addr;
 		swr->atomic.compare_add = wr->compare_add;
 		swr->atomic.swap = wr->swap;
+		swr->atomic.compare_add_mask = 0;
+		swr->atomic.swap_mask = 0;
 		swr->atomic.rkey = wr->rkey;
 		break;
 	}
@@ -519,8 +525,9 @@ static int rpost_post_sends(struct rpost_obj *obj, struct rpost_post *cmd,
 			    void *block)
 {
 	struct rpost_qp *qp = container_of(obj, struct rpost_qp, obj);
-	struct rpost_swr one, *swrs = &one;
 	u32 i, max = min_t(u32, cmd->count, RPOST_POST_BATCH);
+	struct rpost_swr one rpost_uninitialized;
+	struct rpost_swr *swrs = &one;
 	int ret = 0, err = 0;
 
 	if (qp->id && !READ_ONCE(qp->id->can_send))
@@ -559,7 +566,8 @@ static int rpost_post_recvs(struct rpost_obj *obj, struct rpost_post *cmd,
 			    void *block)
 {
 	u32 i, max_sge, max = min_t(u32, cmd->count, RPOST_POST_BATCH);
-	struct rpost_rwr one, *rwrs = &one;
+	struct rpost_rwr one rpost_uninitialized;
+	struct rpost_rwr *rwrs = &one;
 	struct rpost_srq *srq = NULL;
 	struct rpost_qp *qp = NULL;
 	int ret = 0, err = 0;
@@ -630,7 +638,7 @@ static int rpost_post(struct rpost_ucmd *ucmd, u32 min_size,
 {
 	struct rpost_post *cmd = &ucmd->cmd.post;
 	u32 __user *posted = &((struct rpost_post __user *)ucmd->ubuf)->posted;
-	u64 small[RPOST_STACK_BYTES / sizeof(u64)];
+	u64 small[RPOST_STACK_BYTES / sizeof(u64)] rpost_uninitialized;
 	struct rpost_obj *obj;
 	void *block = small;
 	int ret;

@@ -56,6 +56,16 @@
 #define RPOST_MAX_CMD_SIZE	65536
 
 /*
+ * What has this is not cleared by the compiler (CONFIG_INIT_STACK_ALL_ZERO), which
+ * costs a post as much as its checks do.  Its owner writes all that it reads.
+ */
+#if __has_attribute(uninitialized)
+#define rpost_uninitialized __attribute__((uninitialized))
+#else
+#define rpost_uninitialized
+#endif
+
+/*
  * For all that is allocated because of a program: charged to its memory cgroup,
  * and an error at its limit, where the kernel would otherwise kill a program.
  */
