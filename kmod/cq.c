@@ -90,7 +90,7 @@ static void rpost_cq_deliver(struct rpost_cq *cq, bool interrupt)
 		wake |= !!cq->notify;
 	}
 	if (wake) {
-		cq->notify = 0;
+		WRITE_ONCE(cq->notify, 0);
 		rpost_comp_channel_post(cq);
 	}
 }
@@ -142,6 +142,115 @@ u32 rpost_cq_drain(struct rpost_cq *cq, u32 budget)
 	done = rpost_cq_drain_locked(cq, budget);
 	spin_unlock_bh(&cq->lock);
 	return done;
+}
+
+/*
+ * The device stays as it is armed, for one interrupt at most.  Who has armed the
+ * ring meanwhile keeps it.
+ */
+static void rpost_cq_go_idle(struct rpost_cq *cq)
+{
+	struct rpost_cring *ring;
+
+	spin_lock_bh(&cq->lock);
+	ring = rpost_cq_ring(cq);
+	if (cq->mode == RPOST_CQ_AUTO && !cq->notify &&
+	    !rpost_ring_armed(ring)) {
+		rpost_ring_set_flags(ring, RPOST_RING_NEED_POLL, 0);
+		/* Pairs with the program's barrier between @arm and @flags. */
+		smp_mb();
+		if (rpost_ring_armed(ring)) {
+			rpost_ring_set_flags(ring, 0, RPOST_RING_NEED_POLL);
+		} else {
+			WRITE_ONCE(cq->mode, RPOST_CQ_IDLE);
+			cq->idle_posts = 0;
+		}
+	}
+	spin_unlock_bh(&cq->lock);
+}
+
+/*
+ * The program asks, and the device is armed from now on.  If it asks after few
+ * posts, as who polls until nothing is left does, interrupts cost it less.
+ */
+static void rpost_cq_end_idle(struct rpost_cq *cq, enum rpost_cq_mode mode)
+{
+	lockdep_assert_held(&cq->lock);
+
+	if (cq->armed && cq->mode == RPOST_CQ_IDLE) {
+		u32 posts = RPOST_PROMPT_MIN;
+
+		if (cq->idle_posts < cq->prompt_posts)
+			posts = min(2 * cq->prompt_posts, RPOST_PROMPT_MAX);
+		WRITE_ONCE(cq->prompt_posts, posts);
+	}
+	cq->armed = true;
+	WRITE_ONCE(cq->mode, mode);
+}
+
+static void rpost_cq_idle_post(struct rpost_cq *cq)
+{
+	spin_lock_bh(&cq->lock);
+	if (cq->mode == RPOST_CQ_IDLE &&
+	    rpost_cq_drain_locked(cq, RPOST_DRAIN_BATCH))
+		cq->idle_posts++;
+	spin_unlock_bh(&cq->lock);
+}
+
+/* Does the device work in posts?  Of one that is not known to, few are looked at. */
+static bool rpost_device_prompt(struct rpost_device *dev, struct rpost_queue *sq,
+				u32 head)
+{
+	u32 prompt = READ_ONCE(dev->prompt), n;
+
+	if (prompt >= RPOST_PROMPT_DEVICE)
+		return true;
+	n = READ_ONCE(sq->prompt);
+	WRITE_ONCE(sq->prompt, (n + 1) % RPOST_PROMPT_SAMPLE);
+	if (n)
+		return false;
+	if ((s32)(READ_ONCE(sq->tail) - head) >= 0)
+		WRITE_ONCE(dev->prompt, prompt + 1);
+	else if (prompt)
+		WRITE_ONCE(dev->prompt, 0);
+	return false;
+}
+
+/**
+ * rpost_cq_posted() - work requests have been posted
+ * @cq: the queue that gets their completions
+ * @sq: where, not locked
+ * @head: its head after the last of them, which is signaled
+ *
+ * A device whose protocol runs before the post returns (rxe before 6.9) needs no
+ * interrupt: the poster finds the completions, and the program need not ask.
+ */
+void rpost_cq_posted(struct rpost_cq *cq, struct rpost_queue *sq, u32 head)
+{
+	u32 prompt;
+
+	switch (READ_ONCE(cq->mode)) {
+	case RPOST_CQ_IDLE:
+		if (READ_ONCE(cq->obj.dev->prompt) >= RPOST_PROMPT_DEVICE)
+			rpost_cq_idle_post(cq);
+		break;
+	case RPOST_CQ_AUTO:
+		if (!rpost_device_prompt(cq->obj.dev, sq, head))
+			break;
+		prompt = READ_ONCE(sq->prompt);
+		if ((s32)(READ_ONCE(sq->tail) - head) < 0) {
+			if (prompt)
+				WRITE_ONCE(sq->prompt, 0);
+		} else if (++prompt < READ_ONCE(cq->prompt_posts)) {
+			WRITE_ONCE(sq->prompt, prompt);
+		} else {
+			WRITE_ONCE(sq->prompt, 0);
+			rpost_cq_go_idle(cq);
+		}
+		break;
+	case RPOST_CQ_EXACT:
+		break;
+	}
 }
 
 /**
@@ -311,10 +420,10 @@ int rpost_cq_shutdown(struct rpost_obj *obj)
 
 	spin_lock_bh(&cq->lock);
 	list_splice_init(&cq->hwcqs, &hwcqs);
-	armed = cq->mode != RPOST_CQ_IDLE && !list_empty(&hwcqs);
+	armed = cq->armed && !list_empty(&hwcqs);
 	/* Who sleeps for a device that has gone would sleep for ever. */
 	if (cq->notify || rpost_ring_take_arm(rpost_cq_ring(cq))) {
-		cq->notify = 0;
+		WRITE_ONCE(cq->notify, 0);
 		rpost_comp_channel_post(cq);
 	}
 	spin_unlock_bh(&cq->lock);
@@ -420,13 +529,13 @@ int rpost_arm_cq_ioctl(struct rpost_ucmd *ucmd)
 	spin_lock_bh(&cq->lock);
 	if (cmd->flags & RPOST_ARM_SOLICITED) {
 		kind = IB_CQ_SOLICITED;
-		cq->mode = RPOST_CQ_EXACT;
+		rpost_cq_end_idle(cq, RPOST_CQ_EXACT);
 	} else if (cq->mode == RPOST_CQ_IDLE) {
-		cq->mode = RPOST_CQ_AUTO;
+		rpost_cq_end_idle(cq, RPOST_CQ_AUTO);
 	}
 	/* The stronger of two requests stands. */
 	if (cq->notify != IB_CQ_NEXT_COMP)
-		cq->notify = kind;
+		WRITE_ONCE(cq->notify, kind);
 	if (cq->mode == RPOST_CQ_EXACT)
 		rpost_ring_set_flags(rpost_cq_ring(cq), RPOST_RING_NEED_POLL,
 				     0);
@@ -467,7 +576,7 @@ int rpost_poll_cq_ioctl(struct rpost_ucmd *ucmd)
 
 	spin_lock_bh(&cq->lock);
 	if (cq->mode == RPOST_CQ_IDLE) {
-		cq->mode = RPOST_CQ_AUTO;
+		rpost_cq_end_idle(cq, RPOST_CQ_AUTO);
 		rpost_ring_set_flags(rpost_cq_ring(cq), 0,
 				     RPOST_RING_NEED_POLL);
 		list_for_each_entry(hwcq, &cq->hwcqs, link)
@@ -532,6 +641,7 @@ int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 	cq->user_data = cmd->user_data;
 	cq->comp_vector = cmd->comp_vector;
 	cq->cqe = roundup_pow_of_two(cmd->cqe);
+	cq->prompt_posts = RPOST_PROMPT_MIN;
 	if (cmd->channel_fd != -1) {
 		ret = -EBADF;
 		cq->channel = rpost_comp_channel_get(ucmd->file,

@@ -371,7 +371,7 @@ static int rpost_send_batch(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
 	struct rpost_queue *sq = &qp->sq;
 	const struct ib_send_wr *bad = &swrs[0].wr, *wr;
 	struct rpost_wqe *wqe;
-	u32 i, done;
+	u32 i, done, head;
 	int ret = 0, err;
 
 	spin_lock_bh(&sq->lock);
@@ -401,7 +401,11 @@ static int rpost_send_batch(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
 			rpost_send_refused(sq, i - done);
 		}
 	}
+	head = sq->head;
 	spin_unlock_bh(&sq->lock);
+	/* A driver's tasklet has run now, see struct rpost_queue. */
+	if (done && swrs[done - 1].wr.send_flags & IB_SEND_SIGNALED)
+		rpost_cq_posted(qp->send_cq, sq, head);
 	*posted += done;
 	return ret;
 }

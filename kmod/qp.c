@@ -347,7 +347,8 @@ static int rpost_qp_drain(struct rpost_qp *qp, int error)
 static void rpost_queue_rewind(struct rpost_queue *q)
 {
 	spin_lock_bh(&q->lock);
-	q->tail = q->head;
+	/* A poster that has given the lock back may look at it. */
+	WRITE_ONCE(q->tail, q->head);
 	q->free = q->head;
 	q->unsignaled = 0;
 	spin_unlock_bh(&q->lock);

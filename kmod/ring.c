@@ -14,9 +14,11 @@
  *   @tail, then @flags (release)    pairs with  @flags (acquire), then @tail
  *   @head (acquire), then entry     pairs with  entry, then @head (release)
  *   @tail, full barrier, @arm       pairs with  @arm, full barrier, @tail
+ *   @flags, full barrier, @arm      pairs with  @arm, full barrier, @flags
  *
  * By the second, who is told of a loss finds all that came before it; by the
- * last, either the program sees the new tail or the kernel the arm.
+ * fourth, either the program sees the new tail or the kernel the arm; by the last,
+ * either the program sees that the arm is not looked at or the kernel does look.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -104,7 +106,7 @@ void rpost_ring_take_over(struct rpost_cring *to,
 			  const struct rpost_cring *from, u32 head)
 {
 	to->tail = from->tail;
-	to->fired = from->fired;
+	WRITE_ONCE(to->fired, from->fired);
 	to->flags = from->flags;
 	to->hdr->tail = from->tail;
 	to->hdr->flags = from->flags;
@@ -204,9 +206,20 @@ bool rpost_ring_take_arm(struct rpost_cring *ring)
 	arm = READ_ONCE(ring->hdr->arm);
 	if (arm == ring->fired)
 		return false;
-	ring->fired = arm;
+	WRITE_ONCE(ring->fired, arm);
 	WRITE_ONCE(ring->hdr->fired, arm);
 	return true;
+}
+
+/**
+ * rpost_ring_armed() - does the program wait for an event?
+ * @ring: the ring
+ *
+ * Return: true if so; not more than a hint unless the caller sees to the order.
+ */
+bool rpost_ring_armed(const struct rpost_cring *ring)
+{
+	return READ_ONCE(ring->hdr->arm) != READ_ONCE(ring->fired);
 }
 
 /**

@@ -357,6 +357,8 @@ static inline void rpost_obj_uncharge(struct rpost_obj *obj)
  * @id: its number; never used again
  * @dead: removal has begun, and is about to take each file's rwsem
  * @refuses: and it does not give its regions up
+ * @prompt: its last posts, of those looked at, that had completed when they
+ *          returned; a hint, written without a lock
  * @event_handler: gets the device's and its ports' events
  * @async_lock: guards @async_channels
  * @async_channels: struct rpost_async_channel of all files
@@ -368,6 +370,7 @@ struct rpost_device {
 	u32 id;
 	bool dead;
 	bool refuses;
+	u32 prompt;
 	struct ib_event_handler event_handler;
 	struct mutex async_lock;
 	struct list_head async_channels;
@@ -537,6 +540,7 @@ bool rpost_ring_consumed(struct rpost_cring *ring, u32 pos);
 void rpost_ring_overrun(struct rpost_cring *ring);
 void rpost_ring_publish(struct rpost_cring *ring);
 bool rpost_ring_take_arm(struct rpost_cring *ring);
+bool rpost_ring_armed(const struct rpost_cring *ring);
 void rpost_ring_set_flags(struct rpost_cring *ring, u32 set, u32 clear);
 
 /* --------------------------------------------------------------- cq.c */
@@ -561,9 +565,12 @@ struct rpost_comp_channel {
 
 /**
  * enum rpost_cq_mode - who fetches completions from the device
- * @RPOST_CQ_IDLE: nobody yet: the program has neither polled nor armed.  The
- *                 device stays unarmed, because an arm cannot be made weaker,
- *                 and the program's first could be for solicited events only.
+ * @RPOST_CQ_IDLE: who posts sends, and the program by ioctl.  First, when the
+ *                 program has neither polled nor armed: the device stays
+ *                 unarmed, because an arm cannot be made weaker, and the
+ *                 program's first could be for solicited events only.  Again,
+ *                 when posts complete before they return and nobody waits: an
+ *                 interrupt would tell what the poster finds anyway.
  * @RPOST_CQ_AUTO: the device is always armed and its interrupt fills the ring;
  *                 the program polls and arms in shared memory
  * @RPOST_CQ_EXACT: the program has asked for solicited events.  Only the device
@@ -599,6 +606,13 @@ struct rpost_hwcq {
 
 #define RPOST_POLL_BATCH	16
 #define RPOST_DRAIN_BATCH	1024	/* with bottom halves disabled */
+/* A post is prompt if it has completed when it returns. */
+#define RPOST_PROMPT_SAMPLE	8	/* one in so many tells of the device */
+#define RPOST_PROMPT_DEVICE	8	/* in a row */
+#define RPOST_PROMPT_MIN	4U	/* prompt posts before interrupts end */
+#define RPOST_PROMPT_MAX	4096U	/* where that was of no use before */
+
+struct rpost_queue;
 
 /**
  * struct rpost_cq - completion queue
@@ -616,6 +630,10 @@ struct rpost_hwcq {
  * @mode: who fetches
  * @notify: an event has been asked for by ioctl: IB_CQ_SOLICITED or
  *          IB_CQ_NEXT_COMP, or 0
+ * @armed: the device has been armed, once
+ * @prompt_posts: posts of a queue pair, one after the other, that must have
+ *                completed when they return before @mode becomes idle again
+ * @idle_posts: posts since then that found their completions
  * @ring: shared with the program.  Replaced under @ring_lock and @lock, freed
  *        after a grace period: posters look at it under RCU.
  * @ib_wcs: what was just polled
@@ -634,6 +652,9 @@ struct rpost_cq {
 	struct list_head hwcqs;
 	enum rpost_cq_mode mode;
 	u32 notify;
+	bool armed;
+	u32 prompt_posts;
+	u32 idle_posts;
 	struct rpost_cring __rcu *ring;
 	struct ib_wc ib_wcs[RPOST_POLL_BATCH];
 	struct list_head event_link;
@@ -854,6 +875,9 @@ struct rpost_wqe {
  * @unsignaled: slots taken since the last that the device was told to signal;
  *              under @lock
  * @closed: why nothing may be posted (an errno), or 0; under @lock
+ * @prompt: the last posts that had completed when they returned, or, while that is
+ *          not known of the device, those since one was looked at; a hint,
+ *          written by posters without @lock
  * @tail: slots that have completed; written by completions, under the lock of
  *        the completion queue.  A completion ends every slot up to its own:
  *        queues complete in order.  Released after the slot was read, and
@@ -873,6 +897,7 @@ struct rpost_queue {
 	u32 free;
 	u32 unsignaled;
 	int closed;
+	u32 prompt;
 	u32 tail ____cacheline_aligned_in_smp;
 };
 

@@ -6,6 +6,7 @@
 #include <kselftest_harness.h>
 #include <pthread.h>
 
+#include "kernel_release.h"
 #include "rpost_own.h"
 
 #define BUF_SIZE	4096
@@ -440,6 +441,152 @@ TEST_F(cq, many_queue_pairs)
 		EXPECT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_QP, cqps[i]));
 		EXPECT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_ID, cids[i]));
 	}
+}
+
+/* The server's sends have a channel, so it writes to the client. */
+static int write_back(FIXTURE_DATA(cq) *self, struct rp_send *send)
+{
+	struct rpost_reg_mr mr;
+	int ret;
+
+	ret = rp_reg_mr(self->c.fd, self->c.pd, self->buf, BUF_SIZE,
+			RPOST_ACCESS_LOCAL_WRITE | RPOST_ACCESS_REMOTE_WRITE,
+			&mr);
+	*send = rp_send(RPOST_WR_RDMA_WRITE, 0, self->buf + BUF_SIZE, 8,
+			self->smr.lkey);
+	send->wr.remote_addr = (uintptr_t)self->buf;
+	send->wr.rkey = mr.rkey;
+	return ret;
+}
+
+static uint32_t flags_of(struct rp_cq *cq)
+{
+	return __atomic_load_n(&cq->ring->flags, __ATOMIC_SEQ_CST);
+}
+
+/*
+ * Posts that have completed when they return, again and again, end the
+ * interrupts.  Then it is the post that fills the ring.
+ */
+TEST_F(cq, prompt_posts)
+{
+	/* Where it is not expected, a few show that nothing is lost. */
+	bool expected = rxe_works_in_posts() &&
+			!rp_is_iwarp(self->s.fd, self->s.device);
+	int i, j, most = expected ? 2000 : 200;
+	int prompt = 0, changes = 0;
+	struct rp_cq *cq = &self->s.cq;
+	struct rpost_comp_event event;
+	struct rp_send send;
+	uint32_t tail;
+
+	ASSERT_EQ(0, write_back(self, &send));
+	for (j = 0; j < 3; j++) {
+		/* The first poll makes the ring fill by itself. */
+		ASSERT_EQ(0, rp_poll_cq(cq, &self->wc));
+		for (i = 0; i < most && !flags_of(cq); i++) {
+			send.wr.wr_id = i;
+			ASSERT_EQ(0, rp_post_send(&self->s, &send));
+			ASSERT_EQ(1, rp_wait_cq(cq, &self->wc));
+			ASSERT_EQ(i, (int)self->wc.wr_id);
+		}
+		changes += flags_of(cq) == RPOST_RING_NEED_POLL;
+		for (i = 0; i < 100; i++) {
+			tail = cq->ring->tail;
+			ASSERT_EQ(0, rp_post_send(&self->s, &send));
+			prompt += cq->ring->tail == tail + 1;
+			ASSERT_EQ(1, rp_wait_cq(cq, &self->wc));
+		}
+		/* Who asks is told. */
+		ASSERT_EQ(0, arm(cq, 0));
+		ASSERT_EQ(0, rp_post_send(&self->s, &send));
+		ASSERT_TRUE(rp_readable(self->comp, TEST_TIMEOUT_MS));
+		ASSERT_EQ(sizeof(event),
+			  read(self->comp, &event, sizeof(event)));
+		ASSERT_EQ(1, rp_wait_cq(cq, &self->wc));
+	}
+	TH_LOG("%d times without interrupts, %d of 300 posts prompt", changes,
+	       prompt);
+	if (expected) {
+		EXPECT_LT(0, changes);
+		EXPECT_LT(0, prompt);
+	}
+}
+
+struct burst {
+	struct rp_end *end;
+	struct rp_send send;
+	unsigned int count;
+	bool stop;
+	int err;
+};
+
+/* In bursts that are longer than it takes to end the interrupts. */
+static void *post_in_bursts(void *arg)
+{
+	struct burst *b = arg;
+	unsigned int i = 0;
+
+	while (i < b->count && !b->err &&
+	       !__atomic_load_n(&b->stop, __ATOMIC_RELAXED)) {
+		b->err = rp_post_send(b->end, &b->send);
+		if (!b->err && ++i % 50 == 0)
+			usleep(i % 7 * 40);
+		if (b->err == -ENOMEM) {
+			b->err = 0;
+			sched_yield();
+		}
+	}
+	return NULL;
+}
+
+/* Asks for an event as struct rpost_ring says.  0: look at the ring again. */
+static int may_sleep(struct rp_cq *cq, uint32_t *arms)
+{
+	if (!(flags_of(cq) & RPOST_RING_NEED_POLL)) {
+		__atomic_store_n(&cq->ring->arm, ++*arms, __ATOMIC_RELAXED);
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	}
+	if (flags_of(cq) & RPOST_RING_NEED_POLL)
+		RP_TRY(arm(cq, 0));
+	return __atomic_load_n(&cq->ring->tail, __ATOMIC_ACQUIRE) ==
+	       cq->ring->head;
+}
+
+/* Whatever ends the interrupts, nobody sleeps for ever. */
+TEST_F(cq, asleep_between_prompt_posts)
+{
+	struct burst b = { .end = &self->s, .count = 5000 };
+	struct rp_cq *cq = &self->s.cq;
+	struct rpost_comp_event event;
+	unsigned int got = 0, slept = 0;
+	uint32_t arms = 0;
+	pthread_t thread;
+	int sleep;
+
+	ASSERT_EQ(0, write_back(self, &b.send));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, post_in_bursts, &b));
+	while (got < b.count) {
+		if (rp_poll_cq(cq, &self->wc) == 1) {
+			EXPECT_EQ(RPOST_WC_SUCCESS, self->wc.status);
+			got++;
+			continue;
+		}
+		sleep = may_sleep(cq, &arms);
+		ASSERT_LE(0, sleep);
+		if (sleep) {
+			if (!rp_readable(self->comp, TEST_TIMEOUT_MS))
+				break;
+			slept++;
+			ASSERT_EQ(sizeof(event),
+				  read(self->comp, &event, sizeof(event)));
+		}
+	}
+	EXPECT_EQ(b.count, got);
+	EXPECT_LT(0, slept);
+	__atomic_store_n(&b.stop, true, __ATOMIC_RELAXED);
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	EXPECT_EQ(0, b.err);
 }
 
 static volatile bool scribbling;

@@ -46,4 +46,13 @@ static inline bool rxe_repeats_a_packet(void)
 	return release >= 6009 && release < 7002;
 }
 
+/*
+ * Before 6.9 rxe sends, receives and completes for kernel queue pairs in
+ * tasklets, which run when a post enables bottom halves again.
+ */
+static inline bool rxe_works_in_posts(void)
+{
+	return kernel_release() < 6009;
+}
+
 #endif /* KERNEL_RELEASE_H */

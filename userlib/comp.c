@@ -8,11 +8,13 @@
  *   @flags (acquire), then @tail     pairs with  @tail, then @flags (release)
  *   entry, then @head (release)      pairs with  @head (acquire), then entry
  *   @arm, full barrier, @tail        pairs with  @tail, full barrier, @arm
+ *   @arm, full barrier, @flags       pairs with  @flags, full barrier, @arm
  *
  * By the second, who is told of a loss finds all that came before it; by the
- * last, either the kernel sees the arm or the program the new tail: a
+ * fourth, either the kernel sees the arm or the program the new tail: a
  * program that polls once more after ibv_req_notify_cq() and finds nothing can
- * sleep.
+ * sleep.  By the last, either the kernel goes on looking at the arm or the
+ * program sees that it does not.
  */
 #include "internal.h"
 
@@ -144,7 +146,7 @@ static bool arm_ring(struct rpost_cq *cq)
 		__atomic_store_n(&cq->ring->arm, ++cq->arm, __ATOMIC_RELAXED);
 		/* Pairs with smp_mb() in rpost_ring_take_arm(). */
 		atomic_thread_fence(memory_order_seq_cst);
-		/* Another thread's request may have changed the mode. */
+		/* Another thread's request or the kernel may have set it. */
 		looked_at = !(rpost_ring_flags(cq) & RPOST_RING_NEED_POLL);
 	}
 	pthread_mutex_unlock(&cq->arm_lock);

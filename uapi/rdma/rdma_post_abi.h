@@ -729,9 +729,9 @@ struct rpost_resize_cq {
  *        is full.
  * @arm: written by the program: any value different from @fired asks for an
  *       event with the next completion.  After writing it, execute a full
- *       memory barrier and look at @tail once more before sleeping.  While
- *       RPOST_RING_NEED_POLL is set the word is not looked at, and
- *       RPOST_IOC_ARM_CQ does the work.
+ *       memory barrier and look at @flags and @tail once more before sleeping.
+ *       While RPOST_RING_NEED_POLL is set the word is not looked at, and
+ *       RPOST_IOC_ARM_CQ does the work.  The flag comes and goes.
  * @reserved2: written by the program: 0
  *
  * Both indices count freely; entry number i is at i modulo the number of
