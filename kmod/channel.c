@@ -93,6 +93,42 @@ static ssize_t rpost_comp_channel_fetch(struct rpost_comp_channel *channel,
 	return done;
 }
 
+/* Fetch for the queues whose devices have woken readers. */
+static void rpost_comp_channel_serve(struct rpost_comp_channel *channel)
+{
+	struct rpost_cq *cq;
+
+	spin_lock_irq(&channel->readers.lock);
+	while ((cq = list_first_entry_or_null(&channel->kicked, struct rpost_cq,
+					      kick_link))) {
+		list_del_init(&cq->kick_link);
+		/* None is left: it is about to be shut down. */
+		if (!refcount_inc_not_zero(&cq->obj.refs))
+			continue;
+		spin_unlock_irq(&channel->readers.lock);
+		rpost_cq_kicked(cq);
+		rpost_obj_put(&cq->obj);
+		cond_resched();
+		spin_lock_irq(&channel->readers.lock);
+	}
+	spin_unlock_irq(&channel->readers.lock);
+}
+
+static int rpost_comp_channel_sleep(struct rpost_comp_channel *channel)
+{
+	int ret;
+
+	spin_lock_irq(&channel->readers.lock);
+	WRITE_ONCE(channel->sleepers, channel->sleepers + 1);
+	ret = wait_event_interruptible_locked_irq(channel->readers,
+						  !list_empty(&channel->kicked) ||
+						  !list_empty_careful(&channel->ready));
+	WRITE_ONCE(channel->sleepers, channel->sleepers - 1);
+	spin_unlock_irq(&channel->readers.lock);
+	rpost_comp_channel_serve(channel);
+	return ret;
+}
+
 static ssize_t rpost_comp_channel_read(struct file *filp, char __user *buf,
 				       size_t count, loff_t *pos)
 {
@@ -109,10 +145,9 @@ static ssize_t rpost_comp_channel_read(struct file *filp, char __user *buf,
 			return done;
 		if (filp->f_flags & O_NONBLOCK)
 			return -EAGAIN;
-		ret = wait_event_interruptible(channel->wait,
-					       !list_empty_careful(&channel->ready));
+		ret = rpost_comp_channel_sleep(channel);
 		if (ret)
-			return ret;
+			return rpost_comp_channel_fetch(channel, buf, count) ? : ret;
 	}
 }
 
@@ -180,11 +215,39 @@ void rpost_comp_channel_post(struct rpost_cq *cq)
 	if (cq->events != U32_MAX)
 		cq->events++;
 	spin_unlock(&channel->lock);
+	wake_up_interruptible(&channel->readers);
 	wake_up_interruptible(&channel->wait);
 }
 
 /**
- * rpost_comp_channel_forget() - drop a completion queue's unread events
+ * rpost_comp_channel_kick() - have a reader that sleeps fetch completions
+ * @cq: the queue that has some, and whose program waits for an event
+ *
+ * Called by devices, in any context.
+ *
+ * Return: false if nobody sleeps.
+ */
+bool rpost_comp_channel_kick(struct rpost_cq *cq)
+{
+	struct rpost_comp_channel *channel = cq->channel;
+	unsigned long flags;
+	bool kicked;
+
+	if (!channel || !READ_ONCE(channel->sleepers))
+		return false;
+	spin_lock_irqsave(&channel->readers.lock, flags);
+	kicked = channel->sleepers;
+	if (kicked) {
+		if (list_empty(&cq->kick_link))
+			list_add_tail(&cq->kick_link, &channel->kicked);
+		wake_up_locked(&channel->readers);
+	}
+	spin_unlock_irqrestore(&channel->readers.lock, flags);
+	return kicked;
+}
+
+/**
+ * rpost_comp_channel_forget() - drop what a completion queue has on its channel
  * @cq: the queue, which posts no more
  */
 void rpost_comp_channel_forget(struct rpost_cq *cq)
@@ -197,6 +260,9 @@ void rpost_comp_channel_forget(struct rpost_cq *cq)
 	cq->events = 0;
 	list_del_init(&cq->event_link);
 	spin_unlock_bh(&channel->lock);
+	spin_lock_irq(&channel->readers.lock);
+	list_del_init(&cq->kick_link);
+	spin_unlock_irq(&channel->readers.lock);
 }
 
 /**
@@ -224,6 +290,8 @@ int rpost_create_comp_channel_ioctl(struct rpost_ucmd *ucmd)
 	spin_lock_init(&channel->lock);
 	INIT_LIST_HEAD(&channel->ready);
 	init_waitqueue_head(&channel->wait);
+	init_waitqueue_head(&channel->readers);
+	INIT_LIST_HEAD(&channel->kicked);
 
 	filp = anon_inode_getfile("[rdma_post_comp]", &rpost_comp_channel_fops,
 				  channel, O_RDONLY | O_CLOEXEC);

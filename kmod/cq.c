@@ -23,15 +23,41 @@ static void rpost_hwcq_arm(struct rpost_hwcq *hwcq)
 		irq_poll_sched(&hwcq->iop);
 }
 
+/* Has the program asked for an event?  A hint. */
+static bool rpost_cq_waited_for(struct rpost_cq *cq)
+{
+	bool armed;
+
+	rcu_read_lock();
+	armed = READ_ONCE(cq->notify) ||
+		rpost_ring_armed(rcu_dereference(cq->ring));
+	rcu_read_unlock();
+	return armed;
+}
+
+static void rpost_hwcq_work(struct irq_work *work)
+{
+	irq_poll_sched(&container_of(work, struct rpost_hwcq, work)->iop);
+}
+
 /*
  * Enters from the device, in any context; since 6.9 rxe holds a lock of its
- * own here, under which its queue must not be polled.
+ * own here, under which its queue must not be polled.  A softirq that is raised
+ * in a thread runs in ksoftirqd, when that has its turn, which is no better than
+ * the reader who waits for it; raised in an interrupt it runs at once.
  */
 static void rpost_hwcq_interrupt(struct ib_cq *ib_cq, void *context)
 {
 	struct rpost_hwcq *hwcq = context;
 
-	irq_poll_sched(&hwcq->iop);
+	if (!in_interrupt() && rpost_cq_waited_for(hwcq->cq) &&
+	    rpost_comp_channel_kick(hwcq->cq))
+		return;
+	/* Where irq_work has a thread as well, that would be one more. */
+	if (in_interrupt() || IS_ENABLED(CONFIG_PREEMPT_RT))
+		irq_poll_sched(&hwcq->iop);
+	else
+		irq_work_queue(&hwcq->work);
 }
 
 /* Enters from the device, in any context. */
@@ -113,6 +139,29 @@ static int rpost_hwcq_poll(struct irq_poll *iop, int budget)
 	}
 	spin_unlock(&cq->lock);
 	return done;
+}
+
+/**
+ * rpost_cq_kicked() - do what rpost_hwcq_poll() does, for a reader
+ * @cq: the queue
+ */
+void rpost_cq_kicked(struct rpost_cq *cq)
+{
+	u32 budget = RPOST_POLL_BATCH * 16, done, all = 0;
+	struct rpost_hwcq *hwcq;
+
+	spin_lock_bh(&cq->lock);
+	list_for_each_entry(hwcq, &cq->hwcqs, link) {
+		done = rpost_hwcq_process(hwcq, budget);
+		all += done;
+		if (done == budget)
+			irq_poll_sched(&hwcq->iop);
+		else if (cq->mode == RPOST_CQ_AUTO)
+			rpost_hwcq_arm(hwcq);
+	}
+	if (all || cq->mode == RPOST_CQ_EXACT)
+		rpost_cq_deliver(cq, true);
+	spin_unlock_bh(&cq->lock);
 }
 
 static u32 rpost_cq_drain_locked(struct rpost_cq *cq, u32 budget)
@@ -331,6 +380,7 @@ static struct rpost_hwcq *rpost_hwcq_create(struct rpost_cq *cq, u32 size)
 		goto err_limit;
 	hwcq->cq = cq;
 	hwcq->size = size;
+	init_irq_work(&hwcq->work, rpost_hwcq_work);
 	irq_poll_init(&hwcq->iop, RPOST_POLL_BATCH * 16, rpost_hwcq_poll);
 	ib_cq = ib_create_cq(cq->obj.dev->ib_dev, rpost_hwcq_interrupt,
 			     rpost_hwcq_event, hwcq, &attr);
@@ -439,6 +489,7 @@ int rpost_cq_shutdown(struct rpost_obj *obj)
 
 	list_for_each_entry_safe(hwcq, next, &hwcqs, link) {
 		ib_destroy_cq(hwcq->ib_cq);
+		irq_work_sync(&hwcq->work);
 		rpost_limit_give_cqe(obj->file, hwcq->size);
 		kfree(hwcq);
 	}
@@ -638,6 +689,7 @@ int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 	spin_lock_init(&cq->lock);
 	INIT_LIST_HEAD(&cq->hwcqs);
 	INIT_LIST_HEAD(&cq->event_link);
+	INIT_LIST_HEAD(&cq->kick_link);
 	cq->user_data = cmd->user_data;
 	cq->comp_vector = cmd->comp_vector;
 	cq->cqe = roundup_pow_of_two(cmd->cqe);

@@ -23,6 +23,8 @@
  *   rpost_comp_channel.lock     bottom halves disabled
  *   rpost_file.async_lock       interrupts disabled
  *   rpost_async_channel.lock    interrupts disabled
+ *   rpost_comp_channel.readers  interrupts disabled; devices have locks of their
+ *                               own when they take its lock
  *
  * The fetch locks of channels are taken by readers only, with nothing held.
  */
@@ -31,6 +33,7 @@
 
 #include <linux/completion.h>
 #include <linux/irq_poll.h>
+#include <linux/irq_work.h>
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
@@ -552,7 +555,16 @@ void rpost_ring_set_flags(struct rpost_cring *ring, u32 set, u32 clear);
  * @fetch: one reader at a time, so that an event is read once
  * @lock: guards @ready, and event_link and events of the queues on it
  * @ready: completion queues that have events
- * @wait: readers
+ * @wait: who polls the descriptor
+ * @readers: who sleeps in a read; its lock, which devices take in their handlers,
+ *           guards what follows
+ * @sleepers: how many
+ * @kicked: completion queues that one of them is to fetch for
+ *
+ * A device that tells of completions in a thread while a reader sleeps and waits
+ * for them does not need ksoftirqd, which would only wake the reader: it is woken
+ * at once, and fetches.  Whoever has slept looks at @kicked before it leaves, so that nothing
+ * stays there without a sleeper.
  */
 struct rpost_comp_channel {
 	struct kref kref;
@@ -561,6 +573,9 @@ struct rpost_comp_channel {
 	spinlock_t lock;
 	struct list_head ready;
 	wait_queue_head_t wait;
+	wait_queue_head_t readers;
+	unsigned int sleepers;
+	struct list_head kicked;
 };
 
 /**
@@ -589,6 +604,7 @@ enum rpost_cq_mode {
  * @cq: whom it feeds
  * @ib_cq: the device's
  * @iop: runs rpost_hwcq_poll() in softirq context after an interrupt
+ * @work: schedules @iop for a device that tells of completions in a thread
  * @size: entries
  * @used: entries that the work requests of the attached queue pairs can fill
  *
@@ -600,6 +616,7 @@ struct rpost_hwcq {
 	struct rpost_cq *cq;
 	struct ib_cq *ib_cq;
 	struct irq_poll iop;
+	struct irq_work work;
 	u32 size;
 	u32 used;
 };
@@ -639,6 +656,7 @@ struct rpost_queue;
  * @ib_wcs: what was just polled
  * @event_link: in @channel->ready; under @channel->lock
  * @events: events not yet read; under @channel->lock
+ * @kick_link: in @channel->kicked
  */
 struct rpost_cq {
 	struct rpost_obj obj;
@@ -659,6 +677,7 @@ struct rpost_cq {
 	struct ib_wc ib_wcs[RPOST_POLL_BATCH];
 	struct list_head event_link;
 	unsigned int events;
+	struct list_head kick_link;
 };
 
 int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd);
@@ -671,7 +690,9 @@ int rpost_cq_mmap(struct rpost_file *file, struct vm_area_struct *vma);
 struct rpost_hwcq *rpost_cq_attach(struct rpost_cq *cq, u32 entries);
 void rpost_cq_detach(struct rpost_hwcq *hwcq, u32 entries);
 u32 rpost_cq_drain(struct rpost_cq *cq, u32 budget);
+void rpost_cq_posted(struct rpost_cq *cq, struct rpost_queue *sq, u32 head);
 u32 rpost_hwcq_drain(struct rpost_hwcq *hwcq, u32 budget);
+void rpost_cq_kicked(struct rpost_cq *cq);
 u32 rpost_cq_push(struct rpost_cq *cq, const struct rpost_wc *wc);
 bool rpost_cq_consumed(struct rpost_cq *cq, u32 pos);
 
@@ -680,6 +701,7 @@ struct rpost_comp_channel *rpost_comp_channel_get(struct rpost_file *file,
 						  int fd);
 void rpost_comp_channel_put(struct rpost_comp_channel *channel);
 void rpost_comp_channel_post(struct rpost_cq *cq);
+bool rpost_comp_channel_kick(struct rpost_cq *cq);
 void rpost_comp_channel_forget(struct rpost_cq *cq);
 
 /* ------------------------------------------------------- event.c, cm.c */
