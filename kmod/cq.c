@@ -76,12 +76,11 @@ static void rpost_hwcq_event(struct ib_event *ib_event, void *context)
 
 static u32 rpost_hwcq_process(struct rpost_hwcq *hwcq, u32 budget)
 {
-	struct rpost_cq *cq = hwcq->cq;
-	struct ib_wc *wc = cq->ib_wcs;
+	struct ib_wc wc[RPOST_POLL_BATCH] rpost_uninitialized;
 	u32 done = 0;
 	int i, n;
 
-	lockdep_assert_held(&cq->lock);
+	lockdep_assert_held(&hwcq->cq->lock);
 
 	while (done < budget) {
 		n = ib_poll_cq(hwcq->ib_cq,

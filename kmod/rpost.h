@@ -653,7 +653,6 @@ struct rpost_queue;
  * @idle_posts: posts since then that found their completions
  * @ring: shared with the program.  Replaced under @ring_lock and @lock, freed
  *        after a grace period: posters look at it under RCU.
- * @ib_wcs: what was just polled
  * @event_link: in @channel->ready; under @channel->lock
  * @events: events not yet read; under @channel->lock
  * @kick_link: in @channel->kicked
@@ -674,7 +673,6 @@ struct rpost_cq {
 	u32 prompt_posts;
 	u32 idle_posts;
 	struct rpost_cring __rcu *ring;
-	struct ib_wc ib_wcs[RPOST_POLL_BATCH];
 	struct list_head event_link;
 	unsigned int events;
 	struct list_head kick_link;
