@@ -222,6 +222,21 @@ static double proc_bytes(const char *path, const char *names)
 	return sum;
 }
 
+/* The lists of free pages that each CPU has, which MemFree leaves out. */
+static double percpu_free_bytes(void)
+{
+	FILE *file = fopen("/proc/zoneinfo", "r");
+	unsigned long long count, sum = 0;
+	char line[256];
+
+	must(file);
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line, " count: %llu", &count) == 1)
+			sum += count;
+	fclose(file);
+	return (double)sum * getpagesize();
+}
+
 /*
  * The pages that are not free, but those of the page cache and of programs: what
  * the kernel's queues and tables are made of, however they were allocated.
@@ -230,7 +245,8 @@ static double kernel_bytes(void)
 {
 	return proc_bytes("/proc/meminfo", " MemTotal ") -
 	       proc_bytes("/proc/meminfo",
-			  " MemFree Buffers Cached AnonPages ");
+			  " MemFree Buffers Cached AnonPages ") -
+	       percpu_free_bytes();
 }
 
 static double program_bytes(void)
