@@ -142,6 +142,10 @@ static int rpost_build_inline(struct rpost_qp *qp, struct rpost_swr *swr,
 	swr->data = wr + 1;
 	swr->data_len = wr->inline_len;
 	if (wr->inline_len) {
+		int ret = rpost_qp_inline_room(qp);
+
+		if (ret)
+			return ret;
 		swr->sge.length = wr->inline_len;
 		swr->sge.lkey = qp->pd->local_dma_lkey;
 		swr->wr.sg_list = &swr->sge;

@@ -50,14 +50,17 @@ static int rpost_queue_init(struct rpost_qp *qp, struct rpost_queue *q,
 static void rpost_inline_free(struct rpost_qp *qp)
 {
 	struct rpost_inline_page *ip;
+	u32 n = qp->num_inline_pages;
 
-	while (qp->num_inline_pages) {
-		ip = &qp->inline_pages[--qp->num_inline_pages];
+	WRITE_ONCE(qp->num_inline_pages, 0);
+	while (n) {
+		ip = &qp->inline_pages[--n];
 		ib_dma_unmap_page(qp->obj.dev->ib_dev, ip->dma, PAGE_SIZE,
 				  DMA_TO_DEVICE);
 		__free_page(ip->page);
 	}
-	kvfree(qp->inline_pages);
+	if (qp->inline_pages != &qp->inline_page)
+		kvfree(qp->inline_pages);
 	qp->inline_pages = NULL;
 }
 
@@ -73,6 +76,9 @@ static int rpost_inline_alloc(struct rpost_qp *qp, u32 max_inline)
 	qp->inline_stride = ALIGN(max_inline, 8);
 	qp->inline_per_page = PAGE_SIZE / qp->inline_stride;
 	n = DIV_ROUND_UP(qp->sq.mask + 1, qp->inline_per_page);
+	/* Many programs ask for some room, and never use it. */
+	if (n == 1)
+		return 0;
 	qp->inline_pages = rpost_kvcalloc(n, sizeof(*ip));
 	if (!qp->inline_pages)
 		return -ENOMEM;
@@ -94,6 +100,48 @@ static int rpost_inline_alloc(struct rpost_qp *qp, u32 max_inline)
 err:
 	rpost_inline_free(qp);
 	return -ENOMEM;
+}
+
+/**
+ * rpost_qp_inline_room() - have room for inline data
+ * @qp: the queue pair; it takes inline data
+ *
+ * Return: 0, -ENOBUFS, or why nothing can be posted.
+ */
+int rpost_qp_inline_room(struct rpost_qp *qp)
+{
+	struct ib_device *ib_dev = qp->obj.dev->ib_dev;
+	struct rpost_queue *sq = &qp->sq;
+	struct page *page;
+	int ret = 0;
+	u64 dma;
+
+	if (READ_ONCE(qp->num_inline_pages))
+		return 0;
+	page = alloc_page(RPOST_GFP | __GFP_ZERO);
+	if (!page)
+		return -ENOBUFS;
+
+	spin_lock_bh(&sq->lock);
+	if (sq->closed) {
+		/* The device may be gone. */
+		ret = sq->closed;
+	} else if (!qp->num_inline_pages) {
+		dma = ib_dma_map_page(ib_dev, page, 0, PAGE_SIZE, DMA_TO_DEVICE);
+		if (ib_dma_mapping_error(ib_dev, dma)) {
+			ret = -ENOBUFS;
+		} else {
+			qp->inline_page.page = page;
+			qp->inline_page.dma = dma;
+			qp->inline_pages = &qp->inline_page;
+			WRITE_ONCE(qp->num_inline_pages, 1);
+			page = NULL;
+		}
+	}
+	spin_unlock_bh(&sq->lock);
+	if (page)
+		__free_page(page);
+	return ret;
 }
 
 static struct rpost_hwcq *rpost_qp_attach_recv_cq(struct rpost_qp *qp)

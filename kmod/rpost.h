@@ -985,7 +985,9 @@ struct rpost_mcast {
  * @inline_stride: bytes between two slots' inline data
  * @inline_per_page: slots whose inline data share a page
  * @inline_pages: by slot, in pages
- * @num_inline_pages: how many
+ * @num_inline_pages: how many; one only when it is needed for the first time,
+ *                    then under @sq.lock
+ * @inline_page: the only one
  * @mcasts: struct rpost_mcast
  * @num_mcasts: how many
  * @send_marker: drains @sq
@@ -1031,6 +1033,7 @@ struct rpost_qp {
 	u32 inline_per_page;
 	struct rpost_inline_page *inline_pages;
 	u32 num_inline_pages;
+	struct rpost_inline_page inline_page;
 	struct list_head mcasts;
 	unsigned int num_mcasts;
 	struct rpost_marker send_marker;
@@ -1075,6 +1078,7 @@ int rpost_modify_qp_ioctl(struct rpost_ucmd *ucmd);
 int rpost_attach_mcast_ioctl(struct rpost_ucmd *ucmd);
 int rpost_detach_mcast_ioctl(struct rpost_ucmd *ucmd);
 void rpost_qp_detach_mcasts(struct rpost_qp *qp);
+int rpost_qp_inline_room(struct rpost_qp *qp);
 int rpost_qp_reset(struct rpost_qp *qp);
 void rpost_qp_open(struct rpost_qp *qp, u32 state);
 void rpost_qp_stop_early(struct rpost_obj *obj);
