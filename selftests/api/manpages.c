@@ -497,6 +497,11 @@ TEST_F(man, rpma_completion_on_error)
 	ASSERT_EQ(0, rdma_post_read(self->id, CONTEXT, self->c->buf, 100,
 				    self->c->mr, 0, self->remote, self->rkey));
 	EXPECT_TRUE(no_comp(self->id->send_cq));
+	/* When this one has completed, so has the other. */
+	ASSERT_EQ(0, rdma_post_read(self->id, self, self->c->buf + 100, 100,
+				    self->c->mr, IBV_SEND_SIGNALED,
+				    self->remote, self->rkey));
+	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_READ, self);
 	EXPECT_TRUE(filled(self->c->buf, 100, 1));
 	ASSERT_EQ(0, rdma_post_read(self->id, CONTEXT, self->c->buf, 100,
 				    self->c->mr, 0, self->remote, self->rkey + 1));
