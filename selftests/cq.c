@@ -27,13 +27,8 @@ FIXTURE_SETUP(cq)
 	ASSERT_NE(NULL, self->buf);
 	ASSERT_EQ(0, rp_end_init(&self->c));
 	ASSERT_EQ(0, rp_end_init(&self->s));
-	rp_unmap_cq(&self->s.cq);
-	ASSERT_EQ(0, rp_destroy(self->s.fd, RPOST_OBJ_CQ,
-				self->s.cq.cmd.handle));
-	self->comp = rp_comp_channel(self->s.fd);
+	self->comp = rp_end_add_channel(&self->s, 4 * RP_DEPTH);
 	ASSERT_LE(0, self->comp);
-	ASSERT_EQ(0, rp_create_cq(self->s.fd, self->s.device, 4 * RP_DEPTH,
-				  self->comp, &self->s.cq));
 	ASSERT_EQ(0, rp_listener(&self->s, &self->listener));
 	ASSERT_EQ(0, rp_join(&self->c, &self->s, self->listener, 0));
 	ASSERT_EQ(0, rp_reg_mr(self->c.fd, self->c.pd, self->buf, BUF_SIZE,
@@ -67,17 +62,6 @@ static int message(FIXTURE_DATA(cq) *self, uint64_t wr_id, uint32_t flags)
 	if (!ret)
 		ret = rp_wait_cq(&self->c.cq, &wc) == 1 ? 0 : -ETIME;
 	return ret;
-}
-
-static int arm(struct rp_cq *cq, uint32_t flags)
-{
-	struct rpost_arm_cq cmd = {
-		.size = sizeof(cmd),
-		.flags = flags,
-		.handle = cq->cmd.handle,
-	};
-
-	return rp_ioctl(cq->fd, RPOST_IOC_ARM_CQ, &cmd);
 }
 
 static int map(struct rp_cq *cq, int prot, int flags, size_t size, off_t offset)
@@ -254,14 +238,14 @@ TEST_F(cq, event_by_ioctl)
 {
 	struct rpost_comp_event event;
 
-	ASSERT_EQ(0, arm(&self->s.cq, 0));
+	ASSERT_EQ(0, rp_arm_cq(&self->s.cq, 0));
 	ASSERT_EQ(0, message(self, 1, 0));
 	ASSERT_TRUE(rp_readable(self->comp, TEST_TIMEOUT_MS));
 	ASSERT_EQ(sizeof(event), read(self->comp, &event, sizeof(event)));
 	/* One event for one request. */
 	ASSERT_EQ(0, message(self, 2, 0));
 	EXPECT_TRUE(rp_quiet(self->comp));
-	EXPECT_EQ(-EOPNOTSUPP, arm(&self->s.cq, 2));
+	EXPECT_EQ(-EOPNOTSUPP, rp_arm_cq(&self->s.cq, 2));
 }
 
 TEST_F(cq, solicited)
@@ -272,7 +256,7 @@ TEST_F(cq, solicited)
 
 	/* siw_rqe_complete() does not tell siw_cq_notify_now() of it. */
 	RP_SKIP_IWARP(self->s.fd, "events for solicited receives, with siw");
-	ASSERT_EQ(0, arm(cq, RPOST_ARM_SOLICITED));
+	ASSERT_EQ(0, rp_arm_cq(cq, RPOST_ARM_SOLICITED));
 	for (i = 0; i < 3; i++) {
 		ASSERT_EQ(0, message(self, 1, 0));
 		EXPECT_TRUE(rp_quiet(self->comp));
@@ -285,11 +269,11 @@ TEST_F(cq, solicited)
 		EXPECT_EQ(1, self->wc.wr_id);
 		ASSERT_EQ(1, rp_wait_cq(cq, &self->wc));
 		EXPECT_EQ(2, self->wc.wr_id);
-		ASSERT_EQ(0, arm(cq, RPOST_ARM_SOLICITED));
+		ASSERT_EQ(0, rp_arm_cq(cq, RPOST_ARM_SOLICITED));
 	}
 	/* Any completion, then: the stronger request stands. */
-	ASSERT_EQ(0, arm(cq, 0));
-	ASSERT_EQ(0, arm(cq, RPOST_ARM_SOLICITED));
+	ASSERT_EQ(0, rp_arm_cq(cq, 0));
+	ASSERT_EQ(0, rp_arm_cq(cq, RPOST_ARM_SOLICITED));
 	ASSERT_EQ(0, message(self, 3, 0));
 	EXPECT_TRUE(rp_readable(self->comp, TEST_TIMEOUT_MS));
 }
@@ -307,7 +291,7 @@ TEST_F(cq, channel_reads)
 	EXPECT_EQ(-1, read(self->comp, events, sizeof(events[0]) - 1));
 	EXPECT_EQ(EINVAL, errno);
 	EXPECT_EQ(-1, write(self->comp, events, sizeof(events[0])));
-	ASSERT_EQ(0, arm(&self->s.cq, 0));
+	ASSERT_EQ(0, rp_arm_cq(&self->s.cq, 0));
 	ASSERT_EQ(0, message(self, 1, 0));
 	ASSERT_TRUE(rp_readable(self->comp, TEST_TIMEOUT_MS));
 	/* What could not be given is not lost. */
@@ -328,7 +312,7 @@ TEST_F(cq, sleeping)
 	pthread_t thread;
 	void *ret;
 
-	ASSERT_EQ(0, arm(&self->s.cq, 0));
+	ASSERT_EQ(0, rp_arm_cq(&self->s.cq, 0));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, message_later, self));
 	EXPECT_EQ(sizeof(event), read(self->comp, &event, sizeof(event)));
 	ASSERT_EQ(0, pthread_join(thread, &ret));
@@ -344,8 +328,8 @@ TEST_F(cq, two_queues_on_a_channel)
 
 	ASSERT_EQ(0, rp_create_cq(self->s.fd, self->s.device, 4, self->comp,
 				  &other));
-	ASSERT_EQ(0, arm(&other, 0));
-	ASSERT_EQ(0, arm(&self->s.cq, 0));
+	ASSERT_EQ(0, rp_arm_cq(&other, 0));
+	ASSERT_EQ(0, rp_arm_cq(&self->s.cq, 0));
 	ASSERT_EQ(0, message(self, 1, 0));
 	ASSERT_EQ(sizeof(event), read(self->comp, &event, sizeof(event)));
 	EXPECT_EQ((uintptr_t)&self->s.cq, event.user_data);
@@ -357,7 +341,7 @@ TEST_F(cq, two_queues_on_a_channel)
 /* Events that nobody has read go with the queue. */
 TEST_F(cq, destroyed_with_an_unread_event)
 {
-	ASSERT_EQ(0, arm(&self->s.cq, 0));
+	ASSERT_EQ(0, rp_arm_cq(&self->s.cq, 0));
 	ASSERT_EQ(0, message(self, 1, 0));
 	ASSERT_TRUE(rp_readable(self->comp, TEST_TIMEOUT_MS));
 	ASSERT_EQ(0, rp_destroy(self->s.fd, RPOST_OBJ_QP, self->s.qp));
@@ -498,7 +482,7 @@ TEST_F(cq, prompt_posts)
 			ASSERT_EQ(1, rp_wait_cq(cq, &self->wc));
 		}
 		/* Who asks is told. */
-		ASSERT_EQ(0, arm(cq, 0));
+		ASSERT_EQ(0, rp_arm_cq(cq, 0));
 		ASSERT_EQ(0, rp_post_send(&self->s, &send));
 		ASSERT_TRUE(rp_readable(self->comp, TEST_TIMEOUT_MS));
 		ASSERT_EQ(sizeof(event),
@@ -540,15 +524,10 @@ static void *post_in_bursts(void *arg)
 	return NULL;
 }
 
-/* Asks for an event as struct rpost_ring says.  0: look at the ring again. */
+/* Asks for an event.  0: look at the ring again. */
 static int may_sleep(struct rp_cq *cq, uint32_t *arms)
 {
-	if (!(flags_of(cq) & RPOST_RING_NEED_POLL)) {
-		__atomic_store_n(&cq->ring->arm, ++*arms, __ATOMIC_RELAXED);
-		__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	}
-	if (flags_of(cq) & RPOST_RING_NEED_POLL)
-		RP_TRY(arm(cq, 0));
+	RP_TRY(rp_ask_event(cq, arms));
 	return __atomic_load_n(&cq->ring->tail, __ATOMIC_ACQUIRE) ==
 	       cq->ring->head;
 }
@@ -630,7 +609,7 @@ TEST_F(cq, scribbled_ring)
 		ASSERT_EQ(0, rp_ioctl(self->s.fd, RPOST_IOC_POLL_CQ, &poll));
 		poll.handle = self->c.cq.cmd.handle;
 		ASSERT_EQ(0, rp_ioctl(self->c.fd, RPOST_IOC_POLL_CQ, &poll));
-		ASSERT_EQ(0, arm(&self->s.cq, 0));
+		ASSERT_EQ(0, rp_arm_cq(&self->s.cq, 0));
 	}
 	EXPECT_LT(RP_DEPTH, posted);
 	EXPECT_EQ(0, rp_destroy(self->s.fd, RPOST_OBJ_QP, self->s.qp));

@@ -21,14 +21,9 @@ FIXTURE_SETUP(resize)
 {
 	ASSERT_EQ(0, rp_end_init(&self->e));
 	ASSERT_EQ(0, rp_end_init(&self->peer));
-	self->comp = rp_comp_channel(self->e.fd);
+	self->comp = rp_end_add_channel(&self->e, 64);
 	ASSERT_LE(0, self->comp);
 	ASSERT_EQ(0, fcntl(self->comp, F_SETFL, O_NONBLOCK));
-	ASSERT_EQ(0, rp_destroy(self->e.fd, RPOST_OBJ_CQ,
-				self->e.cq.cmd.handle));
-	rp_unmap_cq(&self->e.cq);
-	ASSERT_EQ(0, rp_create_cq(self->e.fd, self->e.device, 64, self->comp,
-				  &self->e.cq));
 	ASSERT_EQ(0, rp_own_join(&self->e, &self->peer, RPOST_QPT_RC));
 	self->dev.size = sizeof(self->dev);
 	self->dev.device = self->e.device;
@@ -234,17 +229,14 @@ TEST_F(resize, armed)
 {
 	struct rpost_comp_event event;
 	struct pollfd pfd = { .fd = self->comp, .events = POLLIN };
-	struct rpost_arm_cq arm = {
-		.size = sizeof(arm), .handle = self->e.cq.cmd.handle,
-	};
 	uint32_t i;
 
 	ASSERT_EQ(0, rp_poll_cq(&self->e.cq, &self->wc));
 	for (i = 1; i < 6; i++) {
 		__atomic_store_n(&self->e.cq.ring->arm, i, __ATOMIC_SEQ_CST);
 		/* Posts that complete before they return end interrupts. */
-		if (self->e.cq.ring->flags & RPOST_RING_NEED_POLL)
-			ASSERT_EQ(0, rp_ioctl(self->e.fd, RPOST_IOC_ARM_CQ, &arm));
+		if (rp_need_poll(&self->e.cq))
+			ASSERT_EQ(0, rp_arm_cq(&self->e.cq, 0));
 		ASSERT_EQ(0, resize(&self->e.cq, 16 << i % 3));
 		EXPECT_EQ(i, self->e.cq.ring->arm);
 		EXPECT_EQ(i - 1, self->e.cq.ring->fired);

@@ -190,6 +190,36 @@ static inline void rp_unmap_cq(struct rp_cq *cq)
 	munmap(cq->ring, cq->cmd.mmap_size);
 }
 
+static inline int rp_arm_cq(const struct rp_cq *cq, uint32_t flags)
+{
+	struct rpost_arm_cq cmd = {
+		.size = sizeof(cmd),
+		.flags = flags,
+		.handle = cq->cmd.handle,
+	};
+
+	return rp_ioctl(cq->fd, RPOST_IOC_ARM_CQ, &cmd);
+}
+
+static inline bool rp_need_poll(const struct rp_cq *cq)
+{
+	return __atomic_load_n(&cq->ring->flags, __ATOMIC_ACQUIRE) &
+	       RPOST_RING_NEED_POLL;
+}
+
+/*
+ * Ask for an event as struct rpost_ring says; @arms counts.  Look at the ring
+ * again before sleeping.
+ */
+static inline int rp_ask_event(struct rp_cq *cq, uint32_t *arms)
+{
+	if (!rp_need_poll(cq)) {
+		__atomic_store_n(&cq->ring->arm, ++*arms, __ATOMIC_RELAXED);
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	}
+	return rp_need_poll(cq) ? rp_arm_cq(cq, 0) : 0;
+}
+
 /* One completion if there is one: 1, 0, or a negative errno. */
 static inline int rp_poll_cq(struct rp_cq *cq, struct rpost_wc *wc)
 {
@@ -528,6 +558,19 @@ static inline void rp_end_close(struct rp_end *end)
 			return rp_try;					\
 		}							\
 	} while (0)
+
+/* An end's completion queue becomes one with a channel, which is returned. */
+static inline int rp_end_add_channel(struct rp_end *end, uint32_t cqe)
+{
+	int channel = rp_comp_channel(end->fd);
+
+	if (channel < 0)
+		return channel;
+	rp_unmap_cq(&end->cq);
+	RP_TRY(rp_destroy(end->fd, RPOST_OBJ_CQ, end->cq.cmd.handle));
+	RP_TRY(rp_create_cq(end->fd, end->device, cqe, channel, &end->cq));
+	return channel;
+}
 
 /* An id that listens on a port of the kernel's choice. */
 static inline int rp_listener(struct rp_end *server, uint32_t *listener)

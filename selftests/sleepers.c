@@ -21,12 +21,6 @@ FIXTURE(sleepers) {
 	uint32_t arms;
 };
 
-static int server_cq(FIXTURE_DATA(sleepers) *self)
-{
-	return rp_create_cq(self->s.fd, self->s.device, 4 * RP_DEPTH, self->comp,
-			    &self->s.cq);
-}
-
 FIXTURE_SETUP(sleepers)
 {
 	struct rpost_reg_mr to, from;
@@ -36,12 +30,8 @@ FIXTURE_SETUP(sleepers)
 	ASSERT_NE(NULL, self->buf);
 	ASSERT_EQ(0, rp_end_init(&self->c));
 	ASSERT_EQ(0, rp_end_init(&self->s));
-	rp_unmap_cq(&self->s.cq);
-	ASSERT_EQ(0, rp_destroy(self->s.fd, RPOST_OBJ_CQ,
-				self->s.cq.cmd.handle));
-	self->comp = rp_comp_channel(self->s.fd);
+	self->comp = rp_end_add_channel(&self->s, 4 * RP_DEPTH);
 	ASSERT_LE(0, self->comp);
-	ASSERT_EQ(0, server_cq(self));
 	ASSERT_EQ(0, rp_listener(&self->s, &listener));
 	ASSERT_EQ(0, rp_join(&self->c, &self->s, listener, 0));
 	ASSERT_EQ(0, rp_reg_mr(self->c.fd, self->c.pd, self->buf, BUF_SIZE,
@@ -136,26 +126,6 @@ static int wait_events(const struct reader *r, unsigned int n,
 	return events_of(r, n);
 }
 
-/* Ask for an event as struct rpost_ring says. */
-static int arm(FIXTURE_DATA(sleepers) *self)
-{
-	struct rpost_arm_cq cmd = {
-		.size = sizeof(cmd),
-		.handle = self->s.cq.cmd.handle,
-	};
-	struct rpost_ring *ring = self->s.cq.ring;
-
-	if (!(__atomic_load_n(&ring->flags, __ATOMIC_ACQUIRE) &
-	      RPOST_RING_NEED_POLL)) {
-		__atomic_store_n(&ring->arm, ++self->arms, __ATOMIC_RELAXED);
-		__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	}
-	if (!(__atomic_load_n(&ring->flags, __ATOMIC_ACQUIRE) &
-	      RPOST_RING_NEED_POLL))
-		return 0;
-	return rp_ioctl(self->s.cq.fd, RPOST_IOC_ARM_CQ, &cmd);
-}
-
 /* The completion, which nobody asks the kernel for. */
 static int take(FIXTURE_DATA(sleepers) *self, struct rpost_wc *wc)
 {
@@ -180,7 +150,7 @@ TEST_F(sleepers, several)
 	for (i = 0; i < ARRAY_SIZE(r); i++)
 		ASSERT_EQ(0, start_reader(&r[i], self->comp));
 	for (i = 0; i < ROUNDS; i++) {
-		ASSERT_EQ(0, arm(self));
+		ASSERT_EQ(0, rp_ask_event(&self->s.cq, &self->arms));
 		ASSERT_EQ(0, rp_post_send(&self->s, &self->write));
 		ASSERT_EQ(0, take(self, &wc));
 		EXPECT_EQ(RPOST_WC_SUCCESS, wc.status);
@@ -200,7 +170,7 @@ TEST_F(sleepers, interrupted)
 
 	ASSERT_EQ(0, start_reader(&r, self->comp));
 	for (i = 0; i < ROUNDS; i++) {
-		ASSERT_EQ(0, arm(self));
+		ASSERT_EQ(0, rp_ask_event(&self->s.cq, &self->arms));
 		if (i & 1)
 			ASSERT_EQ(0, pthread_kill(r.thread, SIGUSR1));
 		ASSERT_EQ(0, rp_post_send(&self->s, &self->write));
@@ -220,7 +190,6 @@ TEST_F(sleepers, interrupted)
 /* A queue may go between the device's word and the reader's fetch. */
 TEST_F(sleepers, of_queues_that_go)
 {
-	struct rpost_arm_cq ask = { .size = sizeof(ask) };
 	struct rp_end own = self->s;
 	struct reader r[2];
 	unsigned int i, j;
@@ -234,15 +203,15 @@ TEST_F(sleepers, of_queues_that_go)
 		ASSERT_EQ(0, rp_bring_up(&own, RPOST_QPT_RC, RP_NO_QPN));
 		for (j = 0; j < 4; j++)
 			ASSERT_EQ(0, rp_post_recv(&own, j, NULL, 0, 0));
-		ask.handle = own.cq.cmd.handle;
-		ASSERT_EQ(0, rp_ioctl(own.fd, RPOST_IOC_ARM_CQ, &ask));
+		ASSERT_EQ(0, rp_arm_cq(&own.cq, 0));
 		/* The device flushes them in its own time. */
 		ASSERT_EQ(0, rp_move(&own, RPOST_QPS_ERR));
 		if (i & 1)
 			usleep(i * 4);
 		ASSERT_EQ(0, rp_destroy(own.fd, RPOST_OBJ_QP, own.qp));
 		rp_unmap_cq(&own.cq);
-		ASSERT_EQ(0, rp_destroy(own.fd, RPOST_OBJ_CQ, ask.handle));
+		ASSERT_EQ(0, rp_destroy(own.fd, RPOST_OBJ_CQ,
+					own.cq.cmd.handle));
 	}
 	for (i = 0; i < ARRAY_SIZE(r); i++)
 		EXPECT_EQ(0, stop_reader(&r[i]));
