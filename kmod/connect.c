@@ -15,20 +15,15 @@ static bool rpost_qp_owned(struct rpost_file *file, struct ib_device *ib_dev,
 			   u32 qp_num)
 {
 	struct rpost_obj *obj;
-	unsigned long handle;
 	struct rpost_qp *qp;
 	bool owned = false;
+	u32 index = 0;
 
-	xa_for_each(&file->objs, handle, obj) {
-		obj = rpost_obj_get(file, handle, RPOST_OBJ_QP);
-		if (!obj)
-			continue;
+	while (!owned && (obj = rpost_obj_next(file, &index, RPOST_OBJ_QP))) {
 		qp = container_of(obj, struct rpost_qp, obj);
 		owned = qp->qp_num == qp_num && qp->obj.dev->ib_dev == ib_dev &&
 			rpost_device_alive(qp->obj.dev);
 		rpost_obj_put(obj);
-		if (owned)
-			break;
 	}
 	return owned;
 }

@@ -251,7 +251,7 @@ int rpost_query_ioctl(struct rpost_ucmd *ucmd)
 			RPOST_FEATURE_SRQ |
 			RPOST_FEATURE_TABLES;
 	cmd->max_wr_bytes = RPOST_MAX_WR_BYTES;
-	cmd->num_objects = READ_ONCE(ucmd->file->num_objs);
+	cmd->num_objects = READ_ONCE(ucmd->file->handles.num);
 	return rpost_respond(ucmd);
 }
 
@@ -283,7 +283,7 @@ static int rpost_open(struct inode *inode, struct file *filp)
 	kref_init(&file->kref);
 	file->net = get_net(current->nsproxy->net_ns);
 	file->memcg = get_mem_cgroup_from_mm(current->mm);
-	xa_init_flags(&file->objs, XA_FLAGS_ALLOC1 | XA_FLAGS_ACCOUNT);
+	rpost_handles_init(&file->handles);
 	init_rwsem(&file->rwsem);
 	spin_lock_init(&file->event_lock);
 	mutex_init(&file->charge_lock);
@@ -304,7 +304,7 @@ static void rpost_file_free(struct kref *kref)
 {
 	struct rpost_file *file = container_of(kref, struct rpost_file, kref);
 
-	xa_destroy(&file->objs);
+	rpost_handles_destroy(&file->handles);
 	mem_cgroup_put(file->memcg);
 	kfree(file);
 	rpost_count(RPOST_COUNT_FILE, -1);

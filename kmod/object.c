@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Handles: the life and death of objects.  See struct rpost_obj.
+ * Objects: their life and death.  See struct rpost_obj.
  */
 #include <linux/module.h>
 #include <linux/nospec.h>
@@ -54,21 +54,10 @@ static int rpost_obj_reserve_gfp(struct rpost_file *file,
 	refcount_set(&obj->refs, 1);
 	init_completion(&obj->unused);
 
-	xa_lock(&file->objs);
-	if (file->num_objs >= READ_ONCE(max_objects)) {
-		ret = -EMFILE;
-		goto out;
-	}
-	/* May drop the lock to allocate: @num_objs is counted before. */
-	file->num_objs++;
-	ret = __xa_alloc_cyclic(&file->objs, &obj->handle, NULL,
-				XA_LIMIT(1, INT_MAX), &file->next_handle, gfp);
-	if (ret < 0)
-		file->num_objs--;
-out:
-	xa_unlock(&file->objs);
-	if (ret < 0)
-		return ret == -EBUSY ? -EMFILE : ret;
+	ret = rpost_handle_reserve(&file->handles, READ_ONCE(max_objects), gfp,
+				   &obj->handle);
+	if (ret)
+		return ret;
 	rpost_count(type, 1);
 	ret = dev ? rpost_obj_charge(obj) : 0;
 	if (ret)
@@ -116,13 +105,8 @@ int rpost_obj_reserve_nowait(struct rpost_file *file, struct rpost_obj *obj,
  */
 void rpost_obj_unreserve(struct rpost_obj *obj)
 {
-	struct rpost_file *file = obj->file;
-
 	rpost_obj_uncharge(obj);
-	xa_lock(&file->objs);
-	__xa_erase(&file->objs, obj->handle);
-	file->num_objs--;
-	xa_unlock(&file->objs);
+	rpost_handle_unreserve(&obj->file->handles, obj->handle);
 	rpost_count(obj->type, -1);
 }
 
@@ -134,11 +118,7 @@ void rpost_obj_unreserve(struct rpost_obj *obj)
  */
 void rpost_obj_publish(struct rpost_obj *obj)
 {
-	void *old;
-
-	/* The entry exists, so that nothing is allocated. */
-	old = xa_store(&obj->file->objs, obj->handle, obj, 0);
-	WARN_ON_ONCE(old);
+	rpost_handle_publish(&obj->file->handles, obj);
 }
 
 /**
@@ -156,9 +136,32 @@ struct rpost_obj *rpost_obj_get(struct rpost_file *file, u32 handle,
 	struct rpost_obj *obj;
 
 	rcu_read_lock();
-	obj = xa_load(&file->objs, handle);
+	obj = rpost_handle_find(&file->handles, handle);
 	if (obj && (obj->type != type || !refcount_inc_not_zero(&obj->refs)))
 		obj = NULL;
+	rcu_read_unlock();
+	return obj;
+}
+
+/**
+ * rpost_obj_next() - go through the objects of one type
+ * @file: the open file
+ * @index: 0 to begin with; where to go on
+ * @type: the type
+ *
+ * Return: the next object with a reference, to be dropped by rpost_obj_put(), or
+ * NULL.  What comes or goes meanwhile may be found or not.
+ */
+struct rpost_obj *rpost_obj_next(struct rpost_file *file, u32 *index,
+				 enum rpost_obj_type type)
+{
+	struct rpost_obj *obj;
+
+	rcu_read_lock();
+	do {
+		obj = rpost_handle_next(&file->handles, index);
+	} while (obj && (obj->type != type ||
+			 !refcount_inc_not_zero(&obj->refs)));
 	rcu_read_unlock();
 	return obj;
 }
@@ -186,13 +189,13 @@ struct rpost_obj *rpost_obj_use(struct rpost_file *file, u32 handle,
 {
 	struct rpost_obj *obj;
 
-	xa_lock(&file->objs);
-	obj = xa_load(&file->objs, handle);
+	spin_lock(&file->handles.lock);
+	obj = rpost_handle_find(&file->handles, handle);
 	if (obj && obj->type == type)
 		obj->users++;
 	else
 		obj = NULL;
-	xa_unlock(&file->objs);
+	spin_unlock(&file->handles.lock);
 	return obj;
 }
 
@@ -202,9 +205,9 @@ struct rpost_obj *rpost_obj_use(struct rpost_file *file, u32 handle,
  */
 void rpost_obj_unuse(struct rpost_obj *obj)
 {
-	xa_lock(&obj->file->objs);
+	spin_lock(&obj->file->handles.lock);
 	obj->users--;
-	xa_unlock(&obj->file->objs);
+	spin_unlock(&obj->file->handles.lock);
 }
 
 /*
@@ -216,17 +219,15 @@ static struct rpost_obj *rpost_obj_claim(struct rpost_file *file, u32 handle,
 {
 	struct rpost_obj *obj;
 
-	xa_lock(&file->objs);
-	obj = xa_load(&file->objs, handle);
-	if (!obj || obj->type != type) {
+	spin_lock(&file->handles.lock);
+	obj = rpost_handle_find(&file->handles, handle);
+	if (!obj || obj->type != type)
 		obj = ERR_PTR(-ENOENT);
-	} else if (obj->users) {
+	else if (obj->users)
 		obj = ERR_PTR(-EBUSY);
-	} else {
-		/* Replacing an entry does not allocate. */
-		__xa_store(&file->objs, handle, XA_ZERO_ENTRY, 0);
-	}
-	xa_unlock(&file->objs);
+	else
+		rpost_handle_hide(&file->handles, handle);
+	spin_unlock(&file->handles.lock);
 	if (IS_ERR(obj))
 		return obj;
 
@@ -295,13 +296,13 @@ bool rpost_file_destroy_all(struct rpost_file *file)
 {
 	enum rpost_obj_type type;
 	struct rpost_obj *obj;
-	unsigned long handle;
 	bool again, all = true;
+	u32 index;
 	int i, ret;
 
-	xa_for_each(&file->objs, handle, obj) {
-		if (obj->type == RPOST_OBJ_QP)
-			rpost_qp_stop_early(obj);
+	for (index = 0; (obj = rpost_obj_next(file, &index, RPOST_OBJ_QP));) {
+		rpost_qp_stop_early(obj);
+		rpost_obj_put(obj);
 	}
 	for (i = 0; i < ARRAY_SIZE(rpost_teardown_order); i++) {
 		type = rpost_teardown_order[i];
@@ -311,10 +312,11 @@ bool rpost_file_destroy_all(struct rpost_file *file)
 			 * have published an id meanwhile.
 			 */
 			again = false;
-			xa_for_each(&file->objs, handle, obj) {
-				if (obj->type != type)
-					continue;
-				ret = rpost_obj_destroy(file, handle, type);
+			for (index = 0;
+			     (obj = rpost_obj_next(file, &index, type));) {
+				rpost_obj_put(obj);
+				/* Only this destroys any more. */
+				ret = rpost_obj_destroy(file, obj->handle, type);
 				if (!ret) {
 					again = true;
 					continue;
@@ -339,27 +341,22 @@ bool rpost_file_destroy_all(struct rpost_file *file)
 void rpost_file_shutdown_device(struct rpost_file *file,
 				struct rpost_device *dev)
 {
+	enum rpost_obj_type type;
 	struct rpost_obj *obj;
-	unsigned long handle;
+	u32 index;
 	int i;
 
-	xa_for_each(&file->objs, handle, obj) {
-		obj = rpost_obj_get(file, handle, RPOST_OBJ_QP);
-		if (!obj)
-			continue;
+	for (index = 0; (obj = rpost_obj_next(file, &index, RPOST_OBJ_QP));) {
 		if (obj->dev == dev)
 			rpost_qp_stop_early(obj);
 		rpost_obj_put(obj);
 	}
 	for (i = 0; i < ARRAY_SIZE(rpost_teardown_order); i++) {
-		xa_for_each(&file->objs, handle, obj) {
-			obj = rpost_obj_get(file, handle,
-					    rpost_teardown_order[i]);
-			if (!obj)
-				continue;
+		type = rpost_teardown_order[i];
+		for (index = 0; (obj = rpost_obj_next(file, &index, type));) {
 			/* cma tells ids about removal itself. */
 			if (obj->dev == dev) {
-				rpost_types[obj->type].shutdown(obj);
+				rpost_types[type].shutdown(obj);
 				rpost_obj_uncharge(obj);
 			}
 			rpost_obj_put(obj);

@@ -16,7 +16,7 @@
  *   rpost_cq.attach_lock        or cma's handler_mutex, which is held while
  *                               rpost_id_handler() runs
  *   rpost_file.charge_lock
- *   rpost_id.state_lock, rpost_file.event_lock, the lock of rpost_file.objs
+ *   rpost_id.state_lock, rpost_file.event_lock, rpost_handles.lock
  *   rpost_queue.lock            posts; bottom halves disabled
  *   rpost_cq.lock               completions; bottom halves disabled
  *   rpost_srq.lock              slots; bottom halves disabled
@@ -92,6 +92,46 @@ struct rpost_id;
 struct rpost_qp;
 struct rpost_srq;
 
+/* ----------------------------------------------------------- handle.c */
+
+struct rpost_leaves;
+struct rpost_obj;
+
+/**
+ * struct rpost_handles - the handles of an open file
+ * @lock: guards what follows, and the users of the objects
+ * @leaves: slots, one for each handle that there can be at a time
+ * @num: handles that are not free
+ * @num_free: slots that are free
+ * @first: index of the slot that has been free longest
+ * @last: index of the slot that has been free shortest
+ *
+ * A handle is free, or reserved, or stands for an object that lookups find.  It
+ * is the index of a slot and, above, how often the slot has been used.  Slots come
+ * in leaves, stay where they are, and are freed with the open file: who looks a
+ * handle up, under RCU, reads two pointers.  Free ones wait in a queue that is not
+ * let become short, and each slot has 2,048 handles in turn: so a handle comes
+ * again after 130,000 others at the earliest.
+ */
+struct rpost_handles {
+	spinlock_t lock;
+	struct rpost_leaves __rcu *leaves;
+	u32 num;
+	u32 num_free;
+	u32 first;
+	u32 last;
+};
+
+void rpost_handles_init(struct rpost_handles *handles);
+void rpost_handles_destroy(struct rpost_handles *handles);
+int rpost_handle_reserve(struct rpost_handles *handles, u32 limit, gfp_t gfp,
+			 u32 *handle);
+void rpost_handle_unreserve(struct rpost_handles *handles, u32 handle);
+void rpost_handle_publish(struct rpost_handles *handles, struct rpost_obj *obj);
+struct rpost_obj *rpost_handle_find(struct rpost_handles *handles, u32 handle);
+void rpost_handle_hide(struct rpost_handles *handles, u32 handle);
+struct rpost_obj *rpost_handle_next(struct rpost_handles *handles, u32 *index);
+
 /* ------------------------------------------------------------- main.c */
 
 /**
@@ -99,17 +139,14 @@ struct rpost_srq;
  * @kref: held by the open file and by each of its event channels
  * @net: network namespace of the opener; devices and connections are its.  Held
  *       until the last close
- * @objs: handles; an entry is reserved (empty) until its object is complete
- * @next_handle: where the search for a free handle goes on, so that a handle
- *               is not reused soon after its object has gone
- * @num_objs: reserved and published handles; under the lock of @objs
+ * @handles: of its objects
  * @num_wr: work requests that all queues have room for
  * @num_cqe: entries of all device queues of completions
  * @memcg: memory cgroup of the opener, charged for what others make the module
  *         allocate for the file
  * @rwsem: read: a command creates or destroys something on a device; write:
  *         removal of a device.  So when removal has it, each of the file's
- *         objects on the device is either complete and in @objs, or gone.
+ *         objects on the device is either complete and found, or gone.
  *         Taken before any reference on an object.  One for each file, because
  *         a command may wait for the program's memory with it.
  * @removal: the last removal that has seen the file
@@ -127,9 +164,7 @@ struct rpost_srq;
 struct rpost_file {
 	struct kref kref;
 	struct net *net;
-	struct xarray objs;
-	u32 next_handle;
-	unsigned int num_objs;
+	struct rpost_handles handles;
 	atomic_long_t num_wr;
 	atomic_long_t num_cqe;
 	struct mem_cgroup *memcg;
@@ -248,7 +283,8 @@ int rpost_query_ioctl(struct rpost_ucmd *ucmd);
  * @dev: the device that it is on, or NULL; the reference is its type's
  * @refs: one while it can be found, one for each command that is using it
  *        just now.  A command may sleep with it, but not for the program.
- * @users: other objects that depend on it; under the lock of @file->objs.
+ * @users: other objects that depend on it; under the lock of
+ *         @file->handles.
  *         While there are any it cannot be destroyed (EBUSY).
  * @unused: completed by the last put, for the one who destroys
  * @ending: the program or the last close destroys it, so that nobody will look
@@ -283,6 +319,8 @@ void rpost_obj_unreserve(struct rpost_obj *obj);
 void rpost_obj_publish(struct rpost_obj *obj);
 struct rpost_obj *rpost_obj_get(struct rpost_file *file, u32 handle,
 				enum rpost_obj_type type);
+struct rpost_obj *rpost_obj_next(struct rpost_file *file, u32 *index,
+				 enum rpost_obj_type type);
 void rpost_obj_put(struct rpost_obj *obj);
 struct rpost_obj *rpost_obj_use(struct rpost_file *file, u32 handle,
 				enum rpost_obj_type type);

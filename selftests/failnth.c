@@ -84,6 +84,8 @@ TEST_F(fail, files)
 		    .after = close_file, .again = true },
 		  { .name = "asynchronous channel", .step = create_async,
 		    .after = close_file, .again = true },
+		  { .name = "more handles", .before = open_nearly_full,
+		    .step = grow_handles, .after = close_full, .again = true },
 		  { .name = "map a ring", .step = map_ring,
 		    .after = unmap_ring, .again = true });
 }

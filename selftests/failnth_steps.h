@@ -42,7 +42,7 @@ struct scene {
 	uint32_t listener;
 	int other;
 	uint32_t made;
-	int fd;
+	int fd, channel;
 	struct rp_cq cq;
 	void *map;
 	struct rpost_get_event event;
@@ -174,6 +174,45 @@ static int open_file(struct scene *s)
 static int close_file(struct scene *s)
 {
 	return close(s->fd) ? -errno : 0;
+}
+
+/*
+ * The table of handles grows at the 64th object: a few before that, and then a
+ * few more.  It does not become smaller, so that each sweep needs a new file.
+ */
+#define BEFORE_GROWTH	60
+#define IN_GROWTH	8
+
+static int open_nearly_full(struct scene *s)
+{
+	int i;
+
+	RP_TRY(open_file(s));
+	s->channel = rp_event_channel(s->fd);
+	RP_TRY(s->channel < 0 ? s->channel : 0);
+	for (i = 0; i < BEFORE_GROWTH; i++)
+		RP_TRY(rp_create_id(s->fd, s->channel, &s->made));
+	return 0;
+}
+
+static int grow_handles(struct scene *s)
+{
+	uint32_t made[IN_GROWTH];
+	int i, ret = 0;
+
+	for (i = 0; i < IN_GROWTH && !ret; i++)
+		ret = rp_create_id(s->fd, s->channel, &made[i]);
+	if (!ret)
+		return 0;
+	for (i--; i--;)
+		RP_TRY(rp_destroy(s->fd, RPOST_OBJ_ID, made[i]));
+	return ret;
+}
+
+static int close_full(struct scene *s)
+{
+	close(s->channel);
+	return close_file(s);
 }
 
 static int create_event_channel(struct scene *s)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # The tests of the kernel interface, in the order in which they run, and those of
 # them that tell something about 32-bit programs.
-RPOST_TESTS := abi device tables objects handover race mr keys qp modify post blocks datagram srq async resize race_own cm cm_ud cm_own errors cq sleepers attack_mmap attack_ring attack_memory attack_memory_io attack_process attack_keys attack_handles attack_args attack_words attack_threads rdmacg limits netns exit unload unreachable removal_many storm faults fastreg inject removal failnth
-RPOST_TESTS_32 := abi device tables objects handover race mr keys qp modify post blocks datagram srq async resize race_own cm cm_ud cm_own errors cq sleepers attack_mmap attack_ring attack_memory attack_memory_io attack_process attack_handles attack_args attack_words attack_threads limits exit
+RPOST_TESTS := abi device tables objects handles handover race mr keys qp modify post blocks datagram srq async resize race_own cm cm_ud cm_own errors cq sleepers attack_mmap attack_ring attack_memory attack_memory_io attack_process attack_keys attack_handles attack_args attack_words attack_threads rdmacg limits netns exit unload unreachable removal_many storm faults fastreg inject removal failnth
+RPOST_TESTS_32 := abi device tables objects handles handover race mr keys qp modify post blocks datagram srq async resize race_own cm cm_ud cm_own errors cq sleepers attack_mmap attack_ring attack_memory attack_memory_io attack_process attack_handles attack_args attack_words attack_threads limits exit

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Handles: which numbers there are, and what they stand for.  See
+ * struct rpost_handles.
+ */
+#include <linux/nospec.h>
+#include <linux/rcupdate.h>
+#include <linux/slab.h>
+
+#include "rpost.h"
+
+#define RPOST_INDEX_BITS	20
+#define RPOST_INDEX_MASK	((1u << RPOST_INDEX_BITS) - 1)
+#define RPOST_LEAF_SLOTS	128u
+#define RPOST_MAX_LEAVES	((1u << RPOST_INDEX_BITS) / RPOST_LEAF_SLOTS)
+
+/* So many handles rest, so that none is given out again at once. */
+#define RPOST_MIN_FREE		64u
+
+/**
+ * struct rpost_slot - one handle at a time
+ * @obj: what lookups find, or NULL
+ * @handle: the handle that it is, or will be next: its index in the low
+ *          RPOST_INDEX_BITS, and above how often it was used, modulo 2,048
+ * @next: index of the next free slot, if it is free and not the last one
+ */
+struct rpost_slot {
+	struct rpost_obj __rcu *obj;
+	u32 handle;
+	u32 next;
+};
+
+/**
+ * struct rpost_leaves - all slots of an open file
+ * @rcu: it is replaced when there are more
+ * @num: how many leaves; none is ever removed
+ * @leaf: each is RPOST_LEAF_SLOTS slots, which stay where they are
+ */
+struct rpost_leaves {
+	struct rcu_head rcu;
+	u32 num;
+	struct rpost_slot *leaf[];
+};
+
+/* The slot of a handle, whoever says that it is one, or NULL. */
+static struct rpost_slot *rpost_slot(const struct rpost_leaves *leaves,
+				     u32 handle)
+{
+	u32 index = handle & RPOST_INDEX_MASK, i = index / RPOST_LEAF_SLOTS;
+
+	if (!leaves || i >= leaves->num)
+		return NULL;
+	return leaves->leaf[array_index_nospec(i, leaves->num)] +
+	       index % RPOST_LEAF_SLOTS;
+}
+
+static struct rpost_leaves *rpost_leaves_locked(struct rpost_handles *handles)
+{
+	return rcu_dereference_protected(handles->leaves,
+					 lockdep_is_held(&handles->lock));
+}
+
+/* Memory for @num leaves, the last of which is new and its slots a list. */
+static struct rpost_leaves *rpost_leaves_alloc(u32 num, gfp_t gfp)
+{
+	u32 i, base = (num - 1) * RPOST_LEAF_SLOTS;
+	struct rpost_leaves *leaves;
+	struct rpost_slot *leaf;
+
+	leaves = kmalloc(struct_size(leaves, leaf, num), gfp);
+	leaf = kcalloc(RPOST_LEAF_SLOTS, sizeof(*leaf), gfp);
+	if (!leaves || !leaf) {
+		kfree(leaves);
+		kfree(leaf);
+		return NULL;
+	}
+	for (i = 0; i < RPOST_LEAF_SLOTS; i++) {
+		leaf[i].handle = base + i;
+		leaf[i].next = base + i + 1;
+	}
+	leaves->num = num;
+	leaves->leaf[num - 1] = leaf;
+	return leaves;
+}
+
+/* Replace the leaves by @more, unless somebody else was faster. */
+static void rpost_handles_add(struct rpost_handles *handles,
+			      struct rpost_leaves *more)
+{
+	struct rpost_leaves *old = rpost_leaves_locked(handles);
+	u32 num = old ? old->num : 0;
+	/* 0 is no handle. */
+	u32 begin = num ? num * RPOST_LEAF_SLOTS : 1;
+	u32 end = (num + 1) * RPOST_LEAF_SLOTS;
+
+	if (more->num != num + 1) {
+		kfree(more->leaf[more->num - 1]);
+		kfree(more);
+		return;
+	}
+	if (old)
+		memcpy(more->leaf, old->leaf, flex_array_size(old, leaf, num));
+	if (handles->num_free)
+		rpost_slot(more, handles->last)->next = begin;
+	else
+		handles->first = begin;
+	handles->last = end - 1;
+	handles->num_free += end - begin;
+	rcu_assign_pointer(handles->leaves, more);
+	if (old)
+		kfree_rcu(old, rcu);
+}
+
+/* Drops the lock to allocate. */
+static int rpost_handles_grow(struct rpost_handles *handles, gfp_t gfp)
+{
+	struct rpost_leaves *leaves;
+	u32 num;
+
+	while (handles->num_free <= RPOST_MIN_FREE) {
+		leaves = rpost_leaves_locked(handles);
+		num = leaves ? leaves->num : 0;
+		if (num == RPOST_MAX_LEAVES)
+			return handles->num_free ? 0 : -EMFILE;
+		spin_unlock(&handles->lock);
+		leaves = rpost_leaves_alloc(num + 1, gfp);
+		spin_lock(&handles->lock);
+		if (!leaves)
+			return -ENOMEM;
+		rpost_handles_add(handles, leaves);
+	}
+	return 0;
+}
+
+/**
+ * rpost_handles_init() - there are none
+ * @handles: zeroed memory
+ */
+void rpost_handles_init(struct rpost_handles *handles)
+{
+	spin_lock_init(&handles->lock);
+}
+
+/**
+ * rpost_handles_destroy() - free the memory
+ * @handles: all are free, and nobody looks anything up
+ */
+void rpost_handles_destroy(struct rpost_handles *handles)
+{
+	struct rpost_leaves *leaves = rcu_dereference_protected(handles->leaves,
+								true);
+	u32 i;
+
+	if (!leaves)
+		return;
+	for (i = 0; i < leaves->num; i++)
+		kfree(leaves->leaf[i]);
+	kfree(leaves);
+}
+
+/**
+ * rpost_handle_reserve() - take a free handle, which no lookup finds
+ * @handles: the open file's
+ * @limit: how many there may be
+ * @gfp: how memory may be allocated
+ * @handle: the handle, from 1 to INT_MAX
+ *
+ * Return: 0, -EMFILE at the limit, or -ENOMEM.
+ */
+int rpost_handle_reserve(struct rpost_handles *handles, u32 limit, gfp_t gfp,
+			 u32 *handle)
+{
+	struct rpost_slot *slot;
+	int ret = 0;
+
+	spin_lock(&handles->lock);
+	if (handles->num >= limit) {
+		ret = -EMFILE;
+		goto out;
+	}
+	/* Counted before the lock is dropped. */
+	handles->num++;
+	if (unlikely(handles->num_free <= RPOST_MIN_FREE))
+		ret = rpost_handles_grow(handles, gfp);
+	if (ret) {
+		handles->num--;
+		goto out;
+	}
+	slot = rpost_slot(rpost_leaves_locked(handles), handles->first);
+	handles->first = slot->next;
+	handles->num_free--;
+	*handle = slot->handle;
+out:
+	spin_unlock(&handles->lock);
+	return ret;
+}
+
+/**
+ * rpost_handle_unreserve() - give a handle back
+ * @handles: the open file's
+ * @handle: reserved, and not found by lookups
+ */
+void rpost_handle_unreserve(struct rpost_handles *handles, u32 handle)
+{
+	u32 index = handle & RPOST_INDEX_MASK;
+	struct rpost_leaves *leaves;
+	struct rpost_slot *slot;
+
+	spin_lock(&handles->lock);
+	leaves = rpost_leaves_locked(handles);
+	slot = rpost_slot(leaves, handle);
+	slot->handle = (handle + RPOST_INDEX_MASK + 1) & INT_MAX;
+	if (handles->num_free++)
+		rpost_slot(leaves, handles->last)->next = index;
+	else
+		handles->first = index;
+	handles->last = index;
+	handles->num--;
+	spin_unlock(&handles->lock);
+}
+
+/**
+ * rpost_handle_publish() - let lookups find an object
+ * @handles: the open file's
+ * @obj: the object; its handle is reserved
+ *
+ * Cannot fail. The object may be gone when this returns.
+ */
+void rpost_handle_publish(struct rpost_handles *handles, struct rpost_obj *obj)
+{
+	struct rpost_slot *slot;
+
+	rcu_read_lock();
+	slot = rpost_slot(rcu_dereference(handles->leaves), obj->handle);
+	WARN_ON_ONCE(rcu_access_pointer(slot->obj));
+	rcu_assign_pointer(slot->obj, obj);
+	rcu_read_unlock();
+}
+
+/**
+ * rpost_handle_find() - what does a handle stand for?
+ * @handles: the open file's, under RCU or with its lock held
+ * @handle: any number
+ *
+ * Return: the object, or NULL. Under RCU it may be about to be destroyed.
+ */
+struct rpost_obj *rpost_handle_find(struct rpost_handles *handles, u32 handle)
+{
+	struct rpost_slot *slot;
+	struct rpost_obj *obj;
+
+	slot = rpost_slot(rcu_dereference_check(handles->leaves,
+						lockdep_is_held(&handles->lock)),
+			  handle);
+	if (!slot)
+		return NULL;
+	obj = rcu_dereference_check(slot->obj, lockdep_is_held(&handles->lock));
+	/* Not one that had the slot before, or has it now. */
+	return obj && obj->handle == handle ? obj : NULL;
+}
+
+/**
+ * rpost_handle_hide() - let lookups no longer find an object
+ * @handles: the open file's, with its lock held
+ * @handle: the object's, which stays reserved
+ */
+void rpost_handle_hide(struct rpost_handles *handles, u32 handle)
+{
+	lockdep_assert_held(&handles->lock);
+
+	RCU_INIT_POINTER(rpost_slot(rpost_leaves_locked(handles), handle)->obj,
+			 NULL);
+}
+
+/**
+ * rpost_handle_next() - go through all objects
+ * @handles: the open file's, under RCU
+ * @index: 0 to begin with; where to go on
+ *
+ * Return: the next object that lookups find, or NULL.
+ */
+struct rpost_obj *rpost_handle_next(struct rpost_handles *handles, u32 *index)
+{
+	const struct rpost_leaves *leaves = rcu_dereference(handles->leaves);
+	struct rpost_obj *obj = NULL;
+
+	while (!obj && leaves && *index < leaves->num * RPOST_LEAF_SLOTS)
+		obj = rcu_dereference(rpost_slot(leaves, (*index)++)->obj);
+	return obj;
+}
