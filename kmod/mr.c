@@ -3,6 +3,7 @@
  * Memory regions, and the keys that programs may use.
  */
 #include <linux/delay.h>
+#include <linux/hash.h>
 #include <linux/llist.h>
 #include <linux/module.h>
 #include <linux/overflow.h>
@@ -24,13 +25,41 @@ static_assert(RPOST_ACCESS_REMOTE_READ == IB_ACCESS_REMOTE_READ);
 static_assert(RPOST_ACCESS_REMOTE_ATOMIC == IB_ACCESS_REMOTE_ATOMIC);
 static_assert(RPOST_ACCESS_RELAXED_ORDERING == IB_ACCESS_RELAXED_ORDERING);
 
-const struct rhashtable_params rpost_mr_params = {
+/* Devices choose keys, so that nobody can make many fall together. */
+static inline u32 rpost_key_hash(const void *key, u32 len, u32 seed)
+{
+	return (u64)(*(const u32 *)key ^ seed) * GOLDEN_RATIO_64 >> 32;
+}
+
+static inline int rpost_key_cmp(struct rhashtable_compare_arg *arg,
+				const void *obj)
+{
+	const struct rpost_mr *mr = obj;
+
+	return mr->lkey != *(const u32 *)arg->key;
+}
+
+/* Static, and the functions above: so each post has them inline. */
+static const struct rhashtable_params rpost_mr_params = {
 	.key_len = sizeof(u32),
 	.key_offset = offsetof(struct rpost_mr, lkey),
 	.head_offset = offsetof(struct rpost_mr, node),
+	.hashfn = rpost_key_hash,
+	.obj_cmpfn = rpost_key_cmp,
 	.automatic_shrinking = true,
 	.min_size = 4,
 };
+
+/**
+ * rpost_mr_table_init() - make a domain's table of regions
+ * @pd: the domain
+ *
+ * Return: 0, or -ENOMEM.
+ */
+int rpost_mr_table_init(struct rpost_pd *pd)
+{
+	return rhashtable_init(&pd->mrs, &rpost_mr_params);
+}
 
 enum rpost_registration {
 	RPOST_REG_AUTO,

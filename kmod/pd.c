@@ -97,7 +97,7 @@ int rpost_alloc_pd_ioctl(struct rpost_ucmd *ucmd)
 	if (!pd)
 		goto err_exit;
 	mutex_init(&pd->fast_lock);
-	ret = rhashtable_init(&pd->mrs, &rpost_mr_params);
+	ret = rpost_mr_table_init(pd);
 	if (ret)
 		goto err_free;
 	ret = rpost_obj_reserve(ucmd->file, &pd->obj, RPOST_OBJ_PD, dev);

@@ -525,7 +525,7 @@ struct rpost_mr {
 	unsigned long num_pages;
 };
 
-extern const struct rhashtable_params rpost_mr_params;
+int rpost_mr_table_init(struct rpost_pd *pd);
 int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd);
 u64 rpost_mr_max_size(const struct ib_device *ib_dev);
 int rpost_mr_shutdown(struct rpost_obj *obj);
