@@ -264,10 +264,13 @@ void rpost_mr_free(struct rpost_obj *obj)
  */
 int rpost_mr_retry_refused(struct rpost_pd *pd)
 {
-	struct llist_node *list = llist_del_all(&pd->refused);
 	struct rpost_mr *mr, *next;
+	struct llist_node *list;
 	int ret, err = 0;
 
+	if (likely(llist_empty(&pd->refused)))
+		return 0;
+	list = llist_del_all(&pd->refused);
 	llist_for_each_entry_safe(mr, next, list, refused) {
 		ret = rpost_mr_shutdown(&mr->obj);
 		if (ret) {

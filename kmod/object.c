@@ -19,19 +19,21 @@ MODULE_PARM_DESC(max_objects,
  *            does nothing the second time; an error leaves the object as it
  *            was
  * @free: free the memory, after shutdown
+ * @events: asynchronous events may name it
  */
 struct rpost_type {
 	int (*shutdown)(struct rpost_obj *obj);
 	void (*free)(struct rpost_obj *obj);
+	bool events;
 };
 
 static const struct rpost_type rpost_types[] = {
 	[RPOST_OBJ_PD] = { rpost_pd_shutdown, rpost_pd_free },
 	[RPOST_OBJ_MR] = { rpost_mr_shutdown, rpost_mr_free },
-	[RPOST_OBJ_CQ] = { rpost_cq_shutdown, rpost_cq_free },
-	[RPOST_OBJ_QP] = { rpost_qp_shutdown, rpost_qp_free },
+	[RPOST_OBJ_CQ] = { rpost_cq_shutdown, rpost_cq_free, true },
+	[RPOST_OBJ_QP] = { rpost_qp_shutdown, rpost_qp_free, true },
 	[RPOST_OBJ_ID] = { rpost_id_shutdown, rpost_id_free },
-	[RPOST_OBJ_SRQ] = { rpost_srq_shutdown, rpost_srq_free },
+	[RPOST_OBJ_SRQ] = { rpost_srq_shutdown, rpost_srq_free, true },
 	[RPOST_OBJ_AH] = { rpost_ah_shutdown, rpost_ah_free },
 };
 
@@ -261,7 +263,7 @@ static int rpost_obj_destroy(struct rpost_file *file, u32 handle,
 		rpost_obj_publish(obj);
 		return ret;
 	}
-	if (obj->dev)
+	if (rpost_types[type].events)
 		rpost_async_forget(obj->dev, obj);
 	rpost_obj_unreserve(obj);
 	rpost_types[type].free(obj);
