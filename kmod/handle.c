@@ -3,56 +3,15 @@
  * Handles: which numbers there are, and what they stand for.  See
  * struct rpost_handles.
  */
-#include <linux/nospec.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 
 #include "rpost.h"
 
-#define RPOST_INDEX_BITS	20
-#define RPOST_INDEX_MASK	((1u << RPOST_INDEX_BITS) - 1)
-#define RPOST_LEAF_SLOTS	128u
 #define RPOST_MAX_LEAVES	((1u << RPOST_INDEX_BITS) / RPOST_LEAF_SLOTS)
 
 /* So many handles rest, so that none is given out again at once. */
 #define RPOST_MIN_FREE		64u
-
-/**
- * struct rpost_slot - one handle at a time
- * @obj: what lookups find, or NULL
- * @handle: the handle that it is, or will be next: its index in the low
- *          RPOST_INDEX_BITS, and above how often it was used, modulo 2,048
- * @next: index of the next free slot, if it is free and not the last one
- */
-struct rpost_slot {
-	struct rpost_obj __rcu *obj;
-	u32 handle;
-	u32 next;
-};
-
-/**
- * struct rpost_leaves - all slots of an open file
- * @rcu: it is replaced when there are more
- * @num: how many leaves; none is ever removed
- * @leaf: each is RPOST_LEAF_SLOTS slots, which stay where they are
- */
-struct rpost_leaves {
-	struct rcu_head rcu;
-	u32 num;
-	struct rpost_slot *leaf[];
-};
-
-/* The slot of a handle, whoever says that it is one, or NULL. */
-static struct rpost_slot *rpost_slot(const struct rpost_leaves *leaves,
-				     u32 handle)
-{
-	u32 index = handle & RPOST_INDEX_MASK, i = index / RPOST_LEAF_SLOTS;
-
-	if (!leaves || i >= leaves->num)
-		return NULL;
-	return leaves->leaf[array_index_nospec(i, leaves->num)] +
-	       index % RPOST_LEAF_SLOTS;
-}
 
 static struct rpost_leaves *rpost_leaves_locked(struct rpost_handles *handles)
 {
@@ -163,12 +122,12 @@ void rpost_handles_destroy(struct rpost_handles *handles)
  * @handles: the open file's
  * @limit: how many there may be
  * @gfp: how memory may be allocated
- * @handle: the handle, from 1 to INT_MAX
+ * @reserved: the handle's slot
  *
  * Return: 0, -EMFILE at the limit, or -ENOMEM.
  */
 int rpost_handle_reserve(struct rpost_handles *handles, u32 limit, gfp_t gfp,
-			 u32 *handle)
+			 struct rpost_slot **reserved)
 {
 	struct rpost_slot *slot;
 	int ret = 0;
@@ -189,7 +148,7 @@ int rpost_handle_reserve(struct rpost_handles *handles, u32 limit, gfp_t gfp,
 	slot = rpost_slot(rpost_leaves_locked(handles), handles->first);
 	handles->first = slot->next;
 	handles->num_free--;
-	*handle = slot->handle;
+	*reserved = slot;
 out:
 	spin_unlock(&handles->lock);
 	return ret;
@@ -198,78 +157,23 @@ out:
 /**
  * rpost_handle_unreserve() - give a handle back
  * @handles: the open file's
- * @handle: reserved, and not found by lookups
+ * @slot: the handle's, reserved, and not found by lookups
  */
-void rpost_handle_unreserve(struct rpost_handles *handles, u32 handle)
+void rpost_handle_unreserve(struct rpost_handles *handles,
+			    struct rpost_slot *slot)
 {
-	u32 index = handle & RPOST_INDEX_MASK;
-	struct rpost_leaves *leaves;
-	struct rpost_slot *slot;
+	u32 index = slot->handle & RPOST_INDEX_MASK;
 
 	spin_lock(&handles->lock);
-	leaves = rpost_leaves_locked(handles);
-	slot = rpost_slot(leaves, handle);
-	slot->handle = (handle + RPOST_INDEX_MASK + 1) & INT_MAX;
+	slot->handle = (slot->handle + RPOST_INDEX_MASK + 1) & INT_MAX;
 	if (handles->num_free++)
-		rpost_slot(leaves, handles->last)->next = index;
+		rpost_slot(rpost_leaves_locked(handles), handles->last)->next =
+			index;
 	else
 		handles->first = index;
 	handles->last = index;
 	handles->num--;
 	spin_unlock(&handles->lock);
-}
-
-/**
- * rpost_handle_publish() - let lookups find an object
- * @handles: the open file's
- * @obj: the object; its handle is reserved
- *
- * Cannot fail. The object may be gone when this returns.
- */
-void rpost_handle_publish(struct rpost_handles *handles, struct rpost_obj *obj)
-{
-	struct rpost_slot *slot;
-
-	rcu_read_lock();
-	slot = rpost_slot(rcu_dereference(handles->leaves), obj->handle);
-	WARN_ON_ONCE(rcu_access_pointer(slot->obj));
-	rcu_assign_pointer(slot->obj, obj);
-	rcu_read_unlock();
-}
-
-/**
- * rpost_handle_find() - what does a handle stand for?
- * @handles: the open file's, under RCU or with its lock held
- * @handle: any number
- *
- * Return: the object, or NULL. Under RCU it may be about to be destroyed.
- */
-struct rpost_obj *rpost_handle_find(struct rpost_handles *handles, u32 handle)
-{
-	struct rpost_slot *slot;
-	struct rpost_obj *obj;
-
-	slot = rpost_slot(rcu_dereference_check(handles->leaves,
-						lockdep_is_held(&handles->lock)),
-			  handle);
-	if (!slot)
-		return NULL;
-	obj = rcu_dereference_check(slot->obj, lockdep_is_held(&handles->lock));
-	/* Not one that had the slot before, or has it now. */
-	return obj && obj->handle == handle ? obj : NULL;
-}
-
-/**
- * rpost_handle_hide() - let lookups no longer find an object
- * @handles: the open file's, with its lock held
- * @handle: the object's, which stays reserved
- */
-void rpost_handle_hide(struct rpost_handles *handles, u32 handle)
-{
-	lockdep_assert_held(&handles->lock);
-
-	RCU_INIT_POINTER(rpost_slot(rpost_leaves_locked(handles), handle)->obj,
-			 NULL);
 }
 
 /**

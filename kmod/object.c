@@ -57,9 +57,10 @@ static int rpost_obj_reserve_gfp(struct rpost_file *file,
 	init_completion(&obj->unused);
 
 	ret = rpost_handle_reserve(&file->handles, READ_ONCE(max_objects), gfp,
-				   &obj->handle);
+				   &obj->slot);
 	if (ret)
 		return ret;
+	obj->handle = obj->slot->handle;
 	rpost_count(type, 1);
 	ret = dev ? rpost_obj_charge(obj) : 0;
 	if (ret)
@@ -108,7 +109,7 @@ int rpost_obj_reserve_nowait(struct rpost_file *file, struct rpost_obj *obj,
 void rpost_obj_unreserve(struct rpost_obj *obj)
 {
 	rpost_obj_uncharge(obj);
-	rpost_handle_unreserve(&obj->file->handles, obj->handle);
+	rpost_handle_unreserve(&obj->file->handles, obj->slot);
 	rpost_count(obj->type, -1);
 }
 
@@ -120,7 +121,17 @@ void rpost_obj_unreserve(struct rpost_obj *obj)
  */
 void rpost_obj_publish(struct rpost_obj *obj)
 {
-	rpost_handle_publish(&obj->file->handles, obj);
+	WARN_ON_ONCE(rcu_access_pointer(obj->slot->obj));
+	rcu_assign_pointer(obj->slot->obj, obj);
+}
+
+/* Under RCU, or with the lock of the handles held. */
+static struct rpost_obj *rpost_obj_find(struct rpost_file *file, u32 handle,
+					enum rpost_obj_type type)
+{
+	struct rpost_obj *obj = rpost_handle_find(&file->handles, handle);
+
+	return obj && obj->handle == handle && obj->type == type ? obj : NULL;
 }
 
 /**
@@ -138,8 +149,8 @@ struct rpost_obj *rpost_obj_get(struct rpost_file *file, u32 handle,
 	struct rpost_obj *obj;
 
 	rcu_read_lock();
-	obj = rpost_handle_find(&file->handles, handle);
-	if (obj && (obj->type != type || !refcount_inc_not_zero(&obj->refs)))
+	obj = rpost_obj_find(file, handle, type);
+	if (obj && !refcount_inc_not_zero(&obj->refs))
 		obj = NULL;
 	rcu_read_unlock();
 	return obj;
@@ -192,11 +203,9 @@ struct rpost_obj *rpost_obj_use(struct rpost_file *file, u32 handle,
 	struct rpost_obj *obj;
 
 	spin_lock(&file->handles.lock);
-	obj = rpost_handle_find(&file->handles, handle);
-	if (obj && obj->type == type)
+	obj = rpost_obj_find(file, handle, type);
+	if (obj)
 		obj->users++;
-	else
-		obj = NULL;
 	spin_unlock(&file->handles.lock);
 	return obj;
 }
@@ -222,13 +231,13 @@ static struct rpost_obj *rpost_obj_claim(struct rpost_file *file, u32 handle,
 	struct rpost_obj *obj;
 
 	spin_lock(&file->handles.lock);
-	obj = rpost_handle_find(&file->handles, handle);
-	if (!obj || obj->type != type)
+	obj = rpost_obj_find(file, handle, type);
+	if (!obj)
 		obj = ERR_PTR(-ENOENT);
 	else if (obj->users)
 		obj = ERR_PTR(-EBUSY);
 	else
-		rpost_handle_hide(&file->handles, handle);
+		RCU_INIT_POINTER(obj->slot->obj, NULL);
 	spin_unlock(&file->handles.lock);
 	if (IS_ERR(obj))
 		return obj;

@@ -49,6 +49,8 @@
 #include <rdma/rdma_cm.h>
 #include <rdma/rdma_post_abi.h>
 
+#include "handle.h"
+
 #define RPOST_MAX_SGE		32
 #define RPOST_MAX_WR		65536
 #define RPOST_MAX_INLINE	1024
@@ -91,46 +93,6 @@ struct rpost_event_channel;
 struct rpost_id;
 struct rpost_qp;
 struct rpost_srq;
-
-/* ----------------------------------------------------------- handle.c */
-
-struct rpost_leaves;
-struct rpost_obj;
-
-/**
- * struct rpost_handles - the handles of an open file
- * @lock: guards what follows, and the users of the objects
- * @leaves: slots, one for each handle that there can be at a time
- * @num: handles that are not free
- * @num_free: slots that are free
- * @first: index of the slot that has been free longest
- * @last: index of the slot that has been free shortest
- *
- * A handle is free, or reserved, or stands for an object that lookups find.  It
- * is the index of a slot and, above, how often the slot has been used.  Slots come
- * in leaves, stay where they are, and are freed with the open file: who looks a
- * handle up, under RCU, reads two pointers.  Free ones wait in a queue that is not
- * let become short, and each slot has 2,048 handles in turn: so a handle comes
- * again after 130,000 others at the earliest.
- */
-struct rpost_handles {
-	spinlock_t lock;
-	struct rpost_leaves __rcu *leaves;
-	u32 num;
-	u32 num_free;
-	u32 first;
-	u32 last;
-};
-
-void rpost_handles_init(struct rpost_handles *handles);
-void rpost_handles_destroy(struct rpost_handles *handles);
-int rpost_handle_reserve(struct rpost_handles *handles, u32 limit, gfp_t gfp,
-			 u32 *handle);
-void rpost_handle_unreserve(struct rpost_handles *handles, u32 handle);
-void rpost_handle_publish(struct rpost_handles *handles, struct rpost_obj *obj);
-struct rpost_obj *rpost_handle_find(struct rpost_handles *handles, u32 handle);
-void rpost_handle_hide(struct rpost_handles *handles, u32 handle);
-struct rpost_obj *rpost_handle_next(struct rpost_handles *handles, u32 *index);
 
 /* ------------------------------------------------------------- main.c */
 
@@ -280,6 +242,7 @@ int rpost_query_ioctl(struct rpost_ucmd *ucmd);
  * @file: the open file that it belongs to
  * @type: enum rpost_obj_type
  * @handle: its number in @file
+ * @slot: of @handle
  * @dev: the device that it is on, or NULL; the reference is its type's
  * @refs: one while it can be found, one for each command that is using it
  *        just now.  A command may sleep with it, but not for the program.
@@ -301,6 +264,7 @@ struct rpost_obj {
 	struct rpost_file *file;
 	enum rpost_obj_type type;
 	u32 handle;
+	struct rpost_slot *slot;
 	struct rpost_device *dev;
 	refcount_t refs;
 	unsigned int users;
