@@ -305,6 +305,7 @@ static void rpost_file_free(struct kref *kref)
 	struct rpost_file *file = container_of(kref, struct rpost_file, kref);
 
 	rpost_handles_destroy(&file->handles);
+	rpost_scratch_free(file);
 	mem_cgroup_put(file->memcg);
 	kfree(file);
 	rpost_count(RPOST_COUNT_FILE, -1);

@@ -4,7 +4,7 @@
  *
  * A block of work requests is copied once, into kernel memory, and everything
  * is checked and built there.  It is done in batches, each of which goes to
- * the device as one chain.
+ * the device as one chain.  Memory for that is kept, see struct rpost_scratch.
  */
 #include <linux/nospec.h>
 #include <linux/slab.h>
@@ -15,6 +15,7 @@
 
 #define RPOST_POST_BATCH	16
 #define RPOST_STACK_BYTES	256
+#define RPOST_SCRATCH_BYTES	1536
 #define RPOST_MAX_MSG		0x80000000u
 
 /* Entries are checked where they were copied to, and used from there. */
@@ -426,6 +427,69 @@ struct rpost_rwr {
 	bool bad_key;
 };
 
+/**
+ * struct rpost_scratch - memory for the posts of one call
+ * @swrs: a batch of sends, or
+ * @rwrs: of receives
+ * @block: what the program has posted, if it is not longer
+ *
+ * To allocate it for each call costs more than to check a work request, so an
+ * open file keeps what was allocated for the last calls.  It belongs to the
+ * call between rpost_scratch_take() and rpost_scratch_give(), and nothing is
+ * left of what it held before: all that is read has been written by the call.
+ */
+struct rpost_scratch {
+	union {
+		struct rpost_swr swrs[RPOST_POST_BATCH];
+		struct rpost_rwr rwrs[RPOST_POST_BATCH];
+	};
+	u64 block[RPOST_SCRATCH_BYTES / sizeof(u64)];
+};
+
+static_assert(sizeof(struct rpost_scratch) <= 4096);
+
+/* NULL if there is no memory: then work requests go one by one. */
+static struct rpost_scratch *rpost_scratch_take(struct rpost_file *file)
+{
+	struct rpost_scratch *scratch;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(file->scratch); i++) {
+		if (!READ_ONCE(file->scratch[i]))
+			continue;
+		scratch = xchg(&file->scratch[i], NULL);
+		if (scratch)
+			return scratch;
+	}
+	return kmalloc(sizeof(*scratch), RPOST_GFP);
+}
+
+static void rpost_scratch_give(struct rpost_file *file,
+			       struct rpost_scratch *scratch)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(file->scratch); i++) {
+		/* Who takes it next sees nothing of this call's. */
+		if (!READ_ONCE(file->scratch[i]) &&
+		    !cmpxchg(&file->scratch[i], NULL, scratch))
+			return;
+	}
+	kfree(scratch);
+}
+
+/**
+ * rpost_scratch_free() - free what an open file has kept for its posts
+ * @file: the open file, which nobody posts on any more
+ */
+void rpost_scratch_free(struct rpost_file *file)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(file->scratch); i++)
+		kfree(file->scratch[i]);
+}
+
 static int rpost_build_recv(struct rpost_pd *pd, u32 max_sge,
 			    struct rpost_rwr *rwr, struct rpost_recv_wr *wr)
 {
@@ -529,13 +593,14 @@ static int rpost_srq_batch(struct rpost_srq *srq, struct rpost_rwr *rwrs, u32 n,
 	return ret ? : i < n ? -ENOMEM : 0;
 }
 
+/* Without @scratch they are posted one by one.  @block is the kernel's. */
 static int rpost_post_sends(struct rpost_obj *obj, struct rpost_post *cmd,
-			    void *block)
+			    void *block, struct rpost_scratch *scratch)
 {
 	struct rpost_qp *qp = container_of(obj, struct rpost_qp, obj);
-	u32 i, max = min_t(u32, cmd->count, RPOST_POST_BATCH);
+	u32 i, max = scratch ? RPOST_POST_BATCH : 1;
 	struct rpost_swr one rpost_uninitialized;
-	struct rpost_swr *swrs = &one;
+	struct rpost_swr *swrs = scratch ? scratch->swrs : &one;
 	int ret = 0, err = 0;
 
 	if (qp->id && !READ_ONCE(qp->id->can_send))
@@ -544,13 +609,6 @@ static int rpost_post_sends(struct rpost_obj *obj, struct rpost_post *cmd,
 	ret = READ_ONCE(qp->sq.closed);
 	if (ret)
 		return ret;
-	if (max > 1) {
-		swrs = kmalloc_array(max, sizeof(*swrs), RPOST_GFP);
-		if (!swrs) {
-			swrs = &one;
-			max = 1;
-		}
-	}
 	while (!ret && !err && cmd->posted < cmd->count) {
 		for (i = 0; i < max && cmd->posted + i < cmd->count; i++) {
 			struct rpost_send_wr *wr = block;
@@ -565,17 +623,15 @@ static int rpost_post_sends(struct rpost_obj *obj, struct rpost_post *cmd,
 			ret = rpost_send_batch(qp, swrs, i, &cmd->posted);
 		rpost_put_ahs(swrs, i);
 	}
-	if (swrs != &one)
-		kfree(swrs);
 	return ret ? : err;
 }
 
 static int rpost_post_recvs(struct rpost_obj *obj, struct rpost_post *cmd,
-			    void *block)
+			    void *block, struct rpost_scratch *scratch)
 {
-	u32 i, max_sge, max = min_t(u32, cmd->count, RPOST_POST_BATCH);
+	u32 i, max_sge, max = scratch ? RPOST_POST_BATCH : 1;
 	struct rpost_rwr one rpost_uninitialized;
-	struct rpost_rwr *rwrs = &one;
+	struct rpost_rwr *rwrs = scratch ? scratch->rwrs : &one;
 	struct rpost_srq *srq = NULL;
 	struct rpost_qp *qp = NULL;
 	int ret = 0, err = 0;
@@ -592,13 +648,6 @@ static int rpost_post_recvs(struct rpost_obj *obj, struct rpost_post *cmd,
 		pd = qp->pd;
 		max_sge = qp->rq.max_sge;
 	}
-	if (max > 1) {
-		rwrs = kmalloc_array(max, sizeof(*rwrs), RPOST_GFP);
-		if (!rwrs) {
-			rwrs = &one;
-			max = 1;
-		}
-	}
 	while (!ret && !err && cmd->posted < cmd->count) {
 		for (i = 0; i < max && cmd->posted + i < cmd->count; i++) {
 			struct rpost_recv_wr *wr = block;
@@ -614,8 +663,6 @@ static int rpost_post_recvs(struct rpost_obj *obj, struct rpost_post *cmd,
 		else if (i)
 			ret = rpost_recv_batch(qp, rwrs, i, &cmd->posted);
 	}
-	if (rwrs != &one)
-		kfree(rwrs);
 	return ret ? : err;
 }
 
@@ -642,26 +689,36 @@ static int rpost_check_block(const void *block, u32 bytes, u32 count, u32 min)
 static int rpost_post(struct rpost_ucmd *ucmd, u32 min_size,
 		      enum rpost_obj_type type,
 		      int (*post)(struct rpost_obj *obj, struct rpost_post *cmd,
-				  void *block))
+				  void *block, struct rpost_scratch *scratch))
 {
 	struct rpost_post *cmd = &ucmd->cmd.post;
 	u32 __user *posted = &((struct rpost_post __user *)ucmd->ubuf)->posted;
 	u64 small[RPOST_STACK_BYTES / sizeof(u64)] rpost_uninitialized;
+	struct rpost_scratch *scratch = NULL;
 	struct rpost_obj *obj;
 	void *block = small;
-	int ret;
+	int ret = -EINVAL;
 
-	/* First, to post nothing if the program could not be told. */
+	/*
+	 * First, to post nothing if the program could not be told; and what it
+	 * will be told most of the time, to write it once.
+	 */
 	cmd->posted = 0;
-	if (put_user(0, posted))
+	if (put_user(cmd->count, posted))
 		return -EFAULT;
 	if (!cmd->count || cmd->wrs_size > RPOST_MAX_WR_BYTES)
-		return -EINVAL;
+		goto out;
+	if (cmd->count > 1)
+		scratch = rpost_scratch_take(ucmd->file);
 	if (cmd->wrs_size > sizeof(small)) {
+		if (scratch && cmd->wrs_size <= sizeof(scratch->block))
+			block = scratch->block;
+		else
+			block = rpost_kvmalloc(cmd->wrs_size, 0);
 		/* ENOMEM says that the queue is full. */
-		block = rpost_kvmalloc(cmd->wrs_size, 0);
+		ret = -ENOBUFS;
 		if (!block)
-			return -ENOBUFS;
+			goto out;
 	}
 	ret = -EFAULT;
 	if (copy_from_user(block, u64_to_user_ptr(cmd->wrs), cmd->wrs_size))
@@ -674,17 +731,18 @@ static int rpost_post(struct rpost_ucmd *ucmd, u32 min_size,
 	obj = rpost_obj_get(ucmd->file, cmd->qp, type);
 	if (!obj)
 		goto out;
-	ret = post(obj, cmd, block);
+	ret = post(obj, cmd, block, scratch);
 	trace_rpost_post(type == RPOST_OBJ_QP ?
 			 container_of(obj, struct rpost_qp, obj)->qp_num : 0,
 			 post == rpost_post_sends, cmd->posted, ret);
 	rpost_obj_put(obj);
-
-	if (put_user(cmd->posted, posted))
-		ret = -EFAULT;
 out:
-	if (block != small)
+	if (block != small && !(scratch && block == scratch->block))
 		kvfree(block);
+	if (scratch)
+		rpost_scratch_give(ucmd->file, scratch);
+	if (cmd->posted != cmd->count && put_user(cmd->posted, posted))
+		ret = -EFAULT;
 	return ret;
 }
 

@@ -92,9 +92,12 @@ struct rpost_device;
 struct rpost_event_channel;
 struct rpost_id;
 struct rpost_qp;
+struct rpost_scratch;
 struct rpost_srq;
 
 /* ------------------------------------------------------------- main.c */
+
+#define RPOST_NUM_SCRATCH	2
 
 /**
  * struct rpost_file - one open of /dev/rdma_post
@@ -121,6 +124,7 @@ struct rpost_srq;
  * @event_channels: all of them
  * @async_lock: guards @async_channels
  * @async_channels: struct rpost_async_channel, on all devices, a few on each
+ * @scratch: memory that posts leave for the next; who takes it out has it
  * @link: in the list of all files, which device removal walks
  */
 struct rpost_file {
@@ -140,6 +144,7 @@ struct rpost_file {
 	struct list_head event_channels;
 	spinlock_t async_lock;
 	struct list_head async_channels;
+	struct rpost_scratch *scratch[RPOST_NUM_SCRATCH];
 	struct list_head link;
 };
 
@@ -1086,6 +1091,7 @@ void rpost_qp_open(struct rpost_qp *qp, u32 state);
 void rpost_qp_stop_early(struct rpost_obj *obj);
 int rpost_qp_shutdown(struct rpost_obj *obj);
 void rpost_qp_free(struct rpost_obj *obj);
+void rpost_scratch_free(struct rpost_file *file);
 int rpost_post_send_ioctl(struct rpost_ucmd *ucmd);
 int rpost_post_recv_ioctl(struct rpost_ucmd *ucmd);
 int rpost_post_srq_recv_ioctl(struct rpost_ucmd *ucmd);

@@ -522,4 +522,80 @@ TEST_F(blocks, changed_meanwhile)
 		ASSERT_EQ('s', self->sbuf[i]);
 }
 
+/* ------------------- more posts at once than the kernel keeps memory for */
+
+#define POSTERS		4
+#define POSTS		300
+
+struct poster {
+	FIXTURE_DATA(blocks) *self;
+	pthread_t thread;
+	unsigned int number;
+	uint32_t seen;		/* of its completions, by who polls */
+	int ret;
+};
+
+/* Each has lengths of its own, below and above what the kernel keeps. */
+static void *post_batches(void *arg)
+{
+	struct poster *p = arg;
+	FIXTURE_DATA(blocks) *self = p->self;
+	const uint32_t max = 2 + p->number * 9;
+	uint32_t i, n, taken, seq = 0;
+	struct rp_send block[2 + 3 * 9];
+
+	while (seq < POSTS && !p->ret) {
+		n = POSTS - seq < max ? POSTS - seq : max;
+		for (i = 0; i < n; i++) {
+			uint32_t cell = p->number * 64 + (seq + i) % 64;
+
+			block[i] = good(self, (uint64_t)p->number << 32 |
+					      (seq + i));
+			block[i].sge.addr = (uintptr_t)self->cbuf + cell * 8;
+			block[i].wr.remote_addr = self->smr.addr + cell * 8;
+		}
+		p->ret = rp_post(self->c.fd, RPOST_IOC_POST_SEND, self->c.qp,
+				 block, n * sizeof(block[0]), n, &taken);
+		seq += taken;
+		/* The queue is full. */
+		if (p->ret == -ENOMEM) {
+			p->ret = 0;
+			sched_yield();
+		} else if (!p->ret && taken != n) {
+			p->ret = -EIO;
+		}
+	}
+	return NULL;
+}
+
+TEST_F(blocks, many_at_once)
+{
+	struct poster p[POSTERS] = {};
+	uint64_t *cells = (uint64_t *)self->cbuf;
+	unsigned int i, number;
+
+	for (i = 0; i < POSTERS * 64; i++)
+		cells[i] = 0x5a5a000000000000 + i;
+	for (i = 0; i < POSTERS; i++) {
+		p[i].self = self;
+		p[i].number = i;
+		ASSERT_EQ(0, pthread_create(&p[i].thread, NULL, post_batches,
+					    &p[i]));
+	}
+	/* Each work request is posted once, and as it was written. */
+	for (i = 0; i < POSTERS * POSTS; i++) {
+		ASSERT_EQ(1, rp_wait_cq(&self->c.cq, &self->wc));
+		ASSERT_EQ(RPOST_WC_SUCCESS, self->wc.status);
+		number = self->wc.wr_id >> 32;
+		ASSERT_GT(POSTERS, number);
+		ASSERT_EQ(p[number].seen, (uint32_t)self->wc.wr_id);
+		p[number].seen++;
+	}
+	for (i = 0; i < POSTERS; i++) {
+		ASSERT_EQ(0, pthread_join(p[i].thread, NULL));
+		EXPECT_EQ(0, p[i].ret);
+	}
+	EXPECT_EQ(0, memcmp(self->cbuf, self->sbuf, POSTERS * 64 * 8));
+}
+
 TEST_HARNESS_MAIN

@@ -176,6 +176,8 @@ TEST_F(fail, posts)
 	ASSERT_EQ(0, rp_own_join(&s->c, &s->s, RPOST_QPT_RC));
 	SWEEP_ALL({ .name = "post many sends", .step = post_many,
 		    .after = complete_all, .again = true },
+		  { .name = "post a long block", .step = post_long,
+		    .after = complete_all, .again = true },
 		  { .name = "post one send", .step = post_one,
 		    .after = complete_all, .again = true });
 	ASSERT_EQ(0, destroy_qp(s));

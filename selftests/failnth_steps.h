@@ -541,19 +541,33 @@ static struct rpost_send_wr inline_write(struct scene *s, uint32_t len)
 	};
 }
 
-static int post_many(struct scene *s)
-{
-	struct {
-		struct rpost_send_wr wr;
-		char data[32];
-	} block[MANY];
-	int i;
+struct inline_send {
+	struct rpost_send_wr wr;
+	char data[RP_INLINE];
+};
 
-	for (i = 0; i < MANY; i++) {
+static int post_inline(struct scene *s, uint32_t count)
+{
+	struct inline_send block[RP_DEPTH];
+	uint32_t i;
+
+	for (i = 0; i < count; i++) {
 		block[i].wr = inline_write(s, sizeof(block[i].data));
 		memset(block[i].data, i, sizeof(block[i].data));
 	}
-	return post_sends(s, block, sizeof(block), MANY);
+	return post_sends(s, block, count * sizeof(block[0]), count);
+}
+
+/* Memory for a batch of these is kept from one post to the next. */
+static int post_many(struct scene *s)
+{
+	return post_inline(s, MANY);
+}
+
+/* They do not fit into it. */
+static int post_long(struct scene *s)
+{
+	return post_inline(s, RP_DEPTH);
 }
 
 static int post_one(struct scene *s)
