@@ -5,6 +5,7 @@
  * Called for each completion that a device queue is polled for, with the lock
  * of the rpost_cq held.
  */
+#include "inject.h"
 #include "rpost.h"
 #include "trace.h"
 
@@ -13,19 +14,57 @@ static_assert(RPOST_WC_WR_FLUSH_ERR == (int)IB_WC_WR_FLUSH_ERR);
 static_assert(RPOST_WC_RNR_RETRY_EXC_ERR == (int)IB_WC_RNR_RETRY_EXC_ERR);
 static_assert(RPOST_WC_GENERAL_ERR == (int)IB_WC_GENERAL_ERR);
 
-static u32 rpost_tell(struct rpost_cq *cq, const struct rpost_wc *wc)
-{
-	trace_rpost_complete(wc->qp_num, wc->wr_id, wc->opcode, wc->status,
-			     wc->byte_len);
-	return rpost_cq_push(cq, wc);
-}
+/**
+ * struct rpost_told - what every completion says
+ * @wr_id: the program's name for the work request
+ * @status: RPOST_WC_*
+ * @opcode: RPOST_WC_*
+ * @byte_len: bytes
+ * @vendor_err: the device's
+ * @qp_num: whose it is
+ */
+struct rpost_told {
+	u64 wr_id;
+	u32 status;
+	u32 opcode;
+	u32 byte_len;
+	u32 vendor_err;
+	u32 qp_num;
+};
 
-/* The program gets a completion, and its slot waits until it is consumed. */
-static void rpost_complete(struct rpost_cq *cq, struct rpost_wqe *wqe,
-			   const struct rpost_wc *wc)
+/*
+ * The program gets a completion, which is written where it reads it: NULL if
+ * there is no room.  @pos: entries that there have been, this one included.
+ */
+static __always_inline struct rpost_wc *
+rpost_tell(struct rpost_cq *cq, struct rpost_told told, u32 *pos)
 {
-	wqe->pos = rpost_tell(cq, wc);
-	wqe->waits = true;
+	struct rpost_cring *ring = rpost_cq_ring(cq);
+	struct rpost_wc *entry = NULL;
+
+	trace_rpost_complete(told.qp_num, told.wr_id, told.opcode, told.status,
+			     told.byte_len);
+	if (!rpost_inject(RPOST_INJECT_RING))
+		entry = rpost_ring_next(ring);
+	*pos = ring->tail;
+	if (!entry) {
+		rpost_ring_overrun(ring);
+		return NULL;
+	}
+	entry->wr_id = told.wr_id;
+	entry->status = told.status;
+	entry->opcode = told.opcode;
+	entry->vendor_err = told.vendor_err;
+	entry->byte_len = told.byte_len;
+	entry->imm_data = 0;
+	entry->qp_num = told.qp_num;
+	entry->src_qp = 0;
+	entry->wc_flags = 0;
+	entry->pkey_index = 0;
+	entry->slid = 0;
+	entry->sl = 0;
+	entry->dlid_path_bits = 0;
+	return entry;
 }
 
 /* Queues complete in order: older slots have completed silently. */
@@ -66,7 +105,7 @@ void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 {
 	struct rpost_wqe *wqe = container_of(wc->wr_cqe, struct rpost_wqe, cqe);
 	struct rpost_qp *qp = wqe->qp;
-	struct rpost_wc out = {
+	struct rpost_told told = {
 		.wr_id = wqe->wr_id,
 		.status = rpost_wc_status(qp, wqe->bad_key, wc),
 		.opcode = wqe->opcode,
@@ -78,9 +117,12 @@ void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 	if (wqe->ah)
 		atomic_dec(&wqe->ah->pending);
 	wqe->ah = NULL;
+	/* The slot then waits until the program has consumed the completion. */
 	if ((wqe->signaled || wc->status != IB_WC_SUCCESS) &&
-	    !READ_ONCE(qp->discard))
-		rpost_complete(qp->send_cq, wqe, &out);
+	    !READ_ONCE(qp->discard)) {
+		rpost_tell(qp->send_cq, told, &wqe->pos);
+		wqe->waits = true;
+	}
 	rpost_queue_retire(&qp->sq, wqe);
 }
 
@@ -97,21 +139,34 @@ static u32 rpost_wc_flags(int ib_flags)
 	return flags;
 }
 
-static void rpost_recv_fill(struct rpost_wc *out, const struct ib_wc *wc)
+static __always_inline void rpost_tell_recv(struct rpost_cq *cq, u64 wr_id,
+					    u32 status, u32 qp_num,
+					    const struct ib_wc *wc, u32 *pos)
 {
-	if (wc->opcode == IB_WC_RECV_RDMA_WITH_IMM)
-		out->opcode = RPOST_WC_RECV_RDMA_WITH_IMM;
-	out->byte_len = wc->byte_len;
-	out->src_qp = wc->src_qp;
-	out->wc_flags = rpost_wc_flags(wc->wc_flags);
+	bool success = wc->status == IB_WC_SUCCESS;
+	struct rpost_told told = {
+		.wr_id = wr_id,
+		.status = status,
+		.opcode = success && wc->opcode == IB_WC_RECV_RDMA_WITH_IMM ?
+			  RPOST_WC_RECV_RDMA_WITH_IMM : RPOST_WC_RECV,
+		.byte_len = success ? wc->byte_len : 0,
+		.vendor_err = wc->vendor_err,
+		.qp_num = qp_num,
+	};
+	struct rpost_wc *entry = rpost_tell(cq, told, pos);
+
+	if (!entry || !success)
+		return;
+	entry->src_qp = wc->src_qp;
+	entry->wc_flags = rpost_wc_flags(wc->wc_flags);
 	if (wc->wc_flags & IB_WC_WITH_INVALIDATE)
-		out->imm_data = wc->ex.invalidate_rkey;
+		entry->imm_data = wc->ex.invalidate_rkey;
 	else
-		out->imm_data = (__force u32)wc->ex.imm_data;
-	out->pkey_index = wc->pkey_index;
-	out->slid = wc->slid;
-	out->sl = wc->sl;
-	out->dlid_path_bits = wc->dlid_path_bits;
+		entry->imm_data = (__force u32)wc->ex.imm_data;
+	entry->pkey_index = wc->pkey_index;
+	entry->slid = wc->slid;
+	entry->sl = wc->sl;
+	entry->dlid_path_bits = wc->dlid_path_bits;
 }
 
 /**
@@ -123,18 +178,13 @@ void rpost_recv_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 {
 	struct rpost_wqe *wqe = container_of(wc->wr_cqe, struct rpost_wqe, cqe);
 	struct rpost_qp *qp = wqe->qp;
-	struct rpost_wc out = {
-		.wr_id = wqe->wr_id,
-		.status = rpost_wc_status(qp, wqe->bad_key, wc),
-		.opcode = RPOST_WC_RECV,
-		.vendor_err = wc->vendor_err,
-		.qp_num = qp->qp_num,
-	};
+	u32 status = rpost_wc_status(qp, wqe->bad_key, wc);
 
-	if (wc->status == IB_WC_SUCCESS)
-		rpost_recv_fill(&out, wc);
-	if (!READ_ONCE(qp->discard))
-		rpost_complete(qp->recv_cq, wqe, &out);
+	if (!READ_ONCE(qp->discard)) {
+		rpost_tell_recv(qp->recv_cq, wqe->wr_id, status, qp->qp_num, wc,
+				&wqe->pos);
+		wqe->waits = true;
+	}
 	rpost_queue_retire(&qp->rq, wqe);
 }
 
@@ -149,12 +199,9 @@ void rpost_srq_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 						 struct rpost_srq_wqe, cqe);
 	struct rpost_srq *srq = wqe->srq;
 	struct rpost_qp *qp = rpost_srq_find_qp(srq, wc->qp);
-	struct rpost_wc out = {
-		.wr_id = wqe->wr_id,
-		.opcode = RPOST_WC_RECV,
-		.vendor_err = wc->vendor_err,
-	};
 	bool bad_key = wqe->bad_key;
+	u64 wr_id = wqe->wr_id;
+	u32 pos;
 
 	spin_lock(&srq->lock);
 	rpost_srq_slot_free(srq, wqe);
@@ -162,9 +209,6 @@ void rpost_srq_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 
 	if (WARN_ON_ONCE(!qp) || READ_ONCE(qp->discard))
 		return;
-	out.status = rpost_wc_status(qp, bad_key, wc);
-	out.qp_num = qp->qp_num;
-	if (wc->status == IB_WC_SUCCESS)
-		rpost_recv_fill(&out, wc);
-	rpost_tell(qp->recv_cq, &out);
+	rpost_tell_recv(qp->recv_cq, wr_id, rpost_wc_status(qp, bad_key, wc),
+			qp->qp_num, wc, &pos);
 }

@@ -2,19 +2,13 @@
 /*
  * Completion queues.  See struct rpost_cq and enum rpost_cq_mode.
  */
+#include <linux/indirect_call_wrapper.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 
 #include "compat/compat.h"
 #include "inject.h"
 #include "rpost.h"
-
-/* The ring, for those who have the lock. */
-static struct rpost_cring *rpost_cq_ring(struct rpost_cq *cq)
-{
-	return rcu_dereference_protected(cq->ring,
-					 lockdep_is_held(&cq->lock));
-}
 
 static void rpost_hwcq_arm(struct rpost_hwcq *hwcq)
 {
@@ -90,7 +84,8 @@ static u32 rpost_hwcq_process(struct rpost_hwcq *hwcq, u32 budget)
 		for (i = 0; i < n; i++) {
 			if (rpost_inject(RPOST_INJECT_COMPLETION))
 				wc[i].status = IB_WC_GENERAL_ERR;
-			wc[i].wr_cqe->done(hwcq->ib_cq, &wc[i]);
+			INDIRECT_CALL_2(wc[i].wr_cqe->done, rpost_send_done,
+					rpost_recv_done, hwcq->ib_cq, &wc[i]);
 		}
 		done += n;
 		if (n < RPOST_POLL_BATCH)
@@ -322,42 +317,22 @@ u32 rpost_hwcq_drain(struct rpost_hwcq *hwcq, u32 budget)
 }
 
 /**
- * rpost_cq_push() - add a completion
- * @cq: the queue, with its lock held
- * @wc: the completion
- *
- * Return: entries that there have been, this one included.
- */
-u32 rpost_cq_push(struct rpost_cq *cq, const struct rpost_wc *wc)
-{
-	struct rpost_cring *ring = rpost_cq_ring(cq);
-	struct rpost_wc *entry = NULL;
-
-	if (!rpost_inject(RPOST_INJECT_RING))
-		entry = rpost_ring_next(ring);
-	if (entry)
-		*entry = *wc;
-	else
-		rpost_ring_overrun(ring);
-	return ring->tail;
-}
-
-/**
- * rpost_cq_consumed() - has the program taken a completion out?
+ * rpost_cq_see() - how far has the program consumed?
  * @cq: the queue
- * @pos: from rpost_cq_push(), which has been seen to have returned: then the
- *       ring that is found here is not older than the entry
  *
- * Return: false if the entry still waits.
+ * The ring that is found here is not older than a completion that has been seen
+ * to be in it.
+ *
+ * Return: what rpost_ring_consumed() asks for.
  */
-bool rpost_cq_consumed(struct rpost_cq *cq, u32 pos)
+struct rpost_ring_seen rpost_cq_see(struct rpost_cq *cq)
 {
-	bool consumed;
+	struct rpost_ring_seen seen;
 
 	rcu_read_lock();
-	consumed = rpost_ring_consumed(rcu_dereference(cq->ring), pos);
+	seen = rpost_ring_see(rcu_dereference(cq->ring));
 	rcu_read_unlock();
-	return consumed;
+	return seen;
 }
 
 static struct rpost_hwcq *rpost_hwcq_create(struct rpost_cq *cq, u32 size)

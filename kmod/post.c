@@ -35,7 +35,7 @@ static_assert(RPOST_SEND_SOLICITED == (int)IB_SEND_SOLICITED);
 #define RPOST_QPT_CONNECTED	(BIT(RPOST_QPT_RC) | BIT(RPOST_QPT_UC))
 
 /* What the opcodes of programs mean, and on which queue pairs they exist. */
-static const struct {
+static const struct rpost_opcode {
 	enum ib_wr_opcode opcode;
 	u32 qp_types;
 	u8 wc_opcode;
@@ -106,30 +106,33 @@ struct rpost_swr {
  * is the last: what comes after it no longer matters.  Returns how many there
  * are.
  */
-static int rpost_check_sges(struct rpost_pd *pd, struct rpost_sge *sges,
-			    u32 num, u32 access, u32 *total, bool *bad_key)
+static __always_inline int
+rpost_check_sges(struct rpost_pd *pd, struct rpost_sge *sges, u32 num,
+		 u32 access, u32 *total, bool *bad_key)
 {
-	u32 i, n = 0;
+	u32 i, n = 0, sum = 0;
+	bool bad = false;
 
-	*total = 0;
-	*bad_key = false;
-	for (i = 0; i < num && !*bad_key; i++) {
+	for (i = 0; i < num && !bad; i++) {
 		if (!sges[i].length)
 			continue;
-		sges[n] = sges[i];
-		if (!rpost_mr_check(pd, &sges[i], access)) {
+		if (n != i)
+			sges[n] = sges[i];
+		if (unlikely(!rpost_mr_check(pd, &sges[n], access))) {
 			if (!pd->bad_lkey)
 				return -EINVAL;
-			*bad_key = true;
+			bad = true;
 			sges[n].lkey = pd->bad_lkey;
 			/* A sum that wrapped could look empty. */
 			sges[n].length = min(sges[n].length, RPOST_MAX_MSG / 2);
 		}
-		if (sges[n].length > RPOST_MAX_MSG - *total)
+		if (sges[n].length > RPOST_MAX_MSG - sum)
 			return -EINVAL;
-		*total += sges[n].length;
+		sum += sges[n].length;
 		n++;
 	}
+	*total = sum;
+	*bad_key = bad;
 	return n;
 }
 
@@ -225,6 +228,7 @@ static void rpost_put_ahs(struct rpost_swr *swrs, u32 n)
 static int rpost_build_send(struct rpost_qp *qp, struct rpost_swr *swr,
 			    struct rpost_send_wr *wr)
 {
+	const struct rpost_opcode *op;
 	u32 opcode = wr->opcode;
 	int ret;
 
@@ -232,31 +236,32 @@ static int rpost_build_send(struct rpost_qp *qp, struct rpost_swr *swr,
 	    opcode >= ARRAY_SIZE(rpost_opcodes))
 		return -EOPNOTSUPP;
 	opcode = array_index_nospec(opcode, ARRAY_SIZE(rpost_opcodes));
-	if (!rpost_opcodes[opcode].qp_types)
+	op = &rpost_opcodes[opcode];
+	if (!op->qp_types)
 		return -EOPNOTSUPP;
 	wr->opcode = opcode;
-	if (!(rpost_opcodes[wr->opcode].qp_types & BIT(qp->qp_type)))
+	if (!(op->qp_types & BIT(qp->qp_type)))
 		return -EINVAL;
 
 	/* The rest belongs to some opcodes and queue pairs only. */
-	swr->wr = (struct ib_send_wr) {};
+	swr->wr = (struct ib_send_wr) {
+		.opcode = op->opcode,
+		.send_flags = wr->send_flags &
+			      (RPOST_SEND_FENCE | RPOST_SEND_SOLICITED),
+	};
 	swr->ah = NULL;
 	swr->data_len = 0;
 	swr->bad_key = false;
+	swr->wr_id = wr->wr_id;
+	swr->wc_opcode = op->wc_opcode;
+	swr->signaled = (wr->send_flags & RPOST_SEND_SIGNALED) ||
+			(qp->qp_flags & RPOST_QP_SIG_ALL);
 	if (wr->send_flags & RPOST_SEND_INLINE)
 		ret = rpost_build_inline(qp, swr, wr);
 	else
 		ret = rpost_build_sges(qp, swr, wr);
 	if (ret)
 		return ret;
-
-	swr->wr_id = wr->wr_id;
-	swr->wc_opcode = rpost_opcodes[wr->opcode].wc_opcode;
-	swr->signaled = (wr->send_flags & RPOST_SEND_SIGNALED) ||
-			(qp->qp_flags & RPOST_QP_SIG_ALL);
-	swr->wr.opcode = rpost_opcodes[wr->opcode].opcode;
-	swr->wr.send_flags = wr->send_flags &
-			     (RPOST_SEND_FENCE | RPOST_SEND_SOLICITED);
 
 	switch (wr->opcode) {
 	case RPOST_WR_RDMA_WRITE_WITH_IMM:
@@ -287,39 +292,52 @@ static int rpost_build_send(struct rpost_qp *qp, struct rpost_swr *swr,
 	return qp->qp_type == RPOST_QPT_UD ? rpost_build_ud(qp, swr, wr) : 0;
 }
 
-static bool rpost_queue_full(struct rpost_queue *q, struct rpost_cq *cq)
+/*
+ * Free the slots whose completions the program has consumed, if there are less
+ * than @n.  Returns how many can be taken.
+ */
+static u32 rpost_queue_reclaim(struct rpost_queue *q, struct rpost_cq *cq,
+			       u32 n)
 {
+	struct rpost_ring_seen seen;
 	struct rpost_wqe *wqe;
 	u32 tail;
 
-	if (q->head - q->free < q->max_wr)
-		return false;
-	/* Pairs with the release in rpost_queue_retire(). */
-	tail = smp_load_acquire(&q->tail);
-	while (q->free != tail) {
-		wqe = &q->wqes[q->free & q->mask];
-		if (wqe->waits && !rpost_cq_consumed(cq, wqe->pos))
-			break;
-		q->free++;
+	if (q->max_wr - (q->head - q->free) < n) {
+		/* Pairs with the release in rpost_queue_retire(). */
+		tail = smp_load_acquire(&q->tail);
+		seen = rpost_cq_see(cq);
+		while (q->free != tail) {
+			wqe = &q->wqes[q->free & q->mask];
+			if (wqe->waits && !rpost_ring_consumed(seen, wqe->pos))
+				break;
+			q->free++;
+		}
 	}
-	return q->head - q->free >= q->max_wr;
+	return q->max_wr - (q->head - q->free);
 }
 
-/* Take the next slot. */
-static struct rpost_wqe *rpost_queue_slot(struct rpost_queue *q,
-					  struct rpost_cq *cq)
+/* How many of @n slots can be taken now? */
+static u32 rpost_queue_room(struct rpost_queue *q, struct rpost_cq *cq, u32 n)
 {
-	struct rpost_wqe *wqe;
+	u32 room;
 
 	lockdep_assert_held(&q->lock);
 
-	/* Completions may wait for a program that does not poll. */
-	if (rpost_queue_full(q, cq)) {
+	room = rpost_queue_reclaim(q, cq, n);
+	if (room < n) {
+		/* Completions may wait for a program that does not poll. */
 		rpost_cq_drain(cq, RPOST_DRAIN_BATCH);
-		if (rpost_queue_full(q, cq))
-			return NULL;
+		room = rpost_queue_reclaim(q, cq, n);
 	}
-	wqe = &q->wqes[q->head++ & q->mask];
+	return min(room, n);
+}
+
+/* Take the next slot, for which there is room. */
+static struct rpost_wqe *rpost_queue_slot(struct rpost_queue *q)
+{
+	struct rpost_wqe *wqe = &q->wqes[q->head++ & q->mask];
+
 	wqe->waits = false;
 	return wqe;
 }
@@ -375,8 +393,7 @@ static int rpost_send_batch(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
 {
 	struct rpost_queue *sq = &qp->sq;
 	const struct ib_send_wr *bad = &swrs[0].wr, *wr;
-	struct rpost_wqe *wqe;
-	u32 i, done, head;
+	u32 i, room, done, head;
 	int ret = 0, err;
 
 	spin_lock_bh(&sq->lock);
@@ -385,25 +402,23 @@ static int rpost_send_batch(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
 		spin_unlock_bh(&sq->lock);
 		return ret;
 	}
-	for (i = 0; i < n; i++) {
-		wqe = rpost_queue_slot(sq, qp->send_cq);
-		if (!wqe) {
-			ret = -ENOMEM;
-			break;
-		}
-		rpost_fill_send(qp, &swrs[i], wqe);
+	room = rpost_queue_room(sq, qp->send_cq, n);
+	if (room < n)
+		ret = -ENOMEM;
+	for (i = 0; i < room; i++) {
+		rpost_fill_send(qp, &swrs[i], rpost_queue_slot(sq));
 		if (i)
 			swrs[i - 1].wr.next = &swrs[i].wr;
 	}
-	done = i;
-	if (i) {
+	done = room;
+	if (room) {
 		err = ib_post_send(qp->ib_qp, &swrs[0].wr, &bad);
 		if (err) {
 			ret = err;
 			done = 0;
 			for (wr = &swrs[0].wr; wr && wr != bad; wr = wr->next)
 				done++;
-			rpost_send_refused(sq, i - done);
+			rpost_send_refused(sq, room - done);
 		}
 	}
 	head = sq->head;
@@ -518,7 +533,7 @@ static int rpost_recv_batch(struct rpost_qp *qp, struct rpost_rwr *rwrs, u32 n,
 	struct rpost_queue *rq = &qp->rq;
 	const struct ib_recv_wr *bad = &rwrs[0].wr, *wr;
 	struct rpost_wqe *wqe;
-	u32 i, done;
+	u32 i, room, done;
 	int ret = 0, err;
 
 	spin_lock_bh(&rq->lock);
@@ -527,27 +542,26 @@ static int rpost_recv_batch(struct rpost_qp *qp, struct rpost_rwr *rwrs, u32 n,
 		spin_unlock_bh(&rq->lock);
 		return ret;
 	}
-	for (i = 0; i < n; i++) {
-		wqe = rpost_queue_slot(rq, qp->recv_cq);
-		if (!wqe) {
-			ret = -ENOMEM;
-			break;
-		}
+	room = rpost_queue_room(rq, qp->recv_cq, n);
+	if (room < n)
+		ret = -ENOMEM;
+	for (i = 0; i < room; i++) {
+		wqe = rpost_queue_slot(rq);
 		wqe->wr_id = rwrs[i].wr_id;
 		wqe->bad_key = rwrs[i].bad_key;
 		rwrs[i].wr.wr_cqe = &wqe->cqe;
 		if (i)
 			rwrs[i - 1].wr.next = &rwrs[i].wr;
 	}
-	done = i;
-	if (i) {
+	done = room;
+	if (room) {
 		err = ib_post_recv(qp->ib_qp, &rwrs[0].wr, &bad);
 		if (err) {
 			ret = err;
 			done = 0;
 			for (wr = &rwrs[0].wr; wr && wr != bad; wr = wr->next)
 				done++;
-			rq->head -= i - done;
+			rq->head -= room - done;
 		}
 	}
 	spin_unlock_bh(&rq->lock);
@@ -621,7 +635,8 @@ static int rpost_post_sends(struct rpost_obj *obj, struct rpost_post *cmd,
 		}
 		if (i)
 			ret = rpost_send_batch(qp, swrs, i, &cmd->posted);
-		rpost_put_ahs(swrs, i);
+		if (qp->qp_type == RPOST_QPT_UD)
+			rpost_put_ahs(swrs, i);
 	}
 	return ret ? : err;
 }

@@ -137,37 +137,21 @@ int rpost_ring_mmap(struct rpost_cring *ring, struct vm_area_struct *vma)
 }
 
 /**
- * rpost_ring_next() - the entry to fill next
+ * rpost_ring_see() - how far has the program consumed?
  * @ring: the ring
  *
- * Return: the entry, or NULL if the program has not consumed the one that was
- * there.  Each further call gives the next; rpost_ring_publish() shows them.
+ * Return: what rpost_ring_consumed() asks for.  An index of the program's that
+ * cannot be has all consumed: the program then overruns its own ring.
  */
-struct rpost_wc *rpost_ring_next(struct rpost_cring *ring)
-{
-	/* The program has read the entries before @head. */
-	u32 head = smp_load_acquire(&ring->hdr->head);
-
-	if (ring->tail - head >= ring->entries)
-		return NULL;
-	WRITE_ONCE(ring->tail, ring->tail + 1);
-	return &ring->wcs[(ring->tail - 1) & (ring->entries - 1)];
-}
-
-/**
- * rpost_ring_consumed() - has the program taken an entry out?
- * @ring: the ring
- * @pos: number of the entry, plus 1
- *
- * Return: false if the entry still waits.  For an index of the program's that
- * cannot be, true: it then overruns its own ring.
- */
-bool rpost_ring_consumed(struct rpost_cring *ring, u32 pos)
+struct rpost_ring_seen rpost_ring_see(struct rpost_cring *ring)
 {
 	u32 tail = READ_ONCE(ring->tail);
 	u32 waiting = tail - READ_ONCE(ring->hdr->head);
 
-	return tail - pos >= waiting || waiting > ring->entries;
+	return (struct rpost_ring_seen) {
+		.tail = tail,
+		.waiting = waiting <= ring->entries ? waiting : 0,
+	};
 }
 
 /**

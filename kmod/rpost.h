@@ -538,6 +538,47 @@ struct rpost_cring {
 	u32 flags;
 };
 
+/**
+ * struct rpost_ring_seen - how far the program had consumed at some time
+ * @tail: entries written
+ * @waiting: those of them that it had not taken out
+ */
+struct rpost_ring_seen {
+	u32 tail;
+	u32 waiting;
+};
+
+/**
+ * rpost_ring_consumed() - had the program taken an entry out?
+ * @seen: from rpost_ring_see(), after the entry was written
+ * @pos: number of the entry, plus 1
+ *
+ * Return: false if the entry waited.
+ */
+static inline bool rpost_ring_consumed(struct rpost_ring_seen seen, u32 pos)
+{
+	return seen.tail - pos >= seen.waiting;
+}
+
+/**
+ * rpost_ring_next() - the entry to fill next
+ * @ring: the ring
+ *
+ * Return: the entry, or NULL if the program has not consumed the one that was
+ * there.  Each further call gives the next; rpost_ring_publish() shows them.
+ */
+static inline struct rpost_wc *rpost_ring_next(struct rpost_cring *ring)
+{
+	/* The program has read the entries before @head. */
+	u32 head = smp_load_acquire(&ring->hdr->head);
+	u32 tail = ring->tail;
+
+	if (tail - head >= ring->entries)
+		return NULL;
+	WRITE_ONCE(ring->tail, tail + 1);
+	return &ring->wcs[tail & (ring->entries - 1)];
+}
+
 int rpost_ring_alloc(struct rpost_cring *ring, u32 entries);
 void rpost_ring_free(struct rpost_cring *ring);
 void rpost_ring_copy(struct rpost_cring *to, const struct rpost_cring *from,
@@ -545,8 +586,7 @@ void rpost_ring_copy(struct rpost_cring *to, const struct rpost_cring *from,
 void rpost_ring_take_over(struct rpost_cring *to,
 			  const struct rpost_cring *from, u32 head);
 int rpost_ring_mmap(struct rpost_cring *ring, struct vm_area_struct *vma);
-struct rpost_wc *rpost_ring_next(struct rpost_cring *ring);
-bool rpost_ring_consumed(struct rpost_cring *ring, u32 pos);
+struct rpost_ring_seen rpost_ring_see(struct rpost_cring *ring);
 void rpost_ring_overrun(struct rpost_cring *ring);
 void rpost_ring_publish(struct rpost_cring *ring);
 bool rpost_ring_take_arm(struct rpost_cring *ring);
@@ -698,8 +738,19 @@ u32 rpost_cq_drain(struct rpost_cq *cq, u32 budget);
 void rpost_cq_posted(struct rpost_cq *cq, struct rpost_queue *sq, u32 head);
 u32 rpost_hwcq_drain(struct rpost_hwcq *hwcq, u32 budget);
 void rpost_cq_kicked(struct rpost_cq *cq);
-u32 rpost_cq_push(struct rpost_cq *cq, const struct rpost_wc *wc);
-bool rpost_cq_consumed(struct rpost_cq *cq, u32 pos);
+struct rpost_ring_seen rpost_cq_see(struct rpost_cq *cq);
+
+/**
+ * rpost_cq_ring() - a completion queue's ring
+ * @cq: the queue, with its lock held
+ *
+ * Return: the ring, until the lock is given back.
+ */
+static inline struct rpost_cring *rpost_cq_ring(struct rpost_cq *cq)
+{
+	return rcu_dereference_protected(cq->ring,
+					 lockdep_is_held(&cq->lock));
+}
 
 int rpost_create_comp_channel_ioctl(struct rpost_ucmd *ucmd);
 struct rpost_comp_channel *rpost_comp_channel_get(struct rpost_file *file,
