@@ -4,6 +4,7 @@
  */
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/indirect_call_wrapper.h>
 #include <linux/memcontrol.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
@@ -141,6 +142,80 @@ static const struct rpost_cmd_row rpost_cmds[] = {
 };
 
 /**
+ * rpost_copy_words() - copy a little from a program
+ * @to: where, aligned to 8 bytes
+ * @from: a user pointer
+ * @bytes: a multiple of 4; some hundred at most
+ *
+ * For so little copy_from_user() takes longer to check where it may write, and to
+ * start, than to copy.
+ *
+ * Return: 0, or -EFAULT, with anything in @to.
+ */
+int rpost_copy_words(void *to, const void __user *from, u32 bytes)
+{
+	u32 i;
+
+	if (!user_read_access_begin(from, bytes))
+		return -EFAULT;
+	for (i = 0; bytes - i >= sizeof(u64); i += sizeof(u64))
+		unsafe_get_user(*(u64 *)(to + i), (u64 __user *)(from + i),
+				fault);
+	if (i < bytes)
+		unsafe_get_user(*(u32 *)(to + i), (u32 __user *)(from + i),
+				fault);
+	user_read_access_end();
+	return 0;
+fault:
+	user_read_access_end();
+	return -EFAULT;
+}
+
+/* Too short or too long is said first, even of what cannot be read. */
+static int rpost_ucmd_check_size(const struct rpost_cmd_row *row, u32 usize)
+{
+	if (usize < row->min_size)
+		return -EINVAL;
+	return usize > RPOST_MAX_CMD_SIZE ? -E2BIG : 0;
+}
+
+/*
+ * Copy a command's struct, each word of it once: what every program has, and then
+ * what the size in it says.
+ */
+static int rpost_ucmd_copy(struct rpost_ucmd *ucmd,
+			   const struct rpost_cmd_row *row)
+{
+	const u32 first = row->min_size, ksize = row->ksize;
+	void *cmd = &ucmd->cmd;
+	u32 usize;
+	int ret;
+
+	if (rpost_copy_words(cmd, ucmd->ubuf, first)) {
+		if (get_user(usize, (u32 __user *)ucmd->ubuf))
+			return -EFAULT;
+		return rpost_ucmd_check_size(row, usize) ?: -EFAULT;
+	}
+	/* Every struct begins alike. */
+	usize = ucmd->cmd.query.size;
+	ret = rpost_ucmd_check_size(row, usize);
+	if (ret)
+		return ret;
+	ucmd->size = min(usize, ksize);
+	if (ucmd->size > first &&
+	    copy_from_user(cmd + first, ucmd->ubuf + first, ucmd->size - first))
+		return -EFAULT;
+	if (usize < ksize)
+		memset(cmd + usize, 0, ksize - usize);
+	if (usize > ksize) {
+		ret = check_zeroed_user(ucmd->ubuf + ksize, usize - ksize);
+		if (ret <= 0)
+			return ret ?: -E2BIG;
+	}
+	return 0;
+}
+
+/**
  * rpost_ucmd_run() - copy a command in and handle it
  * @file: the open file
  * @filp: what the ioctl was called on
@@ -153,33 +228,26 @@ int rpost_ucmd_run(struct rpost_file *file, struct file *filp,
 		   const struct rpost_cmd_row *row, unsigned long arg)
 {
 	struct rpost_ucmd ucmd rpost_uninitialized;
-	u32 usize, flags;
+	u32 flags;
 	int ret;
 
 	/* Not @cmd: what a row's struct has is set by the copy, all of it. */
 	ucmd.file = file;
 	ucmd.filp = filp;
 	ucmd.ubuf = (void __user *)arg;
-	if (get_user(usize, (u32 __user *)ucmd.ubuf))
-		return -EFAULT;
-	if (usize < row->min_size)
-		return -EINVAL;
-	if (usize > RPOST_MAX_CMD_SIZE)
-		return -E2BIG;
-
-	ret = copy_struct_from_user(&ucmd.cmd, row->ksize, ucmd.ubuf, usize);
+	ret = rpost_ucmd_copy(&ucmd, row);
 	if (ret)
 		return ret;
-	ucmd.size = min(usize, row->ksize);
 
-	/* Every struct begins alike.  Only two commands know any flag. */
+	/* Only two commands know any flag. */
 	flags = ucmd.cmd.query.flags;
 	if (flags && row->handler != rpost_create_qp_ioctl &&
 	    row->handler != rpost_arm_cq_ioctl)
 		return -EOPNOTSUPP;
 
 	if (!row->hw)
-		return row->handler(&ucmd);
+		return INDIRECT_CALL_1(row->handler, rpost_post_send_ioctl,
+				       &ucmd);
 	if (down_read_killable(&file->rwsem))
 		return -EINTR;
 	ret = row->handler(&ucmd);

@@ -701,6 +701,16 @@ static int rpost_check_block(const void *block, u32 bytes, u32 count, u32 min)
 	return bytes ? -EINVAL : 0;
 }
 
+static int rpost_copy_block(void *block, const struct rpost_post *cmd,
+			    u32 small)
+{
+	const void __user *wrs = u64_to_user_ptr(cmd->wrs);
+
+	if (cmd->wrs_size <= small && cmd->wrs_size % sizeof(u64) == 0)
+		return rpost_copy_words(block, wrs, cmd->wrs_size);
+	return copy_from_user(block, wrs, cmd->wrs_size) ? -EFAULT : 0;
+}
+
 static int rpost_post(struct rpost_ucmd *ucmd, u32 min_size,
 		      enum rpost_obj_type type,
 		      int (*post)(struct rpost_obj *obj, struct rpost_post *cmd,
@@ -735,8 +745,8 @@ static int rpost_post(struct rpost_ucmd *ucmd, u32 min_size,
 		if (!block)
 			goto out;
 	}
-	ret = -EFAULT;
-	if (copy_from_user(block, u64_to_user_ptr(cmd->wrs), cmd->wrs_size))
+	ret = rpost_copy_block(block, cmd, sizeof(small));
+	if (ret)
 		goto out;
 	ret = rpost_check_block(block, cmd->wrs_size, cmd->count, min_size);
 	if (ret)

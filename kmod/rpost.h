@@ -227,11 +227,13 @@ struct rpost_cmd_row {
 	.ksize = sizeof(struct type) +					\
 		 BUILD_BUG_ON_ZERO(sizeof(struct type) >		\
 				   sizeof_field(struct rpost_ucmd, cmd)),\
-	.min_size = offsetofend(struct type, last),			\
+	.min_size = offsetofend(struct type, last) +			\
+		    BUILD_BUG_ON_ZERO(offsetofend(struct type, last) % 4),\
 	.hw = (hold),							\
 	.handler = (fn),						\
 }
 
+int rpost_copy_words(void *to, const void __user *from, u32 bytes);
 int rpost_ucmd_run(struct rpost_file *file, struct file *filp,
 		   const struct rpost_cmd_row *row, unsigned long arg);
 int rpost_respond(struct rpost_ucmd *ucmd);
