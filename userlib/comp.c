@@ -16,39 +16,56 @@
  * sleep.  By the last, either the kernel goes on looking at the arm or the
  * program sees that it does not.
  */
+#include <string.h>
+
 #include "internal.h"
+
+/* A completion begins as the program's does, which ends with padding. */
+#define SAME_PLACE(member) \
+	static_assert(offsetof(struct ibv_wc, member) == \
+		      offsetof(struct rpost_wc, member) && \
+		      sizeof(((struct ibv_wc *)0)->member) == \
+		      sizeof(((struct rpost_wc *)0)->member), #member)
+
+SAME_PLACE(wr_id);
+SAME_PLACE(status);
+SAME_PLACE(opcode);
+SAME_PLACE(vendor_err);
+SAME_PLACE(byte_len);
+SAME_PLACE(imm_data);
+SAME_PLACE(qp_num);
+SAME_PLACE(src_qp);
+SAME_PLACE(wc_flags);
+SAME_PLACE(pkey_index);
+SAME_PLACE(slid);
+SAME_PLACE(sl);
+SAME_PLACE(dlid_path_bits);
+static_assert(sizeof(struct ibv_wc) <= sizeof(struct rpost_wc) &&
+	      offsetof(struct ibv_wc, dlid_path_bits) + 8 >
+	      sizeof(struct ibv_wc), "no more than that");
 
 static void copy_wc(struct ibv_wc *dst, const struct rpost_wc *src)
 {
-	dst->wr_id = src->wr_id;
-	dst->status = src->status;
-	dst->opcode = src->opcode;
-	dst->vendor_err = src->vendor_err;
-	dst->byte_len = src->byte_len;
-	dst->imm_data = src->imm_data;
-	dst->qp_num = src->qp_num;
-	dst->src_qp = src->src_qp;
-	dst->wc_flags = src->wc_flags;
-	dst->pkey_index = src->pkey_index;
-	dst->slid = src->slid;
-	dst->sl = src->sl;
-	dst->dlid_path_bits = src->dlid_path_bits;
+	memcpy(dst, src, sizeof(*dst));
 }
 
 /* Also tells the ring's flags, as they were before the ring was looked at. */
 static int consume(struct rpost_cq *cq, int num_entries, struct ibv_wc *wc,
 		   uint32_t *flags)
 {
-	uint32_t tail;
+	uint32_t head, tail;
 	int n = 0;
 
 	rpost_cq_lock(cq);
 	*flags = rpost_ring_flags(cq);
+	head = cq->head;
 	tail = __atomic_load_n(&cq->ring->tail, __ATOMIC_ACQUIRE);
-	while (n < num_entries && cq->head != tail)
-		copy_wc(&wc[n++], &cq->entries[cq->head++ & cq->mask]);
-	if (n)
-		__atomic_store_n(&cq->ring->head, cq->head, __ATOMIC_RELEASE);
+	while (n < num_entries && head != tail)
+		copy_wc(&wc[n++], &cq->entries[head++ & cq->mask]);
+	if (n) {
+		cq->head = head;
+		__atomic_store_n(&cq->ring->head, head, __ATOMIC_RELEASE);
+	}
 	rpost_cq_unlock(cq);
 	return n;
 }

@@ -52,6 +52,15 @@ static uint64_t inline_length(const struct ibv_send_wr *wr)
 	return len;
 }
 
+/* Most have one: a loop beats a call of memcpy(). */
+static void pack_sges(struct rpost_sge *out, const struct ibv_sge *sge, int num)
+{
+	static_assert(sizeof(*out) == sizeof(*sge), "entries are copied");
+
+	for (; num > 0; num--)
+		memcpy(out++, sge++, sizeof(*out));
+}
+
 /* Where other opcodes have an address, datagrams have a pointer. */
 static bool is_datagram(const struct rpost_qp *rqp,
 			const struct ibv_send_wr *wr)
@@ -152,7 +161,7 @@ static void pack_send(struct rpost_block *block, const struct ibv_qp *qp,
 		memset(tail, 0, end - tail);
 	} else if (wr->num_sge) {
 		out->num_sge = wr->num_sge;
-		memcpy(tail, wr->sg_list, end - tail);
+		pack_sges((struct rpost_sge *)tail, wr->sg_list, wr->num_sge);
 	}
 	block->used += size;
 	block->count++;
@@ -176,8 +185,7 @@ static void pack_recv(struct rpost_block *block, const struct ibv_recv_wr *wr,
 	out->wr_id = wr->wr_id;
 	out->size = (uint32_t)size;
 	out->num_sge = wr->num_sge;
-	if (wr->num_sge)
-		memcpy(out + 1, wr->sg_list, size - sizeof(*out));
+	pack_sges((struct rpost_sge *)(out + 1), wr->sg_list, wr->num_sge);
 	block->used += size;
 	block->count++;
 }
@@ -219,20 +227,18 @@ static int send_some(struct ibv_qp *qp, struct ibv_send_wr **wr)
 	size_t size;
 	int err;
 
-	size = send_size(qp, next);
-	if (!size)
-		return EINVAL;
-	if (size > block.room) {
-		err = grow(qp->context, &block, size);
-		if (err)
-			return err;
-	}
-
-	while (next && (size = send_size(qp, next)) &&
-	       size <= block.room - block.used) {
+	do {
+		size = send_size(qp, next);
+		if (!size || size > block.room - block.used) {
+			if (block.count)
+				break;
+			err = size ? grow(qp->context, &block, size) : EINVAL;
+			if (err)
+				return err;
+		}
 		pack_send(&block, qp, next, size);
 		next = next->next;
-	}
+	} while (next);
 	err = rpost_post_block(qp->context, qp->handle, RPOST_IOC_POST_SEND,
 			       &block, &posted);
 	if (block.buf != (char *)stack)
@@ -257,20 +263,18 @@ static int recv_some(const struct recv_queue *rq, struct ibv_recv_wr **wr)
 	size_t size;
 	int err;
 
-	size = recv_size(rq, next);
-	if (!size)
-		return EINVAL;
-	if (size > block.room) {
-		err = grow(rq->context, &block, size);
-		if (err)
-			return err;
-	}
-
-	while (next && (size = recv_size(rq, next)) &&
-	       size <= block.room - block.used) {
+	do {
+		size = recv_size(rq, next);
+		if (!size || size > block.room - block.used) {
+			if (block.count)
+				break;
+			err = size ? grow(rq->context, &block, size) : EINVAL;
+			if (err)
+				return err;
+		}
 		pack_recv(&block, next, size);
 		next = next->next;
-	}
+	} while (next);
 	err = rpost_post_block(rq->context, rq->handle, rq->cmd, &block,
 			       &posted);
 	if (block.buf != (char *)stack)
