@@ -107,21 +107,22 @@ void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 	struct rpost_qp *qp = wqe->qp;
 	struct rpost_told told = {
 		.wr_id = wqe->wr_id,
-		.status = rpost_wc_status(qp, wqe->bad_key, wc),
-		.opcode = wqe->opcode,
+		.status = rpost_wc_status(qp, wqe->kind.bad_key, wc),
+		.opcode = wqe->kind.opcode,
 		.vendor_err = wc->vendor_err,
 		.byte_len = wc->byte_len,
 		.qp_num = qp->qp_num,
 	};
 
-	if (wqe->ah)
+	if (wqe->ah) {
 		atomic_dec(&wqe->ah->pending);
-	wqe->ah = NULL;
+		wqe->ah = NULL;
+	}
 	/* The slot then waits until the program has consumed the completion. */
-	if ((wqe->signaled || wc->status != IB_WC_SUCCESS) &&
+	if ((wqe->kind.signaled || wc->status != IB_WC_SUCCESS) &&
 	    !READ_ONCE(qp->discard)) {
 		rpost_tell(qp->send_cq, told, &wqe->pos);
-		wqe->waits = true;
+		wqe->kind.waits = true;
 	}
 	rpost_queue_retire(&qp->sq, wqe);
 }
@@ -178,12 +179,12 @@ void rpost_recv_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 {
 	struct rpost_wqe *wqe = container_of(wc->wr_cqe, struct rpost_wqe, cqe);
 	struct rpost_qp *qp = wqe->qp;
-	u32 status = rpost_wc_status(qp, wqe->bad_key, wc);
+	u32 status = rpost_wc_status(qp, wqe->kind.bad_key, wc);
 
 	if (!READ_ONCE(qp->discard)) {
 		rpost_tell_recv(qp->recv_cq, wqe->wr_id, status, qp->qp_num, wc,
 				&wqe->pos);
-		wqe->waits = true;
+		wqe->kind.waits = true;
 	}
 	rpost_queue_retire(&qp->rq, wqe);
 }

@@ -2,6 +2,7 @@
 /*
  * The device node and its commands.
  */
+#include <linux/fault-inject-usercopy.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/indirect_call_wrapper.h>
@@ -154,14 +155,15 @@ static const struct rpost_cmd_row rpost_cmds[] = {
  */
 int rpost_copy_words(void *to, const void __user *from, u32 bytes)
 {
-	u32 i;
+	const size_t whole = round_down(bytes, sizeof(u64));
+	size_t i;
 
-	if (!user_read_access_begin(from, bytes))
+	if (should_fail_usercopy() || !user_read_access_begin(from, bytes))
 		return -EFAULT;
-	for (i = 0; bytes - i >= sizeof(u64); i += sizeof(u64))
+	for (i = 0; i < whole; i += sizeof(u64))
 		unsafe_get_user(*(u64 *)(to + i), (u64 __user *)(from + i),
 				fault);
-	if (i < bytes)
+	if (whole < bytes)
 		unsafe_get_user(*(u32 *)(to + i), (u32 __user *)(from + i),
 				fault);
 	user_read_access_end();

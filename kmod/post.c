@@ -79,9 +79,7 @@ static const struct rpost_opcode {
  * @data: inline data, in the block
  * @data_len: bytes of it
  * @wr_id: the program's
- * @wc_opcode: of the completion
- * @signaled: the program wants one
- * @bad_key: an entry's key was replaced
+ * @kind: what its slot has to know
  */
 struct rpost_swr {
 	union {
@@ -95,9 +93,7 @@ struct rpost_swr {
 	const void *data;
 	u32 data_len;
 	u64 wr_id;
-	u8 wc_opcode;
-	bool signaled;
-	bool bad_key;
+	struct rpost_wqe_kind kind;
 };
 
 /*
@@ -145,6 +141,8 @@ static int rpost_build_inline(struct rpost_qp *qp, struct rpost_swr *swr,
 		return -EINVAL;
 	swr->data = wr + 1;
 	swr->data_len = wr->inline_len;
+	swr->wr.sg_list = &swr->sge;
+	swr->wr.num_sge = 0;
 	if (wr->inline_len) {
 		int ret = rpost_qp_inline_room(qp);
 
@@ -152,7 +150,6 @@ static int rpost_build_inline(struct rpost_qp *qp, struct rpost_swr *swr,
 			return ret;
 		swr->sge.length = wr->inline_len;
 		swr->sge.lkey = qp->pd->local_dma_lkey;
-		swr->wr.sg_list = &swr->sge;
 		swr->wr.num_sge = 1;
 	}
 	return 0;
@@ -174,7 +171,7 @@ static int rpost_build_sges(struct rpost_qp *qp, struct rpost_swr *swr,
 	if (rpost_opcodes[wr->opcode].writes_local)
 		access = RPOST_ACCESS_LOCAL_WRITE;
 	n = rpost_check_sges(qp->pd, sges, wr->num_sge, access, &total,
-			     &swr->bad_key);
+			     &swr->kind.bad_key);
 	if (n < 0)
 		return n;
 	if (!n && wr->opcode == RPOST_WR_RDMA_READ && qp->iwarp) {
@@ -224,8 +221,11 @@ static void rpost_put_ahs(struct rpost_swr *swrs, u32 n)
 	}
 }
 
-/* Check one work request and build the device's from it. */
-static int rpost_build_send(struct rpost_qp *qp, struct rpost_swr *swr,
+/*
+ * Check one work request and build the device's from it, but for what
+ * rpost_fill_send() adds.
+ */
+static noinline int rpost_build_send(struct rpost_qp *qp, struct rpost_swr *swr,
 			    struct rpost_send_wr *wr)
 {
 	const struct rpost_opcode *op;
@@ -244,18 +244,18 @@ static int rpost_build_send(struct rpost_qp *qp, struct rpost_swr *swr,
 		return -EINVAL;
 
 	/* The rest belongs to some opcodes and queue pairs only. */
-	swr->wr = (struct ib_send_wr) {
-		.opcode = op->opcode,
-		.send_flags = wr->send_flags &
-			      (RPOST_SEND_FENCE | RPOST_SEND_SOLICITED),
-	};
+	swr->wr.opcode = op->opcode;
+	swr->wr.send_flags = wr->send_flags &
+			     (RPOST_SEND_FENCE | RPOST_SEND_SOLICITED);
+	swr->wr.ex.imm_data = 0;
 	swr->ah = NULL;
 	swr->data_len = 0;
-	swr->bad_key = false;
 	swr->wr_id = wr->wr_id;
-	swr->wc_opcode = op->wc_opcode;
-	swr->signaled = (wr->send_flags & RPOST_SEND_SIGNALED) ||
-			(qp->qp_flags & RPOST_QP_SIG_ALL);
+	swr->kind = (struct rpost_wqe_kind) {
+		.opcode = op->wc_opcode,
+		.signaled = (wr->send_flags & RPOST_SEND_SIGNALED) ||
+			    (qp->qp_flags & RPOST_QP_SIG_ALL),
+	};
 	if (wr->send_flags & RPOST_SEND_INLINE)
 		ret = rpost_build_inline(qp, swr, wr);
 	else
@@ -309,7 +309,7 @@ static u32 rpost_queue_reclaim(struct rpost_queue *q, struct rpost_cq *cq,
 		seen = rpost_cq_see(cq);
 		while (q->free != tail) {
 			wqe = &q->wqes[q->free & q->mask];
-			if (wqe->waits && !rpost_ring_consumed(seen, wqe->pos))
+			if (wqe->kind.waits && !rpost_ring_consumed(seen, wqe->pos))
 				break;
 			q->free++;
 		}
@@ -334,24 +334,22 @@ static u32 rpost_queue_room(struct rpost_queue *q, struct rpost_cq *cq, u32 n)
 }
 
 /* Take the next slot, for which there is room. */
-static struct rpost_wqe *rpost_queue_slot(struct rpost_queue *q)
+static struct rpost_wqe *rpost_queue_slot(struct rpost_queue *q, u64 wr_id,
+					  struct rpost_wqe_kind kind)
 {
 	struct rpost_wqe *wqe = &q->wqes[q->head++ & q->mask];
 
-	wqe->waits = false;
+	wqe->wr_id = wr_id;
+	wqe->kind = kind;
 	return wqe;
 }
 
-static void rpost_fill_send(struct rpost_qp *qp, struct rpost_swr *swr,
-			    struct rpost_wqe *wqe)
+static void rpost_fill_send(struct rpost_qp *qp, struct rpost_swr *swr)
 {
 	struct rpost_queue *sq = &qp->sq;
+	struct rpost_wqe *wqe = rpost_queue_slot(sq, swr->wr_id, swr->kind);
 	void *to;
 
-	wqe->wr_id = swr->wr_id;
-	wqe->opcode = swr->wc_opcode;
-	wqe->signaled = swr->signaled;
-	wqe->bad_key = swr->bad_key;
 	wqe->ah = swr->ah;
 	if (swr->ah)
 		atomic_inc(&swr->ah->pending);
@@ -362,7 +360,7 @@ static void rpost_fill_send(struct rpost_qp *qp, struct rpost_swr *swr,
 	 * errors must not fill its queue for ever.  And addresses must be known
 	 * to be free, see struct rpost_qp.
 	 */
-	if (swr->signaled || swr->ah || ++sq->unsignaled > sq->max_wr / 4) {
+	if (swr->kind.signaled || swr->ah || ++sq->unsignaled > sq->max_wr / 4) {
 		swr->wr.send_flags |= IB_SEND_SIGNALED;
 		sq->unsignaled = 0;
 	}
@@ -393,7 +391,8 @@ static int rpost_send_batch(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
 {
 	struct rpost_queue *sq = &qp->sq;
 	const struct ib_send_wr *bad = &swrs[0].wr, *wr;
-	u32 i, room, done, head;
+	u32 room, done, head;
+	struct rpost_swr *swr;
 	int ret = 0, err;
 
 	spin_lock_bh(&sq->lock);
@@ -405,13 +404,13 @@ static int rpost_send_batch(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
 	room = rpost_queue_room(sq, qp->send_cq, n);
 	if (room < n)
 		ret = -ENOMEM;
-	for (i = 0; i < room; i++) {
-		rpost_fill_send(qp, &swrs[i], rpost_queue_slot(sq));
-		if (i)
-			swrs[i - 1].wr.next = &swrs[i].wr;
+	for (swr = swrs; swr < swrs + room; swr++) {
+		rpost_fill_send(qp, swr);
+		swr->wr.next = &(swr + 1)->wr;
 	}
 	done = room;
 	if (room) {
+		swrs[room - 1].wr.next = NULL;
 		err = ib_post_send(qp->ib_qp, &swrs[0].wr, &bad);
 		if (err) {
 			ret = err;
@@ -434,12 +433,12 @@ static int rpost_send_batch(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
  * struct rpost_rwr - a checked work request on its way to the receive queue
  * @wr: for the device; its entries are in the block
  * @wr_id: the program's
- * @bad_key: an entry's key was replaced
+ * @kind: what its slot has to know
  */
 struct rpost_rwr {
 	struct ib_recv_wr wr;
 	u64 wr_id;
-	bool bad_key;
+	struct rpost_wqe_kind kind;
 };
 
 /**
@@ -515,8 +514,9 @@ static int rpost_build_recv(struct rpost_pd *pd, u32 max_sge,
 	if (wr->num_sge > max_sge ||
 	    wr->size != sizeof(*wr) + wr->num_sge * sizeof(*sges))
 		return -EINVAL;
+	rwr->kind = (struct rpost_wqe_kind) { .opcode = RPOST_WC_RECV };
 	n = rpost_check_sges(pd, sges, wr->num_sge, RPOST_ACCESS_LOCAL_WRITE,
-			     &total, &rwr->bad_key);
+			     &total, &rwr->kind.bad_key);
 	if (n < 0)
 		return n;
 	rwr->wr_id = wr->wr_id;
@@ -546,9 +546,7 @@ static int rpost_recv_batch(struct rpost_qp *qp, struct rpost_rwr *rwrs, u32 n,
 	if (room < n)
 		ret = -ENOMEM;
 	for (i = 0; i < room; i++) {
-		wqe = rpost_queue_slot(rq);
-		wqe->wr_id = rwrs[i].wr_id;
-		wqe->bad_key = rwrs[i].bad_key;
+		wqe = rpost_queue_slot(rq, rwrs[i].wr_id, rwrs[i].kind);
 		rwrs[i].wr.wr_cqe = &wqe->cqe;
 		if (i)
 			rwrs[i - 1].wr.next = &rwrs[i].wr;
@@ -587,7 +585,7 @@ static int rpost_srq_batch(struct rpost_srq *srq, struct rpost_rwr *rwrs, u32 n,
 		if (!wqe)
 			break;
 		wqe->wr_id = rwrs[i].wr_id;
-		wqe->bad_key = rwrs[i].bad_key;
+		wqe->bad_key = rwrs[i].kind.bad_key;
 		rwrs[i].wr.wr_cqe = &wqe->cqe;
 		if (i)
 			rwrs[i - 1].wr.next = &rwrs[i].wr;

@@ -917,15 +917,26 @@ void rpost_joins_free(struct rpost_id *id);
 /* ------------------------------------------------ qp.c, post.c, comp.c */
 
 /**
+ * struct rpost_wqe_kind - what a slot knows of its work request
+ * @opcode: RPOST_WC_* of its completion
+ * @signaled: the program wants a completion on success too
+ * @bad_key: it names memory that it may not use, see struct rpost_pd
+ * @waits: it has completed, with an entry in the ring
+ */
+struct rpost_wqe_kind {
+	u8 opcode;
+	bool signaled;
+	bool bad_key;
+	bool waits;
+};
+
+/**
  * struct rpost_wqe - a work request between post and completion
  * @cqe: names it to the device; the completion leads back here
  * @qp: whose it is; the device's own may be gone when a completion is fetched
  * @wr_id: the program's name for it
  * @pos: entries in the ring with that of its completion
- * @waits: it has one
- * @opcode: RPOST_WC_* of its completion
- * @signaled: the program wants a completion on success too
- * @bad_key: it names memory that it may not use, see struct rpost_pd
+ * @kind: the rest
  * @ah: where it goes, if the device has it now
  */
 struct rpost_wqe {
@@ -934,10 +945,7 @@ struct rpost_wqe {
 	struct rpost_ah *ah;
 	u64 wr_id;
 	u32 pos;
-	u8 opcode;
-	bool signaled;
-	bool bad_key;
-	bool waits;
+	struct rpost_wqe_kind kind;
 };
 
 /**
