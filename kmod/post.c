@@ -34,38 +34,49 @@ static_assert(RPOST_SEND_SOLICITED == (int)IB_SEND_SOLICITED);
 
 #define RPOST_QPT_CONNECTED	(BIT(RPOST_QPT_RC) | BIT(RPOST_QPT_UC))
 
-/* What the opcodes of programs mean, and on which queue pairs they exist. */
-static const struct rpost_opcode {
+/**
+ * struct rpost_opcode - what an opcode of programs means
+ * @opcode: for the device
+ * @qp_types: queue pairs on which it exists
+ * @access: to the program's memory
+ * @wc_opcode: of its completion
+ * @inline_ok: data may be inline
+ * @more: it needs more than an address and a key of the other side
+ */
+struct rpost_opcode {
 	enum ib_wr_opcode opcode;
 	u32 qp_types;
+	u8 access;
 	u8 wc_opcode;
 	bool inline_ok;
-	bool writes_local;
-} rpost_opcodes[] = {
+	bool more;
+};
+
+static const struct rpost_opcode rpost_opcodes[] = {
 	[RPOST_WR_RDMA_WRITE] = {
 		IB_WR_RDMA_WRITE, RPOST_QPT_CONNECTED,
-		RPOST_WC_RDMA_WRITE, true, false },
+		0, RPOST_WC_RDMA_WRITE, true, false },
 	[RPOST_WR_RDMA_WRITE_WITH_IMM] = {
 		IB_WR_RDMA_WRITE_WITH_IMM, RPOST_QPT_CONNECTED,
-		RPOST_WC_RDMA_WRITE, true, false },
+		0, RPOST_WC_RDMA_WRITE, true, true },
 	[RPOST_WR_SEND] = {
 		IB_WR_SEND, RPOST_QPT_CONNECTED | BIT(RPOST_QPT_UD),
-		RPOST_WC_SEND, true, false },
+		0, RPOST_WC_SEND, true, false },
 	[RPOST_WR_SEND_WITH_IMM] = {
 		IB_WR_SEND_WITH_IMM, RPOST_QPT_CONNECTED | BIT(RPOST_QPT_UD),
-		RPOST_WC_SEND, true, false },
+		0, RPOST_WC_SEND, true, true },
 	[RPOST_WR_RDMA_READ] = {
 		IB_WR_RDMA_READ, BIT(RPOST_QPT_RC),
-		RPOST_WC_RDMA_READ, false, true },
+		RPOST_ACCESS_LOCAL_WRITE, RPOST_WC_RDMA_READ, false, false },
 	[RPOST_WR_ATOMIC_CMP_AND_SWP] = {
 		IB_WR_ATOMIC_CMP_AND_SWP, BIT(RPOST_QPT_RC),
-		RPOST_WC_COMP_SWAP, false, true },
+		RPOST_ACCESS_LOCAL_WRITE, RPOST_WC_COMP_SWAP, false, true },
 	[RPOST_WR_ATOMIC_FETCH_AND_ADD] = {
 		IB_WR_ATOMIC_FETCH_AND_ADD, BIT(RPOST_QPT_RC),
-		RPOST_WC_FETCH_ADD, false, true },
+		RPOST_ACCESS_LOCAL_WRITE, RPOST_WC_FETCH_ADD, false, true },
 	[RPOST_WR_SEND_WITH_INV] = {
 		IB_WR_SEND_WITH_INV, BIT(RPOST_QPT_RC),
-		RPOST_WC_SEND, true, false },
+		0, RPOST_WC_SEND, true, true },
 };
 
 /**
@@ -102,9 +113,9 @@ struct rpost_swr {
  * is the last: what comes after it no longer matters.  Returns how many there
  * are.
  */
-static __always_inline int
-rpost_check_sges(struct rpost_pd *pd, struct rpost_sge *sges, u32 num,
-		 u32 access, u32 *total, bool *bad_key)
+static noinline int rpost_check_many(struct rpost_pd *pd,
+				     struct rpost_sge *sges, u32 num,
+				     u32 access, u32 *total, bool *bad_key)
 {
 	u32 i, n = 0, sum = 0;
 	bool bad = false;
@@ -132,10 +143,25 @@ rpost_check_sges(struct rpost_pd *pd, struct rpost_sge *sges, u32 num,
 	return n;
 }
 
-static int rpost_build_inline(struct rpost_qp *qp, struct rpost_swr *swr,
-			      const struct rpost_send_wr *wr)
+/* The same; most have one entry, with a good key. */
+static inline int rpost_check_sges(struct rpost_pd *pd, struct rpost_sge *sges,
+				   u32 num, u32 access, u32 *total,
+				   bool *bad_key)
 {
-	if (!rpost_opcodes[wr->opcode].inline_ok || wr->num_sge ||
+	if (num != 1 || !sges->length || sges->length > RPOST_MAX_MSG ||
+	    !rpost_mr_check(pd, sges, access))
+		return rpost_check_many(pd, sges, num, access, total, bad_key);
+	*total = sges->length;
+	*bad_key = false;
+	return 1;
+}
+
+static noinline int rpost_build_inline(struct rpost_qp *qp,
+				       struct rpost_swr *swr,
+				       const struct rpost_opcode *op,
+				       const struct rpost_send_wr *wr)
+{
+	if (!op->inline_ok || wr->num_sge ||
 	    wr->inline_len > qp->max_inline ||
 	    wr->size != ALIGN(sizeof(*wr) + wr->inline_len, 8))
 		return -EINVAL;
@@ -155,42 +181,40 @@ static int rpost_build_inline(struct rpost_qp *qp, struct rpost_swr *swr,
 	return 0;
 }
 
-static int rpost_build_sges(struct rpost_qp *qp, struct rpost_swr *swr,
-			    struct rpost_send_wr *wr)
+static inline int rpost_build_sges(struct rpost_qp *qp, struct rpost_swr *swr,
+				   const struct rpost_opcode *op,
+				   struct rpost_send_wr *wr)
 {
 	struct rpost_sge *sges = (struct rpost_sge *)(wr + 1);
-	u32 max_sge = qp->sq.max_sge, access = 0;
-	u32 total;
+	u32 num = wr->num_sge, max = qp->sq.max_sge, total;
 	int n;
 
-	if (wr->opcode == RPOST_WR_RDMA_READ)
-		max_sge = qp->max_sge_rd;
-	if (wr->inline_len || wr->num_sge > max_sge ||
-	    wr->size != sizeof(*wr) + wr->num_sge * sizeof(*sges))
+	if (op->opcode == IB_WR_RDMA_READ)
+		max = qp->max_sge_rd;
+	if (wr->inline_len || num > max ||
+	    wr->size != sizeof(*wr) + num * sizeof(*sges))
 		return -EINVAL;
-	if (rpost_opcodes[wr->opcode].writes_local)
-		access = RPOST_ACCESS_LOCAL_WRITE;
-	n = rpost_check_sges(qp->pd, sges, wr->num_sge, access, &total,
+	n = rpost_check_sges(qp->pd, sges, num, op->access, &total,
 			     &swr->kind.bad_key);
 	if (n < 0)
 		return n;
-	if (!n && wr->opcode == RPOST_WR_RDMA_READ && qp->iwarp) {
-		if (!wr->num_sge || !rpost_mr_check(qp->pd, sges, access))
+	if (!n && op->opcode == IB_WR_RDMA_READ && qp->iwarp) {
+		if (!num || !rpost_mr_check(qp->pd, sges, op->access))
 			return -EINVAL;
 		n = 1;
 	}
 	swr->wr.sg_list = (struct ib_sge *)sges;
 	swr->wr.num_sge = n;
-	if (wr->opcode == RPOST_WR_ATOMIC_CMP_AND_SWP ||
-	    wr->opcode == RPOST_WR_ATOMIC_FETCH_AND_ADD) {
+	if (op->opcode == IB_WR_ATOMIC_CMP_AND_SWP ||
+	    op->opcode == IB_WR_ATOMIC_FETCH_AND_ADD) {
 		if (n != 1 || total != sizeof(u64) || wr->remote_addr & 7)
 			return -EINVAL;
 	}
 	return 0;
 }
 
-static int rpost_build_ud(struct rpost_qp *qp, struct rpost_swr *swr,
-			  const struct rpost_send_wr *wr)
+static noinline int rpost_build_ud(struct rpost_qp *qp, struct rpost_swr *swr,
+				   const struct rpost_send_wr *wr)
 {
 	struct rpost_obj *obj;
 	struct rpost_ah *ah;
@@ -221,57 +245,12 @@ static void rpost_put_ahs(struct rpost_swr *swrs, u32 n)
 	}
 }
 
-/*
- * Check one work request and build the device's from it, but for what
- * rpost_fill_send() adds.
- */
-static noinline int rpost_build_send(struct rpost_qp *qp, struct rpost_swr *swr,
-			    struct rpost_send_wr *wr)
+/* What belongs to some opcodes only. */
+static void rpost_build_more(struct rpost_swr *swr,
+			     const struct rpost_send_wr *wr)
 {
-	const struct rpost_opcode *op;
-	u32 opcode = wr->opcode;
-	int ret;
-
-	if (wr->reserved || (wr->send_flags & ~RPOST_SEND_MASK) ||
-	    opcode >= ARRAY_SIZE(rpost_opcodes))
-		return -EOPNOTSUPP;
-	opcode = array_index_nospec(opcode, ARRAY_SIZE(rpost_opcodes));
-	op = &rpost_opcodes[opcode];
-	if (!op->qp_types)
-		return -EOPNOTSUPP;
-	wr->opcode = opcode;
-	if (!(op->qp_types & BIT(qp->qp_type)))
-		return -EINVAL;
-
-	/* The rest belongs to some opcodes and queue pairs only. */
-	swr->wr.opcode = op->opcode;
-	swr->wr.send_flags = wr->send_flags &
-			     (RPOST_SEND_FENCE | RPOST_SEND_SOLICITED);
-	swr->wr.ex.imm_data = 0;
-	swr->ah = NULL;
-	swr->data_len = 0;
-	swr->wr_id = wr->wr_id;
-	swr->kind = (struct rpost_wqe_kind) {
-		.opcode = op->wc_opcode,
-		.signaled = (wr->send_flags & RPOST_SEND_SIGNALED) ||
-			    (qp->qp_flags & RPOST_QP_SIG_ALL),
-	};
-	if (wr->send_flags & RPOST_SEND_INLINE)
-		ret = rpost_build_inline(qp, swr, wr);
-	else
-		ret = rpost_build_sges(qp, swr, wr);
-	if (ret)
-		return ret;
-
 	switch (wr->opcode) {
 	case RPOST_WR_RDMA_WRITE_WITH_IMM:
-		swr->wr.ex.imm_data = wr->imm_data;
-		fallthrough;
-	case RPOST_WR_RDMA_WRITE:
-	case RPOST_WR_RDMA_READ:
-		swr->rdma.remote_addr = wr->remote_addr;
-		swr->rdma.rkey = wr->rkey;
-		break;
 	case RPOST_WR_SEND_WITH_IMM:
 		swr->wr.ex.imm_data = wr->imm_data;
 		break;
@@ -288,8 +267,53 @@ static noinline int rpost_build_send(struct rpost_qp *qp, struct rpost_swr *swr,
 		swr->atomic.rkey = wr->rkey;
 		break;
 	}
+}
+
+/*
+ * Check one work request and build the device's from it, but for what
+ * rpost_fill_send() adds.
+ */
+static noinline int rpost_build_send(struct rpost_qp *qp, struct rpost_swr *swr,
+				     struct rpost_send_wr *wr)
+{
+	u32 opcode = wr->opcode, flags = wr->send_flags;
+	const struct rpost_opcode *op;
+	int ret;
+
+	if (wr->reserved || (flags & ~RPOST_SEND_MASK) ||
+	    opcode >= ARRAY_SIZE(rpost_opcodes))
+		return -EOPNOTSUPP;
+	opcode = array_index_nospec(opcode, ARRAY_SIZE(rpost_opcodes));
+	op = &rpost_opcodes[opcode];
+	if (!op->qp_types)
+		return -EOPNOTSUPP;
+	wr->opcode = opcode;
+	if (!(op->qp_types & BIT(qp->qp_type)))
+		return -EINVAL;
+
+	swr->wr.opcode = op->opcode;
+	swr->wr.send_flags = flags & (RPOST_SEND_FENCE | RPOST_SEND_SOLICITED);
+	swr->wr.ex.imm_data = 0;
+	swr->rdma.remote_addr = wr->remote_addr;
+	swr->rdma.rkey = wr->rkey;
+	swr->ah = NULL;
+	swr->data_len = 0;
+	swr->wr_id = wr->wr_id;
+	swr->kind.opcode = op->wc_opcode;
+	swr->kind.signaled = (flags & RPOST_SEND_SIGNALED) |
+			     (qp->qp_flags & RPOST_QP_SIG_ALL);
+	swr->kind.bad_key = false;
+	swr->kind.waits = false;
+	if (op->more)
+		rpost_build_more(swr, wr);
+	if (flags & RPOST_SEND_INLINE)
+		ret = rpost_build_inline(qp, swr, op, wr);
+	else
+		ret = rpost_build_sges(qp, swr, op, wr);
 	/* Last: it takes a reference. */
-	return qp->qp_type == RPOST_QPT_UD ? rpost_build_ud(qp, swr, wr) : 0;
+	if (!ret && qp->qp_type == RPOST_QPT_UD)
+		ret = rpost_build_ud(qp, swr, wr);
+	return ret;
 }
 
 /*
