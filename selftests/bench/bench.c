@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The benchmark's program: it measures one case over the public API of librdmacm
- * and libibverbs, whichever library it finds under these names, with both ends
- * of each connection in itself, and prints one line of JSON.
+ * and libibverbs, whichever library it finds under these names, and prints one
+ * line of JSON. Both ends of each connection are in it, unless there is a peer:
+ * another that serves.
  *
  * Usage: bench CASE [NAME=VALUE]...
  *
@@ -10,12 +11,14 @@
  *   rate      depth of them, in batches
  *   connect   set up until the first byte has arrived, tear down; api=events:
  *             conns of them at once
- *   register  a region, and deregister it
+ *   register  a region, and deregister it; with other conns than 1 beside so
+ *             many connections
  *   memory    of conns connections or regions
+ *   serve     be the peer, at addr and port, until SIGTERM or SIGINT
  *
  *   addr=10.0.0.1 op=write|read|send mode=poll|sleep api=ep|events
  *   what=conn|region size=64 ms=200 ops=0 depth=1 batch=1 last=0 conns=1
- *   threads=1 procs=1 count=0
+ *   threads=1 procs=1 count=0 peer=ADDR port=18515
  *
  * Times are in ns.  With count=1 system calls are counted, which takes root and
  * makes them slower.
@@ -26,11 +29,13 @@
 #include <linux/perf_event.h>
 #include <math.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -39,10 +44,12 @@
 
 #include "bench.h"
 
+#define LIMIT	300		/* seconds, for any case */
+
 struct config config = {
 	.addr = "10.0.0.1", .op = "write", .mode = "poll", .api = "ep",
 	.what = "conn", .size = 64, .ms = 200, .depth = 1, .batch = 1,
-	.conns = 1, .threads = 1, .procs = 1,
+	.conns = 1, .threads = 1, .procs = 1, .port = 18515,
 };
 
 /* Shared by the processes. */
@@ -177,28 +184,32 @@ static const struct {
 	{ "connect", run_connect },
 	{ "register", run_register },
 	{ "memory", run_memory },
+	{ "serve", run_serve },
 };
 
 static const struct {
 	const char *name;
 	char *text;		/* or */
 	unsigned long *number;
+	size_t size;		/* of the text */
 } params[] = {
-	{ "addr", config.addr, NULL },
-	{ "op", config.op, NULL },
-	{ "mode", config.mode, NULL },
-	{ "api", config.api, NULL },
-	{ "what", config.what, NULL },
-	{ "size", NULL, &config.size },
-	{ "ms", NULL, &config.ms },
-	{ "ops", NULL, &config.ops },
-	{ "depth", NULL, &config.depth },
-	{ "batch", NULL, &config.batch },
-	{ "last", NULL, &config.last },
-	{ "conns", NULL, &config.conns },
-	{ "threads", NULL, &config.threads },
-	{ "procs", NULL, &config.procs },
-	{ "count", NULL, &config.count },
+	{ "addr", config.addr, NULL, sizeof(config.addr) },
+	{ "peer", config.peer, NULL, sizeof(config.peer) },
+	{ "op", config.op, NULL, sizeof(config.op) },
+	{ "mode", config.mode, NULL, sizeof(config.mode) },
+	{ "api", config.api, NULL, sizeof(config.api) },
+	{ "what", config.what, NULL, sizeof(config.what) },
+	{ "size", NULL, &config.size, 0 },
+	{ "ms", NULL, &config.ms, 0 },
+	{ "ops", NULL, &config.ops, 0 },
+	{ "depth", NULL, &config.depth, 0 },
+	{ "batch", NULL, &config.batch, 0 },
+	{ "last", NULL, &config.last, 0 },
+	{ "conns", NULL, &config.conns, 0 },
+	{ "threads", NULL, &config.threads, 0 },
+	{ "procs", NULL, &config.procs, 0 },
+	{ "count", NULL, &config.count, 0 },
+	{ "port", NULL, &config.port, 0 },
 };
 
 /* How the processes' figures become one. */
@@ -253,7 +264,7 @@ static void parse(const char *arg)
 		value++;
 		if (params[i].number)
 			*params[i].number = parse_number(arg, value);
-		else if (strlen(value) < sizeof(config.op))
+		else if (strlen(value) < params[i].size)
 			strcpy(params[i].text, value);
 		else
 			break;
@@ -331,9 +342,13 @@ static void share(void)
 			shared->figures[i].value[k] = NAN;
 }
 
-/* One that fails would leave the others waiting: all end with the group. */
+/*
+ * One that fails would leave the others waiting: all end with the group, and with
+ * the first process, if that is killed.
+ */
 static void run_processes(void (*run)(struct figures *f))
 {
+	pid_t parent = getpid();
 	int status, failed = 0;
 	size_t i;
 
@@ -342,7 +357,10 @@ static void run_processes(void (*run)(struct figures *f))
 
 		must(pid >= 0);
 		if (!pid) {
-			alarm(300);
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			if (getppid() != parent)
+				_exit(1);
+			alarm(LIMIT);
 			run(&shared->figures[i]);
 			_exit(0);
 		}
@@ -372,7 +390,8 @@ int main(int argc, char **argv)
 		die("%s: no such case", argv[1]);
 	if (!config.procs || !config.conns || !config.threads ||
 	    !config.batch || config.batch > MAX_BATCH ||
-	    config.batch > config.depth || config.conns % config.threads)
+	    config.batch > config.depth || config.conns % config.threads ||
+	    config.port > 65535)
 		die("these numbers do not go together");
 
 	/* A connection may take four descriptors. */
@@ -383,12 +402,14 @@ int main(int argc, char **argv)
 	if (config.count)
 		open_counter();
 	if (config.procs == 1) {
-		alarm(300);
+		if (cases[i].run != run_serve)
+			alarm(LIMIT);
 		cases[i].run(&shared->figures[0]);
 	} else {
 		setpgid(0, 0);
 		run_processes(cases[i].run);
 	}
-	print(cases[i].name);
+	if (cases[i].run != run_serve)
+		print(cases[i].name);
 	return 0;
 }

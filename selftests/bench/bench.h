@@ -18,6 +18,7 @@
 /* What is to be measured, from the command line. */
 struct config {
 	char addr[64];		/* of an RDMA device of this host */
+	char peer[64];		/* of a host that serves, instead */
 	char op[16];		/* write, read or send */
 	char mode[16];		/* poll, or sleep for completions */
 	char api[16];		/* connect: ep or events */
@@ -32,6 +33,7 @@ struct config {
 	unsigned long threads;	/* among which they are shared out */
 	unsigned long procs;
 	unsigned long count;	/* count system calls */
+	unsigned long port;	/* of the server */
 };
 
 extern struct config config;
@@ -98,7 +100,24 @@ void syscalls_end(struct figures *f, uint64_t ops);
 /* All processes wait here for each other before they measure. */
 void all_ready(void);
 
-/* One connection of the program to itself. */
+/*
+ * What comes with a client's request, and with the server's answer to it where
+ * the server is another program.  All of it is big-endian: there the host may be
+ * another, too.
+ */
+struct request {
+	uint64_t size;		/* of a message */
+	uint32_t index;		/* of the connection, at the client */
+	uint32_t recvs;		/* that the server posts, and keeps posted */
+};
+
+struct answer {
+	uint64_t addr;		/* where messages may be written to */
+	uint32_t rkey;
+	uint32_t reserved;
+};
+
+/* One connection, of the program to itself unless there is a peer. */
 struct conn {
 	struct rdma_cm_id *client, *server;
 	uint32_t index;
@@ -113,9 +132,9 @@ struct conn {
 };
 
 struct world {
-	struct sockaddr_storage addr;	/* where listen listens */
+	struct sockaddr_storage addr;	/* to which connections are made */
 	struct rdma_event_channel *channel;
-	struct rdma_cm_id *listen;
+	struct rdma_cm_id *id;	/* has the device; listens without a peer */
 	struct ibv_context *verbs;
 	struct ibv_pd *pd;
 	size_t slot, slots;	/* of each buffer: their size and number */
@@ -125,7 +144,23 @@ struct world {
 	unsigned long nconns;	/* made so far */
 };
 
-/* A device, a region for each side and a listener. */
+static inline bool with_peer(void)
+{
+	return config.peer[0];
+}
+
+/* Whether text is an address; addr gets it. */
+bool parse_addr(const char *text, uint16_t port, struct sockaddr_storage *addr);
+/* The size of a buffer for a message, with lines of its own. */
+size_t slot_size(size_t size);
+/* How many of them there are for so many connections. */
+size_t slot_count(size_t slot, unsigned long conns);
+struct ibv_mr *register_buffer(struct ibv_pd *pd, size_t size);
+/* With private data, which is not copied. */
+struct rdma_conn_param conn_param(const void *data, size_t size);
+struct request conn_request(uint32_t index, bool first_byte);
+
+/* A device, a region for each side and, without a peer, a listener. */
 void world_open(struct world *w);
 void world_close(struct world *w);
 /* Connects so many, this many at a time; brings a byte across each, if asked. */
@@ -155,5 +190,6 @@ void run_rate(struct figures *f);
 void run_connect(struct figures *f);
 void run_register(struct figures *f);
 void run_memory(struct figures *f);
+void run_serve(struct figures *f);
 
 #endif /* BENCH_H */

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Connections of the program to itself, all of them driven by one thread. */
+/*
+ * Connections of the program to itself or to a peer, all of them driven by one
+ * thread.
+ */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -44,13 +47,22 @@ struct ibv_qp_init_attr queue_attr(void)
 	};
 }
 
-static struct rdma_conn_param conn_param(struct conn *conn)
+struct rdma_conn_param conn_param(const void *data, size_t size)
 {
 	return (struct rdma_conn_param) {
-		.private_data = &conn->index,
-		.private_data_len = sizeof(conn->index),
+		.private_data = data, .private_data_len = size,
 		.initiator_depth = 16, .responder_resources = 16,
 		.retry_count = 7, .rnr_retry_count = 7,
+	};
+}
+
+struct request conn_request(uint32_t index, bool first_byte)
+{
+	unsigned long recvs = with_receives() ? 2 * config.depth : first_byte;
+
+	return (struct request) {
+		.size = htobe64(config.size), .index = htobe32(index),
+		.recvs = htobe32(recvs),
 	};
 }
 
@@ -63,45 +75,94 @@ void *allocate(size_t size)
 	return buf;
 }
 
+bool parse_addr(const char *text, uint16_t port, struct sockaddr_storage *addr)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)addr;
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)addr;
+
+	memset(addr, 0, sizeof(*addr));
+	if (inet_pton(AF_INET, text, &in->sin_addr) == 1)
+		addr->ss_family = AF_INET;
+	else if (inet_pton(AF_INET6, text, &in6->sin6_addr) == 1)
+		addr->ss_family = AF_INET6;
+	else
+		return false;
+	/* It is at the same place in both. */
+	in->sin_port = htobe16(port);
+	return true;
+}
+
+static void listen_here(struct world *w)
+{
+	if (!parse_addr(config.addr, 0, &w->addr))
+		die("addr=%s: no address", config.addr);
+	must(!rdma_bind_addr(w->id, (struct sockaddr *)&w->addr));
+	((struct sockaddr_in *)&w->addr)->sin_port = rdma_get_src_port(w->id);
+	if (!w->id->verbs)
+		die("addr=%s: not of an RDMA device", config.addr);
+	must(!rdma_listen(w->id, 1024));
+}
+
+static void look_for_peer(struct world *w)
+{
+	struct rdma_cm_event *event;
+
+	if (!parse_addr(config.peer, config.port, &w->addr))
+		die("peer=%s: no address", config.peer);
+	must(!rdma_resolve_addr(w->id, NULL, (struct sockaddr *)&w->addr,
+				RESOLVE_MS));
+	must(!rdma_get_cm_event(w->channel, &event));
+	if (event->event != RDMA_CM_EVENT_ADDR_RESOLVED)
+		die("peer=%s: %s: %d", config.peer,
+		    rdma_event_str(event->event), event->status);
+	rdma_ack_cm_event(event);
+}
+
+/* A line of its own for each connection, while that is not too much. */
+size_t slot_size(size_t size)
+{
+	return size ? (size + 63) & ~63ul : 64;
+}
+
+size_t slot_count(size_t slot, unsigned long conns)
+{
+	if (slot > 65536)
+		return 1;
+	return conns < MAX_SLOTS ? conns : MAX_SLOTS;
+}
+
+struct ibv_mr *register_buffer(struct ibv_pd *pd, size_t size)
+{
+	struct ibv_mr *mr = ibv_reg_mr(pd, allocate(size), size,
+				       IBV_ACCESS_LOCAL_WRITE |
+				       IBV_ACCESS_REMOTE_WRITE |
+				       IBV_ACCESS_REMOTE_READ);
+
+	must(mr);
+	return mr;
+}
+
 void world_open(struct world *w)
 {
-	struct sockaddr_in *in = (struct sockaddr_in *)&w->addr;
-	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&w->addr;
 	int i;
 
 	memset(w, 0, sizeof(*w));
-	if (inet_pton(AF_INET, config.addr, &in->sin_addr) == 1)
-		in->sin_family = AF_INET;
-	else if (inet_pton(AF_INET6, config.addr, &in6->sin6_addr) == 1)
-		in6->sin6_family = AF_INET6;
-	else
-		die("addr=%s: no address", config.addr);
 	w->channel = rdma_create_event_channel();
 	must(w->channel);
-	must(!rdma_create_id(w->channel, &w->listen, NULL, RDMA_PS_TCP));
-	must(!rdma_bind_addr(w->listen, (struct sockaddr *)&w->addr));
-	in->sin_port = rdma_get_src_port(w->listen);
-	w->verbs = w->listen->verbs;
-	if (!w->verbs)
-		die("addr=%s: not of an RDMA device", config.addr);
-	must(!rdma_listen(w->listen, 1024));
+	must(!rdma_create_id(w->channel, &w->id, NULL, RDMA_PS_TCP));
+	if (with_peer())
+		look_for_peer(w);
+	else
+		listen_here(w);
+	w->verbs = w->id->verbs;
 	w->pd = ibv_alloc_pd(w->verbs);
 	must(w->pd);
 
-	/* A line of its own for each connection, while that is not too much. */
-	w->slot = (config.size + 63) & ~63ul;
-	if (!w->slot)
-		w->slot = 64;
-	w->slots = config.conns < MAX_SLOTS ? config.conns : MAX_SLOTS;
-	if (w->slot > 65536)
-		w->slots = 1;
+	w->slot = slot_size(config.size);
+	w->slots = slot_count(w->slot, config.conns);
 	for (i = 0; i < 2; i++) {
-		w->buf[i] = allocate(w->slot * w->slots);
-		w->mr[i] = ibv_reg_mr(w->pd, w->buf[i], w->slot * w->slots,
-				      IBV_ACCESS_LOCAL_WRITE |
-				      IBV_ACCESS_REMOTE_WRITE |
-				      IBV_ACCESS_REMOTE_READ);
-		must(w->mr[i]);
+		w->mr[i] = register_buffer(w->pd, w->slot * w->slots);
+		w->buf[i] = w->mr[i]->addr;
 	}
 	w->conns = calloc(config.conns, sizeof(*w->conns));
 	must(w->conns);
@@ -116,7 +177,7 @@ void world_close(struct world *w)
 		must(!ibv_dereg_mr(w->mr[i]));
 		munmap(w->buf[i], w->slot * w->slots);
 	}
-	must(!rdma_destroy_id(w->listen));
+	must(!rdma_destroy_id(w->id));
 	must(!ibv_dealloc_pd(w->pd));
 	rdma_destroy_event_channel(w->channel);
 }
@@ -160,7 +221,8 @@ void conn_receive(struct conn *conn, unsigned long count)
 {
 	struct ibv_recv_wr *bad;
 
-	if (!with_receives() || conn->recvs >= count)
+	/* A peer does that itself. */
+	if (!with_receives() || with_peer() || conn->recvs >= count)
 		return;
 	must(!ibv_post_recv(conn->server->qp, conn->recv_wr, &bad));
 	conn->recvs += config.batch;
@@ -171,7 +233,7 @@ void conn_post(struct conn *conn, unsigned long count)
 	struct ibv_send_wr *bad;
 
 	conn_receive(conn, count);
-	if (with_receives())
+	if (with_receives() && !with_peer())
 		conn->recvs -= count;
 	conn->pending += count;
 	if (ibv_post_send(conn->client->qp, conn->wr, &bad))
@@ -189,6 +251,8 @@ void conn_drain(struct conn *conn)
 	struct ibv_wc wc[16];
 	int i, n;
 
+	if (!with_receives() || with_peer())
+		return;
 	do {
 		n = ibv_poll_cq(conn->server->recv_cq, 16, wc);
 		must(n >= 0);
@@ -233,11 +297,13 @@ static void answer(struct world *w, struct rdma_cm_event *event,
 		   bool first_byte)
 {
 	struct rdma_conn_param param;
+	struct request request;
 	struct conn *conn;
 	uint32_t index;
 
-	must(event->param.conn.private_data_len >= sizeof(index));
-	memcpy(&index, event->param.conn.private_data, sizeof(index));
+	must(event->param.conn.private_data_len >= sizeof(request));
+	memcpy(&request, event->param.conn.private_data, sizeof(request));
+	index = be32toh(request.index);
 	must(index < config.conns);
 	conn = &w->conns[index];
 	conn->server = event->id;
@@ -250,8 +316,31 @@ static void answer(struct world *w, struct rdma_cm_event *event,
 
 		must(!ibv_post_recv(conn->server->qp, &wr, &bad));
 	}
-	param = conn_param(conn);
+	param = conn_param(NULL, 0);
 	must(!rdma_accept(conn->server, &param));
+}
+
+/* Where the peer's memory is. */
+static void learn(struct conn *conn, const struct rdma_cm_event *event)
+{
+	struct answer answer;
+	unsigned long i;
+
+	if (event->param.conn.private_data_len < sizeof(answer))
+		die("peer=%s: not a server of this program", config.peer);
+	memcpy(&answer, event->param.conn.private_data, sizeof(answer));
+	for (i = 0; i < config.batch; i++) {
+		conn->wr[i].wr.rdma.remote_addr = be64toh(answer.addr);
+		conn->wr[i].wr.rdma.rkey = be32toh(answer.rkey);
+	}
+}
+
+static void request(struct conn *conn, bool first_byte)
+{
+	struct request request = conn_request(conn->index, first_byte);
+	struct rdma_conn_param param = conn_param(&request, sizeof(request));
+
+	must(!rdma_connect(conn->client, &param));
 }
 
 static void send_byte(struct conn *conn)
@@ -271,7 +360,6 @@ static void send_byte(struct conn *conn)
 static void step(struct world *w, bool first_byte)
 {
 	struct rdma_cm_event *event;
-	struct rdma_conn_param param;
 	struct conn *conn;
 
 	must(!rdma_get_cm_event(w->channel, &event));
@@ -284,14 +372,15 @@ static void step(struct world *w, bool first_byte)
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		make_qp(w, conn->client);
-		param = conn_param(conn);
-		must(!rdma_connect(conn->client, &param));
+		request(conn, first_byte);
 		break;
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
 		answer(w, event, first_byte);
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
 		conn->established++;
+		if (with_peer())
+			learn(conn, event);
 		if (first_byte && event->id == conn->client)
 			send_byte(conn);
 		break;
@@ -318,13 +407,22 @@ static void begin(struct world *w, struct conn *conn, uint32_t index)
 				(struct sockaddr *)&w->addr, RESOLVE_MS));
 }
 
+/* That it was sent is told when a peer has it. */
 static void receive_byte(struct conn *conn)
 {
 	struct ibv_wc wc;
 
-	must(poll_one(conn->server->recv_cq, &wc) == 1);
-	check_wc(&wc);
+	if (!with_peer()) {
+		must(poll_one(conn->server->recv_cq, &wc) == 1);
+		check_wc(&wc);
+	}
 	conn_wait(conn);
+}
+
+/* Of a connection, in this program. */
+static unsigned int ends(void)
+{
+	return with_peer() ? 1 : 2;
 }
 
 void world_connect(struct world *w, unsigned long count, unsigned long window,
@@ -336,7 +434,7 @@ void world_connect(struct world *w, unsigned long count, unsigned long window,
 		for (; begun < count && begun - done < window; begun++)
 			begin(w, &w->conns[begun], begun);
 		step(w, first_byte);
-		while (done < begun && w->conns[done].established == 2) {
+		while (done < begun && w->conns[done].established == ends()) {
 			if (first_byte)
 				receive_byte(&w->conns[done]);
 			done++;
@@ -345,6 +443,12 @@ void world_connect(struct world *w, unsigned long count, unsigned long window,
 	w->nconns = count;
 	for (i = 0; i < count; i++)
 		w->conns[i].pending = 0;
+}
+
+static void destroy(struct rdma_cm_id *id)
+{
+	rdma_destroy_qp(id);
+	must(!rdma_destroy_id(id));
 }
 
 void world_disconnect(struct world *w)
@@ -356,12 +460,11 @@ void world_disconnect(struct world *w)
 	for (i = 0; i < w->nconns; i++) {
 		struct conn *conn = &w->conns[i];
 
-		while (conn->down < 2)
+		while (conn->down < ends())
 			step(w, false);
-		rdma_destroy_qp(conn->client);
-		rdma_destroy_qp(conn->server);
-		must(!rdma_destroy_id(conn->client));
-		must(!rdma_destroy_id(conn->server));
+		destroy(conn->client);
+		if (conn->server)
+			destroy(conn->server);
 	}
 	memset(w->conns, 0, w->nconns * sizeof(*w->conns));
 	w->nconns = 0;

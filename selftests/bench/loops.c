@@ -31,8 +31,7 @@ void run_latency(struct figures *f)
 	for (i = 0; i < warm || i < 2 * config.conns; i++) {
 		conn = &w.conns[i % config.conns];
 		one_op(conn);
-		if (with_receives())
-			conn_drain(conn);
+		conn_drain(conn);
 	}
 	all_ready();
 	syscalls_begin();
@@ -44,8 +43,7 @@ void run_latency(struct figures *f)
 		one_op(conn);
 		after = now_ns();
 		samples_add(&samples, after - before);
-		if (with_receives())
-			conn_drain(conn);
+		conn_drain(conn);
 	}
 	syscalls_end(f, i);
 	samples_figures(&samples, f);
@@ -108,8 +106,7 @@ static void work(struct worker *worker, uint64_t ops, uint64_t ns)
 			worker->done += sleep_and_collect(conn);
 		else
 			worker->done += collect(conn);
-		if (with_receives())
-			conn_drain(conn);
+		conn_drain(conn);
 		now = now_ns();
 	}
 	worker->end = now;

@@ -53,63 +53,82 @@ static struct rdma_addrinfo *get_info(const char *port, int flags)
 		.ai_flags = flags, .ai_port_space = RDMA_PS_TCP,
 	}, *info;
 
-	must(!rdma_getaddrinfo(config.addr, port, &hints, &info));
+	must(!rdma_getaddrinfo(with_peer() ? config.peer : config.addr, port,
+			       &hints, &info));
 	return info;
 }
 
-/* Set-up and tear-down, from the first call to when both ends are done. */
+static uint64_t down_at(struct server *server)
+{
+	uint64_t now = now_ns();
+
+	if (with_peer())
+		return now;
+	must(!sem_wait(&server->down));
+	return server->down_at > now ? server->down_at : now;
+}
+
+/*
+ * Set-up and tear-down, from the first call to when both ends are done; a peer has
+ * what was sent when that is told.
+ */
 static void connect_one(struct server *server, struct rdma_addrinfo *info,
 			struct ibv_pd *pd, struct samples *up,
 			struct samples *down)
 {
-	struct rdma_conn_param param = {
-		.retry_count = 7, .rnr_retry_count = 7,
-	};
+	struct request request = conn_request(0, true);
+	struct rdma_conn_param param = conn_param(&request, sizeof(request));
 	struct ibv_qp_init_attr attr = queue_attr();
 	struct rdma_cm_id *id;
-	uint64_t before = now_ns(), end;
+	uint64_t before = now_ns();
 	struct ibv_wc wc;
 
 	must(!rdma_create_ep(&id, info, pd, &attr));
 	must(!rdma_connect(id, &param));
 	must(!rdma_post_send(id, NULL, server->mr->addr, 1, server->mr,
 			     IBV_SEND_SIGNALED));
-	must(!sem_wait(&server->delivered));
-	samples_add(up, server->delivered_at - before);
+	if (!with_peer())
+		must(!sem_wait(&server->delivered));
 	must(rdma_get_send_comp(id, &wc) == 1 && !wc.status);
+	samples_add(up, (with_peer() ? now_ns() : server->delivered_at) -
+		    before);
 
 	before = now_ns();
 	rdma_disconnect(id);
 	rdma_destroy_ep(id);
-	end = now_ns();
-	must(!sem_wait(&server->down));
-	samples_add(down, server->down_at > end ?
-		    server->down_at - before : end - before);
+	samples_add(down, down_at(server) - before);
+}
+
+/* Returns its port. */
+static unsigned int start_server(struct server *server, struct world *w)
+{
+	struct ibv_qp_init_attr attr = queue_attr();
+	struct rdma_addrinfo *info;
+
+	sem_init(&server->delivered, 0, 0);
+	sem_init(&server->down, 0, 0);
+	info = get_info("0", RAI_PASSIVE);
+	must(!rdma_create_ep(&server->listen, info, w->pd, &attr));
+	rdma_freeaddrinfo(info);
+	must(!rdma_listen(server->listen, 16));
+	must(!pthread_create(&server->thread, NULL, serve, server));
+	return be16toh(rdma_get_src_port(server->listen));
 }
 
 static void connect_endpoints(struct figures *f)
 {
-	struct ibv_qp_init_attr attr = queue_attr();
 	struct samples up = {}, down = {};
 	struct server server = {};
 	struct rdma_addrinfo *info;
 	struct world w;
 	uint64_t start;
-	char port[8];
+	char port[16];
 	int i;
 
 	world_open(&w);
 	server.mr = w.mr[1];
-	sem_init(&server.delivered, 0, 0);
-	sem_init(&server.down, 0, 0);
-	info = get_info("0", RAI_PASSIVE);
-	must(!rdma_create_ep(&server.listen, info, w.pd, &attr));
-	rdma_freeaddrinfo(info);
-	must(!rdma_listen(server.listen, 16));
-	snprintf(port, sizeof(port), "%u",
-		 be16toh(rdma_get_src_port(server.listen)));
-	must(!pthread_create(&server.thread, NULL, serve, &server));
-
+	snprintf(port, sizeof(port), "%lu", with_peer() ? config.port :
+		 start_server(&server, &w));
 	info = get_info(port, 0);
 	for (i = 0; i < 2; i++)
 		connect_one(&server, info, w.pd, &up, &down);
@@ -177,6 +196,9 @@ void run_register(struct figures *f)
 	config.size = 64;
 	world_open(&w);
 	config.size = size;
+	/* One is none: the others are there to be in the way. */
+	if (config.conns > 1)
+		world_connect(&w, config.conns, 16, false);
 	buf = allocate(size);
 	mr = ibv_reg_mr(w.pd, buf, size, IBV_ACCESS_LOCAL_WRITE);
 	must(mr);
@@ -200,6 +222,7 @@ void run_register(struct figures *f)
 	samples_figures(&both, f);
 	f->value[F_DEREG_P50] = samples_percentile(&dereg, 0.5);
 	munmap(buf, size);
+	world_disconnect(&w);
 	world_close(&w);
 }
 
@@ -273,12 +296,12 @@ static void destroy_regions(struct ibv_mr **mrs)
 		must(!ibv_dereg_mr(mrs[i]));
 }
 
-/* Both ends of a connection are counted, as one. */
+/* Both ends of a connection are counted, as one; a peer's is not. */
 void run_memory(struct figures *f)
 {
 	bool region = !strcmp(config.what, "region");
 	struct ibv_mr **mrs = allocate(config.conns * sizeof(*mrs));
-	double kernel, program;
+	double kernel, program, taken;
 	struct world w;
 
 	world_open(&w);
@@ -286,16 +309,23 @@ void run_memory(struct figures *f)
 	memset(w.conns, 0, config.conns * sizeof(*w.conns));
 	/* What is freed late is not to be counted. */
 	sleep(1);
+	all_ready();
 	kernel = kernel_bytes();
 	program = program_bytes();
+	all_ready();
 	if (region)
 		make_regions(&w, mrs);
 	else
 		world_connect(&w, config.conns, 16, false);
 	sleep(1);
+	all_ready();
 	f->value[F_OPS] = config.conns;
-	f->value[F_KERNEL_BYTES] = (kernel_bytes() - kernel) / config.conns;
+	/* What all the processes have made; a few go unnoticed. */
+	taken = kernel_bytes() - kernel;
+	if (taken > 0)
+		f->value[F_KERNEL_BYTES] = taken / (config.conns * config.procs);
 	f->value[F_PROGRAM_BYTES] = (program_bytes() - program) / config.conns;
+	all_ready();
 	if (region)
 		destroy_regions(mrs);
 	else
