@@ -7,28 +7,51 @@
 # loops in the kernel, all in one guest in turns, and prints a table with the
 # targets. build/bench/KERNEL gets results.jsonl (each measurement), results.json
 # (medians, quartiles, ratios), table.txt and, with gnuplot, plots as *.svg.
+# Exits with another status than 0 if a measurement fails or does not end in time,
+# and names it below the table.
 #
 #   -k KERNEL   6.1 by default
-#   -q          only the cases that have a target
-#   -c REGEX    only the cases that match, which selftests/bench/cases lists
+#   -s SET      the cases of this set in selftests/bench/cases: quick (those that have
+#               a target), full, scale (with 1 to 1,000 connections and 1 to 64
+#               processes), smoke (a few, short), pair (for -2 and -P). Several with |
+#               between them, "quick|full" by default. Sets that are not in
+#               "quick|full" have a directory of their own, KERNEL.SET
+#   -q          -s quick
+#   -c REGEX    only the cases that match
 #   -r ROUNDS   5 by default
-#   -H ADDR     without a guest: on this host, as root, with the modules rdma_post
-#               and perhaps floor loaded; ADDR is an address of its RDMA device
 #   -a          measure nothing: the table and the plots of what there is
+#
+# Between two hosts, with the same library at both ends and no loops in the kernel;
+# "-s pair" unless told otherwise:
+#
+#   -2          two guests joined by a wire; results in build/bench/KERNEL.pair
+#
+# Without guests, as root, with the module rdma_post loaded:
+#
+#   -H ADDR     on this host, against floor, too, if that is loaded; ADDR is an
+#               address of its RDMA device
+#   -S ADDR     this host is the peer of another's -P, until it is interrupted; ADDR
+#               is an address of its RDMA device. Ports 18515 and 18516
+#   -P ADDR     from this host to the one that has been told -S ADDR; results in
+#               build/bench/host.pair
 #
 # The machine should have nothing else to do.
 
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-kernel=6.1 sets='quick|full' match=. rounds=5 host='' measure=1
-while getopts hk:qc:r:H:a opt; do
+kernel=6.1 sets='' match=. rounds=5 host='' peer='' serve_at='' pair='' measure=1
+while getopts hk:s:qc:r:H:S:P:2a opt; do
 	case $opt in
 	k) kernel=$OPTARG ;;
+	s) sets=$OPTARG ;;
 	q) sets=quick ;;
 	c) match=$OPTARG ;;
 	r) rounds=$OPTARG ;;
 	H) host=$OPTARG kernel=host ;;
+	S) serve_at=$OPTARG kernel=host ;;
+	P) peer=$OPTARG pair=1 kernel=host ;;
+	2) pair=1 ;;
 	a) measure='' ;;
 	h) usage && exit ;;
 	*) usage >&2 && exit 2 ;;
@@ -37,8 +60,17 @@ done
 shift $((OPTIND - 1))
 [ $# = 0 ] || { usage >&2 && exit 2; }
 need jq column
-out=$build_dir/bench/$kernel
-mkdir -p "$out"
+
+if [ -n "$pair" ]; then
+	out=$kernel.pair sets=${sets:-pair}
+else
+	sets=${sets:-quick|full} out=$kernel
+	case $sets in
+	quick | full | 'quick|full') ;;
+	*) out+=.${sets//|/-} ;;
+	esac
+fi
+out=$build_dir/bench/$out
 status=0
 
 list_cases() {
@@ -47,30 +79,63 @@ list_cases() {
 
 # What takes half a second takes longer with many connections.
 run_guest() {
-	local limit=$((300 + rounds * $(wc -l <"$out/cases") * 12))
-	bench_guest "$kernel" "bench.$kernel" "$out/cases" "$rounds" \
-		-m 2G -t "$limit" || status=$?
-	cp "$build_dir/vm/bench.$kernel/out/results.jsonl" "$out/"
+	local name=bench.$kernel from results limit
+	limit=$((300 + rounds * $(wc -l <"$out/cases") * 12))
+	if [ -n "$pair" ]; then
+		name+=.pair from=b/out
+		bench_pair "$kernel" "$name" "$out/cases" "$rounds" \
+			-m 1G -t "$limit" || status=$?
+	else
+		from=out
+		bench_guest "$kernel" "$name" "$out/cases" "$rounds" \
+			-m 2G -t "$limit" || status=$?
+	fi
+	results=$build_dir/vm/$name/$from/results.jsonl
+	[ ! -e "$results" ] || cp "$results" "$out/"
+	[ ! -e "$results.now" ] || cp "$results.now" "$out/"
+}
+
+on_host() {
+	BENCH=$build_dir/bench/bench RUN=$build_dir/bin/rdma-post-run \
+		LIMIT=$measure_limit "$@"
 }
 
 run_host() {
-	BENCH=$build_dir/bench/bench RUN=$build_dir/bin/rdma-post-run ADDR=$host \
-		LIMIT=300 "$here/guest.sh" "$rounds" "$out/cases" \
-		"$out/results.jsonl" || status=$?
+	local serve=()
+	! grep -q 'peer=self' "$out/cases" || serve=("$here/serve.sh" "$host")
+	ADDR=$host PEER=$peer on_host "${serve[@]}" "$here/guest.sh" "$rounds" \
+		"$out/cases" "$out/results.jsonl" || status=$?
 }
 
+# What has no result, and what there should be one of.
+failures() {
+	jq -r 'select(.result == null) | "\(.column): \(.line): \(.error)"' \
+		"$out/results.jsonl"
+	[ ! -s "$out/results.jsonl.now" ] ||
+		echo "$(cat "$out/results.jsonl.now"): was under way at the end"
+}
+
+if [ -n "$serve_at" ]; then
+	bench_build
+	on_host exec "$here/serve.sh" "$serve_at"
+fi
+
+mkdir -p "$out"
 if [ -n "$measure" ]; then
-	if [ -n "$host" ]; then bench_build; else bench_build "$kernel"; fi
+	if [ "$kernel" = host ]; then bench_build; else bench_build "$kernel"; fi
 	list_cases >"$out/cases"
 	[ -s "$out/cases" ] || die "no such case"
-	rm -f "$out/results.jsonl"
-	if [ -n "$host" ]; then run_host; else run_guest; fi
+	rm -f "$out"/results.jsonl*
+	if [ "$kernel" = host ]; then run_host; else run_guest; fi
 fi
+[ -s "$out/results.jsonl" ] || die "nothing was measured"
 
 jq -s -f "$here/analyze.jq" "$out/results.jsonl" >"$out/results.json"
 first=false
 [[ $kernel != *6.1 ]] || first=true
-jq -r --slurpfile targets "$here/targets.json" --argjson first "$first" \
+# The targets are for one host.
+jq -r --slurpfile targets <(if [ -n "$pair" ]; then echo '[]'; else
+	cat "$here/targets.json"; fi) --argjson first "$first" \
 	-f "$here/table.jq" "$out/results.json" |
 	column -t -s $'\t' >"$out/table.txt"
 cat "$out/table.txt"
@@ -78,5 +143,10 @@ if have gnuplot; then
 	"$here/plot.sh" "$out"
 else
 	say "no plots: gnuplot is not installed (selftests/vm/deps.sh)"
+fi
+failures >"$out/failures"
+if [ -s "$out/failures" ]; then
+	sed 's/^/bench: failed: /' "$out/failures" >&2
+	[ "$status" != 0 ] || status=1
 fi
 exit "$status"

@@ -7,25 +7,50 @@
 # Measures each of the cases so many times: over the system's libraries, over
 # librdma_post, and in the kernel if the module floor is there, one right after
 # the other, and in each round with another one first. RESULTS gets a line of
-# JSON for each measurement. In the environment:
+# JSON for each measurement; one that has failed has no result but an error, and is
+# not tried again. What is under way is in the file RESULTS.now. In the environment:
 #
 #   BENCH   the program bench    RUN     rdma-post-run
 #   ADDR    of the RDMA device   LIMIT   seconds for one measurement
+#   PEER    the address of a host on which serve.sh runs, instead of ADDR; ADDR is
+#           one of those too, for the cases with peer=self
+#   PORT    of the servers, 18515 by default
 
-rounds=$1 cases=$2 results=$3
+rounds=$1 cases=$2 results=$3 port=${PORT:-18515}
 floor=/sys/module/floor/parameters/run
-errors=$(mktemp) || exit 1
-trap 'rm -f "$errors"' EXIT
+dir=$(mktemp -d) || exit 1
+errors=$dir/errors
+: >"$dir/failed"
+trap 'rm -rf "$dir"' EXIT
+
+# where PORT CASE...: which host, and which server on it
+where() {
+	at=$1
+	shift
+	case ${PEER-},$* in
+	,*peer=self*) echo "addr=$ADDR peer=$ADDR port=$at" ;;
+	,*) echo "addr=$ADDR" ;;
+	*) echo "peer=$PEER port=$at" ;;
+	esac
+}
+
+# Whatever happens ends in time, but a program that the kernel does not let go.
+bounded() { timeout -k 5 "$LIMIT" "$@"; }
 
 # measure COLUMN CASE...: prints the figures
 measure() {
 	column=$1
 	shift
+	# shellcheck disable=SC2046
 	case $column in
-	s) timeout "$LIMIT" "$BENCH" "$@" "addr=$ADDR" </dev/null ;;
-	o) timeout "$LIMIT" "$RUN" "$BENCH" "$@" "addr=$ADDR" </dev/null ;;
-	f) echo "$* addr=$ADDR" >"$floor" && cat "$floor" ;;
+	s) bounded "$BENCH" "$@" $(where "$port" "$@") </dev/null ;;
+	o) bounded "$RUN" "$BENCH" "$@" $(where $((port + 1)) "$@") </dev/null ;;
+	f) echo "$* addr=$ADDR" | bounded tee "$floor" >/dev/null && cat "$floor" ;;
 	esac
+	status=$?
+	[ "$status" != 124 ] && [ "$status" != 137 ] ||
+		echo "no end after $LIMIT s" >&2
+	return "$status"
 }
 
 # The columns, the N-th of them first.
@@ -49,23 +74,40 @@ name() {
 	esac
 }
 
-round=0 failed=0
+# The reason, as it may stand in a string of JSON: the end of what was said.
+reason() {
+	tail -n 1 "$errors" | tr -d '"\\\000-\037' | cut -c 1-300
+}
+
+# one COLUMN CASE...: measures, and writes a line, with when in s since the boot
+one() {
+	column=$1
+	shift
+	! grep -qxF -- "$column $*" "$dir/failed" || return 0
+	echo "$(name "$column"): $*" >"$results.now"
+	read -r before _ </proc/uptime
+	if ! figures=$(measure "$column" "$@" 2>"$errors"); then
+		echo "$column $*" >>"$dir/failed"
+		[ -s "$errors" ] || echo "it says nothing" >"$errors"
+		figures="null,\"error\":\"$(reason)\""
+		echo "failed: $(name "$column"): $*: $(reason)"
+	fi
+	read -r after _ </proc/uptime
+	printf '{"round":%s,"column":"%s","line":"%s","from":%s,"to":%s,"result":%s}\n' \
+		"$round" "$(name "$column")" "$*" "$before" "$after" "$figures" >>"$results"
+}
+
+round=0
 while [ "$round" -lt "$rounds" ]; do
 	round=$((round + 1)) number=0
 	while read -r columns line; do
 		number=$((number + 1))
 		for column in $(rotate "$columns" $((round + number))); do
 			# shellcheck disable=SC2086
-			if figures=$(measure "$column" $line 2>"$errors"); then
-				set -- "$figures"
-			else
-				failed=$((failed + 1))
-				set -- null
-				echo "failed: $(name "$column"): $line: $(head -n 1 "$errors")"
-			fi
-			echo "{\"round\":$round,\"column\":\"$(name "$column")\",\"line\":\"$line\",\"result\":$1}" >>"$results"
+			one "$column" $line
 		done
 	done <"$cases"
 	echo "round $round of $rounds"
 done
-[ "$failed" = 0 ]
+rm -f "$results.now"
+[ ! -s "$dir/failed" ]

@@ -16,16 +16,43 @@ bench_build() {
 	done
 }
 
+# Seconds for one measurement of one case. Most take less than one.
+measure_limit=60
+
+# What a guest needs for either end, and what guest.sh wants to know.
+bench_files=(
+	-f "$here/guest.sh" -f "$here/serve.sh" -f "$build_dir/bench/bench"
+	-f "$build_dir/bin/rdma-post-run:/opt/bin/rdma-post-run"
+	-f "$build_dir/lib/rdma_post:/opt/lib/rdma_post"
+)
+bench_env=(env BENCH=/root/bench RUN=/opt/bin/rdma-post-run "LIMIT=$measure_limit")
+
 # bench_guest KERNEL NAME CASES ROUNDS [OPTION...]: measures in a guest, with
 # options of run.sh; the results are in build/vm/NAME/out
 bench_guest() {
-	local kernel=$1 name=$2 cases=$3 rounds=$4
+	local kernel=$1 name=$2 cases=$3 rounds=$4 serve=()
 	shift 4
+	! grep -q 'peer=self' "$cases" || serve=(./serve.sh 10.0.0.1)
 	"$vm_dir/run.sh" -k "$kernel" "$@" -o "$build_dir/vm/$name" \
 		-i "$build_dir/floor-$kernel/floor.ko" \
-		-f "$here/guest.sh" -f "$cases" -f "$build_dir/bench/bench" \
-		-f "$build_dir/bin/rdma-post-run:/opt/bin/rdma-post-run" \
-		-f "$build_dir/lib/rdma_post:/opt/lib/rdma_post" \
-		-- env BENCH=/root/bench RUN=/opt/bin/rdma-post-run ADDR=10.0.0.1 \
-		LIMIT=300 ./guest.sh "$rounds" cases /out/results.jsonl
+		"${bench_files[@]}" -f "$cases:/root/cases" \
+		-- "${bench_env[@]}" ADDR=10.0.0.1 "${serve[@]}" \
+		./guest.sh "$rounds" cases /out/results.jsonl
+}
+
+# bench_pair KERNEL NAME CASES ROUNDS [OPTION...]: measures between two guests; the
+# results are in build/vm/NAME/b/out
+bench_pair() {
+	local kernel=$1 name=$2 cases=$3 rounds=$4
+	shift 4
+	"$vm_dir/pair.sh" -k "$kernel" "$@" -o "$build_dir/vm/$name" \
+		"${bench_files[@]}" -f "$cases:/root/cases" \
+		-a "${bench_env[*]} ./serve.sh 10.0.1.1 \
+			sh -c 'vm-sync serving && vm-sync measured'" \
+		-b "vm-sync serving || exit
+			status=0
+			${bench_env[*]} ADDR=10.0.1.2 PEER=10.0.1.1 \
+				./guest.sh $rounds cases /out/results.jsonl || status=\$?
+			vm-sync measured
+			exit \$status"
 }
