@@ -152,7 +152,8 @@ static void forget(struct served *served)
 	free(served);
 }
 
-static int accept_request(struct served *served, const struct request *request)
+static int accept_request(struct served *served, const struct request *request,
+			  const struct rdma_conn_param *wanted)
 {
 	size_t slot = slot_size(be64toh(request->size));
 	struct region *region = find_region(slot);
@@ -176,6 +177,8 @@ static int accept_request(struct served *served, const struct request *request)
 	if (make_qp(served) || post_receives(served, served->recvs))
 		return -1;
 	param = conn_param(&answer, sizeof(answer));
+	param.initiator_depth = wanted->initiator_depth;
+	param.responder_resources = wanted->responder_resources;
 	return rdma_accept(served->id, &param);
 }
 
@@ -196,7 +199,7 @@ static bool serve_request(struct rdma_cm_event *event)
 	served->id = event->id;
 	served->id->context = served;
 	LIST_INSERT_HEAD(&all_served, served, entry);
-	if (!accept_request(served, &request))
+	if (!accept_request(served, &request, &event->param.conn))
 		return true;
 	fprintf(stderr, "bench: serve: a connection is refused: %m\n");
 	forget(served);

@@ -83,6 +83,9 @@ static void connect_one(struct server *server, struct rdma_addrinfo *info,
 	uint64_t before = now_ns();
 	struct ibv_wc wc;
 
+	/* Nothing is to be read. */
+	param.initiator_depth = 0;
+	param.responder_resources = 0;
 	must(!rdma_create_ep(&id, info, pd, &attr));
 	must(!rdma_connect(id, &param));
 	must(!rdma_post_send(id, NULL, server->mr->addr, 1, server->mr,
