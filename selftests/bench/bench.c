@@ -94,6 +94,12 @@ void samples_add(struct samples *s, uint64_t ns)
 	s->sum += ns;
 }
 
+void samples_free(struct samples *s)
+{
+	free(s->ns);
+	*s = (struct samples) {};
+}
+
 static int by_time(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;

@@ -80,6 +80,7 @@ struct samples {
 };
 
 void samples_add(struct samples *s, uint64_t ns);
+void samples_free(struct samples *s);
 /* As F_P50, F_P99, F_P999, F_MIN and F_MEAN. */
 void samples_figures(struct samples *s, struct figures *f);
 double samples_percentile(struct samples *s, double share);

@@ -74,9 +74,9 @@ name() {
 	esac
 }
 
-# The reason, as it may stand in a string of JSON: the end of what was said.
+# The reason, as it may stand in a string of JSON.
 reason() {
-	tail -n 1 "$errors" | tr -d '"\\\000-\037' | cut -c 1-300
+	tr '\n' ' ' <"$errors" | tr -d '"\\\000-\037' | cut -c 1-400
 }
 
 # one COLUMN CASE...: measures, and writes a line, with when in s since the boot

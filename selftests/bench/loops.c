@@ -48,6 +48,7 @@ void run_latency(struct figures *f)
 	syscalls_end(f, i);
 	samples_figures(&samples, f);
 	f->value[F_RATE] = i / ((after - start) / 1e9);
+	samples_free(&samples);
 	world_disconnect(&w);
 	world_close(&w);
 }

@@ -135,17 +135,20 @@ static void connect_endpoints(struct figures *f)
 	info = get_info(port, 0);
 	for (i = 0; i < 2; i++)
 		connect_one(&server, info, w.pd, &up, &down);
-	up = (struct samples) {};
-	down = (struct samples) {};
+	samples_free(&up);
+	samples_free(&down);
 	all_ready();
 	syscalls_begin();
 	start = now_ns();
 	while (go_on(start, now_ns(), up.count, MIN_OPS))
 		connect_one(&server, info, w.pd, &up, &down);
+	rdma_freeaddrinfo(info);
 	syscalls_end(f, up.count);
 	samples_figures(&up, f);
 	f->value[F_DOWN_P50] = samples_percentile(&down, 0.5);
 	f->value[F_DOWN_P99] = samples_percentile(&down, 0.99);
+	samples_free(&up);
+	samples_free(&down);
 	/* The server waits for one more: it ends with the program. */
 }
 
@@ -175,6 +178,8 @@ static void connect_events(struct figures *f)
 	samples_figures(&up, f);
 	f->value[F_DOWN_P50] = samples_percentile(&down, 0.5);
 	f->value[F_DOWN_P99] = samples_percentile(&down, 0.99);
+	samples_free(&up);
+	samples_free(&down);
 	world_close(&w);
 }
 
@@ -224,6 +229,8 @@ void run_register(struct figures *f)
 	syscalls_end(f, both.count);
 	samples_figures(&both, f);
 	f->value[F_DEREG_P50] = samples_percentile(&dereg, 0.5);
+	samples_free(&both);
+	samples_free(&dereg);
 	munmap(buf, size);
 	world_disconnect(&w);
 	world_close(&w);
