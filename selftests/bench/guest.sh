@@ -76,7 +76,8 @@ name() {
 
 # The reason, as it may stand in a string of JSON.
 reason() {
-	tr '\n' ' ' <"$errors" | tr -d '"\\\000-\037' | cut -c 1-400
+	tr '\n' ' ' <"$errors" | tr -d '"\\\000-\037' | cut -c 1-400 |
+		sed 's, *$,,'
 }
 
 # one COLUMN CASE...: measures, and writes a line, with when in s since the boot
