@@ -155,6 +155,8 @@ static void connect_endpoints(struct figures *f)
 /* By an event channel, many at once: the time for all, divided. */
 static void connect_events(struct figures *f)
 {
+	/* Many are enough at once. */
+	const uint64_t min = config.conns < 100 ? MIN_OPS : 1;
 	struct samples up = {}, down = {};
 	uint64_t start, before, middle, after;
 	struct world w;
@@ -173,7 +175,7 @@ static void connect_events(struct figures *f)
 		after = now_ns();
 		samples_add(&up, (middle - before) / config.conns);
 		samples_add(&down, (after - middle) / config.conns);
-	} while (go_on(start, after, up.count, MIN_OPS));
+	} while (go_on(start, after, up.count, min));
 	syscalls_end(f, up.count * config.conns);
 	samples_figures(&up, f);
 	f->value[F_DOWN_P50] = samples_percentile(&down, 0.5);
