@@ -310,6 +310,15 @@ fuzz() {
 		sed 's/^/  | /'
 }
 
+# The kernels that have a baseline.
+bench_check() {
+	local kernel stock=()
+	for kernel; do
+		[[ $kernel == debug* ]] || stock+=("$kernel")
+	done
+	selftests/bench/icount.sh "${stock[@]}"
+}
+
 symbols_and_headers() {
 	tap symbols selftests/symbols.sh
 	tap library-newer-headers newer_headers
@@ -363,7 +372,7 @@ case ${kernels[0]} in
 	queue tap failure-points failure_points
 	queue fuzz debug 60
 	queue fuzz 6.1 15
-	queue tap bench-check selftests/bench/icount.sh
+	queue tap bench-check bench_check "${kernels[@]}"
 	queue symbols_and_headers
 	queue tap unmodified-programs unmodified_programs
 	queue tap abi-compat selftests/abi_compat.sh
