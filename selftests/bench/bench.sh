@@ -5,10 +5,10 @@
 #
 # Measures librdma_post against the system's librdmacm and libibverbs and against
 # loops in the kernel, all in one guest in turns, and prints a table with the
-# targets. build/bench/KERNEL gets results.jsonl (each measurement), results.json
-# (medians, quartiles, ratios), table.txt and, with gnuplot, plots as *.svg.
-# Exits with another status than 0 if a measurement fails or does not end in time,
-# and names it below the table.
+# targets; also with the instructions that icount.sh has counted. build/bench/KERNEL
+# gets results.jsonl (each measurement), results.json (medians, quartiles, ratios),
+# table.txt, table.tsv and, with gnuplot, plots as *.svg. Exits with another status
+# than 0 if a measurement fails or does not end in time, and names it below the table.
 #
 #   -k KERNEL   6.1 by default
 #   -s SET      the cases of this set in selftests/bench/cases: quick (those that have
@@ -131,13 +131,8 @@ fi
 [ -s "$out/results.jsonl" ] || die "nothing was measured"
 
 jq -s -f "$here/analyze.jq" "$out/results.jsonl" >"$out/results.json"
-first=false
-[[ $kernel != *6.1 ]] || first=true
-# The targets are for one host.
-jq -r --slurpfile targets <(if [ -n "$pair" ]; then echo '[]'; else
-	cat "$here/targets.json"; fi) --argjson first "$first" \
-	-f "$here/table.jq" "$out/results.json" |
-	column -t -s $'\t' >"$out/table.txt"
+"$here/table.sh" "${out##*/}" >"$out/table.tsv"
+column -t -s $'\t' "$out/table.tsv" >"$out/table.txt"
 cat "$out/table.txt"
 if have gnuplot; then
 	"$here/plot.sh" "$out"

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# results.json as tab-separated lines: first those that have a target, with what
-# it is and whether it was met, then the other cases.
-# Wants $targets, slurped, and $first: whether rxe has tasklets (6.1).
+# results.json as tab-separated lines: first what has a target, with whether it was
+# met, then the other cases. A latency is its p50/p99/p99.9.
+# Wants $kernel, $targets and, slurped, $icount, if instructions were counted.
 
 def round($digits): if . == null then "-" else
     (if $digits == 0 then 1 elif $digits == 1 then 10 elif $digits == 2 then 100
      else 1000 end) as $unit
     | (. * $unit | . + 0.5 | floor | . / $unit | tostring) end;
+
+# Times in ns.
+def times: if max >= 1e6 then (map(. / 1e6 | round(2)) | join("/")) + " ms"
+  else (map(. / 1e3 | round(2)) | join("/")) + " us" end;
 
 def human($figure):
   if . == null then "-"
@@ -14,21 +18,26 @@ def human($figure):
   elif $figure == "bytes" then (. / 1e6 | round(1)) + " MB/s"
   elif $figure == "kernel_bytes" then (. / 1024 | round(1)) + " KiB"
   elif $figure == "syscalls" then round(3)
-  elif . >= 1e6 then (. / 1e6 | round(2)) + " ms"
-  else (. / 1e3 | round(2)) + " us" end;
+  else [.] | times end;
 
 def ratio: if . == null then "-" else
   "\(.median | round(3)) [\(.q1 | round(3)) \(.q3 | round(3))]" end;
 
 def column($name): .figure as $figure | .columns[$name][$figure].median;
 
-def values: .figure as $figure
-  | [column("system", "ours", "floor") | human($figure)]
+def cell($name): .columns[$name] as $column
+  | if .figure == "p50" and (.line | test("^latency")) and $column.p999
+    then [$column | .p50, .p99, .p999 | .median] | times
+    else .figure as $figure | column($name) | human($figure) end;
+
+def values: [cell("system", "ours", "floor")]
   + [(.to_system | ratio), (.to_floor | ratio)];
 
-def pick: if type == "array" then (if $first then .[0] else .[1] end) else . end;
+# A target is for all kernels, or for 6.1, where rxe has tasklets, and the others.
+def pick: if type == "array" then (if $kernel | test("6\\.1$") then .[0] else .[1] end)
+  else . end;
 
-# "met" if it is, "NOT MET" if not, nothing without a target or a value.
+# "met" if it is, "NOT MET" if not, nothing without a target.
 def verdict($value; $target; $low):
   if $target == null then []
   elif $value == null then ["not measured"]
@@ -39,26 +48,44 @@ def bound($target; $low; $of):
   if $target == null then []
   else ["\(if $low then "<=" else ">=" end) \($target) \($of)"] end;
 
+# What was counted, and not measured.
+def counted($t):
+  ["system", "ours", "floor"]
+  | map($icount[0]["\($kernel) \(.) \($t.icount)"].median) as [$system, $ours, $floor]
+  | (if $ours and $system then $ours / $system else null end) as $to_system
+  | (if $ours and $floor then $ours / $floor else null end) as $to_floor
+  | [$t.what]
+    + ([$system, $ours, $floor] | map(. // "-" | tostring))
+    + ([$to_system, $to_floor] | map(round(3)))
+    + [bound($t.system | pick; true; "system") + bound($t.floor | pick; true; "floor")
+       | join(", ")]
+    + [verdict($to_system; $t.system | pick; true)
+       + verdict($to_floor; $t.floor | pick; true)
+       | join(", ")];
+
 . as $results
 | (INDEX(.line)) as $by_line
-| $targets[0] as $targets
-| (["what", "system", "ours", "floor", "ours/system", "ours/floor", "target", "result"]),
-  ($targets[] | . as $t | $by_line[.line] | select(.) | . as $r
-   | (.figure | . != "rate" and . != "bytes") as $low
+| (["what (latency: p50/p99/p99.9)", "system", "ours", "floor", "ours/system", "ours/floor", "target", "result"]),
+  ($targets[] | select(.icount | not) | . as $t
+   | ($by_line[.line] // {}) as $r
+   | ($t.line | test("^rate") and (test("count=1") | not) | not) as $low
    | ($t.system | pick) as $s | ($t.floor | pick) as $f
-   | (if $t.against and $by_line[$t.against]
+   | (if $by_line[.line] and $t.against and $by_line[$t.against]
       then ($r | column("ours")) / ($by_line[$t.against] | column("ours"))
       else null end) as $against
-   | [$t.what] + values
+   | [$t.what]
+     + (if $by_line[.line] then $r | values else ["-", "-", "-", "-", "-"] end)
      + [(bound($s; $low; "system") + bound($f; $low; "floor")
          + bound($t.ours; true; "ours") + bound($t.ratio; true; "against 1"))
         | join(", ")]
      + [(verdict($r.to_system.median; $s; $low)
          + verdict($r.to_floor.median; $f; $low)
-         + verdict($r | column("ours"); $t.ours; true)
+         + verdict(if $by_line[$t.line] then $r | column("ours") else null end;
+                   $t.ours; true)
          + (verdict($against; $t.ratio; true)
-            | map(. + " (\($against | round(3)))")))
+            | map(. + (if $against then " (\($against | round(3)))" else "" end))))
         | join(", ")]),
+  ($targets[] | select(.icount and $icount[0]) | counted(.)),
   ($results[] | select(.line as $line | $targets | all(.line != $line))
-   | [.line] + values + ["", ""])
+   | [.line] + values + ["-", "-"])
 | @tsv

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Usage: selftests/bench/table.sh [-d] KERNEL...
+#
+# Prints what bench.sh has measured and icount.sh has counted, in build/bench, with
+# the targets, as tab-separated lines. What is not there is "not measured".
+#
+#   -d   put what has a target into Documentation/performance/KERNEL.tsv instead
+
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+docs=''
+while getopts hd opt; do
+	case $opt in
+	d) docs=$top_dir/Documentation/performance ;;
+	h) usage && exit ;;
+	*) usage >&2 && exit 2 ;;
+	esac
+done
+shift $((OPTIND - 1))
+[ $# -gt 0 ] || { usage >&2 && exit 2; }
+need jq
+
+table() {
+	local results=$build_dir/bench/$1/results.json
+	local icount=$build_dir/bench/icount/$1.json
+	local targets
+	targets=$(cat "$here/targets.json")
+	[ -e "$icount" ] || icount=/dev/null
+	# Those are for one host, and not for sets of cases without targets.
+	[[ $1 != *.[a-z]* ]] || targets='[]'
+	if [ -e "$results" ]; then cat "$results"; else echo '[]'; fi |
+		jq -r --arg kernel "$1" --argjson targets "$targets" \
+			--slurpfile icount "$icount" -f "$here/table.jq"
+}
+
+# A "-" alone would be a list.
+for kernel; do
+	if [ -n "$docs" ]; then
+		mkdir -p "$docs"
+		table "$kernel" | awk -F '\t' -v OFS='\t' '
+			$NF != "-" { for (i = 1; i <= NF; i++) sub(/^-$/, "\\-", $i); print }
+			' >"$docs/$kernel.tsv"
+	else
+		table "$kernel"
+	fi
+done
