@@ -56,12 +56,15 @@ plot() {
 }
 
 # 0 bytes have no logarithm: they are left out of the plots.
+sizes='set logscale x 2; set logscale y; set xrange [32:2097152]; set xtics ("64" 64,'
+sizes+=' "1 Ki" 1024, "4 Ki" 4096, "16 Ki" 16384, "64 Ki" 65536, "256 Ki" 262144,'
+sizes+=' "1 Mi" 1048576)'
 for op in write read send; do
 	for mode in poll sleep; do
 		points "latency op=$op mode=$mode" size p50 0.001
 		sed -i '/^0\t/d' points.*
 		plot "latency-$op-$mode" "latency, $op, $mode" 'message size in bytes' \
-			'median in us' 'set logscale xy'
+			'median in us' "$sizes"
 	done
 done
 points 'rate op=write size=64' depth rate 0.001
