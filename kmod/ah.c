@@ -325,3 +325,17 @@ int rpost_detach_mcast_ioctl(struct rpost_ucmd *ucmd)
 {
 	return rpost_mcast_change(ucmd, false);
 }
+
+/**
+ * rpost_qp_release_ah() - a datagram has left the device
+ * @qp: the datagram queue pair
+ * @wqe: its slot
+ */
+void rpost_qp_release_ah(struct rpost_qp *qp, const struct rpost_wqe *wqe)
+{
+	u32 slot = wqe - qp->sq.wqes;
+
+	if (qp->ahs[slot])
+		atomic_dec(&qp->ahs[slot]->pending);
+	qp->ahs[slot] = NULL;
+}

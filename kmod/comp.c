@@ -114,10 +114,8 @@ void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 		.qp_num = qp->qp_num,
 	};
 
-	if (wqe->ah) {
-		atomic_dec(&wqe->ah->pending);
-		wqe->ah = NULL;
-	}
+	if (unlikely(qp->ahs))
+		rpost_qp_release_ah(qp, wqe);
 	/* The slot then waits until the program has consumed the completion. */
 	if ((wqe->kind.signaled || wc->status != IB_WC_SUCCESS) &&
 	    !READ_ONCE(qp->discard)) {

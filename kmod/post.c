@@ -374,9 +374,10 @@ static void rpost_fill_send(struct rpost_qp *qp, struct rpost_swr *swr)
 	struct rpost_wqe *wqe = rpost_queue_slot(sq, swr->wr_id, swr->kind);
 	void *to;
 
-	wqe->ah = swr->ah;
-	if (swr->ah)
+	if (unlikely(swr->ah)) {
+		qp->ahs[wqe - sq->wqes] = swr->ah;
 		atomic_inc(&swr->ah->pending);
+	}
 	swr->wr.wr_cqe = &wqe->cqe;
 
 	/*
@@ -397,15 +398,14 @@ static void rpost_fill_send(struct rpost_qp *qp, struct rpost_swr *swr)
 }
 
 /* What was refused never completes. */
-static void rpost_send_refused(struct rpost_queue *sq, u32 n)
+static void rpost_send_refused(struct rpost_qp *qp, u32 n)
 {
-	struct rpost_wqe *wqe;
+	struct rpost_queue *sq = &qp->sq;
 
 	while (n--) {
-		wqe = &sq->wqes[--sq->head & sq->mask];
-		if (wqe->ah)
-			atomic_dec(&wqe->ah->pending);
-		wqe->ah = NULL;
+		sq->head--;
+		if (qp->ahs)
+			rpost_qp_release_ah(qp, &sq->wqes[sq->head & sq->mask]);
 	}
 	sq->unsignaled = sq->max_wr;
 }
@@ -441,7 +441,7 @@ static int rpost_send_batch(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
 			done = 0;
 			for (wr = &swrs[0].wr; wr && wr != bad; wr = wr->next)
 				done++;
-			rpost_send_refused(sq, room - done);
+			rpost_send_refused(qp, room - done);
 		}
 	}
 	head = sq->head;

@@ -47,6 +47,32 @@ static int rpost_queue_init(struct rpost_qp *qp, struct rpost_queue *q,
 	return 0;
 }
 
+static int rpost_queues_init(struct rpost_qp *qp,
+			     const struct rpost_create_qp *cmd)
+{
+	int ret;
+
+	static_assert(sizeof(struct rpost_wqe) <= 32);
+
+	ret = rpost_queue_init(qp, &qp->sq, cmd->max_send_wr,
+			       cmd->max_send_sge, rpost_send_done);
+	if (ret)
+		return ret;
+	ret = rpost_queue_init(qp, &qp->rq, cmd->max_recv_wr,
+			       cmd->max_recv_sge, rpost_recv_done);
+	if (ret || qp->qp_type != RPOST_QPT_UD)
+		return ret;
+	qp->ahs = rpost_kvcalloc(qp->sq.mask + 1, sizeof(*qp->ahs));
+	return qp->ahs ? 0 : -ENOMEM;
+}
+
+static void rpost_queues_free(struct rpost_qp *qp)
+{
+	kvfree(qp->sq.wqes);
+	kvfree(qp->rq.wqes);
+	kvfree(qp->ahs);
+}
+
 static void rpost_inline_free(struct rpost_qp *qp)
 {
 	struct rpost_inline_page *ip;
@@ -470,13 +496,10 @@ static void rpost_qp_release_ahs(struct rpost_qp *qp)
 {
 	u32 i;
 
-	if (qp->qp_type != RPOST_QPT_UD)
+	if (!qp->ahs)
 		return;
-	for (i = 0; i <= qp->sq.mask; i++) {
-		if (qp->sq.wqes[i].ah)
-			atomic_dec(&qp->sq.wqes[i].ah->pending);
-		qp->sq.wqes[i].ah = NULL;
-	}
+	for (i = 0; i <= qp->sq.mask; i++)
+		rpost_qp_release_ah(qp, &qp->sq.wqes[i]);
 }
 
 static int rpost_qp_destroy_ib_qp(struct rpost_qp *qp)
@@ -567,8 +590,7 @@ void rpost_qp_free(struct rpost_obj *obj)
 	rpost_device_put(qp->obj.dev);
 	if (qp->leaked)
 		return;
-	kvfree(qp->sq.wqes);
-	kvfree(qp->rq.wqes);
+	rpost_queues_free(qp);
 	kfree_rcu(qp, obj.rcu);
 }
 
@@ -667,12 +689,7 @@ static int rpost_qp_build(struct rpost_qp *qp,
 {
 	int ret;
 
-	ret = rpost_queue_init(qp, &qp->sq, cmd->max_send_wr,
-			       cmd->max_send_sge, rpost_send_done);
-	if (ret)
-		return ret;
-	ret = rpost_queue_init(qp, &qp->rq, cmd->max_recv_wr,
-			       cmd->max_recv_sge, rpost_recv_done);
+	ret = rpost_queues_init(qp, cmd);
 	if (ret)
 		goto err_queues;
 	ret = rpost_inline_alloc(qp, cmd->max_inline_data);
@@ -701,8 +718,7 @@ err_limit:
 err_inline:
 	rpost_inline_free(qp);
 err_queues:
-	kvfree(qp->sq.wqes);
-	kvfree(qp->rq.wqes);
+	rpost_queues_free(qp);
 	return ret;
 }
 
@@ -797,10 +813,8 @@ static int rpost_create_qp_locked(struct rpost_ucmd *ucmd, struct rpost_qp *qp)
 
 err_destroy:
 	rpost_qp_give_back(qp);
-	if (!qp->leaked) {
-		kvfree(qp->sq.wqes);
-		kvfree(qp->rq.wqes);
-	}
+	if (!qp->leaked)
+		rpost_queues_free(qp);
 err_unreserve:
 	rpost_obj_unreserve(&qp->obj);
 	return ret;

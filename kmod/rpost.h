@@ -931,18 +931,16 @@ struct rpost_wqe_kind {
 };
 
 /**
- * struct rpost_wqe - a work request between post and completion
+ * struct rpost_wqe - a work request between post and completion, 32 bytes
  * @cqe: names it to the device; the completion leads back here
  * @qp: whose it is; the device's own may be gone when a completion is fetched
  * @wr_id: the program's name for it
  * @pos: entries in the ring with that of its completion
  * @kind: the rest
- * @ah: where it goes, if the device has it now
  */
 struct rpost_wqe {
 	struct ib_cqe cqe;
 	struct rpost_qp *qp;
-	struct rpost_ah *ah;
 	u64 wr_id;
 	u32 pos;
 	struct rpost_wqe_kind kind;
@@ -1034,6 +1032,8 @@ struct rpost_mcast {
  * @send_hwcq: device queue of @send_cq
  * @recv_hwcq: device queue of @recv_cq; the same if the queues are
  * @ib_qp: NULL once shut down
+ * @ahs: by slot of @sq, where a datagram goes that the device has; NULL if it is
+ *       not a datagram queue pair
  * @qp_type: RPOST_QPT_*
  * @qp_flags: RPOST_QP_*
  * @qp_num: outlives @ib_qp
@@ -1083,6 +1083,7 @@ struct rpost_qp {
 	struct rpost_hwcq *send_hwcq;
 	struct rpost_hwcq *recv_hwcq;
 	struct ib_qp *ib_qp;
+	struct rpost_ah **ahs;
 	u32 qp_type;
 	u32 qp_flags;
 	u32 qp_num;
@@ -1201,6 +1202,7 @@ void rpost_ah_attr_fill(struct rpost_ah_attr *to,
 int rpost_ah_attr_build(struct ib_device *ib_dev, struct rdma_ah_attr *to,
 			const struct rpost_ah_attr *from);
 int rpost_ah_attr_resolve(struct ib_pd *ib_pd, struct rdma_ah_attr *attr);
+void rpost_qp_release_ah(struct rpost_qp *qp, const struct rpost_wqe *wqe);
 int rpost_create_ah_ioctl(struct rpost_ucmd *ucmd);
 int rpost_ah_shutdown(struct rpost_obj *obj);
 void rpost_ah_free(struct rpost_obj *obj);
