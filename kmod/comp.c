@@ -123,6 +123,8 @@ void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 		wqe->kind.waits = true;
 	}
 	rpost_queue_retire(&qp->sq, wqe);
+	if (unlikely(rpost_holds(qp)))
+		rpost_hold_kick(qp);
 }
 
 static u32 rpost_wc_flags(int ib_flags)

@@ -317,6 +317,19 @@ u32 rpost_hwcq_drain(struct rpost_hwcq *hwcq, u32 budget)
 }
 
 /**
+ * rpost_cq_complete() - complete what the device has never had
+ * @cq: the queue
+ * @wc: its completion
+ */
+void rpost_cq_complete(struct rpost_cq *cq, struct ib_wc *wc)
+{
+	spin_lock_bh(&cq->lock);
+	wc->wr_cqe->done(NULL, wc);
+	rpost_cq_deliver(cq, false);
+	spin_unlock_bh(&cq->lock);
+}
+
+/**
  * rpost_cq_see() - how far has the program consumed?
  * @cq: the queue
  *

@@ -327,7 +327,7 @@ static u32 rpost_queue_reclaim(struct rpost_queue *q, struct rpost_cq *cq,
 	struct rpost_wqe *wqe;
 	u32 tail;
 
-	if (q->max_wr - (q->head - q->free) < n) {
+	if (q->head - q->free + n > q->room) {
 		/* Pairs with the release in rpost_queue_retire(). */
 		tail = smp_load_acquire(&q->tail);
 		seen = rpost_cq_see(cq);
@@ -410,12 +410,45 @@ static void rpost_send_refused(struct rpost_qp *qp, u32 n)
 	sq->unsignaled = sq->max_wr;
 }
 
+/*
+ * Post a chain of @n, whose slots were taken.  Says how many are on their way; one
+ * that the queue pair holds is.
+ */
+static int rpost_send_chain(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
+			    u32 *done)
+{
+	const struct ib_send_wr *bad = &swrs[0].wr, *wr;
+	struct rpost_queue *sq = &qp->sq;
+	bool held = false;
+	int ret = 0;
+
+	*done = 0;
+	if (unlikely(sq->head - sq->free > sq->room)) {
+		ret = rpost_hold_make_room(qp);
+		if (!ret)
+			held = rpost_hold_back(qp, &swrs[n - 1].atomic);
+		if (held && n > 1)
+			swrs[n - 2].wr.next = NULL;
+	}
+	if (!ret && n > held)
+		ret = ib_post_send(qp->ib_qp, &swrs[0].wr, &bad);
+	if (!ret) {
+		*done = n;
+		return 0;
+	}
+	if (held)
+		rpost_hold_cancel(qp);
+	for (wr = &swrs[0].wr; wr && wr != bad; wr = wr->next)
+		++*done;
+	rpost_send_refused(qp, n - *done);
+	return ret;
+}
+
 static int rpost_send_batch(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
 			    u32 *posted)
 {
 	struct rpost_queue *sq = &qp->sq;
-	const struct ib_send_wr *bad = &swrs[0].wr, *wr;
-	u32 room, done, head;
+	u32 room, done = 0, head;
 	struct rpost_swr *swr;
 	int ret = 0, err;
 
@@ -432,17 +465,11 @@ static int rpost_send_batch(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
 		rpost_fill_send(qp, swr);
 		swr->wr.next = &(swr + 1)->wr;
 	}
-	done = room;
 	if (room) {
 		swrs[room - 1].wr.next = NULL;
-		err = ib_post_send(qp->ib_qp, &swrs[0].wr, &bad);
-		if (err) {
+		err = rpost_send_chain(qp, swrs, room, &done);
+		if (err)
 			ret = err;
-			done = 0;
-			for (wr = &swrs[0].wr; wr && wr != bad; wr = wr->next)
-				done++;
-			rpost_send_refused(qp, room - done);
-		}
 	}
 	head = sq->head;
 	spin_unlock_bh(&sq->lock);

@@ -18,7 +18,7 @@ static u32 rpost_queue_entries(const struct rpost_queue *q)
 	return max(q->max_wr, 1u) + 1;
 }
 
-/* What the device's queues have room for; a shared one counts by itself. */
+/* What counts for the limit of the open file; a shared queue counts by itself. */
 static u32 rpost_qp_entries(const struct rpost_qp *qp)
 {
 	return rpost_queue_entries(&qp->sq) +
@@ -36,6 +36,7 @@ static int rpost_queue_init(struct rpost_qp *qp, struct rpost_queue *q,
 	q->closed = qp->id ? 0 : -EINVAL;
 	q->max_wr = max_wr;
 	q->max_sge = max_sge;
+	q->room = max_wr;
 	q->mask = slots - 1;
 	q->wqes = rpost_kvcalloc(slots, sizeof(*q->wqes));
 	if (!q->wqes)
@@ -58,6 +59,9 @@ static int rpost_queues_init(struct rpost_qp *qp,
 			       cmd->max_send_sge, rpost_send_done);
 	if (ret)
 		return ret;
+	ret = rpost_hold_init(qp);
+	if (ret)
+		return ret;
 	ret = rpost_queue_init(qp, &qp->rq, cmd->max_recv_wr,
 			       cmd->max_recv_sge, rpost_recv_done);
 	if (ret || qp->qp_type != RPOST_QPT_UD)
@@ -71,6 +75,7 @@ static void rpost_queues_free(struct rpost_qp *qp)
 	kvfree(qp->sq.wqes);
 	kvfree(qp->rq.wqes);
 	kvfree(qp->ahs);
+	kfree(qp->hold.sges);
 }
 
 static void rpost_inline_free(struct rpost_qp *qp)
@@ -179,7 +184,7 @@ static struct rpost_hwcq *rpost_qp_attach_recv_cq(struct rpost_qp *qp)
 
 static int rpost_qp_attach_cqs(struct rpost_qp *qp)
 {
-	u32 send = rpost_queue_entries(&qp->sq);
+	u32 send = qp->hold.room;
 	u32 recv = rpost_queue_entries(&qp->rq);
 
 	if (qp->send_cq == qp->recv_cq && !qp->srq) {
@@ -200,7 +205,7 @@ static int rpost_qp_attach_cqs(struct rpost_qp *qp)
 
 static void rpost_qp_detach_cqs(struct rpost_qp *qp)
 {
-	rpost_cq_detach(qp->send_hwcq, rpost_queue_entries(&qp->sq));
+	rpost_cq_detach(qp->send_hwcq, qp->hold.room);
 	if (qp->srq)
 		rpost_srq_detach_cq(qp->srq, qp->recv_cq);
 	else
@@ -315,9 +320,14 @@ static int rpost_drain_sq(struct rpost_qp *qp)
 	};
 	int ret = 0;
 
-	if (qp->qp_type != RPOST_QPT_UD)
-		ret = ib_post_send(qp->ib_qp, &wr.wr, NULL);
-	return ret ? : rpost_qp_wait(qp, rpost_send_drained);
+	if (qp->qp_type != RPOST_QPT_UD) {
+		ret = rpost_qp_wait(qp, rpost_hold_drained);
+		ret = ret ? : ib_post_send(qp->ib_qp, &wr.wr, NULL);
+	}
+	ret = ret ? : rpost_qp_wait(qp, rpost_send_drained);
+	if (!ret)
+		rpost_hold_flush(qp);
+	return ret;
 }
 
 /*
@@ -522,6 +532,7 @@ static void rpost_qp_give_back(struct rpost_qp *qp)
 	int ret;
 
 	ret = rpost_qp_drain(qp, -ENODEV);
+	rpost_hold_stop(qp);
 	rpost_qp_detach_mcasts(qp);
 	if (qp->srq)
 		mutex_lock(&qp->srq->qp_lock);
@@ -671,7 +682,7 @@ static int rpost_qp_take(struct rpost_qp *qp, const struct rpost_create_qp *cmd)
 		return ret;
 	attr.send_cq = qp->send_hwcq->ib_cq;
 	attr.recv_cq = qp->recv_hwcq->ib_cq;
-	attr.cap.max_send_wr = rpost_queue_entries(&qp->sq);
+	attr.cap.max_send_wr = qp->hold.room;
 	/* Inline data takes an entry. */
 	attr.cap.max_send_sge = max(cmd->max_send_sge, 1u);
 	if (!qp->srq) {

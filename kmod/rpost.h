@@ -740,6 +740,7 @@ u32 rpost_cq_drain(struct rpost_cq *cq, u32 budget);
 void rpost_cq_posted(struct rpost_cq *cq, struct rpost_queue *sq, u32 head);
 u32 rpost_hwcq_drain(struct rpost_hwcq *hwcq, u32 budget);
 void rpost_cq_kicked(struct rpost_cq *cq);
+void rpost_cq_complete(struct rpost_cq *cq, struct ib_wc *wc);
 struct rpost_ring_seen rpost_cq_see(struct rpost_cq *cq);
 
 /**
@@ -914,7 +915,7 @@ int rpost_join_mcast_ioctl(struct rpost_ucmd *ucmd);
 int rpost_leave_mcast_ioctl(struct rpost_ucmd *ucmd);
 void rpost_joins_free(struct rpost_id *id);
 
-/* ------------------------------------------------ qp.c, post.c, comp.c */
+/* ---------------------------------------- qp.c, hold.c, post.c, comp.c */
 
 /**
  * struct rpost_wqe_kind - what a slot knows of its work request
@@ -956,6 +957,9 @@ struct rpost_wqe {
  * @mask: a power of two less 1
  * @max_wr: work requests that the program may have in the queue
  * @max_sge: scatter/gather entries in each
+ * @room: while no more slots than this are taken, there is nothing to look at
+ *        before a post; 0 while a send is held, see struct rpost_hold, and then
+ *        changed under the lock of the completion queue, too
  * @head: slots taken; under @lock
  * @free: slots that can be taken again, a lower bound; under @lock
  * @unsignaled: slots taken since the last that the device was told to signal;
@@ -979,12 +983,46 @@ struct rpost_queue {
 	u32 mask;
 	u32 max_wr;
 	u32 max_sge;
+	u32 room;
 	u32 head;
 	u32 free;
 	u32 unsignaled;
 	int closed;
 	u32 prompt;
 	u32 tail ____cacheline_aligned_in_smp;
+};
+
+/**
+ * struct rpost_hold - a send that waits for room on the device
+ * @room: work requests that the device is asked to have room for
+ * @pos: number of the slot of the send that is held
+ * @wr: the send, checked and built
+ * @sges: its entries; NULL if nothing is ever held
+ * @work: posts it when there is room
+ * @delay: until @work looks again, in jiffies
+ *
+ * Some drivers make the queue of a device a power of two of entries, one of which
+ * is never used.  A program that asks for a power of two would cost twice the
+ * memory that it needs, of the largest thing that a connection has.  So the device
+ * is asked for one less, and the last send that a full queue takes is held here
+ * until another completes.  There is never more than one: its slot is the last.
+ *
+ * It is posted by who posts next, or by @work, which the completion of any send of
+ * the queue pair has run.  Where nobody fetches completions, see enum
+ * rpost_cq_mode, @work does after a while, with growing delays.  When the queue
+ * pair is drained the device does not get it: it is flushed by the module, after
+ * all others.
+ *
+ * It has one under the send queue's lock; whoever says that it has one or has none
+ * any more has the lock of the completion queue, too.
+ */
+struct rpost_hold {
+	u32 room;
+	u32 pos;
+	struct ib_atomic_wr wr;
+	struct ib_sge *sges;
+	struct delayed_work work;
+	unsigned long delay;
 };
 
 /**
@@ -1061,6 +1099,7 @@ struct rpost_mcast {
  * @send_marker: drains @sq
  * @recv_marker: drains @rq
  * @last_wqe: completed when the device takes no more from @srq
+ * @hold: a send for which the device has no room
  * @sq: send queue
  * @rq: receive queue; without slots if there is a @srq
  *
@@ -1068,7 +1107,8 @@ struct rpost_mcast {
  * ib_post_send() returns without error for it, then to the device, then to the
  * completion, which reads it and gives it back.  Shutting down stops posters
  * (closed), moves the queue pair to the error state, and waits for a marker on
- * each queue; then all slots have come back.  A datagram needs an address, which
+ * each queue; then all slots have come back.  The device has no entry more for that
+ * of the send queue: it is posted when one has come back.  A datagram needs an address, which
  * a marker has not; so all that such a send queue holds completes to the
  * module, and it is drained when that has happened.
  */
@@ -1108,6 +1148,7 @@ struct rpost_qp {
 	struct rpost_marker send_marker;
 	struct rpost_marker recv_marker;
 	struct completion last_wqe;
+	struct rpost_hold hold;
 	struct rpost_queue sq;
 	struct rpost_queue rq;
 };
@@ -1140,6 +1181,27 @@ static inline bool rpost_qp_stopped(const struct rpost_qp *qp)
 {
 	return READ_ONCE(qp->failed) || (qp->id && !rpost_id_connected(qp->id));
 }
+
+/**
+ * rpost_holds() - is a send held?
+ * @qp: the queue pair, with the lock of its send queue or of its completion queue,
+ *      or with its queues closed
+ *
+ * Return: true if so.
+ */
+static inline bool rpost_holds(const struct rpost_qp *qp)
+{
+	return !qp->sq.room && qp->hold.sges;
+}
+
+int rpost_hold_init(struct rpost_qp *qp);
+int rpost_hold_make_room(struct rpost_qp *qp);
+bool rpost_hold_back(struct rpost_qp *qp, const struct ib_atomic_wr *wr);
+void rpost_hold_cancel(struct rpost_qp *qp);
+void rpost_hold_kick(struct rpost_qp *qp);
+bool rpost_hold_drained(struct rpost_qp *qp);
+void rpost_hold_flush(struct rpost_qp *qp);
+void rpost_hold_stop(struct rpost_qp *qp);
 
 int rpost_create_qp_ioctl(struct rpost_ucmd *ucmd);
 int rpost_query_qp_ioctl(struct rpost_ucmd *ucmd);
