@@ -3,6 +3,7 @@
  * Completion queues.  See struct rpost_cq and enum rpost_cq_mode.
  */
 #include <linux/indirect_call_wrapper.h>
+#include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 
@@ -392,6 +393,15 @@ err_limit:
 	return ERR_PTR(ret);
 }
 
+/*
+ * Drivers make a device's queue of one entry more a power of two: a power of two is
+ * the worst to ask for.
+ */
+static u32 rpost_hwcq_size(u32 size, u32 entries)
+{
+	return is_power_of_2(size) && size > entries ? size - 1 : size;
+}
+
 /**
  * rpost_cq_attach() - get room for a queue pair's completions
  * @cq: the queue
@@ -413,9 +423,9 @@ struct rpost_hwcq *rpost_cq_attach(struct rpost_cq *cq, u32 entries)
 		if (hwcq->size - hwcq->used >= entries)
 			goto found;
 		/* Each is larger than the last, so that they stay few. */
-		size = max(size, 2 * hwcq->size);
+		size = max(size, 2 * hwcq->size + 1);
 	}
-	size = min(size, max_cqe);
+	size = min(rpost_hwcq_size(size, entries), max_cqe);
 	hwcq = rpost_hwcq_create(cq, size);
 	if (hwcq == ERR_PTR(-EMFILE) && size > entries)
 		hwcq = rpost_hwcq_create(cq, entries);
