@@ -418,7 +418,7 @@ struct rpost_hwcq *rpost_cq_attach(struct rpost_cq *cq, u32 entries)
 	if (entries > max_cqe)
 		return ERR_PTR(-EINVAL);
 
-	mutex_lock(&cq->attach_lock);
+	mutex_lock(&cq->setup_lock);
 	list_for_each_entry(hwcq, &cq->hwcqs, link) {
 		if (hwcq->size - hwcq->used >= entries)
 			goto found;
@@ -434,7 +434,7 @@ struct rpost_hwcq *rpost_cq_attach(struct rpost_cq *cq, u32 entries)
 found:
 	hwcq->used += entries;
 out:
-	mutex_unlock(&cq->attach_lock);
+	mutex_unlock(&cq->setup_lock);
 	return hwcq;
 }
 
@@ -447,9 +447,9 @@ void rpost_cq_detach(struct rpost_hwcq *hwcq, u32 entries)
 {
 	struct rpost_cq *cq = hwcq->cq;
 
-	mutex_lock(&cq->attach_lock);
+	mutex_lock(&cq->setup_lock);
 	hwcq->used -= entries;
-	mutex_unlock(&cq->attach_lock);
+	mutex_unlock(&cq->setup_lock);
 }
 
 /**
@@ -545,10 +545,10 @@ int rpost_cq_mmap(struct rpost_file *file, struct vm_area_struct *vma)
 	if (!obj)
 		return -ENOENT;
 	cq = container_of(obj, struct rpost_cq, obj);
-	mutex_lock(&cq->ring_lock);
-	ret = rpost_ring_mmap(rcu_dereference_protected(cq->ring, lockdep_is_held(&cq->ring_lock)),
+	mutex_lock(&cq->setup_lock);
+	ret = rpost_ring_mmap(rcu_dereference_protected(cq->ring, lockdep_is_held(&cq->setup_lock)),
 			      vma);
-	mutex_unlock(&cq->ring_lock);
+	mutex_unlock(&cq->setup_lock);
 	rpost_obj_put(obj);
 	return ret;
 }
@@ -681,8 +681,7 @@ int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 	cq = kzalloc(sizeof(*cq), RPOST_GFP);
 	if (!cq)
 		goto err_exit;
-	mutex_init(&cq->ring_lock);
-	mutex_init(&cq->attach_lock);
+	mutex_init(&cq->setup_lock);
 	spin_lock_init(&cq->lock);
 	INIT_LIST_HEAD(&cq->hwcqs);
 	INIT_LIST_HEAD(&cq->event_link);
@@ -764,7 +763,7 @@ static int rpost_cq_switch(struct rpost_cq *cq, struct rpost_cring *ring,
 	u32 head, seen;
 	int ret;
 
-	lockdep_assert_held(&cq->ring_lock);
+	lockdep_assert_held(&cq->setup_lock);
 
 	/* Most of the copying needs no lock: what waits does not change. */
 	spin_lock_bh(&cq->lock);
@@ -832,9 +831,9 @@ int rpost_resize_cq_ioctl(struct rpost_ucmd *ucmd)
 	unused = ring;
 	ret = rpost_respond(ucmd);
 	if (!ret) {
-		mutex_lock(&cq->ring_lock);
+		mutex_lock(&cq->setup_lock);
 		ret = rpost_cq_switch(cq, ring, &unused);
-		mutex_unlock(&cq->ring_lock);
+		mutex_unlock(&cq->setup_lock);
 		if (ret) {
 			/* The answer does not hold. */
 			*cmd = asked;

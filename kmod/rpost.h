@@ -12,8 +12,8 @@
  *   rpost_pd.fast_lock          the device's completion is waited for
  *   rpost_id.lock               or rpost_qp.lock, of one without an id
  *   rpost_srq.qp_lock
- *   rpost_cq.ring_lock          the program's memory map is outside of it
- *   rpost_cq.attach_lock        or cma's handler_mutex, which is held while
+ *   rpost_cq.setup_lock         the program's memory map is outside of it; or cma's
+ *                               handler_mutex, which is held while
  *                               rpost_id_handler() runs
  *   rpost_file.charge_lock
  *   rpost_id.state_lock, rpost_file.event_lock, rpost_handles.lock
@@ -686,11 +686,10 @@ struct rpost_queue;
  * @channel: gets its events, or NULL
  * @user_data: the program's name for it
  * @comp_vector: for its device queues
- * @cqe: entries in the ring; written under @ring_lock
- * @ring_lock: the ring is mapped or replaced by one at a time.  The program's
- *             memory map is locked when it is taken for mapping, so that its
- *             memory must not be touched with it.
- * @attach_lock: one queue pair is attached or detached at a time
+ * @cqe: entries in the ring; written under @setup_lock
+ * @setup_lock: the ring is mapped or replaced, or a queue pair attached or detached,
+ *              by one at a time.  The program's memory map is locked when it is
+ *              taken for mapping, so that its memory must not be touched with it.
  * @lock: guards all that follows; posts are not under it
  * @hwcqs: device queues, made as queue pairs come
  * @mode: who fetches
@@ -700,7 +699,7 @@ struct rpost_queue;
  * @prompt_posts: posts of a queue pair, one after the other, that must have
  *                completed when they return before @mode becomes idle again
  * @idle_posts: posts since then that found their completions
- * @ring: shared with the program.  Replaced under @ring_lock and @lock, freed
+ * @ring: shared with the program.  Replaced under @setup_lock and @lock, freed
  *        after a grace period: posters look at it under RCU.
  * @event_link: in @channel->ready; under @channel->lock
  * @events: events not yet read; under @channel->lock
@@ -712,8 +711,7 @@ struct rpost_cq {
 	u64 user_data;
 	u32 comp_vector;
 	u32 cqe;
-	struct mutex ring_lock;
-	struct mutex attach_lock;
+	struct mutex setup_lock;
 	spinlock_t lock;
 	struct list_head hwcqs;
 	enum rpost_cq_mode mode;
