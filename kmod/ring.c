@@ -55,7 +55,11 @@ int rpost_ring_alloc(struct rpost_cring *ring, u32 entries)
 			goto err;
 		rpost_count(RPOST_COUNT_RING_PAGES, 1);
 	}
-	ring->hdr = vmap(pages, n, VM_MAP, PAGE_KERNEL);
+	/* One page has an address already. */
+	if (n == 1)
+		ring->hdr = page_address(pages[0]);
+	else
+		ring->hdr = vmap(pages, n, VM_MAP, PAGE_KERNEL);
 	if (!ring->hdr)
 		goto err;
 	ring->wcs = (struct rpost_wc *)(ring->hdr + 1);
@@ -72,7 +76,8 @@ err:
  */
 void rpost_ring_free(struct rpost_cring *ring)
 {
-	vunmap(ring->hdr);
+	if (is_vmalloc_addr(ring->hdr))
+		vunmap(ring->hdr);
 	ring->hdr = NULL;
 	rpost_count(RPOST_COUNT_RING_PAGES, -(long)ring->num_pages);
 	while (ring->num_pages)
