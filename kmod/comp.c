@@ -10,6 +10,7 @@
 #include "trace.h"
 
 static_assert(RPOST_WC_LOC_PROT_ERR == (int)IB_WC_LOC_PROT_ERR);
+static_assert(RPOST_WC_LOC_QP_OP_ERR == (int)IB_WC_LOC_QP_OP_ERR);
 static_assert(RPOST_WC_WR_FLUSH_ERR == (int)IB_WC_WR_FLUSH_ERR);
 static_assert(RPOST_WC_RNR_RETRY_EXC_ERR == (int)IB_WC_RNR_RETRY_EXC_ERR);
 static_assert(RPOST_WC_GENERAL_ERR == (int)IB_WC_GENERAL_ERR);
@@ -114,6 +115,8 @@ void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 		.qp_num = qp->qp_num,
 	};
 
+	if (wqe->kind.refused && told.status == RPOST_WC_LOC_PROT_ERR)
+		told.status = RPOST_WC_LOC_QP_OP_ERR;
 	if (unlikely(qp->ahs))
 		rpost_qp_release_ah(qp, wqe);
 	/* The slot then waits until the program has consumed the completion. */

@@ -24,6 +24,7 @@ static const char * const rpost_count_names[RPOST_NUM_COUNTS] = {
 	[RPOST_COUNT_ASYNC_CHANNEL] = "async_channel",
 	[RPOST_COUNT_EVENT] = "event",
 	[RPOST_COUNT_RING_PAGES] = "ring_pages",
+	[RPOST_COUNT_POLLER] = "poller",
 	[RPOST_COUNT_PINNED_PAGES] = "pinned_pages",
 };
 

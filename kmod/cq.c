@@ -106,7 +106,8 @@ static void rpost_cq_deliver(struct rpost_cq *cq, bool interrupt)
 		/* The program may have polled what the interrupt was for. */
 		wake = interrupt && cq->notify;
 	} else {
-		wake = cq->mode == RPOST_CQ_AUTO &&
+		wake = (cq->mode == RPOST_CQ_AUTO ||
+			cq->mode == RPOST_CQ_POLLED) &&
 		       rpost_ring_take_arm(ring);
 		wake |= !!cq->notify;
 	}
@@ -293,8 +294,68 @@ void rpost_cq_posted(struct rpost_cq *cq, struct rpost_queue *sq, u32 head)
 		}
 		break;
 	case RPOST_CQ_EXACT:
+	case RPOST_CQ_POLLED:
 		break;
 	}
+}
+
+/**
+ * rpost_cq_complete() - complete a work request that the device has not
+ * @cq: the queue, not locked
+ * @wc: what the device would say; an error
+ */
+void rpost_cq_complete(struct rpost_cq *cq, struct ib_wc *wc)
+{
+	spin_lock_bh(&cq->lock);
+	wc->wr_cqe->done(NULL, wc);
+	rpost_cq_deliver(cq, true);
+	spin_unlock_bh(&cq->lock);
+}
+
+/**
+ * rpost_cq_poller_fetch() - fetch what the device has, for the poller of rings
+ * @cq: the queue; what it gets until rpost_cq_poller_leaves() is the poller's to
+ *      fetch
+ *
+ * A queue whose device has never been armed is left as it is, see enum
+ * rpost_cq_mode.
+ *
+ * Return: completions fetched.
+ */
+u32 rpost_cq_poller_fetch(struct rpost_cq *cq)
+{
+	u32 done = 0;
+
+	spin_lock_bh(&cq->lock);
+	if (cq->mode == RPOST_CQ_AUTO ||
+	    (cq->mode == RPOST_CQ_IDLE && cq->armed)) {
+		rpost_ring_set_flags(rpost_cq_ring(cq), 0,
+				     RPOST_RING_NEED_POLL);
+		WRITE_ONCE(cq->mode, RPOST_CQ_POLLED);
+	}
+	if (cq->mode != RPOST_CQ_EXACT)
+		done = rpost_cq_drain_locked(cq, RPOST_POLL_BATCH * 16);
+	spin_unlock_bh(&cq->lock);
+	return done;
+}
+
+/**
+ * rpost_cq_poller_leaves() - the poller of rings fetches no more for now
+ * @cq: the queue
+ *
+ * Its device is armed again.
+ */
+void rpost_cq_poller_leaves(struct rpost_cq *cq)
+{
+	struct rpost_hwcq *hwcq;
+
+	spin_lock_bh(&cq->lock);
+	if (cq->mode == RPOST_CQ_POLLED) {
+		WRITE_ONCE(cq->mode, RPOST_CQ_AUTO);
+		list_for_each_entry(hwcq, &cq->hwcqs, link)
+			rpost_hwcq_arm(hwcq);
+	}
+	spin_unlock_bh(&cq->lock);
 }
 
 /**
@@ -315,19 +376,6 @@ u32 rpost_hwcq_drain(struct rpost_hwcq *hwcq, u32 budget)
 		rpost_cq_deliver(cq, false);
 	spin_unlock_bh(&cq->lock);
 	return done;
-}
-
-/**
- * rpost_cq_complete() - complete what the device has never had
- * @cq: the queue
- * @wc: its completion
- */
-void rpost_cq_complete(struct rpost_cq *cq, struct ib_wc *wc)
-{
-	spin_lock_bh(&cq->lock);
-	wc->wr_cqe->done(NULL, wc);
-	rpost_cq_deliver(cq, false);
-	spin_unlock_bh(&cq->lock);
 }
 
 /**

@@ -82,6 +82,10 @@ static_assert(sizeof(struct rpost_qp_attr) == 128);
 static_assert(sizeof(struct rpost_modify_qp) == 144);
 static_assert(sizeof(struct rpost_init_qp_attr) == 144);
 static_assert(sizeof(struct rpost_attach_mcast) == 32);
+static_assert(sizeof(struct rpost_send_ring) == sizeof(struct rpost_ring));
+static_assert(offsetof(struct rpost_send_ring, head) == 64);
+static_assert(sizeof(struct rpost_setup_send_ring) == 32);
+static_assert(sizeof(struct rpost_enter_send_ring) == 16);
 
 #define CMD(name, type, last) \
 	[RPOST_CMD_##name] = RPOST_ROW(rpost_##type, last, \
@@ -140,6 +144,8 @@ static const struct rpost_cmd_row rpost_cmds[] = {
 	CMD(JOIN_MCAST, join_mcast, user_data),
 	CMD(LEAVE_MCAST, leave_mcast, addr),
 	CMD_HW(CREATE_ASYNC_CHANNEL, create_async_channel, fd),
+	CMD_HW(SETUP_SEND_RING, setup_send_ring, data_offset),
+	CMD_HW(ENTER_SEND_RING, enter_send_ring, reserved),
 };
 
 /**
@@ -318,6 +324,7 @@ int rpost_query_ioctl(struct rpost_ucmd *ucmd)
 			RPOST_FEATURE_DATAGRAM |
 			RPOST_FEATURE_QP |
 			RPOST_FEATURE_RESIZE_CQ |
+			RPOST_FEATURE_SEND_RING |
 			RPOST_FEATURE_SRQ |
 			RPOST_FEATURE_TABLES;
 	cmd->max_wr_bytes = RPOST_MAX_WR_BYTES;
@@ -339,7 +346,9 @@ static long rpost_ioctl(struct file *filp, unsigned int nr, unsigned long arg)
 
 static int rpost_mmap(struct file *filp, struct vm_area_struct *vma)
 {
-	return rpost_cq_mmap(filp->private_data, vma);
+	int ret = rpost_cq_mmap(filp->private_data, vma);
+
+	return ret == -ENOENT ? rpost_sring_mmap(filp->private_data, vma) : ret;
 }
 
 static int rpost_open(struct inode *inode, struct file *filp)
@@ -357,6 +366,7 @@ static int rpost_open(struct inode *inode, struct file *filp)
 	init_rwsem(&file->rwsem);
 	spin_lock_init(&file->event_lock);
 	mutex_init(&file->charge_lock);
+	mutex_init(&file->poller_lock);
 	INIT_LIST_HEAD(&file->contexts);
 	INIT_LIST_HEAD(&file->event_channels);
 	spin_lock_init(&file->async_lock);

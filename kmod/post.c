@@ -855,3 +855,86 @@ int rpost_post_srq_recv_ioctl(struct rpost_ucmd *ucmd)
 	return rpost_post(ucmd, sizeof(struct rpost_recv_wr), RPOST_OBJ_SRQ,
 			  rpost_post_recvs);
 }
+
+/**
+ * rpost_post_ring() - post work requests that came from a ring
+ * @qp: the queue pair
+ * @block: work requests, of sizes that are right, in the kernel's memory; they
+ *         are changed, but for their sizes
+ * @count: how many
+ * @posted: out: how many were taken
+ *
+ * Return: 0, or a negative errno for the first that was not taken.
+ */
+int rpost_post_ring(struct rpost_qp *qp, void *block, u32 count, u32 *posted)
+{
+	struct rpost_scratch *scratch = rpost_scratch_take(qp->obj.file);
+	struct rpost_post cmd = { .count = count };
+	int ret;
+
+	ret = rpost_post_sends(&qp->obj, &cmd, block, scratch);
+	trace_rpost_post(qp->qp_num, true, cmd.posted, ret);
+	if (scratch)
+		rpost_scratch_give(qp->obj.file, scratch);
+	*posted = cmd.posted;
+	return ret;
+}
+
+/* Complete without the device, once that holds nothing that comes before. */
+static int rpost_post_complete(struct rpost_qp *qp, u64 wr_id)
+{
+	const struct rpost_wqe_kind kind = {
+		.opcode = RPOST_WC_SEND, .signaled = true,
+	};
+	struct ib_wc wc = { .status = IB_WC_LOC_QP_OP_ERR };
+	struct rpost_queue *sq = &qp->sq;
+	int ret = 0;
+
+	spin_lock_bh(&sq->lock);
+	/* Pairs with the release in rpost_queue_retire(). */
+	if (smp_load_acquire(&sq->tail) != sq->head) {
+		ret = -EAGAIN;
+	} else if (!rpost_queue_room(sq, qp->send_cq, 1)) {
+		ret = -ENOMEM;
+	} else {
+		wc.wr_cqe = &rpost_queue_slot(sq, wr_id, kind)->cqe;
+		rpost_cq_complete(qp->send_cq, &wc);
+	}
+	spin_unlock_bh(&sq->lock);
+	return ret;
+}
+
+/**
+ * rpost_post_refused() - complete a work request that cannot be posted
+ * @qp: the queue pair, which takes sends
+ * @wr_id: the program's name for it
+ *
+ * In its turn, with RPOST_WC_LOC_QP_OP_ERR.  In its place the device gets one
+ * whose key it refuses, see struct rpost_pd.  A datagram would need an address;
+ * as all of them are signaled, it is enough to wait.
+ *
+ * Return: 0; -ENOMEM or -EAGAIN to try later; another errno if the device takes
+ * nothing.
+ */
+int rpost_post_refused(struct rpost_qp *qp, u64 wr_id)
+{
+	struct rpost_swr swr = {
+		.wr.opcode = IB_WR_RDMA_WRITE,
+		.wr.num_sge = 1,
+		.sge.length = 1,
+		.sge.lkey = qp->pd->bad_lkey,
+		.wr_id = wr_id,
+		.kind = {
+			.opcode = RPOST_WC_SEND, .signaled = true,
+			.refused = true, .bad_key = true,
+		},
+	};
+	u32 posted = 0;
+
+	if (qp->qp_type == RPOST_QPT_UD)
+		return rpost_post_complete(qp, wr_id);
+	if (!qp->pd->bad_lkey)
+		return -EOPNOTSUPP;
+	swr.wr.sg_list = &swr.sge;
+	return rpost_send_batch(qp, &swr, 1, &posted);
+}

@@ -491,6 +491,7 @@ int rpost_qp_reset(struct rpost_qp *qp)
 		ret = rpost_qp_modify_reset(qp);
 	if (ret)
 		return ret;
+	rpost_sring_discard(qp);
 	WRITE_ONCE(qp->state, RPOST_QPS_RESET);
 	qp->stopped = false;
 	WRITE_ONCE(qp->failed, false);
@@ -533,6 +534,8 @@ static void rpost_qp_give_back(struct rpost_qp *qp)
 
 	ret = rpost_qp_drain(qp, -ENODEV);
 	rpost_hold_stop(qp);
+	if (!qp->discard)
+		rpost_sring_flush(qp);
 	rpost_qp_detach_mcasts(qp);
 	if (qp->srq)
 		mutex_lock(&qp->srq->qp_lock);
@@ -566,6 +569,8 @@ int rpost_qp_shutdown(struct rpost_obj *obj)
 {
 	struct rpost_qp *qp = container_of(obj, struct rpost_qp, obj);
 
+	/* It posts, and takes no lock that follows. */
+	rpost_sring_stop(qp);
 	rpost_qp_lock(qp);
 	if (obj->ending)
 		WRITE_ONCE(qp->discard, true);
@@ -599,6 +604,7 @@ void rpost_qp_free(struct rpost_obj *obj)
 
 	rpost_qp_unuse_parts(qp);
 	rpost_device_put(qp->obj.dev);
+	rpost_sring_free(qp);
 	if (qp->leaked)
 		return;
 	rpost_queues_free(qp);

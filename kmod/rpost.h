@@ -12,10 +12,12 @@
  *   rpost_pd.fast_lock          the device's completion is waited for
  *   rpost_id.lock               or rpost_qp.lock, of one without an id
  *   rpost_srq.qp_lock
+ *   rpost_file.poller_lock      a thread is made or waited for
  *   rpost_cq.setup_lock         the program's memory map is outside of it; or cma's
  *                               handler_mutex, which is held while
  *                               rpost_id_handler() runs
  *   rpost_file.charge_lock
+ *   rpost_poller.lock           the poller's, for a round
  *   rpost_id.state_lock, rpost_file.event_lock, rpost_handles.lock
  *   rpost_queue.lock            posts; bottom halves disabled
  *   rpost_cq.lock               completions; bottom halves disabled
@@ -91,8 +93,10 @@ struct rpost_cq;
 struct rpost_device;
 struct rpost_event_channel;
 struct rpost_id;
+struct rpost_poller;
 struct rpost_qp;
 struct rpost_scratch;
+struct rpost_sring;
 struct rpost_srq;
 
 /* ------------------------------------------------------------- main.c */
@@ -125,6 +129,8 @@ struct rpost_srq;
  * @async_lock: guards @async_channels
  * @async_channels: struct rpost_async_channel, on all devices, a few on each
  * @scratch: memory that posts leave for the next; who takes it out has it
+ * @poller_lock: guards @poller; a ring begins or ends
+ * @poller: the thread that serves the file's send rings, or NULL without one
  * @link: in the list of all files, which device removal walks
  */
 struct rpost_file {
@@ -145,6 +151,8 @@ struct rpost_file {
 	spinlock_t async_lock;
 	struct list_head async_channels;
 	struct rpost_scratch *scratch[RPOST_NUM_SCRATCH];
+	struct mutex poller_lock;
+	struct rpost_poller *poller;
 	struct list_head link;
 };
 
@@ -206,6 +214,8 @@ struct rpost_ucmd {
 		struct rpost_init_qp_attr init_qp_attr;
 		struct rpost_join_mcast join_mcast;
 		struct rpost_leave_mcast leave_mcast;
+		struct rpost_setup_send_ring setup_send_ring;
+		struct rpost_enter_send_ring enter_send_ring;
 	} cmd;
 };
 
@@ -311,6 +321,7 @@ void rpost_file_shutdown_device(struct rpost_file *file,
  * @RPOST_COUNT_ASYNC_CHANNEL: struct rpost_async_channel
  * @RPOST_COUNT_EVENT: struct rpost_event
  * @RPOST_COUNT_RING_PAGES: pages of rings
+ * @RPOST_COUNT_POLLER: struct rpost_poller
  * @RPOST_COUNT_PINNED_PAGES: pages of programs that regions pin
  * @RPOST_NUM_COUNTS: more than any of them
  */
@@ -321,6 +332,7 @@ enum rpost_count {
 	RPOST_COUNT_ASYNC_CHANNEL,
 	RPOST_COUNT_EVENT,
 	RPOST_COUNT_RING_PAGES,
+	RPOST_COUNT_POLLER,
 	RPOST_COUNT_PINNED_PAGES,
 	RPOST_NUM_COUNTS,
 };
@@ -640,11 +652,14 @@ struct rpost_comp_channel {
  * @RPOST_CQ_EXACT: the program has asked for solicited events.  Only the device
  *                  knows which they are, so it is armed as the program asks,
  *                  and unarmed in between; the program polls by ioctl.
+ * @RPOST_CQ_POLLED: as AUTO, but the poller of send rings is awake, and fetches;
+ *                   the device is not armed again until the poller sleeps.
  */
 enum rpost_cq_mode {
 	RPOST_CQ_IDLE,
 	RPOST_CQ_AUTO,
 	RPOST_CQ_EXACT,
+	RPOST_CQ_POLLED,
 };
 
 /**
@@ -740,6 +755,8 @@ u32 rpost_hwcq_drain(struct rpost_hwcq *hwcq, u32 budget);
 void rpost_cq_kicked(struct rpost_cq *cq);
 void rpost_cq_complete(struct rpost_cq *cq, struct ib_wc *wc);
 struct rpost_ring_seen rpost_cq_see(struct rpost_cq *cq);
+u32 rpost_cq_poller_fetch(struct rpost_cq *cq);
+void rpost_cq_poller_leaves(struct rpost_cq *cq);
 
 /**
  * rpost_cq_ring() - a completion queue's ring
@@ -919,12 +936,14 @@ void rpost_joins_free(struct rpost_id *id);
  * struct rpost_wqe_kind - what a slot knows of its work request
  * @opcode: RPOST_WC_* of its completion
  * @signaled: the program wants a completion on success too
+ * @refused: it stands for one from a ring that could not be posted
  * @bad_key: it names memory that it may not use, see struct rpost_pd
  * @waits: it has completed, with an entry in the ring
  */
 struct rpost_wqe_kind {
 	u8 opcode;
-	bool signaled;
+	bool signaled : 1;
+	bool refused : 1;
 	bool bad_key;
 	bool waits;
 };
@@ -1098,6 +1117,9 @@ struct rpost_mcast {
  * @recv_marker: drains @rq
  * @last_wqe: completed when the device takes no more from @srq
  * @hold: a send for which the device has no room
+ * @sring: send ring, or NULL; set once, under the file's poller_lock, freed with
+ *         the queue pair
+ * @sring_begins: it is being made; under the file's poller_lock
  * @sq: send queue
  * @rq: receive queue; without slots if there is a @srq
  *
@@ -1147,6 +1169,8 @@ struct rpost_qp {
 	struct rpost_marker recv_marker;
 	struct completion last_wqe;
 	struct rpost_hold hold;
+	struct rpost_sring *sring;
+	bool sring_begins;
 	struct rpost_queue sq;
 	struct rpost_queue rq;
 };
@@ -1217,6 +1241,9 @@ void rpost_scratch_free(struct rpost_file *file);
 int rpost_post_send_ioctl(struct rpost_ucmd *ucmd);
 int rpost_post_recv_ioctl(struct rpost_ucmd *ucmd);
 int rpost_post_srq_recv_ioctl(struct rpost_ucmd *ucmd);
+int rpost_post_ring(struct rpost_qp *qp, void *block, u32 count, u32 *posted);
+int rpost_post_refused(struct rpost_qp *qp, u64 wr_id);
+int rpost_post_flushed(struct rpost_qp *qp, u64 wr_id);
 void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc);
 void rpost_recv_done(struct ib_cq *ib_cq, struct ib_wc *wc);
 void rpost_srq_done(struct ib_cq *ib_cq, struct ib_wc *wc);
@@ -1237,6 +1264,98 @@ static inline void *rpost_inline_addr(struct rpost_qp *qp, u32 slot, u64 *dma)
 	*dma = ip->dma + offset;
 	return page_address(ip->page) + offset;
 }
+
+/* ----------------------------------------------------------- sring.c */
+
+/**
+ * struct rpost_sring - a queue pair's send ring
+ * @qp: whose it is
+ * @poller: serves it; NULL once stopped.  Under the file's poller_lock
+ * @link: in @poller->rings
+ * @mem: what the program maps
+ * @bytes: of data in @mem, a power of two
+ * @head: bytes taken, private: the program may scribble on its copy
+ * @flags: RPOST_SEND_RING_*, private
+ * @error: why nothing more is taken (a negative errno), or 0
+ *
+ * Of two indices each has one writer: @tail is the program's, @head the poller's.
+ * The kernel reads one word that the program writes, @tail, once for each time
+ * that it looks, and the work requests before it, once: they are copied and then
+ * checked, and what is done depends on the copy alone.  If the queue is full
+ * the rest of a copy is forgotten, and the same bytes are a new copy, which is
+ * checked anew, the next time.  A @tail further away than the ring is long,
+ * or a size that cannot be, ends the ring (@error), and nothing else.
+ *
+ * Barriers, kernel in sring.c and program in userlib/sring.c:
+ *
+ *   @tail (acquire), then bytes     pairs with  bytes, then @tail (release)
+ *   bytes, then @head (release)     pairs with  @head (acquire), then bytes
+ *   @flags, full barrier, @tail     pairs with  @tail, full barrier, @flags
+ *   @error, full barrier, @tail     pairs with  @tail, full barrier, @error
+ *
+ * By the third, either the program sees that the poller sleeps, and wakes it, or the
+ * poller sees the new tail, and does not go to sleep.  By the last, either the
+ * program sees that the device has gone or what it wrote is flushed.
+ *
+ * @link, @head, @flags and @error are under the poller's lock.
+ */
+struct rpost_sring {
+	struct rpost_qp *qp;
+	struct rpost_poller *poller;
+	struct list_head link;
+	struct rpost_cring mem;
+	u32 bytes;
+	u32 head;
+	u32 flags;
+	int error;
+};
+
+/**
+ * struct rpost_poller - the thread that serves an open file's send rings
+ * @file: the open file
+ * @task: the thread
+ * @uid: of who made it, for the limit of a user's pollers
+ * @link: in the list of all pollers
+ * @lock: held by the thread for a round of all rings; guards @rings and @asleep
+ * @rings: struct rpost_sring
+ * @num_rings: those in @rings, and those that are being made or stopped; under the
+ *             file's poller_lock.  With the last one the thread ends
+ * @asleep: it does not look at the rings: RPOST_SEND_RING_NEED_WAKEUP is set
+ * @wait: where it sleeps
+ * @wake: it is to look again
+ * @block: where work requests are copied to
+ *
+ * The thread needs no memory of the program's: work requests have keys, and
+ * inline data is in the ring.  It posts as a program's own call does, and fetches
+ * the completions of the rings' send queues.
+ *
+ * A ring is stopped before its queue pair is shut down, and before the queue
+ * pair's lock is taken: it is taken out of @rings under @lock, and the thread does
+ * not look at it any more.  The thread never takes a queue pair's lock, a
+ * semaphore of the file's, or a reference on the file, so that who waits for it
+ * with any of them does not wait for ever.
+ */
+struct rpost_poller {
+	struct rpost_file *file;
+	struct task_struct *task;
+	kuid_t uid;
+	struct list_head link;
+	struct mutex lock;
+	struct list_head rings;
+	unsigned int num_rings;
+	bool asleep;
+	wait_queue_head_t wait;
+	bool wake;
+	void *block;
+};
+
+int rpost_setup_send_ring_ioctl(struct rpost_ucmd *ucmd);
+int rpost_enter_send_ring_ioctl(struct rpost_ucmd *ucmd);
+int rpost_sring_mmap(struct rpost_file *file, struct vm_area_struct *vma);
+void rpost_sring_discard(struct rpost_qp *qp);
+void rpost_sring_stop(struct rpost_qp *qp);
+void rpost_sring_flush(struct rpost_qp *qp);
+void rpost_sring_free(struct rpost_qp *qp);
 
 /* -------------------------------------------------------------- ah.c */
 

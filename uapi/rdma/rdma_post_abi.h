@@ -44,7 +44,8 @@
  *               has been reached, or the queue is full
  * ENOBUFS       no memory for the copy of a post's work requests
  * EMFILE        this file's limit of objects or queue entries has been reached, or
- *               the process has no file descriptor left
+ *               the process has no file descriptor left, or there are as many
+ *               pollers as this user, or all users, may have
  * EAGAIN        the limit of the caller's rdma cgroup has been reached; on an event
  *               channel that does not block, there is no event
  * ENODEV        the device has been removed, or there is none such
@@ -108,6 +109,8 @@ enum rpost_cmd {
 	RPOST_CMD_INIT_QP_ATTR		= 0x2a,
 	RPOST_CMD_JOIN_MCAST		= 0x2b,
 	RPOST_CMD_LEAVE_MCAST		= 0x2c,
+	RPOST_CMD_SETUP_SEND_RING	= 0x30,
+	RPOST_CMD_ENTER_SEND_RING	= 0x31,
 	RPOST_CMD_GET_EVENT		= 0x40,
 };
 
@@ -130,6 +133,8 @@ enum rpost_cmd {
 #define RPOST_FEATURE_CM		0x20
 /* QUERY_GIDS, QUERY_PKEYS */
 #define RPOST_FEATURE_TABLES		0x40
+/* SETUP_SEND_RING, ENTER_SEND_RING */
+#define RPOST_FEATURE_SEND_RING		0x200
 
 /**
  * struct rpost_query - ioctl(RPOST_IOC_QUERY)
@@ -2090,5 +2095,106 @@ struct rpost_post {
 #define RPOST_IOC_POST_SEND	_IO(RPOST_IOC_TYPE, RPOST_CMD_POST_SEND)
 #define RPOST_IOC_POST_RECV	_IO(RPOST_IOC_TYPE, RPOST_CMD_POST_RECV)
 #define RPOST_IOC_POST_SRQ_RECV	_IO(RPOST_IOC_TYPE, RPOST_CMD_POST_SRQ_RECV)
+
+/* --------------------------------------------------------- send rings */
+
+/* struct rpost_send_ring.flags */
+/* the poller sleeps: call RPOST_IOC_ENTER_SEND_RING */
+#define RPOST_SEND_RING_NEED_WAKEUP	0x1
+/* the next work request waits, for room in the send queue, or for a state of
+ * the queue pair in which it takes sends
+ */
+#define RPOST_SEND_RING_BLOCKED		0x2
+
+/**
+ * struct rpost_send_ring - control words of a send ring, at its beginning
+ * @tail: program: bytes of work requests that it has written
+ * @reserved0: not used
+ * @head: kernel: bytes of them that it has taken
+ * @flags: kernel: RPOST_SEND_RING_*
+ * @error: kernel: 0, or the errno for which it takes nothing more: EINVAL for
+ *         a @tail or a size that cannot be, ENODEV when the device or the queue pair has gone
+ * @reserved1: not used
+ *
+ * Both count modulo 2^32; byte number i is at i modulo the ring's size in the
+ * data that follows.  The program writes struct rpost_send_wr, each with what
+ * follows it, and wraps around at any byte.  Work requests are taken whole and
+ * in order, and only what lies before @tail is looked at.
+ *
+ * To post: read @head (acquire) and see that there is room, write the work
+ * requests, write @tail (release).  Then, after a full barrier, read @error and
+ * @flags:
+ * if RPOST_SEND_RING_NEED_WAKEUP is set, call RPOST_IOC_ENTER_SEND_RING.
+ */
+struct rpost_send_ring {
+	__u32 tail;
+	__u32 reserved0[15];
+	__u32 head;
+	__u32 flags;
+	__u32 error;
+	__u32 reserved1[13];
+};
+
+/**
+ * struct rpost_setup_send_ring - ioctl(RPOST_IOC_SETUP_SEND_RING)
+ * @size: sizeof(struct rpost_setup_send_ring)
+ * @flags: must be 0
+ * @qp: in: the queue pair, which has none yet
+ * @bytes: in: bytes of work requests that it has room for, from 1 to
+ *         max_wr_bytes of struct rpost_query; out: at least as many, a power of two
+ * @mmap_offset: out: for mmap(2) on the device, MAP_SHARED
+ * @mmap_size: out: for mmap(2)
+ * @data_offset: out: of the first byte of the data in the mapping
+ *
+ * Gives a queue pair a ring through which it is posted to without a system
+ * call.  A thread of the kernel takes work requests from it, checks them as
+ * RPOST_IOC_POST_SEND does, and posts them; while it is awake it also fetches
+ * the completions of the queue pair's send queue.  One thread serves all rings of
+ * an open file.  When there has been nothing to do for a while it sleeps.
+ *
+ * Work requests that find the send queue full, or the queue pair in a state in
+ * which RPOST_IOC_POST_SEND is refused, wait in the ring.  One that cannot be
+ * posted for another reason completes with RPOST_WC_LOC_QP_OP_ERR, in its turn,
+ * and takes the queue pair to the error state; of RPOST_QPT_UD, the queue
+ * pair stays as it is.  What is in the ring when the device is removed completes
+ * with RPOST_WC_WR_FLUSH_ERR; on the way to the RESET state it is given up.
+ *
+ * RPOST_IOC_POST_SEND can still be used; it overtakes what is in the ring.  The
+ * ring ends with the queue pair.
+ *
+ * Errors: EINVAL for a number of bytes out of range or a queue pair that has a
+ * ring, EMFILE if this user, or all, have as many pollers as they may, ENODEV.
+ */
+struct rpost_setup_send_ring {
+	__u32 size;
+	__u32 flags;
+	__u32 qp;
+	__u32 bytes;
+	__aligned_u64 mmap_offset;
+	__u32 mmap_size;
+	__u32 data_offset;
+};
+
+#define RPOST_IOC_SETUP_SEND_RING	_IO(RPOST_IOC_TYPE, RPOST_CMD_SETUP_SEND_RING)
+
+/**
+ * struct rpost_enter_send_ring - ioctl(RPOST_IOC_ENTER_SEND_RING)
+ * @size: sizeof(struct rpost_enter_send_ring)
+ * @flags: must be 0
+ * @qp: in: the queue pair
+ * @reserved: must be 0
+ *
+ * Wakes the thread that serves the ring.
+ *
+ * Errors: EINVAL for a queue pair without a ring, ENODEV.
+ */
+struct rpost_enter_send_ring {
+	__u32 size;
+	__u32 flags;
+	__u32 qp;
+	__u32 reserved;
+};
+
+#define RPOST_IOC_ENTER_SEND_RING	_IO(RPOST_IOC_TYPE, RPOST_CMD_ENTER_SEND_RING)
 
 #endif /* _UAPI_RDMA_POST_ABI_H */
