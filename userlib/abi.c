@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -205,6 +206,13 @@ __attribute__((constructor)) static void watch_forks(void)
 	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
+static bool env_says_rings(void)
+{
+	const char *env = secure_getenv("RDMA_POST_SUBMISSION_RING");
+
+	return env && !strcmp(env, "1");
+}
+
 static struct rpost_file *file_open(void)
 {
 	struct rpost_query query = { .size = sizeof(query) };
@@ -229,6 +237,7 @@ static struct rpost_file *file_open(void)
 
 	file->max_wr_bytes = query.max_wr_bytes;
 	file->features = query.features;
+	file->send_rings = env_says_rings();
 	rpost_table_init(&file->ids);
 	rpost_table_init(&file->objects);
 	pthread_rwlock_init(&file->qp_nums, NULL);

@@ -51,6 +51,7 @@ struct rpost_file {
 	int fd;
 	uint32_t max_wr_bytes;
 	uint64_t features;		/* RPOST_FEATURE_* of the module */
+	bool send_rings;		/* for queue pairs that do not ask */
 	struct rpost_table ids;		/* by handle */
 	struct rpost_table objects;	/* struct rpost_async, by number */
 	/*
@@ -307,6 +308,10 @@ struct rpost_qp {
 	uint32_t pd;			/* the kernel's: a parent domain may go */
 	struct ibv_qp_cap cap;
 	bool sig_all;
+	pthread_mutex_t sring_lock;	/* protects sring, and posts to it */
+	struct rpost_sring *sring;
+	struct rpost_sring *sring_on;	/* where posts go; NULL for calls */
+	bool sring_tried;
 };
 
 static inline struct rpost_qp *rpost_qp(struct ibv_qp *qp)
@@ -346,6 +351,15 @@ void rpost_qp_ex_fini(struct rpost_qp *qp);
 int rpost_post_block(struct ibv_context *context, uint32_t handle,
 		     unsigned long ioc, const struct rpost_block *block,
 		     uint32_t *posted);
+
+/* The same for a send queue, by its ring if that is in use. */
+int rpost_post_sends(struct rpost_qp *qp, const struct rpost_block *block,
+		     uint32_t *posted);
+
+/* Send rings: posts go by system call again; the kernel's object has gone. */
+void rpost_sring_init(struct rpost_qp *qp);
+void rpost_sring_pause(struct rpost_qp *qp);
+void rpost_sring_end(struct rpost_qp *qp);
 
 struct rpost_ah {
 	struct ibv_ah ibv;

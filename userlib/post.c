@@ -239,8 +239,7 @@ static int send_some(struct ibv_qp *qp, struct ibv_send_wr **wr)
 		pack_send(&block, qp, next, size);
 		next = next->next;
 	} while (next);
-	err = rpost_post_block(qp->context, qp->handle, RPOST_IOC_POST_SEND,
-			       &block, &posted);
+	err = rpost_post_sends(rpost_qp(qp), &block, &posted);
 	if (block.buf != (char *)stack)
 		free(block.buf);
 

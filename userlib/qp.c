@@ -154,6 +154,7 @@ int rpost_qp_create(struct ibv_context *context, uint32_t id,
 	}
 
 	qp->cap = attr->cap;
+	rpost_sring_init(qp);
 	pthread_mutex_init(&qp->ibv.mutex, NULL);
 	pthread_cond_init(&qp->ibv.cond, NULL);
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
@@ -230,8 +231,10 @@ int rpost_qp_destroy_handle(struct rpost_qp *qp)
 
 	pthread_rwlock_rdlock(&file->qp_nums);
 	err = rpost_destroy_handle(file->fd, RPOST_OBJ_QP, qp->ibv.handle);
-	if (!err)
+	if (!err) {
 		discard(qp);
+		rpost_sring_end(qp);
+	}
 	pthread_rwlock_unlock(&file->qp_nums);
 	return err;
 }
@@ -384,8 +387,10 @@ RPOST_API int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
 		return err;
 
 	qp->state = attr->qp_state;
-	if (qp->state == IBV_QPS_RESET)
+	if (qp->state == IBV_QPS_RESET) {
+		rpost_sring_pause(rpost_qp(qp));
 		discard(rpost_qp(qp));
+	}
 	return 0;
 }
 

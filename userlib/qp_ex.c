@@ -436,8 +436,7 @@ static int post_some(struct rpost_qp *qp, struct rpost_block *rest)
 		return EINVAL;
 	rest->buf += block.used;
 	rest->count -= block.count;
-	return rpost_post_block(qp->ibv.context, qp->ibv.handle,
-				RPOST_IOC_POST_SEND, &block, &posted);
+	return rpost_post_sends(qp, &block, &posted);
 }
 
 static int wr_complete(struct ibv_qp_ex *ex)
