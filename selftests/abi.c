@@ -134,6 +134,8 @@ TEST_F(abi, every_command_has_a_row)
 	for (nr = 0; nr <= RPOST_CMD_LEAVE_MCAST; nr++)
 		EXPECT_TRUE(seen[nr])
 			TH_LOG("command %u", nr);
+	EXPECT_TRUE(seen[RPOST_CMD_SETUP_SEND_RING]);
+	EXPECT_TRUE(seen[RPOST_CMD_ENTER_SEND_RING]);
 	EXPECT_TRUE(seen[RPOST_CMD_GET_EVENT]);
 }
 

@@ -68,6 +68,9 @@ SIZE(qp_attr, 128);
 SIZE(modify_qp, 144);
 SIZE(init_qp_attr, 144);
 SIZE(attach_mcast, 32);
+SIZE(send_ring, 128);
+SIZE(setup_send_ring, 32);
+SIZE(enter_send_ring, 16);
 
 /* Programs of the first version gave these sizes. */
 #define FIRST(type, last, bytes) \
@@ -136,6 +139,17 @@ AT(resize_cq, cqe, 12);
 AT(resize_cq, mmap_offset, 16);
 AT(resize_cq, mmap_size, 24);
 AT(resize_cq, reserved, 28);
+AT(send_ring, tail, 0);
+AT(send_ring, head, 64);
+AT(send_ring, flags, 68);
+AT(send_ring, error, 72);
+AT(setup_send_ring, qp, 8);
+AT(setup_send_ring, bytes, 12);
+AT(setup_send_ring, mmap_offset, 16);
+AT(setup_send_ring, mmap_size, 24);
+AT(setup_send_ring, data_offset, 28);
+AT(enter_send_ring, qp, 8);
+AT(enter_send_ring, reserved, 12);
 AT(ah_attr, dgid, 0);
 AT(ah_attr, flow_label, 16);
 AT(ah_attr, dlid, 20);

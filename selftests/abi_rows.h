@@ -420,6 +420,27 @@ static int fill_leave(struct env *env, void *arg)
 	return fill_group(&cmd->addr, &cmd->addr_len);
 }
 
+static int fill_enter_send_ring(struct env *env, void *arg)
+{
+	struct rpost_enter_send_ring *cmd = arg;
+
+	(void)env;
+	cmd->qp = BAD_HANDLE;
+	return 0;
+}
+
+static int fill_setup_send_ring(struct env *env, void *arg)
+{
+	struct rpost_setup_send_ring *cmd = arg;
+	struct rp_end end = env->end;
+	int ret = rp_create_own(&end, RPOST_QPT_RC, 0);
+
+	/* A queue pair has one. */
+	cmd->qp = end.qp;
+	cmd->bytes = 4096;
+	return ret;
+}
+
 #define FIELD(type, field) { offsetof(struct rpost_##type, field), \
 			     sizeof(((struct rpost_##type *)0)->field) }
 #define ROW(NAME, type, fn, result) \
@@ -510,6 +531,10 @@ static const struct row rows[] = {
 	{ ROW(JOIN_MCAST, join_mcast, join, -ENOENT),
 	  .reserved = { FIELD(join_mcast, reserved) } },
 	{ ROW(LEAVE_MCAST, leave_mcast, leave, -ENOENT) },
+	{ ROW(SETUP_SEND_RING, setup_send_ring, setup_send_ring, 0),
+	  .answers = true },
+	{ ROW(ENTER_SEND_RING, enter_send_ring, enter_send_ring, -ENOENT),
+	  .reserved = { FIELD(enter_send_ring, reserved) } },
 };
 
 #endif /* ABI_ROWS_H */

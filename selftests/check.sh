@@ -220,6 +220,14 @@ api_tests() {
 		sh -c 'vm-disk /disk && exec ./compare.sh ./api'
 }
 
+# Programs that post through send rings without knowing it.
+api_ring_tests() {
+	"$vm_dir/run.sh" -k "$1" -t "$2" -o "$build_dir/vm/check-api-ring.$1" \
+		-f "$build_dir/selftests/api" -f selftests/api/compare.sh -- \
+		env RDMA_POST_SUBMISSION_RING=1 \
+		./compare.sh ./api posts lists comp threads wr_ex ud qp_end
+}
+
 # The 32-bit library, compared with the 64-bit libraries of the system.
 api_tests_32() {
 	local files=() program name
@@ -355,6 +363,7 @@ for kernel in "${kernels[@]}"; do
 	# Races between threads are in the kernel interface's tests.
 	[ "$kernel" != debug-kcsan ] || continue
 	queue tap "library-$kernel" api_tests "$kernel" "$limit"
+	queue tap "library-rings-$kernel" api_ring_tests "$kernel" "$limit"
 	queue tap "examples-$kernel" example_programs "$kernel" "$limit"
 	queue tap "fast-registration-$kernel" fast_registration "$kernel" "$limit"
 	[ "$kernel" != debug ] || queue tap siw siw_tests "$kernel" "$limit"
