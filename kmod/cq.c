@@ -379,6 +379,25 @@ u32 rpost_hwcq_drain(struct rpost_hwcq *hwcq, u32 budget)
 }
 
 /**
+ * rpost_cq_tell() - add a completion of what no device has had, and show it
+ * @cq: the queue, not locked
+ * @wc: the completion
+ */
+void rpost_cq_tell(struct rpost_cq *cq, const struct rpost_wc *wc)
+{
+	struct rpost_wc *entry;
+
+	spin_lock_bh(&cq->lock);
+	entry = rpost_ring_next(rpost_cq_ring(cq));
+	if (entry)
+		*entry = *wc;
+	else
+		rpost_ring_overrun(rpost_cq_ring(cq));
+	rpost_cq_deliver(cq, true);
+	spin_unlock_bh(&cq->lock);
+}
+
+/**
  * rpost_cq_see() - how far has the program consumed?
  * @cq: the queue
  *

@@ -299,11 +299,11 @@ static noinline int rpost_build_send(struct rpost_qp *qp, struct rpost_swr *swr,
 	swr->ah = NULL;
 	swr->data_len = 0;
 	swr->wr_id = wr->wr_id;
-	swr->kind.opcode = op->wc_opcode;
-	swr->kind.signaled = (flags & RPOST_SEND_SIGNALED) |
-			     (qp->qp_flags & RPOST_QP_SIG_ALL);
-	swr->kind.bad_key = false;
-	swr->kind.waits = false;
+	swr->kind = (struct rpost_wqe_kind) {
+		.opcode = op->wc_opcode,
+		.signaled = (flags & RPOST_SEND_SIGNALED) ||
+			    (qp->qp_flags & RPOST_QP_SIG_ALL),
+	};
 	if (op->more)
 		rpost_build_more(swr, wr);
 	if (flags & RPOST_SEND_INLINE)

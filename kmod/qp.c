@@ -534,8 +534,6 @@ static void rpost_qp_give_back(struct rpost_qp *qp)
 
 	ret = rpost_qp_drain(qp, -ENODEV);
 	rpost_hold_stop(qp);
-	if (!qp->discard)
-		rpost_sring_flush(qp);
 	rpost_qp_detach_mcasts(qp);
 	if (qp->srq)
 		mutex_lock(&qp->srq->qp_lock);
@@ -548,6 +546,8 @@ static void rpost_qp_give_back(struct rpost_qp *qp)
 		rpost_hwcq_fetch_rest(qp->send_hwcq);
 		rpost_hwcq_fetch_rest(qp->recv_hwcq);
 	}
+	if (!qp->discard)
+		rpost_sring_flush(qp);
 	if (qp->srq && !qp->leaked)
 		rpost_srq_del_qp(qp->srq, ib_qp);
 	rpost_qp_detach_cqs(qp);

@@ -755,6 +755,7 @@ u32 rpost_hwcq_drain(struct rpost_hwcq *hwcq, u32 budget);
 void rpost_cq_kicked(struct rpost_cq *cq);
 void rpost_cq_complete(struct rpost_cq *cq, struct ib_wc *wc);
 struct rpost_ring_seen rpost_cq_see(struct rpost_cq *cq);
+void rpost_cq_tell(struct rpost_cq *cq, const struct rpost_wc *wc);
 u32 rpost_cq_poller_fetch(struct rpost_cq *cq);
 void rpost_cq_poller_leaves(struct rpost_cq *cq);
 
@@ -1243,7 +1244,6 @@ int rpost_post_recv_ioctl(struct rpost_ucmd *ucmd);
 int rpost_post_srq_recv_ioctl(struct rpost_ucmd *ucmd);
 int rpost_post_ring(struct rpost_qp *qp, void *block, u32 count, u32 *posted);
 int rpost_post_refused(struct rpost_qp *qp, u64 wr_id);
-int rpost_post_flushed(struct rpost_qp *qp, u64 wr_id);
 void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc);
 void rpost_recv_done(struct ib_cq *ib_cq, struct ib_wc *wc);
 void rpost_srq_done(struct ib_cq *ib_cq, struct ib_wc *wc);

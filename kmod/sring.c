@@ -620,19 +620,24 @@ void rpost_sring_stop(struct rpost_qp *qp)
 /* At most what it holds: the program may go on writing. */
 static void rpost_sring_flush_some(struct rpost_sring *ring, void *block)
 {
+	struct rpost_wc wc = {
+		.status = RPOST_WC_WR_FLUSH_ERR,
+		.opcode = RPOST_WC_SEND,
+		.qp_num = ring->qp->qp_num,
+	};
 	u32 bytes = 0;
 	int i, n;
 
 	do {
-		struct rpost_send_wr *wr = block;
+		const struct rpost_send_wr *wr = block;
 
 		n = rpost_sring_copy(ring, block);
 		for (i = 0; i < n; i++) {
-			if (rpost_post_flushed(ring->qp, wr->wr_id))
-				return;
+			wc.wr_id = wr->wr_id;
+			rpost_cq_tell(ring->qp->send_cq, &wc);
 			bytes += wr->size;
 			rpost_sring_advance(ring, wr->size);
-			wr = (void *)wr + wr->size;
+			wr = (const void *)wr + wr->size;
 		}
 		cond_resched();
 	} while (n > 0 && bytes < ring->bytes);
@@ -640,7 +645,7 @@ static void rpost_sring_flush_some(struct rpost_sring *ring, void *block)
 
 /**
  * rpost_sring_flush() - complete what a ring holds when its device goes
- * @qp: the queue pair, locked and drained, its ring stopped
+ * @qp: the queue pair, locked, whose device's queues are empty, its ring stopped
  *
  * The program is told, too, and what it has written before it could know of it
  * completes as well.
