@@ -55,6 +55,8 @@ static const struct place places[] = {
 	{ PLACE(POST_SEND, post, qp, RPOST_OBJ_QP) },
 	{ PLACE(POST_RECV, post, qp, RPOST_OBJ_QP) },
 	{ PLACE(ATTACH_MCAST, attach_mcast, qp, RPOST_OBJ_QP) },
+	{ PLACE(SETUP_SEND_RING, setup_send_ring, qp, RPOST_OBJ_QP) },
+	{ PLACE(ENTER_SEND_RING, enter_send_ring, qp, RPOST_OBJ_QP) },
 	{ PLACE(DETACH_MCAST, attach_mcast, qp, RPOST_OBJ_QP) },
 	{ PLACE(POST_SRQ_RECV, post, qp, RPOST_OBJ_SRQ) },
 	{ PLACE(MODIFY_SRQ, modify_srq, handle, RPOST_OBJ_SRQ) },

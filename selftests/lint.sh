@@ -137,7 +137,7 @@ user_check() {
 	selftests/*) flags=(-Wno-unused-parameter -Wno-sign-compare) ;;
 	esac
 	# shellcheck disable=SC2086
-	$command -std=gnu11 -O2 "${flags[@]}" -Iuapi -Iselftests \
+	$command -std=gnu11 -O2 "${flags[@]}" -Iuapi -Iuserlib/include -Iselftests \
 		-isystem "$kselftest" -o /dev/null "$file" 2>&1
 }
 export -f user_check

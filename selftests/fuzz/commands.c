@@ -396,6 +396,18 @@ static const struct field post_srq[] = {
 	FIELD(rpost_post, wrs_size, K_AUTO, R_NONE, 0x10000),
 };
 
+static const struct field setup_send_ring[] = {
+	HEAD(rpost_setup_send_ring, 0, R_FILE),
+	IN(rpost_setup_send_ring, qp, R_QP),
+	INT(rpost_setup_send_ring, bytes, 0x11000),
+};
+
+static const struct field enter_send_ring[] = {
+	HEAD(rpost_enter_send_ring, 0, R_FILE),
+	IN(rpost_enter_send_ring, qp, R_QP),
+	ZERO(rpost_enter_send_ring, reserved),
+};
+
 /* One destroy for each type, so that handles and types go together. */
 #define DESTROY(type_reg)						\
 	{ HEAD(rpost_destroy, 0, R_FILE),				\
@@ -458,6 +470,8 @@ const struct desc descs[] = {
 	CMD(query_qp, QUERY_QP, 2),
 	CALL("attach_mcast", ATTACH_MCAST, rpost_attach_mcast, attach_mcast, 3),
 	CALL("detach_mcast", DETACH_MCAST, rpost_attach_mcast, attach_mcast, 3),
+	CMD(setup_send_ring, SETUP_SEND_RING, 2),
+	CMD(enter_send_ring, ENTER_SEND_RING, 2),
 	CALL("post_send", POST_SEND, rpost_post, post, 8),
 	CALL("post_recv", POST_RECV, rpost_post, post, 6),
 	CALL("post_srq_recv", POST_SRQ_RECV, rpost_post, post_srq, 5),
