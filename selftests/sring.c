@@ -502,6 +502,7 @@ TEST_F(own, reset)
 		send = sr_nop(i);
 		ASSERT_EQ(0, sr_post(&self->ring, &send));
 	}
+	EXPECT_TRUE(sr_wait(&self->a.cq.ring->tail, UINT32_MAX, RP_DEPTH));
 	EXPECT_TRUE(sr_wait(&self->ring.hdr->flags, RPOST_SEND_RING_BLOCKED,
 			    RPOST_SEND_RING_BLOCKED));
 	ASSERT_EQ(0, rp_move(&self->a, RPOST_QPS_RESET));
