@@ -20,7 +20,7 @@ def figure:
   else "p50" end;
 
 def ratios($rounds; $name; $other):
-  $rounds | map(select(.ours[$name] and .[$other][$name])
+  $rounds | map(select(.ours[$name] and (.[$other][$name] // 0) != 0)
                 | .ours[$name] / .[$other][$name]) | spread;
 
 # What is not a figure but a case's number is the same in all rounds.

@@ -33,6 +33,7 @@ struct config {
 	unsigned long threads;	/* among which they are shared out */
 	unsigned long procs;
 	unsigned long count;	/* count system calls */
+	unsigned long ring;	/* submission rings */
 	unsigned long port;	/* of the server */
 };
 

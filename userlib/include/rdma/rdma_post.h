@@ -19,12 +19,12 @@ extern "C" {
  * @bytes: of work requests that the ring has room for, or 0 for as many as suit
  *         the queue pair; each takes 64, and its entries or inline data
  *
- * From the first post on that succeeds after this, a thread of the kernel posts to the send queue
- * and fetches its completions, as long as there is something to do; a post that
- * finds it asleep wakes it by a system call.  What is wrong with a work request is
- * told by the post as far as the library can see it; otherwise the work request
- * completes with IBV_WC_LOC_QP_OP_ERR.  A post may be accepted although the send
- * queue is full: it waits in the ring.
+ * From the first post on that succeeds after this, a thread of the kernel posts to
+ * the send queue and fetches its completions, as long as there is something to do; a
+ * post that finds it asleep wakes it by a system call.  What is wrong with a work
+ * request is told by the post as far as the library can see it; otherwise the work
+ * request completes with IBV_WC_LOC_QP_OP_ERR.  A post may be accepted although the
+ * send queue is full: it waits in the ring.
  *
  * Programs that cannot be changed get the same for all queue pairs from
  * RDMA_POST_SUBMISSION_RING=1 in their environment, as far as there are threads.
