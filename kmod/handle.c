@@ -70,24 +70,25 @@ static void rpost_handles_add(struct rpost_handles *handles,
 		kfree_rcu(old, rcu);
 }
 
-/* Drops the lock to allocate. */
-static int rpost_handles_grow(struct rpost_handles *handles, gfp_t gfp)
+/* How many leaves there should be, or 0 if there are enough or cannot be more. */
+static u32 rpost_handles_wanted(struct rpost_handles *handles)
 {
-	struct rpost_leaves *leaves;
-	u32 num;
+	struct rpost_leaves *leaves = rpost_leaves_locked(handles);
+	u32 num = leaves ? leaves->num : 0;
 
-	while (handles->num_free <= RPOST_MIN_FREE) {
-		leaves = rpost_leaves_locked(handles);
-		num = leaves ? leaves->num : 0;
-		if (num == RPOST_MAX_LEAVES)
-			return handles->num_free ? 0 : -EMFILE;
-		spin_unlock(&handles->lock);
-		leaves = rpost_leaves_alloc(num + 1, gfp);
-		spin_lock(&handles->lock);
-		if (!leaves)
-			return -ENOMEM;
-		rpost_handles_add(handles, leaves);
-	}
+	return handles->num_free <= RPOST_MIN_FREE && num < RPOST_MAX_LEAVES ?
+	       num + 1 : 0;
+}
+
+static int rpost_handles_grow(struct rpost_handles *handles, u32 num, gfp_t gfp)
+{
+	struct rpost_leaves *leaves = rpost_leaves_alloc(num, gfp);
+
+	if (!leaves)
+		return -ENOMEM;
+	spin_lock(&handles->lock);
+	rpost_handles_add(handles, leaves);
+	spin_unlock(&handles->lock);
 	return 0;
 }
 
@@ -131,6 +132,7 @@ int rpost_handle_reserve(struct rpost_handles *handles, u32 limit, gfp_t gfp,
 {
 	struct rpost_slot *slot;
 	int ret = 0;
+	u32 num;
 
 	spin_lock(&handles->lock);
 	if (handles->num >= limit) {
@@ -139,8 +141,13 @@ int rpost_handle_reserve(struct rpost_handles *handles, u32 limit, gfp_t gfp,
 	}
 	/* Counted before the lock is dropped. */
 	handles->num++;
-	if (unlikely(handles->num_free <= RPOST_MIN_FREE))
-		ret = rpost_handles_grow(handles, gfp);
+	while (!ret && unlikely(num = rpost_handles_wanted(handles))) {
+		spin_unlock(&handles->lock);
+		ret = rpost_handles_grow(handles, num, gfp);
+		spin_lock(&handles->lock);
+	}
+	if (!ret && !handles->num_free)
+		ret = -EMFILE;
 	if (ret) {
 		handles->num--;
 		goto out;

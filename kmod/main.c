@@ -194,7 +194,7 @@ static int rpost_ucmd_check_size(const struct rpost_cmd_row *row, u32 usize)
 static int rpost_ucmd_copy(struct rpost_ucmd *ucmd,
 			   const struct rpost_cmd_row *row)
 {
-	const u32 first = row->min_size, ksize = row->ksize;
+	const u32 first = round_down(row->min_size, 4), ksize = row->ksize;
 	void *cmd = &ucmd->cmd;
 	u32 usize;
 	int ret;

@@ -237,8 +237,7 @@ struct rpost_cmd_row {
 	.ksize = sizeof(struct type) +					\
 		 BUILD_BUG_ON_ZERO(sizeof(struct type) >		\
 				   sizeof_field(struct rpost_ucmd, cmd)),\
-	.min_size = offsetofend(struct type, last) +			\
-		    BUILD_BUG_ON_ZERO(offsetofend(struct type, last) % 4),\
+	.min_size = offsetofend(struct type, last),			\
 	.hw = (hold),							\
 	.handler = (fn),						\
 }
@@ -943,8 +942,8 @@ void rpost_joins_free(struct rpost_id *id);
  */
 struct rpost_wqe_kind {
 	u8 opcode;
-	bool signaled : 1;
-	bool refused : 1;
+	u8 signaled : 1;
+	u8 refused : 1;
 	bool bad_key;
 	bool waits;
 };
