@@ -276,6 +276,10 @@ TEST_F(race, destroy)
 		ASSERT_EQ(0, sr_setup(self->c.fd, self->c.qp, BYTES,
 				      &self->ring));
 		post_start(&poster, &self->ring, &self->c.cq);
+		/* Once at least in full swing, on a slow machine, too. */
+		while (!all && !__atomic_load_n(&poster.done, __ATOMIC_RELAXED) &&
+		       rp_now_ms() < end + 10000)
+			usleep(1000);
 		usleep(rand() % 20000);
 		ASSERT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_QP, self->c.qp));
 		EXPECT_EQ(pollers, rp_debug_number("objects", "poller"));
