@@ -3,7 +3,8 @@
  * Completions: from the device back to the program.
  *
  * Called for each completion that a device queue is polled for, with the lock
- * of the rpost_cq held.
+ * of the rpost_cq held.  Drivers write what verbs define for the completion, and
+ * may leave the rest as it was: that is not for the program.
  */
 #include "inject.h"
 #include "rpost.h"
@@ -97,6 +98,11 @@ static u32 rpost_wc_status(struct rpost_qp *qp, bool bad_key,
 	return bad_key ? RPOST_WC_LOC_PROT_ERR : wc->status;
 }
 
+/* Opcodes whose completions say how many bytes have come. */
+#define RPOST_WC_WITH_BYTES						\
+	(BIT(RPOST_WC_RDMA_READ) | BIT(RPOST_WC_COMP_SWAP) |		\
+	 BIT(RPOST_WC_FETCH_ADD))
+
 /**
  * rpost_send_done() - a send, RDMA or atomic operation has completed
  * @ib_cq: the device's queue
@@ -106,12 +112,15 @@ void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 {
 	struct rpost_wqe *wqe = container_of(wc->wr_cqe, struct rpost_wqe, cqe);
 	struct rpost_qp *qp = wqe->qp;
+	bool success = wc->status == IB_WC_SUCCESS;
 	struct rpost_told told = {
 		.wr_id = wqe->wr_id,
 		.status = rpost_wc_status(qp, wqe->kind.bad_key, wc),
 		.opcode = wqe->kind.opcode,
-		.vendor_err = wc->vendor_err,
-		.byte_len = wc->byte_len,
+		.vendor_err = success ? 0 : wc->vendor_err,
+		.byte_len = success &&
+			    BIT(wqe->kind.opcode) & RPOST_WC_WITH_BYTES ?
+			    wc->byte_len : 0,
 		.qp_num = qp->qp_num,
 	};
 
@@ -120,8 +129,7 @@ void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 	if (unlikely(qp->ahs))
 		rpost_qp_release_ah(qp, wqe);
 	/* The slot then waits until the program has consumed the completion. */
-	if ((wqe->kind.signaled || wc->status != IB_WC_SUCCESS) &&
-	    !READ_ONCE(qp->discard)) {
+	if ((wqe->kind.signaled || !success) && !READ_ONCE(qp->discard)) {
 		rpost_tell(qp->send_cq, told, &wqe->pos);
 		wqe->kind.waits = true;
 	}
@@ -143,8 +151,8 @@ static u32 rpost_wc_flags(int ib_flags)
 	return flags;
 }
 
-static __always_inline void rpost_tell_recv(struct rpost_cq *cq, u64 wr_id,
-					    u32 status, u32 qp_num,
+static __always_inline void rpost_tell_recv(const struct rpost_qp *qp,
+					    u64 wr_id, u32 status,
 					    const struct ib_wc *wc, u32 *pos)
 {
 	bool success = wc->status == IB_WC_SUCCESS;
@@ -154,19 +162,21 @@ static __always_inline void rpost_tell_recv(struct rpost_cq *cq, u64 wr_id,
 		.opcode = success && wc->opcode == IB_WC_RECV_RDMA_WITH_IMM ?
 			  RPOST_WC_RECV_RDMA_WITH_IMM : RPOST_WC_RECV,
 		.byte_len = success ? wc->byte_len : 0,
-		.vendor_err = wc->vendor_err,
-		.qp_num = qp_num,
+		.vendor_err = success ? 0 : wc->vendor_err,
+		.qp_num = qp->qp_num,
 	};
-	struct rpost_wc *entry = rpost_tell(cq, told, pos);
+	struct rpost_wc *entry = rpost_tell(qp->recv_cq, told, pos);
 
 	if (!entry || !success)
 		return;
-	entry->src_qp = wc->src_qp;
 	entry->wc_flags = rpost_wc_flags(wc->wc_flags);
 	if (wc->wc_flags & IB_WC_WITH_INVALIDATE)
 		entry->imm_data = wc->ex.invalidate_rkey;
-	else
+	else if (wc->wc_flags & IB_WC_WITH_IMM)
 		entry->imm_data = (__force u32)wc->ex.imm_data;
+	if (qp->qp_type != RPOST_QPT_UD)
+		return;
+	entry->src_qp = wc->src_qp;
 	entry->pkey_index = wc->pkey_index;
 	entry->slid = wc->slid;
 	entry->sl = wc->sl;
@@ -185,8 +195,7 @@ void rpost_recv_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 	u32 status = rpost_wc_status(qp, wqe->kind.bad_key, wc);
 
 	if (!READ_ONCE(qp->discard)) {
-		rpost_tell_recv(qp->recv_cq, wqe->wr_id, status, qp->qp_num, wc,
-				&wqe->pos);
+		rpost_tell_recv(qp, wqe->wr_id, status, wc, &wqe->pos);
 		wqe->kind.waits = true;
 	}
 	rpost_queue_retire(&qp->rq, wqe);
@@ -213,6 +222,5 @@ void rpost_srq_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 
 	if (WARN_ON_ONCE(!qp) || READ_ONCE(qp->discard))
 		return;
-	rpost_tell_recv(qp->recv_cq, wr_id, rpost_wc_status(qp, bad_key, wc),
-			qp->qp_num, wc, &pos);
+	rpost_tell_recv(qp, wr_id, rpost_wc_status(qp, bad_key, wc), wc, &pos);
 }

@@ -23,7 +23,7 @@ def human($figure):
 def ratio: if . == null then "-" else
   "\(.median | round(3)) [\(.q1 | round(3)) \(.q3 | round(3))]" end;
 
-def column($name): .figure as $figure | .columns[$name][$figure].median;
+def column($name): (.figure // "") as $figure | (.columns[$name] // {})[$figure].median;
 
 def cell($name): .columns[$name] as $column
   | if .figure == "p50" and (.line | test("^latency")) and $column.p999
@@ -70,9 +70,9 @@ def counted($t):
    | ($by_line[.line] // {}) as $r
    | ($t.line | test("^rate") and (test("count=1") | not) | not) as $low
    | ($t.system | pick) as $s | ($t.floor | pick) as $f
-   | (if $by_line[.line] and $t.against and $by_line[$t.against]
-      then ($r | column("ours")) / ($by_line[$t.against] | column("ours"))
-      else null end) as $against
+   | ($r | column("ours")) as $ours
+   | (($by_line[.against // ""] // {}) | column("ours")) as $one
+   | (if $ours and $one then $ours / $one else null end) as $against
    | [$t.what]
      + (if $by_line[.line] then $r | values else ["-", "-", "-", "-", "-"] end)
      + [(bound($s; $low; "system") + bound($f; $low; "floor")
@@ -85,7 +85,7 @@ def counted($t):
          + (verdict($against; $t.ratio; true)
             | map(. + (if $against then " (\($against | round(3)))" else "" end))))
         | join(", ")]),
-  ($targets[] | select(.icount and $icount[0]) | counted(.)),
+  ($targets[] | select(.icount) | counted(.)),
   ($results[] | select(.line as $line | $targets | all(.line != $line))
    | [.line] + values + ["-", "-"])
 | @tsv
