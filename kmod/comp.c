@@ -98,6 +98,20 @@ static u32 rpost_wc_status(struct rpost_qp *qp, bool bad_key,
 	return bad_key ? RPOST_WC_LOC_PROT_ERR : wc->status;
 }
 
+static u32 rpost_send_status(struct rpost_qp *qp, const struct rpost_wqe *wqe,
+			     const struct ib_wc *wc)
+{
+	u32 status;
+
+	/* The queue pair takes datagrams after one that was refused. */
+	if (unlikely(wqe->kind.refused) && qp->qp_type == RPOST_QPT_UD)
+		return wc->status;
+	status = rpost_wc_status(qp, wqe->kind.bad_key, wc);
+	if (unlikely(wqe->kind.refused) && status == RPOST_WC_LOC_PROT_ERR)
+		return RPOST_WC_LOC_QP_OP_ERR;
+	return status;
+}
+
 /* Opcodes whose completions say how many bytes have come. */
 #define RPOST_WC_WITH_BYTES						\
 	(BIT(RPOST_WC_RDMA_READ) | BIT(RPOST_WC_COMP_SWAP) |		\
@@ -115,7 +129,7 @@ void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 	bool success = wc->status == IB_WC_SUCCESS;
 	struct rpost_told told = {
 		.wr_id = wqe->wr_id,
-		.status = rpost_wc_status(qp, wqe->kind.bad_key, wc),
+		.status = rpost_send_status(qp, wqe, wc),
 		.opcode = wqe->kind.opcode,
 		.vendor_err = success ? 0 : wc->vendor_err,
 		.byte_len = success &&
@@ -124,8 +138,6 @@ void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 		.qp_num = qp->qp_num,
 	};
 
-	if (wqe->kind.refused && told.status == RPOST_WC_LOC_PROT_ERR)
-		told.status = RPOST_WC_LOC_QP_OP_ERR;
 	if (unlikely(qp->ahs))
 		rpost_qp_release_ah(qp, wqe);
 	/* The slot then waits until the program has consumed the completion. */

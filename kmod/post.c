@@ -884,7 +884,7 @@ int rpost_post_ring(struct rpost_qp *qp, void *block, u32 count, u32 *posted)
 static int rpost_post_complete(struct rpost_qp *qp, u64 wr_id)
 {
 	const struct rpost_wqe_kind kind = {
-		.opcode = RPOST_WC_SEND, .signaled = true,
+		.opcode = RPOST_WC_SEND, .signaled = true, .refused = true,
 	};
 	struct ib_wc wc = { .status = IB_WC_LOC_QP_OP_ERR };
 	struct rpost_queue *sq = &qp->sq;

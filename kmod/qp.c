@@ -318,11 +318,16 @@ static int rpost_drain_sq(struct rpost_qp *qp)
 			.send_flags = IB_SEND_SIGNALED,
 		},
 	};
+	unsigned long end = jiffies + RPOST_DRAIN_SECONDS * HZ;
 	int ret = 0;
 
-	if (qp->qp_type != RPOST_QPT_UD) {
+	/* Some drivers show a completion first and then give its entry back. */
+	while (qp->qp_type != RPOST_QPT_UD) {
 		ret = rpost_qp_wait(qp, rpost_hold_drained);
 		ret = ret ? : ib_post_send(qp->ib_qp, &wr.wr, NULL);
+		if (ret != -ENOMEM || time_after(jiffies, end))
+			break;
+		usleep_range(10, 100);
 	}
 	ret = ret ? : rpost_qp_wait(qp, rpost_send_drained);
 	if (!ret)
@@ -533,7 +538,6 @@ static void rpost_qp_give_back(struct rpost_qp *qp)
 	int ret;
 
 	ret = rpost_qp_drain(qp, -ENODEV);
-	rpost_hold_stop(qp);
 	rpost_qp_detach_mcasts(qp);
 	if (qp->srq)
 		mutex_lock(&qp->srq->qp_lock);
@@ -546,6 +550,9 @@ static void rpost_qp_give_back(struct rpost_qp *qp)
 		rpost_hwcq_fetch_rest(qp->send_hwcq);
 		rpost_hwcq_fetch_rest(qp->recv_hwcq);
 	}
+	/* After all that the device had, if it could not be drained, too. */
+	rpost_hold_flush(qp);
+	rpost_hold_stop(qp);
 	if (!qp->discard)
 		rpost_sring_flush(qp);
 	if (qp->srq && !qp->leaked)

@@ -183,6 +183,7 @@ static bool rpost_poller_round(struct rpost_poller *poller)
 			rpost_cq_poller_fetch(ring->qp->send_cq);
 			busy = true;
 		}
+		cond_resched();
 	}
 	mutex_unlock(&poller->lock);
 	return busy;
@@ -265,7 +266,8 @@ static int rpost_poller_run(void *data)
 			woken = rpost_poller_sleep(poller);
 			busy = jiffies - (woken ? 0 : rpost_poller_idle());
 		}
-		cond_resched();
+		/* RCU's tasks would wait for one that never sleeps. */
+		cond_resched_tasks_rcu_qs();
 	}
 	set_active_memcg(old);
 	return 0;
@@ -586,6 +588,7 @@ void rpost_sring_discard(struct rpost_qp *qp)
 		bytes = READ_ONCE(rpost_sring_hdr(ring)->tail) - ring->head;
 		if (bytes <= ring->bytes && bytes % 8 == 0)
 			rpost_sring_advance(ring, bytes);
+		rpost_sring_set_flags(ring, 0, RPOST_SEND_RING_BLOCKED);
 		mutex_unlock(&ring->poller->lock);
 	}
 	mutex_unlock(&file->poller_lock);
@@ -617,30 +620,42 @@ void rpost_sring_stop(struct rpost_qp *qp)
 	mutex_unlock(&file->poller_lock);
 }
 
+/* Of a work request that is not to be posted only the beginning is of interest. */
+static bool rpost_sring_next(struct rpost_sring *ring, struct rpost_send_wr *wr)
+{
+	const void *data = ring->mem.wcs;
+	u32 bytes, first, at;
+
+	/* Before the bytes. */
+	bytes = smp_load_acquire(&rpost_sring_hdr(ring)->tail) - ring->head;
+	if (bytes > ring->bytes || bytes < sizeof(*wr))
+		return false;
+	at = ring->head & (ring->bytes - 1);
+	first = min_t(u32, sizeof(*wr), ring->bytes - at);
+	memcpy(wr, data + at, first);
+	memcpy((void *)wr + first, data, sizeof(*wr) - first);
+	return wr->size >= sizeof(*wr) && wr->size <= bytes &&
+	       wr->size % 8 == 0;
+}
+
 /* At most what it holds: the program may go on writing. */
-static void rpost_sring_flush_some(struct rpost_sring *ring, void *block)
+static void rpost_sring_flush_some(struct rpost_sring *ring)
 {
 	struct rpost_wc wc = {
 		.status = RPOST_WC_WR_FLUSH_ERR,
 		.opcode = RPOST_WC_SEND,
 		.qp_num = ring->qp->qp_num,
 	};
+	struct rpost_send_wr wr;
 	u32 bytes = 0;
-	int i, n;
 
-	do {
-		const struct rpost_send_wr *wr = block;
-
-		n = rpost_sring_copy(ring, block);
-		for (i = 0; i < n; i++) {
-			wc.wr_id = wr->wr_id;
-			rpost_cq_tell(ring->qp->send_cq, &wc);
-			bytes += wr->size;
-			rpost_sring_advance(ring, wr->size);
-			wr = (const void *)wr + wr->size;
-		}
+	while (bytes < ring->bytes && rpost_sring_next(ring, &wr)) {
+		wc.wr_id = wr.wr_id;
+		rpost_cq_tell(ring->qp->send_cq, &wc);
+		bytes += wr.size;
+		rpost_sring_advance(ring, wr.size);
 		cond_resched();
-	} while (n > 0 && bytes < ring->bytes);
+	}
 }
 
 /**
@@ -653,19 +668,14 @@ static void rpost_sring_flush_some(struct rpost_sring *ring, void *block)
 void rpost_sring_flush(struct rpost_qp *qp)
 {
 	struct rpost_sring *ring = qp->sring;
-	void *block;
 
 	if (!ring || ring->error)
 		return;
-	block = kmalloc(RPOST_SRING_BLOCK, RPOST_GFP);
-	if (block)
-		rpost_sring_flush_some(ring, block);
+	rpost_sring_flush_some(ring);
 	rpost_sring_fail(ring, -ENODEV);
 	/* Pairs with the program's barrier between @tail and @error. */
 	smp_mb();
-	if (block)
-		rpost_sring_flush_some(ring, block);
-	kfree(block);
+	rpost_sring_flush_some(ring);
 }
 
 /**

@@ -107,6 +107,8 @@ static int put(const struct rpost_qp *qp, struct rpost_sring *ring,
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	err = (int)__atomic_load_n(&ring->hdr->error, __ATOMIC_ACQUIRE);
 	if (err) {
+		/* It waits until what was written before has been completed. */
+		wake(qp);
 		head = __atomic_load_n(&ring->hdr->head, __ATOMIC_ACQUIRE);
 		if ((int32_t)(head - tail) < 0)
 			return err;

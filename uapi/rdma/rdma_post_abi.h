@@ -2113,7 +2113,9 @@ struct rpost_post {
  * @head: kernel: bytes of them that it has taken
  * @flags: kernel: RPOST_SEND_RING_*
  * @error: kernel: 0, or the errno for which it takes nothing more: EINVAL for
- *         a @tail or a size that cannot be, ENODEV when the device or the queue pair has gone
+ *         a @tail or a size that cannot be, ENODEV when the device or the queue
+ *         pair has gone, EOPNOTSUPP or another if the device takes no work request
+ *         in the place of one that was refused
  * @reserved1: not used
  *
  * Both count modulo 2^32; byte number i is at i modulo the ring's size in the
@@ -2123,8 +2125,12 @@ struct rpost_post {
  *
  * To post: read @head (acquire) and see that there is room, write the work
  * requests, write @tail (release).  Then, after a full barrier, read @error and
- * @flags:
- * if RPOST_SEND_RING_NEED_WAKEUP is set, call RPOST_IOC_ENTER_SEND_RING.
+ * @flags: if RPOST_SEND_RING_NEED_WAKEUP is set, call RPOST_IOC_ENTER_SEND_RING.
+ * With an @error, call it too, and read @head (acquire) after it: what lies before
+ * @head has been taken and completes, the rest does not.
+ *
+ * When the device is removed, what is in the ring completes as flushed: for this the
+ * completion queue needs room for the ring's work requests beside the send queue's.
  */
 struct rpost_send_ring {
 	__u32 tail;

@@ -24,7 +24,8 @@ extern "C" {
  * post that finds it asleep wakes it by a system call.  What is wrong with a work
  * request is told by the post as far as the library can see it; otherwise the work
  * request completes with IBV_WC_LOC_QP_OP_ERR.  A post may be accepted although the
- * send queue is full: it waits in the ring.
+ * send queue is full: it waits in the ring.  If the device is removed then, it
+ * completes, too, for which the completion queue has to have room.
  *
  * Programs that cannot be changed get the same for all queue pairs from
  * RDMA_POST_SUBMISSION_RING=1 in their environment, as far as there are threads.
