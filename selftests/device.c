@@ -96,7 +96,8 @@ TEST_F(device, query)
 	EXPECT_EQ(RPOST_FEATURE_QP | RPOST_FEATURE_DATAGRAM |
 		  RPOST_FEATURE_SRQ | RPOST_FEATURE_ASYNC |
 		  RPOST_FEATURE_RESIZE_CQ | RPOST_FEATURE_CM |
-		  RPOST_FEATURE_TABLES, cmd.features);
+		  RPOST_FEATURE_TABLES | RPOST_FEATURE_SEND_RING,
+		  cmd.features);
 	EXPECT_LE(sizeof(struct rpost_send_wr), cmd.max_wr_bytes);
 	EXPECT_NE(0xa5a5a5a5, cmd.max_wr_bytes);
 	EXPECT_EQ(0, cmd.num_objects);

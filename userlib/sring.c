@@ -244,11 +244,14 @@ static int make_ring(struct rpost_qp *qp, uint32_t bytes)
 	return 0;
 }
 
-/* The queue pair takes sends. */
+/*
+ * The queue pair takes sends.  Programs that do not know of rings may destroy the
+ * address of a datagram as soon as that is posted.
+ */
 static void use_ring(struct rpost_qp *qp)
 {
 	pthread_mutex_lock(&qp->sring_lock);
-	if (!qp->sring && !qp->sring_tried)
+	if (!qp->sring && !qp->sring_tried && qp->ibv.qp_type != IBV_QPT_UD)
 		make_ring(qp, 0);
 	qp->sring_tried = true;
 	if (qp->sring)

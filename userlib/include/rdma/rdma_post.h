@@ -27,7 +27,9 @@ extern "C" {
  * send queue is full: it waits in the ring.  If the device is removed then, it
  * completes, too, for which the completion queue has to have room.
  *
- * Programs that cannot be changed get the same for all queue pairs from
+ * With a ring the address handle of a datagram has to stay until that completes.
+ *
+ * Programs that cannot be changed get the same for all connected queue pairs from
  * RDMA_POST_SUBMISSION_RING=1 in their environment, as far as there are threads.
  *
  * Return: 0, or -1 with errno: EINVAL without a queue pair, or for one that has a
