@@ -137,6 +137,7 @@ bool rpost_hold_back(struct rpost_qp *qp, const struct ib_atomic_wr *wr)
 		hold->wr.wr.next = NULL;
 		hold->pos = qp->sq.head - 1;
 		hold->delay = 1;
+		hold->kicked = false;
 		qp->sq.room = 0;
 	}
 	spin_unlock(&qp->send_cq->lock);
@@ -162,9 +163,15 @@ void rpost_hold_cancel(struct rpost_qp *qp)
  */
 void rpost_hold_kick(struct rpost_qp *qp)
 {
+	struct rpost_hold *hold = &qp->hold;
+
 	lockdep_assert_held(&qp->send_cq->lock);
 
-	mod_delayed_work(system_highpri_wq, &qp->hold.work, 0);
+	/* Most often the next post comes before the device runs out of work. */
+	if (hold->kicked || hold->pos - qp->sq.tail > hold->room / 2)
+		return;
+	hold->kicked = true;
+	mod_delayed_work(system_highpri_wq, &hold->work, 0);
 }
 
 /**

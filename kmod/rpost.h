@@ -1017,6 +1017,7 @@ struct rpost_queue {
  * @sges: its entries; NULL if nothing is ever held
  * @work: posts it when there is room
  * @delay: until @work looks again, in jiffies
+ * @kicked: a completion has had @work run; under the lock of the completion queue
  *
  * Some drivers make the queue of a device a power of two of entries, one of which
  * is never used.  A program that asks for a power of two would cost twice the
@@ -1024,8 +1025,8 @@ struct rpost_queue {
  * is asked for one less, and the last send that a full queue takes is held here
  * until another completes.  There is never more than one: its slot is the last.
  *
- * It is posted by who posts next, or by @work, which the completion of any send of
- * the queue pair has run.  Where nobody fetches completions, see enum
+ * It is posted by who posts next, or by @work, which is run when half of the sends
+ * before it have completed: to run it costs more than a post.  Where nobody fetches completions, see enum
  * rpost_cq_mode, @work does after a while, with growing delays.  When the queue
  * pair is drained the device does not get it: it is flushed by the module, after
  * all others.
@@ -1040,6 +1041,7 @@ struct rpost_hold {
 	struct ib_sge *sges;
 	struct delayed_work work;
 	unsigned long delay;
+	bool kicked;
 };
 
 /**
