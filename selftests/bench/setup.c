@@ -18,7 +18,7 @@ struct server {
 	pthread_t thread;
 	struct rdma_cm_id *listen;
 	struct ibv_mr *mr;
-	sem_t delivered, down;
+	sem_t delivered, acked, down;
 	uint64_t delivered_at, down_at;
 };
 
@@ -34,6 +34,8 @@ static void serve_one(struct server *server)
 	must(rdma_get_recv_comp(id, &wc) == 1 && !wc.status);
 	server->delivered_at = now_ns();
 	sem_post(&server->delivered);
+	/* Before, the device might not have acknowledged it, and would not now. */
+	must(!sem_wait(&server->acked));
 	rdma_disconnect(id);
 	rdma_destroy_ep(id);
 	server->down_at = now_ns();
@@ -93,6 +95,8 @@ static void connect_one(struct server *server, struct rdma_addrinfo *info,
 	if (!with_peer())
 		must(!sem_wait(&server->delivered));
 	must(rdma_get_send_comp(id, &wc) == 1 && !wc.status);
+	if (!with_peer())
+		sem_post(&server->acked);
 	samples_add(up, (with_peer() ? now_ns() : server->delivered_at) -
 		    before);
 
@@ -109,6 +113,7 @@ static unsigned int start_server(struct server *server, struct world *w)
 	struct rdma_addrinfo *info;
 
 	sem_init(&server->delivered, 0, 0);
+	sem_init(&server->acked, 0, 0);
 	sem_init(&server->down, 0, 0);
 	info = get_info("0", RAI_PASSIVE);
 	must(!rdma_create_ep(&server->listen, info, w->pd, &attr));
