@@ -1026,10 +1026,10 @@ struct rpost_queue {
  * until another completes.  There is never more than one: its slot is the last.
  *
  * It is posted by who posts next, or by @work, which is run when half of the sends
- * before it have completed: to run it costs more than a post.  Where nobody fetches completions, see enum
- * rpost_cq_mode, @work does after a while, with growing delays.  When the queue
- * pair is drained the device does not get it: it is flushed by the module, after
- * all others.
+ * before it have completed: to run it costs more than a post.  Where nobody
+ * fetches completions, see enum rpost_cq_mode, @work does after a while, with
+ * growing delays.  When the queue pair is drained the device does not get it: it
+ * is flushed by the module, after all others.
  *
  * It has one under the send queue's lock; whoever says that it has one or has none
  * any more has the lock of the completion queue, too.
