@@ -69,24 +69,31 @@ static void rpost_sring_advance(struct rpost_sring *ring, u32 bytes)
 	smp_store_release(&rpost_sring_hdr(ring)->head, ring->head);
 }
 
+/* Copy what lies at the head, of which the program has shown so much. */
+static void rpost_sring_read(const struct rpost_sring *ring, void *to, u32 bytes)
+{
+	const void *data = ring->mem.wcs;
+	u32 at = ring->head & (ring->bytes - 1);
+	u32 first = min(bytes, ring->bytes - at);
+
+	memcpy(to, data + at, first);
+	memcpy(to + first, data, bytes - first);
+}
+
 /*
  * Copy whole work requests out of the ring, once.  Returns how many, or -EINVAL
  * for what cannot be.
  */
 static int rpost_sring_copy(struct rpost_sring *ring, void *block)
 {
-	const void *data = ring->mem.wcs;
-	u32 bytes, first, at, size, n = 0, used = 0;
+	u32 bytes, size, n = 0, used = 0;
 
 	/* Before the bytes. */
 	bytes = smp_load_acquire(&rpost_sring_hdr(ring)->tail) - ring->head;
 	if (bytes > ring->bytes || bytes % 8)
 		return -EINVAL;
 	bytes = min_t(u32, bytes, RPOST_SRING_BLOCK);
-	at = ring->head & (ring->bytes - 1);
-	first = min(bytes, ring->bytes - at);
-	memcpy(block, data + at, first);
-	memcpy(block + first, data, bytes - first);
+	rpost_sring_read(ring, block, bytes);
 
 	while (n < RPOST_SRING_BATCH &&
 	       bytes - used >= sizeof(struct rpost_send_wr)) {
@@ -130,7 +137,7 @@ static bool rpost_sring_post(struct rpost_sring *ring, void *block)
 {
 	const struct rpost_send_wr *wr;
 	struct rpost_qp *qp = ring->qp;
-	u32 posted = 0, bytes = 0;
+	u32 posted = 0, bytes;
 	int ret, n;
 
 	if (ring->error ||
@@ -623,17 +630,13 @@ void rpost_sring_stop(struct rpost_qp *qp)
 /* Of a work request that is not to be posted only the beginning is of interest. */
 static bool rpost_sring_next(struct rpost_sring *ring, struct rpost_send_wr *wr)
 {
-	const void *data = ring->mem.wcs;
-	u32 bytes, first, at;
+	u32 bytes;
 
 	/* Before the bytes. */
 	bytes = smp_load_acquire(&rpost_sring_hdr(ring)->tail) - ring->head;
 	if (bytes > ring->bytes || bytes < sizeof(*wr))
 		return false;
-	at = ring->head & (ring->bytes - 1);
-	first = min_t(u32, sizeof(*wr), ring->bytes - at);
-	memcpy(wr, data + at, first);
-	memcpy((void *)wr + first, data, sizeof(*wr) - first);
+	rpost_sring_read(ring, wr, sizeof(*wr));
 	return wr->size >= sizeof(*wr) && wr->size <= bytes &&
 	       wr->size % 8 == 0;
 }
