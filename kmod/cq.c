@@ -143,7 +143,7 @@ static int rpost_hwcq_poll(struct irq_poll *iop, int budget)
  */
 void rpost_cq_kicked(struct rpost_cq *cq)
 {
-	u32 budget = RPOST_POLL_BATCH * 16, done, all = 0;
+	u32 budget = RPOST_POLL_BUDGET, done, all = 0;
 	struct rpost_hwcq *hwcq;
 
 	spin_lock_bh(&cq->lock);
@@ -334,7 +334,7 @@ u32 rpost_cq_poller_fetch(struct rpost_cq *cq)
 		WRITE_ONCE(cq->mode, RPOST_CQ_POLLED);
 	}
 	if (cq->mode != RPOST_CQ_EXACT)
-		done = rpost_cq_drain_locked(cq, RPOST_POLL_BATCH * 16);
+		done = rpost_cq_drain_locked(cq, RPOST_POLL_BUDGET);
 	spin_unlock_bh(&cq->lock);
 	return done;
 }
@@ -436,7 +436,7 @@ static struct rpost_hwcq *rpost_hwcq_create(struct rpost_cq *cq, u32 size)
 	hwcq->cq = cq;
 	hwcq->size = size;
 	init_irq_work(&hwcq->work, rpost_hwcq_work);
-	irq_poll_init(&hwcq->iop, RPOST_POLL_BATCH * 16, rpost_hwcq_poll);
+	irq_poll_init(&hwcq->iop, RPOST_POLL_BUDGET, rpost_hwcq_poll);
 	ib_cq = ib_create_cq(cq->obj.dev->ib_dev, rpost_hwcq_interrupt,
 			     rpost_hwcq_event, hwcq, &attr);
 	ret = PTR_ERR_OR_ZERO(ib_cq);

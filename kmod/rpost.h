@@ -685,6 +685,7 @@ struct rpost_hwcq {
 };
 
 #define RPOST_POLL_BATCH	16
+#define RPOST_POLL_BUDGET	(16 * RPOST_POLL_BATCH)
 #define RPOST_DRAIN_BATCH	1024	/* with bottom halves disabled */
 /* A post is prompt if it has completed when it returns. */
 #define RPOST_PROMPT_SAMPLE	8	/* one in so many tells of the device */
