@@ -122,6 +122,7 @@ tap() {
 build() {
 	make -s -j"$(nproc)" lib tests examples &&
 		make -s -C examples LIB=system &&
+		make -s -C selftests/bench OUT="$build_dir/bench" &&
 		make -s -j"$(nproc)" -C selftests 32-bit
 }
 
@@ -327,6 +328,11 @@ bench_check() {
 	selftests/bench/icount.sh "${stock[@]}"
 }
 
+# Does the benchmark work? What it measured is in the log, and not judged.
+bench_smoke() {
+	selftests/bench/bench.sh -k "$1" -s smoke -r 1
+}
+
 symbols_and_headers() {
 	tap symbols selftests/symbols.sh
 	tap library-newer-headers newer_headers
@@ -382,6 +388,8 @@ case ${kernels[0]} in
 	queue fuzz debug 60
 	queue fuzz 6.1 15
 	queue tap bench-check bench_check "${kernels[@]}"
+	queue step bench-smoke-6.1 bench_smoke 6.1
+	queue step bench-smoke-7.2 bench_smoke 7.2
 	queue symbols_and_headers
 	queue tap unmodified-programs unmodified_programs
 	queue tap abi-compat selftests/abi_compat.sh
