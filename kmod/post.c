@@ -888,15 +888,16 @@ static int rpost_post_complete(struct rpost_qp *qp, u64 wr_id)
 	};
 	struct ib_wc wc = { .status = IB_WC_LOC_QP_OP_ERR };
 	struct rpost_queue *sq = &qp->sq;
-	int ret = 0;
+	int ret;
 
 	spin_lock_bh(&sq->lock);
+	ret = sq->closed;
 	/* Pairs with the release in rpost_queue_retire(). */
-	if (smp_load_acquire(&sq->tail) != sq->head) {
+	if (!ret && smp_load_acquire(&sq->tail) != sq->head)
 		ret = -EAGAIN;
-	} else if (!rpost_queue_room(sq, qp->send_cq, 1)) {
+	if (!ret && !rpost_queue_room(sq, qp->send_cq, 1))
 		ret = -ENOMEM;
-	} else {
+	if (!ret) {
 		wc.wr_cqe = &rpost_queue_slot(sq, wr_id, kind)->cqe;
 		rpost_cq_complete(qp->send_cq, &wc);
 	}
