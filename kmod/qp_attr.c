@@ -216,7 +216,8 @@ static int rpost_qp_check_move(struct rpost_qp *qp,
 static int rpost_qp_modify(struct rpost_qp *qp, struct rpost_qp_attr *from)
 {
 	bool moves = from->attr_mask & RPOST_QP_STATE;
-	bool failed = qp->failed;
+	bool stops = moves && from->qp_state == RPOST_QPS_ERR;
+	bool failed = READ_ONCE(qp->failed);
 	struct ib_qp_attr attr;
 	int ret;
 
@@ -245,16 +246,17 @@ static int rpost_qp_modify(struct rpost_qp *qp, struct rpost_qp_attr *from)
 	if (ret)
 		return ret;
 	/* First, because what the device flushes then may come at once. */
-	if (moves && from->qp_state == RPOST_QPS_ERR)
+	if (stops)
 		WRITE_ONCE(qp->failed, true);
 	ret = ib_modify_qp(qp->ib_qp, &attr, from->attr_mask);
-	if (ret)
+	/* Only what was set here: a work request may have failed meanwhile. */
+	if (ret && stops)
 		WRITE_ONCE(qp->failed, failed);
 	if (ret || !moves || qp->id)
 		return ret;
 	qp->state = from->qp_state;
 	rpost_qp_open(qp, qp->state);
-	if (from->qp_state != RPOST_QPS_ERR)
+	if (!stops)
 		WRITE_ONCE(qp->failed, false);
 	return 0;
 }
