@@ -43,7 +43,7 @@ int rpost_id_move(struct rpost_id *id, u32 from, enum rpost_id_state to)
 	spin_lock(&id->state_lock);
 	old = id->state;
 	if (BIT(old) & from)
-		id->state = to;
+		WRITE_ONCE(id->state, to);
 	else
 		ret = old == RPOST_ID_REMOVED ? -ENODEV : -EINVAL;
 	spin_unlock(&id->state_lock);

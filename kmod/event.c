@@ -78,7 +78,7 @@ void rpost_event_queue(struct rpost_event *event, struct rpost_id *listener)
 		kref_get(&id->channel->kref);
 	}
 	list_add_tail(&event->link, &id->channel->events);
-	id->num_events++;
+	WRITE_ONCE(id->num_events, id->num_events + 1);
 	wake_up_interruptible(&id->channel->wait);
 	spin_unlock(&file->event_lock);
 }
@@ -126,7 +126,7 @@ void rpost_events_drop_join(struct rpost_id *id, struct rpost_join *join)
 		if (event->id != id || event->join != join->serial)
 			continue;
 		list_del(&event->link);
-		id->num_events--;
+		WRITE_ONCE(id->num_events, id->num_events - 1);
 		rpost_event_free(event);
 	}
 	spin_unlock(&file->event_lock);
@@ -202,7 +202,7 @@ static struct rpost_event *rpost_event_take(struct rpost_event_channel *channel,
 		if (!refcount_inc_not_zero(&(*owner)->obj.refs))
 			continue;
 		list_del(&event->link);
-		event->id->num_events--;
+		WRITE_ONCE(event->id->num_events, event->id->num_events - 1);
 		event->id->listener = NULL;
 		spin_unlock(&file->event_lock);
 		return event;
@@ -245,7 +245,7 @@ static void rpost_event_return(struct rpost_event *event,
 		}
 	}
 	list_add(&event->link, &id->channel->events);
-	id->num_events++;
+	WRITE_ONCE(id->num_events, id->num_events + 1);
 	wake_up_interruptible(&id->channel->wait);
 	spin_unlock(&file->event_lock);
 	if (old)

@@ -140,7 +140,7 @@ int rpost_handle_reserve(struct rpost_handles *handles, u32 limit, gfp_t gfp,
 		goto out;
 	}
 	/* Counted before the lock is dropped. */
-	handles->num++;
+	WRITE_ONCE(handles->num, handles->num + 1);
 	while (!ret && unlikely(num = rpost_handles_wanted(handles))) {
 		spin_unlock(&handles->lock);
 		ret = rpost_handles_grow(handles, num, gfp);
@@ -149,7 +149,7 @@ int rpost_handle_reserve(struct rpost_handles *handles, u32 limit, gfp_t gfp,
 	if (!ret && !handles->num_free)
 		ret = -EMFILE;
 	if (ret) {
-		handles->num--;
+		WRITE_ONCE(handles->num, handles->num - 1);
 		goto out;
 	}
 	slot = rpost_slot(rpost_leaves_locked(handles), handles->first);
@@ -179,7 +179,7 @@ void rpost_handle_unreserve(struct rpost_handles *handles,
 	else
 		handles->first = index;
 	handles->last = index;
-	handles->num--;
+	WRITE_ONCE(handles->num, handles->num - 1);
 	spin_unlock(&handles->lock);
 }
 

@@ -45,7 +45,7 @@ struct rpost_leaves {
  * struct rpost_handles - the handles of an open file
  * @lock: guards what follows, and the users of the objects
  * @leaves: slots, one for each handle that there can be at a time
- * @num: handles that are not free
+ * @num: handles that are not free; a query reads it without @lock
  * @num_free: slots that are free
  * @first: index of the slot that has been free longest
  * @last: index of the slot that has been free shortest

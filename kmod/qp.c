@@ -305,7 +305,7 @@ static void rpost_hwcq_fetch_rest(struct rpost_hwcq *hwcq)
 static void rpost_queue_close(struct rpost_queue *q, int error)
 {
 	spin_lock_bh(&q->lock);
-	q->closed = error;
+	WRITE_ONCE(q->closed, error);
 	spin_unlock_bh(&q->lock);
 }
 

@@ -839,15 +839,16 @@ struct rpost_join {
  *        never take it: commands wait for handlers with it held.
  * @cm_id: NULL once destroyed
  * @qp: its queue pair, or NULL
- * @state_lock: guards @state
- * @state: changed by rpost_id_move() only
+ * @state_lock: guards changes of @state
+ * @state: changed by rpost_id_move() only; read without a lock
  * @can_send: the queue pair has left the states in which sends are refused
  * @responded: without a queue pair: the other side has answered, and the
  *             program must too; under cma's handler_mutex
  * @channel: where its events go; under the file's event_lock
  * @listener: while its request waits to be fetched, the id that listens; under
  *            the file's event_lock
- * @num_events: its events in a list; under the file's event_lock
+ * @num_events: its events in a list; under the file's event_lock, but the limit
+ *              looks at it without
  * @backlog: requests that may still be queued (while listening)
  * @joins: struct rpost_join; read under @lock or the file's event_lock, written
  *         under both
@@ -982,7 +983,8 @@ struct rpost_wqe {
  * @free: slots that can be taken again, a lower bound; under @lock
  * @unsignaled: slots taken since the last that the device was told to signal;
  *              under @lock
- * @closed: why nothing may be posted (an errno), or 0; under @lock
+ * @closed: why nothing may be posted (an errno), or 0; under @lock, and looked at
+ *          without it first
  * @prompt: the last posts that had completed when they returned, or, while that is
  *          not known of the device, those since one was looked at; a hint,
  *          written by posters without @lock
