@@ -81,12 +81,15 @@ static void rpost_async_channel_push(struct rpost_async_channel *channel,
 static bool rpost_async_channel_offer(struct rpost_async_channel *channel,
 				      struct rpost_async_event *event)
 {
+	bool offered;
+
 	spin_lock_irq(&channel->lock);
-	channel->offered = channel->count;
-	if (channel->count)
+	offered = channel->count;
+	if (offered)
 		*event = *rpost_async_channel_at(channel, 0);
+	channel->offered = offered;
 	spin_unlock_irq(&channel->lock);
-	return channel->offered;
+	return offered;
 }
 
 static void rpost_async_channel_taken(struct rpost_async_channel *channel)
