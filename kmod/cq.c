@@ -30,11 +30,6 @@ static bool rpost_cq_waited_for(struct rpost_cq *cq)
 	return armed;
 }
 
-static void rpost_hwcq_work(struct irq_work *work)
-{
-	irq_poll_sched(&container_of(work, struct rpost_hwcq, work)->iop);
-}
-
 /*
  * Enters from the device, in any context; since 6.9 rxe holds a lock of its
  * own here, under which its queue must not be polled.  A softirq that is raised
@@ -117,17 +112,42 @@ static void rpost_cq_deliver(struct rpost_cq *cq, bool interrupt)
 	}
 }
 
+/*
+ * In an interrupt, as soon as the driver has given its locks back.  A program that
+ * polls memory need not wait for the softirq to see what has come; to wake who
+ * sleeps, and to arm the device again, is left to that.  Whoever has the lock now
+ * may be what was interrupted.
+ */
+static void rpost_hwcq_work(struct irq_work *work)
+{
+	struct rpost_hwcq *hwcq = container_of(work, struct rpost_hwcq, work);
+	struct rpost_cq *cq = hwcq->cq;
+
+	if (!rpost_cq_waited_for(cq) && spin_trylock(&cq->lock)) {
+		if (cq->mode == RPOST_CQ_AUTO && !hwcq->srq &&
+		    rpost_hwcq_process(hwcq, RPOST_POLL_BATCH)) {
+			rpost_ring_publish(rpost_cq_ring(cq));
+			hwcq->shown = true;
+		}
+		spin_unlock(&cq->lock);
+	}
+	irq_poll_sched(&hwcq->iop);
+}
+
 /* Enters in softirq context, after an interrupt. */
 static int rpost_hwcq_poll(struct irq_poll *iop, int budget)
 {
 	struct rpost_hwcq *hwcq = container_of(iop, struct rpost_hwcq, iop);
 	struct rpost_cq *cq = hwcq->cq;
-	u32 done;
+	u32 done = 0;
 
 	spin_lock(&cq->lock);
-	done = rpost_hwcq_process(hwcq, budget);
-	if (done || cq->mode == RPOST_CQ_EXACT)
+	/* Should more have come since, arming tells. */
+	if (!hwcq->shown)
+		done = rpost_hwcq_process(hwcq, budget);
+	if (done || hwcq->shown || cq->mode == RPOST_CQ_EXACT)
 		rpost_cq_deliver(cq, true);
+	hwcq->shown = false;
 	if (done < budget) {
 		irq_poll_complete(iop);
 		if (cq->mode == RPOST_CQ_AUTO)

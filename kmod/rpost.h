@@ -667,7 +667,11 @@ enum rpost_cq_mode {
  * @cq: whom it feeds
  * @ib_cq: the device's
  * @iop: runs rpost_hwcq_poll() in softirq context after an interrupt
- * @work: schedules @iop for a device that tells of completions in a thread
+ * @work: for a device that tells of completions in a thread: fetches what it can,
+ *        and schedules @iop
+ * @srq: it gets completions of a shared receive queue, whose lock is not for
+ *       interrupts; under the lock of @cq
+ * @shown: @work has fetched; under the lock of @cq
  * @size: entries
  * @used: entries that the work requests of the attached queue pairs can fill
  *
@@ -680,6 +684,8 @@ struct rpost_hwcq {
 	struct ib_cq *ib_cq;
 	struct irq_poll iop;
 	struct irq_work work;
+	bool srq;
+	bool shown;
 	u32 size;
 	u32 used;
 };

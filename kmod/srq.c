@@ -38,6 +38,9 @@ struct rpost_hwcq *rpost_srq_attach_cq(struct rpost_srq *srq,
 		kfree(room);
 		return hwcq;
 	}
+	spin_lock_bh(&cq->lock);
+	hwcq->srq = true;
+	spin_unlock_bh(&cq->lock);
 	room->cq = cq;
 	room->hwcq = hwcq;
 	room->users = 1;
