@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Short writes that are posted by one call, for which the device completes only
+ * once: the program has a completion of each, in order, and none says more than is
+ * true. See rpost_silences() in kmod/post.c.
+ */
+#include <kselftest_harness.h>
+
+#define RP_DEPTH	32	/* two batches of the module */
+#include "rpost_own.h"
+
+#define SLOT	64		/* bytes of a write */
+#define LONG	6000		/* two of these are not short */
+#define BUF	(RP_DEPTH * LONG)
+#define ALL	(RPOST_ACCESS_LOCAL_WRITE | RPOST_ACCESS_REMOTE_WRITE | \
+		 RPOST_ACCESS_REMOTE_READ)
+
+FIXTURE(silent) {
+	struct rp_end c, s;
+	char *cbuf, *sbuf;
+	struct rpost_reg_mr cmr, smr;
+	struct rp_send block[RP_DEPTH];
+	struct rpost_wc wc;
+	uint32_t posted;
+};
+
+/* Writes of SLOT bytes, all signaled. */
+static void fill(FIXTURE_DATA(silent) *self)
+{
+	unsigned int i;
+
+	for (i = 0; i < RP_DEPTH; i++) {
+		struct rp_send *send = &self->block[i];
+
+		*send = rp_send(RPOST_WR_RDMA_WRITE, i, self->cbuf + i * SLOT,
+				SLOT, self->cmr.lkey);
+		send->wr.send_flags = RPOST_SEND_SIGNALED;
+		send->wr.remote_addr = self->smr.addr + i * SLOT;
+		send->wr.rkey = self->smr.rkey;
+	}
+}
+
+FIXTURE_SETUP(silent)
+{
+	unsigned int i;
+
+	self->cbuf = rp_pages(BUF);
+	self->sbuf = rp_pages(BUF);
+	ASSERT_NE(NULL, self->cbuf);
+	ASSERT_NE(NULL, self->sbuf);
+	for (i = 0; i < BUF; i++)
+		self->cbuf[i] = 1 + i / SLOT % 100;
+	ASSERT_EQ(0, rp_own_pair(&self->c, &self->s, RPOST_QPT_RC));
+	ASSERT_EQ(0, rp_reg_mr(self->c.fd, self->c.pd, self->cbuf, BUF, ALL,
+			       &self->cmr));
+	ASSERT_EQ(0, rp_reg_mr(self->s.fd, self->s.pd, self->sbuf, BUF, ALL,
+			       &self->smr));
+	fill(self);
+}
+
+FIXTURE_TEARDOWN(silent)
+{
+	rp_end_close(&self->c);
+	rp_end_close(&self->s);
+}
+
+/* The work requests from @first to @end - 1, by one call. */
+static int post(FIXTURE_DATA(silent) *self, unsigned int first, unsigned int end)
+{
+	return rp_post(self->c.fd, RPOST_IOC_POST_SEND, self->c.qp,
+		       &self->block[first], (end - first) * sizeof(*self->block),
+		       end - first, &self->posted);
+}
+
+static bool arrived(FIXTURE_DATA(silent) *self, unsigned int i)
+{
+	return !memcmp(self->sbuf + i * SLOT, self->cbuf + i * SLOT, SLOT);
+}
+
+#define EXPECT_DONE(id) do {						\
+	ASSERT_EQ(1, rp_wait_cq(&self->c.cq, &self->wc));		\
+	EXPECT_EQ(RPOST_WC_SUCCESS, self->wc.status);			\
+	EXPECT_EQ(id, self->wc.wr_id);					\
+	EXPECT_EQ(self->c.qp_num, self->wc.qp_num);			\
+} while (0)
+
+/*
+ * Each of @n has completed, those from @bad on with errors, the first of which is the
+ * device's, unless an error flushes even what has caused it.  What has succeeded is
+ * there.
+ */
+#define EXPECT_FAILED_AT(bad, n) do {					\
+	unsigned int n_;						\
+									\
+	for (n_ = 0; n_ < (n); n_++) {					\
+		ASSERT_EQ(1, rp_wait_cq(&self->c.cq, &self->wc));	\
+		EXPECT_EQ(n_, self->wc.wr_id);				\
+		if (n_ >= (bad))					\
+			EXPECT_NE(RPOST_WC_SUCCESS, self->wc.status);	\
+		if (n_ != (bad) && self->wc.status)			\
+			EXPECT_EQ(RPOST_WC_WR_FLUSH_ERR, self->wc.status); \
+		if (!self->wc.status)					\
+			EXPECT_TRUE(arrived(self, n_));			\
+	}								\
+	EXPECT_TRUE(rp_quiet_cq(&self->c.cq));				\
+} while (0)
+
+static int part(FIXTURE_DATA(silent) *self)
+{
+	RP_TRY(rp_destroy(self->c.fd, RPOST_OBJ_QP, self->c.qp));
+	return rp_destroy(self->s.fd, RPOST_OBJ_QP, self->s.qp);
+}
+
+/* Two new queue pairs. */
+static int again(FIXTURE_DATA(silent) *self)
+{
+	RP_TRY(part(self));
+	return rp_own_join(&self->c, &self->s, RPOST_QPT_RC);
+}
+
+TEST_F(silent, each_completes)
+{
+	unsigned int n, i;
+
+	for (n = 1; n <= RP_DEPTH; n++) {
+		memset(self->sbuf, 0, BUF);
+		ASSERT_EQ(0, post(self, 0, n));
+		for (i = 0; i < n; i++) {
+			EXPECT_DONE(i);
+			EXPECT_EQ(RPOST_WC_RDMA_WRITE, self->wc.opcode);
+			EXPECT_EQ(0, self->wc.byte_len);
+			EXPECT_TRUE(arrived(self, i));
+		}
+	}
+	EXPECT_TRUE(rp_quiet_cq(&self->c.cq));
+}
+
+/* What the program does not want to hear of, it does not. */
+TEST_F(silent, unsignaled_among_them)
+{
+	unsigned int i, round;
+
+	/* The last is signaled, so that the queue is empty after it. */
+	for (i = 0; i < RP_DEPTH - 1; i++) {
+		if (i % 5 == 1 || i % 7 == 2)
+			self->block[i].wr.send_flags = 0;
+	}
+	for (round = 0; round < 3; round++) {
+		ASSERT_EQ(0, post(self, 0, RP_DEPTH));
+		for (i = 0; i < RP_DEPTH; i++) {
+			if (self->block[i].wr.send_flags)
+				EXPECT_DONE(i);
+		}
+		EXPECT_TRUE(rp_quiet_cq(&self->c.cq));
+	}
+}
+
+/*
+ * A send waits for its receive, which may be posted only when the writes before it are
+ * known to be there.
+ */
+TEST_F(silent, before_a_send)
+{
+	unsigned int i;
+
+	self->block[5].wr.opcode = RPOST_WR_SEND;
+	ASSERT_EQ(0, post(self, 0, 10));
+	for (i = 0; i < 5; i++)
+		EXPECT_DONE(i);
+	EXPECT_TRUE(rp_quiet_cq(&self->c.cq));
+	ASSERT_EQ(0, rp_post_recv(&self->s, 99, self->sbuf, SLOT,
+				  self->smr.lkey));
+	for (; i < 10; i++)
+		EXPECT_DONE(i);
+}
+
+TEST_F(silent, reads_among_them)
+{
+	unsigned int i;
+
+	for (i = 3; i < RP_DEPTH; i += 4)
+		self->block[i].wr.opcode = RPOST_WR_RDMA_READ;
+	ASSERT_EQ(0, post(self, 0, RP_DEPTH));
+	for (i = 0; i < RP_DEPTH; i++) {
+		EXPECT_DONE(i);
+		EXPECT_EQ(i % 4 == 3 ? SLOT : 0, self->wc.byte_len);
+	}
+}
+
+TEST_F(silent, long_among_them)
+{
+	unsigned int i;
+
+	for (i = 0; i < RP_DEPTH; i += 3) {
+		self->block[i].sge.addr = self->cmr.addr + i * LONG;
+		self->block[i].sge.length = LONG;
+		self->block[i].wr.remote_addr = self->smr.addr + i * LONG;
+	}
+	ASSERT_EQ(0, post(self, 0, RP_DEPTH));
+	for (i = 0; i < RP_DEPTH; i++)
+		EXPECT_DONE(i);
+}
+
+/* More than there is room for: those that were taken complete, if more come or not. */
+TEST_F(silent, no_room)
+{
+	unsigned int i;
+
+	ASSERT_EQ(0, post(self, 0, RP_DEPTH / 2));
+	EXPECT_EQ(-ENOMEM, post(self, 0, RP_DEPTH));
+	ASSERT_EQ(RP_DEPTH / 2, self->posted);
+	for (i = 0; i < RP_DEPTH; i++)
+		EXPECT_DONE(i % (RP_DEPTH / 2));
+	EXPECT_TRUE(rp_quiet_cq(&self->c.cq));
+}
+
+TEST_F(silent, refused_after_them)
+{
+	unsigned int i, bad;
+
+	for (bad = 1; bad < RP_DEPTH; bad += 6) {
+		fill(self);
+		self->block[bad].wr.opcode = 7;
+		EXPECT_EQ(-EOPNOTSUPP, post(self, 0, RP_DEPTH));
+		ASSERT_EQ(bad, self->posted);
+		for (i = 0; i < bad; i++)
+			EXPECT_DONE(i);
+	}
+	EXPECT_TRUE(rp_quiet_cq(&self->c.cq));
+}
+
+/* An event comes, and with it all that were silent. */
+TEST_F(silent, event)
+{
+	uint32_t arms = 0;
+	unsigned int i;
+	int comp;
+
+	ASSERT_EQ(0, part(self));
+	comp = rp_end_add_channel(&self->c, 4 * RP_DEPTH);
+	ASSERT_LE(0, comp);
+	ASSERT_EQ(0, rp_own_join(&self->c, &self->s, RPOST_QPT_RC));
+	ASSERT_EQ(0, rp_ask_event(&self->c.cq, &arms));
+	ASSERT_EQ(0, post(self, 0, 10));
+	EXPECT_TRUE(rp_readable(comp, TEST_TIMEOUT_MS));
+	for (i = 0; i < 10; i++)
+		EXPECT_DONE(i);
+	close(comp);
+}
+
+/* Nobody looks, and all is there. */
+TEST_F(silent, destroyed)
+{
+	unsigned int i;
+
+	ASSERT_EQ(0, post(self, 0, RP_DEPTH));
+	ASSERT_EQ(0, again(self));
+	/* Some may have been there before. */
+	while (rp_poll_cq(&self->c.cq, &self->wc) == 1)
+		;
+	ASSERT_EQ(0, post(self, 0, RP_DEPTH));
+	for (i = 0; i < RP_DEPTH; i++)
+		EXPECT_DONE(i);
+}
+
+/* Each has one completion, in order: done up to somewhere, and flushed from there. */
+TEST_F(silent, stopped)
+{
+	unsigned int round, i, flushed;
+
+	for (round = 0; round < 20; round++) {
+		memset(self->sbuf, 0, BUF);
+		ASSERT_EQ(0, post(self, 0, RP_DEPTH));
+		if (round % 2)
+			usleep(round * 20);
+		ASSERT_EQ(0, rp_move(&self->c, RPOST_QPS_ERR));
+		for (i = 0, flushed = 0; i < RP_DEPTH; i++) {
+			ASSERT_EQ(1, rp_wait_cq(&self->c.cq, &self->wc));
+			EXPECT_EQ(i, self->wc.wr_id);
+			flushed += self->wc.status == RPOST_WC_WR_FLUSH_ERR;
+			EXPECT_EQ(flushed ? RPOST_WC_WR_FLUSH_ERR :
+				  RPOST_WC_SUCCESS, self->wc.status);
+			if (!self->wc.status)
+				EXPECT_TRUE(arrived(self, i));
+		}
+		EXPECT_TRUE(rp_quiet_cq(&self->c.cq));
+		ASSERT_EQ(0, again(self));
+	}
+}
+
+/* The device tells of the one that fails, and of those before it by that. */
+TEST_F(silent, error)
+{
+	const unsigned int at[] = { 0, 1, 7, 14, 15, 16, 17, 30 };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(at) && at[i] < RP_DEPTH; i++) {
+		memset(self->sbuf, 0, BUF);
+		fill(self);
+		self->block[at[i]].wr.rkey ^= 0x80;
+		ASSERT_EQ(0, post(self, 0, RP_DEPTH));
+		EXPECT_FAILED_AT(at[i], RP_DEPTH);
+		ASSERT_EQ(0, again(self));
+	}
+}
+
+/* The module finds the key bad, and the device is told to refuse it. */
+TEST_F(silent, bad_key)
+{
+	const unsigned int at[] = { 0, 1, 7, 15, 16, 30 };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(at) && at[i] < RP_DEPTH; i++) {
+		memset(self->sbuf, 0, BUF);
+		fill(self);
+		self->block[at[i]].sge.lkey ^= 0x80;
+		ASSERT_EQ(0, post(self, 0, RP_DEPTH));
+		EXPECT_FAILED_AT(at[i], RP_DEPTH);
+		ASSERT_EQ(0, again(self));
+	}
+}
+
+TEST_HARNESS_MAIN
