@@ -113,25 +113,54 @@ static void rpost_cq_deliver(struct rpost_cq *cq, bool interrupt)
 }
 
 /*
- * In an interrupt, as soon as the driver has given its locks back.  A program that
- * polls memory need not wait for the softirq to see what has come; to wake who
- * sleeps, and to arm the device again, is left to that.  Whoever has the lock now
- * may be what was interrupted.
+ * Fetch and show what there is, for a program that polls memory.  False if there is
+ * something left to do for the softirq, which alone may wake who sleeps.
+ */
+static bool rpost_hwcq_show(struct rpost_hwcq *hwcq)
+{
+	struct rpost_cq *cq = hwcq->cq;
+	u32 done;
+
+	if (cq->mode != RPOST_CQ_AUTO || hwcq->srq)
+		return false;
+	cq->idle_send = false;
+	done = rpost_hwcq_process(hwcq, RPOST_POLL_BATCH);
+	if (!done)
+		return false;
+	rpost_ring_publish(rpost_cq_ring(cq));
+	hwcq->shown = true;
+	/*
+	 * Who has waited for its only send posts the next as soon as it sees this.
+	 * A device that works in a thread, which may stay awake for it, is armed
+	 * after that.
+	 */
+	if (cq->idle_send || done == RPOST_POLL_BATCH)
+		return false;
+	/* Pairs with the program's barrier between @arm and @tail. */
+	smp_mb();
+	if (rpost_cq_waited_for(cq))
+		return false;
+	hwcq->shown = false;
+	rpost_hwcq_arm(hwcq);
+	return true;
+}
+
+/*
+ * In an interrupt, as soon as the driver has given its locks back.  Whoever has the
+ * lock of the queue now may be what was interrupted.
  */
 static void rpost_hwcq_work(struct irq_work *work)
 {
 	struct rpost_hwcq *hwcq = container_of(work, struct rpost_hwcq, work);
 	struct rpost_cq *cq = hwcq->cq;
+	bool shown = false;
 
 	if (!rpost_cq_waited_for(cq) && spin_trylock(&cq->lock)) {
-		if (cq->mode == RPOST_CQ_AUTO && !hwcq->srq &&
-		    rpost_hwcq_process(hwcq, RPOST_POLL_BATCH)) {
-			rpost_ring_publish(rpost_cq_ring(cq));
-			hwcq->shown = true;
-		}
+		shown = rpost_hwcq_show(hwcq);
 		spin_unlock(&cq->lock);
 	}
-	irq_poll_sched(&hwcq->iop);
+	if (!shown)
+		irq_poll_sched(&hwcq->iop);
 }
 
 /* Enters in softirq context, after an interrupt. */

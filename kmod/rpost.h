@@ -667,11 +667,11 @@ enum rpost_cq_mode {
  * @cq: whom it feeds
  * @ib_cq: the device's
  * @iop: runs rpost_hwcq_poll() in softirq context after an interrupt
- * @work: for a device that tells of completions in a thread: fetches what it can,
- *        and schedules @iop
+ * @work: for a device that tells of completions in a thread: fetches what it can, and
+ *        leaves the rest to @iop
  * @srq: it gets completions of a shared receive queue, whose lock is not for
  *       interrupts; under the lock of @cq
- * @shown: @work has fetched; under the lock of @cq
+ * @shown: @work has fetched, and left the rest; under the lock of @cq
  * @size: entries
  * @used: entries that the work requests of the attached queue pairs can fill
  *
@@ -720,6 +720,7 @@ struct rpost_queue;
  * @prompt_posts: posts of a queue pair, one after the other, that must have
  *                completed when they return before @mode becomes idle again
  * @idle_posts: posts since then that found their completions
+ * @idle_send: the last completion of a send was of the only one in its queue
  * @ring: shared with the program.  Replaced under @setup_lock and @lock, freed
  *        after a grace period: posters look at it under RCU.
  * @event_link: in @channel->ready; under @channel->lock
@@ -740,6 +741,7 @@ struct rpost_cq {
 	bool armed;
 	u32 prompt_posts;
 	u32 idle_posts;
+	bool idle_send;
 	struct rpost_cring __rcu *ring;
 	struct list_head event_link;
 	unsigned int events;
