@@ -47,6 +47,7 @@ cat >"$out/list" <<-END
 	register-4K so system register size=4K ops=200
 	register-1M so system register size=1M ops=20
 	connect so none connect api=ep ops=20
+	write-1000 sof floor latency op=write size=64 mode=sleep conns=1000 ops=4000
 END
 cut -d ' ' -f 2,4- "$out/list" >"$out/cases"
 
@@ -58,7 +59,7 @@ count() {
 	for ((guest = 1; guest <= guests; guest++)); do
 		dir=icount.$kernel.$guest
 		rm -rf "$build_dir/vm/$dir/out"
-		bench_guest "$kernel" "$dir" "$out/cases" 1 -I -t 1200 \
+		bench_guest "$kernel" "$dir" "$out/cases" 1 -I -m 2G -t 1200 \
 			-a "bench=$(printf '%0*d' $((7 * guest)) 0)" |
 			sed 's/^/# /' || failed=1
 		results+=("$build_dir/vm/$dir/out/results.jsonl")

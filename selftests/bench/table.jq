@@ -54,13 +54,18 @@ def counted($t):
   | map($icount[0]["\($kernel) \(.) \($t.icount)"].median) as [$system, $ours, $floor]
   | (if $ours and $system then $ours / $system else null end) as $to_system
   | (if $ours and $floor then $ours / $floor else null end) as $to_floor
+  | ($icount[0]["\($kernel) ours \($t.against)"].median) as $one
+  | (if $ours and $one then $ours / $one else null end) as $against
   | [$t.what]
     + ([$system, $ours, $floor] | map(. // "-" | tostring))
     + ([$to_system, $to_floor] | map(round(3)))
     + [bound($t.system | pick; true; "system") + bound($t.floor | pick; true; "floor")
+       + bound($t.ratio; true; "against 1")
        | join(", ")]
     + [verdict($to_system; $t.system | pick; true)
        + verdict($to_floor; $t.floor | pick; true)
+       + (verdict($against; $t.ratio; true)
+          | map(. + (if $against then " (\($against | round(3)))" else "" end)))
        | join(", ")];
 
 . as $results
