@@ -179,8 +179,8 @@ void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 		wqe->kind.waits = true;
 	}
 	rpost_queue_retire(&qp->sq, wqe);
-	/* A hint: a post may be under way. */
-	qp->send_cq->idle_send = qp->sq.tail == READ_ONCE(qp->sq.head);
+	/* A hint, as a post may be under way. */
+	qp->send_cq->idle_send = qp->sq.tail == data_race(qp->sq.head);
 	if (unlikely(rpost_holds(qp)))
 		rpost_hold_kick(qp);
 }
