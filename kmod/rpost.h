@@ -1338,11 +1338,20 @@ struct rpost_sring {
  * @asleep: it does not look at the rings: RPOST_SEND_RING_NEED_WAKEUP is set
  * @wait: where it sleeps
  * @wake: it is to look again
+ * @outstanding: the last round found work requests that the device has; the thread's
+ * @since: of rounds with nothing to do, when the first was, or 0; the thread's
  * @block: where work requests are copied to
  *
  * The thread needs no memory of the program's: work requests have keys, and
  * inline data is in the ring.  It posts as a program's own call does, and fetches
  * the completions of the rings' send queues.
+ *
+ * After each round with nothing to do the thread gives its CPU away, explicitly
+ * (yield()): the device may work in a thread which waits there, and what asks a
+ * thread of the kernel to give way is not seen by cond_resched() everywhere, and
+ * else at the next tick, milliseconds later.  If that does not help while the
+ * device has work requests, its thread may be waiting on the CPU of a program that
+ * spins.  So from time to time the poller sleeps: an idle CPU gets that thread.
  *
  * A ring is stopped before its queue pair is shut down, and before the queue
  * pair's lock is taken: it is taken out of @rings under @lock, and the thread does
@@ -1361,6 +1370,8 @@ struct rpost_poller {
 	bool asleep;
 	wait_queue_head_t wait;
 	bool wake;
+	bool outstanding;
+	ktime_t since;
 	void *block;
 };
 

@@ -5,7 +5,9 @@
  */
 #include <linux/cgroup.h>
 #include <linux/cred.h>
+#include <linux/delay.h>
 #include <linux/kthread.h>
+#include <linux/ktime.h>
 #include <linux/log2.h>
 #include <linux/module.h>
 #include <linux/sched/mm.h>
@@ -18,6 +20,9 @@
 #define RPOST_SRING_BLOCK	8192
 #define RPOST_SRING_BATCH	64
 #define RPOST_SRING_MIN		4096
+/* In us; see struct rpost_poller. */
+#define RPOST_POLLER_PATIENCE	100
+#define RPOST_POLLER_NAP	50
 
 static_assert(RPOST_MAX_SGE * sizeof(struct rpost_sge) <= RPOST_MAX_INLINE);
 static_assert(sizeof(struct rpost_send_wr) + RPOST_MAX_INLINE <= RPOST_SRING_MIN);
@@ -179,13 +184,19 @@ static bool rpost_sring_post(struct rpost_sring *ring, void *block)
 static bool rpost_poller_round(struct rpost_poller *poller)
 {
 	struct rpost_sring *ring;
+	struct rpost_queue *sq;
 	bool busy = false;
 
+	poller->outstanding = false;
 	mutex_lock(&poller->lock);
 	list_for_each_entry(ring, &poller->rings, link) {
+		sq = &ring->qp->sq;
 		/* First: posts that complete at once need no other mode then. */
 		if (rpost_cq_poller_fetch(ring->qp->send_cq))
 			busy = true;
+		/* A hint. */
+		if (READ_ONCE(sq->head) != READ_ONCE(sq->tail))
+			poller->outstanding = true;
 		if (rpost_sring_post(ring, poller->block)) {
 			rpost_cq_poller_fetch(ring->qp->send_cq);
 			busy = true;
@@ -194,6 +205,27 @@ static bool rpost_poller_round(struct rpost_poller *poller)
 	}
 	mutex_unlock(&poller->lock);
 	return busy;
+}
+
+/*
+ * There was nothing to do.  Whoever waits for this CPU may be what the poller waits
+ * for, such as a thread in which the device works, or a program.
+ */
+static void rpost_poller_give_way(struct rpost_poller *poller)
+{
+	ktime_t now = ktime_get();
+
+	if (!poller->since)
+		poller->since = now;
+	if (!poller->outstanding ||
+	    ktime_us_delta(now, poller->since) < RPOST_POLLER_PATIENCE) {
+		cpu_relax();
+		yield();
+		return;
+	}
+	/* An idle CPU takes over a thread that waits for one on another. */
+	usleep_range_state(RPOST_POLLER_NAP, RPOST_POLLER_NAP + 20, TASK_IDLE);
+	poller->since = 0;
 }
 
 static unsigned long rpost_poller_idle(void)
@@ -268,10 +300,14 @@ static int rpost_poller_run(void *data)
 	while (!kthread_should_stop()) {
 		if (rpost_poller_round(poller)) {
 			busy = jiffies;
+			poller->since = 0;
 		} else if (time_after_eq(jiffies, busy + rpost_poller_idle())) {
 			/* If nobody woke it, one look is enough. */
 			woken = rpost_poller_sleep(poller);
 			busy = jiffies - (woken ? 0 : rpost_poller_idle());
+			poller->since = 0;
+		} else {
+			rpost_poller_give_way(poller);
 		}
 		/* RCU's tasks would wait for one that never sleeps. */
 		cond_resched_tasks_rcu_qs();
