@@ -18,7 +18,7 @@
 
 /* What is copied at once: at least the longest work request. */
 #define RPOST_SRING_BLOCK	8192
-#define RPOST_SRING_BATCH	64
+#define RPOST_SRING_BATCH	16
 #define RPOST_SRING_MIN		4096
 /* In us; see struct rpost_poller. */
 #define RPOST_POLLER_PATIENCE	100

@@ -19,6 +19,7 @@
 #include "internal.h"
 
 #define WR_BYTES	128	/* with up to four entries */
+#define MAX_TAKEN	16	/* what may complete before the ring has room */
 #define MIN_BYTES	4096
 
 #define KNOWN_FLAGS \
@@ -198,10 +199,14 @@ static int map_ring(struct rpost_qp *qp, struct rpost_sring *ring,
 	return 0;
 }
 
+/*
+ * A full send queue fits, and what the kernel has posted without having said so:
+ * of these the program may have the completions, and post as many again.
+ */
 static uint32_t suitable_bytes(const struct rpost_qp *qp)
 {
 	uint32_t max = rpost_ctx(qp->ibv.context)->file->max_wr_bytes;
-	uint64_t bytes = (uint64_t)qp->cap.max_send_wr * WR_BYTES;
+	uint64_t bytes = ((uint64_t)qp->cap.max_send_wr + MAX_TAKEN) * WR_BYTES;
 
 	if (bytes < MIN_BYTES)
 		bytes = MIN_BYTES;
