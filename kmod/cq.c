@@ -438,8 +438,9 @@ void rpost_cq_tell(struct rpost_cq *cq, const struct rpost_wc *wc)
 
 	spin_lock_bh(&cq->lock);
 	entry = rpost_ring_next(rpost_cq_ring(cq));
+	/* What is beyond is reserved. */
 	if (entry)
-		*entry = *wc;
+		memcpy(entry, wc, RPOST_WC_SMALL_SIZE);
 	else
 		rpost_ring_overrun(rpost_cq_ring(cq));
 	rpost_cq_deliver(cq, true);
@@ -609,11 +610,15 @@ int rpost_cq_shutdown(struct rpost_obj *obj)
 	return 0;
 }
 
-static struct rpost_cring *rpost_cq_ring_alloc(u32 entries)
+static struct rpost_cring *rpost_cq_ring_alloc(struct rpost_file *file, u32 flags,
+					       u32 entries)
 {
 	struct rpost_cring *ring = kzalloc(sizeof(*ring), RPOST_GFP);
+	u32 entry_size = flags & RPOST_CQ_SMALL_ENTRIES ?
+			 RPOST_WC_SMALL_SIZE : sizeof(struct rpost_wc);
 
-	if (ring && rpost_ring_alloc(ring, entries)) {
+	if (ring && rpost_ring_alloc(ring, flags & RPOST_CQ_SHARED_PAGE ?
+				     &file->rings : NULL, entries, entry_size)) {
 		kfree(ring);
 		ring = NULL;
 	}
@@ -761,11 +766,18 @@ int rpost_poll_cq_ioctl(struct rpost_ucmd *ucmd)
 	return rpost_respond(ucmd);
 }
 
-static int rpost_create_cq_validate(const struct rpost_create_cq *cmd,
+static int rpost_create_cq_validate(const struct rpost_ucmd *ucmd,
 				    struct ib_device *ib_dev)
 {
-	if (cmd->reserved)
+	const struct rpost_create_cq *cmd = &ucmd->cmd.create_cq;
+
+	if (cmd->reserved || cmd->reserved2 ||
+	    (cmd->flags & ~(RPOST_CQ_SMALL_ENTRIES | RPOST_CQ_SHARED_PAGE)))
 		return -EOPNOTSUPP;
+	/* It could not tell where the ring is. */
+	if ((cmd->flags & RPOST_CQ_SHARED_PAGE) &&
+	    ucmd->size < offsetofend(struct rpost_create_cq, ring_offset))
+		return -EINVAL;
 	if (!cmd->cqe || cmd->cqe > ib_dev->attrs.max_cqe ||
 	    cmd->comp_vector >= ib_dev->num_comp_vectors)
 		return -EINVAL;
@@ -789,7 +801,7 @@ int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 	dev = rpost_device_find(ucmd->file, cmd->device);
 	if (IS_ERR(dev))
 		return PTR_ERR(dev);
-	ret = rpost_create_cq_validate(cmd, dev->ib_dev);
+	ret = rpost_create_cq_validate(ucmd, dev->ib_dev);
 	if (ret)
 		goto err_exit;
 
@@ -804,6 +816,7 @@ int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 	INIT_LIST_HEAD(&cq->kick_link);
 	cq->user_data = cmd->user_data;
 	cq->comp_vector = cmd->comp_vector;
+	cq->flags = cmd->flags;
 	cq->cqe = roundup_pow_of_two(cmd->cqe);
 	cq->prompt_posts = RPOST_PROMPT_MIN;
 	if (cmd->channel_fd != -1) {
@@ -814,7 +827,7 @@ int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 			goto err_free;
 	}
 	ret = -ENOMEM;
-	ring = rpost_cq_ring_alloc(cq->cqe);
+	ring = rpost_cq_ring_alloc(ucmd->file, cq->flags, cq->cqe);
 	if (!ring)
 		goto err_channel;
 	rpost_ring_set_flags(ring, RPOST_RING_NEED_POLL, 0);
@@ -827,6 +840,7 @@ int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 	cmd->mmap_offset = (u64)cq->obj.handle << PAGE_SHIFT;
 	cmd->mmap_size = ring->num_pages << PAGE_SHIFT;
 	cmd->entries_offset = sizeof(struct rpost_ring);
+	cmd->ring_offset = rpost_ring_offset(ring);
 	cmd->handle = cq->obj.handle;
 	ret = rpost_respond(ucmd);
 	if (ret)
@@ -919,9 +933,10 @@ int rpost_resize_cq_ioctl(struct rpost_ucmd *ucmd)
 	struct rpost_cring *ring, *unused;
 	struct rpost_obj *obj;
 	struct rpost_cq *cq;
+	u32 flags;
 	int ret;
 
-	if (cmd->reserved)
+	if (cmd->reserved || cmd->reserved2)
 		return -EOPNOTSUPP;
 	obj = rpost_obj_get(ucmd->file, cmd->handle, RPOST_OBJ_CQ);
 	if (!obj)
@@ -938,12 +953,16 @@ int rpost_resize_cq_ioctl(struct rpost_ucmd *ucmd)
 	if (ret)
 		goto out_put;
 	ret = -ENOMEM;
-	ring = rpost_cq_ring_alloc(cmd->cqe);
+	flags = cq->flags;
+	if (ucmd->size < offsetofend(struct rpost_resize_cq, ring_offset))
+		flags &= ~RPOST_CQ_SHARED_PAGE;
+	ring = rpost_cq_ring_alloc(ucmd->file, flags, cmd->cqe);
 	if (!ring)
 		goto out_put;
 
 	cmd->mmap_offset = (u64)cq->obj.handle << PAGE_SHIFT;
 	cmd->mmap_size = ring->num_pages << PAGE_SHIFT;
+	cmd->ring_offset = rpost_ring_offset(ring);
 	unused = ring;
 	ret = rpost_respond(ucmd);
 	if (!ret) {

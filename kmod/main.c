@@ -33,10 +33,11 @@ static_assert(sizeof(struct rpost_alloc_pd) == 16);
 static_assert(sizeof(struct rpost_reg_mr) == 56);
 static_assert(sizeof(struct rpost_create_comp_channel) == 16);
 static_assert(sizeof(struct rpost_comp_event) == 8);
-static_assert(sizeof(struct rpost_create_cq) == 56);
+static_assert(sizeof(struct rpost_create_cq) == 64);
 static_assert(sizeof(struct rpost_ring) == 128);
 static_assert(offsetof(struct rpost_ring, head) == 64);
 static_assert(sizeof(struct rpost_wc) == 64);
+static_assert(offsetof(struct rpost_wc, reserved) <= RPOST_WC_SMALL_SIZE);
 static_assert(sizeof(struct rpost_arm_cq) == 16);
 static_assert(sizeof(struct rpost_poll_cq) == 16);
 static_assert(sizeof(struct rpost_create_event_channel) == 16);
@@ -64,7 +65,7 @@ static_assert(sizeof(struct rpost_query_gids) == 32);
 static_assert(sizeof(struct rpost_query_pkeys) == 32);
 static_assert(sizeof(struct rpost_create_async_channel) == 16);
 static_assert(sizeof(struct rpost_async_event) == 24);
-static_assert(sizeof(struct rpost_resize_cq) == 32);
+static_assert(sizeof(struct rpost_resize_cq) == 40);
 static_assert(sizeof(struct rpost_ah_attr) == 32);
 static_assert(sizeof(struct rpost_create_ah) == 48);
 static_assert(sizeof(struct rpost_ud_param) == 40);
@@ -247,9 +248,10 @@ int rpost_ucmd_run(struct rpost_file *file, struct file *filp,
 	if (ret)
 		return ret;
 
-	/* Only two commands know any flag. */
+	/* Only three commands know any flag. */
 	flags = ucmd.cmd.query.flags;
 	if (flags && row->handler != rpost_create_qp_ioctl &&
+	    row->handler != rpost_create_cq_ioctl &&
 	    row->handler != rpost_arm_cq_ioctl)
 		return -EOPNOTSUPP;
 
@@ -325,6 +327,7 @@ int rpost_query_ioctl(struct rpost_ucmd *ucmd)
 			RPOST_FEATURE_QP |
 			RPOST_FEATURE_RESIZE_CQ |
 			RPOST_FEATURE_SEND_RING |
+			RPOST_FEATURE_SMALL_RING |
 			RPOST_FEATURE_SRQ |
 			RPOST_FEATURE_TABLES;
 	cmd->max_wr_bytes = RPOST_MAX_WR_BYTES;
@@ -367,6 +370,7 @@ static int rpost_open(struct inode *inode, struct file *filp)
 	spin_lock_init(&file->event_lock);
 	mutex_init(&file->charge_lock);
 	mutex_init(&file->poller_lock);
+	rpost_ring_pool_init(&file->rings);
 	INIT_LIST_HEAD(&file->contexts);
 	INIT_LIST_HEAD(&file->event_channels);
 	spin_lock_init(&file->async_lock);

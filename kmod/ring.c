@@ -6,7 +6,8 @@
  * kernel reads just two words of it, @head and @arm, each once and by value,
  * and keeps its own @tail, @flags and @fired.  A wrong @head makes the ring
  * look full or empty; a wrong @arm asks for an event too many.  Both harm the
- * program that wrote it, nobody else.
+ * program that wrote it, nobody else; and so does what is written to other rings
+ * in the same page, which are of the same open file.
  *
  * Barriers, kernel here and program in userlib/comp.c:
  *
@@ -20,6 +21,7 @@
  * fourth, either the program sees the new tail or the kernel the arm; by the last,
  * either the program sees that the arm is not looked at or the kernel does look.
  */
+#include <linux/bitmap.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
@@ -27,18 +29,145 @@
 #include "compat/compat.h"
 #include "rpost.h"
 
+/* Where a page is looked for before there is a new one. */
+#define RPOST_RING_TRIES	4
+#define RPOST_RING_UNIT		(PAGE_SIZE / RPOST_RING_UNITS)
+
+static_assert(sizeof(struct rpost_ring) <= RPOST_RING_UNIT);
+
+/**
+ * rpost_ring_pool_init() - begin without pages
+ * @pool: the pool; it needs no end, as each page ends with its last ring
+ */
+void rpost_ring_pool_init(struct rpost_ring_pool *pool)
+{
+	mutex_init(&pool->lock);
+	INIT_LIST_HEAD(&pool->pages);
+}
+
+static struct rpost_ring_page *rpost_ring_page_alloc(struct rpost_ring_pool *pool)
+{
+	struct rpost_ring_page *shared = kzalloc(sizeof(*shared), RPOST_GFP);
+
+	if (!shared)
+		return NULL;
+	shared->page = alloc_page(RPOST_GFP | __GFP_ZERO);
+	if (!shared->page) {
+		kfree(shared);
+		return NULL;
+	}
+	shared->pool = pool;
+	rpost_count(RPOST_COUNT_RING_PAGES, 1);
+	return shared;
+}
+
+static void rpost_ring_page_free(struct rpost_ring_page *shared)
+{
+	rpost_count(RPOST_COUNT_RING_PAGES, -1);
+	__free_page(shared->page);
+	kfree(shared);
+}
+
+static bool rpost_ring_page_take(struct rpost_cring *ring,
+				 struct rpost_ring_page *shared, u32 units)
+{
+	unsigned long first;
+
+	lockdep_assert_held(&shared->pool->lock);
+
+	first = bitmap_find_next_zero_area(&shared->used, RPOST_RING_UNITS, 0,
+					   units, 0);
+	if (first >= RPOST_RING_UNITS)
+		return false;
+	bitmap_set(&shared->used, first, units);
+	ring->shared = shared;
+	ring->pages = &shared->page;
+	ring->num_pages = 1;
+	ring->hdr = page_address(shared->page) + first * RPOST_RING_UNIT;
+	return true;
+}
+
+static u32 rpost_ring_units(size_t size)
+{
+	return DIV_ROUND_UP(size, RPOST_RING_UNIT);
+}
+
+static int rpost_ring_share(struct rpost_cring *ring,
+			    struct rpost_ring_pool *pool, u32 units)
+{
+	struct rpost_ring_page *shared;
+	unsigned int tries = 0;
+	bool found = false;
+
+	mutex_lock(&pool->lock);
+	list_for_each_entry(shared, &pool->pages, link) {
+		found = rpost_ring_page_take(ring, shared, units);
+		if (found || ++tries == RPOST_RING_TRIES)
+			break;
+	}
+	mutex_unlock(&pool->lock);
+	if (found) {
+		/* What a ring before it has left. */
+		memset(ring->hdr, 0, units * RPOST_RING_UNIT);
+		return 0;
+	}
+
+	shared = rpost_ring_page_alloc(pool);
+	if (!shared)
+		return -ENOMEM;
+	mutex_lock(&pool->lock);
+	rpost_ring_page_take(ring, shared, units);
+	list_add(&shared->link, &pool->pages);
+	mutex_unlock(&pool->lock);
+	return 0;
+}
+
+static void rpost_ring_unshare(struct rpost_cring *ring)
+{
+	size_t size = sizeof(*ring->hdr) +
+		      (size_t)ring->entries * ring->entry_size;
+	u32 first = offset_in_page(ring->hdr) / RPOST_RING_UNIT;
+	struct rpost_ring_page *shared = ring->shared;
+	struct rpost_ring_pool *pool = shared->pool;
+	bool last;
+
+	mutex_lock(&pool->lock);
+	bitmap_clear(&shared->used, first, rpost_ring_units(size));
+	last = !shared->used;
+	if (last)
+		list_del(&shared->link);
+	else
+		list_move(&shared->link, &pool->pages);
+	mutex_unlock(&pool->lock);
+	if (last)
+		rpost_ring_page_free(shared);
+}
+
 /**
  * rpost_ring_alloc() - make a ring
  * @ring: zeroed
+ * @pool: of pages that it may share; NULL if it must have its own
  * @entries: a power of two
+ * @entry_size: bytes of one, a multiple of 8
  *
  * Return: 0, or -ENOMEM.
  */
-int rpost_ring_alloc(struct rpost_cring *ring, u32 entries)
+int rpost_ring_alloc(struct rpost_cring *ring, struct rpost_ring_pool *pool,
+		     u32 entries, u32 entry_size)
 {
-	size_t size = sizeof(*ring->hdr) + (size_t)entries * sizeof(*ring->wcs);
+	size_t size = sizeof(*ring->hdr) + (size_t)entries * entry_size;
 	unsigned int n = DIV_ROUND_UP(size, PAGE_SIZE);
 	struct page **pages;
+	int ret;
+
+	ring->entries = entries;
+	ring->entry_size = entry_size;
+	if (pool && rpost_ring_units(size) < RPOST_RING_UNITS) {
+		ret = rpost_ring_share(ring, pool, rpost_ring_units(size));
+		if (!ret)
+			ring->wcs = ring->hdr + 1;
+		return ret;
+	}
 
 	/*
 	 * Single pages: a mapping holds references on them, so that it may
@@ -62,8 +191,7 @@ int rpost_ring_alloc(struct rpost_cring *ring, u32 entries)
 		ring->hdr = vmap(pages, n, VM_MAP, PAGE_KERNEL);
 	if (!ring->hdr)
 		goto err;
-	ring->wcs = (struct rpost_wc *)(ring->hdr + 1);
-	ring->entries = entries;
+	ring->wcs = ring->hdr + 1;
 	return 0;
 err:
 	rpost_ring_free(ring);
@@ -72,10 +200,15 @@ err:
 
 /**
  * rpost_ring_free() - free a ring
- * @ring: the ring; mappings of it stay valid, with what it held last
+ * @ring: the ring; mappings of it stay valid, with what it held last, until
+ *        another ring takes its place in a page that is shared
  */
 void rpost_ring_free(struct rpost_cring *ring)
 {
+	if (ring->shared) {
+		rpost_ring_unshare(ring);
+		return;
+	}
 	if (is_vmalloc_addr(ring->hdr))
 		vunmap(ring->hdr);
 	ring->hdr = NULL;
@@ -88,7 +221,7 @@ void rpost_ring_free(struct rpost_cring *ring)
 
 /**
  * rpost_ring_copy() - copy entries, which are complete, to another ring
- * @to: the other ring, with room for them
+ * @to: the other ring, with room for them, and entries of the same size
  * @from: the ring
  * @begin: number of the first
  * @end: number of the one after the last
@@ -97,8 +230,8 @@ void rpost_ring_copy(struct rpost_cring *to, const struct rpost_cring *from,
 		     u32 begin, u32 end)
 {
 	for (; begin != end; begin++)
-		to->wcs[begin & (to->entries - 1)] =
-			from->wcs[begin & (from->entries - 1)];
+		memcpy(rpost_ring_entry(to, begin),
+		       rpost_ring_entry(from, begin), to->entry_size);
 }
 
 /**
@@ -118,6 +251,17 @@ void rpost_ring_take_over(struct rpost_cring *to,
 	to->hdr->fired = from->fired;
 	to->hdr->head = head;
 	to->hdr->arm = READ_ONCE(from->hdr->arm);
+}
+
+/**
+ * rpost_ring_offset() - where in its mapping does a ring begin?
+ * @ring: the ring
+ *
+ * Return: bytes, 0 if its pages are its own.
+ */
+u32 rpost_ring_offset(const struct rpost_cring *ring)
+{
+	return offset_in_page(ring->hdr);
 }
 
 /**

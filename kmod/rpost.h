@@ -104,6 +104,16 @@ struct rpost_srq;
 #define RPOST_NUM_SCRATCH	2
 
 /**
+ * struct rpost_ring_pool - pages that the small rings of a file share
+ * @lock: guards what is in it
+ * @pages: struct rpost_ring_page; where something was freed last, first
+ */
+struct rpost_ring_pool {
+	struct mutex lock;
+	struct list_head pages;
+};
+
+/**
  * struct rpost_file - one open of /dev/rdma_post
  * @kref: held by the open file and by each of its event channels
  * @net: network namespace of the opener; devices and connections are its.  Held
@@ -129,6 +139,7 @@ struct rpost_srq;
  * @async_lock: guards @async_channels
  * @async_channels: struct rpost_async_channel, on all devices, a few on each
  * @scratch: memory that posts leave for the next; who takes it out has it
+ * @rings: of queues with RPOST_CQ_SHARED_PAGE
  * @poller_lock: guards @poller; a ring begins or ends
  * @poller: the thread that serves the file's send rings, or NULL without one
  * @link: in the list of all files, which device removal walks
@@ -151,6 +162,7 @@ struct rpost_file {
 	spinlock_t async_lock;
 	struct list_head async_channels;
 	struct rpost_scratch *scratch[RPOST_NUM_SCRATCH];
+	struct rpost_ring_pool rings;
 	struct mutex poller_lock;
 	struct rpost_poller *poller;
 	struct list_head link;
@@ -527,11 +539,32 @@ void rpost_fastreg_destroy(struct rpost_pd *pd);
 /* ------------------------------------------------------------- ring.c */
 
 /**
+ * struct rpost_ring_page - a page that small rings share
+ * @link: in the pool
+ * @pool: of the file whose rings they are: who can map one can map them all
+ * @page: the page
+ * @used: which of its RPOST_RING_UNITS units are taken
+ *
+ * The queues of a connection are often so small that the rings of both fit in a
+ * page, with room to spare.
+ */
+struct rpost_ring_page {
+	struct list_head link;
+	struct rpost_ring_pool *pool;
+	struct page *page;
+	unsigned long used;
+};
+
+#define RPOST_RING_UNITS	32
+
+/**
  * struct rpost_cring - a ring of completions that the program maps
  * @hdr: its control words, see struct rpost_ring
- * @wcs: its entries
+ * @wcs: its entries, struct rpost_wc as far as @entry_size goes
  * @pages: what it is made of
- * @num_pages: how many
+ * @shared: the page, if it is one that is shared
+ * @entry_size: bytes of an entry
+ * @num_pages: how many @pages
  * @entries: a power of two
  * @tail: entries written, private: the program may scribble on its copy.
  *        Written under the owner's lock, read by posters without.
@@ -542,8 +575,10 @@ void rpost_fastreg_destroy(struct rpost_pd *pd);
  */
 struct rpost_cring {
 	struct rpost_ring *hdr;
-	struct rpost_wc *wcs;
+	void *wcs;
 	struct page **pages;
+	struct rpost_ring_page *shared;
+	size_t entry_size;
 	unsigned int num_pages;
 	u32 entries;
 	u32 tail;
@@ -574,6 +609,19 @@ static inline bool rpost_ring_consumed(struct rpost_ring_seen seen, u32 pos)
 }
 
 /**
+ * rpost_ring_entry() - an entry by its number
+ * @ring: the ring
+ * @pos: the number, which counts freely
+ *
+ * Return: the entry, of which @ring->entry_size bytes are there.
+ */
+static inline struct rpost_wc *rpost_ring_entry(const struct rpost_cring *ring,
+						u32 pos)
+{
+	return ring->wcs + (pos & (ring->entries - 1)) * ring->entry_size;
+}
+
+/**
  * rpost_ring_next() - the entry to fill next
  * @ring: the ring
  *
@@ -589,10 +637,13 @@ static inline struct rpost_wc *rpost_ring_next(struct rpost_cring *ring)
 	if (tail - head >= ring->entries)
 		return NULL;
 	WRITE_ONCE(ring->tail, tail + 1);
-	return &ring->wcs[tail & (ring->entries - 1)];
+	return rpost_ring_entry(ring, tail);
 }
 
-int rpost_ring_alloc(struct rpost_cring *ring, u32 entries);
+void rpost_ring_pool_init(struct rpost_ring_pool *pool);
+int rpost_ring_alloc(struct rpost_cring *ring, struct rpost_ring_pool *pool,
+		     u32 entries, u32 entry_size);
+u32 rpost_ring_offset(const struct rpost_cring *ring);
 void rpost_ring_free(struct rpost_cring *ring);
 void rpost_ring_copy(struct rpost_cring *to, const struct rpost_cring *from,
 		     u32 begin, u32 end);
@@ -707,6 +758,7 @@ struct rpost_queue;
  * @channel: gets its events, or NULL
  * @user_data: the program's name for it
  * @comp_vector: for its device queues
+ * @flags: RPOST_CQ_*
  * @cqe: entries in the ring; written under @setup_lock
  * @setup_lock: the ring is mapped or replaced, or a queue pair attached or detached,
  *              by one at a time.  The program's memory map is locked when it is
@@ -732,6 +784,7 @@ struct rpost_cq {
 	struct rpost_comp_channel *channel;
 	u64 user_data;
 	u32 comp_vector;
+	u32 flags;
 	u32 cqe;
 	struct mutex setup_lock;
 	spinlock_t lock;

@@ -440,7 +440,7 @@ static struct rpost_sring *rpost_sring_alloc(struct rpost_qp *qp, u32 bytes)
 	ring->qp = qp;
 	ring->bytes = bytes;
 	INIT_LIST_HEAD(&ring->link);
-	if (rpost_ring_alloc(&ring->mem, bytes / sizeof(struct rpost_wc))) {
+	if (rpost_ring_alloc(&ring->mem, NULL, 1, bytes)) {
 		kfree(ring);
 		return NULL;
 	}

@@ -20,7 +20,7 @@ SIZE(alloc_pd, 16);
 SIZE(reg_mr, 56);
 SIZE(create_comp_channel, 16);
 SIZE(comp_event, 8);
-SIZE(create_cq, 56);
+SIZE(create_cq, 64);
 SIZE(ring, 128);
 SIZE(wc, 64);
 SIZE(arm_cq, 16);
@@ -50,7 +50,7 @@ SIZE(query_gids, 32);
 SIZE(query_pkeys, 32);
 SIZE(create_async_channel, 16);
 SIZE(async_event, 24);
-SIZE(resize_cq, 32);
+SIZE(resize_cq, 40);
 SIZE(ah_attr, 32);
 SIZE(create_ah, 48);
 SIZE(ud_param, 40);
@@ -77,6 +77,8 @@ SIZE(enter_send_ring, 16);
 	_Static_assert(offsetof(struct rpost_##type, last) + \
 		       sizeof(((struct rpost_##type *)0)->last) == (bytes), #type)
 
+FIRST(create_cq, reserved, 56);
+FIRST(resize_cq, reserved, 32);
 FIRST(get_event, param, 296);
 FIRST(query_id, dgid, 320);
 FIRST(connect, param, 288);
@@ -90,6 +92,9 @@ FIRST(query_qp, reserved, 96);
 		       #type "." #field)
 
 /* What has been added to them, and the structs of the second release. */
+AT(create_cq, reserved, 52);
+AT(create_cq, ring_offset, 56);
+AT(create_cq, reserved2, 60);
 AT(get_event, ud, 296);
 AT(get_event, ece, 336);
 AT(get_event, user_data, 344);
@@ -139,6 +144,8 @@ AT(resize_cq, cqe, 12);
 AT(resize_cq, mmap_offset, 16);
 AT(resize_cq, mmap_size, 24);
 AT(resize_cq, reserved, 28);
+AT(resize_cq, ring_offset, 32);
+AT(resize_cq, reserved2, 36);
 AT(send_ring, tail, 0);
 AT(send_ring, head, 64);
 AT(send_ring, flags, 68);

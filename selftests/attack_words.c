@@ -34,10 +34,18 @@ FIXTURE(words) {
 	} s;
 };
 
+FIXTURE_VARIANT(words) {
+	uint32_t flags;		/* RPOST_CQ_*; pages are not shared */
+};
+
+FIXTURE_VARIANT_ADD(words, plain) { 0 };
+FIXTURE_VARIANT_ADD(words, small) { RPOST_CQ_SMALL_ENTRIES };
+
 FIXTURE_SETUP(words)
 {
 	struct rp_end *bad = &self->bad, *good = &self->good;
 
+	rp_cq_flags = variant->flags;
 	self->mem = rp_pages(2 * BUF);
 	ASSERT_NE(NULL, self->mem);
 	ASSERT_EQ(0, rp_end_init(bad));

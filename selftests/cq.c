@@ -21,8 +21,19 @@ FIXTURE(cq) {
 	uint32_t listener;
 };
 
+FIXTURE_VARIANT(cq) {
+	uint32_t flags;		/* RPOST_CQ_* */
+};
+
+FIXTURE_VARIANT_ADD(cq, plain) { 0 };
+FIXTURE_VARIANT_ADD(cq, small) { RPOST_CQ_SMALL_ENTRIES };
+FIXTURE_VARIANT_ADD(cq, shared) {
+	RPOST_CQ_SMALL_ENTRIES | RPOST_CQ_SHARED_PAGE
+};
+
 FIXTURE_SETUP(cq)
 {
+	rp_cq_flags = variant->flags;
 	self->buf = rp_pages(2 * BUF_SIZE);
 	ASSERT_NE(NULL, self->buf);
 	ASSERT_EQ(0, rp_end_init(&self->c));
@@ -93,9 +104,10 @@ TEST_F(cq, mapping)
 	EXPECT_EQ(-ENOENT, map(cq, rw, MAP_SHARED, size, 1ll << 30));
 	EXPECT_EQ(-EINVAL, map(cq, rw, MAP_SHARED, size, 1ll << 50));
 
-	EXPECT_EQ(-1, mprotect(cq->ring, size, rw | PROT_EXEC));
+	EXPECT_EQ(-1, mprotect(rp_cq_map(cq), size, rw | PROT_EXEC));
 	EXPECT_EQ(EACCES, errno);
-	EXPECT_EQ(MAP_FAILED, mremap(cq->ring, size, 2 * size, MREMAP_MAYMOVE));
+	EXPECT_EQ(MAP_FAILED, mremap(rp_cq_map(cq), size, 2 * size,
+				     MREMAP_MAYMOVE));
 	EXPECT_EQ(0, message(self, 1, 0));
 	EXPECT_EQ(1, rp_wait_cq(cq, &self->wc));
 	EXPECT_EQ(1, self->wc.wr_id);
@@ -110,7 +122,7 @@ TEST_F(cq, mapping_outlives_the_queue)
 	ASSERT_EQ(0, rp_destroy(self->s.fd, RPOST_OBJ_QP, self->s.qp));
 	ASSERT_EQ(0, rp_destroy(self->s.fd, RPOST_OBJ_CQ, cq->cmd.handle));
 	EXPECT_EQ(7, cq->wcs[0].wr_id);
-	memset(cq->ring, 0xff, cq->cmd.mmap_size);
+	memset(rp_cq_map(cq), 0xff, cq->cmd.mmap_size);
 	EXPECT_EQ(-ENOENT, map(cq, PROT_READ, MAP_SHARED, cq->cmd.mmap_size,
 			       cq->cmd.mmap_offset));
 }
@@ -139,6 +151,12 @@ TEST_F(cq, created_as_asked)
 	ASSERT_EQ(0, rp_create_cq(self->s.fd, self->s.device, 33, -1, &cq));
 	EXPECT_EQ(64, cq.cmd.cqe);
 	EXPECT_EQ(sizeof(struct rpost_ring), cq.cmd.entries_offset);
+	EXPECT_EQ(variant->flags, cq.cmd.flags);
+	EXPECT_EQ(0, cq.cmd.mmap_size % getpagesize());
+	EXPECT_LE(cq.cmd.ring_offset + cq.cmd.entries_offset +
+		  64 * rp_wc_size(&cq), cq.cmd.mmap_size);
+	if (!(variant->flags & RPOST_CQ_SHARED_PAGE))
+		EXPECT_EQ(0, cq.cmd.ring_offset);
 	rp_unmap_cq(&cq);
 }
 
@@ -168,6 +186,10 @@ TEST_F(cq, create_errors)
 	REFUSED(-ENODEV, device, 0);
 	REFUSED(-ENODEV, device, UINT32_MAX);
 	REFUSED(-EOPNOTSUPP, reserved, 1);
+	REFUSED(-EOPNOTSUPP, reserved2, 1);
+	REFUSED(-EOPNOTSUPP, flags, 4);
+	REFUSED(-EOPNOTSUPP, flags, 7);
+	REFUSED(-EOPNOTSUPP, flags, 1u << 31);
 	REFUSED(-EBADF, channel_fd, 9999);
 	REFUSED(-EBADF, channel_fd, -2);
 	REFUSED(-EBADF, channel_fd, self->s.fd);
@@ -573,7 +595,7 @@ static volatile bool scribbling;
 static void *scribble(void *arg)
 {
 	struct rp_cq *cq = arg;
-	uint32_t *words = (void *)cq->ring, i, x = 1;
+	uint32_t *words = rp_cq_map(cq), i, x = 1;
 
 	while (scribbling) {
 		for (i = 0; i < cq->cmd.mmap_size / 4; i++) {

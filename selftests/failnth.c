@@ -113,6 +113,9 @@ TEST_F(fail, completion_queues)
 	NEED_INJECTION();
 	SWEEP_ALL({ .name = "create completion queue", .step = create_cq,
 		    .after = destroy_cq, .again = true },
+		  { .name = "create small completion queue",
+		    .step = create_small_cq, .after = destroy_cq,
+		    .again = true },
 		  { .name = "create completion queue with channel",
 		    .before = create_comp_channel, .step = create_cq_channel,
 		    .after = destroy_cq_channel },

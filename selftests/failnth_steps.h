@@ -325,12 +325,13 @@ static int destroy_untouched(struct scene *s)
 
 /* ------------------------------------------------------ completion queues */
 
-static int create_cq_with(struct scene *s, int channel)
+static int create_cq_with(struct scene *s, int channel, uint32_t flags)
 {
 	struct rpost_create_cq cmd = {
 		.size = sizeof(cmd),
+		.flags = flags,
 		.device = s->c.device,
-		.cqe = 200,
+		.cqe = flags ? 16 : 200,
 		.channel_fd = channel,
 	};
 	int ret = rp_ioctl(s->c.fd, RPOST_IOC_CREATE_CQ, &cmd);
@@ -341,12 +342,18 @@ static int create_cq_with(struct scene *s, int channel)
 
 static int create_cq(struct scene *s)
 {
-	return create_cq_with(s, -1);
+	return create_cq_with(s, -1, 0);
 }
 
 static int create_cq_channel(struct scene *s)
 {
-	return create_cq_with(s, s->fd);
+	return create_cq_with(s, s->fd, 0);
+}
+
+static int create_small_cq(struct scene *s)
+{
+	return create_cq_with(s, -1, RPOST_CQ_SMALL_ENTRIES |
+				     RPOST_CQ_SHARED_PAGE);
 }
 
 static int destroy_cq(struct scene *s)

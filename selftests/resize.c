@@ -17,8 +17,19 @@ FIXTURE(resize) {
 	struct rpost_wc wc;
 };
 
+FIXTURE_VARIANT(resize) {
+	uint32_t flags;		/* RPOST_CQ_* */
+};
+
+FIXTURE_VARIANT_ADD(resize, plain) { 0 };
+FIXTURE_VARIANT_ADD(resize, small) { RPOST_CQ_SMALL_ENTRIES };
+FIXTURE_VARIANT_ADD(resize, shared) {
+	RPOST_CQ_SMALL_ENTRIES | RPOST_CQ_SHARED_PAGE
+};
+
 FIXTURE_SETUP(resize)
 {
+	rp_cq_flags = variant->flags;
 	ASSERT_EQ(0, rp_end_init(&self->e));
 	ASSERT_EQ(0, rp_end_init(&self->peer));
 	self->comp = rp_end_add_channel(&self->e, 64);
@@ -45,23 +56,30 @@ static int resize_cmd(struct rp_cq *cq, uint32_t cqe, struct rpost_resize_cq *cm
 	return rp_ioctl(cq->fd, RPOST_IOC_RESIZE_CQ, cmd);
 }
 
+/* The ring is another one now. */
+static void go_over(struct rp_cq *cq, const struct rpost_resize_cq *cmd,
+		    void *map)
+{
+	cq->cmd.cqe = cmd->cqe;
+	cq->cmd.mmap_size = cmd->mmap_size;
+	cq->cmd.mmap_offset = cmd->mmap_offset;
+	cq->cmd.ring_offset = cmd->ring_offset;
+	rp_set_ring(cq, map);
+}
+
 /* Resize, and go over to the new ring. */
 static int resize(struct rp_cq *cq, uint32_t cqe)
 {
 	struct rpost_resize_cq cmd;
-	void *ring;
+	void *map;
 
 	RP_TRY(resize_cmd(cq, cqe, &cmd));
-	ring = mmap(NULL, cmd.mmap_size, PROT_READ | PROT_WRITE, MAP_SHARED,
-		    cq->fd, cmd.mmap_offset);
-	if (ring == MAP_FAILED)
+	map = mmap(NULL, cmd.mmap_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+		   cq->fd, cmd.mmap_offset);
+	if (map == MAP_FAILED)
 		return -errno;
-	munmap(cq->ring, cq->cmd.mmap_size);
-	cq->ring = ring;
-	cq->wcs = (void *)((char *)ring + cq->cmd.entries_offset);
-	cq->cmd.cqe = cmd.cqe;
-	cq->cmd.mmap_size = cmd.mmap_size;
-	cq->cmd.mmap_offset = cmd.mmap_offset;
+	rp_unmap_cq(cq);
+	go_over(cq, &cmd, map);
 	return 0;
 }
 
@@ -106,7 +124,10 @@ TEST_F(resize, answer)
 	ASSERT_EQ(0, resize_cmd(&self->e.cq, 65, &cmd));
 	EXPECT_EQ(128, cmd.cqe);
 	EXPECT_EQ(0, cmd.reserved);
-	EXPECT_LE(sizeof(struct rpost_ring) + 128 * sizeof(struct rpost_wc),
+	EXPECT_EQ(0, cmd.reserved2);
+	/* Too large to share a page. */
+	EXPECT_EQ(0, cmd.ring_offset);
+	EXPECT_LE(sizeof(struct rpost_ring) + 128 * rp_wc_size(&self->e.cq),
 		  cmd.mmap_size);
 	ASSERT_EQ(0, resize_cmd(&self->e.cq, 1, &cmd));
 	EXPECT_EQ(1, cmd.cqe);
@@ -200,25 +221,23 @@ TEST_F(resize, old_ring)
 	struct rpost_ring *old = self->e.cq.ring;
 	struct rpost_resize_cq cmd;
 	struct rp_cq cq = self->e.cq;
+	void *map;
 
 	ASSERT_EQ(0, post(self, 1));
 	ASSERT_EQ(0, wait_for(self, 1));
 	ASSERT_EQ(0, resize_cmd(&self->e.cq, 256, &cmd));
-	self->e.cq.ring = mmap(NULL, cmd.mmap_size, PROT_READ | PROT_WRITE,
-			       MAP_SHARED, cq.fd, cmd.mmap_offset);
-	ASSERT_NE(MAP_FAILED, (void *)self->e.cq.ring);
-	self->e.cq.wcs = (void *)((char *)self->e.cq.ring +
-				  cq.cmd.entries_offset);
-	self->e.cq.cmd.cqe = cmd.cqe;
-	self->e.cq.cmd.mmap_size = cmd.mmap_size;
+	map = mmap(NULL, cmd.mmap_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+		   cq.fd, cmd.mmap_offset);
+	ASSERT_NE(MAP_FAILED, map);
+	go_over(&self->e.cq, &cmd, map);
 	ASSERT_EQ(0, post(self, 2));
 	ASSERT_EQ(0, wait_for(self, 2));
 	EXPECT_EQ(1, old->tail);
 	EXPECT_EQ(1, cq.wcs[0].wr_id);
-	memset(old, 0xff, cq.cmd.mmap_size);
+	memset(rp_cq_map(&cq), 0xff, cq.cmd.mmap_size);
 	EXPECT_NEXT(1);
 	EXPECT_NEXT(2);
-	munmap(old, cq.cmd.mmap_size);
+	rp_unmap_cq(&cq);
 	/* The old size does not fit the new ring. */
 	EXPECT_EQ(MAP_FAILED, mmap(NULL, cq.cmd.mmap_size, PROT_READ,
 				   MAP_SHARED, cq.fd, cmd.mmap_offset));
@@ -396,7 +415,7 @@ TEST_F(resize, mapped_meanwhile)
 static void *scribble(void *arg)
 {
 	struct traffic *t = arg;
-	uint32_t *words = (void *)t->self->e.cq.ring, i, x = 1;
+	uint32_t *words = rp_cq_map(&t->self->e.cq), i, x = 1;
 
 	while (!__atomic_load_n(&t->stop, __ATOMIC_RELAXED)) {
 		for (i = 0; i < t->self->e.cq.cmd.mmap_size / 4; i++) {
@@ -415,9 +434,10 @@ TEST_F(resize, scribbled)
 				   UINT32_MAX };
 	uint64_t end = rp_now_ms() + 300;
 	struct rpost_resize_cq cmd;
-	struct rp_cq fresh;
+	struct rpost_ring *fresh;
 	unsigned int i = 0;
 	pthread_t thread;
+	char *map;
 	int ret;
 
 	ASSERT_EQ(0, pthread_create(&thread, NULL, scribble, &t));
@@ -430,13 +450,14 @@ TEST_F(resize, scribbled)
 		if (ret)
 			continue;
 		/* And the new one, before and after. */
-		fresh.ring = mmap(NULL, cmd.mmap_size, PROT_READ | PROT_WRITE,
-				  MAP_SHARED, self->e.fd, cmd.mmap_offset);
-		ASSERT_NE(MAP_FAILED, (void *)fresh.ring);
-		fresh.ring->head = heads[i % ARRAY_SIZE(heads)];
-		fresh.ring->tail = heads[(i + 1) % ARRAY_SIZE(heads)];
-		fresh.ring->flags = UINT32_MAX;
-		munmap(fresh.ring, cmd.mmap_size);
+		map = mmap(NULL, cmd.mmap_size, PROT_READ | PROT_WRITE,
+			   MAP_SHARED, self->e.fd, cmd.mmap_offset);
+		ASSERT_NE(MAP_FAILED, (void *)map);
+		fresh = (void *)(map + cmd.ring_offset);
+		fresh->head = heads[i % ARRAY_SIZE(heads)];
+		fresh->tail = heads[(i + 1) % ARRAY_SIZE(heads)];
+		fresh->flags = UINT32_MAX;
+		munmap(map, cmd.mmap_size);
 	} while (rp_now_ms() < end);
 	__atomic_store_n(&t.stop, true, __ATOMIC_RELAXED);
 	ASSERT_EQ(0, pthread_join(thread, NULL));

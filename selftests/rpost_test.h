@@ -156,18 +156,41 @@ struct rp_cq {
 	int fd;
 	struct rpost_create_cq cmd;
 	struct rpost_ring *ring;
-	struct rpost_wc *wcs;
+	struct rpost_wc *wcs;	/* as far as the size of an entry goes */
 };
+
+/* RPOST_CQ_* of all that are made. */
+static uint32_t rp_cq_flags;
+
+static inline size_t rp_wc_size(const struct rp_cq *cq)
+{
+	return cq->cmd.flags & RPOST_CQ_SMALL_ENTRIES ?
+	       RPOST_WC_SMALL_SIZE : sizeof(struct rpost_wc);
+}
+
+/* What is mapped, in which there may be other rings, too. */
+static inline void *rp_cq_map(const struct rp_cq *cq)
+{
+	return (char *)cq->ring - cq->cmd.ring_offset;
+}
+
+static inline void rp_set_ring(struct rp_cq *cq, void *map)
+{
+	cq->ring = (void *)((char *)map + cq->cmd.ring_offset);
+	cq->wcs = (void *)((char *)cq->ring + cq->cmd.entries_offset);
+}
 
 static inline int rp_create_cq(int fd, uint32_t device, uint32_t cqe,
 			       int channel, struct rp_cq *cq)
 {
+	void *map;
 	int ret;
 
 	*cq = (struct rp_cq) {
 		.fd = fd,
 		.cmd = {
 			.size = sizeof(cq->cmd),
+			.flags = rp_cq_flags,
 			.device = device,
 			.cqe = cqe,
 			.channel_fd = channel,
@@ -177,17 +200,17 @@ static inline int rp_create_cq(int fd, uint32_t device, uint32_t cqe,
 	ret = rp_ioctl(fd, RPOST_IOC_CREATE_CQ, &cq->cmd);
 	if (ret)
 		return ret;
-	cq->ring = mmap(NULL, cq->cmd.mmap_size, PROT_READ | PROT_WRITE,
-			MAP_SHARED, fd, cq->cmd.mmap_offset);
-	if (cq->ring == MAP_FAILED)
+	map = mmap(NULL, cq->cmd.mmap_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+		   fd, cq->cmd.mmap_offset);
+	if (map == MAP_FAILED)
 		return -errno;
-	cq->wcs = (void *)((char *)cq->ring + cq->cmd.entries_offset);
+	rp_set_ring(cq, map);
 	return 0;
 }
 
 static inline void rp_unmap_cq(struct rp_cq *cq)
 {
-	munmap(cq->ring, cq->cmd.mmap_size);
+	munmap(rp_cq_map(cq), cq->cmd.mmap_size);
 }
 
 static inline int rp_arm_cq(const struct rp_cq *cq, uint32_t flags)
@@ -240,7 +263,9 @@ static inline int rp_poll_cq(struct rp_cq *cq, struct rpost_wc *wc)
 		if (head == __atomic_load_n(&cq->ring->tail, __ATOMIC_ACQUIRE))
 			return 0;
 	}
-	*wc = cq->wcs[head & (cq->cmd.cqe - 1)];
+	memset(wc, 0, sizeof(*wc));
+	memcpy(wc, (char *)cq->wcs + (head & (cq->cmd.cqe - 1)) * rp_wc_size(cq),
+	       rp_wc_size(cq));
 	__atomic_store_n(&cq->ring->head, head + 1, __ATOMIC_RELEASE);
 	return 1;
 }

@@ -139,7 +139,7 @@ static const struct field create_comp_channel[] = {
 };
 
 static const struct field create_cq[] = {
-	HEAD(rpost_create_cq, 0, R_FILE),
+	HEAD(rpost_create_cq, RPOST_CQ_SMALL_ENTRIES | RPOST_CQ_SHARED_PAGE, R_FILE),
 	IN(rpost_create_cq, device, R_DEV),
 	INT(rpost_create_cq, cqe, 256),
 	INT(rpost_create_cq, comp_vector, 2),
@@ -149,6 +149,7 @@ static const struct field create_cq[] = {
 	OUT(rpost_create_cq, handle, R_CQ),
 	OUT(rpost_create_cq, mmap_offset, R_OFF),
 	OUT(rpost_create_cq, mmap_size, R_LEN),
+	ZERO(rpost_create_cq, reserved2),
 };
 
 static const struct field resize_cq[] = {
@@ -158,6 +159,7 @@ static const struct field resize_cq[] = {
 	ZERO(rpost_resize_cq, reserved),
 	OUT(rpost_resize_cq, mmap_offset, R_OFF),
 	OUT(rpost_resize_cq, mmap_size, R_LEN),
+	ZERO(rpost_resize_cq, reserved2),
 };
 
 static const struct field arm_cq[] = {

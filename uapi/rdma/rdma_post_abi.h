@@ -135,6 +135,8 @@ enum rpost_cmd {
 #define RPOST_FEATURE_TABLES		0x40
 /* SETUP_SEND_RING, ENTER_SEND_RING */
 #define RPOST_FEATURE_SEND_RING		0x200
+/* RPOST_CQ_SMALL_ENTRIES, RPOST_CQ_SHARED_PAGE */
+#define RPOST_FEATURE_SMALL_RING	0x400
 
 /**
  * struct rpost_query - ioctl(RPOST_IOC_QUERY)
@@ -642,10 +644,19 @@ struct rpost_comp_event {
 	__aligned_u64 user_data;
 };
 
+/* flags of CREATE_CQ, where there is RPOST_FEATURE_SMALL_RING */
+/* entries take RPOST_WC_SMALL_SIZE bytes, not sizeof(struct rpost_wc) */
+#define RPOST_CQ_SMALL_ENTRIES	0x1
+/*
+ * the ring may be in one page with others of this file: it begins at @ring_offset,
+ * and to write elsewhere in what is mapped is to write to the others
+ */
+#define RPOST_CQ_SHARED_PAGE	0x2
+
 /**
  * struct rpost_create_cq - ioctl(RPOST_IOC_CREATE_CQ)
  * @size: sizeof(struct rpost_create_cq)
- * @flags: must be 0
+ * @flags: RPOST_CQ_*
  * @device: in: number of the device
  * @cqe: in: entries wanted, at least 1; out: entries that there are, a power
  *       of two and not fewer than wanted
@@ -654,15 +665,20 @@ struct rpost_comp_event {
  * @user_data: in: handed back in struct rpost_comp_event
  * @mmap_offset: out: where to mmap(2) the ring on this file
  * @mmap_size: out: bytes to map, with PROT_READ | PROT_WRITE and MAP_SHARED
- * @entries_offset: out: where in the mapping entry 0 begins
+ * @entries_offset: out: where entry 0 begins, in bytes from the ring's beginning
  * @handle: out: the completion queue
  * @reserved: must be 0
+ * @ring_offset: out: where in the mapping the ring begins, in bytes; 0 without
+ *               RPOST_CQ_SHARED_PAGE
+ * @reserved2: must be 0
  *
  * Completions appear in the shared ring, see struct rpost_ring.  The mapping
- * stays valid after the queue is destroyed; it just no longer changes.
+ * stays valid after the queue is destroyed; it just no longer changes, or, with
+ * RPOST_CQ_SHARED_PAGE, may become another queue's.
  *
  * Errors: EINVAL for @cqe outside 1 to the device's max_cqe or for
- * @comp_vector, EBADF for @channel_fd, ENODEV, EMFILE, ENOMEM.
+ * @comp_vector, or if @size leaves out @ring_offset with RPOST_CQ_SHARED_PAGE,
+ * EBADF for @channel_fd, ENODEV, EMFILE, ENOMEM.
  */
 struct rpost_create_cq {
 	__u32 size;
@@ -677,6 +693,8 @@ struct rpost_create_cq {
 	__u32 entries_offset;
 	__u32 handle;
 	__u32 reserved;
+	__u32 ring_offset;
+	__u32 reserved2;
 };
 
 #define RPOST_IOC_CREATE_CQ	_IO(RPOST_IOC_TYPE, RPOST_CMD_CREATE_CQ)
@@ -690,11 +708,15 @@ struct rpost_create_cq {
  * @mmap_offset: out: where to mmap(2) the new ring on this file
  * @mmap_size: out: bytes to map
  * @reserved: must be 0
+ * @ring_offset: out: where in the mapping the new ring begins, in bytes
+ * @reserved2: must be 0
  *
- * Gives the queue a new ring.  Completions that have not been consumed are in
- * it, and the indices of its control words are those of the old one, which
- * does not change any more.  The program must not consume from, or write to,
- * the old ring while the call runs.
+ * Gives the queue a new ring, with entries of the same size.  Completions that
+ * have not been consumed are in it, and the indices of its control words are
+ * those of the old one, which does not change any more, or, with
+ * RPOST_CQ_SHARED_PAGE, may become another queue's.  The program must not consume
+ * from, or write to, the old ring while the call runs.  A page is shared only if
+ * @size does not leave out @ring_offset.
  *
  * Errors: EINVAL for @cqe outside 1 to the device's max_cqe or below the
  * completions that wait, ENODEV, ENOMEM.
@@ -707,6 +729,8 @@ struct rpost_resize_cq {
 	__aligned_u64 mmap_offset;
 	__u32 mmap_size;
 	__u32 reserved;
+	__u32 ring_offset;
+	__u32 reserved2;
 };
 
 #define RPOST_IOC_RESIZE_CQ	_IO(RPOST_IOC_TYPE, RPOST_CMD_RESIZE_CQ)
@@ -797,7 +821,7 @@ struct rpost_ring {
  * @slid: as in ibv_poll_cq(3)
  * @sl: as in ibv_poll_cq(3)
  * @dlid_path_bits: as in ibv_poll_cq(3)
- * @reserved: 0
+ * @reserved: 0; an entry of RPOST_WC_SMALL_SIZE bytes ends within it
  */
 struct rpost_wc {
 	__aligned_u64 wr_id;
@@ -815,6 +839,9 @@ struct rpost_wc {
 	__u8 dlid_path_bits;
 	__u8 reserved[18];
 };
+
+/* Bytes of an entry of a queue with RPOST_CQ_SMALL_ENTRIES. */
+#define RPOST_WC_SMALL_SIZE		48
 
 #define RPOST_ARM_SOLICITED	0x1
 
