@@ -44,7 +44,7 @@ SAME_PLACE(pkey_index);
 SAME_PLACE(slid);
 SAME_PLACE(sl);
 SAME_PLACE(dlid_path_bits);
-static_assert(sizeof(struct ibv_wc) <= sizeof(struct rpost_wc) &&
+static_assert(sizeof(struct ibv_wc) <= RPOST_WC_SMALL_SIZE &&
 	      offsetof(struct ibv_wc, dlid_path_bits) + 8 >
 	      sizeof(struct ibv_wc), "no more than that");
 
@@ -80,7 +80,7 @@ static int consume(struct rpost_cq *cq, int num_entries, struct ibv_wc *wc,
 	head = cq->head;
 	tail = __atomic_load_n(&cq->ring->tail, __ATOMIC_ACQUIRE);
 	while (n < num_entries && head != tail)
-		copy_wc(&wc[n++], &cq->entries[head++ & cq->mask]);
+		copy_wc(&wc[n++], rpost_cq_entry(cq, head++));
 	if (n) {
 		cq->head = head;
 		__atomic_store_n(&cq->ring->head, head, __ATOMIC_RELEASE);
@@ -104,12 +104,12 @@ void rpost_cq_discard(struct ibv_cq *ibv_cq, uint32_t qp_num)
 	to = from;
 	while (from != cq->head) {
 		from--;
-		if (cq->entries[from & cq->mask].qp_num == qp_num)
+		if (rpost_cq_entry(cq, from)->qp_num == qp_num)
 			continue;
 		to--;
 		if (to != from)
-			cq->entries[to & cq->mask] =
-				cq->entries[from & cq->mask];
+			memcpy(rpost_cq_entry(cq, to), rpost_cq_entry(cq, from),
+			       RPOST_WC_SMALL_SIZE);
 	}
 	if (cq->head != to) {
 		cq->head = to;

@@ -90,12 +90,21 @@ static void *map_ring(struct ibv_context *context, uint64_t offset,
 	return map;
 }
 
-static void set_ring(struct rpost_cq *cq, void *map, uint32_t size,
-		     uint32_t cqe)
+static void unmap_ring(struct rpost_cq *cq)
 {
+	if (cq->map_size)
+		munmap((char *)cq->ring - cq->ring_offset, cq->map_size);
+}
+
+static void set_ring(struct rpost_cq *cq, void *map, uint32_t size,
+		     uint32_t offset, uint32_t cqe)
+{
+	char *ring = (char *)map + offset;
+
 	cq->map_size = size;
-	cq->ring = map;
-	cq->entries = (void *)((char *)map + cq->entries_offset);
+	cq->ring_offset = offset;
+	cq->ring = (void *)ring;
+	cq->entries = ring + cq->entries_offset;
 	cq->mask = cqe - 1;
 	cq->ibv.cqe = (int)cqe;
 }
@@ -116,6 +125,8 @@ struct rpost_cq *rpost_cq_create(struct ibv_context *context, uint32_t cqe,
 	void *map;
 	int err;
 
+	if (rpost_ctx(context)->file->features & RPOST_FEATURE_SMALL_RING)
+		cmd.flags = RPOST_CQ_SMALL_ENTRIES | RPOST_CQ_SHARED_PAGE;
 	if (cqe < 1 || cqe > INT32_MAX ||
 	    comp_vector >= (uint32_t)context->num_comp_vectors)
 		return rpost_null(EINVAL);
@@ -135,7 +146,9 @@ struct rpost_cq *rpost_cq_create(struct ibv_context *context, uint32_t cqe,
 	}
 
 	cq->entries_offset = cmd.entries_offset;
-	set_ring(cq, map, cmd.mmap_size, cmd.cqe);
+	cq->entry_size = cmd.flags & RPOST_CQ_SMALL_ENTRIES ?
+			 RPOST_WC_SMALL_SIZE : sizeof(struct rpost_wc);
+	set_ring(cq, map, cmd.mmap_size, cmd.ring_offset, cmd.cqe);
 	cq->ibv.context = context;
 	cq->ibv.channel = channel;
 	cq->ibv.cq_context = cq_context;
@@ -200,6 +213,20 @@ static int fetch_waiting(struct rpost_cq *cq)
 	return err;
 }
 
+/*
+ * Without a ring: what the old one was may be another queue's by now.  Nothing is
+ * in this one, and nobody writes to it but who arms.
+ */
+static void lose_ring(struct rpost_cq *cq, int err)
+{
+	static struct rpost_ring none = { .flags = RPOST_RING_NEED_POLL };
+
+	cq->head = 0;
+	cq->ring = &none;
+	cq->map_size = 0;
+	cq->lost = err;
+}
+
 /* The caller holds both locks of the queue. */
 static int resize(struct rpost_cq *cq, uint32_t cqe)
 {
@@ -222,12 +249,13 @@ static int resize(struct rpost_cq *cq, uint32_t cqe)
 
 	/* The kernel writes to the new ring from now on. */
 	map = map_ring(context, cmd.mmap_offset, cmd.mmap_size);
+	err = errno;
+	unmap_ring(cq);
 	if (map == MAP_FAILED) {
-		cq->lost = errno;
-		return cq->lost;
+		lose_ring(cq, err);
+		return err;
 	}
-	munmap(cq->ring, cq->map_size);
-	set_ring(cq, map, cmd.mmap_size, cmd.cqe);
+	set_ring(cq, map, cmd.mmap_size, cmd.ring_offset, cmd.cqe);
 	return 0;
 }
 
@@ -242,8 +270,8 @@ static int resize(struct rpost_cq *cq, uint32_t cqe)
  *
  * Return: 0, or an errno value: EINVAL for a value out of range or below what
  * waits, EOPNOTSUPP, ENODEV, ENOMEM.  If there is no room in the address space
- * for the new ring, polling fails with ENOMEM, too, once what was in the old
- * one has been consumed, and the queue can only be destroyed.
+ * for the new ring, polling fails with ENOMEM, too, and the queue can only be
+ * destroyed.
  */
 RPOST_API int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 {
@@ -294,7 +322,7 @@ RPOST_API int ibv_destroy_cq(struct ibv_cq *cq)
 	wait_for_acks(rcq);
 
 	channel_use(cq->channel, -1);
-	munmap(rcq->ring, rcq->map_size);
+	unmap_ring(rcq);
 	pthread_mutex_destroy(&rcq->arm_lock);
 	pthread_mutex_destroy(&rcq->poll_lock);
 	pthread_cond_destroy(&cq->cond);

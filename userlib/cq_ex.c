@@ -2,6 +2,8 @@
 /*
  * Extended completion queues: ibv_create_cq_ex(3).
  */
+#include <string.h>
+
 #include "internal.h"
 
 static struct rpost_cq *cq_of(struct ibv_cq_ex *ex)
@@ -16,7 +18,8 @@ static int take(struct rpost_cq *cq)
 
 	if (cq->head == tail)
 		return ENOENT;
-	cq->current = cq->entries[cq->head++ & cq->mask];
+	memcpy(&cq->current, rpost_cq_entry(cq, cq->head++),
+	       RPOST_WC_SMALL_SIZE);
 	__atomic_store_n(&cq->ring->head, cq->head, __ATOMIC_RELEASE);
 	cq->ex.wr_id = cq->current.wr_id;
 	cq->ex.status = cq->current.status;

@@ -196,16 +196,24 @@ struct rpost_cq {
 	uint32_t head;			/* under poll_lock */
 	struct rpost_wc current;	/* of start_poll(), under poll_lock */
 	uint32_t mask;
+	uint32_t ring_offset;		/* in the mapping, maybe behind others' */
 	struct rpost_ring *ring;
-	struct rpost_wc *entries;
+	char *entries;			/* struct rpost_wc, as far as that goes */
+	size_t entry_size;
 	size_t map_size;
-	uint32_t entries_offset;
+	uint32_t entries_offset;	/* from @ring */
 	atomic_int lost;		/* errno: resized, but not mapped */
 };
 
 static inline struct rpost_cq *rpost_cq(struct ibv_cq *cq)
 {
 	return rpost_container_of(cq, struct rpost_cq, ibv);
+}
+
+static inline struct rpost_wc *rpost_cq_entry(const struct rpost_cq *cq,
+					      uint32_t pos)
+{
+	return (void *)(cq->entries + (size_t)(pos & cq->mask) * cq->entry_size);
 }
 
 /* Before the tail is looked at: see comp.c. */

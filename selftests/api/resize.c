@@ -4,6 +4,7 @@
  */
 #include <kselftest_harness.h>
 #include <pthread.h>
+#include <sys/resource.h>
 
 #include "rdma_test.h"
 
@@ -248,6 +249,52 @@ TEST_F(resize, under_load)
 	EXPECT_EQ(MESSAGES, p.count);
 	EXPECT_LE(100, resized);
 	EXPECT_TRUE(no_comp(self->cq));
+}
+
+/* Allow no further mappings.  The limit that there was. */
+static int limit_mappings(struct rlimit *old)
+{
+	FILE *f = fopen("/proc/self/statm", "r");
+	unsigned long pages = 0;
+	struct rlimit limit;
+	int n;
+
+	if (!f)
+		return -1;
+	n = fscanf(f, "%lu", &pages);
+	fclose(f);
+	if (n != 1 || getrlimit(RLIMIT_AS, old))
+		return -1;
+	limit = *old;
+	limit.rlim_cur = pages * getpagesize();
+	return setrlimit(RLIMIT_AS, &limit);
+}
+
+/* The kernel has gone over to a ring that this process cannot map. */
+TEST_F(resize, no_room_for_the_ring)
+{
+	struct rlimit old;
+	int i, err;
+
+	if (over_incumbent() || under_valgrind())
+		SKIP(return, "nothing to compare with");
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	SKIP(return, "the sanitizer needs mappings, too");
+#endif
+	for (i = 0; i < 3; i++)
+		ASSERT_EQ(0, post(self->c, self->s, i));
+	ASSERT_TRUE(settle(self->c, self->s));
+	ASSERT_EQ(0, limit_mappings(&old));
+	err = ibv_resize_cq(self->cq, 4096);
+	ASSERT_EQ(0, setrlimit(RLIMIT_AS, &old));
+	ASSERT_EQ(ENOMEM, err);
+	/* It has no ring, and does no harm to others, which may be in its place. */
+	for (i = 0; i < 3; i++) {
+		EXPECT_EQ(-ENOMEM, ibv_poll_cq(self->cq, 1, &self->wc));
+		EXPECT_EQ(ENOMEM, ibv_resize_cq(self->cq, 16));
+		EXPECT_EQ(0, ibv_req_notify_cq(self->cq, 0));
+	}
+	/* The fixture's end destroys the queue pair, and then the queue. */
 }
 
 TEST_HARNESS_MAIN
