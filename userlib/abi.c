@@ -5,12 +5,17 @@
  */
 #include <assert.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "internal.h"
+
+/* How long a wait for completions spins: by default, and at most. */
+#define SPIN_US		100
+#define SPIN_US_MAX	10000
 
 #define SAME(abi, verbs) \
 	static_assert((unsigned int)(abi) == (unsigned int)(verbs), #abi)
@@ -162,6 +167,8 @@ static_assert(sizeof(struct rpost_wc) == 64, "wc");
 static pthread_mutex_t file_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rpost_file *current_file;		/* under file_lock */
 
+unsigned int rpost_forks;
+
 int rpost_ioctl(int fd, unsigned long cmd, void *arg)
 {
 	if (ioctl(fd, cmd, arg) >= 0)
@@ -198,6 +205,7 @@ static void after_fork_in_parent(void)
 static void after_fork_in_child(void)
 {
 	current_file = NULL;
+	rpost_forks++;
 	pthread_mutex_unlock(&file_lock);
 }
 
@@ -211,6 +219,35 @@ static bool env_says_rings(void)
 	const char *env = secure_getenv("RDMA_POST_SUBMISSION_RING");
 
 	return env && !strcmp(env, "1");
+}
+
+/* What is no number in this range changes nothing. */
+static unsigned int env_spin_us(void)
+{
+	const char *env = secure_getenv("RDMA_POST_SPIN_US");
+	unsigned int us = 0;
+
+	if (!env || !*env)
+		return SPIN_US;
+	for (; *env; env++) {
+		if (*env < '0' || *env > '9')
+			return SPIN_US;
+		us = 10 * us + (unsigned int)(*env - '0');
+		if (us > SPIN_US_MAX)
+			return SPIN_US;
+	}
+	return us;
+}
+
+/* Who spins on the only CPU keeps away what it waits for. */
+static unsigned int spin_ns(void)
+{
+	cpu_set_t cpus;
+
+	/* It also fails if there are more than fit. */
+	if (!sched_getaffinity(0, sizeof(cpus), &cpus) && CPU_COUNT(&cpus) < 2)
+		return 0;
+	return env_spin_us() * 1000;
 }
 
 static struct rpost_file *file_open(void)
@@ -238,6 +275,7 @@ static struct rpost_file *file_open(void)
 	file->max_wr_bytes = query.max_wr_bytes;
 	file->features = query.features;
 	file->send_rings = env_says_rings();
+	file->spin_ns = spin_ns();
 	rpost_table_init(&file->ids);
 	rpost_table_init(&file->objects);
 	pthread_rwlock_init(&file->qp_nums, NULL);

@@ -10,6 +10,7 @@
  *   @arm, full barrier, @tail        pairs with  @tail, full barrier, @arm
  *   @arm, full barrier, @flags       pairs with  @flags, full barrier, @arm
  *
+ * (@arm is written in notify.c.)
  * By the second, who is told of a loss finds all that came before it; by the
  * fourth, either the kernel sees the arm or the program the new tail: a
  * program that polls once more after ibv_req_notify_cq() and finds nothing can
@@ -159,51 +160,4 @@ int rpost_poll_cq(struct ibv_cq *ibv_cq, int num_entries, struct ibv_wc *wc)
 		n = consume(cq, num_entries, wc, &flags);
 	}
 	return !n && (flags & RPOST_RING_OVERRUN) ? -EOVERFLOW : n;
-}
-
-static int arm_by_call(struct ibv_cq *cq, uint32_t flags)
-{
-	struct rpost_arm_cq cmd = {
-		.size = sizeof(cmd),
-		.flags = flags,
-		.handle = cq->handle,
-	};
-
-	return rpost_ioctl(cq->context->cmd_fd, RPOST_IOC_ARM_CQ, &cmd);
-}
-
-/* False if the kernel does not look at the ring, or may not have. */
-static bool arm_ring(struct rpost_cq *cq)
-{
-	bool looked_at = false;
-
-	pthread_mutex_lock(&cq->arm_lock);
-	if (!(rpost_ring_flags(cq) & RPOST_RING_NEED_POLL)) {
-		/* Counting up never hits what has been answered already. */
-		__atomic_store_n(&cq->ring->arm, ++cq->arm, __ATOMIC_RELAXED);
-		/* Pairs with smp_mb() in rpost_ring_take_arm(). */
-		atomic_thread_fence(memory_order_seq_cst);
-		/* Another thread's request or the kernel may have set it. */
-		looked_at = !(rpost_ring_flags(cq) & RPOST_RING_NEED_POLL);
-	}
-	pthread_mutex_unlock(&cq->arm_lock);
-	return looked_at;
-}
-
-/**
- * rpost_req_notify_cq() - what ibv_req_notify_cq(3) calls
- * @ibv_cq: the completion queue
- * @solicited_only: nonzero for an event only with the next completion of a
- *                  send with the solicited flag, or with an error
- *
- * Return: 0 or an errno value.
- */
-int rpost_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
-{
-	struct rpost_cq *cq = rpost_cq(ibv_cq);
-
-	if (solicited_only)
-		return arm_by_call(ibv_cq, RPOST_ARM_SOLICITED);
-
-	return arm_ring(cq) ? 0 : arm_by_call(ibv_cq, 0);
 }

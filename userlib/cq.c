@@ -27,7 +27,7 @@ RPOST_API struct ibv_comp_channel *
 ibv_create_comp_channel(struct ibv_context *context)
 {
 	struct rpost_create_comp_channel cmd = { .size = sizeof(cmd) };
-	struct ibv_comp_channel *channel;
+	struct rpost_comp_channel *channel;
 	int err;
 
 	channel = calloc(1, sizeof(*channel));
@@ -39,9 +39,11 @@ ibv_create_comp_channel(struct ibv_context *context)
 		free(channel);
 		return rpost_null(err);
 	}
-	channel->context = context;
-	channel->fd = cmd.fd;
-	return channel;
+	channel->ibv.context = context;
+	channel->ibv.fd = cmd.fd;
+	channel->forks = rpost_forks;
+	pthread_mutex_init(&channel->lock, NULL);
+	return &channel->ibv;
 }
 
 /**
@@ -63,17 +65,46 @@ RPOST_API int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 		return EBUSY;
 
 	close(channel->fd);
-	free(channel);
+	pthread_mutex_destroy(&rpost_comp_channel(channel)->lock);
+	free(rpost_comp_channel(channel));
 	return 0;
 }
 
 static void channel_use(struct ibv_comp_channel *channel, int n)
 {
-	if (!channel)
-		return;
 	pthread_mutex_lock(&channel->context->mutex);
 	channel->refcnt += n;
 	pthread_mutex_unlock(&channel->context->mutex);
+}
+
+static void channel_add(struct rpost_cq *cq)
+{
+	struct rpost_comp_channel *channel;
+
+	if (!cq->ibv.channel)
+		return;
+	channel_use(cq->ibv.channel, 1);
+	channel = rpost_comp_channel(cq->ibv.channel);
+	pthread_mutex_lock(&channel->lock);
+	cq->next = channel->cqs;
+	channel->cqs = cq;
+	pthread_mutex_unlock(&channel->lock);
+}
+
+static void channel_del(struct rpost_cq *cq)
+{
+	struct rpost_comp_channel *channel;
+	struct rpost_cq **pos;
+
+	if (!cq->ibv.channel)
+		return;
+	channel = rpost_comp_channel(cq->ibv.channel);
+	pthread_mutex_lock(&channel->lock);
+	for (pos = &channel->cqs; *pos != cq; pos = &(*pos)->next)
+		;
+	*pos = cq->next;
+	pthread_mutex_unlock(&channel->lock);
+	channel_use(cq->ibv.channel, -1);
 }
 
 /* Returns MAP_FAILED and sets errno. */
@@ -157,7 +188,9 @@ struct rpost_cq *rpost_cq_create(struct ibv_context *context, uint32_t cqe,
 	pthread_cond_init(&cq->ibv.cond, NULL);
 	pthread_mutex_init(&cq->poll_lock, NULL);
 	pthread_mutex_init(&cq->arm_lock, NULL);
-	channel_use(channel, 1);
+	pthread_cond_init(&cq->wait.spun, NULL);
+	cq->forks = rpost_forks;
+	channel_add(cq);
 	rpost_async_add(&cq->async);
 	return cq;
 
@@ -280,11 +313,13 @@ RPOST_API int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 
 	if (cqe < 1)
 		return EINVAL;
+	rpost_keep_spinners_out(rcq);
 	pthread_mutex_lock(&rcq->poll_lock);
 	pthread_mutex_lock(&rcq->arm_lock);
 	err = resize(rcq, cqe);
 	pthread_mutex_unlock(&rcq->arm_lock);
 	pthread_mutex_unlock(&rcq->poll_lock);
+	rpost_let_spinners_in(rcq);
 	return err;
 }
 
@@ -313,16 +348,21 @@ RPOST_API int ibv_destroy_cq(struct ibv_cq *cq)
 	struct rpost_cq *rcq = rpost_cq(cq);
 	int err;
 
+	/* They may go on to use its handle. */
+	rpost_keep_spinners_out(rcq);
 	err = rpost_destroy_handle(cq->context->cmd_fd, RPOST_OBJ_CQ,
 				   cq->handle);
-	if (err)
+	if (err) {
+		rpost_let_spinners_in(rcq);
 		return err;
+	}
 
 	rpost_async_del(&rcq->async);
 	wait_for_acks(rcq);
 
-	channel_use(cq->channel, -1);
+	channel_del(rcq);
 	unmap_ring(rcq);
+	pthread_cond_destroy(&rcq->wait.spun);
 	pthread_mutex_destroy(&rcq->arm_lock);
 	pthread_mutex_destroy(&rcq->poll_lock);
 	pthread_cond_destroy(&cq->cond);
@@ -344,6 +384,7 @@ static struct ibv_cq *cq_of_event(struct rpost_file *file, uint64_t number)
 		async = rpost_container_of(node, struct rpost_async, node);
 		cq = rpost_container_of(async, struct rpost_cq, async);
 		cq->comp_events_reported++;
+		rpost_event_fetched(cq);
 	}
 	pthread_mutex_unlock(&file->objects.lock);
 	return cq ? &cq->ibv : NULL;
@@ -355,7 +396,8 @@ static struct ibv_cq *cq_of_event(struct rpost_file *file, uint64_t number)
  * @cq: set to the completion queue that has the event
  * @cq_context: set to the context that the queue was made with
  *
- * Each event must be acknowledged by ibv_ack_cq_events().
+ * Each event must be acknowledged by ibv_ack_cq_events().  There may be one more
+ * than completions have come.
  *
  * Return: 0, or -1 with errno: EAGAIN if there is none and the channel is
  * non-blocking, EINTR.
@@ -365,16 +407,21 @@ RPOST_API int ibv_get_cq_event(struct ibv_comp_channel *channel,
 {
 	struct rpost_file *file = rpost_ctx(channel->context)->file;
 	struct rpost_comp_event event;
+	struct rpost_cq *spun;
 	ssize_t n;
 
-	do {
+	spun = rpost_spin_for_event(rpost_comp_channel(channel));
+	*cq = spun ? &spun->ibv : NULL;
+	while (!*cq) {
 		n = read(channel->fd, &event, sizeof(event));
+		if (n < 0 && errno == EAGAIN)
+			rpost_channel_nonblock(rpost_comp_channel(channel));
 		if (n < 0)
 			return -1;
 		if (n != sizeof(event))
 			return rpost_fail(EIO);
 		*cq = cq_of_event(file, event.user_data);
-	} while (!*cq);
+	}
 
 	*cq_context = (*cq)->cq_context;
 	return 0;

@@ -52,6 +52,7 @@ struct rpost_file {
 	uint32_t max_wr_bytes;
 	uint64_t features;		/* RPOST_FEATURE_* of the module */
 	bool send_rings;		/* for queue pairs that do not ask */
+	unsigned int spin_ns;		/* before a wait for completions sleeps */
 	struct rpost_table ids;		/* by handle */
 	struct rpost_table objects;	/* struct rpost_async, by number */
 	/*
@@ -64,6 +65,9 @@ struct rpost_file {
 };
 
 struct rpost_file *rpost_file_get(void);
+
+/* How many forks lie between this process and the first: see notify.c. */
+extern unsigned int rpost_forks;
 
 void rpost_table_init(struct rpost_table *table);
 void rpost_table_add(struct rpost_table *table, struct rpost_node *node);
@@ -177,11 +181,41 @@ void rpost_async_wait(const struct rpost_async *async, pthread_mutex_t *mutex,
 
 /* ---------------------------------------------------------- completions */
 
+struct rpost_comp_channel {
+	struct ibv_comp_channel ibv;
+	unsigned int forks;		/* rpost_forks, when it was made */
+	pthread_mutex_t lock;		/* protects all that follows */
+	struct rpost_cq *cqs;		/* those that use it */
+	bool nonblock;			/* so the descriptor was, at a look */
+	unsigned int unlooked;		/* spins until the next */
+};
+
+static inline struct rpost_comp_channel *
+rpost_comp_channel(struct ibv_comp_channel *channel)
+{
+	return rpost_container_of(channel, struct rpost_comp_channel, ibv);
+}
+
+/* What the program waits for: see notify.c.  Under the queue's arm_lock. */
+struct rpost_wait {
+	bool armed;		/* by @arm, not known to have been answered */
+	bool called;		/* by a call; no event has come since */
+	uint32_t tail;		/* when @arm was written */
+	unsigned int due;	/* events in the channel, answers to @arm */
+	bool spinning;		/* a thread does, and has the queue in use */
+	atomic_uint kept_out;	/* none may begin to */
+	pthread_cond_t spun;
+	unsigned int backoff;	/* waits without it that the next failure costs */
+	unsigned int skip;	/* waits without it that are left */
+};
+
 struct rpost_cq {
 	union {
 		struct ibv_cq ibv;
 		struct ibv_cq_ex ex;
 	};
+	unsigned int forks;		/* rpost_forks, when it was made */
+	struct rpost_cq *next;		/* on its channel, under the lock there */
 	struct rpost_async async;	/* completion events name it, too */
 	uint32_t comp_events_reported;	/* under file->objects.lock */
 	/*
@@ -192,7 +226,8 @@ struct rpost_cq {
 	pthread_mutex_t poll_lock;
 	pthread_mutex_t arm_lock;
 	bool single_threaded;		/* polled without the lock */
-	uint32_t arm;			/* last one written, under arm_lock */
+	uint32_t arm;			/* last one asked by, under arm_lock */
+	struct rpost_wait wait;
 	uint32_t head;			/* under poll_lock */
 	struct rpost_wc current;	/* of start_poll(), under poll_lock */
 	uint32_t mask;
@@ -244,6 +279,17 @@ struct ibv_cq_ex *rpost_create_cq_ex(struct ibv_context *context,
 int rpost_cq_fetch(struct rpost_cq *cq);
 int rpost_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 int rpost_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+/*
+ * Waits for an event without sleeping.  The queue, whose event is counted, or NULL:
+ * then the channel is to be read.
+ */
+struct rpost_cq *rpost_spin_for_event(struct rpost_comp_channel *channel);
+/* The channel has been read: an event of the queue's; that it does not block. */
+void rpost_event_fetched(struct rpost_cq *cq);
+void rpost_channel_nonblock(struct rpost_comp_channel *channel);
+/* In between no thread uses the ring without one of the queue's locks. */
+void rpost_keep_spinners_out(struct rpost_cq *cq);
+void rpost_let_spinners_in(struct rpost_cq *cq);
 /* Removes the completions of a queue pair that nobody has polled. */
 void rpost_cq_discard(struct ibv_cq *cq, uint32_t qp_num);
 
