@@ -3,7 +3,9 @@
  * Completions: from the device back to the program.
  *
  * Called for each completion that a device queue is polled for, with the lock
- * of the rpost_cq held.  Drivers write what verbs define for the completion, and
+ * of the rpost_cq held; also in an interrupt, see rpost_hwcq_work(), so that only
+ * what belongs to a shared receive queue may take a lock for which others disable
+ * no more than bottom halves.  Drivers write what verbs define for the completion, and
  * may leave the rest as it was: that is not for the program.
  */
 #include "inject.h"
@@ -120,10 +122,13 @@ static u32 rpost_send_status(struct rpost_qp *qp, const struct rpost_wqe *wqe,
 static noinline void rpost_tell_silent(struct rpost_qp *qp, u32 pos, u32 status)
 {
 	struct rpost_queue *sq = &qp->sq;
+	u32 i = sq->tail, n = (pos - i) & sq->mask;
 	struct rpost_wqe *wqe;
-	u32 i;
 
-	for (i = sq->tail; (i - pos) & sq->mask; i++) {
+	/* A device that completes out of order: nothing is before @pos any more. */
+	if (n >= data_race(sq->head) - i)
+		return;
+	for (; n; n--, i++) {
 		struct rpost_told told;
 
 		wqe = &sq->wqes[i & sq->mask];
@@ -180,7 +185,7 @@ void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 	}
 	rpost_queue_retire(&qp->sq, wqe);
 	/* A hint, as a post may be under way. */
-	qp->send_cq->idle_send = qp->sq.tail == data_race(qp->sq.head);
+	qp->send_cq->sq_empty = qp->sq.tail == data_race(qp->sq.head);
 	if (unlikely(rpost_holds(qp)))
 		rpost_hold_kick(qp);
 }

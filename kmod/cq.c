@@ -121,9 +121,10 @@ static bool rpost_hwcq_show(struct rpost_hwcq *hwcq)
 	struct rpost_cq *cq = hwcq->cq;
 	u32 done;
 
-	if (cq->mode != RPOST_CQ_AUTO || hwcq->srq)
+	/* Without queues, it is being shut down. */
+	if (list_empty(&cq->hwcqs) || cq->mode != RPOST_CQ_AUTO || hwcq->srq)
 		return false;
-	cq->idle_send = false;
+	cq->sq_empty = false;
 	done = rpost_hwcq_process(hwcq, RPOST_POLL_BATCH);
 	if (!done)
 		return false;
@@ -134,7 +135,7 @@ static bool rpost_hwcq_show(struct rpost_hwcq *hwcq)
 	 * A device that works in a thread, which may stay awake for it, is armed
 	 * after that.
 	 */
-	if (cq->idle_send || done == RPOST_POLL_BATCH)
+	if (cq->sq_empty || done == RPOST_POLL_BATCH)
 		return false;
 	/* Pairs with the program's barrier between @arm and @tail. */
 	smp_mb();
@@ -147,7 +148,8 @@ static bool rpost_hwcq_show(struct rpost_hwcq *hwcq)
 
 /*
  * In an interrupt, as soon as the driver has given its locks back.  Whoever has the
- * lock of the queue now may be what was interrupted.
+ * lock of the queue may be what was interrupted; everybody else has it with bottom
+ * halves disabled.
  */
 static void rpost_hwcq_work(struct irq_work *work)
 {
@@ -155,7 +157,8 @@ static void rpost_hwcq_work(struct irq_work *work)
 	struct rpost_cq *cq = hwcq->cq;
 	bool shown = false;
 
-	if (!rpost_cq_waited_for(cq) && spin_trylock(&cq->lock)) {
+	if (!softirq_count() && !rpost_cq_waited_for(cq) &&
+	    spin_trylock(&cq->lock)) {
 		shown = rpost_hwcq_show(hwcq);
 		spin_unlock(&cq->lock);
 	}
@@ -592,10 +595,10 @@ int rpost_cq_shutdown(struct rpost_obj *obj)
 	}
 	spin_unlock_bh(&cq->lock);
 
-	/* From here on the handler does nothing. */
+	/* From here on the handler has nothing done, and the interrupt does nothing. */
 	list_for_each_entry(hwcq, &hwcqs, link)
 		irq_poll_disable(&hwcq->iop);
-	/* A poll that has completed may still be arming. */
+	/* A poll that has completed, or the interrupt, may still be arming. */
 	spin_lock_bh(&cq->lock);
 	spin_unlock_bh(&cq->lock);
 	if (armed)

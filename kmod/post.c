@@ -402,7 +402,7 @@ static struct rpost_wqe *rpost_fill_send(struct rpost_qp *qp,
 }
 
 /* Does it end for sure, and soon, once those before it have? */
-static bool rpost_may_wait(const struct rpost_swr *swr)
+static bool rpost_ends_by_itself(const struct rpost_swr *swr)
 {
 	return swr->wr.opcode == IB_WR_RDMA_WRITE && swr->kind.signaled &&
 	       !swr->kind.bad_key;
@@ -414,21 +414,31 @@ static bool rpost_may_wait(const struct rpost_swr *swr)
  * but the device of the other side decides when a write ends.  A send could wait for
  * a receive, which may be posted only when the program knows of what came before.
  *
- * Is @swr one with which the one before it can complete?  @bytes adds them up.
+ * Should the device refuse one in the middle, those before it complete with the next
+ * that is posted, which is signaled.
+ *
+ * Is @swr one with which the one before it can complete?  @run and @bytes say how
+ * many do, and how long they are.
  */
-static bool rpost_silences(const struct rpost_swr *swr, u32 *bytes)
+static bool rpost_silences(const struct rpost_qp *qp,
+			   const struct rpost_swr *swr, u32 *run, u32 *bytes)
 {
-	u32 sum = *bytes;
+	u32 sum = *bytes, n = *run;
 	int i;
 
+	*run = 0;
 	*bytes = 0;
-	if (!rpost_may_wait(swr - 1) || !rpost_may_wait(swr))
+	/* iWARP devices do not complete writes in order with reads. */
+	if (qp->iwarp || n >= qp->sq.max_wr / 4)
+		return false;
+	if (!rpost_ends_by_itself(swr - 1) || !rpost_ends_by_itself(swr))
 		return false;
 	for (i = 0; i < swr->wr.num_sge; i++) {
 		if (swr->wr.sg_list[i].length > RPOST_SILENT_BYTES - sum)
 			return false;
 		sum += swr->wr.sg_list[i].length;
 	}
+	*run = n + 1;
 	*bytes = sum;
 	return true;
 }
@@ -487,7 +497,7 @@ static int rpost_send_batch(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
 			    u32 *posted)
 {
 	struct rpost_queue *sq = &qp->sq;
-	u32 room, done = 0, bytes = 0, head;
+	u32 room, done = 0, run = 0, bytes = 0, head;
 	struct rpost_wqe *wqe = NULL;
 	struct rpost_swr *swr;
 	int ret = 0, err;
@@ -502,7 +512,7 @@ static int rpost_send_batch(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
 	if (room < n)
 		ret = -ENOMEM;
 	for (swr = swrs; swr < swrs + room; swr++) {
-		if (swr > swrs && rpost_silences(swr, &bytes)) {
+		if (swr > swrs && rpost_silences(qp, swr, &run, &bytes)) {
 			(swr - 1)->wr.send_flags &= ~IB_SEND_SIGNALED;
 			wqe->kind.silent = true;
 		}

@@ -772,7 +772,7 @@ struct rpost_queue;
  * @prompt_posts: posts of a queue pair, one after the other, that must have
  *                completed when they return before @mode becomes idle again
  * @idle_posts: posts since then that found their completions
- * @idle_send: the last completion of a send was of the only one in its queue
+ * @sq_empty: after the last completion of a send there was none left in its queue
  * @ring: shared with the program.  Replaced under @setup_lock and @lock, freed
  *        after a grace period: posters look at it under RCU.
  * @event_link: in @channel->ready; under @channel->lock
@@ -794,7 +794,7 @@ struct rpost_cq {
 	bool armed;
 	u32 prompt_posts;
 	u32 idle_posts;
-	bool idle_send;
+	bool sq_empty;
 	struct rpost_cring __rcu *ring;
 	struct list_head event_link;
 	unsigned int events;
