@@ -14,7 +14,7 @@
 #include "internal.h"
 
 /* How long a wait for completions spins: by default, and at most. */
-#define SPIN_US		100
+#define SPIN_US		500
 #define SPIN_US_MAX	10000
 
 #define SAME(abi, verbs) \
