@@ -44,6 +44,10 @@ def verdict($value; $target; $low):
   elif (if $low then $value <= $target else $value >= $target end) then ["met"]
   else ["NOT MET"] end;
 
+# The same of a figure against that with one connection, with the ratio.
+def verdict_against($against; $target): verdict($against; $target; true)
+  | map(. + (if $against then " (\($against | round(3)))" else "" end));
+
 def bound($target; $low; $of):
   if $target == null then []
   else ["\(if $low then "<=" else ">=" end) \($target) \($of)"] end;
@@ -64,8 +68,7 @@ def counted($t):
        | join(", ")]
     + [verdict($to_system; $t.system | pick; true)
        + verdict($to_floor; $t.floor | pick; true)
-       + (verdict($against; $t.ratio; true)
-          | map(. + (if $against then " (\($against | round(3)))" else "" end)))
+       + verdict_against($against; $t.ratio)
        | join(", ")];
 
 . as $results
@@ -87,8 +90,7 @@ def counted($t):
          + verdict($r.to_floor.median; $f; $low)
          + verdict(if $by_line[$t.line] then $r | column("ours") else null end;
                    $t.ours; true)
-         + (verdict($against; $t.ratio; true)
-            | map(. + (if $against then " (\($against | round(3)))" else "" end))))
+         + verdict_against($against; $t.ratio))
         | join(", ")]),
   ($targets[] | select(.icount) | counted(.)),
   ($results[] | select(.line as $line | $targets | all(.line != $line))
