@@ -588,8 +588,12 @@ int rpost_cq_shutdown(struct rpost_obj *obj)
 	spin_lock_bh(&cq->lock);
 	list_splice_init(&cq->hwcqs, &hwcqs);
 	armed = cq->armed && !list_empty(&hwcqs);
-	/* Who sleeps for a device that has gone would sleep for ever. */
-	if (cq->notify || rpost_ring_take_arm(rpost_cq_ring(cq))) {
+	/*
+	 * Who sleeps for a device that has gone would sleep for ever.  Of a queue that
+	 * the program destroys there is no event.
+	 */
+	if (!obj->ending &&
+	    (cq->notify || rpost_ring_take_arm(rpost_cq_ring(cq)))) {
 		WRITE_ONCE(cq->notify, 0);
 		rpost_comp_channel_post(cq);
 	}

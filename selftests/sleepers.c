@@ -218,4 +218,33 @@ TEST_F(sleepers, of_queues_that_go)
 	EXPECT_LT(0, events_of(r, ARRAY_SIZE(r)));
 }
 
+/* Nor is it an event for those who sleep that a queue goes. */
+TEST_F(sleepers, of_armed_queues_that_go)
+{
+	struct rpost_wc wc;
+	struct reader r;
+	struct rp_cq cq;
+	unsigned int i;
+	uint32_t arms;
+
+	ASSERT_EQ(0, start_reader(&r, self->comp));
+	for (i = 0; i < ROUNDS; i++) {
+		ASSERT_EQ(0, rp_create_cq(self->s.fd, self->s.device, 16,
+					  self->comp, &cq));
+		if (i & 1) {
+			ASSERT_EQ(0, rp_poll_cq(&cq, &wc));
+			arms = 0;
+			ASSERT_EQ(0, rp_ask_event(&cq, &arms));
+			ASSERT_EQ(1, arms);
+		} else {
+			ASSERT_EQ(0, rp_arm_cq(&cq, 0));
+		}
+		rp_unmap_cq(&cq);
+		ASSERT_EQ(0, rp_destroy(self->s.fd, RPOST_OBJ_CQ,
+					cq.cmd.handle));
+	}
+	EXPECT_EQ(0, stop_reader(&r));
+	EXPECT_EQ(0, r.events);
+}
+
 TEST_HARNESS_MAIN
