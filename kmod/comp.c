@@ -185,7 +185,7 @@ void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 	}
 	rpost_queue_retire(&qp->sq, wqe);
 	/* A hint, as a post may be under way. */
-	qp->send_cq->sq_empty = qp->sq.tail == data_race(qp->sq.head);
+	WRITE_ONCE(qp->send_cq->sq_empty, qp->sq.tail == data_race(qp->sq.head));
 	if (unlikely(rpost_holds(qp)))
 		rpost_hold_kick(qp);
 }

@@ -5,6 +5,7 @@
 #include <linux/indirect_call_wrapper.h>
 #include <linux/log2.h>
 #include <linux/mm.h>
+#include <linux/sched/clock.h>
 #include <linux/slab.h>
 
 #include "compat/compat.h"
@@ -124,24 +125,24 @@ static bool rpost_hwcq_show(struct rpost_hwcq *hwcq)
 	/* Without queues, it is being shut down. */
 	if (list_empty(&cq->hwcqs) || cq->mode != RPOST_CQ_AUTO || hwcq->srq)
 		return false;
-	cq->sq_empty = false;
+	WRITE_ONCE(cq->sq_empty, false);
 	done = rpost_hwcq_process(hwcq, RPOST_POLL_BATCH);
 	if (!done)
 		return false;
 	rpost_ring_publish(rpost_cq_ring(cq));
-	hwcq->shown = true;
+	WRITE_ONCE(hwcq->shown, true);
 	/*
 	 * Who has waited for its only send posts the next as soon as it sees this.
 	 * A device that works in a thread, which may stay awake for it, is armed
 	 * after that.
 	 */
-	if (cq->sq_empty || done == RPOST_POLL_BATCH)
+	if (READ_ONCE(cq->sq_empty) || done == RPOST_POLL_BATCH)
 		return false;
 	/* Pairs with the program's barrier between @arm and @tail. */
 	smp_mb();
 	if (rpost_cq_waited_for(cq))
 		return false;
-	hwcq->shown = false;
+	WRITE_ONCE(hwcq->shown, false);
 	rpost_hwcq_arm(hwcq);
 	return true;
 }
@@ -166,6 +167,54 @@ static void rpost_hwcq_work(struct irq_work *work)
 		irq_poll_sched(&hwcq->iop);
 }
 
+static void rpost_hwcq_lingered(struct rpost_hwcq *hwcq, bool success)
+{
+	if (success) {
+		hwcq->backoff /= 2;
+	} else {
+		hwcq->backoff = min(2 * hwcq->backoff + 1,
+				    RPOST_LINGER_SKIP_MAX);
+		hwcq->skip = hwcq->backoff;
+	}
+}
+
+/*
+ * The interrupt came out of a thread of the device, which goes to sleep when it
+ * finds nothing to do, and whose wake-up may take longer than all that it does.  So
+ * it is kept here for as long as a program takes that posts as soon as it sees its
+ * only send complete.  That was of no use if nothing has been posted, or if the
+ * thread has not gone on without another's turn until the next completion.  Then
+ * some that follow do without.
+ */
+static void rpost_hwcq_linger(struct rpost_hwcq *hwcq)
+{
+	unsigned long switches = current->nvcsw + current->nivcsw;
+	u64 end;
+
+	if (hwcq->lingerer) {
+		rpost_hwcq_lingered(hwcq, hwcq->lingerer == current &&
+					  hwcq->switches == switches);
+		hwcq->lingerer = NULL;
+	}
+	/* Who posts needs a CPU, too. */
+	if (num_online_cpus() == 1)
+		return;
+	if (hwcq->skip) {
+		hwcq->skip--;
+		return;
+	}
+	end = local_clock() + RPOST_LINGER_NS;
+	while (READ_ONCE(hwcq->cq->sq_empty) && !need_resched()) {
+		if (local_clock() >= end) {
+			rpost_hwcq_lingered(hwcq, false);
+			return;
+		}
+		cpu_relax();
+	}
+	hwcq->lingerer = current;
+	hwcq->switches = switches;
+}
+
 /* Enters in softirq context, after an interrupt. */
 static int rpost_hwcq_poll(struct irq_poll *iop, int budget)
 {
@@ -173,13 +222,15 @@ static int rpost_hwcq_poll(struct irq_poll *iop, int budget)
 	struct rpost_cq *cq = hwcq->cq;
 	u32 done = 0;
 
+	if (READ_ONCE(hwcq->shown) && READ_ONCE(cq->sq_empty))
+		rpost_hwcq_linger(hwcq);
 	spin_lock(&cq->lock);
 	/* Should more have come since, arming tells. */
 	if (!hwcq->shown)
 		done = rpost_hwcq_process(hwcq, budget);
 	if (done || hwcq->shown || cq->mode == RPOST_CQ_EXACT)
 		rpost_cq_deliver(cq, true);
-	hwcq->shown = false;
+	WRITE_ONCE(hwcq->shown, false);
 	if (done < budget) {
 		irq_poll_complete(iop);
 		if (cq->mode == RPOST_CQ_AUTO)

@@ -526,6 +526,8 @@ static int rpost_send_batch(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
 			ret = err;
 	}
 	head = sq->head;
+	if (done && READ_ONCE(qp->send_cq->sq_empty))
+		WRITE_ONCE(qp->send_cq->sq_empty, false);
 	spin_unlock_bh(&sq->lock);
 	/* A driver's tasklet has run now, see struct rpost_queue. */
 	if (done && swrs[done - 1].wr.send_flags & IB_SEND_SIGNALED)

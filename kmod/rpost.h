@@ -723,6 +723,11 @@ enum rpost_cq_mode {
  * @srq: it gets completions of a shared receive queue, whose lock is not for
  *       interrupts; under the lock of @cq
  * @shown: @work has fetched, and left the rest; under the lock of @cq
+ * @lingerer: the thread that rpost_hwcq_linger() has kept until a post came, not to be
+ *            looked into; or NULL
+ * @switches: how often it had given up its CPU by then
+ * @skip: how often not to keep it
+ * @backoff: what @skip was last, halved with each success.  These four are @iop's.
  * @size: entries
  * @used: entries that the work requests of the attached queue pairs can fill
  *
@@ -737,6 +742,10 @@ struct rpost_hwcq {
 	struct irq_work work;
 	bool srq;
 	bool shown;
+	const void *lingerer;
+	unsigned long switches;
+	u32 skip;
+	u32 backoff;
 	u32 size;
 	u32 used;
 };
@@ -744,6 +753,8 @@ struct rpost_hwcq {
 #define RPOST_POLL_BATCH	16
 #define RPOST_POLL_BUDGET	(16 * RPOST_POLL_BATCH)
 #define RPOST_DRAIN_BATCH	1024	/* with bottom halves disabled */
+#define RPOST_LINGER_NS		10000	/* with bottom halves disabled */
+#define RPOST_LINGER_SKIP_MAX	7U
 /* A post is prompt if it has completed when it returns. */
 #define RPOST_PROMPT_SAMPLE	8	/* one in so many tells of the device */
 #define RPOST_PROMPT_DEVICE	8	/* in a row */
@@ -772,7 +783,8 @@ struct rpost_queue;
  * @prompt_posts: posts of a queue pair, one after the other, that must have
  *                completed when they return before @mode becomes idle again
  * @idle_posts: posts since then that found their completions
- * @sq_empty: after the last completion of a send there was none left in its queue
+ * @sq_empty: after the last completion of a send there was none left in its queue, and
+ *            none has been posted since; a hint, posts clear it without @lock
  * @ring: shared with the program.  Replaced under @setup_lock and @lock, freed
  *        after a grace period: posters look at it under RCU.
  * @event_link: in @channel->ready; under @channel->lock
