@@ -820,17 +820,23 @@ int rpost_resize_cq_ioctl(struct rpost_ucmd *ucmd);
 int rpost_cq_shutdown(struct rpost_obj *obj);
 void rpost_cq_free(struct rpost_obj *obj);
 int rpost_cq_mmap(struct rpost_file *file, struct vm_area_struct *vma);
-struct rpost_hwcq *rpost_cq_attach(struct rpost_cq *cq, u32 entries);
-void rpost_cq_detach(struct rpost_hwcq *hwcq, u32 entries);
+void rpost_cq_deliver(struct rpost_cq *cq, bool interrupt);
 u32 rpost_cq_drain(struct rpost_cq *cq, u32 budget);
 void rpost_cq_posted(struct rpost_cq *cq, struct rpost_queue *sq, u32 head);
-u32 rpost_hwcq_drain(struct rpost_hwcq *hwcq, u32 budget);
-void rpost_cq_kicked(struct rpost_cq *cq);
 void rpost_cq_complete(struct rpost_cq *cq, struct ib_wc *wc);
 struct rpost_ring_seen rpost_cq_see(struct rpost_cq *cq);
 void rpost_cq_tell(struct rpost_cq *cq, const struct rpost_wc *wc);
 u32 rpost_cq_poller_fetch(struct rpost_cq *cq);
 void rpost_cq_poller_leaves(struct rpost_cq *cq);
+
+/* hwcq.c */
+struct rpost_hwcq *rpost_cq_attach(struct rpost_cq *cq, u32 entries);
+void rpost_cq_detach(struct rpost_hwcq *hwcq, u32 entries);
+void rpost_cq_kicked(struct rpost_cq *cq);
+void rpost_hwcq_arm(struct rpost_hwcq *hwcq);
+u32 rpost_hwcq_process(struct rpost_hwcq *hwcq, u32 budget);
+u32 rpost_hwcq_drain(struct rpost_hwcq *hwcq, u32 budget);
+void rpost_hwcqs_destroy(struct rpost_cq *cq, struct list_head *hwcqs);
 
 /**
  * rpost_cq_ring() - a completion queue's ring
