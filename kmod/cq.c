@@ -387,6 +387,10 @@ int rpost_arm_cq_ioctl(struct rpost_ucmd *ucmd)
 	spin_lock_bh(&cq->lock);
 	if (cmd->flags & RPOST_ARM_SOLICITED) {
 		kind = IB_CQ_SOLICITED;
+		/* Where the ring is not looked at the program asks by call. */
+		if ((cq->mode == RPOST_CQ_AUTO || cq->mode == RPOST_CQ_POLLED) &&
+		    rpost_ring_take_arm(rpost_cq_ring(cq)))
+			kind = IB_CQ_NEXT_COMP;
 		rpost_cq_end_idle(cq, RPOST_CQ_EXACT);
 	} else if (cq->mode == RPOST_CQ_IDLE) {
 		rpost_cq_end_idle(cq, RPOST_CQ_AUTO);

@@ -300,6 +300,20 @@ TEST_F(cq, solicited)
 	EXPECT_TRUE(rp_readable(self->comp, TEST_TIMEOUT_MS));
 }
 
+/* The stronger request stands, also if it was made in the ring. */
+TEST_F(cq, solicited_after_the_arm_word)
+{
+	struct rp_cq *cq = &self->s.cq;
+
+	ASSERT_EQ(0, rp_poll_cq(cq, &self->wc));
+	ASSERT_FALSE(rp_need_poll(cq));
+	__atomic_store_n(&cq->ring->arm, 1, __ATOMIC_SEQ_CST);
+	ASSERT_EQ(0, rp_arm_cq(cq, RPOST_ARM_SOLICITED));
+	EXPECT_EQ(1, cq->ring->fired);
+	ASSERT_EQ(0, message(self, 1, 0));
+	EXPECT_TRUE(rp_readable(self->comp, TEST_TIMEOUT_MS));
+}
+
 TEST_F(cq, channel_reads)
 {
 	struct rpost_comp_event events[3];
