@@ -183,7 +183,7 @@ static void rpost_hwcq_linger(struct rpost_hwcq *hwcq)
 
 	if (hwcq->lingerer) {
 		rpost_hwcq_lingered(hwcq, hwcq->lingerer == current &&
-					  hwcq->switches == switches);
+				    hwcq->switches == switches);
 		hwcq->lingerer = NULL;
 	}
 	/* Who posts needs a CPU, too. */
