@@ -775,6 +775,7 @@ TEST(overrun)
 static int spins_with(const char *us)
 {
 	struct wired w = { .posted = 0 };
+	int reads = channel_reads;
 	struct waiter waiter;
 	int status;
 	pid_t pid;
@@ -788,7 +789,9 @@ static int spins_with(const char *us)
 		    wired_open(&w, 16) || ibv_req_notify_cq(w.cq, 0) ||
 		    start(&waiter, w.channel))
 			_exit(10);
-		usleep(QUIET_MS * 1000);
+		/* After a spin, if there is one. */
+		if (!sleeps(reads))
+			_exit(13);
 		if (message(&w, 0) || finish(&waiter))
 			_exit(11);
 		ibv_ack_cq_events(w.cq, 1);
