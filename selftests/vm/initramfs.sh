@@ -38,6 +38,7 @@ put() {
 	fi | while read -r file; do
 		# A dynamic program or a shared object; not .o, .ko, .a.
 		case $(od -An -v -t x1 -N 17 "$file" | tr -d ' \n') in
+		7f454c4601*0[23]) put_libraries_32 "$stage" "$file" ;;
 		7f454c46*0[23]) put_libraries "$stage" "$file" ;;
 		esac
 	done
@@ -61,6 +62,22 @@ put_libraries() {
 			mkdir -p "$stage$(dirname "$dest")"
 			cp -pL "$lib" "$stage$dest"
 		done
+}
+
+# The same for 32-bit files. ldd would run their loader, which not every host can.
+put_libraries_32() {
+	local stage=$1 lib dest
+	objdump -p "$2" | awk '$1 == "NEEDED" { print $2 }' | while read -r lib; do
+		dest=/usr/lib32/$lib
+		# The kernel's way to it.
+		[ "$lib" != ld-linux.so.2 ] || dest=/usr/lib/$lib
+		# The project's own are where the tests say.
+		[ -e "/usr/lib32/$lib" ] || continue
+		[ ! -e "$stage$dest" ] || continue
+		mkdir -p "$stage${dest%/*}"
+		cp -pL "/usr/lib32/$lib" "$stage$dest"
+		put_libraries_32 "$stage" "$stage$dest"
+	done
 }
 
 pack() { (cd "$1" && find . -mindepth 1 -print0 | cpio -o -0 -H newc --quiet); }
