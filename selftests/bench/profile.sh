@@ -4,11 +4,14 @@
 # Usage: selftests/bench/profile.sh [options] COLUMN... -- CASE...
 #
 # Where the instructions of a case go: for each function of the kernel and for the
-# program as a whole, how many of them a work request takes, and how often the
-# function is entered. COLUMN is system, ours or floor; with two of them the lines
-# are in the order of the difference. QEMU writes down each instruction of a guest
-# with one CPU for a while, see "log exec" in its manual: nothing is sampled.
+# program as a whole, how many of them a work request takes (or another operation, see
+# -f), and how often the function is entered. COLUMN is system, ours or floor; with
+# two of them the lines are in the order of the difference. QEMU writes down each
+# instruction of a guest with one CPU for a while, see "log exec" in its manual:
+# nothing is sampled.
 #
+#   -f FUNCTION  that the kernel enters once for each operation: by default
+#                rxe_post_send; for register it is rxe_reg_user_mr
 #   -k KERNEL    6.1 by default
 #   -n LINES     of the table, 40 by default
 #   -s SECONDS   of tracing, 2 by default; a second is 70 MB
@@ -17,9 +20,10 @@
 
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
-kernel=6.1 lines=40 seconds=2
-while getopts hk:n:s: opt; do
+function=rxe_post_send kernel=6.1 lines=40 seconds=2
+while getopts hf:k:n:s: opt; do
 	case $opt in
+	f) function=$OPTARG ;;
 	k) kernel=$OPTARG ;;
 	n) lines=$OPTARG ;;
 	s) seconds=$OPTARG ;;
@@ -92,7 +96,7 @@ trace() {
 count() {
 	local dir=$build_dir/vm/profile.$1
 	grep -E '^[0-9a-f]+ [tTwW] ' "$dir/out/kallsyms" | sort -k 1,1 >"$dir/symbols"
-	awk '
+	awk -v once="$function" '
 	NR == FNR { at[++n] = $1; name[n] = $3 $4; next }
 	!match($0, /\/[0-9a-f]+\//) { next }
 	{
@@ -114,13 +118,13 @@ count() {
 			entries[f]++
 	}
 	END {
-		requests = entries["rxe_post_send[rdma_rxe]"]
+		requests = entries[once "[rdma_rxe]"]
 		if (!requests)
 			exit 1
 		printf "(all) %.1f 1\n", all / requests
 		for (f in count)
 			printf "%s %.1f %.1f\n", f, count[f] / requests, entries[f] / requests
-	}' "$dir/symbols" "$dir/trace" || die "no work request was traced on $1"
+	}' "$dir/symbols" "$dir/trace" || die "no $function was traced on $1"
 }
 
 bench_build "$kernel"

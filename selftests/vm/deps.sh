@@ -24,8 +24,8 @@ packages=(
 	# guests
 	qemu-system-x86 cpio util-linux dash iproute2
 	rdma-core ibverbs-providers ibverbs-utils rdmacm-utils perftest
-	# bench/: column is in bsdextrautils
-	jq bsdextrautils
+	# bench/: column is in bsdextrautils, socat talks to QEMU
+	jq bsdextrautils socat
 )
 
 # busybox-static would do as well.
