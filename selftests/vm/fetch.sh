@@ -232,7 +232,8 @@ fetch() {
 		;;
 	esac
 	[ ! -e "$2" ] || return 0
-	lock "$cache_dir/locks/fetch-$what"
+	# One at a time: those of a suite share apt's lists.
+	lock "$cache_dir/locks/fetch"
 	if [ ! -e "$2" ]; then
 		"$1" "${@:3}"
 		say "$what fetched in $(seconds_since "$start") s"
