@@ -50,10 +50,12 @@ static void rpost_hwcq_interrupt(struct ib_cq *ib_cq, void *context)
 	    rpost_comp_channel_kick(hwcq->cq))
 		return;
 	/* Where irq_work has a thread as well, that would be one more. */
-	if (in_interrupt() || IS_ENABLED(CONFIG_PREEMPT_RT))
+	if (in_interrupt() || IS_ENABLED(CONFIG_PREEMPT_RT)) {
 		irq_poll_sched(&hwcq->iop);
-	else
+	} else {
+		WRITE_ONCE(hwcq->thread, current);
 		irq_work_queue(&hwcq->work);
+	}
 }
 
 /* Enters from the device, in any context. */
@@ -120,17 +122,22 @@ static bool rpost_hwcq_show(struct rpost_hwcq *hwcq)
 	if (!done)
 		return false;
 	rpost_ring_publish(rpost_cq_ring(cq));
+	/*
+	 * Pairs with the program's barrier between @arm and @tail: who asks from now
+	 * on has seen these.
+	 */
+	smp_mb();
+	hwcq->owed |= rpost_cq_waited_for(cq);
+	/* Neither may wait for the next post. */
+	if (hwcq->owed || done == RPOST_POLL_BATCH)
+		WRITE_ONCE(cq->sq_empty, false);
 	WRITE_ONCE(hwcq->shown, true);
 	/*
 	 * Who has waited for its only send posts the next as soon as it sees this.
 	 * A device that works in a thread, which may stay awake for it, is armed
 	 * after that.
 	 */
-	if (READ_ONCE(cq->sq_empty) || done == RPOST_POLL_BATCH)
-		return false;
-	/* Pairs with the program's barrier between @arm and @tail. */
-	smp_mb();
-	if (rpost_cq_waited_for(cq))
+	if (hwcq->owed || READ_ONCE(cq->sq_empty) || done == RPOST_POLL_BATCH)
 		return false;
 	WRITE_ONCE(hwcq->shown, false);
 	rpost_hwcq_arm(hwcq);
@@ -157,15 +164,10 @@ static void rpost_hwcq_work(struct irq_work *work)
 		irq_poll_sched(&hwcq->iop);
 }
 
-static void rpost_hwcq_lingered(struct rpost_hwcq *hwcq, bool success)
+static void rpost_hwcq_lingered_in_vain(struct rpost_hwcq *hwcq, u32 most)
 {
-	if (success) {
-		hwcq->backoff /= 2;
-	} else {
-		hwcq->backoff = min(2 * hwcq->backoff + 1,
-				    RPOST_LINGER_SKIP_MAX);
-		hwcq->skip = hwcq->backoff;
-	}
+	hwcq->backoff = min(2 * hwcq->backoff + 1, most);
+	hwcq->skip = hwcq->backoff;
 }
 
 /*
@@ -174,18 +176,18 @@ static void rpost_hwcq_lingered(struct rpost_hwcq *hwcq, bool success)
  * it is kept here for as long as a program takes that posts as soon as it sees its
  * only send complete.  That was of no use if nothing has been posted, or if the
  * thread has not gone on without another's turn until the next completion.  Then
- * some that follow do without.
+ * some that follow do without: the latter comes and goes by the millisecond.
  */
 static void rpost_hwcq_linger(struct rpost_hwcq *hwcq)
 {
 	unsigned long switches = current->nvcsw + current->nivcsw;
 	u64 end;
 
-	if (hwcq->lingerer) {
-		rpost_hwcq_lingered(hwcq, hwcq->lingerer == current &&
-				    hwcq->switches == switches);
-		hwcq->lingerer = NULL;
-	}
+	if (hwcq->lingerer == current && hwcq->switches == switches)
+		hwcq->backoff /= 2;
+	else if (hwcq->lingerer)
+		rpost_hwcq_lingered_in_vain(hwcq, RPOST_LINGER_SKIP_SWITCHED);
+	hwcq->lingerer = NULL;
 	/* Who posts needs a CPU, too. */
 	if (num_online_cpus() == 1)
 		return;
@@ -194,9 +196,10 @@ static void rpost_hwcq_linger(struct rpost_hwcq *hwcq)
 		return;
 	}
 	end = local_clock() + RPOST_LINGER_NS;
-	while (READ_ONCE(hwcq->cq->sq_empty) && !need_resched()) {
+	while (READ_ONCE(hwcq->cq->sq_empty) && !need_resched() &&
+	       !local_softirq_pending()) {
 		if (local_clock() >= end) {
-			rpost_hwcq_lingered(hwcq, false);
+			rpost_hwcq_lingered_in_vain(hwcq, RPOST_LINGER_SKIP_MAX);
 			return;
 		}
 		cpu_relax();
@@ -212,14 +215,16 @@ static int rpost_hwcq_poll(struct irq_poll *iop, int budget)
 	struct rpost_cq *cq = hwcq->cq;
 	u32 done = 0;
 
-	if (READ_ONCE(hwcq->shown) && READ_ONCE(cq->sq_empty))
+	if (READ_ONCE(hwcq->shown) && READ_ONCE(cq->sq_empty) &&
+	    READ_ONCE(hwcq->thread) == current)
 		rpost_hwcq_linger(hwcq);
 	spin_lock(&cq->lock);
 	/* Should more have come since, arming tells. */
 	if (!hwcq->shown)
 		done = rpost_hwcq_process(hwcq, budget);
-	if (done || hwcq->shown || cq->mode == RPOST_CQ_EXACT)
+	if (done || hwcq->owed || cq->mode == RPOST_CQ_EXACT)
 		rpost_cq_deliver(cq, true);
+	hwcq->owed = false;
 	WRITE_ONCE(hwcq->shown, false);
 	if (done < budget) {
 		irq_poll_complete(iop);

@@ -723,11 +723,12 @@ enum rpost_cq_mode {
  * @srq: it gets completions of a shared receive queue, whose lock is not for
  *       interrupts; under the lock of @cq
  * @shown: @work has fetched, and left the rest; under the lock of @cq
- * @lingerer: the thread that rpost_hwcq_linger() has kept until a post came, not to be
- *            looked into; or NULL
+ * @owed: the same, and somebody had asked for an event
+ * @thread: that @work has interrupted, not to be looked into
+ * @lingerer: the same, which rpost_hwcq_linger() has kept until a post came; or NULL
  * @switches: how often it had given up its CPU by then
  * @skip: how often not to keep it
- * @backoff: what @skip was last, halved with each success.  These four are @iop's.
+ * @backoff: what @skip was last, halved with each success; these four are @iop's
  * @size: entries
  * @used: entries that the work requests of the attached queue pairs can fill
  *
@@ -742,6 +743,8 @@ struct rpost_hwcq {
 	struct irq_work work;
 	bool srq;
 	bool shown;
+	bool owed;
+	const void *thread;
 	const void *lingerer;
 	unsigned long switches;
 	u32 skip;
@@ -754,7 +757,8 @@ struct rpost_hwcq {
 #define RPOST_POLL_BUDGET	(16 * RPOST_POLL_BATCH)
 #define RPOST_DRAIN_BATCH	1024	/* with bottom halves disabled */
 #define RPOST_LINGER_NS		10000	/* with bottom halves disabled */
-#define RPOST_LINGER_SKIP_MAX	7U
+#define RPOST_LINGER_SKIP_SWITCHED	7U
+#define RPOST_LINGER_SKIP_MAX	127U
 /* A post is prompt if it has completed when it returns. */
 #define RPOST_PROMPT_SAMPLE	8	/* one in so many tells of the device */
 #define RPOST_PROMPT_DEVICE	8	/* in a row */
