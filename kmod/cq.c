@@ -373,9 +373,11 @@ int rpost_arm_cq_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_arm_cq *cmd = &ucmd->cmd.arm_cq;
 	u32 kind = IB_CQ_NEXT_COMP;
+	struct rpost_cring *ring;
 	struct rpost_hwcq *hwcq;
 	struct rpost_obj *obj;
 	struct rpost_cq *cq;
+	bool taken = false;
 
 	if (cmd->reserved || (cmd->flags & ~RPOST_ARM_SOLICITED))
 		return -EOPNOTSUPP;
@@ -385,28 +387,30 @@ int rpost_arm_cq_ioctl(struct rpost_ucmd *ucmd)
 	cq = container_of(obj, struct rpost_cq, obj);
 
 	spin_lock_bh(&cq->lock);
+	ring = rpost_cq_ring(cq);
 	if (cmd->flags & RPOST_ARM_SOLICITED) {
+		bool looked_at = cq->mode == RPOST_CQ_AUTO ||
+				 cq->mode == RPOST_CQ_POLLED;
+
 		kind = IB_CQ_SOLICITED;
-		/* Where the ring is not looked at the program asks by call. */
-		if ((cq->mode == RPOST_CQ_AUTO || cq->mode == RPOST_CQ_POLLED) &&
-		    rpost_ring_take_arm(rpost_cq_ring(cq)))
-			kind = IB_CQ_NEXT_COMP;
 		rpost_cq_end_idle(cq, RPOST_CQ_EXACT);
+		/* From now on the program asks by call, and has to look again. */
+		rpost_ring_set_flags(ring, RPOST_RING_NEED_POLL, 0);
+		taken = looked_at && rpost_ring_take_arm(ring);
+		if (taken)
+			kind = IB_CQ_NEXT_COMP;
 	} else if (cq->mode == RPOST_CQ_IDLE) {
 		rpost_cq_end_idle(cq, RPOST_CQ_AUTO);
 	}
 	/* The stronger of two requests stands. */
 	if (cq->notify != IB_CQ_NEXT_COMP)
 		WRITE_ONCE(cq->notify, kind);
-	if (cq->mode == RPOST_CQ_EXACT)
-		rpost_ring_set_flags(rpost_cq_ring(cq), RPOST_RING_NEED_POLL,
-				     0);
-	else
-		rpost_ring_set_flags(rpost_cq_ring(cq), 0,
-				     RPOST_RING_NEED_POLL);
+	if (cq->mode != RPOST_CQ_EXACT)
+		rpost_ring_set_flags(ring, 0, RPOST_RING_NEED_POLL);
 
+	/* What was to be fetched for the ring's arm may be there already. */
 	list_for_each_entry(hwcq, &cq->hwcqs, link) {
-		if (cq->mode == RPOST_CQ_EXACT)
+		if (cq->mode == RPOST_CQ_EXACT && !taken)
 			ib_req_notify_cq(hwcq->ib_cq, cq->notify);
 		else
 			rpost_hwcq_arm(hwcq);

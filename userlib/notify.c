@@ -321,7 +321,12 @@ static bool ask_again(struct rpost_cq *cq, const struct spin *spin)
 	struct rpost_ctx *ctx = rpost_ctx(cq->ibv.context);
 	struct rpost_query_device device;
 
-	return ask(cq) || has_come(cq, spin) ||
+	if (ask(cq))
+		return true;
+	/* What has come since the ring is not filled by itself is the device's. */
+	if ((rpost_ring_flags(cq) & RPOST_RING_NEED_POLL) && rpost_cq_fetch(cq))
+		return true;
+	return has_come(cq, spin) ||
 	       rpost_query_device(ctx->file, ctx->dev->num, &device);
 }
 
