@@ -370,11 +370,13 @@ TEST_F(srq, post_recv_is_refused)
 
 /*
  * Queue pairs go with messages for them under way, again and again: every slot
- * that a message took comes back.
+ * that a message took comes back.  Why a sender may have to stop before a reset says
+ * the next test.
  */
 TEST_F(srq, destroyed_under_traffic)
 {
 	struct rp_send send = rp_send(RPOST_WR_SEND, 1, NULL, 0, 0);
+	const bool sender_first = !rxe_works_in_posts();
 	uint32_t i, round;
 
 	send.wr.num_sge = 0;
@@ -389,12 +391,18 @@ TEST_F(srq, destroyed_under_traffic)
 			usleep(round * 10);
 		if (round % 3 == 0)
 			ASSERT_EQ(0, rp_move(&self->r1, RPOST_QPS_ERR));
+		if (round % 3 == 1 && sender_first) {
+			ASSERT_EQ(0, rp_destroy(self->s1.fd, RPOST_OBJ_QP,
+						self->s1.qp));
+		}
 		if (round % 3 == 1)
 			ASSERT_EQ(0, rp_move(&self->r1, RPOST_QPS_RESET));
 		ASSERT_EQ(0, rp_destroy(self->r1.fd, RPOST_OBJ_QP,
 					self->r1.qp));
-		ASSERT_EQ(0, rp_destroy(self->s1.fd, RPOST_OBJ_QP,
-					self->s1.qp));
+		if (round % 3 != 1 || !sender_first) {
+			ASSERT_EQ(0, rp_destroy(self->s1.fd, RPOST_OBJ_QP,
+						self->s1.qp));
+		}
 		while (rp_poll_cq(&self->r1.cq, &self->wc) == 1)
 			;
 		while (rp_poll_cq(&self->s1.cq, &self->wc) == 1)
