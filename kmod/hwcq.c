@@ -166,8 +166,9 @@ static void rpost_hwcq_work(struct irq_work *work)
 
 static void rpost_hwcq_lingered_in_vain(struct rpost_hwcq *hwcq, u32 most)
 {
-	hwcq->backoff = min(2 * hwcq->backoff + 1, most);
-	hwcq->skip = hwcq->backoff;
+	if (hwcq->backoff < most)
+		hwcq->backoff = min(2 * hwcq->backoff + 1, most);
+	hwcq->skip = min(hwcq->backoff, most);
 }
 
 /*
@@ -204,6 +205,9 @@ static void rpost_hwcq_linger(struct rpost_hwcq *hwcq)
 		}
 		cpu_relax();
 	}
+	/* Other softirqs have come, which says nothing of the program. */
+	if (READ_ONCE(hwcq->cq->sq_empty) && !need_resched())
+		return;
 	hwcq->lingerer = current;
 	hwcq->switches = switches;
 }

@@ -723,7 +723,7 @@ enum rpost_cq_mode {
  * @srq: it gets completions of a shared receive queue, whose lock is not for
  *       interrupts; under the lock of @cq
  * @shown: @work has fetched, and left the rest; under the lock of @cq
- * @owed: the same, and somebody had asked for an event
+ * @owed: the same, and somebody had asked for an event, which others may give first
  * @thread: that @work has interrupted, not to be looked into
  * @lingerer: the same, which rpost_hwcq_linger() has kept until a post came; or NULL
  * @switches: how often it had given up its CPU by then
