@@ -72,8 +72,7 @@ put_libraries_32() {
 		# The kernel's way to it.
 		[ "$lib" != ld-linux.so.2 ] || dest=/usr/lib/$lib
 		# The project's own are where the tests say.
-		[ -e "/usr/lib32/$lib" ] || continue
-		[ ! -e "$stage$dest" ] || continue
+		[[ $lib != librdma_post.* && ! -e $stage$dest ]] || continue
 		mkdir -p "$stage${dest%/*}"
 		cp -pL "/usr/lib32/$lib" "$stage$dest"
 		put_libraries_32 "$stage" "$stage$dest"

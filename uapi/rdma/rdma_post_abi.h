@@ -751,7 +751,7 @@ struct rpost_resize_cq {
  * @flags: written by the kernel: RPOST_RING_*.  Read with acquire semantics,
  *         before @tail, to know what came before RPOST_RING_OVERRUN.
  * @fired: written by the kernel: the last value of @arm that has been answered
- *         with an event on the completion channel
+ *         with an event on the completion channel, or is going to be
  * @reserved: written by the kernel: 0
  * @head: written by the program: entries consumed so far, with release
  *        semantics.  The kernel uses it for nothing but to see that the ring
