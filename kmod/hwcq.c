@@ -128,16 +128,18 @@ static bool rpost_hwcq_show(struct rpost_hwcq *hwcq)
 	 */
 	smp_mb();
 	hwcq->owed |= rpost_cq_waited_for(cq);
-	/* Neither may wait for the next post. */
-	if (hwcq->owed || done == RPOST_POLL_BATCH)
-		WRITE_ONCE(cq->sq_empty, false);
 	WRITE_ONCE(hwcq->shown, true);
+	/* Neither may wait for the next post. */
+	if (hwcq->owed || done == RPOST_POLL_BATCH) {
+		WRITE_ONCE(cq->sq_empty, false);
+		return false;
+	}
 	/*
 	 * Who has waited for its only send posts the next as soon as it sees this.
 	 * A device that works in a thread, which may stay awake for it, is armed
 	 * after that.
 	 */
-	if (hwcq->owed || READ_ONCE(cq->sq_empty) || done == RPOST_POLL_BATCH)
+	if (READ_ONCE(cq->sq_empty))
 		return false;
 	WRITE_ONCE(hwcq->shown, false);
 	rpost_hwcq_arm(hwcq);
@@ -197,17 +199,16 @@ static void rpost_hwcq_linger(struct rpost_hwcq *hwcq)
 		return;
 	}
 	end = local_clock() + RPOST_LINGER_NS;
-	while (READ_ONCE(hwcq->cq->sq_empty) && !need_resched() &&
-	       !local_softirq_pending()) {
+	while (READ_ONCE(hwcq->cq->sq_empty) && !need_resched()) {
+		/* They wait here, too, and say nothing of the program. */
+		if (local_softirq_pending())
+			return;
 		if (local_clock() >= end) {
 			rpost_hwcq_lingered_in_vain(hwcq, RPOST_LINGER_SKIP_MAX);
 			return;
 		}
 		cpu_relax();
 	}
-	/* Other softirqs have come, which says nothing of the program. */
-	if (READ_ONCE(hwcq->cq->sq_empty) && !need_resched())
-		return;
 	hwcq->lingerer = current;
 	hwcq->switches = switches;
 }
