@@ -369,19 +369,50 @@ TEST_F(srq, post_recv_is_refused)
 }
 
 /*
+ * Both queue pairs go, the receiver's out of @state, and two others come.
+ *
+ * Where rxe has workers the sender has to stop first if a packet may come during a
+ * reset, or a long message is under way: there, who hands a packet to a queue pair
+ * that goes away touches it after it is gone (rxe_resp_queue_pkt()), and a packet
+ * that comes during a reset is kept, with its reference, until destroying has waited
+ * for 50 seconds (rxe_qp_reset()).
+ */
+static int replace(FIXTURE_DATA(srq) *self, uint32_t state,
+		   bool sender_first)
+{
+	struct rp_end *s = &self->s1, *r = &self->r1;
+
+	if (sender_first)
+		RP_TRY(rp_destroy(s->fd, RPOST_OBJ_QP, s->qp));
+	if (state != RPOST_QPS_RTS)
+		RP_TRY(rp_move(r, state));
+	RP_TRY(rp_destroy(r->fd, RPOST_OBJ_QP, r->qp));
+	if (!sender_first)
+		RP_TRY(rp_destroy(s->fd, RPOST_OBJ_QP, s->qp));
+	while (rp_poll_cq(&r->cq, &self->wc) == 1)
+		;
+	while (rp_poll_cq(&s->cq, &self->wc) == 1)
+		;
+	return join(s, r, self->srq.handle);
+}
+
+/*
  * Queue pairs go with messages for them under way, again and again: every slot
- * that a message took comes back.  Why a sender may have to stop before a reset says
- * the next test.
+ * that a message took comes back.
  */
 TEST_F(srq, destroyed_under_traffic)
 {
+	static const uint32_t states[] = {
+		RPOST_QPS_ERR, RPOST_QPS_RESET, RPOST_QPS_RTS,
+	};
 	struct rp_send send = rp_send(RPOST_WR_SEND, 1, NULL, 0, 0);
-	const bool sender_first = !rxe_works_in_posts();
 	uint32_t i, round;
 
 	send.wr.num_sge = 0;
 	send.wr.size = sizeof(send.wr);
 	for (round = 0; round < 3 * SLOTS; round++) {
+		uint32_t state = states[round % 3];
+
 		while (!give(self, round))
 			;
 		for (i = 0; i < SLOTS; i++) {
@@ -389,25 +420,8 @@ TEST_F(srq, destroyed_under_traffic)
 		}
 		if (round % 2)
 			usleep(round * 10);
-		if (round % 3 == 0)
-			ASSERT_EQ(0, rp_move(&self->r1, RPOST_QPS_ERR));
-		if (round % 3 == 1 && sender_first) {
-			ASSERT_EQ(0, rp_destroy(self->s1.fd, RPOST_OBJ_QP,
-						self->s1.qp));
-		}
-		if (round % 3 == 1)
-			ASSERT_EQ(0, rp_move(&self->r1, RPOST_QPS_RESET));
-		ASSERT_EQ(0, rp_destroy(self->r1.fd, RPOST_OBJ_QP,
-					self->r1.qp));
-		if (round % 3 != 1 || !sender_first) {
-			ASSERT_EQ(0, rp_destroy(self->s1.fd, RPOST_OBJ_QP,
-						self->s1.qp));
-		}
-		while (rp_poll_cq(&self->r1.cq, &self->wc) == 1)
-			;
-		while (rp_poll_cq(&self->s1.cq, &self->wc) == 1)
-			;
-		ASSERT_EQ(0, join(&self->s1, &self->r1, self->srq.handle));
+		ASSERT_EQ(0, replace(self, state, state == RPOST_QPS_RESET &&
+				     !rxe_works_in_posts()));
 	}
 	/* Use up what is there, then see that all of it can be had again. */
 	while (!give(self, 1))
@@ -425,11 +439,6 @@ TEST_F(srq, destroyed_under_traffic)
  * A long message is stopped in the middle.  Since 6.9 rxe forgets the receive
  * that it had taken; the queue takes as many as before, and all are used.
  *
- * Where rxe has workers the sender stops first: there, who hands a packet to a queue
- * pair that goes away touches it after it is gone (rxe_resp_queue_pkt()), and a
- * packet that comes during a reset is kept, with its reference, until destroying has
- * waited for 50 seconds (rxe_qp_reset()).
- *
  * Where rxe crashes if the last packet has just come, the message is as long as can
  * be: rxe may keep the program from its CPU for as long as half a MiB takes.
  */
@@ -437,7 +446,6 @@ TEST_F(srq, stopped_in_the_middle)
 {
 	const uint32_t size = rxe_repeats_a_packet() ? 8 << 20 : 1 << 19;
 	const uint32_t rounds = 3 * SLOTS;
-	const bool sender_first = !rxe_works_in_posts();
 	char *from = rp_pages(size), *into = rp_pages(size);
 	struct rpost_reg_mr from_mr, into_mr;
 	struct rp_send send;
@@ -454,23 +462,8 @@ TEST_F(srq, stopped_in_the_middle)
 			;
 		ASSERT_EQ(0, rp_post_send(&self->s1, &send));
 		usleep(round % 8 * 200);
-		if (sender_first) {
-			ASSERT_EQ(0, rp_destroy(self->s1.fd, RPOST_OBJ_QP,
-						self->s1.qp));
-		}
-		if (round % 2)
-			ASSERT_EQ(0, rp_move(&self->r1, RPOST_QPS_RESET));
-		ASSERT_EQ(0, rp_destroy(self->r1.fd, RPOST_OBJ_QP,
-					self->r1.qp));
-		if (!sender_first) {
-			ASSERT_EQ(0, rp_destroy(self->s1.fd, RPOST_OBJ_QP,
-						self->s1.qp));
-		}
-		while (rp_poll_cq(&self->r1.cq, &self->wc) == 1)
-			;
-		while (rp_poll_cq(&self->s1.cq, &self->wc) == 1)
-			;
-		ASSERT_EQ(0, join(&self->s1, &self->r1, self->srq.handle));
+		ASSERT_EQ(0, replace(self, round % 2 ? RPOST_QPS_RESET :
+				     RPOST_QPS_RTS, !rxe_works_in_posts()));
 	}
 	while (!give(self, 1))
 		;
