@@ -62,10 +62,10 @@ demo:
 	examples/demo.sh $(if $(FILE),"$(FILE)")
 
 check:
-	selftests/check.sh
+	selftests/tools/check.sh
 
 check-debug:
-	selftests/check.sh $(or $(KERNELS),debug debug-kcsan)
+	selftests/tools/check.sh $(or $(KERNELS),debug debug-kcsan)
 
 fuzz:
 	selftests/fuzz/fuzz.sh -t $(or $(TIME),600) $(FUZZ_FLAGS)
@@ -83,12 +83,12 @@ bench-check:
 	selftests/bench/icount.sh $(KERNELS)
 
 lint:
-	selftests/lint.sh
+	selftests/tools/lint.sh
 
 sanitize: asan tsan valgrind
 
 asan tsan valgrind:
-	selftests/sanitize.sh $@ $(TESTS)
+	selftests/tools/sanitize.sh $@ $(TESTS)
 
 docs:
 	$(MAKE) -C Documentation BUILD=$(BUILD)

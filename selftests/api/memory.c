@@ -5,7 +5,7 @@
  */
 #include <kselftest_harness.h>
 
-#include "../memory_kinds.h"
+#include "../lib/memory_kinds.h"
 #include "rdma_test.h"
 
 #define RIGHTS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | \

@@ -36,7 +36,7 @@
  */
 bool over_incumbent(void);
 
-/* True if selftests/sanitize.sh runs the program under valgrind. */
+/* True if selftests/tools/sanitize.sh runs the program under valgrind. */
 bool under_valgrind(void);
 
 /* True if the id's device is one of the kernel's rdma_rxe. */

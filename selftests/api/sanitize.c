@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What selftests/sanitize.sh links into the tests, so that the tools see what they
+ * What selftests/tools/sanitize.sh links into the tests, so that the tools see what they
  * would miss.
  */
 #define _GNU_SOURCE

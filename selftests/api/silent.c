@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * A host that is there but answers nothing of RDMA.  RPOST_TEST_SILENT is its
- * IPv4 address, see selftests/unreachable.c.
+ * IPv4 address, see selftests/cm/unreachable.c.
  */
 #include <kselftest_harness.h>
 

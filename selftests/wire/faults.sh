@@ -33,7 +33,7 @@ for kernel; do
 		'RPOST_TEST_BIND=modprobe rdma_rxe && rdma link add rxe0 type rxe netdev dummy0')
 	silent_host "$kernel" >"$build_dir/vm/faults-silent.log" 2>&1 &
 	"$vm_dir/run.sh" -k "$kernel" -t 1200 -m 2G -o "$build_dir/vm/faults.$kernel" \
-		-f selftests/run_tests.sh -f "$build_dir/selftests/faults" \
+		-f selftests/tools/run_tests.sh -f "$build_dir/selftests/faults" \
 		-f "$build_dir/selftests/storm" -f "$build_dir/selftests/unreachable" \
 		-f "$build_dir/selftests/removal_many" -- \
 		env 'RPOST_TEST_REMOVE=rdma link del rxe0' \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Usage: selftests/check.sh [KERNEL...]
+# Usage: selftests/tools/check.sh [KERNEL...]
 #
 # Builds everything, boots guests and runs all tests in them.  The last line is
 # "N passed, N failed, N skipped"; before it stand the names of what failed.  By
@@ -15,7 +15,7 @@
 # shellcheck disable=SC2317
 
 set -uo pipefail
-. "$(dirname "$0")/vm/lib.sh"
+. "$(dirname "$0")/../vm/lib.sh"
 cd "$top_dir" || exit 1
 
 logs=$build_dir/check
@@ -96,7 +96,7 @@ tap() {
 	note "$name ..."
 	"$@" >"$log" 2>&1
 	status=$?
-	read -r p f s < <(awk -f selftests/tap.awk "$log")
+	read -r p f s < <(awk -f selftests/tools/tap.awk "$log")
 	note "  $p passed, $f failed, $s skipped"
 	if [ "$f" != 0 ]; then
 		# And what the harness said of it: FILE:LINE:TEST:Expected ...
@@ -179,7 +179,7 @@ kernel_tests() {
 	programs "$build_dir/selftests$bits" "${tests[@]}"
 	# shellcheck disable=SC2016
 	"$vm_dir/run.sh" -k "$1" -t "$2" -o "$build_dir/vm/check-kernel$bits.$1" \
-		-f selftests/run_tests.sh "${files[@]}" -- \
+		-f selftests/tools/run_tests.sh "${files[@]}" -- \
 		env "${device[@]}" \
 		'RPOST_TEST_DOWN=ip link set dummy0 down' \
 		"RPOST_TEST_UP=$up" "RPOST_TEST_LATE=$late" "${driver[@]}" \
@@ -199,7 +199,7 @@ fast_registration() {
 		"$vm_dir/run.sh" -k "$1" -t "$2" \
 			-o "$build_dir/vm/check-fast.$1" -p registration=fast \
 			-i "$build_dir/qp_error-$1/qp_error.ko" \
-			-f selftests/run_tests.sh "${files[@]}" -- \
+			-f selftests/tools/run_tests.sh "${files[@]}" -- \
 			env "${device[@]}" \
 			RPOST_TEST_DIR=/disk \
 			sh -c 'vm-disk /disk && exec "$@"' sh ./run_tests.sh "${names[@]}"
@@ -210,7 +210,7 @@ siw_tests() {
 	local files names
 	programs "$build_dir/selftests" device mr handover cq
 	"$vm_dir/run.sh" -k "$1" -n siw -t "$2" -o "$build_dir/vm/check-siw.$1" \
-		-f selftests/run_tests.sh "${files[@]}" -- \
+		-f selftests/tools/run_tests.sh "${files[@]}" -- \
 		./run_tests.sh "${names[@]}"
 }
 
@@ -272,7 +272,7 @@ unmodified_programs() {
 			-o "$build_dir/vm/check-unmodified.6.1" \
 			-f "$build_dir/bin" -f "$build_dir/lib" \
 			-f "$build_dir/userlib/tests/newer" "${files[@]}" \
-			-f selftests/unmodified.sh -- sh -c \
+			-f selftests/tools/unmodified.sh -- sh -c \
 			"./unmodified.sh bin/rdma-post-run ${suites[*]} &&
 			LD_LIBRARY_PATH=lib ./newer"
 }
@@ -294,7 +294,7 @@ example_programs() {
 	"$vm_dir/run.sh" -k "$1" -t "$2" -o "$build_dir/vm/check-examples.$1" \
 		-f "$build_dir/examples:/opt/ours" \
 		-f "$build_dir/examples-system:/opt/system" \
-		-f selftests/examples.sh -- \
+		-f selftests/tools/examples.sh -- \
 		./examples.sh /opt/ours /opt/system 10.0.0.1
 }
 
@@ -303,7 +303,7 @@ failure_points() {
 	"$vm_dir/debug-kernel.sh" debug && "$vm_dir/kmod.sh" debug &&
 		"$vm_dir/run.sh" -k debug -t 5400 \
 			-o "$build_dir/vm/check-failure-points.debug" \
-			-f selftests/run_tests.sh \
+			-f selftests/tools/run_tests.sh \
 			-f "$build_dir/selftests/inject" \
 			-f "$build_dir/selftests/failnth" -- \
 			env "${device[@]}" \
@@ -334,7 +334,7 @@ bench_smoke() {
 }
 
 symbols_and_headers() {
-	tap symbols selftests/symbols.sh
+	tap symbols selftests/tools/symbols.sh
 	tap library-newer-headers newer_headers
 }
 
@@ -379,11 +379,11 @@ case ${kernels[0]} in
 6.1)
 	queue tap kernel-interface-32-bit kernel_tests 6.12 "$limit" 32
 	queue tap library-32-bit api_tests_32 6.12 "$limit"
-	queue tap library-asan selftests/sanitize.sh asan
+	queue tap library-asan selftests/tools/sanitize.sh asan
 	queue step two-hosts-file-transfer examples/demo.sh
 	queue tap two-hosts-faults-6.1 selftests/wire/wire.sh -k 6.1
 	queue tap interop selftests/interop/interop.sh "${kernels[@]}"
-	queue tap lint selftests/lint.sh
+	queue tap lint selftests/tools/lint.sh
 	queue tap failure-points failure_points
 	queue fuzz debug 60
 	queue fuzz 6.1 15
@@ -392,7 +392,7 @@ case ${kernels[0]} in
 	queue step bench-smoke-7.2 bench_smoke 7.2
 	queue symbols_and_headers
 	queue tap unmodified-programs unmodified_programs
-	queue tap abi-compat selftests/abi_compat.sh
+	queue tap abi-compat selftests/tools/abi_compat.sh
 	;;
 esac
 finish

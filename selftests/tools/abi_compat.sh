@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Usage: selftests/abi_compat.sh [KERNEL]
+# Usage: selftests/tools/abi_compat.sh [KERNEL]
 #
 # The library and the module as they are now, each with its counterpart of the
 # ABI's first release, in guests: the new library and API tests over the old
@@ -10,7 +10,7 @@
 # The library, the tests and the module must have been built.
 
 set -uo pipefail
-. "$(dirname "$0")/vm/lib.sh"
+. "$(dirname "$0")/../vm/lib.sh"
 cd "$top_dir" || exit 1
 
 # The last commit before the ABI grew.
@@ -50,7 +50,7 @@ build_old() {
 build_new() {
 	"${CC:-cc}" -O2 -g -Wall -Wextra -Iuapi -isystem "$cache_dir/kselftest" \
 		-pthread -o "$build_dir/selftests/abi_compat" \
-		selftests/abi_compat.c -L"$build_dir/lib" -lrdma_post
+		selftests/abi/abi_compat.c -L"$build_dir/lib" -lrdma_post
 }
 
 # guest NAME OPTIONS... -- COMMAND...: its TAP without plans, and one test more
@@ -71,7 +71,7 @@ guest() {
 # files DIRECTORY: the tests as run.sh's options
 files() {
 	local test
-	options=(-f selftests/run_tests.sh)
+	options=(-f selftests/tools/run_tests.sh)
 	for test in "${tests[@]}"; do
 		options+=(-f "$1/$test-rpost")
 	done
@@ -99,7 +99,7 @@ old_library_new_module() {
 git cat-file -e "$first^{commit}" 2>/dev/null ||
 	skip "the history does not reach back to ${first:0:7}"
 { unpack && build_old; } >&2 || bail "the first release does not build"
-build_new >&2 || bail "selftests/abi_compat.c does not build"
+build_new >&2 || bail "selftests/abi/abi_compat.c does not build"
 programs=("${tests[@]/#/./}")
 programs=("${programs[@]/%/-rpost}")
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Usage: selftests/sanitize.sh [-k KERNEL] [-t SECONDS] asan|tsan|valgrind [TEST...]
+# Usage: selftests/tools/sanitize.sh [-k KERNEL] [-t SECONDS] asan|tsan|valgrind [TEST...]
 #
 # The library's API tests over the library, both built with gcc's sanitizers, or
 # under valgrind, in a guest (6.1).  asan has UBSan, too.
@@ -9,7 +9,7 @@
 # a program of which there is a report fails, whatever its tests say.
 
 set -euo pipefail
-. "$(dirname "$0")/vm/lib.sh"
+. "$(dirname "$0")/../vm/lib.sh"
 cd "$top_dir"
 
 kernel=6.1 limit=''
@@ -102,7 +102,7 @@ for name in "${tests[@]}"; do
 done
 
 exec "$vm_dir/run.sh" -k "$kernel" -t "${limit:-$default_limit}" -m "$memory" \
-	-o "$build_dir/vm/check-$variant.$kernel" -f selftests/run_tests.sh \
+	-o "$build_dir/vm/check-$variant.$kernel" -f selftests/tools/run_tests.sh \
 	-f "$out/lib:/opt/lib" -f "$out/run" "${files[@]}" -- \
 	env LD_LIBRARY_PATH=/opt/lib RPOST_TEST_LINK=yes "${environment[@]}" \
 	sh -c 'echo 0 >/proc/sys/kernel/randomize_va_space && exec "$@"' sh \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Usage: selftests/symbols.sh
+# Usage: selftests/tools/symbols.sh
 #
 # What librdma_post.so.1 exports, as TAP: every symbol of the libibverbs and
 # librdmacm that are installed and of Debian's newer ones; what Debian's programs
@@ -12,7 +12,7 @@
 # shellcheck disable=SC2317
 
 set -uo pipefail
-. "$(dirname "$0")/vm/lib.sh"
+. "$(dirname "$0")/../vm/lib.sh"
 cd "$top_dir" || exit 1
 
 lib=$build_dir/lib

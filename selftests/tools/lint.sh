@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Usage: selftests/lint.sh
+# Usage: selftests/tools/lint.sh
 #
 # Static checks, as TAP: checkpatch --strict, sparse, coccinelle with the kernel's
 # scripts, clang's analyzer, kernel-doc, gcc and clang warnings, shellcheck.  Fails
@@ -11,7 +11,7 @@
 # shellcheck disable=SC2317
 
 set -uo pipefail
-. "$(dirname "$0")/vm/lib.sh"
+. "$(dirname "$0")/../vm/lib.sh"
 cd "$top_dir" || exit 1
 
 "$vm_dir/deps.sh" && "$vm_dir/fetch.sh" kselftest 6.1 source-7.2 || exit 1
@@ -139,7 +139,7 @@ user_check() {
 	selftests/*) flags=(-Wno-unused-parameter -Wno-sign-compare) ;;
 	esac
 	# shellcheck disable=SC2086
-	$command -std=gnu11 -O2 "${flags[@]}" -Iuapi -Iuserlib/include -Iselftests \
+	$command -std=gnu11 -O2 "${flags[@]}" -Iuapi -Iuserlib/include -Iselftests/lib \
 		-isystem "$kselftest" -o /dev/null "$file" 2>&1
 }
 export -f user_check
