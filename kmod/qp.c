@@ -781,8 +781,10 @@ static int rpost_qp_use_parts(struct rpost_qp *qp, struct rpost_file *file,
 
 	if (!rpost_device_alive(dev))
 		return -ENODEV;
-	if (qp->send_cq->obj.dev != dev || qp->recv_cq->obj.dev != dev ||
-	    (qp->srq && qp->srq->obj.dev != dev))
+	if (qp->send_cq->obj.dev != dev || qp->recv_cq->obj.dev != dev)
+		return -EINVAL;
+	/* Keys of its receives are checked in its domain, see struct rpost_mr. */
+	if (qp->srq && qp->srq->pd != qp->pd)
 		return -EINVAL;
 	return 0;
 }

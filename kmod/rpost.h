@@ -499,10 +499,13 @@ void rpost_pd_free(struct rpost_obj *obj);
  * @access: RPOST_ACCESS_*
  * @num_pages: pages that it pins
  *
- * Posts read it under RCU and keep no reference.  That is enough: between the
- * check and the device a key can only become invalid, or be given to another
- * region of this program; the device checks the domain of a key itself, and
- * the privileged keys of a domain live as long as the domain.
+ * Posts read it under RCU and keep no reference.  Between the check and its use
+ * by the device a key can become invalid, or be given to something else.  The
+ * device looks it up in the domain of the queue pair.  So the check must be made
+ * in that domain: then the key can only be that of another of its regions, since
+ * its privileged keys live as long as the domain and so cannot be given anew.
+ * In another domain the same key could be the privileged one.  Therefore a shared
+ * receive queue, and an address handle, must be of the queue pair's domain.
  */
 struct rpost_mr {
 	struct rpost_obj obj;

@@ -1706,7 +1706,7 @@ struct rpost_query_srq {
  * @qp_num: out: its number
  * @reserved: must be 0
  * @qp_type: in: RPOST_QPT_*, or 0 for RPOST_QPT_RC
- * @srq: in: shared receive queue, of the same device; or 0
+ * @srq: in: shared receive queue, of the same protection domain; or 0
  * @user_data: in: handed back in struct rpost_async_event
  *
  * The queue pair of an id starts in the INIT state: it takes receives, and
@@ -1719,7 +1719,8 @@ struct rpost_query_srq {
  *
  * Errors: EINVAL for a count above what the device or this module takes, an
  * id without a device or with a queue pair, an id of another type than
- * RPOST_QPT_RC, or objects of different devices.
+ * RPOST_QPT_RC, objects of different devices, or a shared receive queue of
+ * another protection domain.
  */
 struct rpost_create_qp {
 	__u32 size;
