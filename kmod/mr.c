@@ -301,8 +301,12 @@ static int rpost_reg_mr_validate(const struct rpost_reg_mr *cmd)
 		return -EOVERFLOW;
 	if ((cmd->addr ^ cmd->iova) & ~PAGE_MASK)
 		return -EINVAL;
-	/* More cannot be mapped, and core counts pages in 32 bits. */
-	if (cmd->addr + cmd->length > TASK_SIZE_MAX)
+	/*
+	 * More cannot be mapped, and core counts pages in 32 bits.  The CPU ignores
+	 * tags in the upper bits, and ib_umem_get() takes them off.
+	 */
+	if (cmd->addr > ULONG_MAX ||
+	    untagged_addr((unsigned long)cmd->addr) + cmd->length > TASK_SIZE_MAX)
 		return -EFAULT;
 	return 0;
 }
