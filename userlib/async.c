@@ -136,6 +136,7 @@ static bool accept_event(struct ibv_context *context,
 RPOST_API int ibv_get_async_event(struct ibv_context *context,
 				  struct ibv_async_event *event)
 {
+	struct ibv_async_event found;
 	struct rpost_async_event in;
 	ssize_t n;
 
@@ -145,7 +146,8 @@ RPOST_API int ibv_get_async_event(struct ibv_context *context,
 			return -1;
 		if (n != sizeof(in))
 			return rpost_fail(EIO);
-	} while (!accept_event(context, &in, event));
+	} while (!accept_event(context, &in, &found));
+	*event = found;
 	return 0;
 }
 

@@ -407,12 +407,14 @@ RPOST_API int ibv_get_cq_event(struct ibv_comp_channel *channel,
 {
 	struct rpost_file *file = rpost_ctx(channel->context)->file;
 	struct rpost_comp_event event;
+	struct ibv_cq *found = NULL;
 	struct rpost_cq *spun;
 	ssize_t n;
 
 	spun = rpost_spin_for_event(rpost_comp_channel(channel));
-	*cq = spun ? &spun->ibv : NULL;
-	while (!*cq) {
+	if (spun)
+		found = &spun->ibv;
+	while (!found) {
 		n = read(channel->fd, &event, sizeof(event));
 		if (n < 0 && errno == EAGAIN)
 			rpost_channel_nonblock(rpost_comp_channel(channel));
@@ -420,10 +422,12 @@ RPOST_API int ibv_get_cq_event(struct ibv_comp_channel *channel,
 			return -1;
 		if (n != sizeof(event))
 			return rpost_fail(EIO);
-		*cq = cq_of_event(file, event.user_data);
+		found = cq_of_event(file, event.user_data);
 	}
 
-	*cq_context = (*cq)->cq_context;
+	/* Not before: rdma-core leaves both as they were if it fails. */
+	*cq = found;
+	*cq_context = found->cq_context;
 	return 0;
 }
 
