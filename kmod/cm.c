@@ -266,7 +266,7 @@ static int rpost_id_take_event(struct rdma_cm_id *cm_id,
 	rpost_event_queue(event, listener);
 
 	if (cm_event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
-		schedule_work(&id->removal_work);
+		queue_work(rpost_wq, &id->removal_work);
 	return 0;
 }
 

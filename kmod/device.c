@@ -92,6 +92,7 @@ struct rpost_device *rpost_device_find(struct rpost_file *file, u32 id)
 
 static int rpost_device_add(struct ib_device *ib_dev);
 static void rpost_device_remove(struct ib_device *ib_dev, void *client_data);
+static void rpost_device_rename(struct ib_device *ib_dev, void *client_data);
 
 /*
  * Registered after rdma_cm's client, and so called before it on removal: queue
@@ -101,7 +102,18 @@ static struct ib_client rpost_client = {
 	.name	= "rdma_post",
 	.add	= rpost_device_add,
 	.remove	= rpost_device_remove,
+	.rename	= rpost_device_rename,
 };
+
+/* The core holds its lock against renames around add() and rename(). */
+static void rpost_device_rename(struct ib_device *ib_dev, void *client_data)
+{
+	struct rpost_device *dev = client_data;
+
+	spin_lock(&dev->name_lock);
+	strscpy(dev->name, dev_name(&ib_dev->dev), sizeof(dev->name));
+	spin_unlock(&dev->name_lock);
+}
 
 static int rpost_device_add(struct ib_device *ib_dev)
 {
@@ -116,9 +128,10 @@ static int rpost_device_add(struct ib_device *ib_dev)
 	kref_init(&dev->kref);
 	dev->ib_dev = ib_dev;
 
+	spin_lock_init(&dev->name_lock);
+	rpost_device_rename(ib_dev, dev);
 	rpost_async_device_add(dev);
 
-	ib_set_client_data(ib_dev, &rpost_client, dev);
 	ret = -ENOMEM;
 	if (!rpost_inject(RPOST_INJECT_DEVICE_ID))
 		ret = xa_alloc_cyclic(&rpost_devices, &dev->id, dev,
@@ -129,6 +142,7 @@ static int rpost_device_add(struct ib_device *ib_dev)
 		rpost_device_put(dev);
 		return ret;
 	}
+	ib_set_client_data(ib_dev, &rpost_client, dev);
 	return 0;
 }
 
@@ -332,7 +346,9 @@ int rpost_query_device_ioctl(struct rpost_ucmd *ucmd)
 		.num_comp_vectors = ib_dev->num_comp_vectors,
 		.max_inline_data = RPOST_MAX_INLINE,
 	};
-	strscpy(cmd->name, dev_name(&ib_dev->dev), sizeof(cmd->name));
+	spin_lock(&dev->name_lock);
+	strscpy(cmd->name, dev->name, sizeof(cmd->name));
+	spin_unlock(&dev->name_lock);
 
 	rpost_device_put(dev);
 	return rpost_respond(ucmd);

@@ -14,12 +14,15 @@
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
+#include <linux/workqueue.h>
 #include <net/net_namespace.h>
 
 #include "rpost.h"
 
 #define CREATE_TRACE_POINTS
 #include "trace.h"
+
+struct workqueue_struct *rpost_wq;
 
 static LIST_HEAD(rpost_files);
 static DEFINE_MUTEX(rpost_files_lock);
@@ -504,6 +507,9 @@ static int __init rpost_init(void)
 {
 	int ret;
 
+	rpost_wq = alloc_workqueue("rdma_post", WQ_UNBOUND, 0);
+	if (!rpost_wq)
+		return -ENOMEM;
 	rpost_count_init();
 	ret = rpost_device_register();
 	if (ret)
@@ -517,6 +523,7 @@ err_device:
 	rpost_device_unregister();
 err_count:
 	rpost_count_exit();
+	destroy_workqueue(rpost_wq);
 	return ret;
 }
 module_init(rpost_init);
@@ -526,6 +533,7 @@ static void __exit rpost_exit(void)
 	misc_deregister(&rpost_misc);
 	rpost_device_unregister();
 	rpost_count_exit();
+	destroy_workqueue(rpost_wq);
 }
 module_exit(rpost_exit);
 

@@ -427,7 +427,7 @@ static int rpost_qp_drain(struct rpost_qp *qp, int error)
 	}
 	if (ret)
 		pr_warn_ratelimited("rdma_post: %s: queue pair %u cannot be drained: %d\n",
-				    dev_name(&qp->obj.dev->ib_dev->dev), qp->qp_num,
+				    qp->obj.dev->ib_dev->name, qp->qp_num,
 				    ret);
 	return ret;
 }

@@ -103,6 +103,9 @@ struct rpost_srq;
 
 #define RPOST_NUM_SCRATCH	2
 
+/* Destroys connection ids, which may take long, on any CPU. */
+extern struct workqueue_struct *rpost_wq;
+
 /**
  * struct rpost_ring_pool - pages that the small rings of a file share
  * @lock: guards what is in it
@@ -390,6 +393,8 @@ static inline void rpost_obj_uncharge(struct rpost_obj *obj)
  * @ib_dev: valid while a file's rwsem is held and @dead is false, and for as
  *          long as an object on the device has not been shut down
  * @id: its number; never used again
+ * @name_lock: guards @name
+ * @name: a copy, since a rename frees the string that dev_name() returns
  * @dead: removal has begun, and is about to take each file's rwsem
  * @refuses: and it does not give its regions up
  * @prompt: its last posts, of those looked at, that had completed when they
@@ -403,6 +408,8 @@ struct rpost_device {
 	struct kref kref;
 	struct ib_device *ib_dev;
 	u32 id;
+	spinlock_t name_lock;
+	char name[IB_DEVICE_NAME_MAX];
 	bool dead;
 	bool refuses;
 	u32 prompt;

@@ -5,6 +5,7 @@
 #ifndef RPOST_COMPAT_H
 #define RPOST_COMPAT_H
 
+#include <linux/cpu.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/version.h>
@@ -98,8 +99,11 @@ static inline void rpost_compat_flush_handlers(const struct ib_device *ib_dev)
 
 	if (ib_dev->ops.driver_id != RDMA_DRIVER_RXE)
 		return;
+	/* A CPU that goes offline hands its tasklets to another. */
+	cpus_read_lock();
 	for_each_online_cpu(cpu)
 		work_on_cpu(cpu, rpost_compat_run_tasklets, NULL);
+	cpus_read_unlock();
 #endif
 }
 
