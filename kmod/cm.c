@@ -223,6 +223,9 @@ static struct rpost_id *rpost_id_accept_request(struct rpost_id *listener,
 {
 	struct rpost_id *id;
 
+	/* The manager knows a device sooner, and longer.  This errno refuses. */
+	if (!rpost_device_id(cm_id->device))
+		return ERR_PTR(-ENODEV);
 	/* By this errno a request is ignored, and comes again; for SIDR, refused. */
 	if (rpost_inject(RPOST_INJECT_BACKLOG) ||
 	    !atomic_add_unless(&listener->backlog, -1, 0))
@@ -672,6 +675,7 @@ int rpost_query_id_ioctl(struct rpost_ucmd *ucmd)
 	struct rdma_cm_id *cm_id;
 	struct rdma_route *route;
 	struct rpost_id *id;
+	int ret = 0;
 
 	static_assert(sizeof(cmd->src) == sizeof(route->addr.src_addr));
 
@@ -695,6 +699,7 @@ int rpost_query_id_ioctl(struct rpost_ucmd *ucmd)
 		memcpy(&cmd->dst, &route->addr.dst_addr, sizeof(cmd->dst));
 	if (cm_id->device) {
 		cmd->device = rpost_device_id(cm_id->device);
+		ret = cmd->device ? 0 : -ENODEV;
 		cmd->port_num = cm_id->port_num;
 		cmd->pkey = cpu_to_be16(ib_addr_get_pkey(&route->addr.dev_addr));
 		rdma_read_gids(cm_id, (union ib_gid *)cmd->sgid,
@@ -704,7 +709,7 @@ int rpost_query_id_ioctl(struct rpost_ucmd *ucmd)
 	rdma_unlock_handler(cm_id);
 
 	rpost_id_exit(id);
-	return rpost_respond(ucmd);
+	return ret ? : rpost_respond(ucmd);
 }
 
 /**

@@ -183,7 +183,8 @@ void rpost_device_unregister(void)
  * rpost_device_id() - number of a device
  * @ib_dev: the device; the caller keeps it from being removed
  *
- * Return: its number, or 0 if it is not one of ours.
+ * Return: its number, or 0 if it is not one of ours: not yet, not any more, or
+ * never.
  */
 u32 rpost_device_id(struct ib_device *ib_dev)
 {

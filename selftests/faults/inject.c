@@ -804,6 +804,57 @@ TEST_F(inject, devices)
 	EXPECT_EQ(0, next_works(self));
 }
 
+/* The connection manager knows a device that the module does not. */
+TEST_F(inject, unknown_device)
+{
+	const uint16_t port = 7480;
+	struct rpost_connect connect = { .size = sizeof(connect) };
+	struct rpost_query_id query;
+	struct rpost_get_event event;
+	struct rp_end c, s;
+	uint64_t end = rp_now_ms() + PATIENCE_MS;
+	int ret;
+
+	NEED_INJECTION();
+	RP_NEED_REMOVAL();
+	rp_end_close(&self->c);
+	rp_end_close(&self->s);
+	ASSERT_EQ(0, rp_remove_device());
+	ASSERT_EQ(0, inject("fail_device", 1));
+	ASSERT_EQ(0, rp_add_device());
+	c.fd = rp_open();
+	s.fd = rp_open();
+	c.channel = rp_event_channel(c.fd);
+	s.channel = rp_event_channel(s.fd);
+	ASSERT_EQ(0, rp_create_id_of(c.fd, c.channel, RPOST_PS_UDP,
+				     RPOST_QPT_UD, &c.id));
+	ASSERT_EQ(0, rp_create_id_of(s.fd, s.channel, RPOST_PS_UDP,
+				     RPOST_QPT_UD, &s.id));
+	/* Its addresses take a moment. */
+	do {
+		ret = rp_bind(s.fd, s.id, port);
+	} while (ret == -ENODEV && rp_now_ms() < end && !usleep(1000));
+	ASSERT_EQ(0, ret);
+	EXPECT_EQ(-ENODEV, rp_query_id(s.fd, s.id, &query));
+	ASSERT_EQ(0, rp_listen(s.fd, s.id, 4));
+	ASSERT_EQ(0, rp_resolve(&c, port));
+	EXPECT_EQ(-ENODEV, rp_query_id(c.fd, c.id, &query));
+	connect.id = c.id;
+	ASSERT_EQ(0, rp_ioctl(c.fd, RPOST_IOC_CONNECT, &connect));
+	/* Refused: there is an answer, and nobody was asked. */
+	ASSERT_EQ(0, rp_get_event(c.channel, &event));
+	EXPECT_EQ(RPOST_EVENT_UNREACHABLE, event.event);
+	EXPECT_FALSE(rp_readable(s.channel, 0));
+	close(c.channel);
+	close(s.channel);
+	close(c.fd);
+	close(s.fd);
+	ASSERT_EQ(0, rp_remove_device());
+	ASSERT_EQ(0, rp_add_device());
+	ASSERT_EQ(0, ends_init(self));
+	EXPECT_EQ(0, next_works(self));
+}
+
 /* Every point has failed, so that none of the tests above tested nothing. */
 TEST_F(inject, every_point_was_hit)
 {

@@ -1280,7 +1280,8 @@ struct rpost_path {
  * @dgid: out: the other side's GID
  * @paths: out: the paths of the route, as many as @num_paths says
  *
- * What the id knows about its ends.
+ * What the id knows about its ends.  ENODEV if its device is not one of those that
+ * RPOST_IOC_QUERY_DEVICES lists: it has just come, is about to go, or is not offered.
  */
 struct rpost_query_id {
 	__u32 size;
@@ -1312,7 +1313,8 @@ struct rpost_query_id {
  *           those for the address of a datagram queue pair are refused; 0 or
  *           above the module's maximum counts as the maximum
  *
- * Each request comes as RPOST_EVENT_CONNECT_REQUEST with an id of its own.
+ * Each request comes as RPOST_EVENT_CONNECT_REQUEST with an id of its own.  Those on
+ * a device that RPOST_IOC_QUERY_DEVICES does not list are refused.
  */
 struct rpost_listen {
 	__u32 size;
