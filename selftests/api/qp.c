@@ -120,6 +120,28 @@ TEST_F(qp, states)
 	EXPECT_LE(4, attr.max_dest_rd_atomic);
 }
 
+/*
+ * Bits without a name below IBV_QP_RATE_LIMIT do not matter: pyverbs asks for
+ * 0x1ffffff.  From there on it is not one of the queries that uverbs has.
+ */
+TEST_F(qp, queried_with_any_bits)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	int bit;
+
+	ASSERT_EQ(0, bring_up_pair(&self->dev, &self->a, &self->b));
+	for (bit = 0; bit < 31; bit++) {
+		EXPECT_EQ(1 << bit < IBV_QP_RATE_LIMIT ? 0 : EOPNOTSUPP,
+			  ibv_query_qp(self->a.qp, &attr, 1 << bit, &init))
+			TH_LOG("bit %d", bit);
+	}
+	attr.qp_state = IBV_QPS_UNKNOWN;
+	ASSERT_EQ(0, ibv_query_qp(self->a.qp, &attr, 0x1ffffff, &init));
+	EXPECT_EQ(IBV_QPS_RTS, attr.qp_state);
+	EXPECT_EQ(EOPNOTSUPP, ibv_query_qp(self->a.qp, &attr, -1, &init));
+}
+
 /* What may change in RTS, without a change of state. */
 TEST_F(qp, changed_in_rts)
 {
