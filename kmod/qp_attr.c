@@ -252,8 +252,13 @@ static int rpost_qp_modify(struct rpost_qp *qp, struct rpost_qp_attr *from)
 	/* Only what was set here: a work request may have failed meanwhile. */
 	if (ret && stops)
 		WRITE_ONCE(qp->failed, failed);
-	if (ret || !moves || qp->id)
+	if (ret || !moves)
 		return ret;
+	if (qp->id) {
+		/* In the error state, the device flushes. */
+		WRITE_ONCE(qp->id->can_send, true);
+		return 0;
+	}
 	qp->state = from->qp_state;
 	rpost_qp_open(qp, qp->state);
 	if (!stops)

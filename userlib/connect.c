@@ -272,15 +272,60 @@ RPOST_API int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data,
 		      RPOST_REJ_VENDOR_OPTION_NOT_SUPPORTED);
 }
 
+/*
+ * cma stops the queue pair of a connection that it has lent one.  All others,
+ * and those without a connection, are librdmacm's to stop, in any state.
+ */
+static int stop_qp(struct rpost_id *priv, bool connected)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	struct ibv_qp *qp = priv->id.qp;
+
+	if (!qp || (connected && !rpost_id_own_qp(priv)))
+		return 0;
+	/* iWARP's queue pairs end with their connections. */
+	if (qp->context->device->transport_type == IBV_TRANSPORT_IWARP)
+		return 0;
+	return ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+}
+
+/* Nothing is left to end.  cma minds if nobody has asked for a connection. */
+static int not_connected(struct rpost_id *priv)
+{
+	struct rpost_query_id q = {
+		.size = sizeof(q),
+		.id = rpost_id_handle(priv),
+	};
+	int err;
+
+	err = rpost_ioctl(priv->file->fd, RPOST_IOC_QUERY_ID, &q);
+	if (err)
+		return err;
+	switch (q.state) {
+	case RPOST_ID_IDLE:
+	case RPOST_ID_BOUND:
+	case RPOST_ID_ADDR_QUERY:
+	case RPOST_ID_ADDR_RESOLVED:
+	case RPOST_ID_ROUTE_QUERY:
+	case RPOST_ID_ROUTE_RESOLVED:
+		return EINVAL;
+	default:
+		return 0;
+	}
+}
+
 /**
  * rdma_disconnect() - end a connection, or answer its end, rdma_disconnect(3)
  * @id: the id
  *
- * What the queue pair holds is flushed.  Results in
- * RDMA_CM_EVENT_DISCONNECTED on both sides; in synchronous operation the call
- * waits for it unless the connection has ended or failed already.
+ * Its queue pair goes to the error state whatever the id's state, so that what
+ * it holds is flushed.  If there was a connection both sides get
+ * RDMA_CM_EVENT_DISCONNECTED; in synchronous operation the call waits for it
+ * unless the connection has ended or failed already.
  *
- * Return: 0, or -1 with errno: ENOTCONN for an id that never was connected.
+ * Return: 0, also for a connection that was asked for and did not come about;
+ * or -1 with errno: EINVAL if none has been asked for, ENODEV when the device
+ * has gone.
  */
 RPOST_API int rdma_disconnect(struct rdma_cm_id *id)
 {
@@ -289,13 +334,19 @@ RPOST_API int rdma_disconnect(struct rdma_cm_id *id)
 		.size = sizeof(cmd),
 		.id = rpost_id_handle(priv),
 	};
+	bool connected;
 	int err;
 
+	if (!id->verbs)
+		return rpost_fail(EINVAL);
 	err = rpost_ioctl(priv->file->fd, RPOST_IOC_DISCONNECT, &cmd);
-	if (err)
+	connected = err != ENOTCONN;
+	if (err && connected)
 		return rpost_fail(err);
-	rpost_id_fail_qp(priv);
-	if (priv->ended)
-		return 0;
+	err = stop_qp(priv, connected);
+	if (!err && !connected)
+		err = not_connected(priv);
+	if (err || !connected || priv->ended)
+		return rpost_fail(err);
 	return rpost_id_complete(priv, RDMA_CM_EVENT_DISCONNECTED);
 }
