@@ -77,7 +77,7 @@ struct rpost_device *rpost_device_find(struct rpost_file *file, u32 id)
 
 	rcu_read_lock();
 	dev = xa_load(&rpost_devices, id);
-	if (dev && !kref_get_unless_zero(&dev->kref))
+	if (dev && (dev->refused || !kref_get_unless_zero(&dev->kref)))
 		dev = NULL;
 	rcu_read_unlock();
 	if (!dev)
@@ -127,6 +127,7 @@ static int rpost_device_add(struct ib_device *ib_dev)
 		return -ENOMEM;
 	kref_init(&dev->kref);
 	dev->ib_dev = ib_dev;
+	rpost_admit(dev);
 
 	spin_lock_init(&dev->name_lock);
 	rpost_device_rename(ib_dev, dev);
@@ -183,7 +184,7 @@ void rpost_device_unregister(void)
  * rpost_device_id() - number of a device
  * @ib_dev: the device; the caller keeps it from being removed
  *
- * Return: its number, or 0 if it is not one of ours: not yet, not any more, or
+ * Return: its number, or 0 if programs may not use it: not yet, not any more, or
  * never.
  */
 u32 rpost_device_id(struct ib_device *ib_dev)
@@ -194,7 +195,7 @@ u32 rpost_device_id(struct ib_device *ib_dev)
 	/* Removal takes it away, and cma hears of that only later. */
 	rcu_read_lock();
 	dev = ib_get_client_data(ib_dev, &rpost_client);
-	id = dev ? dev->id : 0;
+	id = dev && !dev->refused ? dev->id : 0;
 	rcu_read_unlock();
 	return id;
 }
@@ -258,6 +259,28 @@ unsigned int rpost_device_count(struct rpost_file *file)
 }
 
 /**
+ * rpost_device_count_refused() - how many devices of a file's network are not offered
+ * @file: the open file, with its rwsem held, so that devices stay
+ *
+ * Return: the number.
+ */
+unsigned int rpost_device_count_refused(struct rpost_file *file)
+{
+	struct rpost_device *dev;
+	unsigned int count = 0;
+	unsigned long id;
+
+	lockdep_assert_held(&file->rwsem);
+
+	rcu_read_lock();
+	xa_for_each(&rpost_devices, id, dev)
+		count += dev->refused && rpost_device_alive(dev) &&
+			 rdma_dev_access_netns(dev->ib_dev, file->net);
+	rcu_read_unlock();
+	return count;
+}
+
+/**
  * rpost_query_devices_ioctl() - list devices
  * @ucmd: the command
  *
@@ -314,7 +337,7 @@ int rpost_query_device_ioctl(struct rpost_ucmd *ucmd)
 		.node_type = ib_dev->node_type,
 		.transport = rdma_node_get_transport(ib_dev->node_type),
 		.fw_ver = attr->fw_ver,
-		.max_mr_size = rpost_mr_max_size(ib_dev),
+		.max_mr_size = rpost_mr_max_size(dev),
 		.page_size_cap = attr->page_size_cap,
 		/* Kernel verbs have no work requests for these. */
 		.device_cap_flags = attr->device_cap_flags &

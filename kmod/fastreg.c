@@ -37,22 +37,22 @@ struct rpost_fastreg_req {
 
 /**
  * rpost_fastreg_possible() - does a device have fast registration?
- * @ib_dev: the device
+ * @dev: the device
  *
  * A queue pair takes the work request only when it is connected.  On iWARP that
- * needs a TCP connection, so there it is not offered.  ocrdma finds the offset
- * in the first page from the region's address, which must then be a DMA address
- * and not the program's.
+ * needs a TCP connection, so there it is not offered.
  *
  * Return: true if so.
  */
-bool rpost_fastreg_possible(const struct ib_device *ib_dev)
+bool rpost_fastreg_possible(const struct rpost_device *dev)
 {
+	const struct ib_device *ib_dev = dev->ib_dev;
+
 	return (ib_dev->attrs.device_cap_flags &
 		IB_DEVICE_MEM_MGT_EXTENSIONS) &&
 	       ib_dev->attrs.max_fast_reg_page_list_len &&
 	       ib_dev->ops.alloc_mr && ib_dev->ops.map_mr_sg &&
-	       ib_dev->ops.driver_id != RDMA_DRIVER_OCRDMA &&
+	       !dev->driver->no_fastreg &&
 	       !rdma_protocol_iwarp(ib_dev, rdma_start_port(ib_dev));
 }
 

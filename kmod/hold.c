@@ -11,10 +11,10 @@
 #define RPOST_HOLD_MIN_WR	16
 #define RPOST_HOLD_MAX_DELAY	(HZ / 8)
 
-/* Of these queues, one entry is never used: one more than a power of two has. */
+/* Where one entry is never used, a queue needs one more than a power of two has. */
 static bool rpost_hold_worthwhile(const struct rpost_qp *qp)
 {
-	return qp->obj.dev->ib_dev->ops.driver_id == RDMA_DRIVER_RXE &&
+	return qp->obj.dev->driver->one_unused &&
 	       qp->qp_type != RPOST_QPT_UD &&
 	       qp->sq.max_wr >= RPOST_HOLD_MIN_WR &&
 	       is_power_of_2(qp->sq.max_wr);

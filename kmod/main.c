@@ -27,7 +27,7 @@ struct workqueue_struct *rpost_wq;
 static LIST_HEAD(rpost_files);
 static DEFINE_MUTEX(rpost_files_lock);
 
-static_assert(sizeof(struct rpost_query) == 32);
+static_assert(sizeof(struct rpost_query) == 40);
 static_assert(sizeof(struct rpost_destroy) == 16);
 static_assert(sizeof(struct rpost_query_devices) == 24);
 static_assert(sizeof(struct rpost_query_device) == 248);
@@ -316,12 +316,14 @@ err_file:
  * rpost_query_ioctl() - what this module is
  * @ucmd: the command
  *
- * Return: 0, or -EFAULT.
+ * Return: 0 or a negative errno.
  */
 int rpost_query_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_query *cmd = &ucmd->cmd.query;
 
+	if (cmd->reserved)
+		return -EOPNOTSUPP;
 	cmd->abi_version = RPOST_ABI_VERSION;
 	cmd->num_devices = rpost_device_count(ucmd->file);
 	cmd->features = RPOST_FEATURE_ASYNC |
@@ -335,6 +337,7 @@ int rpost_query_ioctl(struct rpost_ucmd *ucmd)
 			RPOST_FEATURE_TABLES;
 	cmd->max_wr_bytes = RPOST_MAX_WR_BYTES;
 	cmd->num_objects = READ_ONCE(ucmd->file->handles.num);
+	cmd->num_refused = rpost_device_count_refused(ucmd->file);
 	return rpost_respond(ucmd);
 }
 
@@ -507,6 +510,9 @@ static int __init rpost_init(void)
 {
 	int ret;
 
+	ret = rpost_admit_init();
+	if (ret)
+		return ret;
 	rpost_wq = alloc_workqueue("rdma_post", WQ_UNBOUND, 0);
 	if (!rpost_wq)
 		return -ENOMEM;

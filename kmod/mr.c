@@ -102,55 +102,32 @@ module_param_cb(registration, &rpost_registration_ops, NULL, 0644);
 MODULE_PARM_DESC(registration,
 		 "How memory is registered: auto (default), direct, fast");
 
-/*
- * Drivers whose reg_user_mr() and dereg_mr() have been read, and that need
- * nothing of a caller in user space: Documentation/registration.rst has what
- * was found in each.
- */
-static bool rpost_driver_is_direct(const struct ib_device *ib_dev)
-{
-	switch (ib_dev->ops.driver_id) {
-	case RDMA_DRIVER_BNXT_RE:
-	case RDMA_DRIVER_CXGB4:
-	case RDMA_DRIVER_ERDMA:
-	case RDMA_DRIVER_HFI1:
-	case RDMA_DRIVER_MLX4:
-	case RDMA_DRIVER_MLX5:
-	case RDMA_DRIVER_QIB:
-	case RDMA_DRIVER_RXE:
-	case RDMA_DRIVER_SIW:
-	case RDMA_DRIVER_VMW_PVRDMA:
-		return ib_dev->ops.reg_user_mr;
-	default:
-		return false;
-	}
-}
-
 /* Fast, direct, or -EOPNOTSUPP.  What could crash a driver is never done. */
-static int rpost_mr_strategy(const struct ib_device *ib_dev)
+static int rpost_mr_strategy(const struct rpost_device *dev)
 {
 	int forced = READ_ONCE(rpost_registration);
 
-	if (forced != RPOST_REG_FAST && rpost_driver_is_direct(ib_dev))
+	if (forced != RPOST_REG_FAST && dev->driver->direct &&
+	    dev->ib_dev->ops.reg_user_mr)
 		return RPOST_REG_DIRECT;
-	if (forced != RPOST_REG_DIRECT && rpost_fastreg_possible(ib_dev))
+	if (forced != RPOST_REG_DIRECT && rpost_fastreg_possible(dev))
 		return RPOST_REG_FAST;
 	return -EOPNOTSUPP;
 }
 
 /**
  * rpost_mr_max_size() - the largest region that a device can have
- * @ib_dev: the device
+ * @dev: the device
  *
  * Return: bytes.
  */
-u64 rpost_mr_max_size(const struct ib_device *ib_dev)
+u64 rpost_mr_max_size(const struct rpost_device *dev)
 {
-	u64 size = ib_dev->attrs.max_mr_size;
+	u64 size = dev->ib_dev->attrs.max_mr_size;
 
-	if (rpost_mr_strategy(ib_dev) == RPOST_REG_FAST)
-		return min(size, rpost_fastreg_max_size(ib_dev));
-	return min(size, rpost_compat_direct_max_size(ib_dev));
+	if (rpost_mr_strategy(dev) == RPOST_REG_FAST)
+		return min(size, rpost_fastreg_max_size(dev->ib_dev));
+	return min(size, rpost_compat_direct_max_size(dev->ib_dev));
 }
 
 /**
@@ -314,8 +291,8 @@ static int rpost_reg_mr_validate(const struct rpost_reg_mr *cmd)
 static int rpost_mr_register(struct rpost_mr *mr,
 			     const struct rpost_reg_mr *cmd)
 {
-	struct ib_device *ib_dev = mr->pd->obj.dev->ib_dev;
-	int strategy = rpost_mr_strategy(ib_dev);
+	struct rpost_device *dev = mr->pd->obj.dev;
+	int strategy = rpost_mr_strategy(dev);
 	struct ib_mr *ib_mr;
 
 	if (strategy < 0)
@@ -323,10 +300,9 @@ static int rpost_mr_register(struct rpost_mr *mr,
 	if (strategy == RPOST_REG_FAST)
 		return rpost_fastreg_mr(mr, cmd);
 
-	if (cmd->length > rpost_compat_direct_max_size(ib_dev))
+	if (cmd->length > rpost_compat_direct_max_size(dev->ib_dev))
 		return -EMSGSIZE;
-	/* It has only one name for memory. */
-	if (ib_dev->ops.driver_id == RDMA_DRIVER_SIW && cmd->iova != cmd->addr)
+	if (dev->driver->no_iova && cmd->iova != cmd->addr)
 		return -EOPNOTSUPP;
 	ib_mr = ib_reg_user_mr(mr->pd->ib_pd, cmd->addr, cmd->length,
 			       cmd->iova, cmd->access);

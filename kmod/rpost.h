@@ -385,6 +385,44 @@ static inline void rpost_obj_uncharge(struct rpost_obj *obj)
 }
 #endif
 
+/* ------------------------------------------------------------ admit.c */
+
+/**
+ * enum rpost_verdict - may programs use a driver's devices?
+ * @RPOST_NOT_OFFERED: only if the administrator names the driver
+ * @RPOST_OFFERED: yes
+ * @RPOST_NEVER: not even then
+ */
+enum rpost_verdict {
+	RPOST_NOT_OFFERED,
+	RPOST_OFFERED,
+	RPOST_NEVER,
+};
+
+/**
+ * struct rpost_driver - what the module knows of a driver
+ * @id: enum rdma_driver_id
+ * @name: by which the administrator names it; NULL for a driver without a row
+ * @verdict: whether its devices are offered
+ * @direct: its reg_user_mr() and dereg_mr() need nothing of a caller in user space
+ * @no_fastreg: fast registration does not work: it finds the offset in the first
+ *              page from the region's address, which must then be a DMA address
+ * @no_iova: a directly registered region has only its own address as a name
+ * @one_unused: a queue has a power of two of entries, of which one is never used
+ */
+struct rpost_driver {
+	u32 id;
+	const char *name;
+	enum rpost_verdict verdict;
+	bool direct;
+	bool no_fastreg;
+	bool no_iova;
+	bool one_unused;
+};
+
+int rpost_admit_init(void);
+void rpost_admit(struct rpost_device *dev);
+
 /* ----------------------------------------------------------- device.c */
 
 /**
@@ -392,6 +430,8 @@ static inline void rpost_obj_uncharge(struct rpost_obj *obj)
  * @kref: held by the table of devices and by each object on the device
  * @ib_dev: valid while a file's rwsem is held and @dead is false, and for as
  *          long as an object on the device has not been shut down
+ * @driver: what is known of its driver
+ * @refused: programs may not use it: it is counted, and nothing is made on it
  * @id: its number; never used again
  * @name_lock: guards @name
  * @name: a copy, since a rename frees the string that dev_name() returns
@@ -407,6 +447,8 @@ static inline void rpost_obj_uncharge(struct rpost_obj *obj)
 struct rpost_device {
 	struct kref kref;
 	struct ib_device *ib_dev;
+	const struct rpost_driver *driver;
+	bool refused;
 	u32 id;
 	spinlock_t name_lock;
 	char name[IB_DEVICE_NAME_MAX];
@@ -422,6 +464,7 @@ struct rpost_device {
 int rpost_device_register(void);
 void rpost_device_unregister(void);
 unsigned int rpost_device_count(struct rpost_file *file);
+unsigned int rpost_device_count_refused(struct rpost_file *file);
 struct rpost_device *rpost_device_find(struct rpost_file *file, u32 id);
 void rpost_leave_behind(struct rdma_restrack_entry *res, struct rpost_device *dev);
 bool rpost_device_alive(struct rpost_device *dev);
@@ -531,7 +574,7 @@ struct rpost_mr {
 
 int rpost_mr_table_init(struct rpost_pd *pd);
 int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd);
-u64 rpost_mr_max_size(const struct ib_device *ib_dev);
+u64 rpost_mr_max_size(const struct rpost_device *dev);
 int rpost_mr_shutdown(struct rpost_obj *obj);
 void rpost_mr_free(struct rpost_obj *obj);
 int rpost_mr_retry_refused(struct rpost_pd *pd);
@@ -541,7 +584,7 @@ bool rpost_mr_check(struct rpost_pd *pd, const struct rpost_sge *sge,
 
 /* ---------------------------------------------------------- fastreg.c */
 
-bool rpost_fastreg_possible(const struct ib_device *ib_dev);
+bool rpost_fastreg_possible(const struct rpost_device *dev);
 u64 rpost_fastreg_max_size(const struct ib_device *ib_dev);
 int rpost_fastreg_mr(struct rpost_mr *mr, const struct rpost_reg_mr *cmd);
 void rpost_fastreg_destroy(struct rpost_pd *pd);

@@ -24,6 +24,18 @@ static inline void rpost_compat_vm_flags_mod(struct vm_area_struct *vma,
 #endif
 }
 
+/* 6.2 brought mana, and 6.18 ionic. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
+#define RPOST_COMPAT_DRIVER_MANA	RDMA_DRIVER_MANA
+#else
+#define RPOST_COMPAT_DRIVER_MANA	(RDMA_DRIVER_ERDMA + 1)
+#endif
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0)
+#define RPOST_COMPAT_DRIVER_IONIC	RDMA_DRIVER_IONIC
+#else
+#define RPOST_COMPAT_DRIVER_IONIC	(RDMA_DRIVER_ERDMA + 2)
+#endif
+
 /* 6.2 brought flush and atomic write, to user queue pairs only. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
 #define RPOST_COMPAT_ACCESS_FLUSH \

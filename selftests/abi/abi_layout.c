@@ -11,7 +11,7 @@
 #define SIZE(type, bytes) \
 	_Static_assert(sizeof(struct rpost_##type) == (bytes), #type)
 
-SIZE(query, 32);
+SIZE(query, 40);
 SIZE(destroy, 16);
 SIZE(query_devices, 24);
 SIZE(query_device, 248);

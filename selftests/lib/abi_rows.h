@@ -452,7 +452,8 @@ static int fill_setup_send_ring(struct env *env, void *arg)
 		 sizeof(((struct rpost_##type *)0)->last)
 
 static const struct row rows[] = {
-	{ ROW(QUERY, query, nothing, 0), .answers = true },
+	{ ROW(QUERY, query, nothing, 0), .answers = true,
+	  GREW(query, num_objects), .reserved = { FIELD(query, reserved) } },
 	{ ROW(QUERY_DEVICES, query_devices, nothing, 0), .answers = true,
 	  .reserved = { FIELD(query_devices, reserved) } },
 	{ ROW(QUERY_DEVICE, query_device, device, 0), .answers = true },

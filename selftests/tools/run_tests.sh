@@ -73,6 +73,8 @@ harmless="$harmless|^(rdma_rxe|(infiniband )?(rxe[0-9]+|rpost[a-z0-9]*)): "
 harmless="$harmless|^[a-z_]+: [0-9]+ callbacks suppressed$"
 # What attack_mmap tries is old.
 harmless="$harmless|^mmap: .* uses deprecated remap_file_pages\(\) syscall"
+# An administrator's mistakes, which admit makes.
+harmless="$harmless|^rdma_post: devices="
 # A busy emulator: something took long.
 harmless="$harmless|^(clocksource|hrtimer|perf|sched|workqueue): "
 

@@ -147,8 +147,13 @@ enum rpost_cmd {
  * @features: out: RPOST_FEATURE_*
  * @max_wr_bytes: out: longest block of work requests that a post takes
  * @num_objects: out: objects that live in this file
+ * @num_refused: out: RDMA devices that this file would see, but which are not
+ *               offered, since it is not known whether their drivers keep
+ *               programs out of memory that is not theirs
+ * @reserved: must be 0
  *
- * Tells a program what it talks to.
+ * Tells a program what it talks to.  @num_refused and @reserved came after the
+ * first release, which leaves them as they are.
  */
 struct rpost_query {
 	__u32 size;
@@ -158,6 +163,8 @@ struct rpost_query {
 	__aligned_u64 features;
 	__u32 max_wr_bytes;
 	__u32 num_objects;
+	__u32 num_refused;
+	__u32 reserved;
 };
 
 #define RPOST_IOC_QUERY		_IO(RPOST_IOC_TYPE, RPOST_CMD_QUERY)
