@@ -222,6 +222,12 @@ static bool rpost_mcast_lid_valid(struct ib_device *ib_dev, u32 lid)
 	return true;
 }
 
+static void rpost_mcast_free(struct rpost_qp *qp, struct rpost_mcast *mcast)
+{
+	kfree(mcast);
+	rpost_user_uncharge(qp->obj.file->user, RPOST_MCAST_BYTES);
+}
+
 static int rpost_mcast_attach(struct rpost_qp *qp,
 			      const struct rpost_attach_mcast *cmd)
 {
@@ -234,14 +240,18 @@ static int rpost_mcast_attach(struct rpost_qp *qp,
 		return 0;
 	if (qp->num_mcasts >= RPOST_MAX_MCAST)
 		return -ENOMEM;
-	mcast = kzalloc(sizeof(*mcast), RPOST_GFP);
-	if (!mcast)
+	if (rpost_user_charge(qp->obj.file->user, RPOST_MCAST_BYTES))
 		return -ENOMEM;
+	mcast = kzalloc(sizeof(*mcast), RPOST_GFP);
+	if (!mcast) {
+		rpost_user_uncharge(qp->obj.file->user, RPOST_MCAST_BYTES);
+		return -ENOMEM;
+	}
 	mcast->lid = cmd->lid;
 	memcpy(mcast->gid.raw, cmd->gid, sizeof(cmd->gid));
 	ret = ib_attach_mcast(qp->ib_qp, &mcast->gid, mcast->lid);
 	if (ret) {
-		kfree(mcast);
+		rpost_mcast_free(qp, mcast);
 		return ret;
 	}
 	list_add_tail(&mcast->link, &qp->mcasts);
@@ -258,7 +268,7 @@ static int rpost_mcast_detach(struct rpost_qp *qp, struct rpost_mcast *mcast)
 		return ret;
 	list_del(&mcast->link);
 	qp->num_mcasts--;
-	kfree(mcast);
+	rpost_mcast_free(qp, mcast);
 	return 0;
 }
 

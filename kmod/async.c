@@ -299,6 +299,7 @@ static void rpost_async_channel_free(struct rpost_async_channel *channel)
 	list_del(&channel->file_link);
 	spin_unlock_irq(&file->async_lock);
 	rpost_device_put(dev);
+	rpost_user_uncharge(file->user, RPOST_ASYNC_CHANNEL_BYTES);
 	rpost_file_put(file);
 	kfree(channel);
 	rpost_count(RPOST_COUNT_ASYNC_CHANNEL, -1);
@@ -362,11 +363,13 @@ int rpost_create_async_channel_ioctl(struct rpost_ucmd *ucmd)
 	dev = rpost_device_find(ucmd->file, cmd->device);
 	if (IS_ERR(dev))
 		return PTR_ERR(dev);
+	ret = rpost_user_charge(ucmd->file->user, RPOST_ASYNC_CHANNEL_BYTES);
+	if (ret)
+		goto err_device;
+	ret = -ENOMEM;
 	channel = kzalloc(sizeof(*channel), RPOST_GFP);
-	if (!channel) {
-		rpost_device_put(dev);
-		return -ENOMEM;
-	}
+	if (!channel)
+		goto err_charge;
 	rpost_count(RPOST_COUNT_ASYNC_CHANNEL, 1);
 	kref_get(&ucmd->file->kref);
 	channel->file = ucmd->file;
@@ -390,4 +393,10 @@ int rpost_create_async_channel_ioctl(struct rpost_ucmd *ucmd)
 		return PTR_ERR(filp);
 	}
 	return rpost_respond_fd(ucmd, &cmd->fd, filp);
+
+err_charge:
+	rpost_user_uncharge(ucmd->file->user, RPOST_ASYNC_CHANNEL_BYTES);
+err_device:
+	rpost_device_put(dev);
+	return ret;
 }

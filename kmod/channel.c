@@ -18,6 +18,7 @@ static void rpost_comp_channel_free(struct kref *kref)
 	struct rpost_comp_channel *channel =
 		container_of(kref, struct rpost_comp_channel, kref);
 
+	rpost_user_uncharge(channel->file->user, RPOST_CHANNEL_BYTES);
 	rpost_file_put(channel->file);
 	kfree(channel);
 	rpost_count(RPOST_COUNT_COMP_CHANNEL, -1);
@@ -279,9 +280,13 @@ int rpost_create_comp_channel_ioctl(struct rpost_ucmd *ucmd)
 
 	if (cmd->reserved)
 		return -EOPNOTSUPP;
-	channel = kzalloc(sizeof(*channel), RPOST_GFP);
-	if (!channel)
+	if (rpost_user_charge(ucmd->file->user, RPOST_CHANNEL_BYTES))
 		return -ENOMEM;
+	channel = kzalloc(sizeof(*channel), RPOST_GFP);
+	if (!channel) {
+		rpost_user_uncharge(ucmd->file->user, RPOST_CHANNEL_BYTES);
+		return -ENOMEM;
+	}
 	kref_init(&channel->kref);
 	rpost_count(RPOST_COUNT_COMP_CHANNEL, 1);
 	kref_get(&ucmd->file->kref);

@@ -306,7 +306,7 @@ static struct rpost_cring *rpost_cq_ring_alloc(struct rpost_file *file, u32 flag
 	u32 entry_size = flags & RPOST_CQ_SMALL_ENTRIES ?
 			 RPOST_WC_SMALL_SIZE : sizeof(struct rpost_wc);
 
-	if (ring && rpost_ring_alloc(ring, flags & RPOST_CQ_SHARED_PAGE ?
+	if (ring && rpost_ring_alloc(ring, file->user, flags & RPOST_CQ_SHARED_PAGE ?
 				     &file->rings : NULL, entries, entry_size)) {
 		kfree(ring);
 		ring = NULL;
@@ -535,7 +535,7 @@ int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 
 	cmd->cqe = cq->cqe;
 	cmd->mmap_offset = (u64)cq->obj.handle << PAGE_SHIFT;
-	cmd->mmap_size = ring->num_pages << PAGE_SHIFT;
+	cmd->mmap_size = ring->mem->num_pages << PAGE_SHIFT;
 	cmd->entries_offset = sizeof(struct rpost_ring);
 	cmd->ring_offset = rpost_ring_offset(ring);
 	cmd->handle = cq->obj.handle;
@@ -658,7 +658,7 @@ int rpost_resize_cq_ioctl(struct rpost_ucmd *ucmd)
 		goto out_put;
 
 	cmd->mmap_offset = (u64)cq->obj.handle << PAGE_SHIFT;
-	cmd->mmap_size = ring->num_pages << PAGE_SHIFT;
+	cmd->mmap_size = ring->mem->num_pages << PAGE_SHIFT;
 	cmd->ring_offset = rpost_ring_offset(ring);
 	unused = ring;
 	ret = rpost_respond(ucmd);

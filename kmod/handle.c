@@ -9,6 +9,8 @@
 #include "rpost.h"
 
 #define RPOST_MAX_LEAVES	((1u << RPOST_INDEX_BITS) / RPOST_LEAF_SLOTS)
+#define RPOST_LEAF_BYTES	(RPOST_LEAF_SLOTS * sizeof(struct rpost_slot) + \
+				 sizeof(struct rpost_slot *))
 
 /* So many handles rest, so that none is given out again at once. */
 #define RPOST_MIN_FREE		64u
@@ -42,8 +44,8 @@ static struct rpost_leaves *rpost_leaves_alloc(u32 num, gfp_t gfp)
 	return leaves;
 }
 
-/* Replace the leaves by @more, unless somebody else was faster. */
-static void rpost_handles_add(struct rpost_handles *handles,
+/* Replace the leaves by @more.  False if somebody else was faster. */
+static bool rpost_handles_add(struct rpost_handles *handles,
 			      struct rpost_leaves *more)
 {
 	struct rpost_leaves *old = rpost_leaves_locked(handles);
@@ -55,7 +57,7 @@ static void rpost_handles_add(struct rpost_handles *handles,
 	if (more->num != num + 1) {
 		kfree(more->leaf[more->num - 1]);
 		kfree(more);
-		return;
+		return false;
 	}
 	if (old)
 		memcpy(more->leaf, old->leaf, flex_array_size(old, leaf, num));
@@ -68,6 +70,7 @@ static void rpost_handles_add(struct rpost_handles *handles,
 	rcu_assign_pointer(handles->leaves, more);
 	if (old)
 		kfree_rcu(old, rcu);
+	return true;
 }
 
 /* How many leaves there should be, or 0 if there are enough or cannot be more. */
@@ -80,16 +83,28 @@ static u32 rpost_handles_wanted(struct rpost_handles *handles)
 	       num + 1 : 0;
 }
 
+static struct rpost_user *rpost_handles_user(struct rpost_handles *handles)
+{
+	return container_of(handles, struct rpost_file, handles)->user;
+}
+
 static int rpost_handles_grow(struct rpost_handles *handles, u32 num, gfp_t gfp)
 {
-	struct rpost_leaves *leaves = rpost_leaves_alloc(num, gfp);
+	struct rpost_user *user = rpost_handles_user(handles);
+	struct rpost_leaves *leaves;
+	bool added = false;
 
-	if (!leaves)
+	if (rpost_user_charge(user, RPOST_LEAF_BYTES))
 		return -ENOMEM;
-	spin_lock(&handles->lock);
-	rpost_handles_add(handles, leaves);
-	spin_unlock(&handles->lock);
-	return 0;
+	leaves = rpost_leaves_alloc(num, gfp);
+	if (leaves) {
+		spin_lock(&handles->lock);
+		added = rpost_handles_add(handles, leaves);
+		spin_unlock(&handles->lock);
+	}
+	if (!added)
+		rpost_user_uncharge(user, RPOST_LEAF_BYTES);
+	return leaves ? 0 : -ENOMEM;
 }
 
 /**
@@ -115,6 +130,8 @@ void rpost_handles_destroy(struct rpost_handles *handles)
 		return;
 	for (i = 0; i < leaves->num; i++)
 		kfree(leaves->leaf[i]);
+	rpost_user_uncharge(rpost_handles_user(handles),
+			    leaves->num * RPOST_LEAF_BYTES);
 	kfree(leaves);
 }
 

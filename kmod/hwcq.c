@@ -361,7 +361,8 @@ struct rpost_hwcq *rpost_cq_attach(struct rpost_cq *cq, u32 entries)
 	}
 	size = min(rpost_hwcq_size(size, entries), max_cqe);
 	hwcq = rpost_hwcq_create(cq, size);
-	if (hwcq == ERR_PTR(-EMFILE) && size > entries)
+	if ((hwcq == ERR_PTR(-EMFILE) || hwcq == ERR_PTR(-ENOMEM)) &&
+	    size > entries)
 		hwcq = rpost_hwcq_create(cq, entries);
 	if (IS_ERR(hwcq))
 		goto out;

@@ -25,6 +25,7 @@ static const char * const rpost_inject_names[RPOST_NUM_INJECT] = {
 	[RPOST_INJECT_REG_WAIT] = "fail_reg_wait",
 	[RPOST_INJECT_DEVICE] = "fail_device",
 	[RPOST_INJECT_DEVICE_ID] = "fail_device_id",
+	[RPOST_INJECT_CHARGE] = "fail_charge",
 };
 
 static struct fault_attr rpost_inject_attrs[RPOST_NUM_INJECT];

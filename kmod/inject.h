@@ -25,6 +25,7 @@ struct dentry;
  * @RPOST_INJECT_REG_WAIT: that work request does not complete
  * @RPOST_INJECT_DEVICE: a new device finds no memory
  * @RPOST_INJECT_DEVICE_ID: a new device gets no number
+ * @RPOST_INJECT_CHARGE: a user is at the limit
  * @RPOST_NUM_INJECT: more than any of them
  */
 enum rpost_inject_point {
@@ -40,6 +41,7 @@ enum rpost_inject_point {
 	RPOST_INJECT_REG_WAIT,
 	RPOST_INJECT_DEVICE,
 	RPOST_INJECT_DEVICE_ID,
+	RPOST_INJECT_CHARGE,
 	RPOST_NUM_INJECT,
 };
 

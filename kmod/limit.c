@@ -59,21 +59,31 @@ static int rpost_limit_take(atomic_long_t *used, u32 n, unsigned int limit)
  * rpost_limit_take_wr() - count work requests that a queue will have room for
  * @file: the open file
  * @n: how many
+ * @bytes: what the device's queues will take, estimated
  *
- * Return: 0, or -EMFILE at the limit.
+ * Return: 0, or -EMFILE at the limit, or -ENOMEM at that of the user.
  */
-int rpost_limit_take_wr(struct rpost_file *file, u32 n)
+int rpost_limit_take_wr(struct rpost_file *file, u32 n, unsigned long bytes)
 {
-	return rpost_limit_take(&file->num_wr, n, READ_ONCE(max_wr));
+	int ret = rpost_limit_take(&file->num_wr, n, READ_ONCE(max_wr));
+
+	if (ret)
+		return ret;
+	ret = rpost_user_charge(file->user, bytes);
+	if (ret)
+		atomic_long_sub(n, &file->num_wr);
+	return ret;
 }
 
 /**
  * rpost_limit_give_wr() - the queue has gone
  * @file: the open file
  * @n: as in rpost_limit_take_wr()
+ * @bytes: the same
  */
-void rpost_limit_give_wr(struct rpost_file *file, u32 n)
+void rpost_limit_give_wr(struct rpost_file *file, u32 n, unsigned long bytes)
 {
+	rpost_user_uncharge(file->user, bytes);
 	atomic_long_sub(n, &file->num_wr);
 }
 
@@ -82,11 +92,18 @@ void rpost_limit_give_wr(struct rpost_file *file, u32 n)
  * @file: the open file
  * @n: how many
  *
- * Return: 0, or -EMFILE at the limit.
+ * Return: 0, or -EMFILE at the limit, or -ENOMEM at that of the user.
  */
 int rpost_limit_take_cqe(struct rpost_file *file, u32 n)
 {
-	return rpost_limit_take(&file->num_cqe, n, READ_ONCE(max_cqe));
+	int ret = rpost_limit_take(&file->num_cqe, n, READ_ONCE(max_cqe));
+
+	if (ret)
+		return ret;
+	ret = rpost_user_charge(file->user, rpost_device_cq_bytes(n));
+	if (ret)
+		atomic_long_sub(n, &file->num_cqe);
+	return ret;
 }
 
 /**
@@ -96,5 +113,6 @@ int rpost_limit_take_cqe(struct rpost_file *file, u32 n)
  */
 void rpost_limit_give_cqe(struct rpost_file *file, u32 n)
 {
+	rpost_user_uncharge(file->user, rpost_device_cq_bytes(n));
 	atomic_long_sub(n, &file->num_cqe);
 }

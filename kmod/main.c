@@ -360,11 +360,33 @@ static int rpost_mmap(struct file *filp, struct vm_area_struct *vma)
 	return ret == -ENOENT ? rpost_sring_mmap(filp->private_data, vma) : ret;
 }
 
+static struct rpost_file *rpost_file_alloc(void)
+{
+	struct rpost_user *user = rpost_user_get();
+	struct rpost_file *file;
+
+	if (!user)
+		return NULL;
+	if (rpost_user_charge(user, RPOST_FILE_BYTES))
+		goto err_user;
+	file = kzalloc(sizeof(*file), RPOST_GFP);
+	if (!file)
+		goto err_charge;
+	file->user = user;
+	return file;
+
+err_charge:
+	rpost_user_uncharge(user, RPOST_FILE_BYTES);
+err_user:
+	rpost_user_put(user);
+	return NULL;
+}
+
 static int rpost_open(struct inode *inode, struct file *filp)
 {
 	struct rpost_file *file;
 
-	file = kzalloc(sizeof(*file), RPOST_GFP);
+	file = rpost_file_alloc();
 	if (!file)
 		return -ENOMEM;
 	rpost_count(RPOST_COUNT_FILE, 1);
@@ -397,6 +419,8 @@ static void rpost_file_free(struct kref *kref)
 	rpost_handles_destroy(&file->handles);
 	rpost_scratch_free(file);
 	mem_cgroup_put(file->memcg);
+	rpost_user_uncharge(file->user, RPOST_FILE_BYTES);
+	rpost_user_put(file->user);
 	kfree(file);
 	rpost_count(RPOST_COUNT_FILE, -1);
 }

@@ -61,11 +61,29 @@ static void rpost_join_add(struct rpost_id *id, struct rpost_join *join)
 	spin_unlock(&file->event_lock);
 }
 
+static struct rpost_join *rpost_join_alloc(struct rpost_file *file)
+{
+	struct rpost_join *join;
+
+	if (rpost_user_charge(file->user, RPOST_JOIN_BYTES))
+		return NULL;
+	join = kzalloc(sizeof(*join), RPOST_GFP);
+	if (!join)
+		rpost_user_uncharge(file->user, RPOST_JOIN_BYTES);
+	return join;
+}
+
+static void rpost_join_free(struct rpost_file *file, struct rpost_join *join)
+{
+	kfree(join);
+	rpost_user_uncharge(file->user, RPOST_JOIN_BYTES);
+}
+
 static void rpost_join_drop(struct rpost_id *id, struct rpost_join *join)
 {
 	rpost_events_drop_join(id, join);
 	id->num_joins--;
-	kfree(join);
+	rpost_join_free(id->obj.file, join);
 }
 
 static int rpost_join_locked(struct rpost_id *id, struct rpost_join *join,
@@ -75,7 +93,7 @@ static int rpost_join_locked(struct rpost_id *id, struct rpost_join *join,
 
 	ret = rpost_join_check(id, &join->addr);
 	if (ret) {
-		kfree(join);
+		rpost_join_free(id->obj.file, join);
 		return ret;
 	}
 	/* First, because the event may come before the call returns. */
@@ -112,7 +130,7 @@ int rpost_join_mcast_ioctl(struct rpost_ucmd *ucmd)
 	ret = rpost_sockaddr(&addr, &cmd->addr, cmd->addr_len);
 	if (ret)
 		return ret;
-	join = kzalloc(sizeof(*join), RPOST_GFP);
+	join = rpost_join_alloc(ucmd->file);
 	if (!join)
 		return -ENOMEM;
 	join->addr = addr;
@@ -120,7 +138,7 @@ int rpost_join_mcast_ioctl(struct rpost_ucmd *ucmd)
 
 	id = rpost_id_enter(ucmd->file, cmd->id);
 	if (IS_ERR(id)) {
-		kfree(join);
+		rpost_join_free(ucmd->file, join);
 		return PTR_ERR(id);
 	}
 	ret = rpost_join_locked(id, join, join_state);

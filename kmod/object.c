@@ -37,11 +37,42 @@ static const struct rpost_type rpost_types[] = {
 	[RPOST_OBJ_AH] = { rpost_ah_shutdown, rpost_ah_free },
 };
 
+/*
+ * What an object takes beside its queues: in the module, the RDMA core and the driver.
+ * An id may have eight events.  A queue pair of rxe has a socket, and what it answers
+ * again; a domain has a queue pair for fast registration.
+ */
+static const unsigned long rpost_obj_bytes[] = {
+	[RPOST_OBJ_PD] = SZ_32K,
+	[RPOST_OBJ_MR] = SZ_1K,
+	[RPOST_OBJ_CQ] = SZ_2K,
+	[RPOST_OBJ_QP] = SZ_16K,
+	[RPOST_OBJ_ID] = SZ_8K,
+	[RPOST_OBJ_SRQ] = SZ_4K,
+	[RPOST_OBJ_AH] = SZ_1K,
+};
+
 /* Dependents come before what they depend on. */
 static const enum rpost_obj_type rpost_teardown_order[] = {
 	RPOST_OBJ_QP, RPOST_OBJ_SRQ, RPOST_OBJ_AH, RPOST_OBJ_MR, RPOST_OBJ_ID,
 	RPOST_OBJ_CQ, RPOST_OBJ_PD,
 };
+
+/**
+ * rpost_obj_take_bytes() - charge the file's user for an object's memory
+ * @obj: the object, until rpost_obj_unreserve()
+ * @bytes: how much more
+ *
+ * Return: 0, or -ENOMEM at the user's limit.
+ */
+int rpost_obj_take_bytes(struct rpost_obj *obj, unsigned long bytes)
+{
+	int ret = rpost_user_charge(obj->file->user, bytes);
+
+	if (!ret)
+		obj->bytes += bytes;
+	return ret;
+}
 
 static int rpost_obj_reserve_gfp(struct rpost_file *file,
 				 struct rpost_obj *obj,
@@ -56,10 +87,15 @@ static int rpost_obj_reserve_gfp(struct rpost_file *file,
 	refcount_set(&obj->refs, 1);
 	init_completion(&obj->unused);
 
-	ret = rpost_handle_reserve(&file->handles, READ_ONCE(max_objects), gfp,
-				   &obj->slot);
+	ret = rpost_obj_take_bytes(obj, rpost_obj_bytes[type]);
 	if (ret)
 		return ret;
+	ret = rpost_handle_reserve(&file->handles, READ_ONCE(max_objects), gfp,
+				   &obj->slot);
+	if (ret) {
+		rpost_user_uncharge(file->user, obj->bytes);
+		return ret;
+	}
 	obj->handle = obj->slot->handle;
 	rpost_count(type, 1);
 	ret = dev ? rpost_obj_charge(obj) : 0;
@@ -78,7 +114,7 @@ static int rpost_obj_reserve_gfp(struct rpost_file *file,
  * The object has a handle, but no lookup finds it.
  *
  * Return: 0, -EMFILE at the file's limit, -EAGAIN at that of the rdma cgroup, or
- * -ENOMEM.
+ * -ENOMEM, also at the user's.
  */
 int rpost_obj_reserve(struct rpost_file *file, struct rpost_obj *obj,
 		      enum rpost_obj_type type, struct rpost_device *dev)
@@ -110,6 +146,7 @@ void rpost_obj_unreserve(struct rpost_obj *obj)
 {
 	rpost_obj_uncharge(obj);
 	rpost_handle_unreserve(&obj->file->handles, obj->slot);
+	rpost_user_uncharge(obj->file->user, obj->bytes);
 	rpost_count(obj->type, -1);
 }
 

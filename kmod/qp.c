@@ -560,7 +560,8 @@ static void rpost_qp_give_back(struct rpost_qp *qp)
 	rpost_qp_detach_cqs(qp);
 	if (qp->srq)
 		mutex_unlock(&qp->srq->qp_lock);
-	rpost_limit_give_wr(qp->obj.file, rpost_qp_entries(qp));
+	rpost_limit_give_wr(qp->obj.file, rpost_qp_entries(qp),
+			    rpost_qp_device_bytes(qp));
 	rpost_qp_release_ahs(qp);
 	if (!qp->leaked)
 		rpost_inline_free(qp);
@@ -713,13 +714,17 @@ static int rpost_qp_build(struct rpost_qp *qp,
 {
 	int ret;
 
+	ret = rpost_obj_take_bytes(&qp->obj, rpost_qp_own_bytes(cmd));
+	if (ret)
+		return ret;
 	ret = rpost_queues_init(qp, cmd);
 	if (ret)
 		goto err_queues;
 	ret = rpost_inline_alloc(qp, cmd->max_inline_data);
 	if (ret)
 		goto err_queues;
-	ret = rpost_limit_take_wr(qp->obj.file, rpost_qp_entries(qp));
+	ret = rpost_limit_take_wr(qp->obj.file, rpost_qp_entries(qp),
+				  rpost_qp_device_bytes(qp));
 	if (ret)
 		goto err_inline;
 
@@ -738,7 +743,8 @@ static int rpost_qp_build(struct rpost_qp *qp,
 	return 0;
 
 err_limit:
-	rpost_limit_give_wr(qp->obj.file, rpost_qp_entries(qp));
+	rpost_limit_give_wr(qp->obj.file, rpost_qp_entries(qp),
+			    rpost_qp_device_bytes(qp));
 err_inline:
 	rpost_inline_free(qp);
 err_queues:

@@ -45,26 +45,74 @@ void rpost_ring_pool_init(struct rpost_ring_pool *pool)
 	INIT_LIST_HEAD(&pool->pages);
 }
 
-static struct rpost_ring_page *rpost_ring_page_alloc(struct rpost_ring_pool *pool)
+static unsigned long rpost_ring_mem_bytes(unsigned int num_pages)
+{
+	const struct rpost_ring_mem *mem;
+
+	return struct_size(mem, pages, num_pages) +
+	       ((unsigned long)num_pages << PAGE_SHIFT);
+}
+
+static void rpost_ring_mem_put(struct rpost_ring_mem *mem)
+{
+	unsigned int i;
+
+	if (!refcount_dec_and_test(&mem->refs))
+		return;
+	for (i = 0; i < mem->num_pages && mem->pages[i]; i++) {
+		__free_page(mem->pages[i]);
+		rpost_count(RPOST_COUNT_RING_PAGES, -1);
+	}
+	rpost_user_uncharge(mem->user, rpost_ring_mem_bytes(mem->num_pages));
+	kvfree(mem);
+}
+
+static struct rpost_ring_mem *rpost_ring_mem_alloc(struct rpost_user *user,
+						   unsigned int num_pages)
+{
+	struct rpost_ring_mem *mem;
+	unsigned int i;
+
+	if (rpost_user_charge(user, rpost_ring_mem_bytes(num_pages)))
+		return NULL;
+	mem = rpost_kvmalloc(struct_size(mem, pages, num_pages), __GFP_ZERO);
+	if (!mem) {
+		rpost_user_uncharge(user, rpost_ring_mem_bytes(num_pages));
+		return NULL;
+	}
+	refcount_set(&mem->refs, 1);
+	mem->user = user;
+	mem->num_pages = num_pages;
+	for (i = 0; i < num_pages; i++) {
+		mem->pages[i] = alloc_page(RPOST_GFP | __GFP_ZERO);
+		if (!mem->pages[i]) {
+			rpost_ring_mem_put(mem);
+			return NULL;
+		}
+		rpost_count(RPOST_COUNT_RING_PAGES, 1);
+	}
+	return mem;
+}
+
+static struct rpost_ring_page *rpost_ring_page_alloc(struct rpost_user *user,
+						     struct rpost_ring_pool *pool)
 {
 	struct rpost_ring_page *shared = kzalloc(sizeof(*shared), RPOST_GFP);
 
 	if (!shared)
 		return NULL;
-	shared->page = alloc_page(RPOST_GFP | __GFP_ZERO);
-	if (!shared->page) {
+	shared->mem = rpost_ring_mem_alloc(user, 1);
+	if (!shared->mem) {
 		kfree(shared);
 		return NULL;
 	}
 	shared->pool = pool;
-	rpost_count(RPOST_COUNT_RING_PAGES, 1);
 	return shared;
 }
 
 static void rpost_ring_page_free(struct rpost_ring_page *shared)
 {
-	rpost_count(RPOST_COUNT_RING_PAGES, -1);
-	__free_page(shared->page);
+	rpost_ring_mem_put(shared->mem);
 	kfree(shared);
 }
 
@@ -81,9 +129,8 @@ static bool rpost_ring_page_take(struct rpost_cring *ring,
 		return false;
 	bitmap_set(&shared->used, first, units);
 	ring->shared = shared;
-	ring->pages = &shared->page;
-	ring->num_pages = 1;
-	ring->hdr = page_address(shared->page) + first * RPOST_RING_UNIT;
+	ring->mem = shared->mem;
+	ring->hdr = page_address(shared->mem->pages[0]) + first * RPOST_RING_UNIT;
 	return true;
 }
 
@@ -92,7 +139,7 @@ static u32 rpost_ring_units(size_t size)
 	return DIV_ROUND_UP(size, RPOST_RING_UNIT);
 }
 
-static int rpost_ring_share(struct rpost_cring *ring,
+static int rpost_ring_share(struct rpost_cring *ring, struct rpost_user *user,
 			    struct rpost_ring_pool *pool, u32 units)
 {
 	struct rpost_ring_page *shared;
@@ -112,7 +159,7 @@ static int rpost_ring_share(struct rpost_cring *ring,
 		return 0;
 	}
 
-	shared = rpost_ring_page_alloc(pool);
+	shared = rpost_ring_page_alloc(user, pool);
 	if (!shared)
 		return -ENOMEM;
 	mutex_lock(&pool->lock);
@@ -146,56 +193,43 @@ static void rpost_ring_unshare(struct rpost_cring *ring)
 /**
  * rpost_ring_alloc() - make a ring
  * @ring: zeroed
+ * @user: charged for it
  * @pool: of pages that it may share; NULL if it must have its own
  * @entries: a power of two
  * @entry_size: bytes of one, a multiple of 8
  *
  * Return: 0, or -ENOMEM.
  */
-int rpost_ring_alloc(struct rpost_cring *ring, struct rpost_ring_pool *pool,
-		     u32 entries, u32 entry_size)
+int rpost_ring_alloc(struct rpost_cring *ring, struct rpost_user *user,
+		     struct rpost_ring_pool *pool, u32 entries, u32 entry_size)
 {
 	size_t size = sizeof(*ring->hdr) + (size_t)entries * entry_size;
 	unsigned int n = DIV_ROUND_UP(size, PAGE_SIZE);
-	struct page **pages;
 	int ret;
 
 	ring->entries = entries;
 	ring->entry_size = entry_size;
 	if (pool && rpost_ring_units(size) < RPOST_RING_UNITS) {
-		ret = rpost_ring_share(ring, pool, rpost_ring_units(size));
+		ret = rpost_ring_share(ring, user, pool, rpost_ring_units(size));
 		if (!ret)
 			ring->wcs = ring->hdr + 1;
 		return ret;
 	}
 
-	/*
-	 * Single pages: a mapping holds references on them, so that it may
-	 * outlive the ring.
-	 */
-	pages = rpost_kvcalloc(n, sizeof(*pages));
-	if (!pages)
+	ring->mem = rpost_ring_mem_alloc(user, n);
+	if (!ring->mem)
 		return -ENOMEM;
-	ring->pages = pages;
-	for (; ring->num_pages < n; ring->num_pages++) {
-		pages[ring->num_pages] = alloc_page(RPOST_GFP |
-						    __GFP_ZERO);
-		if (!pages[ring->num_pages])
-			goto err;
-		rpost_count(RPOST_COUNT_RING_PAGES, 1);
-	}
 	/* One page has an address already. */
 	if (n == 1)
-		ring->hdr = page_address(pages[0]);
+		ring->hdr = page_address(ring->mem->pages[0]);
 	else
-		ring->hdr = vmap(pages, n, VM_MAP, PAGE_KERNEL);
-	if (!ring->hdr)
-		goto err;
+		ring->hdr = vmap(ring->mem->pages, n, VM_MAP, PAGE_KERNEL);
+	if (!ring->hdr) {
+		rpost_ring_mem_put(ring->mem);
+		return -ENOMEM;
+	}
 	ring->wcs = ring->hdr + 1;
 	return 0;
-err:
-	rpost_ring_free(ring);
-	return -ENOMEM;
 }
 
 /**
@@ -212,11 +246,8 @@ void rpost_ring_free(struct rpost_cring *ring)
 	if (is_vmalloc_addr(ring->hdr))
 		vunmap(ring->hdr);
 	ring->hdr = NULL;
-	rpost_count(RPOST_COUNT_RING_PAGES, -(long)ring->num_pages);
-	while (ring->num_pages)
-		__free_page(ring->pages[--ring->num_pages]);
-	kvfree(ring->pages);
-	ring->pages = NULL;
+	rpost_ring_mem_put(ring->mem);
+	ring->mem = NULL;
 }
 
 /**
@@ -264,6 +295,25 @@ u32 rpost_ring_offset(const struct rpost_cring *ring)
 	return offset_in_page(ring->hdr);
 }
 
+/* A mapping is split, or moved. */
+static void rpost_ring_vm_open(struct vm_area_struct *vma)
+{
+	struct rpost_ring_mem *mem = vma->vm_private_data;
+
+	refcount_inc(&mem->refs);
+}
+
+/* It keeps the open file, and with it the user. */
+static void rpost_ring_vm_close(struct vm_area_struct *vma)
+{
+	rpost_ring_mem_put(vma->vm_private_data);
+}
+
+static const struct vm_operations_struct rpost_ring_vm_ops = {
+	.open	= rpost_ring_vm_open,
+	.close	= rpost_ring_vm_close,
+};
+
 /**
  * rpost_ring_mmap() - map a ring into a program
  * @ring: the ring
@@ -273,7 +323,10 @@ u32 rpost_ring_offset(const struct rpost_cring *ring)
  */
 int rpost_ring_mmap(struct rpost_cring *ring, struct vm_area_struct *vma)
 {
-	if (vma_pages(vma) != ring->num_pages || !(vma->vm_flags & VM_SHARED))
+	struct rpost_ring_mem *mem = ring->mem;
+	int ret;
+
+	if (vma_pages(vma) != mem->num_pages || !(vma->vm_flags & VM_SHARED))
 		return -EINVAL;
 	if (vma->vm_flags & VM_EXEC)
 		return -EACCES;
@@ -282,7 +335,13 @@ int rpost_ring_mmap(struct rpost_cring *ring, struct vm_area_struct *vma)
 	rpost_compat_vm_flags_mod(vma,
 				  VM_DONTEXPAND | VM_DONTDUMP | VM_DONTCOPY,
 				  VM_MAYEXEC);
-	return vm_map_pages_zero(vma, ring->pages, ring->num_pages);
+	ret = vm_map_pages_zero(vma, mem->pages, mem->num_pages);
+	if (ret)
+		return ret;
+	refcount_inc(&mem->refs);
+	vma->vm_private_data = mem;
+	vma->vm_ops = &rpost_ring_vm_ops;
+	return 0;
 }
 
 /**

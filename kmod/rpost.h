@@ -43,6 +43,7 @@
 #include <linux/refcount.h>
 #include <linux/rhashtable.h>
 #include <linux/rwsem.h>
+#include <linux/sizes.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
@@ -98,6 +99,7 @@ struct rpost_qp;
 struct rpost_scratch;
 struct rpost_sring;
 struct rpost_srq;
+struct rpost_user;
 
 /* ------------------------------------------------------------- main.c */
 
@@ -122,6 +124,7 @@ struct rpost_ring_pool {
  * @net: network namespace of the opener; devices and connections are its.  Held
  *       until the last close
  * @handles: of its objects
+ * @user: who has opened it, charged for all that it has
  * @num_wr: work requests that all queues have room for
  * @num_cqe: entries of all device queues of completions
  * @memcg: memory cgroup of the opener, charged for what others make the module
@@ -151,6 +154,7 @@ struct rpost_file {
 	struct kref kref;
 	struct net *net;
 	struct rpost_handles handles;
+	struct rpost_user *user;
 	atomic_long_t num_wr;
 	atomic_long_t num_cqe;
 	struct mem_cgroup *memcg;
@@ -283,6 +287,8 @@ int rpost_query_ioctl(struct rpost_ucmd *ucmd);
  * @unused: completed by the last put, for the one who destroys
  * @ending: the program or the last close destroys it, so that nobody will look
  *          at what comes of it any more
+ * @bytes: what the file's user is charged for its memory; what it has on the device
+ *         is charged by itself, since that goes first
  * @cgroup: the rdma cgroup that is charged for it
  * @context: what it is counted in, or NULL if nothing is charged
  * @rcu: lookups run under RCU
@@ -301,6 +307,7 @@ struct rpost_obj {
 	unsigned int users;
 	struct completion unused;
 	bool ending;
+	unsigned long bytes;
 	struct rdma_cgroup *cgroup;
 	struct rpost_context *context;
 	struct rcu_head rcu;
@@ -308,6 +315,7 @@ struct rpost_obj {
 
 int rpost_obj_reserve(struct rpost_file *file, struct rpost_obj *obj,
 		      enum rpost_obj_type type, struct rpost_device *dev);
+int rpost_obj_take_bytes(struct rpost_obj *obj, unsigned long bytes);
 int rpost_obj_reserve_nowait(struct rpost_file *file, struct rpost_obj *obj,
 			     enum rpost_obj_type type);
 void rpost_obj_unreserve(struct rpost_obj *obj);
@@ -364,10 +372,52 @@ static inline void *rpost_kvcalloc(size_t n, size_t size)
 	return rpost_kvmalloc(array_size(n, size), __GFP_ZERO);
 }
 
-int rpost_limit_take_wr(struct rpost_file *file, u32 n);
-void rpost_limit_give_wr(struct rpost_file *file, u32 n);
+int rpost_limit_take_wr(struct rpost_file *file, u32 n, unsigned long bytes);
+void rpost_limit_give_wr(struct rpost_file *file, u32 n, unsigned long bytes);
 int rpost_limit_take_cqe(struct rpost_file *file, u32 n);
 void rpost_limit_give_cqe(struct rpost_file *file, u32 n);
+
+/* ------------------------------------------------------------- user.c */
+
+/* What an open file takes before it has any object: its struct, handles and pages. */
+#define RPOST_FILE_BYTES		SZ_16K
+#define RPOST_CHANNEL_BYTES		SZ_1K
+#define RPOST_ASYNC_CHANNEL_BYTES	SZ_8K
+#define RPOST_JOIN_BYTES		SZ_1K
+#define RPOST_MCAST_BYTES		256
+
+/**
+ * struct rpost_user - whom open files are charged to
+ * @node: in the table of users
+ * @uid: id in the initial user namespace.  A user namespace is one user, the owner
+ *       of the outermost that it is in: its ids cost nothing
+ * @exempt: without a limit, since CAP_SYS_RESOURCE was there when the file was
+ *          opened.  The same id without it is another user, so that what a daemon of
+ *          root's has leaves a container of root's its share
+ * @refs: open files; under the lock of the table
+ * @bytes: what they have
+ *
+ * A file belongs to the user who opened it, whoever has it later, as its network
+ * namespace and its memory cgroup do.  It has a reference until nothing of it is
+ * charged any more.
+ */
+struct rpost_user {
+	struct hlist_node node;
+	kuid_t uid;
+	bool exempt;
+	unsigned int refs;
+	atomic_long_t bytes;
+};
+
+struct rpost_user *rpost_user_get(void);
+void rpost_user_put(struct rpost_user *user);
+int rpost_user_charge(struct rpost_user *user, unsigned long bytes);
+void rpost_user_uncharge(struct rpost_user *user, unsigned long bytes);
+unsigned long rpost_device_rq_bytes(u32 entries, u32 sges);
+unsigned long rpost_device_cq_bytes(u32 entries);
+unsigned long rpost_qp_device_bytes(const struct rpost_qp *qp);
+unsigned long rpost_qp_own_bytes(const struct rpost_create_qp *cmd);
+void rpost_user_init(struct dentry *parent);
 
 /* ----------------------------------------------------------- rdmacg.c */
 
@@ -592,10 +642,24 @@ void rpost_fastreg_destroy(struct rpost_pd *pd);
 /* ------------------------------------------------------------- ring.c */
 
 /**
+ * struct rpost_ring_mem - what rings are made of
+ * @refs: a ring of its own, or a page that is shared, and each mapping
+ * @user: charged for the pages until the last reference has gone
+ * @num_pages: how many
+ * @pages: single ones, for mappings
+ */
+struct rpost_ring_mem {
+	refcount_t refs;
+	struct rpost_user *user;
+	unsigned int num_pages;
+	struct page *pages[];
+};
+
+/**
  * struct rpost_ring_page - a page that small rings share
  * @link: in the pool
  * @pool: of the file whose rings they are: who can map one can map them all
- * @page: the page
+ * @mem: the page
  * @used: which of its RPOST_RING_UNITS units are taken
  *
  * The queues of a connection are often so small that the rings of both fit in a
@@ -604,7 +668,7 @@ void rpost_fastreg_destroy(struct rpost_pd *pd);
 struct rpost_ring_page {
 	struct list_head link;
 	struct rpost_ring_pool *pool;
-	struct page *page;
+	struct rpost_ring_mem *mem;
 	unsigned long used;
 };
 
@@ -614,10 +678,9 @@ struct rpost_ring_page {
  * struct rpost_cring - a ring of completions that the program maps
  * @hdr: its control words, see struct rpost_ring
  * @wcs: its entries, struct rpost_wc as far as @entry_size goes
- * @pages: what it is made of
+ * @mem: what it is made of
  * @shared: the page, if it is one that is shared
  * @entry_size: bytes of an entry
- * @num_pages: how many @pages
  * @entries: a power of two
  * @tail: entries written, private: the program may scribble on its copy.
  *        Written under the owner's lock, read by posters without.
@@ -629,10 +692,9 @@ struct rpost_ring_page {
 struct rpost_cring {
 	struct rpost_ring *hdr;
 	void *wcs;
-	struct page **pages;
+	struct rpost_ring_mem *mem;
 	struct rpost_ring_page *shared;
 	size_t entry_size;
-	unsigned int num_pages;
 	u32 entries;
 	u32 tail;
 	u32 fired;
@@ -694,8 +756,8 @@ static inline struct rpost_wc *rpost_ring_next(struct rpost_cring *ring)
 }
 
 void rpost_ring_pool_init(struct rpost_ring_pool *pool);
-int rpost_ring_alloc(struct rpost_cring *ring, struct rpost_ring_pool *pool,
-		     u32 entries, u32 entry_size);
+int rpost_ring_alloc(struct rpost_cring *ring, struct rpost_user *user,
+		     struct rpost_ring_pool *pool, u32 entries, u32 entry_size);
 u32 rpost_ring_offset(const struct rpost_cring *ring);
 void rpost_ring_free(struct rpost_cring *ring);
 void rpost_ring_copy(struct rpost_cring *to, const struct rpost_cring *from,

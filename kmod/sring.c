@@ -440,7 +440,7 @@ static struct rpost_sring *rpost_sring_alloc(struct rpost_qp *qp, u32 bytes)
 	ring->qp = qp;
 	ring->bytes = bytes;
 	INIT_LIST_HEAD(&ring->link);
-	if (rpost_ring_alloc(&ring->mem, NULL, 1, bytes)) {
+	if (rpost_ring_alloc(&ring->mem, qp->obj.file->user, NULL, 1, bytes)) {
 		kfree(ring);
 		return NULL;
 	}
@@ -517,7 +517,7 @@ static int rpost_setup_send_ring(struct rpost_ucmd *ucmd, struct rpost_qp *qp)
 		goto err_free;
 
 	cmd->mmap_offset = (u64)qp->obj.handle << PAGE_SHIFT;
-	cmd->mmap_size = ring->mem.num_pages << PAGE_SHIFT;
+	cmd->mmap_size = ring->mem.mem->num_pages << PAGE_SHIFT;
 	cmd->data_offset = sizeof(struct rpost_send_ring);
 	ret = rpost_respond(ucmd);
 	if (ret)

@@ -194,7 +194,8 @@ int rpost_srq_shutdown(struct rpost_obj *obj)
 	spin_unlock_bh(&srq->lock);
 	ib_destroy_srq(srq->ib_srq);
 	srq->ib_srq = NULL;
-	rpost_limit_give_wr(obj->file, srq->max_wr);
+	rpost_limit_give_wr(obj->file, srq->max_wr,
+			    rpost_device_rq_bytes(srq->max_wr, srq->max_sge));
 	return 0;
 }
 
@@ -254,6 +255,10 @@ static int rpost_srq_build(struct rpost_srq *srq,
 	srq->num_slots = cmd->max_wr;
 	srq->max_slots = min(cmd->max_wr + max(cmd->max_wr, RPOST_MIN_SPARES),
 			     max_cqe);
+	ret = rpost_obj_take_bytes(&srq->obj,
+				   srq->max_slots * sizeof(*srq->wqes));
+	if (ret)
+		return ret;
 	srq->wqes = rpost_kvcalloc(srq->max_slots, sizeof(*srq->wqes));
 	if (!srq->wqes)
 		return -ENOMEM;
@@ -263,7 +268,8 @@ static int rpost_srq_build(struct rpost_srq *srq,
 		srq->wqes[i].next = i + 1;
 	}
 	srq->wqes[srq->num_slots - 1].next = RPOST_NO_SLOT;
-	ret = rpost_limit_take_wr(srq->obj.file, srq->max_wr);
+	ret = rpost_limit_take_wr(srq->obj.file, srq->max_wr,
+				  rpost_device_rq_bytes(srq->max_wr, srq->max_sge));
 	if (ret)
 		goto err_free;
 	srq->ib_srq = ib_create_srq(srq->pd->ib_pd, &attr);
@@ -273,7 +279,8 @@ static int rpost_srq_build(struct rpost_srq *srq,
 	return 0;
 
 err_limit:
-	rpost_limit_give_wr(srq->obj.file, srq->max_wr);
+	rpost_limit_give_wr(srq->obj.file, srq->max_wr,
+			    rpost_device_rq_bytes(srq->max_wr, srq->max_sge));
 err_free:
 	kvfree(srq->wqes);
 	return ret;

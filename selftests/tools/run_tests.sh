@@ -26,10 +26,12 @@ only_skips() {
 
 # What is left, once what runs behind the program's back has come to its end.
 objects=/sys/kernel/debug/rdma_post/objects
+users=/sys/kernel/debug/rdma_post/users
 left_behind() {
 	local left tries=0
 	[ -r "$objects" ] || return 1
-	while left=$(awk '$2 != 0 { printf " %s %d", $1, $2 }' "$objects")
+	while left=$(awk '$2 != 0 { printf " %s %d", $1, $2 }' "$objects"
+		awk '{ printf " of user %s", $0 }' "$users")
 		[ -n "$left" ] && [ "$tries" -lt 30 ]; do
 		tries=$((tries + 1))
 		sleep 1

@@ -40,8 +40,9 @@
  * EOVERFLOW     an address or length computation wraps around
  * ENOTCONN      the operation needs a connection
  * EBUSY         the object is in use by others
- * ENOMEM        out of memory, the limit of locked memory or of the memory cgroup
- *               has been reached, or the queue is full
+ * ENOMEM        out of memory, or the limit of locked memory, of the memory cgroup or
+ *               of what one user may have (max_user_bytes) has been reached, or the
+ *               queue is full
  * ENOBUFS       no memory for the copy of a post's work requests
  * EMFILE        this file's limit of objects or queue entries has been reached, or
  *               the process has no file descriptor left, or there are as many

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What each user makes the module and the devices allocate, in bytes, with a limit
+ * that the administrator sets.  See struct rpost_user.
+ *
+ * The drivers' share is estimated, since the RDMA core does not tell it.
+ */
+#include <linux/capability.h>
+#include <linux/cred.h>
+#include <linux/debugfs.h>
+#include <linux/hashtable.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/uidgid.h>
+#include <linux/user_namespace.h>
+
+#include "inject.h"
+#include "rpost.h"
+
+static unsigned long max_user_bytes;
+module_param(max_user_bytes, ulong, 0644);
+MODULE_PARM_DESC(max_user_bytes,
+		 "Bytes that one user can make the module and devices allocate (an eighth of the memory)");
+
+static DEFINE_SPINLOCK(rpost_users_lock);
+static DEFINE_HASHTABLE(rpost_users, 6);
+
+/*
+ * The user id by which the initial user namespace knows a task, or the owner of the
+ * outermost namespace below it: all ids of a namespace are one user.
+ */
+static kuid_t rpost_user_uid(const struct cred *cred)
+{
+	const struct user_namespace *ns = cred->user_ns;
+
+	if (ns == &init_user_ns)
+		return cred->uid;
+	while (ns->parent != &init_user_ns)
+		ns = ns->parent;
+	return ns->owner;
+}
+
+static struct rpost_user *rpost_user_find(kuid_t uid, bool exempt)
+{
+	struct rpost_user *user;
+
+	lockdep_assert_held(&rpost_users_lock);
+
+	hash_for_each_possible(rpost_users, user, node, __kuid_val(uid)) {
+		if (uid_eq(user->uid, uid) && user->exempt == exempt) {
+			user->refs++;
+			return user;
+		}
+	}
+	return NULL;
+}
+
+/**
+ * rpost_user_get() - who opens the device
+ *
+ * Return: the user, with a reference, or NULL without memory.
+ */
+struct rpost_user *rpost_user_get(void)
+{
+	bool exempt = ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE);
+	kuid_t uid = rpost_user_uid(current_cred());
+	struct rpost_user *user, *found;
+
+	user = kzalloc(sizeof(*user), RPOST_GFP);
+	if (!user)
+		return NULL;
+	user->uid = uid;
+	user->exempt = exempt;
+	user->refs = 1;
+	spin_lock(&rpost_users_lock);
+	found = rpost_user_find(uid, exempt);
+	if (!found)
+		hash_add(rpost_users, &user->node, __kuid_val(uid));
+	spin_unlock(&rpost_users_lock);
+	if (!found)
+		return user;
+	kfree(user);
+	return found;
+}
+
+/**
+ * rpost_user_put() - drop the reference of rpost_user_get()
+ * @user: the user
+ */
+void rpost_user_put(struct rpost_user *user)
+{
+	bool last;
+
+	spin_lock(&rpost_users_lock);
+	last = !--user->refs;
+	if (last)
+		hash_del(&user->node);
+	spin_unlock(&rpost_users_lock);
+	if (!last)
+		return;
+	WARN_ON_ONCE(atomic_long_read(&user->bytes));
+	kfree(user);
+}
+
+/**
+ * rpost_user_charge() - charge a user for what is about to be allocated
+ * @user: the user
+ * @bytes: how much
+ *
+ * Return: 0, or -ENOMEM at the limit, with nothing charged.
+ */
+int rpost_user_charge(struct rpost_user *user, unsigned long bytes)
+{
+	unsigned long limit = user->exempt ? LONG_MAX :
+			      min(READ_ONCE(max_user_bytes), (unsigned long)LONG_MAX);
+	long now = atomic_long_read(&user->bytes);
+
+	if (rpost_inject(RPOST_INJECT_CHARGE))
+		return -ENOMEM;
+	do {
+		/* @now is not negative. */
+		if (bytes > limit || now > limit - bytes)
+			return -ENOMEM;
+	} while (!atomic_long_try_cmpxchg(&user->bytes, &now, now + bytes));
+	return 0;
+}
+
+/**
+ * rpost_user_uncharge() - give back what rpost_user_charge() has charged
+ * @user: the user
+ * @bytes: how much
+ */
+void rpost_user_uncharge(struct rpost_user *user, unsigned long bytes)
+{
+	WARN_ON_ONCE(atomic_long_sub_return(bytes, &user->bytes) < 0);
+}
+
+static unsigned long rpost_device_bytes(u32 entries, unsigned long bytes)
+{
+	/* Of some, one entry is never used. */
+	return roundup_pow_of_two(entries + 1ul) * roundup_pow_of_two(bytes);
+}
+
+/**
+ * rpost_device_sq_bytes() - what a device's send queue takes, estimated
+ * @entries: work requests that the device is asked to have room for
+ * @sges: scatter/gather entries in each
+ *
+ * rxe's struct rxe_send_wqe has less than 192 bytes.  mlx5's work requests are
+ * shorter, and the driver has 40 bytes for each 64 of them.
+ *
+ * Return: bytes.
+ */
+static unsigned long rpost_device_sq_bytes(u32 entries, u32 sges)
+{
+	return rpost_device_bytes(entries, 256 + sges * sizeof(struct ib_sge));
+}
+
+/**
+ * rpost_device_rq_bytes() - what a device's receive queue takes, estimated
+ * @entries: work requests that the device is asked to have room for
+ * @sges: scatter/gather entries in each
+ *
+ * Return: bytes.
+ */
+unsigned long rpost_device_rq_bytes(u32 entries, u32 sges)
+{
+	return rpost_device_bytes(entries, 64 + sges * sizeof(struct ib_sge));
+}
+
+/**
+ * rpost_device_cq_bytes() - what a device's completion queue takes, estimated
+ * @entries: entries that the device is asked for
+ *
+ * Return: bytes.
+ */
+unsigned long rpost_device_cq_bytes(u32 entries)
+{
+	return SZ_4K + rpost_device_bytes(entries, 128);
+}
+
+/**
+ * rpost_qp_device_bytes() - what a queue pair's queues take on the device
+ * @qp: the queue pair, whose queues have their sizes
+ *
+ * Return: bytes.
+ */
+unsigned long rpost_qp_device_bytes(const struct rpost_qp *qp)
+{
+	unsigned long bytes = rpost_device_sq_bytes(qp->hold.room, qp->sq.max_sge);
+
+	if (!qp->srq)
+		bytes += rpost_device_rq_bytes(qp->rq.max_wr + 1, qp->rq.max_sge);
+	return bytes;
+}
+
+/**
+ * rpost_qp_own_bytes() - what the module has for a queue pair's work requests
+ * @cmd: what the program has asked for, validated
+ *
+ * Return: bytes of slots, addresses, and pages for inline data.
+ */
+unsigned long rpost_qp_own_bytes(const struct rpost_create_qp *cmd)
+{
+	unsigned long sends = roundup_pow_of_two(max(cmd->max_send_wr, 1u));
+	unsigned long recvs = roundup_pow_of_two(max(cmd->max_recv_wr, 1u));
+	unsigned long bytes = (sends + recvs) * sizeof(struct rpost_wqe);
+	unsigned int per_page;
+
+	if (cmd->qp_type == RPOST_QPT_UD)
+		bytes += sends * sizeof(struct rpost_ah *);
+	if (cmd->max_inline_data) {
+		per_page = PAGE_SIZE / ALIGN(cmd->max_inline_data, 8);
+		bytes += DIV_ROUND_UP(sends, per_page) *
+			 (PAGE_SIZE + sizeof(struct rpost_inline_page));
+	}
+	return bytes;
+}
+
+static int rpost_users_show(struct seq_file *s, void *unused)
+{
+	struct rpost_user *user;
+	unsigned int i;
+
+	spin_lock(&rpost_users_lock);
+	hash_for_each(rpost_users, i, user, node)
+		seq_printf(s, "%u bytes %ld files %u%s\n",
+			   from_kuid_munged(&init_user_ns, user->uid),
+			   atomic_long_read(&user->bytes), user->refs,
+			   user->exempt ? " exempt" : "");
+	spin_unlock(&rpost_users_lock);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(rpost_users);
+
+/**
+ * rpost_user_init() - set the limit, and show root what each user has
+ * @parent: the module's directory in debugfs
+ */
+void rpost_user_init(struct dentry *parent)
+{
+	if (!max_user_bytes)
+		max_user_bytes = totalram_pages() / 8 << PAGE_SHIFT;
+	debugfs_create_file("users", 0400, parent, NULL, &rpost_users_fops);
+}
