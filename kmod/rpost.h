@@ -1519,7 +1519,6 @@ struct rpost_sring {
  * struct rpost_poller - the thread that serves an open file's send rings
  * @file: the open file
  * @task: the thread
- * @uid: of who made it, for the limit of a user's pollers
  * @link: in the list of all pollers
  * @lock: held by the thread for a round of all rings; guards @rings and @asleep
  * @rings: struct rpost_sring
@@ -1552,7 +1551,6 @@ struct rpost_sring {
 struct rpost_poller {
 	struct rpost_file *file;
 	struct task_struct *task;
-	kuid_t uid;
 	struct list_head link;
 	struct mutex lock;
 	struct list_head rings;

@@ -4,7 +4,6 @@
  * thread that posts them.  See struct rpost_sring and struct rpost_poller.
  */
 #include <linux/cgroup.h>
-#include <linux/cred.h>
 #include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
@@ -319,6 +318,7 @@ static int rpost_poller_run(void *data)
 /* Count a poller, if this user may have one more. */
 static int rpost_poller_admit(struct rpost_poller *poller)
 {
+	const struct rpost_user *user = poller->file->user;
 	unsigned int all = 0, own = 0;
 	struct rpost_poller *other;
 	int ret = 0;
@@ -326,9 +326,10 @@ static int rpost_poller_admit(struct rpost_poller *poller)
 	mutex_lock(&rpost_pollers_lock);
 	list_for_each_entry(other, &rpost_pollers, link) {
 		all++;
-		own += uid_eq(other->uid, poller->uid);
+		own += other->file->user == user;
 	}
-	if (all >= READ_ONCE(max_pollers) || own >= READ_ONCE(max_user_pollers))
+	if (all >= READ_ONCE(max_pollers) ||
+	    (!user->exempt && own >= READ_ONCE(max_user_pollers)))
 		ret = -EMFILE;
 	else
 		list_add_tail(&poller->link, &rpost_pollers);
@@ -374,7 +375,6 @@ static struct rpost_poller *rpost_poller_create(struct rpost_file *file)
 	if (!poller)
 		return ERR_PTR(-ENOMEM);
 	poller->file = file;
-	poller->uid = current_uid();
 	mutex_init(&poller->lock);
 	INIT_LIST_HEAD(&poller->rings);
 	init_waitqueue_head(&poller->wait);
