@@ -237,25 +237,18 @@ static struct rpost_id *rpost_id_accept_request(struct rpost_id *listener,
 		return id;
 	}
 	id->state = RPOST_ID_REQUEST;
+	id->unaccepted = true;
 	id->cm_id = cm_id;
 	cm_id->context = id;
 	return id;
 }
 
-static int rpost_id_take_event(struct rdma_cm_id *cm_id,
-			       struct rdma_cm_event *cm_event)
+/* @listener: for a request, the id that listens; else NULL. */
+static void rpost_id_report(struct rpost_id *id, struct rpost_id *listener,
+			    struct rdma_cm_id *cm_id,
+			    const struct rdma_cm_event *cm_event)
 {
-	struct rpost_id *listener = NULL, *id = cm_id->context;
 	struct rpost_event *event;
-
-	if (cm_event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
-		listener = id;
-		id = rpost_id_accept_request(listener, cm_id);
-		if (IS_ERR(id))
-			return PTR_ERR(id);
-	} else {
-		rpost_id_follow(id, cm_event->event);
-	}
 
 	/* A lost event would leave its program waiting for ever. */
 	event = kzalloc(sizeof(*event), RPOST_GFP_EVENT) ? :
@@ -267,7 +260,25 @@ static int rpost_id_take_event(struct rdma_cm_id *cm_id,
 	event->event.listen_id = listener ? listener->obj.handle : 0;
 	trace_rpost_event(id->obj.handle, cm_event->event, cm_event->status);
 	rpost_event_queue(event, listener);
+}
 
+static int rpost_id_take_event(struct rdma_cm_id *cm_id,
+			       struct rdma_cm_event *cm_event)
+{
+	struct rpost_id *listener, *id = cm_id->context;
+
+	if (cm_event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+		listener = id;
+		id = rpost_id_accept_request(listener, cm_id);
+		if (IS_ERR(id))
+			return PTR_ERR(id);
+		rpost_id_report(id, listener, cm_id, cm_event);
+		return 0;
+	}
+
+	rpost_id_follow(id, cm_event->event);
+	if (!id->unaccepted)
+		rpost_id_report(id, NULL, cm_id, cm_event);
 	if (cm_event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
 		queue_work(rpost_wq, &id->removal_work);
 	return 0;

@@ -177,6 +177,8 @@ static int rpost_accept_locked(struct rpost_id *id,
 
 	rdma_lock_handler(cm_id);
 	ret = rdma_accept_ece(cm_id, &param, &ece);
+	if (!ret)
+		id->unaccepted = false;
 	rdma_unlock_handler(cm_id);
 	WRITE_ONCE(id->can_send, true);
 	if (ret)

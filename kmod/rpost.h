@@ -1042,6 +1042,9 @@ struct rpost_join {
  * @can_send: the queue pair has left the states in which sends are refused
  * @responded: without a queue pair: the other side has answered, and the
  *             program must too; under cma's handler_mutex
+ * @unaccepted: from a request that the program has not accepted, so that it gets
+ *              no events: as ucma has it, @state tells when the program tries;
+ *              under cma's handler_mutex
  * @channel: where its events go; under the file's event_lock
  * @listener: while its request waits to be fetched, the id that listens; under
  *            the file's event_lock
@@ -1064,6 +1067,7 @@ struct rpost_id {
 	enum rpost_id_state state;
 	bool can_send;
 	bool responded;
+	bool unaccepted;
 	struct rpost_event_channel *channel;
 	struct rpost_id *listener;
 	unsigned int num_events;

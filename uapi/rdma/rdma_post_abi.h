@@ -1064,6 +1064,8 @@ struct rpost_ece {
  *
  * Fetches the oldest event.  Sleeps if there is none, unless the channel is
  * O_NONBLOCK.  If the struct cannot be written the event stays where it is.
+ * The id of a request has no events before it has been accepted: if the other
+ * side goes, or the device, RPOST_IOC_ACCEPT fails.
  *
  * Errors: EAGAIN, EINTR (ERESTARTSYS), ENODEV after the device file that the
  * channel was made by has been closed, EFAULT.
