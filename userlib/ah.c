@@ -135,6 +135,7 @@ RPOST_API struct ibv_ah *ibv_create_ah(struct ibv_pd *pd,
 	ah->ibv.pd = pd;
 	ah->ibv.handle = cmd.handle;
 	ah->pd = pd->handle;
+	rpost_made_add(pd->context, &ah->made, RPOST_OBJ_AH, &ah->ibv.handle);
 	return &ah->ibv;
 }
 
@@ -151,6 +152,8 @@ RPOST_API int ibv_destroy_ah(struct ibv_ah *ah)
 
 	rpost_ah_reap(ctx);
 	err = destroy(rpost_ah(ah));
+	if (!err || err == EBUSY)
+		rpost_made_del(ah->context, &rpost_ah(ah)->made);
 	if (!err) {
 		free(rpost_ah(ah));
 	} else if (err == EBUSY) {

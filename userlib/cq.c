@@ -192,6 +192,7 @@ struct rpost_cq *rpost_cq_create(struct ibv_context *context, uint32_t cqe,
 	cq->forks = rpost_forks;
 	channel_add(cq);
 	rpost_async_add(&cq->async);
+	rpost_made_add(context, &cq->made, RPOST_OBJ_CQ, &cq->ibv.handle);
 	return cq;
 
 destroy:
@@ -258,6 +259,13 @@ static void lose_ring(struct rpost_cq *cq, int err)
 	cq->ring = &none;
 	cq->map_size = 0;
 	cq->lost = err;
+}
+
+void rpost_cq_forget(struct rpost_cq *cq)
+{
+	rpost_async_del(&cq->async);
+	unmap_ring(cq);
+	lose_ring(cq, ENODEV);
 }
 
 /* The caller holds both locks of the queue. */
@@ -357,6 +365,7 @@ RPOST_API int ibv_destroy_cq(struct ibv_cq *cq)
 		return err;
 	}
 
+	rpost_made_del(cq->context, &rcq->made);
 	rpost_async_del(&rcq->async);
 	wait_for_acks(rcq);
 

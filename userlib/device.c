@@ -183,6 +183,9 @@ static void ctx_init(struct rpost_ctx *ctx, struct rpost_file *file,
 	ctx->max_initiator_depth = rpost_at_most_u8(query->max_qp_init_rd_atom);
 	pthread_mutex_init(&ctx->pd_lock, NULL);
 	pthread_mutex_init(&ctx->ah_lock, NULL);
+	pthread_mutex_init(&ctx->made_lock, NULL);
+	ctx->made.prev = &ctx->made;
+	ctx->made.next = &ctx->made;
 
 	/* What is left NULL here the headers' inlines call EOPNOTSUPP. */
 	verbs->sz = sizeof(*verbs);
@@ -250,12 +253,79 @@ RPOST_API struct ibv_context *ibv_open_device(struct ibv_device *device)
 	return ctx ? &ctx->verbs.context : NULL;
 }
 
+void rpost_made_add(struct ibv_context *context, struct rpost_made *made,
+		    uint32_t type, uint32_t *handle)
+{
+	struct rpost_ctx *ctx = rpost_ctx(context);
+
+	made->type = type;
+	made->handle = handle;
+	pthread_mutex_lock(&ctx->made_lock);
+	made->next = &ctx->made;
+	made->prev = ctx->made.prev;
+	made->prev->next = made;
+	ctx->made.prev = made;
+	pthread_mutex_unlock(&ctx->made_lock);
+}
+
+void rpost_made_del(struct ibv_context *context, struct rpost_made *made)
+{
+	struct rpost_ctx *ctx = rpost_ctx(context);
+
+	pthread_mutex_lock(&ctx->made_lock);
+	made->prev->next = made->next;
+	made->next->prev = made->prev;
+	pthread_mutex_unlock(&ctx->made_lock);
+}
+
+/* Ends the kernel's object; the struct is left to the program, without it. */
+static void end_made(struct rpost_ctx *ctx, struct rpost_made *made)
+{
+	struct rpost_qp *qp;
+
+	if (made->type == RPOST_OBJ_QP) {
+		qp = rpost_container_of(made, struct rpost_qp, made);
+		rpost_async_del(&qp->async);
+		rpost_qp_destroy_handle(qp);
+	} else {
+		rpost_destroy_handle(ctx->file->fd, made->type, *made->handle);
+	}
+	if (made->type == RPOST_OBJ_CQ)
+		rpost_cq_forget(rpost_container_of(made, struct rpost_cq, made));
+	if (made->type == RPOST_OBJ_SRQ)
+		rpost_async_del(&rpost_container_of(made, struct rpost_srq,
+						    made)->async);
+	/* Never an object's: what the program does to it now fails. */
+	*made->handle = 0;
+}
+
+/* In an order in which nothing is in use any more.  False if there is nothing. */
+static bool end_all(struct rpost_ctx *ctx)
+{
+	static const uint32_t types[] = {
+		RPOST_OBJ_QP, RPOST_OBJ_AH, RPOST_OBJ_SRQ, RPOST_OBJ_CQ,
+		RPOST_OBJ_MR, RPOST_OBJ_PD,
+	};
+	struct rpost_made *made;
+	unsigned int i;
+
+	if (ctx->made.next == &ctx->made)
+		return false;
+	for (i = 0; i < ARRAY_SIZE(types); i++)
+		for (made = ctx->made.next; made != &ctx->made;
+		     made = made->next)
+			if (made->type == types[i])
+				end_made(ctx, made);
+	return true;
+}
+
 /**
  * ibv_close_device() - close a device, ibv_close_device(3)
  * @context: from ibv_open_device()
  *
- * Objects that were made in the context are not released by it; they end with
- * the process at the latest.
+ * Objects that were made in the context and not destroyed end: queue pairs are
+ * stopped, memory is no longer registered.  The memory of their structs, and of the
+ * context's then, is not released, since the program may still refer to them.
  *
  * Return: 0.
  */
@@ -264,6 +334,11 @@ RPOST_API int ibv_close_device(struct ibv_context *context)
 	struct rpost_ctx *ctx = rpost_ctx(context);
 
 	close(context->async_fd);
+	if (end_all(ctx)) {
+		rpost_ah_forget(ctx);
+		return 0;
+	}
+	pthread_mutex_destroy(&ctx->made_lock);
 	pthread_mutex_destroy(&context->mutex);
 	rpost_ah_forget(ctx);
 	pthread_mutex_destroy(&ctx->ah_lock);

@@ -107,6 +107,17 @@ struct rpost_dev {
 	struct rpost_dev *next;
 };
 
+/*
+ * What a context has made and the program has not destroyed, in the kernel's
+ * eyes: ibv_close_device() ends it.
+ */
+struct rpost_made {
+	struct rpost_made *prev;
+	struct rpost_made *next;
+	uint32_t type;			/* enum rpost_obj_type */
+	uint32_t *handle;		/* of the program's struct */
+};
+
 struct rpost_ctx {
 	struct rpost_file *file;
 	struct rpost_dev *dev;
@@ -118,6 +129,8 @@ struct rpost_ctx {
 	unsigned int default_pd_users;
 	pthread_mutex_t ah_lock;	/* protects dead_ahs */
 	struct rpost_ah *dead_ahs;
+	pthread_mutex_t made_lock;	/* protects made */
+	struct rpost_made made;		/* head of a ring */
 	struct verbs_context verbs;	/* ends in struct ibv_context */
 };
 
@@ -125,6 +138,10 @@ static inline struct rpost_ctx *rpost_ctx(struct ibv_context *context)
 {
 	return rpost_container_of(context, struct rpost_ctx, verbs.context);
 }
+
+void rpost_made_add(struct ibv_context *context, struct rpost_made *made,
+		    uint32_t type, uint32_t *handle);
+void rpost_made_del(struct ibv_context *context, struct rpost_made *made);
 
 static inline uint8_t rpost_at_most_u8(uint32_t value)
 {
@@ -216,6 +233,7 @@ struct rpost_cq {
 	};
 	unsigned int forks;		/* rpost_forks, when it was made */
 	struct rpost_cq *next;		/* on its channel, under the lock there */
+	struct rpost_made made;
 	struct rpost_async async;	/* completion events name it, too */
 	uint32_t comp_events_reported;	/* under file->objects.lock */
 	/*
@@ -274,6 +292,8 @@ struct rpost_cq *rpost_cq_create(struct ibv_context *context, uint32_t cqe,
 				 void *cq_context,
 				 struct ibv_comp_channel *channel,
 				 uint32_t comp_vector);
+/* The context goes away, and has ended the kernel's object. */
+void rpost_cq_forget(struct rpost_cq *cq);
 struct ibv_cq_ex *rpost_create_cq_ex(struct ibv_context *context,
 				     struct ibv_cq_init_attr_ex *attr);
 int rpost_cq_fetch(struct rpost_cq *cq);
@@ -297,6 +317,7 @@ void rpost_cq_discard(struct ibv_cq *cq, uint32_t qp_num);
 
 struct rpost_srq {
 	struct ibv_srq ibv;
+	struct rpost_made made;
 	struct rpost_async async;
 	uint32_t max_sge;
 };
@@ -355,6 +376,7 @@ struct rpost_qp {
 	};
 	bool extended;			/* ex is valid, and list */
 	struct rpost_wr_list list;
+	struct rpost_made made;
 	struct rpost_async async;
 	struct rpost_group *groups;	/* of multicast, under ibv.mutex */
 	struct rpost_id *id;
@@ -417,6 +439,7 @@ void rpost_sring_end(struct rpost_qp *qp);
 
 struct rpost_ah {
 	struct ibv_ah ibv;
+	struct rpost_made made;
 	uint32_t pd;			/* the kernel's: a parent domain may go */
 	struct rpost_ah *next;		/* in ctx->dead_ahs */
 };

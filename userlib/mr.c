@@ -14,6 +14,7 @@
 
 struct rpost_mr {
 	struct ibv_mr ibv;
+	struct rpost_made made;
 	uint64_t iova;
 	unsigned int access;
 };
@@ -95,6 +96,7 @@ RPOST_API struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr,
 		free(mr);
 		return rpost_null(err);
 	}
+	rpost_made_add(pd->context, &mr->made, RPOST_OBJ_MR, &mr->ibv.handle);
 	return &mr->ibv;
 }
 
@@ -142,8 +144,10 @@ RPOST_API int ibv_dereg_mr(struct ibv_mr *mr)
 
 	err = rpost_destroy_handle(mr->context->cmd_fd, RPOST_OBJ_MR,
 				   mr->handle);
-	if (!err)
+	if (!err) {
+		rpost_made_del(mr->context, &rpost_mr(mr)->made);
 		free(rpost_mr(mr));
+	}
 	return err;
 }
 
@@ -183,7 +187,8 @@ RPOST_API int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd,
 			   void *addr, size_t length, int access)
 {
 	struct rpost_mr *old = rpost_mr(mr);
-	struct rpost_mr new = *old;
+	struct rpost_mr new = { .ibv = old->ibv, .iova = old->iova,
+				.access = old->access };
 	int err;
 
 	err = check_rereg(mr, flags, pd, addr, length, access);
@@ -205,11 +210,15 @@ RPOST_API int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd,
 		goto out;
 	err = rpost_destroy_handle(mr->context->cmd_fd, RPOST_OBJ_MR,
 				   mr->handle);
-	if (err)
+	if (err) {
 		rpost_destroy_handle(mr->context->cmd_fd, RPOST_OBJ_MR,
 				     new.ibv.handle);
-	else
-		*old = new;
+		goto out;
+	}
+	/* All but its place among what the context has made. */
+	old->ibv = new.ibv;
+	old->iova = new.iova;
+	old->access = new.access;
 out:
 	return rpost_fail(err) ? IBV_REREG_MR_ERR_INPUT : 0;
 }

@@ -17,6 +17,7 @@ struct rpost_td {
 
 struct rpost_pd {
 	struct ibv_pd ibv;
+	struct rpost_made made;		/* not a parent domain's */
 	atomic_uint users;		/* parent domains */
 	struct rpost_pd *of;		/* a parent domain's protection domain */
 	struct rpost_td *td;		/* a parent domain's, or NULL */
@@ -59,6 +60,7 @@ RPOST_API struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 	}
 	pd->ibv.context = context;
 	pd->ibv.handle = cmd.handle;
+	rpost_made_add(context, &pd->made, RPOST_OBJ_PD, &pd->ibv.handle);
 	return &pd->ibv;
 }
 
@@ -85,6 +87,8 @@ RPOST_API int ibv_dealloc_pd(struct ibv_pd *pd)
 		rpost_ah_reap(rpost_ctx(pd->context));
 		err = rpost_destroy_handle(pd->context->cmd_fd, RPOST_OBJ_PD,
 					   pd->handle);
+		if (!err)
+			rpost_made_del(pd->context, &rpd->made);
 	}
 	if (!err)
 		free(rpd);

@@ -160,6 +160,7 @@ int rpost_qp_create(struct ibv_context *context, uint32_t id,
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		rpost_qp_ex_init(qp);
 	rpost_async_add(&qp->async);
+	rpost_made_add(context, &qp->made, RPOST_OBJ_QP, &qp->ibv.handle);
 	*out = qp;
 	return 0;
 }
@@ -270,6 +271,7 @@ RPOST_API int ibv_destroy_qp(struct ibv_qp *qp)
 		if (priv->id.qp == qp)
 			priv->id.qp = NULL;
 	}
+	rpost_made_del(qp->context, &rqp->made);
 	rpost_async_del(&rqp->async);
 	rpost_async_wait(&rqp->async, &qp->mutex, &qp->cond,
 			 &qp->events_completed);

@@ -54,6 +54,8 @@ RPOST_API struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
 	pthread_mutex_init(&srq->ibv.mutex, NULL);
 	pthread_cond_init(&srq->ibv.cond, NULL);
 	rpost_async_add(&srq->async);
+	rpost_made_add(pd->context, &srq->made, RPOST_OBJ_SRQ,
+		       &srq->ibv.handle);
 	return &srq->ibv;
 }
 
@@ -128,6 +130,7 @@ RPOST_API int ibv_destroy_srq(struct ibv_srq *srq)
 	if (err)
 		return err;
 
+	rpost_made_del(srq->context, &rsrq->made);
 	rpost_async_del(&rsrq->async);
 	rpost_async_wait(&rsrq->async, &srq->mutex, &srq->cond,
 			 &srq->events_completed);

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * ibv_close_device() ends what was made in the context and not destroyed: its
+ * memory is not pinned any more, and no peer reaches it.  What was made in
+ * another context of the same device goes on.
+ */
+#include <kselftest_harness.h>
+#include <stdio.h>
+
+#include "verbs_test.h"
+
+#define BIG (1u << 20)
+
+FIXTURE(close) {
+	struct device dev, other;
+	struct side side, peer;
+	struct ibv_wc wc;
+};
+
+FIXTURE_SETUP(close)
+{
+	ASSERT_EQ(0, device_open(&self->dev));
+	ASSERT_EQ(0, device_open(&self->other));
+	ASSERT_EQ(0, side_open(&self->other, &self->peer, IBV_QPT_RC, NULL,
+			       NULL));
+}
+
+FIXTURE_TEARDOWN(close)
+{
+	side_close(&self->peer);
+	device_close(&self->other);
+	if (self->dev.verbs) {
+		side_close(&self->side);
+		device_close(&self->dev);
+	}
+}
+
+/* The pages that this process has pinned, in KiB. */
+static long pinned(void)
+{
+	FILE *status = fopen("/proc/self/status", "r");
+	char line[200];
+	long kib = -1;
+
+	while (status && kib < 0 && fgets(line, sizeof(line), status))
+		if (sscanf(line, "VmPin: %ld kB", &kib) != 1)
+			kib = -1;
+	if (status)
+		fclose(status);
+	return kib;
+}
+
+static int bring_up_fast(struct device *dev, struct ibv_qp *qp, uint32_t dest)
+{
+	struct ibv_qp_attr attr;
+	int mask;
+
+	mask = attr_init(dev, qp, &attr);
+	if (ibv_modify_qp(qp, &attr, mask))
+		return -1;
+	mask = attr_rtr(dev, qp, dest, TEST_PSN, &attr);
+	if (ibv_modify_qp(qp, &attr, mask))
+		return -1;
+	mask = attr_rts(qp, TEST_PSN, &attr);
+	/* 67 ms, twice. */
+	attr.timeout = 14;
+	attr.retry_cnt = 1;
+	return ibv_modify_qp(qp, &attr, mask);
+}
+
+static int write_to(struct side *from, struct side *to)
+{
+	struct ibv_sge sge = side_sge(from, 0, 64);
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = 1,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = { .remote_addr = addr64(to->buf),
+			     .rkey = to->mr->rkey },
+	};
+
+	return ibv_post_send(from->qp, &wr, &bad);
+}
+
+static void close_dev(struct device *dev)
+{
+	ibv_close_device(dev->verbs);
+	dev->verbs = NULL;
+}
+
+TEST_F(close, memory_is_given_back)
+{
+	long before = pinned();
+	struct ibv_mr *mr;
+	void *buf;
+
+	ASSERT_LE(0, before);
+	ASSERT_EQ(0, posix_memalign(&buf, 4096, BIG));
+	mr = ibv_reg_mr(self->dev.pd, buf, BIG, IBV_ACCESS_LOCAL_WRITE |
+			IBV_ACCESS_REMOTE_WRITE);
+	ASSERT_NE(NULL, mr);
+	EXPECT_LE(before + (long)BIG / 1024, pinned());
+	close_dev(&self->dev);
+	EXPECT_EQ(before, pinned());
+}
+
+#define MAPPED "the queues that rdma_rxe's provider has mapped keep the file open"
+
+TEST_F(close, no_peer_writes_to_it)
+{
+	struct side *side = &self->side, *peer = &self->peer;
+
+	if (over_incumbent())
+		SKIP(return, MAPPED);
+
+	ASSERT_EQ(0, side_open(&self->dev, side, IBV_QPT_RC, NULL, NULL));
+	ASSERT_EQ(0, bring_up_fast(&self->dev, side->qp, peer->qp->qp_num));
+	ASSERT_EQ(0, bring_up_fast(&self->other, peer->qp, side->qp->qp_num));
+	fill(peer->buf, 64, 1);
+	ASSERT_EQ(0, write_to(peer, side));
+	ASSERT_COMP_OK(peer->cq, &self->wc, IBV_WC_RDMA_WRITE, 1);
+	ASSERT_TRUE(filled(side->buf, 64, 1));
+
+	close_dev(&self->dev);
+	fill(peer->buf, 64, 2);
+	ASSERT_EQ(0, write_to(peer, side));
+	ASSERT_EQ(1, wait_comp(peer->cq, &self->wc));
+	EXPECT_NE(IBV_WC_SUCCESS, self->wc.status);
+	EXPECT_TRUE(filled(side->buf, 64, 1));
+}
+
+/* One of each kind, in use by one another; others of the same kinds stay. */
+TEST_F(close, all_kinds_in_use)
+{
+	struct ibv_ah_attr addr = own_address(&self->dev);
+	struct ibv_srq_init_attr srq_attr = {
+		.attr = { .max_wr = 4, .max_sge = 1 },
+	};
+	struct ibv_comp_channel *channel;
+	long before = pinned();
+	struct side waiting;
+	struct ibv_srq *srq;
+	struct ibv_cq *cq;
+
+	if (over_incumbent())
+		SKIP(return, MAPPED);
+	channel = ibv_create_comp_channel(self->dev.verbs);
+	ASSERT_NE(NULL, channel);
+	cq = ibv_create_cq(self->dev.verbs, 16, NULL, channel, 0);
+	ASSERT_NE(NULL, cq);
+	ASSERT_EQ(0, ibv_req_notify_cq(cq, 0));
+	srq = ibv_create_srq(self->dev.pd, &srq_attr);
+	ASSERT_NE(NULL, srq);
+	ASSERT_NE(NULL, ibv_create_ah(self->dev.pd, &addr));
+	ASSERT_EQ(0, side_open(&self->dev, &self->side, IBV_QPT_RC, cq, srq));
+	ASSERT_EQ(0, side_open(&self->dev, &waiting, IBV_QPT_RC, cq, NULL));
+	ASSERT_EQ(0, bring_up(&self->dev, waiting.qp, waiting.qp->qp_num,
+			      TEST_PSN, TEST_PSN));
+	ASSERT_EQ(0, post_recv(&waiting, 1, 0, 64));
+	close_dev(&self->dev);
+	EXPECT_EQ(before, pinned());
+
+	/* The other context's queue pair talks to itself. */
+	ASSERT_EQ(0, bring_up(&self->other, self->peer.qp,
+			      self->peer.qp->qp_num, TEST_PSN, TEST_PSN));
+	ASSERT_EQ(0, post_recv(&self->peer, 1, 64, 64));
+	ASSERT_EQ(0, post_send(&self->peer, 2, 0, 64));
+	ASSERT_EQ(1, wait_comp(self->peer.cq, &self->wc));
+	EXPECT_EQ(IBV_WC_SUCCESS, self->wc.status);
+	ASSERT_EQ(1, wait_comp(self->peer.cq, &self->wc));
+	EXPECT_EQ(IBV_WC_SUCCESS, self->wc.status);
+}
+
+TEST_HARNESS_MAIN
