@@ -71,13 +71,13 @@ rpost_tell(struct rpost_cq *cq, struct rpost_told told, u32 *pos)
 	return entry;
 }
 
-/* Queues complete in order: older slots have completed silently. */
+/* Queues complete in order: older slots had no completion of their own. */
 static void rpost_queue_retire(struct rpost_queue *q, struct rpost_wqe *wqe)
 {
 	u32 tail = q->tail;
 
 	tail += (((u32)(wqe - q->wqes) - tail) & q->mask) + 1;
-	/* Pairs with the acquire in rpost_queue_full(). */
+	/* Pairs with the acquire in rpost_queue_reclaim(). */
 	smp_store_release(&q->tail, tail);
 }
 
@@ -114,37 +114,6 @@ static u32 rpost_send_status(struct rpost_qp *qp, const struct rpost_wqe *wqe,
 	return status;
 }
 
-/*
- * Complete those before @pos of which the device was not to tell.  If the one there
- * has failed, they have not: they were in time.  But if it was flushed, they may have
- * been, too: not all devices tell of each.
- */
-static noinline void rpost_tell_silent(struct rpost_qp *qp, u32 pos, u32 status)
-{
-	struct rpost_queue *sq = &qp->sq;
-	u32 i = sq->tail, n = (pos - i) & sq->mask;
-	struct rpost_wqe *wqe;
-
-	/* A device that completes out of order: nothing is before @pos any more. */
-	if (n >= data_race(sq->head) - i)
-		return;
-	for (; n; n--, i++) {
-		struct rpost_told told;
-
-		wqe = &sq->wqes[i & sq->mask];
-		if (!wqe->kind.silent)
-			continue;
-		told = (struct rpost_told) {
-			.wr_id = wqe->wr_id,
-			.status = status,
-			.opcode = wqe->kind.opcode,
-			.qp_num = qp->qp_num,
-		};
-		rpost_tell(qp->send_cq, told, &wqe->pos);
-		wqe->kind.waits = true;
-	}
-}
-
 /* Opcodes whose completions say how many bytes have come. */
 #define RPOST_WC_WITH_BYTES						\
 	(BIT(RPOST_WC_RDMA_READ) | BIT(RPOST_WC_COMP_SWAP) |		\
@@ -160,7 +129,6 @@ void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 	struct rpost_wqe *wqe = container_of(wc->wr_cqe, struct rpost_wqe, cqe);
 	struct rpost_qp *qp = wqe->qp;
 	bool success = wc->status == IB_WC_SUCCESS;
-	u32 pos = wqe - qp->sq.wqes;
 	struct rpost_told told = {
 		.wr_id = wqe->wr_id,
 		.status = rpost_send_status(qp, wqe, wc),
@@ -174,10 +142,6 @@ void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 
 	if (unlikely(qp->ahs))
 		rpost_qp_release_ah(qp, wqe);
-	if (((qp->sq.tail ^ pos) & qp->sq.mask) && !READ_ONCE(qp->discard))
-		rpost_tell_silent(qp, pos,
-				  told.status == RPOST_WC_WR_FLUSH_ERR ?
-				  told.status : RPOST_WC_SUCCESS);
 	/* The slot then waits until the program has consumed the completion. */
 	if ((wqe->kind.signaled || !success) && !READ_ONCE(qp->discard)) {
 		rpost_tell(qp->send_cq, told, &wqe->pos);

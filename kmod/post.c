@@ -17,8 +17,6 @@
 #define RPOST_STACK_BYTES	256
 #define RPOST_SCRATCH_BYTES	1536
 #define RPOST_MAX_MSG		0x80000000u
-/* A completion waits for no more than this much of what comes after it. */
-#define RPOST_SILENT_BYTES	8192u
 
 /* Entries are checked where they were copied to, and used from there. */
 static_assert(sizeof(struct rpost_sge) == sizeof(struct ib_sge));
@@ -370,8 +368,7 @@ static struct rpost_wqe *rpost_queue_slot(struct rpost_queue *q, u64 wr_id,
 	return wqe;
 }
 
-static struct rpost_wqe *rpost_fill_send(struct rpost_qp *qp,
-					 struct rpost_swr *swr)
+static void rpost_fill_send(struct rpost_qp *qp, struct rpost_swr *swr)
 {
 	struct rpost_queue *sq = &qp->sq;
 	struct rpost_wqe *wqe = rpost_queue_slot(sq, swr->wr_id, swr->kind);
@@ -398,49 +395,6 @@ static struct rpost_wqe *rpost_fill_send(struct rpost_qp *qp,
 		ib_dma_sync_single_for_device(qp->ib_qp->device, swr->sge.addr,
 					      swr->data_len, DMA_TO_DEVICE);
 	}
-	return wqe;
-}
-
-/* Does it end for sure, and soon, once those before it have? */
-static bool rpost_ends_by_itself(const struct rpost_swr *swr)
-{
-	return swr->wr.opcode == IB_WR_RDMA_WRITE && swr->kind.signaled &&
-	       !swr->kind.bad_key;
-}
-
-/*
- * One completion of the device tells of several writes, if they are short and in
- * one call: it costs the device, and whoever fetches it, as much as a write.  Nothing
- * but the device of the other side decides when a write ends.  A send could wait for
- * a receive, which may be posted only when the program knows of what came before.
- *
- * Should the device refuse one in the middle, those before it complete with the next
- * that is posted, which is signaled.
- *
- * Is @swr one with which the one before it can complete?  @run and @bytes say how
- * many do, and how long they are.
- */
-static bool rpost_silences(const struct rpost_qp *qp,
-			   const struct rpost_swr *swr, u32 *run, u32 *bytes)
-{
-	u32 sum = *bytes, n = *run;
-	int i;
-
-	*run = 0;
-	*bytes = 0;
-	/* iWARP devices do not complete writes in order with reads. */
-	if (qp->iwarp || n >= qp->sq.max_wr / 4)
-		return false;
-	if (!rpost_ends_by_itself(swr - 1) || !rpost_ends_by_itself(swr))
-		return false;
-	for (i = 0; i < swr->wr.num_sge; i++) {
-		if (swr->wr.sg_list[i].length > RPOST_SILENT_BYTES - sum)
-			return false;
-		sum += swr->wr.sg_list[i].length;
-	}
-	*run = n + 1;
-	*bytes = sum;
-	return true;
 }
 
 /* What was refused never completes. */
@@ -473,11 +427,8 @@ static int rpost_send_chain(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
 		ret = rpost_hold_make_room(qp);
 		if (!ret)
 			held = rpost_hold_back(qp, &swrs[n - 1].atomic);
-		if (held && n > 1) {
+		if (held && n > 1)
 			swrs[n - 2].wr.next = NULL;
-			/* Its completion makes room. */
-			swrs[n - 2].wr.send_flags |= IB_SEND_SIGNALED;
-		}
 	}
 	if (!ret && n > held)
 		ret = ib_post_send(qp->ib_qp, &swrs[0].wr, &bad);
@@ -497,8 +448,7 @@ static int rpost_send_batch(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
 			    u32 *posted)
 {
 	struct rpost_queue *sq = &qp->sq;
-	u32 room, done = 0, run = 0, bytes = 0, head;
-	struct rpost_wqe *wqe = NULL;
+	u32 room, done = 0, head;
 	struct rpost_swr *swr;
 	int ret = 0, err;
 
@@ -512,11 +462,7 @@ static int rpost_send_batch(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
 	if (room < n)
 		ret = -ENOMEM;
 	for (swr = swrs; swr < swrs + room; swr++) {
-		if (swr > swrs && rpost_silences(qp, swr, &run, &bytes)) {
-			(swr - 1)->wr.send_flags &= ~IB_SEND_SIGNALED;
-			wqe->kind.silent = true;
-		}
-		wqe = rpost_fill_send(qp, swr);
+		rpost_fill_send(qp, swr);
 		swr->wr.next = &(swr + 1)->wr;
 	}
 	if (room) {

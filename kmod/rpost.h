@@ -1141,8 +1141,6 @@ void rpost_joins_free(struct rpost_id *id);
  * @opcode: RPOST_WC_* of its completion
  * @signaled: the program wants a completion on success too
  * @refused: it stands for one from a ring that could not be posted
- * @silent: the device is not to tell of it, although the program wants to know: it
- *          completes with the next of which the device tells
  * @bad_key: it names memory that it may not use, see struct rpost_pd
  * @waits: it has completed, with an entry in the ring
  */
@@ -1150,7 +1148,6 @@ struct rpost_wqe_kind {
 	u8 opcode;
 	u8 signaled : 1;
 	u8 refused : 1;
-	u8 silent : 1;
 	bool bad_key;
 	bool waits;
 };

@@ -124,6 +124,15 @@ finish() {
 	return $status
 }
 
+# 8,000 bytes take a third of a second.
+told_each() {
+	harm rate 200kbit
+	./wire each 10.0.1.1 3
+	status=$?
+	harm
+	return $status
+}
+
 # The network loses all for so many seconds, while there is traffic.
 outage() {
 	begin outage connected send 10.0.1.1 400
@@ -209,6 +218,7 @@ b)
 	for name in $(networks | cut -d' ' -f1); do
 		test_ "$name" sh -c "cat $name.log; exit $(cat "$name.status")"
 	done
+	test_ told_each told_each
 	test_ outage_1s outage 1
 	test_ broken broken
 	test_ paused_2s paused 2

@@ -8,6 +8,8 @@
  *                                      disconnection has been told
  *        wire fail ADDRESS SECONDS     the same without the disconnection
  *        wire connect ADDRESS SECONDS  may take that long
+ *        wire each ADDRESS ROUNDS      of two writes of one call, the first must
+ *                                      complete while the other is under way
  *
  * A message is RDMA-written into a slot of the server's memory, then a send tells
  * its number and checksum, and every fourth is read back.  The server verifies
@@ -565,6 +567,51 @@ static int send_until_break(struct client *c, double seconds, bool told)
 	return 0;
 }
 
+/*
+ * A write that has been acknowledged is told of before the next one is, even if both
+ * were posted by one call.  On a slow network the second takes far longer than it
+ * takes to poll.
+ */
+static int told_each(struct client *c, unsigned int rounds)
+{
+	const struct slot *slot = &c->mem->slots[0];
+	struct ibv_sge sges[2] = {
+		{ (uintptr_t)slot, sizeof(slot->number), c->mr->lkey },
+		{ (uintptr_t)slot->data, 8000, c->mr->lkey },
+	};
+	struct ibv_send_wr wrs[2] = {}, *bad;
+	unsigned int i, together = 0;
+	struct ibv_wc wc[2];
+	int n, more;
+
+	for (i = 0; i < 2; i++) {
+		wrs[i].wr_id = i;
+		wrs[i].sg_list = &sges[i];
+		wrs[i].num_sge = 1;
+		wrs[i].opcode = IBV_WR_RDMA_WRITE;
+		wrs[i].send_flags = IBV_SEND_SIGNALED;
+		wrs[i].wr.rdma.remote_addr = c->server.addr;
+		wrs[i].wr.rdma.rkey = c->server.rkey;
+	}
+	wrs[0].next = &wrs[1];
+	for (i = 0; i < rounds; i++) {
+		c->last = now();
+		if (ibv_post_send(c->id->qp, wrs, &bad))
+			die("ibv_post_send");
+		for (n = 0; n < 2 && now() < c->last + LIMIT_S; n += more) {
+			more = ibv_poll_cq(c->id->send_cq, 2, wc);
+			if (more < 0 || (more && wc[0].status))
+				return 1;
+			together += more == 2;
+		}
+		if (n != 2)
+			return 1;
+	}
+	printf("# %u of %u times both were told of together\n", together, rounds);
+	rdma_disconnect(c->id);
+	return together != 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct sockaddr_in addr = {
@@ -591,6 +638,8 @@ int main(int argc, char **argv)
 	else if (!strcmp(argv[1], "break") || !strcmp(argv[1], "fail"))
 		ret |= send_until_break(&client, atof(argv[3]),
 					argv[1][0] == 'b');
+	else if (!strcmp(argv[1], "each"))
+		ret |= told_each(&client, atoi(argv[3]));
 	else
 		rdma_disconnect(client.id);
 	began = now();
