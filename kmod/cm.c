@@ -110,6 +110,8 @@ static struct rpost_id *rpost_id_alloc(struct rpost_file *file, bool wait)
 	mutex_init(&id->lock);
 	spin_lock_init(&id->state_lock);
 	INIT_WORK(&id->removal_work, rpost_id_removal_work);
+	INIT_LIST_HEAD(&id->requests);
+	INIT_LIST_HEAD(&id->events);
 	INIT_LIST_HEAD(&id->joins);
 	if (wait)
 		ret = rpost_obj_reserve(file, &id->obj, RPOST_OBJ_ID, NULL);

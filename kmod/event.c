@@ -61,6 +61,42 @@ void rpost_event_free(struct rpost_event *event)
 	rpost_count(RPOST_COUNT_EVENT, -1);
 }
 
+/* Append an event to its id's list, and to its channel's, where it is fetched. */
+static void rpost_event_list(struct rpost_event *event, struct rpost_id *id)
+{
+	list_add_tail(&event->link, &id->channel->events);
+	list_add_tail(&event->id_link, &id->events);
+	WRITE_ONCE(id->num_events, id->num_events + 1);
+	wake_up_interruptible(&id->channel->wait);
+}
+
+/*
+ * Take an event from its id.  Returns whether the caller owns it now; else it is on
+ * its way to the program, and the fetcher frees it.
+ */
+static bool rpost_event_detach(struct rpost_event *event)
+{
+	struct rpost_id *id = event->id;
+
+	list_del(&event->id_link);
+	event->id = NULL;
+	if (event->fetching)
+		return false;
+	list_del(&event->link);
+	WRITE_ONCE(id->num_events, id->num_events - 1);
+	return true;
+}
+
+static void rpost_events_detach(struct rpost_id *id)
+{
+	struct rpost_event *event, *next;
+
+	list_for_each_entry_safe(event, next, &id->events, id_link) {
+		if (rpost_event_detach(event))
+			rpost_event_free(event);
+	}
+}
+
 /**
  * rpost_event_queue() - queue an event where its id reports
  * @event: the event, owned by the channel from now on
@@ -75,13 +111,31 @@ void rpost_event_queue(struct rpost_event *event, struct rpost_id *listener)
 	if (listener) {
 		/* At one go, or the listener could migrate in between. */
 		id->listener = listener;
+		list_add_tail(&id->request_link, &listener->requests);
 		id->channel = listener->channel;
 		kref_get(&id->channel->kref);
 	}
-	list_add_tail(&event->link, &id->channel->events);
-	WRITE_ONCE(id->num_events, id->num_events + 1);
-	wake_up_interruptible(&id->channel->wait);
+	rpost_event_list(event, id);
 	spin_unlock(&file->event_lock);
+}
+
+/* Take a request that has not been fetched from an id that listens. */
+static struct rpost_id *rpost_request_take(struct rpost_id *listener)
+{
+	struct rpost_file *file = listener->obj.file;
+	struct rpost_id *id;
+
+	spin_lock(&file->event_lock);
+	id = list_first_entry_or_null(&listener->requests, struct rpost_id,
+				      request_link);
+	if (id) {
+		list_del(&id->request_link);
+		/* Before it counts as an id like others, whose events are fetched. */
+		rpost_events_detach(id);
+		id->listener = NULL;
+	}
+	spin_unlock(&file->event_lock);
+	return id;
 }
 
 /**
@@ -92,23 +146,13 @@ void rpost_event_queue(struct rpost_event *event, struct rpost_id *listener)
 void rpost_events_drop(struct rpost_id *id)
 {
 	struct rpost_file *file = id->obj.file;
-	struct rpost_event *event, *next;
-	LIST_HEAD(drop);
+	struct rpost_id *request;
 
+	while ((request = rpost_request_take(id)))
+		rpost_id_destroy_unpublished(request);
 	spin_lock(&file->event_lock);
-	list_for_each_entry_safe(event, next, &id->channel->events, link) {
-		if (event->id == id ||
-		    (event->id->listener == id &&
-		     event->event.event == RPOST_EVENT_CONNECT_REQUEST))
-			list_move_tail(&event->link, &drop);
-	}
+	rpost_events_detach(id);
 	spin_unlock(&file->event_lock);
-
-	list_for_each_entry_safe(event, next, &drop, link) {
-		if (event->id != id)
-			rpost_id_destroy_unpublished(event->id);
-		rpost_event_free(event);
-	}
 }
 
 /**
@@ -123,28 +167,21 @@ void rpost_events_drop_join(struct rpost_id *id, struct rpost_join *join)
 
 	spin_lock(&file->event_lock);
 	list_del(&join->link);
-	list_for_each_entry_safe(event, next, &id->channel->events, link) {
-		if (event->id != id || event->join != join->serial)
-			continue;
-		list_del(&event->link);
-		WRITE_ONCE(id->num_events, id->num_events - 1);
-		rpost_event_free(event);
+	list_for_each_entry_safe(event, next, &id->events, id_link) {
+		if (event->join == join->serial && rpost_event_detach(event))
+			rpost_event_free(event);
 	}
 	spin_unlock(&file->event_lock);
 }
 
-/* Has the id left the group that an event comes from? */
-static bool rpost_event_left(const struct rpost_event *event)
+static void rpost_events_move(struct rpost_id *id, struct rpost_event_channel *to)
 {
-	const struct rpost_join *join;
+	struct rpost_event *event;
 
-	if (!event->join)
-		return false;
-	list_for_each_entry(join, &event->id->joins, link) {
-		if (join->serial == event->join)
-			return false;
+	list_for_each_entry(event, &id->events, id_link) {
+		if (!event->fetching)
+			list_move_tail(&event->link, &to->events);
 	}
-	return true;
 }
 
 /**
@@ -158,7 +195,7 @@ void rpost_events_migrate(struct rpost_id *id, struct rpost_event_channel *to)
 {
 	struct rpost_event_channel *from = id->channel;
 	struct rpost_file *file = id->obj.file;
-	struct rpost_event *event, *next;
+	struct rpost_id *request;
 	unsigned int unheld = 0;
 
 	if (to == from) {
@@ -166,16 +203,14 @@ void rpost_events_migrate(struct rpost_id *id, struct rpost_event_channel *to)
 		return;
 	}
 	spin_lock(&file->event_lock);
-	list_for_each_entry_safe(event, next, &from->events, link) {
-		if (event->id != id && event->id->listener != id)
-			continue;
-		list_move_tail(&event->link, &to->events);
-		if (event->id != id && event->id->channel == from) {
-			event->id->channel = to;
-			kref_get(&to->kref);
-			unheld++;
-		}
+	list_for_each_entry(request, &id->requests, request_link) {
+		rpost_events_move(request, to);
+		request->channel = to;
+		kref_get(&to->kref);
+		unheld++;
 	}
+	/* Last, as the end of the id that listens comes after its requests. */
+	rpost_events_move(id, to);
 	id->channel = to;
 	wake_up_interruptible(&to->wait);
 	spin_unlock(&file->event_lock);
@@ -185,26 +220,31 @@ void rpost_events_migrate(struct rpost_id *id, struct rpost_event_channel *to)
 	} while (unheld--);
 }
 
-/*
- * Take the oldest event off its list, with a reference on its id or, for a
- * request, on the id that listens (@owner).  Events of an id that is being
- * destroyed are left: they will be dropped in a moment.
- */
-static struct rpost_event *rpost_event_take(struct rpost_event_channel *channel,
-					    struct rpost_id **owner)
+/* Can it be fetched?  The events of an id that is being destroyed will be dropped. */
+static bool rpost_event_ready(const struct rpost_event *event)
+{
+	const struct rpost_id *listener = event->id->listener;
+
+	if (!listener)
+		return refcount_read(&event->id->obj.refs);
+	/* A request comes before all else of its id, also while it is on its way. */
+	return event->event.event == RPOST_EVENT_CONNECT_REQUEST &&
+	       refcount_read(&listener->obj.refs);
+}
+
+/* Take the oldest event off its list; it stays its id's. */
+static struct rpost_event *rpost_event_take(struct rpost_event_channel *channel)
 {
 	struct rpost_file *file = channel->file;
 	struct rpost_event *event;
 
 	spin_lock(&file->event_lock);
 	list_for_each_entry(event, &channel->events, link) {
-		/* A request comes before all else of its id. */
-		*owner = event->id->listener ? : event->id;
-		if (!refcount_inc_not_zero(&(*owner)->obj.refs))
+		if (!rpost_event_ready(event))
 			continue;
 		list_del(&event->link);
 		WRITE_ONCE(event->id->num_events, event->id->num_events - 1);
-		event->id->listener = NULL;
+		event->fetching = true;
 		spin_unlock(&file->event_lock);
 		return event;
 	}
@@ -213,44 +253,47 @@ static struct rpost_event *rpost_event_take(struct rpost_event_channel *channel,
 }
 
 /*
- * Put it back in front: the program could not be given it.  If the listener has
- * migrated meanwhile, its request follows it now, with all events of its id.
- * Nobody wants it any more if it comes from a group that has been left.
+ * The program has it: a request's id becomes its own.  Returns false if the event has
+ * lost its id meanwhile.
  */
-static void rpost_event_return(struct rpost_event *event,
-			       struct rpost_id *owner)
+static bool rpost_event_taken(struct rpost_event *event, struct rpost_file *file)
 {
-	struct rpost_event_channel *old = NULL;
-	struct rpost_event *other, *next;
-	struct rpost_id *id = event->id;
-	struct rpost_file *file = id->obj.file;
+	struct rpost_id *id, *listener;
 
 	spin_lock(&file->event_lock);
-	if (rpost_event_left(event)) {
-		spin_unlock(&file->event_lock);
-		rpost_event_free(event);
-		return;
-	}
-	if (id != owner) {
-		id->listener = owner;
-		if (id->channel != owner->channel) {
-			old = id->channel;
-			id->channel = owner->channel;
-			kref_get(&id->channel->kref);
-			list_for_each_entry_safe(other, next, &old->events,
-						 link) {
-				if (other->id == id)
-					list_move_tail(&other->link,
-						       &id->channel->events);
-			}
+	id = event->id;
+	if (id) {
+		list_del(&event->id_link);
+		listener = id->listener;
+		if (listener) {
+			list_del(&id->request_link);
+			id->listener = NULL;
+			atomic_inc(&listener->backlog);
+			/* With the lock held: then one who destroys finds it. */
+			rpost_obj_publish(&id->obj);
 		}
 	}
-	list_add(&event->link, &id->channel->events);
-	WRITE_ONCE(id->num_events, id->num_events + 1);
-	wake_up_interruptible(&id->channel->wait);
 	spin_unlock(&file->event_lock);
-	if (old)
-		rpost_event_channel_put(old);
+	rpost_event_free(event);
+	return id;
+}
+
+/* The program could not be given it: put it back in front. */
+static void rpost_event_return(struct rpost_event *event, struct rpost_file *file)
+{
+	struct rpost_id *id;
+
+	spin_lock(&file->event_lock);
+	id = event->id;
+	if (id) {
+		event->fetching = false;
+		list_add(&event->link, &id->channel->events);
+		WRITE_ONCE(id->num_events, id->num_events + 1);
+		wake_up_interruptible(&id->channel->wait);
+	}
+	spin_unlock(&file->event_lock);
+	if (!id)
+		rpost_event_free(event);
 }
 
 /* Wait until something has been queued. */
@@ -268,9 +311,9 @@ static int rpost_event_wait(struct rpost_event_channel *channel)
 					READ_ONCE(file->dead));
 }
 
+/* The oldest event, with the channel's fetch lock; or an ERR_PTR(). */
 static struct rpost_event *rpost_event_first(struct rpost_event_channel *channel,
-					     bool nonblock,
-					     struct rpost_id **owner)
+					     bool nonblock)
 {
 	struct rpost_event *event;
 	int ret;
@@ -281,7 +324,7 @@ static struct rpost_event *rpost_event_first(struct rpost_event_channel *channel
 		ret = -ENODEV;
 		if (READ_ONCE(channel->file->dead))
 			break;
-		event = rpost_event_take(channel, owner);
+		event = rpost_event_take(channel);
 		if (event)
 			return event;
 		ret = -EAGAIN;
@@ -301,31 +344,25 @@ static int rpost_get_event_ioctl(struct rpost_ucmd *ucmd)
 	struct rpost_event_channel *channel = ucmd->filp->private_data;
 	struct rpost_get_event *cmd = &ucmd->cmd.get_event;
 	struct rpost_event *event;
-	struct rpost_id *owner;
 	u32 size = cmd->size;
+	bool taken = false;
 	int ret;
 
-	event = rpost_event_first(channel, ucmd->filp->f_flags & O_NONBLOCK,
-				  &owner);
-	if (IS_ERR(event))
-		return PTR_ERR(event);
-
-	*cmd = event->event;
-	cmd->size = size;
-	ret = rpost_respond(ucmd);
-	if (ret) {
-		rpost_event_return(event, owner);
-		goto out;
-	}
-	if (event->id != owner) {
-		atomic_inc(&owner->backlog);
-		rpost_obj_publish(&event->id->obj);
-	}
-	rpost_event_free(event);
-out:
-	/* From here on the owner, and the file's last close, need not wait. */
-	rpost_obj_put(&owner->obj);
-	mutex_unlock(&channel->fetch);
+	/* An event whose id is destroyed while it is copied counts as never seen. */
+	do {
+		event = rpost_event_first(channel,
+					  ucmd->filp->f_flags & O_NONBLOCK);
+		if (IS_ERR(event))
+			return PTR_ERR(event);
+		*cmd = event->event;
+		cmd->size = size;
+		ret = rpost_respond(ucmd);
+		if (ret)
+			rpost_event_return(event, channel->file);
+		else
+			taken = rpost_event_taken(event, channel->file);
+		mutex_unlock(&channel->fetch);
+	} while (!ret && !taken);
 	return ret;
 }
 

@@ -999,19 +999,26 @@ struct rpost_event_channel {
 
 /**
  * struct rpost_event - an event that waits to be fetched
- * @link: in the channel's list
- * @id: whose event it is; for a request, the new id
+ * @link: in the channel's list, unless @fetching
+ * @id_link: in the list of @id
+ * @id: whose event it is; for a request, the new id; NULL if that has been destroyed,
+ *      or the join left, while @fetching
+ * @fetching: it is on its way to the program, and in no channel's list
  * @join: serial number of the join that it comes from, or 0
  * @event: what the program will get
  *
  * A request owns its new id, which is not published yet: whoever drops the
- * event destroys the id; fetching publishes it.  While an event is on its way
- * to the program it is in no list, and the fetcher has a reference on its id or,
- * for a request, on the id that listens; their destruction waits for that.
+ * event destroys the id; fetching publishes it.  Nobody waits for an event that is
+ * on its way to the program, since that may wait for the program's memory: who
+ * destroys its id takes it from the id, and the fetcher forgets it.
+ *
+ * All of it is under the file's event_lock.
  */
 struct rpost_event {
 	struct list_head link;
+	struct list_head id_link;
 	struct rpost_id *id;
+	bool fetching;
 	u64 join;
 	struct rpost_get_event event;
 };
@@ -1046,10 +1053,15 @@ struct rpost_join {
  *              no events: as ucma has it, @state tells when the program tries;
  *              under cma's handler_mutex
  * @channel: where its events go; under the file's event_lock
- * @listener: while its request waits to be fetched, the id that listens; under
- *            the file's event_lock
- * @num_events: its events in a list; under the file's event_lock, but the limit
- *              looks at it without
+ * @listener: until its request has been fetched, the id that listens; under the
+ *            file's event_lock
+ * @request_link: in the list of @listener; under the file's event_lock
+ * @requests: ids of requests that have not been fetched, oldest first; under the
+ *            file's event_lock
+ * @events: struct rpost_event that have not been fetched, oldest first; under the
+ *          file's event_lock
+ * @num_events: how many of them are in the channel's list; under the file's
+ *              event_lock, but the limit looks at it without
  * @backlog: requests that may still be queued (while listening)
  * @joins: struct rpost_join; read under @lock or the file's event_lock, written
  *         under both
@@ -1070,6 +1082,9 @@ struct rpost_id {
 	bool unaccepted;
 	struct rpost_event_channel *channel;
 	struct rpost_id *listener;
+	struct list_head request_link;
+	struct list_head requests;
+	struct list_head events;
 	unsigned int num_events;
 	atomic_t backlog;
 	struct list_head joins;
