@@ -492,7 +492,7 @@ TEST_F(cq, prompt_posts)
 {
 	/* Where it is not expected, a few show that nothing is lost. */
 	bool expected = rxe_works_in_posts() &&
-			!rp_is_iwarp(self->s.fd, self->s.device);
+			rp_is_rxe(self->s.fd, self->s.device);
 	int i, j, most = expected ? 2000 : 200;
 	int prompt = 0, changes = 0;
 	struct rp_cq *cq = &self->s.cq;

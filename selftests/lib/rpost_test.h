@@ -87,6 +87,18 @@ static inline bool rp_is_iwarp(int fd, uint32_t device)
 	       cmd.transport == RPOST_TRANSPORT_IWARP;
 }
 
+/* Is it rxe (RXE_VENDOR_ID), for tests of how it works? */
+static inline bool rp_is_rxe(int fd, uint32_t device)
+{
+	struct rpost_query_device cmd = {
+		.size = sizeof(cmd),
+		.device = device,
+	};
+
+	return !rp_ioctl(fd, RPOST_IOC_QUERY_DEVICE, &cmd) &&
+	       cmd.vendor_id == 0xffffff;
+}
+
 /* For tests of what iWARP does not have. */
 #define RP_SKIP_IWARP(fd, what)						\
 	do {								\

@@ -43,7 +43,7 @@ checkpatch() {
 	case $1 in
 	*/trace.h) ignore+=,OPEN_ENDED_LINE,PARENTHESIS_ALIGNMENT ;;
 	kmod/sring.c) ignore+=,YIELD ;;
-	kmod/compat/*) ignore+=,LINUX_VERSION_CODE,CONSTANT_COMPARISON ;;
+	kmod/compat/* | */rdmasim/compat.h) ignore+=,LINUX_VERSION_CODE,CONSTANT_COMPARISON ;;
 	esac
 	perl "$scripts/checkpatch.pl" --strict --no-tree --terse --no-summary \
 		--no-signoff --max-line-length=100 --ignore "$ignore" -f "$1"
@@ -51,7 +51,8 @@ checkpatch() {
 
 checkpatch_all() {
 	local file
-	for file in kmod/*.[ch] kmod/compat/*.h uapi/rdma/*.h; do
+	for file in kmod/*.[ch] kmod/compat/*.h uapi/rdma/*.h \
+		selftests/rdmasim/*.[ch]; do
 		checkpatch "$file"
 	done
 }
@@ -125,7 +126,8 @@ analyzer_module() {
 
 # The programs and the library, but not modules for the tests.
 user_files() {
-	git ls-files "$@" | grep '\.c$' | xargs grep -L '<linux/module.h>' || true
+	git ls-files "$@" | grep '\.c$' | grep -v /rdmasim/ |
+		xargs grep -L '<linux/module.h>' || true
 }
 
 # user_check COMMAND FILE
@@ -176,7 +178,7 @@ check versions versions
 check sparse sparse_all
 check coccinelle coccinelle
 check kernel-doc perl "$scripts/kernel-doc" -none -Werror kmod/*.[ch] \
-	uapi/rdma/*.h userlib/*.c
+	uapi/rdma/*.h userlib/*.c selftests/rdmasim/*.[ch]
 check gcc user_checks "gcc -fsyntax-only $warn" userlib examples selftests
 check clang user_checks "clang -fsyntax-only $warn" userlib examples selftests
 check analyzer-module analyzer_module

@@ -10,7 +10,10 @@
 #   -n NETWORK     dummy (default): rxe0, 10.0.0.1/24, fd00::1/64
 #                  veth: rxe0 and rxe1, .1 and .2, joined by a wire
 #                  siw: siw0, iWARP, else like dummy; debug kernels only
+#                  sim: sim0 of selftests/rdmasim, which is built if needed, else
+#                  like dummy; rdma_post.ko is told to offer it
 #                  none
+#   -P "NAME=X .." parameters of rdmasim.ko, with -n sim
 #   -f SRC[:DEST]  add a file or directory, by default as /root/NAME
 #   -B             build the module first (see kmod.sh)
 #   -M             do not load rdma_post.ko, even if it is built
@@ -41,14 +44,15 @@ set -euo pipefail
 
 # What goes wrong here must not look like the command's status.
 die_status=125
-kernel=6.1 network=dummy memory=1G smp=2 limit=120 append='' params='' out_dir=''
+kernel=6.1 network=dummy memory=1G smp=2 limit=120 append='' params='' sim='' out_dir=''
 load=1 unload=1 build='' name='' host=1 sync='' icount=''
 files=() modules=() qemu_args=()
 
-while getopts hk:n:f:BMp:i:Um:s:It:a:o:q:w:W: opt; do
+while getopts hk:n:P:f:BMp:i:Um:s:It:a:o:q:w:W: opt; do
 	case $opt in
 	k) kernel=$OPTARG ;;
 	n) network=$OPTARG ;;
+	P) sim=$OPTARG ;;
 	f) files+=("$OPTARG") ;;
 	B) build=1 ;;
 	M) load='' ;;
@@ -71,8 +75,8 @@ done
 shift $((OPTIND - 1))
 [ $# -gt 0 ] || die "no command: selftests/vm/run.sh [options] -- COMMAND [ARGS]"
 case $network in
-dummy | veth | siw | none | wire) ;;
-*) die "$network: networks are dummy, veth, siw and none" ;;
+dummy | veth | siw | sim | none | wire) ;;
+*) die "$network: networks are dummy, veth, siw, sim and none" ;;
 esac
 
 [ -z "$icount" ] || smp=1
@@ -119,6 +123,13 @@ find_module() {
 	fi
 }
 
+# The device of -n sim.
+find_sim() {
+	[ "$network" = sim ] || return 0
+	[[ " $params" = *' devices='* ]] || params+=' devices=rdmasim'
+	"$vm_dir/kmod.sh" -s "$top_dir/selftests/rdmasim" "$kernel" || exit 125
+}
+
 quote() {
 	local arg
 	for arg; do
@@ -128,7 +139,7 @@ quote() {
 
 write_conf() {
 	printf '%s=%s\n' vm_name "$name" vm_net "$network" vm_host "$host" \
-		vm_sync "'$sync'" vm_unload "'$unload'" vm_limit "$limit" \
+		vm_sim "'$sim'" vm_sync "'$sync'" vm_unload "'$unload'" vm_limit "$limit" \
 		vm_modules "'$(tr -s '\n\t' '  ' <<<"$vm_modules")'"
 }
 
@@ -147,6 +158,8 @@ make_initramfs() {
 		strip --strip-debug -o "$stage/vm/modules/$(basename "$file")" "$file"
 		printf '/vm/modules/%s\n' "$(basename "$file")${spec#"$file"}"
 	done >"$stage/vm/insmod"
+	[ "$network" != sim ] || strip --strip-debug -o "$stage/vm/rdmasim.ko" \
+		"$build_dir/rdmasim-$kernel/rdmasim.ko"
 	for file in "$build_dir"/lib/librdma_post.so*; do
 		[ ! -e "$file" ] || put "$stage" "$file" \
 			"/usr/lib/x86_64-linux-gnu/$(basename "$file")"
@@ -202,6 +215,7 @@ start=$EPOCHREALTIME
 explicit_out=$out_dir
 claim_out_dir "$1"
 find_kernel
+find_sim
 find_module
 make_initramfs "$@"
 trap 'rm -f "$out_dir/initramfs.cpio"' EXIT
