@@ -263,9 +263,13 @@ TEST_F(op, forged)
 	unsigned int i;
 
 	NEED_OP(1);
-	for (i = 0; i < ARRAY_SIZE(keys); i++)
+	for (i = 0; i < ARRAY_SIZE(keys); i++) {
+		/* Where keys are numbered one after the other. */
+		if (keys[i] == self->k.ro.lkey)
+			continue;
 		attack(_metadata, &self->k, variant->op, self->k.mr.addr,
 		       self->length, keys[i]);
+	}
 	/* A privileged key knows all addresses: the kernel's, too. */
 	attack(_metadata, &self->k, variant->op, 0xffff888000000000,
 	       self->length, 0);
