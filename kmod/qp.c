@@ -4,13 +4,20 @@
  */
 #include <linux/delay.h>
 #include <linux/log2.h>
+#include <linux/module.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
 #include "inject.h"
 #include "rpost.h"
 
-#define RPOST_DRAIN_SECONDS	10
+#define RPOST_DRAIN_MAX_MS	60000U
 #define RPOST_LAST_WQE_MS	20
+
+static unsigned int drain_ms = 10000;
+module_param(drain_ms, uint, 0644);
+MODULE_PARM_DESC(drain_ms,
+		 "Milliseconds for a device to flush a queue pair that ends, up to 60000 (10000)");
 
 /* One more than the program may post: the marker that drains the queue. */
 static u32 rpost_queue_entries(const struct rpost_queue *q)
@@ -258,6 +265,8 @@ static u32 rpost_qp_fetch(struct rpost_qp *qp)
 
 static bool rpost_send_drained(struct rpost_qp *qp)
 {
+	if (rpost_inject(RPOST_INJECT_DRAIN))
+		return false;
 	if (qp->qp_type == RPOST_QPT_UD)
 		return READ_ONCE(qp->sq.tail) == qp->sq.head;
 	return completion_done(&qp->send_marker.done);
@@ -265,27 +274,8 @@ static bool rpost_send_drained(struct rpost_qp *qp)
 
 static bool rpost_recv_drained(struct rpost_qp *qp)
 {
-	return completion_done(&qp->recv_marker.done);
-}
-
-/*
- * A device that has lost its way may never flush.  Destroying the queue pair
- * ends its completions, too.
- */
-static int rpost_qp_wait(struct rpost_qp *qp, bool (*drained)(struct rpost_qp *qp))
-{
-	unsigned long end = jiffies + RPOST_DRAIN_SECONDS * HZ;
-	bool late = false;
-
-	while (!drained(qp)) {
-		if (late || rpost_inject(RPOST_INJECT_DRAIN))
-			return -ETIMEDOUT;
-		/* Once more then: it may be us who were away. */
-		late = time_after(jiffies, end);
-		if (!rpost_qp_fetch(qp) && !late)
-			usleep_range(10, 100);
-	}
-	return 0;
+	return !rpost_inject(RPOST_INJECT_DRAIN) &&
+	       completion_done(&qp->recv_marker.done);
 }
 
 /* A device's queue is first in, first out: this finds all that is ours. */
@@ -302,6 +292,44 @@ static void rpost_hwcq_fetch_rest(struct rpost_hwcq *hwcq)
 	}
 }
 
+static void rpost_qp_fetch_rest(struct rpost_qp *qp)
+{
+	rpost_hwcq_fetch_rest(qp->send_hwcq);
+	rpost_hwcq_fetch_rest(qp->recv_hwcq);
+}
+
+/*
+ * A device that has lost its way may never flush.  Destroying the queue pair
+ * ends its completions, too, so that nobody has to wait: neither who has been
+ * killed, nor for a device on which somebody has waited until @end, in vain.
+ */
+static bool rpost_qp_patient(struct rpost_qp *qp, unsigned long end)
+{
+	if (fatal_signal_pending(current))
+		return false;
+	if (time_after_eq(jiffies, end))
+		WRITE_ONCE(qp->obj.dev->stuck, true);
+	return !READ_ONCE(qp->obj.dev->stuck);
+}
+
+static int rpost_qp_wait(struct rpost_qp *qp, unsigned long end,
+			 bool (*drained)(struct rpost_qp *qp))
+{
+	while (!drained(qp)) {
+		if (!rpost_qp_patient(qp, end)) {
+			/* One look at all there is: it may be us who were away. */
+			usleep_range(500, 1000);
+			rpost_qp_fetch_rest(qp);
+			if (drained(qp))
+				break;
+			return fatal_signal_pending(current) ? -EINTR : -ETIMEDOUT;
+		}
+		if (!rpost_qp_fetch(qp))
+			usleep_range(10, 100);
+	}
+	return 0;
+}
+
 static void rpost_queue_close(struct rpost_queue *q, int error)
 {
 	spin_lock_bh(&q->lock);
@@ -309,7 +337,7 @@ static void rpost_queue_close(struct rpost_queue *q, int error)
 	spin_unlock_bh(&q->lock);
 }
 
-static int rpost_drain_sq(struct rpost_qp *qp)
+static int rpost_drain_sq(struct rpost_qp *qp, unsigned long end)
 {
 	struct ib_rdma_wr wr = {
 		.wr = {
@@ -318,18 +346,17 @@ static int rpost_drain_sq(struct rpost_qp *qp)
 			.send_flags = IB_SEND_SIGNALED,
 		},
 	};
-	unsigned long end = jiffies + RPOST_DRAIN_SECONDS * HZ;
 	int ret = 0;
 
 	/* Some drivers show a completion first and then give its entry back. */
 	while (qp->qp_type != RPOST_QPT_UD) {
-		ret = rpost_qp_wait(qp, rpost_hold_drained);
+		ret = rpost_qp_wait(qp, end, rpost_hold_drained);
 		ret = ret ? : ib_post_send(qp->ib_qp, &wr.wr, NULL);
-		if (ret != -ENOMEM || time_after(jiffies, end))
+		if (ret != -ENOMEM || !rpost_qp_patient(qp, end))
 			break;
 		usleep_range(10, 100);
 	}
-	ret = ret ? : rpost_qp_wait(qp, rpost_send_drained);
+	ret = ret ? : rpost_qp_wait(qp, end, rpost_send_drained);
 	if (!ret)
 		rpost_hold_flush(qp);
 	return ret;
@@ -340,23 +367,24 @@ static int rpost_drain_sq(struct rpost_qp *qp)
  * stay there.  Not every device says when the last has completed (rxe does not,
  * before 6.9), but none takes long.
  */
-static int rpost_drain_rq(struct rpost_qp *qp)
+static void rpost_drain_srq(struct rpost_qp *qp)
+{
+	unsigned long end = qp->stopped_at + msecs_to_jiffies(RPOST_LAST_WQE_MS);
+	unsigned long now = jiffies;
+
+	if (!qp->can_take)
+		return;
+	if (time_before(now, end) && !READ_ONCE(qp->obj.dev->stuck))
+		wait_for_completion_timeout(&qp->last_wqe, end - now);
+	rpost_srq_may_lose(qp->srq);
+}
+
+static int rpost_drain_rq(struct rpost_qp *qp, unsigned long end)
 {
 	struct ib_recv_wr wr = { .wr_cqe = &qp->recv_marker.cqe };
-	unsigned long end, now = jiffies;
-	int ret;
+	int ret = ib_post_recv(qp->ib_qp, &wr, NULL);
 
-	if (qp->srq) {
-		end = qp->stopped_at + msecs_to_jiffies(RPOST_LAST_WQE_MS);
-		if (!qp->can_take)
-			return 0;
-		if (time_before(now, end))
-			wait_for_completion_timeout(&qp->last_wqe, end - now);
-		rpost_srq_may_lose(qp->srq);
-		return 0;
-	}
-	ret = ib_post_recv(qp->ib_qp, &wr, NULL);
-	return ret ? : rpost_qp_wait(qp, rpost_recv_drained);
+	return ret ? : rpost_qp_wait(qp, end, rpost_recv_drained);
 }
 
 /* Let nothing more happen; posts fail with @error from now on. */
@@ -406,7 +434,9 @@ void rpost_qp_stop_early(struct rpost_obj *obj)
  */
 static int rpost_qp_drain(struct rpost_qp *qp, int error)
 {
-	int ret, err;
+	unsigned int ms = min(READ_ONCE(drain_ms), RPOST_DRAIN_MAX_MS);
+	unsigned long end;
+	int ret, err = 0;
 
 	/* It has never taken anything. */
 	if (!qp->id && qp->state == RPOST_QPS_RESET) {
@@ -421,11 +451,18 @@ static int rpost_qp_drain(struct rpost_qp *qp, int error)
 
 	ret = rpost_qp_stop(qp, error);
 	if (!ret) {
-		ret = rpost_drain_sq(qp);
-		err = rpost_drain_rq(qp);
+		end = jiffies + msecs_to_jiffies(ms);
+		ret = rpost_drain_sq(qp, end);
+		if (qp->srq)
+			rpost_drain_srq(qp);
+		else if (ret != -ETIMEDOUT)
+			err = rpost_drain_rq(qp, end);
 		ret = ret ? : err;
 	}
-	if (ret)
+	/* An idle queue pair for datagrams with a shared queue has shown nothing. */
+	if (!ret && (qp->qp_type != RPOST_QPT_UD || !qp->srq))
+		WRITE_ONCE(qp->obj.dev->stuck, false);
+	if (ret && ret != -EINTR)
 		pr_warn_ratelimited("rdma_post: %s: queue pair %u cannot be drained: %d\n",
 				    qp->obj.dev->ib_dev->name, qp->qp_num,
 				    ret);
@@ -546,10 +583,8 @@ static void rpost_qp_give_back(struct rpost_qp *qp)
 		qp->pd->leaked = true;
 		rpost_leave_behind(&ib_qp->res, qp->obj.dev);
 	}
-	if (ret || qp->srq) {
-		rpost_hwcq_fetch_rest(qp->send_hwcq);
-		rpost_hwcq_fetch_rest(qp->recv_hwcq);
-	}
+	if (ret || qp->srq)
+		rpost_qp_fetch_rest(qp);
 	/* After all that the device had, if it could not be drained, too. */
 	rpost_hold_flush(qp);
 	rpost_hold_stop(qp);

@@ -487,6 +487,8 @@ void rpost_admit(struct rpost_device *dev);
  * @name: a copy, since a rename frees the string that dev_name() returns
  * @dead: removal has begun, and is about to take each file's rwsem
  * @refuses: and it does not give its regions up
+ * @stuck: it did not flush a queue pair in the time that it had, and none since;
+ *         a hint, written without a lock
  * @prompt: its last posts, of those looked at, that had completed when they
  *          returned; a hint, written without a lock
  * @event_handler: gets the device's and its ports' events
@@ -504,6 +506,7 @@ struct rpost_device {
 	char name[IB_DEVICE_NAME_MAX];
 	bool dead;
 	bool refuses;
+	bool stuck;
 	u32 prompt;
 	struct ib_event_handler event_handler;
 	struct mutex async_lock;

@@ -123,6 +123,12 @@ static int set_way(const char *way)
 	return cg_put(PARAMETERS, "registration", way);
 }
 
+/* How long a device has to flush from now on, in ms. */
+static int set_drain(const char *ms)
+{
+	return cg_put(PARAMETERS, "drain_ms", ms);
+}
+
 static int wait_event(int channel)
 {
 	struct pollfd pfd = { .fd = channel, .events = POLLIN };
@@ -144,6 +150,7 @@ FIXTURE_TEARDOWN(inject)
 	for (i = 0; i < ARRAY_SIZE(points); i++)
 		EXPECT_EQ(0, inject(points[i], 0));
 	EXPECT_EQ(0, set_way("auto"));
+	EXPECT_EQ(0, set_drain("10000"));
 	rp_end_close(&self->c);
 	rp_end_close(&self->s);
 }
@@ -354,6 +361,7 @@ TEST_F(inject, no_flush)
 	int i;
 
 	NEED_INJECTION();
+	ASSERT_EQ(0, set_drain("100"));
 	before = injected("fail_drain");
 	ASSERT_EQ(0, inject("fail_drain", -1));
 	for (i = 0; i < 10; i++) {
@@ -368,6 +376,64 @@ TEST_F(inject, no_flush)
 	/* The last close meets it as well. */
 	ASSERT_EQ(0, inject("fail_drain", -1));
 	ASSERT_EQ(0, join_busy(self));
+}
+
+#define DRAIN_MS	2000
+#define DRAIN_PAIRS	20
+
+/* Only the first is waited for, until the device has flushed one again. */
+TEST_F(inject, no_flush_of_many)
+{
+	struct rp_end c, s;
+	uint64_t began;
+	int i, round;
+
+	NEED_INJECTION();
+	ASSERT_EQ(0, set_drain("2000"));
+	for (round = 0; round < 2; round++) {
+		ASSERT_EQ(0, rp_end_init(&c));
+		ASSERT_EQ(0, rp_end_init(&s));
+		for (i = 0; i < DRAIN_PAIRS; i++)
+			ASSERT_EQ(0, rp_own_join(&c, &s, RPOST_QPT_RC));
+		ASSERT_EQ(0, inject("fail_drain", -1));
+		began = rp_now_ms();
+		rp_end_close(&c);
+		EXPECT_LE(DRAIN_MS, rp_now_ms() - began);
+		rp_end_close(&s);
+		EXPECT_GT(2 * DRAIN_MS, rp_now_ms() - began);
+		ASSERT_EQ(0, inject("fail_drain", 0));
+		EXPECT_EQ(0, next_works(self));
+	}
+}
+
+/* Nobody has to wait who has been killed. */
+TEST_F(inject, no_flush_killed)
+{
+	struct rp_end end;
+	uint64_t began;
+	long before;
+	int status;
+	pid_t pid;
+
+	NEED_INJECTION();
+	ASSERT_EQ(0, set_drain("60000"));
+	before = injected("fail_drain");
+	ASSERT_EQ(0, inject("fail_drain", -1));
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		if (!rp_end_init(&end) && !rp_create_own(&end, RPOST_QPT_RC, 0) &&
+		    !rp_bring_up(&end, RPOST_QPT_RC, RP_NO_QPN))
+			rp_destroy(end.fd, RPOST_OBJ_QP, end.qp);
+		_exit(1);
+	}
+	EXPECT_TRUE(wait_injected("fail_drain", before));
+	began = rp_now_ms();
+	EXPECT_EQ(0, kill(pid, SIGKILL));
+	EXPECT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_TRUE(WIFSIGNALED(status));
+	EXPECT_GT(TEST_TIMEOUT_MS, rp_now_ms() - began);
+	ASSERT_EQ(0, inject("fail_drain", 0));
 }
 
 /* ------------------------------------------------------- registrations */
@@ -780,6 +846,7 @@ TEST_F(inject, devices)
 
 	NEED_INJECTION();
 	RP_NEED_REMOVAL();
+	ASSERT_EQ(0, set_drain("100"));
 	ASSERT_EQ(0, inject("fail_drain", -1));
 	ASSERT_EQ(0, join_busy(self));
 	fd = rp_open();
