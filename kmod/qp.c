@@ -459,6 +459,12 @@ static int rpost_qp_drain(struct rpost_qp *qp, int error)
 			err = rpost_drain_rq(qp, end);
 		ret = ret ? : err;
 	}
+	/*
+	 * Drivers that take what is left of a queue pair out of the completion queue
+	 * (mlx5, mlx4, hns), as it is reset or destroyed, tell nobody of the slots.
+	 */
+	if (qp->srq)
+		rpost_hwcq_fetch_rest(qp->recv_hwcq);
 	/* An idle queue pair for datagrams with a shared queue has shown nothing. */
 	if (!ret && (qp->qp_type != RPOST_QPT_UD || !qp->srq))
 		WRITE_ONCE(qp->obj.dev->stuck, false);
