@@ -376,6 +376,7 @@ bool rpost_file_destroy_all(struct rpost_file *file)
 			}
 		} while (again && type == RPOST_OBJ_ID);
 	}
+	rpost_poller_stop(file);
 	return all;
 }
 

@@ -147,7 +147,7 @@ struct rpost_ring_pool {
  * @scratch: memory that posts leave for the next; who takes it out has it
  * @rings: of queues with RPOST_CQ_SHARED_PAGE
  * @poller_lock: guards @poller; a ring begins or ends
- * @poller: the thread that serves the file's send rings, or NULL without one
+ * @poller: the thread that serves the file's send rings; NULL before the first
  * @link: in the list of all files, which device removal walks
  */
 struct rpost_file {
@@ -1541,8 +1541,8 @@ struct rpost_sring {
  * @link: in the list of all pollers
  * @lock: held by the thread for a round of all rings; guards @rings and @asleep
  * @rings: struct rpost_sring
- * @num_rings: those in @rings, and those that are being made or stopped; under the
- *             file's poller_lock.  With the last one the thread ends
+ * @num_rings: those in @rings, and those that are being made or stopped; written
+ *             under the file's poller_lock.  Without any the thread sleeps
  * @asleep: it does not look at the rings: RPOST_SEND_RING_NEED_WAKEUP is set
  * @wait: where it sleeps
  * @wake: it is to look again
@@ -1560,6 +1560,10 @@ struct rpost_sring {
  * else at the next tick, milliseconds later.  If that does not help while the
  * device has work requests, its thread may be waiting on the CPU of a program that
  * spins.  So from time to time the poller sleeps: an idle CPU gets that thread.
+ *
+ * It stays until the file is closed, and its next ring finds it.  Only a program that
+ * has moved to other cgroups meanwhile gets a new one: a new thread
+ * is moved by cgroup_attach_task_all(), for which all that fork have to wait.
  *
  * A ring is stopped before its queue pair is shut down, and before the queue
  * pair's lock is taken: it is taken out of @rings under @lock, and the thread does
@@ -1589,6 +1593,7 @@ void rpost_sring_discard(struct rpost_qp *qp);
 void rpost_sring_stop(struct rpost_qp *qp);
 void rpost_sring_flush(struct rpost_qp *qp);
 void rpost_sring_free(struct rpost_qp *qp);
+void rpost_poller_stop(struct rpost_file *file);
 
 /* -------------------------------------------------------------- ah.c */
 

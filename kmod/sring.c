@@ -44,6 +44,13 @@ MODULE_PARM_DESC(poller_idle_ms,
 static DEFINE_MUTEX(rpost_pollers_lock);
 static LIST_HEAD(rpost_pollers);
 
+/* Who made the last pollers, and when; under rpost_pollers_lock. */
+static struct {
+	kuid_t uid;
+	unsigned long at;
+} rpost_pollers_made[16];
+static unsigned int rpost_num_pollers_made;
+
 static struct rpost_send_ring *rpost_sring_hdr(const struct rpost_sring *ring)
 {
 	return (struct rpost_send_ring *)ring->mem.hdr;
@@ -300,7 +307,8 @@ static int rpost_poller_run(void *data)
 		if (rpost_poller_round(poller)) {
 			busy = jiffies;
 			poller->since = 0;
-		} else if (time_after_eq(jiffies, busy + rpost_poller_idle())) {
+		} else if (!READ_ONCE(poller->num_rings) ||
+			   time_after_eq(jiffies, busy + rpost_poller_idle())) {
 			/* If nobody woke it, one look is enough. */
 			woken = rpost_poller_sleep(poller);
 			busy = jiffies - (woken ? 0 : rpost_poller_idle());
@@ -315,8 +323,31 @@ static int rpost_poller_run(void *data)
 	return 0;
 }
 
-/* Count a poller, if this user may have one more. */
-static int rpost_poller_admit(struct rpost_poller *poller)
+/*
+ * Has the user made as many in the last second as it may have?  To move a task
+ * between cgroups has all that fork wait, on all of the host.
+ */
+static bool rpost_poller_too_soon(const struct rpost_user *user)
+{
+	unsigned int i, n = 0;
+
+	lockdep_assert_held(&rpost_pollers_lock);
+
+	for (i = 0; i < ARRAY_SIZE(rpost_pollers_made); i++)
+		n += uid_eq(rpost_pollers_made[i].uid, user->uid) &&
+		     time_before(jiffies, rpost_pollers_made[i].at + HZ);
+	return !user->exempt && n >= READ_ONCE(max_user_pollers);
+}
+
+static void rpost_poller_note(kuid_t uid)
+{
+	unsigned int i = rpost_num_pollers_made++ % ARRAY_SIZE(rpost_pollers_made);
+
+	rpost_pollers_made[i].uid = uid;
+	rpost_pollers_made[i].at = jiffies;
+}
+
+static int rpost_poller_try_admit(struct rpost_poller *poller)
 {
 	const struct rpost_user *user = poller->file->user;
 	unsigned int all = 0, own = 0;
@@ -329,12 +360,29 @@ static int rpost_poller_admit(struct rpost_poller *poller)
 		own += other->file->user == user;
 	}
 	if (all >= READ_ONCE(max_pollers) ||
-	    (!user->exempt && own >= READ_ONCE(max_user_pollers)))
+	    (!user->exempt && own >= READ_ONCE(max_user_pollers))) {
 		ret = -EMFILE;
-	else
+	} else if (rpost_poller_too_soon(user)) {
+		ret = -EAGAIN;
+	} else {
 		list_add_tail(&poller->link, &rpost_pollers);
+		if (!user->exempt)
+			rpost_poller_note(user->uid);
+	}
 	mutex_unlock(&rpost_pollers_lock);
 	return ret;
+}
+
+/* Count a poller, if this user may have one more, and make one now or soon. */
+static int rpost_poller_admit(struct rpost_poller *poller)
+{
+	int ret = rpost_poller_try_admit(poller);
+
+	if (ret != -EAGAIN)
+		return ret;
+	schedule_timeout_killable(HZ);
+	ret = rpost_poller_try_admit(poller);
+	return ret == -EAGAIN ? -EMFILE : ret;
 }
 
 static void rpost_poller_dismiss(struct rpost_poller *poller)
@@ -359,7 +407,6 @@ static int rpost_poller_start(struct rpost_poller *poller)
 		kthread_stop(task);
 		return ret;
 	}
-	set_user_nice(task, task_nice(current));
 	get_task_struct(task);
 	poller->task = task;
 	wake_up_process(task);
@@ -399,29 +446,8 @@ err_free:
 	return ERR_PTR(ret);
 }
 
-/* The file's poller, with one ring more. */
-static struct rpost_poller *rpost_poller_get(struct rpost_file *file)
+static void rpost_poller_end(struct rpost_poller *poller)
 {
-	struct rpost_poller *poller = file->poller;
-
-	lockdep_assert_held(&file->poller_lock);
-
-	if (!poller) {
-		poller = rpost_poller_create(file);
-		if (IS_ERR(poller))
-			return poller;
-		file->poller = poller;
-	}
-	poller->num_rings++;
-	return poller;
-}
-
-static void rpost_poller_put(struct rpost_poller *poller)
-{
-	lockdep_assert_held(&poller->file->poller_lock);
-
-	if (--poller->num_rings)
-		return;
 	poller->file->poller = NULL;
 	kthread_stop(poller->task);
 	put_task_struct(poller->task);
@@ -429,6 +455,61 @@ static void rpost_poller_put(struct rpost_poller *poller)
 	kfree(poller->block);
 	kfree(poller);
 	rpost_count(RPOST_COUNT_POLLER, -1);
+}
+
+/* Would one that is made now be in the same cgroups? */
+static bool rpost_poller_fits(const struct rpost_poller *poller)
+{
+	bool same = true;
+
+#ifdef CONFIG_CGROUPS
+	rcu_read_lock();
+	same = task_css_set(poller->task) == task_css_set(current);
+	rcu_read_unlock();
+#endif
+	return same;
+}
+
+/* The file's poller, with one ring more. */
+static struct rpost_poller *rpost_poller_get(struct rpost_file *file)
+{
+	struct rpost_poller *poller = file->poller;
+
+	lockdep_assert_held(&file->poller_lock);
+
+	if (poller && !poller->num_rings && !rpost_poller_fits(poller)) {
+		rpost_poller_end(poller);
+		poller = NULL;
+	}
+	if (!poller) {
+		poller = rpost_poller_create(file);
+		if (IS_ERR(poller))
+			return poller;
+		file->poller = poller;
+	}
+	if (!poller->num_rings)
+		set_user_nice(poller->task, task_nice(current));
+	WRITE_ONCE(poller->num_rings, poller->num_rings + 1);
+	return poller;
+}
+
+static void rpost_poller_put(struct rpost_poller *poller)
+{
+	lockdep_assert_held(&poller->file->poller_lock);
+
+	WRITE_ONCE(poller->num_rings, poller->num_rings - 1);
+}
+
+/**
+ * rpost_poller_stop() - end the thread that has served an open file's rings
+ * @file: the open file, without rings, and nobody makes one any more
+ */
+void rpost_poller_stop(struct rpost_file *file)
+{
+	mutex_lock(&file->poller_lock);
+	if (file->poller)
+		rpost_poller_end(file->poller);
+	mutex_unlock(&file->poller_lock);
 }
 
 static struct rpost_sring *rpost_sring_alloc(struct rpost_qp *qp, u32 bytes)

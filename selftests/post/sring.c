@@ -101,19 +101,17 @@ TEST_F(sring, largest)
 	sr_unmap(&other);
 }
 
-/* If the answer cannot be written there is no ring, and no thread. */
+/* If the answer cannot be written there is no ring. */
 TEST_F(sring, unanswered)
 {
 	struct rpost_setup_send_ring cmd = {
 		.size = sizeof(cmd), .qp = self->s.qp, .bytes = BYTES,
 	};
-	long before = rp_debug_number("objects", "poller");
 	struct sring other;
 
 	EXPECT_EQ(-EFAULT, rp_ioctl_unanswered(self->s.fd,
 					       RPOST_IOC_SETUP_SEND_RING, &cmd,
 					       sizeof(cmd)));
-	EXPECT_EQ(before, rp_debug_number("objects", "poller"));
 	EXPECT_EQ(-EINVAL, sr_enter(self->s.fd, self->s.qp));
 	ASSERT_EQ(0, sr_setup(self->s.fd, self->s.qp, BYTES, &other));
 	sr_unmap(&other);
@@ -632,10 +630,14 @@ TEST_F(limits, of_a_user)
 	sr_unmap(&more);
 	ASSERT_EQ(0, rp_destroy(self->end[0].fd, RPOST_OBJ_QP, qp));
 	EXPECT_EQ(-EMFILE, ring_of(self, 2));
-	/* It ends with the last of them. */
+	/* It ends with the file. */
 	ASSERT_EQ(0, rp_destroy(self->end[0].fd, RPOST_OBJ_QP,
 				self->end[0].qp));
+	EXPECT_EQ(-EMFILE, ring_of(self, 2));
+	sr_unmap(&self->ring[0]);
+	rp_end_close(&self->end[0]);
 	EXPECT_EQ(0, ring_of(self, 2));
+	ASSERT_EQ(0, rp_end_init(&self->end[0]));
 }
 
 TEST_F(limits, of_all)
@@ -664,11 +666,15 @@ TEST_F(limits, nothing_is_left)
 	ASSERT_EQ(0, sr_post(&self->ring[0], &send));
 	ASSERT_EQ(0, rp_destroy(self->end[0].fd, RPOST_OBJ_QP,
 				self->end[0].qp));
-	EXPECT_EQ(before, rp_debug_number("objects", "poller"));
 	EXPECT_EQ(ENODEV, sr_error(&self->ring[0]));
 	/* It has been mapped until now. */
 	sr_unmap(&self->ring[0]);
 	EXPECT_EQ(pages, rp_debug_number("objects", "ring_pages"));
+	/* The thread waits for the next ring, or for the last close. */
+	EXPECT_EQ(before + 1, rp_debug_number("objects", "poller"));
+	rp_end_close(&self->end[0]);
+	EXPECT_EQ(before, rp_debug_number("objects", "poller"));
+	ASSERT_EQ(0, rp_end_init(&self->end[0]));
 }
 
 /* Lines of a file of a cgroup that name a kernel thread of ours. */
@@ -716,8 +722,13 @@ TEST_F(limits, cgroup)
 	usleep(50000);
 	ASSERT_TRUE(sr_wait_asleep(&self->ring[0]));
 	EXPECT_LT(used, cg_number(&cg, "cpu.stat", "usage_usec"));
+	/* The next ring's is where the program is now. */
 	ASSERT_EQ(0, rp_destroy(self->end[0].fd, RPOST_OBJ_QP,
 				self->end[0].qp));
+	EXPECT_EQ(1, pollers_in(&cg));
+	sr_unmap(&self->ring[0]);
+	ASSERT_EQ(0, rp_create_own(&self->end[0], RPOST_QPT_RC, 0));
+	ASSERT_EQ(0, ring_of(self, 0));
 	EXPECT_EQ(0, pollers_in(&cg));
 	EXPECT_EQ(0, cg_remove(&cg));
 }

@@ -2196,7 +2196,8 @@ struct rpost_send_ring {
  * call.  A thread of the kernel takes work requests from it, checks them as
  * RPOST_IOC_POST_SEND does, and posts them; while it is awake it also fetches
  * the completions of the queue pair's send queue.  One thread serves all rings of
- * an open file.  When there has been nothing to do for a while it sleeps.
+ * an open file, and stays, asleep, when the last ring has gone, until the file is
+ * closed.  When there has been nothing to do for a while it sleeps.
  *
  * Work requests that find the send queue full, or the queue pair in a state in
  * which RPOST_IOC_POST_SEND is refused, wait in the ring.  One that cannot be
@@ -2209,7 +2210,8 @@ struct rpost_send_ring {
  * ring ends with the queue pair.
  *
  * Errors: EINVAL for a number of bytes out of range or a queue pair that has a
- * ring, EMFILE if this user, or all, have as many pollers as they may, ENODEV.
+ * ring, EMFILE if this user, or all, have as many pollers as they may, ENODEV.  A
+ * user who has made as many in the last second waits for a second first.
  */
 struct rpost_setup_send_ring {
 	__u32 size;
