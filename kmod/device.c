@@ -143,6 +143,7 @@ static int rpost_device_add(struct ib_device *ib_dev)
 		rpost_device_put(dev);
 		return ret;
 	}
+	rpost_target_add(dev);
 	ib_set_client_data(ib_dev, &rpost_client, dev);
 	return 0;
 }
@@ -158,6 +159,7 @@ static void rpost_device_remove(struct ib_device *ib_dev, void *client_data)
 	WRITE_ONCE(dev->dead, true);
 	rpost_async_device_gone(dev);
 	rpost_files_device_gone(dev);
+	rpost_target_del(dev);
 	rpost_device_put(dev);
 }
 

@@ -473,6 +473,26 @@ struct rpost_driver {
 int rpost_admit_init(void);
 void rpost_admit(struct rpost_device *dev);
 
+/* ----------------------------------------------------------- target.c */
+
+struct dentry;
+
+/**
+ * struct rpost_target - a device's page that no program has registered
+ * @bytes: the page, or NULL
+ * @dma: its address for the device
+ * @file: tells them to root
+ */
+struct rpost_target {
+	u8 *bytes;
+	u64 dma;
+	struct dentry *file;
+};
+
+void rpost_target_init(struct dentry *dir);
+void rpost_target_add(struct rpost_device *dev);
+void rpost_target_del(struct rpost_device *dev);
+
 /* ----------------------------------------------------------- device.c */
 
 /**
@@ -494,6 +514,7 @@ void rpost_admit(struct rpost_device *dev);
  * @event_handler: gets the device's and its ports' events
  * @async_lock: guards @async_channels
  * @async_channels: struct rpost_async_channel of all files
+ * @target: for selftests/attack/probe.c
  * @rcu: lookups run under RCU
  */
 struct rpost_device {
@@ -511,6 +532,7 @@ struct rpost_device {
 	struct ib_event_handler event_handler;
 	struct mutex async_lock;
 	struct list_head async_channels;
+	struct rpost_target target;
 	struct rcu_head rcu;
 };
 

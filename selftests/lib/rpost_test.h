@@ -52,17 +52,29 @@ static inline int rp_open(void)
 	return open(RPOST_DEVICE_PATH, O_RDWR | O_CLOEXEC);
 }
 
-/* The first device, or 0. */
+/* The device that RPOST_TEST_DEVICE names, else the first, or 0. */
 static inline uint32_t rp_first_device(int fd)
 {
-	uint32_t ids[1] = { 0 };
+	const char *name = getenv("RPOST_TEST_DEVICE");
+	uint32_t ids[64] = { 0 }, i;
 	struct rpost_query_devices cmd = {
 		.size = sizeof(cmd),
 		.devices = (uintptr_t)ids,
-		.count = 1,
+		.count = 64,
 	};
+	struct rpost_query_device device = { .size = sizeof(device) };
 
-	return rp_ioctl(fd, RPOST_IOC_QUERY_DEVICES, &cmd) ? 0 : ids[0];
+	if (rp_ioctl(fd, RPOST_IOC_QUERY_DEVICES, &cmd))
+		return 0;
+	if (!name)
+		return ids[0];
+	for (i = 0; i < 64 && ids[i]; i++) {
+		device.device = ids[i];
+		if (!rp_ioctl(fd, RPOST_IOC_QUERY_DEVICE, &device) &&
+		    !strcmp((char *)device.name, name))
+			return ids[i];
+	}
+	return 0;
 }
 
 /* Bytes in the largest region, or 0. */
