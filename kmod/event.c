@@ -97,9 +97,23 @@ static void rpost_events_detach(struct rpost_id *id)
 	}
 }
 
+/* cma tells of each change of a neighbour, and the last one tells enough. */
+static bool rpost_event_is_repeated(const struct rpost_event *event)
+{
+	const struct rpost_event *last;
+
+	if ((event->event.event != RPOST_EVENT_UNREACHABLE &&
+	     event->event.event != RPOST_EVENT_ADDR_CHANGE) ||
+	    list_empty(&event->id->events))
+		return false;
+	last = list_last_entry(&event->id->events, struct rpost_event, id_link);
+	return !last->fetching && last->event.event == event->event.event;
+}
+
 /**
  * rpost_event_queue() - queue an event where its id reports
- * @event: the event, owned by the channel from now on
+ * @event: the event, owned by the channel from now on; freed if it says the same
+ *         as the one before it
  * @listener: for a request, the id that listens; else NULL
  */
 void rpost_event_queue(struct rpost_event *event, struct rpost_id *listener)
@@ -108,6 +122,11 @@ void rpost_event_queue(struct rpost_event *event, struct rpost_id *listener)
 	struct rpost_file *file = id->obj.file;
 
 	spin_lock(&file->event_lock);
+	if (rpost_event_is_repeated(event)) {
+		spin_unlock(&file->event_lock);
+		rpost_event_free(event);
+		return;
+	}
 	if (listener) {
 		/* At one go, or the listener could migrate in between. */
 		id->listener = listener;

@@ -219,6 +219,10 @@ static void follow_event(struct rpost_event *evt)
 		rpost_id_fail_qp(evt->owner);
 		evt->owner->ended = true;
 		break;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		/* A neighbour's change was no end of it. */
+		evt->owner->ended = false;
+		break;
 	case RDMA_CM_EVENT_CONNECT_ERROR:
 	case RDMA_CM_EVENT_UNREACHABLE:
 	case RDMA_CM_EVENT_DISCONNECTED:
