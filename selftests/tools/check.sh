@@ -266,12 +266,17 @@ unmodified_programs() {
 		suite_programs "$suite"
 		files+=(-f "$(echo "$build_dir/unmodified/$suite".*)")
 	done
+	# shellcheck disable=SC2016
+	echo 'int main(void) { return 0; }' |
+		cc -x c - -o "$build_dir/unmodified/rpath" -Wl,--no-as-needed -lrdmacm \
+			-Wl,--disable-new-dtags,-rpath,'$ORIGIN/elsewhere' || return 1
 	make -s -C userlib/tests BUILD="$build_dir" \
 		"$build_dir/userlib/tests/newer" &&
 		"$vm_dir/run.sh" -k 6.1 -t 200 \
 			-o "$build_dir/vm/check-unmodified.6.1" \
 			-f "$build_dir/bin" -f "$build_dir/lib" \
-			-f "$build_dir/userlib/tests/newer" "${files[@]}" \
+			-f "$build_dir/userlib/tests/newer" \
+			-f "$build_dir/unmodified/rpath" "${files[@]}" \
 			-f selftests/tools/unmodified.sh -- sh -c \
 			"./unmodified.sh bin/rdma-post-run ${suites[*]} &&
 			LD_LIBRARY_PATH=lib ./newer"

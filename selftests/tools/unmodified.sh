@@ -54,6 +54,16 @@ without_device() {
 	return "$status"
 }
 
+# privileged BIT OWNER: of a program that the wrapper runs, and not as its owner
+privileged() {
+	cp "$(readlink -f "$(command -v sh)")" /tmp/privileged &&
+		chown "$2" /tmp/privileged && chmod "$1" /tmp/privileged &&
+		"$run" /tmp/privileged -c :
+	status=$?
+	rm -f /tmp/privileged
+	return "$status"
+}
+
 echo "TAP version 13"
 # shellcheck disable=SC2016
 {
@@ -76,6 +86,19 @@ expect no_program 125 '' "$run"
 expect no_device 125 \
 	'rdma-post-run: no /dev/rdma_post: load the module, modprobe rdma_post' \
 	without_device
+expect set_user_id 0 \
+	'rdma-post-run: warning: /tmp/privileged is set-user-ID: librdma_post is not used' \
+	privileged 4755 nobody
+expect set_group_id 0 \
+	'rdma-post-run: warning: /tmp/privileged is set-group-ID: librdma_post is not used' \
+	privileged 2755 :nogroup
+expect set_user_id_of_its_own 0 '' privileged 4755 root
+# check.sh has built it with a DT_RPATH of $ORIGIN/elsewhere.
+mkdir elsewhere && cp "$lib/librdmacm.so.1" elsewhere
+expect rpath 0 "rdma-post-run: warning: $PWD/rpath finds $PWD/elsewhere/librdmacm.so.1 first: librdma_post is not used" \
+	"$run" "$PWD/rpath"
+rm -r elsewhere
+expect rpath_to_nothing 0 '' "$run" "$PWD/rpath"
 expect devinfo 0 '' ours
 expect devinfo_without_sysfs 0 '' without_uverbs
 # A program of the suite that was unpacked in $suite, as the wrapper would.
