@@ -29,6 +29,7 @@ static_assert(RPOST_ASYNC_GID_CHANGE == (int)IB_EVENT_GID_CHANGE);
  * @dev_link: in @dev->async_channels; under @dev->async_lock
  * @file_link: in @file->async_channels; under @file->async_lock
  * @wait: readers
+ * @fasync: who gets SIGIO
  * @fetch: one reader at a time, so that events come in order
  * @lock: guards all that follows
  * @gone: the device's removal has been told
@@ -43,6 +44,7 @@ struct rpost_async_channel {
 	struct list_head dev_link;
 	struct list_head file_link;
 	wait_queue_head_t wait;
+	struct fasync_struct *fasync;
 	struct mutex fetch;
 	spinlock_t lock;
 	bool gone;
@@ -73,6 +75,7 @@ static void rpost_async_channel_push(struct rpost_async_channel *channel,
 		WRITE_ONCE(channel->count, channel->count + 1);
 		channel->gone = last;
 		wake_up_interruptible(&channel->wait);
+		kill_fasync(&channel->fasync, SIGIO, POLL_IN);
 	}
 	spin_unlock_irqrestore(&channel->lock, flags);
 }
@@ -311,10 +314,18 @@ static int rpost_async_channel_release(struct inode *inode, struct file *filp)
 	return 0;
 }
 
+static int rpost_async_channel_fasync(int fd, struct file *filp, int on)
+{
+	struct rpost_async_channel *channel = filp->private_data;
+
+	return fasync_helper(fd, filp, on, &channel->fasync);
+}
+
 static const struct file_operations rpost_async_channel_fops = {
 	.owner		= THIS_MODULE,
 	.read		= rpost_async_channel_read,
 	.poll		= rpost_async_channel_poll,
+	.fasync		= rpost_async_channel_fasync,
 	.release	= rpost_async_channel_release,
 	.llseek		= noop_llseek,
 };

@@ -166,10 +166,18 @@ static int rpost_comp_channel_release(struct inode *inode, struct file *filp)
 	return 0;
 }
 
+static int rpost_comp_channel_fasync(int fd, struct file *filp, int on)
+{
+	struct rpost_comp_channel *channel = filp->private_data;
+
+	return fasync_helper(fd, filp, on, &channel->fasync);
+}
+
 static const struct file_operations rpost_comp_channel_fops = {
 	.owner		= THIS_MODULE,
 	.read		= rpost_comp_channel_read,
 	.poll		= rpost_comp_channel_poll,
+	.fasync		= rpost_comp_channel_fasync,
 	.release	= rpost_comp_channel_release,
 	.llseek		= noop_llseek,
 };
@@ -218,6 +226,7 @@ void rpost_comp_channel_post(struct rpost_cq *cq)
 	spin_unlock(&channel->lock);
 	wake_up_interruptible(&channel->readers);
 	wake_up_interruptible(&channel->wait);
+	kill_fasync(&channel->fasync, SIGIO, POLL_IN);
 }
 
 /**

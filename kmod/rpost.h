@@ -807,6 +807,7 @@ void rpost_ring_set_flags(struct rpost_cring *ring, u32 set, u32 clear);
  * @lock: guards @ready, and event_link and events of the queues on it
  * @ready: completion queues that have events
  * @wait: who polls the descriptor
+ * @fasync: who gets SIGIO
  * @readers: who sleeps in a read; its lock, which devices take in their handlers,
  *           guards what follows
  * @sleepers: how many
@@ -824,6 +825,7 @@ struct rpost_comp_channel {
 	spinlock_t lock;
 	struct list_head ready;
 	wait_queue_head_t wait;
+	struct fasync_struct *fasync;
 	wait_queue_head_t readers;
 	unsigned int sleepers;
 	struct list_head kicked;

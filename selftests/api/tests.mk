@@ -5,4 +5,4 @@ API_TESTS += qp qp_end ud
 API_TESTS += wr_ex
 API_TESTS += cm_ud cm_own_qp cm_options silent
 API_TESTS += threads
-API_TESTS += memory ring spin outputs disconnect requests close neighbour
+API_TESTS += memory ring spin outputs disconnect requests close neighbour sigio
