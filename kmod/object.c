@@ -44,7 +44,7 @@ static const struct rpost_type rpost_types[] = {
  */
 static const unsigned long rpost_obj_bytes[] = {
 	[RPOST_OBJ_PD] = SZ_32K,
-	[RPOST_OBJ_MR] = SZ_1K,
+	[RPOST_OBJ_MR] = SZ_4K,
 	[RPOST_OBJ_CQ] = SZ_2K,
 	[RPOST_OBJ_QP] = SZ_16K,
 	[RPOST_OBJ_ID] = SZ_8K,

@@ -2,6 +2,7 @@
 /*
  * Shared receive queues.  See struct rpost_srq.
  */
+#include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 
@@ -255,8 +256,9 @@ static int rpost_srq_build(struct rpost_srq *srq,
 	srq->num_slots = cmd->max_wr;
 	srq->max_slots = min(cmd->max_wr + max(cmd->max_wr, RPOST_MIN_SPARES),
 			     max_cqe);
+	/* So much is taken if it is one piece. */
 	ret = rpost_obj_take_bytes(&srq->obj,
-				   srq->max_slots * sizeof(*srq->wqes));
+				   roundup_pow_of_two(srq->max_slots * sizeof(*srq->wqes)));
 	if (ret)
 		return ret;
 	srq->wqes = rpost_kvcalloc(srq->max_slots, sizeof(*srq->wqes));

@@ -612,6 +612,103 @@ TEST_F(users, removal)
 	EXPECT_LT(0, of(ALICE));
 }
 
+/* --------------------------------------------------- what is estimated */
+
+static int make_qp(struct rp_end *end)
+{
+	return take(end, 1);
+}
+
+static int make_srq(struct rp_end *end)
+{
+	struct rpost_create_srq srq;
+
+	return rp_create_srq(end->fd, end->pd, 1, &srq);
+}
+
+static int make_pd(struct rp_end *end)
+{
+	uint32_t pd;
+
+	return rp_alloc_pd(end->fd, end->device, &pd);
+}
+
+static int make_mr(struct rp_end *end)
+{
+	static void *pages;
+	struct rpost_reg_mr mr;
+
+	if (!pages)
+		pages = rp_pages(8 * 4096);
+	return rp_reg_mr(end->fd, end->pd, pages, 8 * 4096, 0, &mr);
+}
+
+static int make_id(struct rp_end *end)
+{
+	uint32_t id;
+
+	RP_TRY(rp_create_id(end->fd, end->channel, &id));
+	return rp_bind(end->fd, id, 0);
+}
+
+static int make_file(struct rp_end *end)
+{
+	struct rpost_alloc_pd cmd = { .size = sizeof(cmd),
+				      .device = end->device };
+
+	return rp_ioctl(open_as(ALICE), RPOST_IOC_ALLOC_PD, &cmd);
+}
+
+static int make_channel(struct rp_end *end)
+{
+	return rp_comp_channel(end->fd) < 0 ? -errno : 0;
+}
+
+static int make_async_channel(struct rp_end *end)
+{
+	int fd = open_as(ALICE);
+
+	return rp_async_channel(fd, end->device) < 0 ? -errno : 0;
+}
+
+/* The smallest of each, where what is fixed matters. */
+TEST_F(users, no_less_than_is_taken)
+{
+	static const struct {
+		const char *what;
+		int (*make)(struct rp_end *end);
+	} rows[] = {
+		{ "qp", make_qp }, { "srq", make_srq }, { "pd", make_pd },
+		{ "mr", make_mr }, { "id", make_id }, { "file", make_file },
+		{ "channel", make_channel },
+		{ "async_channel", make_async_channel },
+	};
+	const int n = 150;
+	long taken, has;
+	struct rp_end end;
+	unsigned int i;
+	int j;
+
+	NEED_ROOT();
+	if (!access("/proc/lockdep", F_OK))
+		SKIP(return, "a kernel with debugging aids takes more");
+	ASSERT_EQ(0, end_as(ALICE, &end));
+	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		for (j = 0; j < 20; j++)
+			ASSERT_EQ(0, rows[i].make(&end));
+		has = of(ALICE);
+		taken = free_memory();
+		for (j = 0; j < n; j++)
+			ASSERT_EQ(0, rows[i].make(&end));
+		taken -= free_memory();
+		has = of(ALICE) - has;
+		printf("# %s: %ld bytes taken, %ld charged\n", rows[i].what,
+		       taken / n, has / n);
+		/* Others may have taken some pages meanwhile. */
+		EXPECT_LE(taken, has + MB / 4);
+	}
+}
+
 /* ------------------------------------------------------ two at a time */
 
 #define THREADS		4
