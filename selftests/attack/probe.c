@@ -19,10 +19,11 @@
 #define ALL	(RW | RPOST_ACCESS_REMOTE_WRITE | RPOST_ACCESS_REMOTE_READ | \
 		 RPOST_ACCESS_REMOTE_ATOMIC)
 #define LEN	32
+#define EDGE	64	/* of a region's first and last page, outside of it */
 
 /*
- * The peer names keys of the victim's.  The victim's region is the middle half of
- * @victim_mem; @other_mem is a region of another domain of the victim's file, and
+ * The peer names keys of the victim's.  The victim's region is in the middle half
+ * of @victim_mem; @other_mem is a region of another domain of the victim's file, and
  * @mem the peer's own.
  */
 FIXTURE(holds) {
@@ -105,8 +106,9 @@ static int prepare(probe *p)
 	RP_TRY(rp_end_init(&p->peer));
 	RP_TRY(rp_end_init(&p->victim));
 	/* At once after the domain, whose keys may be near. */
-	RP_TRY(rp_reg_mr(p->victim.fd, p->victim.pd, p->victim_mem + p->page,
-			 2 * p->page, ALL, &p->victim_mr));
+	RP_TRY(rp_reg_mr(p->victim.fd, p->victim.pd,
+			 p->victim_mem + p->page + EDGE,
+			 2 * p->page - 2 * EDGE, ALL, &p->victim_mr));
 	RP_TRY(rp_reg_mr(p->peer.fd, p->peer.pd, p->mem, p->page, ALL, &p->mr));
 	RP_TRY(rp_alloc_pd(p->victim.fd, p->victim.device, &p->other_pd));
 	RP_TRY(rp_reg_mr(p->victim.fd, p->other_pd, p->other_mem, p->page, ALL,
@@ -199,14 +201,14 @@ TEST_F(holds, granted_access_works)
 	EXPECT_TRUE(all_bytes(self->mem, LEN, 'v'));
 	clear(self);
 	ASSERT_EQ(0, peer_does(self, RPOST_WR_RDMA_WRITE, addr, LEN, rkey));
-	EXPECT_TRUE(all_bytes(self->victim_mem + self->page, LEN, 'a'));
+	EXPECT_TRUE(all_bytes(self->victim_mem + self->page + EDGE, LEN, 'a'));
 	clear(self);
 	if (!has_atomics(self))
 		return;
 	ASSERT_EQ(0, peer_does(self, RPOST_WR_ATOMIC_FETCH_AND_ADD, addr, 8,
 			       rkey));
 	EXPECT_TRUE(all_bytes(self->mem, 8, 'v'));
-	EXPECT_EQ('v' + 1, self->victim_mem[self->page]);
+	EXPECT_EQ('v' + 1, self->victim_mem[self->page + EDGE]);
 }
 
 /* ------------------------------------------------ a hostile peer's keys */
@@ -216,16 +218,14 @@ TEST_F(holds, no_key_opens_all_memory)
 {
 	const uint32_t near = self->victim_mr.rkey;
 	const uint32_t step = self->iwarp ? 256 : 1;
-	uint64_t addrs[3] = { self->victim_mr.iova };
-	uint32_t n = 1, i, k, key;
+	uint64_t addrs[2];
+	uint32_t n = 0, i, k, key;
 
-	if (find_target(self)) {
-		addrs[n++] = self->target_addr;
-		if (self->target_dma != self->target_addr)
-			addrs[n++] = self->target_dma;
-	} else {
-		TH_LOG("no page in debugfs: only the victim's memory is aimed at");
-	}
+	if (!find_target(self))
+		SKIP(return, "no page to aim at: needs CAP_SYS_RAWIO, and debugfs");
+	addrs[n++] = self->target_addr;
+	if (self->target_dma != self->target_addr)
+		addrs[n++] = self->target_dma;
 	for (k = 0; k < n; k++) {
 		for (i = 0; i < 16; i++) {
 			key = i < 8 ? i : ~(i - 8);
@@ -241,6 +241,16 @@ TEST_F(holds, no_key_opens_all_memory)
 			refused(_metadata, self, RPOST_WR_RDMA_READ, addrs[n - 1],
 				LEN, key, "key near the domain's");
 	}
+}
+
+/* The index of a region, with other low bits than its key has. */
+TEST_F(holds, no_key_that_is_almost_a_regions)
+{
+	uint32_t i;
+
+	for (i = 0; i < 8; i++)
+		all_refused(_metadata, self, self->victim_mr.iova,
+			    self->victim_mr.rkey ^ 1 << i, "almost a region's key");
 }
 
 TEST_F(holds, no_key_of_another_domain)
