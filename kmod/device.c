@@ -218,6 +218,17 @@ u32 rpost_device_max_wr(struct ib_device *ib_dev)
 }
 
 /**
+ * rpost_device_max_sge_rd() - how many entries a read can have
+ * @ib_dev: the device; one that says 0 does not tell reads from other sends
+ *
+ * Return: scatter/gather entries.
+ */
+u32 rpost_device_max_sge_rd(const struct ib_device *ib_dev)
+{
+	return ib_dev->attrs.max_sge_rd ? : ib_dev->attrs.max_send_sge;
+}
+
+/**
  * rpost_device_max_srq_wr() - longest shared receive queue that can be had
  * @ib_dev: the device
  *
@@ -351,7 +362,8 @@ int rpost_query_device_ioctl(struct rpost_ucmd *ucmd)
 		.max_qp_wr = rpost_device_max_wr(ib_dev),
 		.max_send_sge = min(attr->max_send_sge, RPOST_MAX_SGE),
 		.max_recv_sge = min(attr->max_recv_sge, RPOST_MAX_SGE),
-		.max_sge_rd = min(attr->max_sge_rd, RPOST_MAX_SGE),
+		.max_sge_rd = min_t(u32, rpost_device_max_sge_rd(ib_dev),
+				    RPOST_MAX_SGE),
 		.max_cq = attr->max_cq,
 		.max_cqe = attr->max_cqe,
 		.max_mr = attr->max_mr,

@@ -778,7 +778,7 @@ static int rpost_qp_build(struct rpost_qp *qp,
 		goto err_limit;
 	qp->qp_num = qp->ib_qp->qp_num;
 	qp->max_sge_rd = min_t(u32, cmd->max_send_sge,
-			       qp->obj.dev->ib_dev->attrs.max_sge_rd);
+			       rpost_device_max_sge_rd(qp->obj.dev->ib_dev));
 	qp->iwarp = rdma_protocol_iwarp(qp->obj.dev->ib_dev,
 					rdma_start_port(qp->obj.dev->ib_dev));
 	return 0;

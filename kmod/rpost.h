@@ -547,6 +547,7 @@ void rpost_device_hold(struct rpost_device *dev);
 void rpost_device_put(struct rpost_device *dev);
 u32 rpost_device_id(struct ib_device *ib_dev);
 u32 rpost_device_max_wr(struct ib_device *ib_dev);
+u32 rpost_device_max_sge_rd(const struct ib_device *ib_dev);
 u32 rpost_device_max_srq_wr(struct ib_device *ib_dev);
 int rpost_query_devices_ioctl(struct rpost_ucmd *ucmd);
 int rpost_query_device_ioctl(struct rpost_ucmd *ucmd);
