@@ -2,7 +2,7 @@
 /*
  * The module cannot be unloaded while anything of it is in use, and can when not.
  * Only as root and where RPOST_TEST_MODULE is the module's file: it is loaded
- * again, with its default parameters.
+ * again, with the parameters in RPOST_TEST_PARAMS, by default none.
  */
 #include <kselftest_harness.h>
 #include <pthread.h>
@@ -43,11 +43,12 @@ static int unload_module(void)
 
 static int load_module(const char *path)
 {
+	const char *params = getenv("RPOST_TEST_PARAMS") ? : "";
 	int fd = open(path, O_RDONLY | O_CLOEXEC), ret;
 
 	if (fd < 0)
 		return -errno;
-	ret = syscall(SYS_finit_module, fd, "", 0) ? -errno : 0;
+	ret = syscall(SYS_finit_module, fd, params, 0) ? -errno : 0;
 	close(fd);
 	return ret;
 }
