@@ -4,7 +4,9 @@
 #   make install         the library, its headers, the udev rule
 #   make modules_install the module
 #   make demo            two hosts, a file, the eight posts
-#   make check           build everything, boot guests, run all tests
+#   make check           boot guests and run the tests that find most, in minutes;
+#                        TESTS=cq: of one subject; KERNEL=7.2: on that kernel
+#   make check-all       all tests, Debian's programs, a kernel with KASAN and lockdep
 #   make check-debug     the tests on kernels with KASAN, lockdep, KCSAN
 #   make fuzz TIME=3600  fuzz the module for so many seconds
 #   make faults          longer: a storm of 1,000 programs, a peer paused for a minute
@@ -62,10 +64,13 @@ demo:
 	examples/demo.sh $(if $(FILE),"$(FILE)")
 
 check:
-	selftests/tools/check.sh
+	selftests/tools/check.sh $(KERNEL:%=-k %) $(TESTS)
+
+check-all:
+	selftests/tools/check.sh -a
 
 check-debug:
-	selftests/tools/check.sh $(or $(KERNELS),debug debug-kcsan)
+	selftests/tools/check.sh $(patsubst %,-k %,$(or $(KERNELS),debug debug-kcsan))
 
 fuzz:
 	selftests/fuzz/fuzz.sh -t $(or $(TIME),600) $(FUZZ_FLAGS)
@@ -98,5 +103,5 @@ clean:
 	rm -rf $(BUILD)
 
 .PHONY: all module lib tests examples install modules_install demo check \
-	check-debug fuzz faults interop bench bench-check lint sanitize asan \
+	check-all check-debug fuzz faults interop bench bench-check lint sanitize asan \
 	tsan valgrind docs clean

@@ -1,13 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Usage: selftests/tools/check.sh [KERNEL...]
+# Usage: selftests/tools/check.sh [-a] [-k KERNEL]... [TEST...]
 #
-# Builds everything, boots guests and runs all tests in them.  The last line is
-# "N passed, N failed, N skipped"; before it stand the names of what failed.  By
-# default 6.1 in full, 6.12 and 7.2 with the tests of the kernel interface and the
-# library; "debug" is the kernel with KASAN and lockdep, which is built first if
-# it is not cached.  JOBS steps run at a time (by default 2).
+# Builds everything, boots guests and runs tests in them. Each step prints a line
+# with what it counted and its time; the last line is "N passed, N failed, N
+# skipped", and before it stand the names of what failed. Without arguments: Debian
+# 12's kernel 6.1 in full, 6.12 and 7.2 with a few tests, the file transfer between
+# two hosts, and lint of what has changed.
+#
+#   -k KERNEL   test only on this kernel, in full; "debug" is one with KASAN and
+#               lockdep, which is built first if it is not cached
+#   -a          everything: all kernels in full, the debug kernel with failure points
+#               and the fuzzer, Debian's programs, sanitizers, all of lint, ...
+#   TEST        only these: a folder of selftests/ ("cq"), a program of the kernel
+#               interface ("cq_share"), of the library ("api/comp"), or all of the
+#               latter ("api"); on 6.1 or the kernel of -k
+#
+# JOBS steps run at a time, by default as many as there are CPUs.
 #
 # Exit status: 0 if nothing failed.  Logs are in build/check.
 
@@ -18,106 +28,19 @@ set -uo pipefail
 . "$(dirname "$0")/../vm/lib.sh"
 cd "$top_dir" || exit 1
 
-logs=$build_dir/check
-rm -rf "$logs"
-mkdir -p "$logs"
-started=$EPOCHREALTIME
-jobs=${JOBS:-2}
+all='' kernels=()
+while getopts hak: opt; do
+	case $opt in
+	a) all=1 ;;
+	k) kernels+=("$OPTARG") ;;
+	h) usage && exit ;;
+	*) usage >&2 && exit 2 ;;
+	esac
+done
+shift $((OPTIND - 1))
+subjects=("$@")
 
-note() { printf 'check: %s\n' "$*"; }
-
-# What programs counted, added up over all steps.
-sums() {
-	local counts='faults survived|failure points swept'
-	counts+='|injection points in callbacks'
-	note "in all: $(grep -ohE "($counts): [0-9]+" "$logs"/*.log |
-		awk -F ': ' -v counts="$counts" '
-			{ sum[$1] += $2 }
-			END {
-				n = split(counts, name, "|")
-				for (i = 1; i <= n; i++) {
-					printf "%s%s: %d", sep, name[i], sum[name[i]]
-					sep = ", "
-				}
-			}')"
-}
-
-# What a step found is in NAME.count: passed, failed, skipped.
-finish() {
-	local passed failed skipped
-	wait
-	read -r passed failed skipped < <(cat "$logs"/*.count |
-		awk '{ p += $1; f += $2; s += $3 } END { print p + 0, f + 0, s + 0 }')
-	sums
-	[ ! -s "$logs/failed" ] || sed 's/^/check: FAILED /' "$logs/failed"
-	note "$(seconds_since "$started") s, logs in $logs"
-	echo "$passed passed, $failed failed, $skipped skipped"
-	[ "$failed" = 0 ]
-	exit
-}
-
-# queue STEP...: run a step beside others.  One step's lines stand together.
-queue() {
-	while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do
-		wait -n
-	done
-	{
-		local out
-		out=$("$@")
-		exec 9>"$logs/print"
-		flock 9
-		printf '%s\n' "$out"
-	} &
-}
-
-# step NAME COMMAND...: a step without TAP counts as one test
-step() {
-	local name=$1 log=$logs/$1.log then=$EPOCHREALTIME
-	shift
-	note "$name ..."
-	if "$@" >"$log" 2>&1; then
-		echo 1 0 0 >"$logs/$name.count"
-		note "  ok ($(seconds_since "$then") s)"
-	else
-		echo 0 1 0 >"$logs/$name.count"
-		echo "$name" >>"$logs/failed"
-		note "  FAILED, see $log"
-		tail -n 25 "$log" | sed 's/^/  | /'
-		return 1
-	fi
-}
-
-# tap NAME COMMAND...: a step whose output is TAP, programs nested in it or not.
-# An exit status that no test accounts for, like that of a guest whose kernel
-# complained, is a failure.
-tap() {
-	local name=$1 log=$logs/$1.log then=$EPOCHREALTIME status p f s
-	shift
-	note "$name ..."
-	"$@" >"$log" 2>&1
-	status=$?
-	read -r p f s < <(awk -f selftests/tools/tap.awk "$log")
-	note "  $p passed, $f failed, $s skipped"
-	if [ "$f" != 0 ]; then
-		# And what the harness said of it: FILE:LINE:TEST:Expected ...
-		local failures='^(# )*not ok|\.c:[0-9]+:.*:Expected |: Test '
-		grep -E "$failures" "$log" | sed 's/^/  | /'
-		{ grep -E "$failures" "$log" || echo "tests that were planned"; } |
-			sed "s/^/$name: /" >>"$logs/failed"
-	elif [ "$status" != 0 ]; then
-		f=1
-		echo "$name: exit status $status" >>"$logs/failed"
-		note "  FAILED with exit status $status, see $log"
-		tail -n 25 "$log" | sed 's/^/  | /'
-	fi
-	echo "$p $f $s" >"$logs/$name.count"
-	grep -oE '(commands swept|failure points swept|injection points in callbacks): [0-9]+$|faults survived: [1-9].*' \
-		"$log" | sed 's/^/  | /'
-	grep -E '^(# )*ok .*# SKIP' "$log" | sed 's/^/  | /'
-	# How many cases of each program pass, over each library.
-	grep -E '^# [0-9a-z.-]+: .* \| .* \| |^# retried: ' "$log" | sed 's/^/  | /'
-	note "  ($(seconds_since "$then") s)"
-}
+. selftests/tools/steps.sh
 
 build() {
 	make -s -j"$(nproc)" lib tests examples &&
@@ -163,22 +86,28 @@ programs() {
 	done
 }
 
-# kernel_tests KERNEL LIMIT [32]: the tests of the kernel interface, as 64-bit or
-# as 32-bit programs
+# guest NAME KERNEL ARGS...: run.sh's, with the time that a guest may take
+guest() {
+	local limit=1500
+	[[ $2 != debug* ]] || limit=4500
+	"$vm_dir/run.sh" -k "$2" -t "$limit" -o "$build_dir/vm/check-$1.$2" "${@:3}"
+}
+
+# kernel_tests KERNEL BITS TEST...: the tests of the kernel interface, as 64-bit
+# programs (BITS is empty) or as 32-bit programs (-32)
 kernel_tests() {
-	local bits=${3+-$3} files names tests driver=()
+	local kernel=$1 bits=$2 files names driver=()
 	local up='ip link set dummy0 up && ip addr add fd00::1/64 dev dummy0 nodad'
 	# A dummy resolves everything else at once.
 	local late='ip neigh replace 10.0.0.77 dev dummy0 nud failed && echo 10.0.0.77'
 	# With lockdep, each queue pair of 7.2's rxe holds the module (see
 	# rxe_reclassify_send_socket()), and ib_mad has one for each device. On
 	# debug-6.1 it was not tried.
-	[[ $1 == debug* ]] || driver=('RPOST_TEST_UNBIND=rmmod rdma_rxe'
+	[[ $kernel == debug* ]] || driver=('RPOST_TEST_UNBIND=rmmod rdma_rxe'
 		'RPOST_TEST_BIND=modprobe rdma_rxe && rdma link add rxe0 type rxe netdev dummy0')
-	read -ra tests < <(sed -n "s/^RPOST_TESTS${3+_$3} := //p" selftests/tests.mk)
-	programs "$build_dir/selftests$bits" "${tests[@]}"
+	programs "$build_dir/selftests$bits" "${@:3}"
 	# shellcheck disable=SC2016
-	"$vm_dir/run.sh" -k "$1" -t "$2" -o "$build_dir/vm/check-kernel$bits.$1" \
+	guest "kernel$bits" "$kernel" \
 		-f selftests/tools/run_tests.sh "${files[@]}" -- \
 		env "${device[@]}" \
 		'RPOST_TEST_DOWN=ip link set dummy0 down' \
@@ -195,9 +124,9 @@ fast_registration() {
 	tests+=(attack_keys attack_memory attack_threads)
 	[[ $1 != debug* ]] || tests+=(inject failnth)
 	programs "$build_dir/selftests" "${tests[@]}"
+	# shellcheck disable=SC2016
 	"$vm_dir/kmod.sh" -s selftests/qp_error "$1" &&
-		"$vm_dir/run.sh" -k "$1" -t "$2" \
-			-o "$build_dir/vm/check-fast.$1" -p registration=fast \
+		guest fast "$1" -p registration=fast \
 			-i "$build_dir/qp_error-$1/qp_error.ko" \
 			-f selftests/tools/run_tests.sh "${files[@]}" -- \
 			env "${device[@]}" \
@@ -209,21 +138,33 @@ fast_registration() {
 siw_tests() {
 	local files names
 	programs "$build_dir/selftests" device mr handover cq
-	"$vm_dir/run.sh" -k "$1" -n siw -t "$2" -o "$build_dir/vm/check-siw.$1" \
-		-f selftests/tools/run_tests.sh "${files[@]}" -- \
+	guest siw "$1" -n siw -f selftests/tools/run_tests.sh "${files[@]}" -- \
 		./run_tests.sh "${names[@]}"
 }
 
+# api_tests KERNEL [TEST...]: over both libraries; by default all
 api_tests() {
-	"$vm_dir/run.sh" -k "$1" -t "$2" -o "$build_dir/vm/check-api.$1" \
+	# shellcheck disable=SC2016
+	guest api "$1" \
 		-f "$build_dir/selftests/api" -f selftests/api/compare.sh -- \
 		env RPOST_TEST_LINK=yes RPOST_TEST_DIR=/disk \
-		sh -c 'vm-disk /disk && exec ./compare.sh ./api'
+		sh -c 'vm-disk /disk && exec ./compare.sh ./api "$@"' sh "${@:2}"
+}
+
+# A few tests of each kind.
+smoke() {
+	local files names
+	programs "$build_dir/selftests" abi device mr qp post cq srq datagram cm exit
+	guest smoke "$1" -f "$build_dir/selftests/api" -f selftests/api/compare.sh \
+		-f selftests/tools/run_tests.sh "${files[@]}" -- sh -c "
+			./run_tests.sh ${names[*]}
+			status=\$?
+			./compare.sh ./api posts cm && exit \$status"
 }
 
 # Programs that post through send rings without knowing it.
 api_ring_tests() {
-	"$vm_dir/run.sh" -k "$1" -t "$2" -o "$build_dir/vm/check-api-ring.$1" \
+	guest api-ring "$1" \
 		-f "$build_dir/selftests/api" -f selftests/api/compare.sh -- \
 		env RDMA_POST_SUBMISSION_RING=1 \
 		./compare.sh ./api posts lists comp threads wr_ex ud qp_end
@@ -238,8 +179,7 @@ api_tests_32() {
 		files+=(-f "$program:/root/api/$name-rpost"
 			-f "$build_dir/selftests/api/$name-sys:/root/api/$name-sys")
 	done
-	"$vm_dir/run.sh" -k "$1" -t "$2" -o "$build_dir/vm/check-api-32.$1" \
-		-f "$build_dir/selftests-32/lib:/root/lib32" "${files[@]}" \
+	guest api-32 "$1" -f "$build_dir/selftests-32/lib:/root/lib32" "${files[@]}" \
 		-f selftests/api/compare.sh -- \
 		env LD_LIBRARY_PATH=/root/lib32:/usr/lib32 ./compare.sh ./api
 }
@@ -272,8 +212,7 @@ unmodified_programs() {
 			-Wl,--disable-new-dtags,-rpath,'$ORIGIN/elsewhere' || return 1
 	make -s -C userlib/tests BUILD="$build_dir" \
 		"$build_dir/userlib/tests/newer" &&
-		"$vm_dir/run.sh" -k 6.1 -t 200 \
-			-o "$build_dir/vm/check-unmodified.6.1" \
+		guest unmodified 6.1 \
 			-f "$build_dir/bin" -f "$build_dir/lib" \
 			-f "$build_dir/userlib/tests/newer" \
 			-f "$build_dir/unmodified/rpath" "${files[@]}" \
@@ -290,13 +229,13 @@ newer_headers() {
 		echo "1..1"
 		return
 	fi
-	"$vm_dir/run.sh" -k 6.1 -t 400 -o "$build_dir/vm/check-newer.6.1" \
+	guest newer 6.1 \
 		-f "$build_dir/selftests/api-sid" -f selftests/api/compare.sh -- \
 		./compare.sh ./api-sid posts comp device
 }
 
 example_programs() {
-	"$vm_dir/run.sh" -k "$1" -t "$2" -o "$build_dir/vm/check-examples.$1" \
+	guest examples "$1" \
 		-f "$build_dir/examples:/opt/ours" \
 		-f "$build_dir/examples-system:/opt/system" \
 		-f selftests/tools/examples.sh -- \
@@ -306,8 +245,7 @@ example_programs() {
 # Every failure point of every command, and failures made in callbacks.
 failure_points() {
 	"$vm_dir/debug-kernel.sh" debug && "$vm_dir/kmod.sh" debug &&
-		"$vm_dir/run.sh" -k debug -t 5400 \
-			-o "$build_dir/vm/check-failure-points.debug" \
+		guest failure-points debug \
 			-f selftests/tools/run_tests.sh \
 			-f "$build_dir/selftests/inject" \
 			-f "$build_dir/selftests/failnth" -- \
@@ -317,20 +255,8 @@ failure_points() {
 
 # fuzz KERNEL SECONDS: the corpus, and programs that nobody has written
 fuzz() {
-	local name=fuzz-$1
-	step "$name" selftests/fuzz/fuzz.sh -k "$1" -t "$2" \
+	step "fuzz-$1" selftests/fuzz/fuzz.sh -k "$1" -t "$2" \
 		-o "$build_dir/fuzz-check.$1"
-	grep -E '^fuzz: (seed|corpus)|^all |^vm: .* executions,' "$logs/$name.log" |
-		sed 's/^/  | /'
-}
-
-# The kernels that have a baseline.
-bench_check() {
-	local kernel stock=()
-	for kernel; do
-		[[ $kernel == debug* ]] || stock+=("$kernel")
-	done
-	selftests/bench/icount.sh "${stock[@]}"
 }
 
 # Does the benchmark work? What it measured is in the log, and not judged.
@@ -343,61 +269,141 @@ symbols_and_headers() {
 	tap library-newer-headers newer_headers
 }
 
-case ${1-} in
-'') kernels=(6.1 6.12 7.2) limit=2700 ;;
-debug*) kernels=("$@") limit=5400 ;;
-*) kernels=("$@") limit=2700 ;;
-esac
+read -ra all_programs < <(sed -n 's/^RPOST_TESTS := //p' selftests/tests.mk)
+read -ra api_programs < <(sed -n 's/^API_TESTS [:+]= //p' selftests/api/tests.mk |
+	tr '\n' ' ')
 
-note "packages and kernels"
-"$vm_dir/deps.sh" || exit 1
-"$vm_dir/fetch.sh" kselftest || exit 1
-for kernel in "${kernels[@]}"; do
-	case $kernel in
-	debug*) "$vm_dir/debug-kernel.sh" "$kernel" || exit 1 ;;
-	*) "$vm_dir/fetch.sh" "$kernel" || exit 1 ;;
-	esac
-done
+# choose SUBJECT...: sets chosen and chosen_api, the programs of these subjects
+choose() {
+	local subject name
+	chosen=() chosen_api=()
+	for subject; do
+		for name in "${all_programs[@]}"; do
+			[[ $name != "$subject" && ! -e selftests/$subject/$name.c ]] ||
+				chosen+=("$name")
+		done
+		for name in "${api_programs[@]}"; do
+			[[ $subject != api && $subject != "api/$name" ]] ||
+				chosen_api+=("$name")
+		done
+		[ -n "${chosen[*]}${chosen_api[*]}" ] ||
+			die "$subject: no folder or program of the tests"
+	done
+}
 
-step build build || finish
-step library-needs-libc-only libc_only
-step install install_tree
-for kernel in "${kernels[@]}"; do
+# kernel KERNEL...: fetch them, or build those for debugging
+get_kernels() {
+	local kernel
+	for kernel; do
+		case $kernel in
+		debug*) "$vm_dir/debug-kernel.sh" "$kernel" || exit 1 ;;
+		*) "$vm_dir/fetch.sh" "$kernel" || exit 1 ;;
+		esac
+	done
+}
+
+# Some tests, on one kernel.
+check_subjects() {
+	local kernel=${kernels[0]:-6.1}
+	choose "${subjects[@]}"
+	get_kernels "$kernel"
+	[ ${#chosen[@]} = 0 ] || step build make -s -j"$(nproc)" -C selftests \
+		BUILD="$build_dir" "${chosen[@]/#/$build_dir/selftests/}" || finish
+	[ ${#chosen_api[@]} = 0 ] || step build-library make -s -j"$(nproc)" lib tests ||
+		finish
 	step "module-$kernel" "$vm_dir/kmod.sh" "$kernel" || finish
-done
-# The debug kernel is made while stock ones are tested; who needs it waits.
-[ "${kernels[0]}" != 6.1 ] ||
-	nice "$vm_dir/debug-kernel.sh" debug >"$logs/debug-kernel.log" 2>&1 &
-disown -a
-for kernel in "${kernels[@]}"; do
-	queue tap "kernel-interface-$kernel" kernel_tests "$kernel" "$limit"
+	[ ${#chosen[@]} = 0 ] || queue tap "kernel-interface-$kernel" \
+		kernel_tests "$kernel" "" "${chosen[@]}"
+	[ ${#chosen_api[@]} = 0 ] || queue tap "library-$kernel" \
+		api_tests "$kernel" "${chosen_api[@]}"
+}
+
+# What concerns one kernel, in full.
+check_kernel() {
+	local kernel=$1
+	queue tap "kernel-interface-$kernel" kernel_tests "$kernel" "" \
+		"${all_programs[@]}"
 	# Races between threads are in the kernel interface's tests.
-	[ "$kernel" != debug-kcsan ] || continue
-	queue tap "library-$kernel" api_tests "$kernel" "$limit"
-	queue tap "library-rings-$kernel" api_ring_tests "$kernel" "$limit"
-	queue tap "examples-$kernel" example_programs "$kernel" "$limit"
-	queue tap "fast-registration-$kernel" fast_registration "$kernel" "$limit"
-	[ "$kernel" != debug ] || queue tap siw siw_tests "$kernel" "$limit"
-done
-# What is short comes last, so that no slot is idle for long.
-case ${kernels[0]} in
-6.1)
-	queue tap kernel-interface-32-bit kernel_tests 6.12 "$limit" 32
-	queue tap library-32-bit api_tests_32 6.12 "$limit"
-	queue tap library-asan selftests/tools/sanitize.sh asan
+	[ "$kernel" != debug-kcsan ] || return 0
+	queue tap "library-$kernel" api_tests "$kernel"
+	[ -n "$all" ] || [ ${#kernels[@]} != 0 ] || return 0
+	queue tap "library-rings-$kernel" api_ring_tests "$kernel"
+	queue tap "examples-$kernel" example_programs "$kernel"
+	queue tap "fast-registration-$kernel" fast_registration "$kernel"
+	[ "$kernel" != debug ] || queue tap siw siw_tests "$kernel"
+}
+
+# These kernels only.
+check_kernels() {
+	local kernel
+	get_kernels "${kernels[@]}"
+	step build build || finish
+	for kernel in "${kernels[@]}"; do
+		step "module-$kernel" "$vm_dir/kmod.sh" "$kernel" || finish
+		check_kernel "$kernel"
+	done
+}
+
+# smoke_on KERNEL: build the module while another kernel is tested
+smoke_on() {
+	step "module-$1" "$vm_dir/kmod.sh" "$1" && tap "smoke-$1" smoke "$1"
+}
+
+check_quick() {
+	get_kernels 6.1 6.12 7.2
+	step build make -s -j"$(nproc)" lib tests || finish
+	step module-6.1 "$vm_dir/kmod.sh" 6.1 || finish
+	check_kernel 6.1
+	queue smoke_on 7.2
+	queue smoke_on 6.12
 	queue step two-hosts-file-transfer examples/demo.sh
-	queue tap two-hosts-faults-6.1 selftests/wire/wire.sh -k 6.1
-	queue tap interop selftests/interop/interop.sh "${kernels[@]}"
-	queue tap lint selftests/tools/lint.sh
+	queue tap lint-of-changes selftests/tools/lint.sh -c
+}
+
+# What takes long comes first, so that no slot is idle at the end.
+check_all() {
+	local kernel programs_32
+	read -ra programs_32 < <(sed -n 's/^RPOST_TESTS_32 := //p' selftests/tests.mk)
+	get_kernels 6.1 6.12 7.2
+	step build build || finish
+	for kernel in 6.1 6.12 7.2; do
+		step "module-$kernel" "$vm_dir/kmod.sh" "$kernel" || finish
+	done
+	# The debug kernel is made while stock ones are tested; who needs it waits.
+	nice "$vm_dir/debug-kernel.sh" debug >"$logs/debug-kernel.log" 2>&1 &
+	disown -a
+	for kernel in 6.1 6.12 7.2; do
+		check_kernel "$kernel"
+	done
+	queue tap interop selftests/interop/interop.sh 6.1 6.12 7.2
 	queue tap failure-points failure_points
+	queue tap two-hosts-faults-6.1 selftests/wire/wire.sh -k 6.1
+	queue tap library-asan selftests/tools/sanitize.sh asan
+	queue tap kernel-interface-32-bit kernel_tests 6.12 -32 "${programs_32[@]}"
 	queue fuzz debug 60
 	queue fuzz 6.1 15
-	queue tap bench-check bench_check "${kernels[@]}"
-	queue step bench-smoke-6.1 bench_smoke 6.1
-	queue step bench-smoke-7.2 bench_smoke 7.2
+	queue tap lint selftests/tools/lint.sh
+	queue tap bench-check selftests/bench/icount.sh 6.1 6.12 7.2
 	queue symbols_and_headers
+	queue tap library-32-bit api_tests_32 6.12
 	queue tap unmodified-programs unmodified_programs
 	queue tap abi-compat selftests/tools/abi_compat.sh
-	;;
-esac
+	queue step bench-smoke-6.1 bench_smoke 6.1
+	queue step bench-smoke-7.2 bench_smoke 7.2
+	queue step two-hosts-file-transfer examples/demo.sh
+	queue step library-needs-libc-only libc_only
+	queue step install install_tree
+}
+
+step packages "$vm_dir/deps.sh" || finish
+"$vm_dir/fetch.sh" kselftest || exit 1
+if [ ${#subjects[@]} != 0 ]; then
+	check_subjects
+elif [ -n "$all" ]; then
+	check_all
+elif [ ${#kernels[@]} != 0 ]; then
+	check_kernels
+else
+	check_quick
+fi
 finish
