@@ -409,7 +409,7 @@ static void *post_writes(void *arg)
 	while (__atomic_fetch_sub(&p->left, 1, __ATOMIC_RELAXED) - 1 < MESSAGES) {
 		do {
 			ret = rp_post_send(p->end, &send);
-		} while (ret == -ENOMEM);
+		} while (ret == -ENOMEM && !sched_yield());
 		if (ret)
 			p->err = ret;
 	}

@@ -5,7 +5,8 @@
 #
 # A step leaves NAME.log, NAME.count ("PASSED FAILED SKIPPED") and, while it runs,
 # NAME.running in $logs; "failed" and "skipped" there name what failed, and what
-# was skipped with the reason.
+# was skipped with the reason; "times" has the seconds of each step and those of CPUs,
+# which depend less on what else the host does.
 
 logs=$build_dir/check
 rm -rf "$logs"
@@ -56,12 +57,27 @@ queue() {
 	"$@" &
 }
 
+# cpu_seconds NAME: those of this step's commands, and so of its guests
+cpu_seconds() {
+	times >"$logs/$1.times"
+	awk 'NR == 2 {
+		split($1 "m" $2, t, /[ms]+/)
+		printf "%.0f", 60 * (t[1] + t[3]) + t[2] + t[4]
+	}' "$logs/$1.times"
+	rm "$logs/$1.times"
+}
+
 # done_with NAME START PASSED FAILED SKIPPED [LINE...]: a step has ended
 done_with() {
 	local name=$1 then=$2 counts="$3 $4 $5" result
 	result="$3 passed, $4 failed, $5 skipped"
 	shift 5
 	rm -f "$logs/$name.running"
+	{
+		printf '%s %s ' "$name" "$(seconds_since "$then")"
+		cpu_seconds "$name"
+		echo
+	} >>"$logs/times"
 	echo "$counts" >"$logs/$name.count"
 	note "$(printf '%-28s %-36s %5.0f s' "$name" "$result" \
 		"$(seconds_since "$then")")" "${@/#/  | }"

@@ -3,7 +3,7 @@
 #
 # Usage: selftests/wire/faults.sh [KERNEL...]
 #
-# The faults that take too long for make check, by default on 6.1 and 7.2: a
+# The faults that take too long for make check-all, by default on 6.1 and 7.2: a
 # thousand programs killed, more at a time; 600 connections of a device that is
 # removed; a host that does not answer, over both libraries; a peer that stands
 # still for a minute. Prints TAP.
