@@ -42,9 +42,7 @@ FIXTURE_TEARDOWN(cm)
 
 static uint32_t state_of(struct rp_end *end, uint32_t id)
 {
-	struct rpost_query_id cmd;
-
-	return rp_query_id(end->fd, id, &cmd) ? 255 : cmd.state;
+	return rp_id_state(end->fd, id);
 }
 
 static int reject(struct rp_end *end, uint32_t id, const void *data,
@@ -478,16 +476,6 @@ TEST_F(cm, peer_destroyed)
 	EXPECT_EQ(0, rp_disconnect(self->s.fd, self->s.id));
 }
 
-static bool reaches(struct rp_end *end, uint32_t state)
-{
-	uint64_t start = rp_now_ms();
-
-	while (state_of(end, end->id) != state)
-		if (rp_now_ms() - start > TEST_TIMEOUT_MS)
-			return false;
-	return true;
-}
-
 /* The client gives up while its request waits: accepting tells, no event does. */
 TEST_F(cm, peer_destroyed_before_accept)
 {
@@ -496,7 +484,7 @@ TEST_F(cm, peer_destroyed_before_accept)
 	ASSERT_EQ(0, rp_ask(c, s, self->listener, 0));
 	ASSERT_EQ(0, rp_create_qp(s, 0));
 	ASSERT_EQ(0, rp_leave(c));
-	ASSERT_TRUE(reaches(s, RPOST_ID_ERROR));
+	ASSERT_TRUE(rp_id_reaches(s->fd, s->id, RPOST_ID_ERROR));
 	EXPECT_EQ(-EINVAL, rp_accept(s->fd, s->id));
 	EXPECT_EQ(-EINVAL, reject(s, s->id, NULL, 0));
 	EXPECT_TRUE(rp_quiet(s->channel));
@@ -510,7 +498,7 @@ TEST_F(cm, peer_destroyed_before_accept)
 	ASSERT_EQ(1, poll(&pfd, 1, TEST_TIMEOUT_MS));
 	ASSERT_EQ(0, rp_leave(c));
 	ASSERT_EQ(0, rp_take_request(s, self->listener));
-	ASSERT_TRUE(reaches(s, RPOST_ID_ERROR));
+	ASSERT_TRUE(rp_id_reaches(s->fd, s->id, RPOST_ID_ERROR));
 	EXPECT_TRUE(rp_quiet(s->channel));
 	EXPECT_EQ(0, rp_destroy(s->fd, RPOST_OBJ_ID, s->id));
 }

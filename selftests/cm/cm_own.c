@@ -38,9 +38,7 @@ FIXTURE_TEARDOWN(own)
 
 static uint32_t state_of(struct rp_end *end, uint32_t id)
 {
-	struct rpost_query_id cmd;
-
-	return rp_query_id(end->fd, id, &cmd) ? 255 : cmd.state;
+	return rp_id_state(end->fd, id);
 }
 
 static int accept_qp(struct rp_end *end, uint32_t qp_num)

@@ -119,14 +119,22 @@ static bool nth_left(void)
 	return set_nth(0) || left;
 }
 
-/* What the module has, as it tells root. */
+/*
+ * What the module has, as it tells root, but for the thread for send rings: the file
+ * keeps it, also when the ring cannot be made, until it is closed.
+ */
 static void read_objects(char *text, size_t size)
 {
 	int fd = open(DEBUGFS "/rdma_post/objects", O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
+	char *line, *end;
 
 	text[n < 0 ? 0 : n] = 0;
 	close(fd);
+	line = strstr(text, "\npoller ");
+	end = line ? strchr(line + 1, '\n') : NULL;
+	if (end)
+		memmove(line, end, strlen(end) + 1);
 }
 
 /* Is there what there was?  What ends behind the program's back may take time. */

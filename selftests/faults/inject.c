@@ -142,6 +142,7 @@ FIXTURE_TEARDOWN(inject)
 		"fail_backlog", "fail_request", "fail_ring", "fail_completion",
 		"fail_async", "fail_drain", "fail_dereg", "fail_reg_post",
 		"fail_reg_wc", "fail_reg_wait", "fail_device", "fail_device_id",
+		"fail_charge",
 	};
 	unsigned int i;
 
@@ -287,6 +288,27 @@ TEST_F(inject, lost_completion)
 	ASSERT_EQ(0, rp_leave(c));
 	ASSERT_EQ(0, rp_leave(&self->s));
 	EXPECT_EQ(0, next_works(self));
+}
+
+/* The user has what one may have. */
+TEST_F(inject, user_at_the_limit)
+{
+	struct rp_end *c = &self->c;
+	uint32_t device;
+	struct rp_cq cq;
+	long before;
+	int objects;
+
+	NEED_INJECTION();
+	device = rp_first_device(c->fd);
+	before = injected("fail_charge");
+	objects = rp_num_objects(c->fd);
+	ASSERT_EQ(0, inject("fail_charge", 1));
+	EXPECT_EQ(-ENOMEM, rp_create_cq(c->fd, device, 16, -1, &cq));
+	EXPECT_EQ(before + 1, injected("fail_charge"));
+	EXPECT_EQ(objects, rp_num_objects(c->fd));
+	ASSERT_EQ(0, rp_create_cq(c->fd, device, 16, -1, &cq));
+	rp_unmap_cq(&cq);
 }
 
 /* A device reports an error of its own. */

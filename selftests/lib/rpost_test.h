@@ -406,6 +406,25 @@ static inline int rp_query_id(int fd, uint32_t id, struct rpost_query_id *cmd)
 	return rp_ioctl(fd, RPOST_IOC_QUERY_ID, cmd);
 }
 
+/* State of an id, RPOST_ID_*, or 255 if there is none. */
+static inline uint32_t rp_id_state(int fd, uint32_t id)
+{
+	struct rpost_query_id cmd;
+
+	return rp_query_id(fd, id, &cmd) ? 255 : cmd.state;
+}
+
+/* Of a change that no event tells. */
+static inline bool rp_id_reaches(int fd, uint32_t id, uint32_t state)
+{
+	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
+
+	while (rp_id_state(fd, id) != state)
+		if (rp_now_ms() > end)
+			return false;
+	return true;
+}
+
 static inline uint16_t rp_port(int fd, uint32_t id)
 {
 	struct rpost_query_id cmd;
