@@ -147,7 +147,7 @@ int rpost_create_ah_ioctl(struct rpost_ucmd *ucmd)
 	struct rpost_ah *ah;
 	int ret;
 
-	pd = rpost_pd_use(ucmd, cmd->pd);
+	pd = rpost_pd_use(ucmd->file, cmd->pd);
 	if (IS_ERR(pd))
 		return PTR_ERR(pd);
 	ret = rpost_ah_attr_build(pd->obj.dev->ib_dev, &attr, &cmd->attr);
@@ -170,9 +170,15 @@ int rpost_create_ah_ioctl(struct rpost_ucmd *ucmd)
 	}
 
 	cmd->handle = ah->obj.handle;
+	ret = rpost_respond(ucmd);
+	if (ret)
+		goto err_destroy;
 	rpost_device_hold(ah->obj.dev);
-	return rpost_obj_answer(ucmd, &ah->obj, 0);
+	rpost_obj_publish(&ah->obj);
+	return 0;
 
+err_destroy:
+	rdma_destroy_ah(ah->ib_ah, RDMA_DESTROY_AH_SLEEPABLE);
 err_unreserve:
 	rpost_obj_unreserve(&ah->obj);
 err_free:

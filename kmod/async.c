@@ -374,7 +374,6 @@ int rpost_create_async_channel_ioctl(struct rpost_ucmd *ucmd)
 	dev = rpost_device_find(ucmd->file, cmd->device);
 	if (IS_ERR(dev))
 		return PTR_ERR(dev);
-	ib_device_put(dev->ib_dev);
 	ret = rpost_user_charge(ucmd->file->user, RPOST_ASYNC_CHANNEL_BYTES);
 	if (ret)
 		goto err_device;

@@ -495,7 +495,7 @@ int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 	struct rpost_cq *cq;
 	int ret;
 
-	dev = rpost_enter_device(ucmd, cmd->device);
+	dev = rpost_device_find(ucmd->file, cmd->device);
 	if (IS_ERR(dev))
 		return PTR_ERR(dev);
 	ret = rpost_create_cq_validate(ucmd, dev->ib_dev);
@@ -539,8 +539,14 @@ int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 	cmd->entries_offset = sizeof(struct rpost_ring);
 	cmd->ring_offset = rpost_ring_offset(ring);
 	cmd->handle = cq->obj.handle;
-	return rpost_obj_answer(ucmd, &cq->obj, 0);
+	ret = rpost_respond(ucmd);
+	if (ret)
+		goto err_unreserve;
+	rpost_obj_publish(&cq->obj);
+	return 0;
 
+err_unreserve:
+	rpost_obj_unreserve(&cq->obj);
 err_ring:
 	rpost_cq_ring_free(ring);
 err_channel:
@@ -609,29 +615,6 @@ static int rpost_cq_switch(struct rpost_cq *cq, struct rpost_cring *ring,
 	return ret;
 }
 
-/* Give the queue that has this handle the ring; gets the one to be freed. */
-static int rpost_cq_replace(struct rpost_file *file, u32 handle,
-			    struct rpost_cring *ring, struct rpost_cring **unused)
-{
-	struct rpost_obj *obj = rpost_obj_get(file, handle, RPOST_OBJ_CQ);
-	struct rpost_cring *old;
-	struct rpost_cq *cq;
-	int ret;
-
-	if (!obj)
-		return -ENOENT;
-	cq = container_of(obj, struct rpost_cq, obj);
-	mutex_lock(&cq->setup_lock);
-	ret = rpost_cq_switch(cq, ring, &old);
-	mutex_unlock(&cq->setup_lock);
-	if (!ret) {
-		*unused = old;
-		synchronize_rcu();
-	}
-	rpost_obj_put(obj);
-	return ret;
-}
-
 /**
  * rpost_resize_cq_ioctl() - give a completion queue a new ring
  * @ucmd: the command
@@ -652,9 +635,6 @@ int rpost_resize_cq_ioctl(struct rpost_ucmd *ucmd)
 
 	if (cmd->reserved || cmd->reserved2)
 		return -EOPNOTSUPP;
-	ret = rpost_enter_object(ucmd, cmd->handle, RPOST_OBJ_CQ);
-	if (ret)
-		return ret;
 	obj = rpost_obj_get(ucmd->file, cmd->handle, RPOST_OBJ_CQ);
 	if (!obj)
 		return -ENOENT;
@@ -681,19 +661,21 @@ int rpost_resize_cq_ioctl(struct rpost_ucmd *ucmd)
 	cmd->mmap_size = ring->mem->num_pages << PAGE_SHIFT;
 	cmd->ring_offset = rpost_ring_offset(ring);
 	unused = ring;
-	/* Who destroys it meanwhile does not wait for the program's memory. */
-	rpost_obj_put(obj);
 	ret = rpost_respond(ucmd);
-	if (!ret)
-		ret = rpost_cq_replace(ucmd->file, cmd->handle, ring, &unused);
-	if (ret) {
-		/* The answer does not hold, if there was one. */
-		*cmd = asked;
-		rpost_respond(ucmd);
+	if (!ret) {
+		mutex_lock(&cq->setup_lock);
+		ret = rpost_cq_switch(cq, ring, &unused);
+		mutex_unlock(&cq->setup_lock);
+		if (ret) {
+			/* The answer does not hold. */
+			*cmd = asked;
+			rpost_respond(ucmd);
+			unused = ring;
+		} else {
+			synchronize_rcu();
+		}
 	}
 	rpost_cq_ring_free(unused);
-	return ret;
-
 out_put:
 	rpost_obj_put(obj);
 	return ret;

@@ -54,7 +54,7 @@ void rpost_leave_behind(struct rdma_restrack_entry *res, struct rpost_device *de
  * rpost_device_alive() - is the device still there?
  * @dev: the device
  *
- * Return: true if so; it then stays until the caller drops its context's rwsem.
+ * Return: true if so; it then stays until the caller drops its file's rwsem.
  */
 bool rpost_device_alive(struct rpost_device *dev)
 {
@@ -63,42 +63,31 @@ bool rpost_device_alive(struct rpost_device *dev)
 
 /**
  * rpost_device_find() - look a device up
- * @file: the open file, whose network namespace must have the device
+ * @file: the open file, with its rwsem held, so that the device stays; its
+ *        network namespace must have the device
  * @id: number of the device
  *
- * Return: the device with a reference, and with one on its ib_dev, which holds up the
- * end of the device's removal until ib_device_put(); or ERR_PTR(-ENODEV).
+ * Return: the device with a reference, or ERR_PTR(-ENODEV).
  */
 struct rpost_device *rpost_device_find(struct rpost_file *file, u32 id)
 {
 	struct rpost_device *dev;
 
+	lockdep_assert_held(&file->rwsem);
+
 	rcu_read_lock();
 	dev = xa_load(&rpost_devices, id);
-	/* Removal waits for a grace period when it has marked the device. */
-	if (dev && (dev->refused || !rpost_device_alive(dev) ||
-		    !ib_device_try_get(dev->ib_dev)))
+	if (dev && (dev->refused || !kref_get_unless_zero(&dev->kref)))
 		dev = NULL;
-	if (dev)
-		kref_get(&dev->kref);
 	rcu_read_unlock();
 	if (!dev)
 		return ERR_PTR(-ENODEV);
-	if (!rdma_dev_access_netns(dev->ib_dev, file->net)) {
-		rpost_device_unfind(dev);
+	if (!rpost_device_alive(dev) ||
+	    !rdma_dev_access_netns(dev->ib_dev, file->net)) {
+		rpost_device_put(dev);
 		return ERR_PTR(-ENODEV);
 	}
 	return dev;
-}
-
-/**
- * rpost_device_unfind() - undo rpost_device_find()
- * @dev: the device
- */
-void rpost_device_unfind(struct rpost_device *dev)
-{
-	ib_device_put(dev->ib_dev);
-	rpost_device_put(dev);
 }
 
 static int rpost_device_add(struct ib_device *ib_dev);
@@ -141,8 +130,6 @@ static int rpost_device_add(struct ib_device *ib_dev)
 	rpost_admit(dev);
 
 	spin_lock_init(&dev->name_lock);
-	mutex_init(&dev->contexts_lock);
-	INIT_LIST_HEAD(&dev->contexts);
 	rpost_device_rename(ib_dev, dev);
 	rpost_async_device_add(dev);
 
@@ -168,14 +155,10 @@ static void rpost_device_remove(struct ib_device *ib_dev, void *client_data)
 	xa_erase(&rpost_devices, dev->id);
 
 	ib_set_client_data(ib_dev, &rpost_client, NULL);
-	/*
-	 * Who has seen it alive has a reference on @ib_dev, or a context's rwsem, which
-	 * comes next.
-	 */
+	/* Who has seen it alive has a file's rwsem, which comes next. */
 	WRITE_ONCE(dev->dead, true);
-	synchronize_rcu();
 	rpost_async_device_gone(dev);
-	rpost_contexts_device_gone(dev);
+	rpost_files_device_gone(dev);
 	rpost_target_del(dev);
 	rpost_device_put(dev);
 }
@@ -235,6 +218,17 @@ u32 rpost_device_max_wr(struct ib_device *ib_dev)
 }
 
 /**
+ * rpost_device_max_sge_rd() - how many entries a read can have
+ * @ib_dev: the device; one that says 0 does not tell reads from other sends
+ *
+ * Return: scatter/gather entries.
+ */
+u32 rpost_device_max_sge_rd(const struct ib_device *ib_dev)
+{
+	return ib_dev->attrs.max_sge_rd ? : ib_dev->attrs.max_send_sge;
+}
+
+/**
  * rpost_device_max_srq_wr() - longest shared receive queue that can be had
  * @ib_dev: the device
  *
@@ -261,7 +255,7 @@ static u32 rpost_devices_list(struct rpost_file *file, u32 *ids, u32 room)
 		if (count < room)
 			ids[count] = id;
 		count++;
-		rpost_device_unfind(dev);
+		rpost_device_put(dev);
 	}
 	return count;
 }
@@ -279,7 +273,7 @@ unsigned int rpost_device_count(struct rpost_file *file)
 
 /**
  * rpost_device_count_refused() - how many devices of a file's network are not offered
- * @file: the open file
+ * @file: the open file, with its rwsem held, so that devices stay
  *
  * Return: the number.
  */
@@ -289,7 +283,8 @@ unsigned int rpost_device_count_refused(struct rpost_file *file)
 	unsigned int count = 0;
 	unsigned long id;
 
-	/* Removal waits for a grace period, as in rpost_device_find(). */
+	lockdep_assert_held(&file->rwsem);
+
 	rcu_read_lock();
 	xa_for_each(&rpost_devices, id, dev)
 		count += dev->refused && rpost_device_alive(dev) &&
@@ -367,7 +362,8 @@ int rpost_query_device_ioctl(struct rpost_ucmd *ucmd)
 		.max_qp_wr = rpost_device_max_wr(ib_dev),
 		.max_send_sge = min(attr->max_send_sge, RPOST_MAX_SGE),
 		.max_recv_sge = min(attr->max_recv_sge, RPOST_MAX_SGE),
-		.max_sge_rd = min(attr->max_sge_rd, RPOST_MAX_SGE),
+		.max_sge_rd = min_t(u32, rpost_device_max_sge_rd(ib_dev),
+				    RPOST_MAX_SGE),
 		.max_cq = attr->max_cq,
 		.max_cqe = attr->max_cqe,
 		.max_mr = attr->max_mr,
@@ -392,7 +388,7 @@ int rpost_query_device_ioctl(struct rpost_ucmd *ucmd)
 	strscpy(cmd->name, dev->name, sizeof(cmd->name));
 	spin_unlock(&dev->name_lock);
 
-	rpost_device_unfind(dev);
+	rpost_device_put(dev);
 	return rpost_respond(ucmd);
 }
 
@@ -449,6 +445,6 @@ int rpost_query_port_ioctl(struct rpost_ucmd *ucmd)
 		.grh_required = rdma_is_grh_required(ib_dev, cmd->port),
 	};
 out:
-	rpost_device_unfind(dev);
+	rpost_device_put(dev);
 	return ret ? : rpost_respond(ucmd);
 }

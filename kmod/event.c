@@ -386,7 +386,7 @@ static int rpost_get_event_ioctl(struct rpost_ucmd *ucmd)
 }
 
 static const struct rpost_cmd_row rpost_get_event_row =
-	RPOST_ROW(rpost_get_event, param, rpost_get_event_ioctl);
+	RPOST_ROW(rpost_get_event, param, rpost_get_event_ioctl, false);
 
 static long rpost_event_channel_ioctl(struct file *filp, unsigned int nr,
 				      unsigned long arg)

@@ -24,6 +24,9 @@
 
 struct workqueue_struct *rpost_wq;
 
+static LIST_HEAD(rpost_files);
+static DEFINE_MUTEX(rpost_files_lock);
+
 static_assert(sizeof(struct rpost_query) == 40);
 static_assert(sizeof(struct rpost_destroy) == 16);
 static_assert(sizeof(struct rpost_query_devices) == 24);
@@ -90,18 +93,21 @@ static_assert(sizeof(struct rpost_enter_send_ring) == 16);
 
 #define CMD(name, type, last) \
 	[RPOST_CMD_##name] = RPOST_ROW(rpost_##type, last, \
-				       rpost_##type##_ioctl)
+				       rpost_##type##_ioctl, false)
+#define CMD_HW(name, type, last) \
+	[RPOST_CMD_##name] = RPOST_ROW(rpost_##type, last, \
+				       rpost_##type##_ioctl, true)
 
 static const struct rpost_cmd_row rpost_cmds[] = {
-	CMD(QUERY, query, num_objects),
-	CMD(QUERY_DEVICES, query_devices, reserved),
-	CMD(QUERY_DEVICE, query_device, reserved),
-	CMD(QUERY_PORT, query_port, reserved),
-	CMD(DESTROY, destroy, handle),
-	CMD(ALLOC_PD, alloc_pd, handle),
-	CMD(REG_MR, reg_mr, reserved),
+	CMD_HW(QUERY, query, num_objects),
+	CMD_HW(QUERY_DEVICES, query_devices, reserved),
+	CMD_HW(QUERY_DEVICE, query_device, reserved),
+	CMD_HW(QUERY_PORT, query_port, reserved),
+	CMD_HW(DESTROY, destroy, handle),
+	CMD_HW(ALLOC_PD, alloc_pd, handle),
+	CMD_HW(REG_MR, reg_mr, reserved),
 	CMD(CREATE_COMP_CHANNEL, create_comp_channel, reserved),
-	CMD(CREATE_CQ, create_cq, reserved),
+	CMD_HW(CREATE_CQ, create_cq, reserved),
 	CMD(ARM_CQ, arm_cq, reserved),
 	CMD(POLL_CQ, poll_cq, count),
 	CMD(CREATE_EVENT_CHANNEL, create_event_channel, reserved),
@@ -116,34 +122,34 @@ static const struct rpost_cmd_row rpost_cmds[] = {
 	CMD(REJECT, reject, private_data),
 	CMD(DISCONNECT, disconnect, reserved),
 	CMD(MIGRATE_ID, migrate_id, channel_fd),
-	CMD(CREATE_QP, create_qp, reserved),
+	CMD_HW(CREATE_QP, create_qp, reserved),
 	CMD(QUERY_QP, query_qp, reserved),
 	[RPOST_CMD_POST_SEND] = RPOST_ROW(rpost_post, posted,
-					  rpost_post_send_ioctl),
+					  rpost_post_send_ioctl, false),
 	[RPOST_CMD_POST_RECV] = RPOST_ROW(rpost_post, posted,
-					  rpost_post_recv_ioctl),
+					  rpost_post_recv_ioctl, false),
 	CMD(MODIFY_QP, modify_qp, attr),
-	CMD(CREATE_SRQ, create_srq, reserved),
-	CMD(MODIFY_SRQ, modify_srq, limit),
-	CMD(QUERY_SRQ, query_srq, limit),
+	CMD_HW(CREATE_SRQ, create_srq, reserved),
+	CMD_HW(MODIFY_SRQ, modify_srq, limit),
+	CMD_HW(QUERY_SRQ, query_srq, limit),
 	[RPOST_CMD_POST_SRQ_RECV] = RPOST_ROW(rpost_post, posted,
-					      rpost_post_srq_recv_ioctl),
-	CMD(CREATE_AH, create_ah, attr),
+					      rpost_post_srq_recv_ioctl, false),
+	CMD_HW(CREATE_AH, create_ah, attr),
 	CMD(ATTACH_MCAST, attach_mcast, gid),
 	[RPOST_CMD_DETACH_MCAST] = RPOST_ROW(rpost_attach_mcast, gid,
-					     rpost_detach_mcast_ioctl),
-	CMD(RESIZE_CQ, resize_cq, reserved),
-	CMD(QUERY_GIDS, query_gids, gids),
-	CMD(QUERY_PKEYS, query_pkeys, pkeys),
+					     rpost_detach_mcast_ioctl, false),
+	CMD_HW(RESIZE_CQ, resize_cq, reserved),
+	CMD_HW(QUERY_GIDS, query_gids, gids),
+	CMD_HW(QUERY_PKEYS, query_pkeys, pkeys),
 	CMD(SET_OPTION, set_option, reserved),
 	CMD(NOTIFY, notify, event),
 	CMD(ESTABLISH, establish, reserved),
 	CMD(INIT_QP_ATTR, init_qp_attr, attr),
 	CMD(JOIN_MCAST, join_mcast, user_data),
 	CMD(LEAVE_MCAST, leave_mcast, addr),
-	CMD(CREATE_ASYNC_CHANNEL, create_async_channel, fd),
-	CMD(SETUP_SEND_RING, setup_send_ring, data_offset),
-	CMD(ENTER_SEND_RING, enter_send_ring, reserved),
+	CMD_HW(CREATE_ASYNC_CHANNEL, create_async_channel, fd),
+	CMD_HW(SETUP_SEND_RING, setup_send_ring, data_offset),
+	CMD_HW(ENTER_SEND_RING, enter_send_ring, reserved),
 };
 
 /**
@@ -252,38 +258,28 @@ int rpost_ucmd_run(struct rpost_file *file, struct file *filp,
 	    row->handler != rpost_arm_cq_ioctl)
 		return -EOPNOTSUPP;
 
-	ucmd.context = NULL;
-	ret = INDIRECT_CALL_1(row->handler, rpost_post_send_ioctl, &ucmd);
-	rpost_leave_device(&ucmd);
+	if (!row->hw)
+		return INDIRECT_CALL_1(row->handler, rpost_post_send_ioctl,
+				       &ucmd);
+	if (down_read_killable(&file->rwsem))
+		return -EINTR;
+	ret = row->handler(&ucmd);
+	up_read(&file->rwsem);
 	return ret;
 }
 
 /**
- * rpost_respond_from() - copy the end of a command's struct back to the program
- * @ucmd: the command, which leaves its device: the program's memory may never come
- * @from: offset of the first byte that is new
- *
- * Return: 0, or -EFAULT.
- */
-int rpost_respond_from(struct rpost_ucmd *ucmd, u32 from)
-{
-	rpost_leave_device(ucmd);
-	/* @size is what the program said, not what may have changed since. */
-	if (copy_to_user(ucmd->ubuf + from, (void *)&ucmd->cmd + from,
-			 ucmd->size - from))
-		return -EFAULT;
-	return 0;
-}
-
-/**
  * rpost_respond() - copy a command's struct back to the program
- * @ucmd: the command, which leaves its device
+ * @ucmd: the command
  *
  * Return: 0, or -EFAULT.
  */
 int rpost_respond(struct rpost_ucmd *ucmd)
 {
-	return rpost_respond_from(ucmd, 0);
+	/* @size is what the program said, not what may have changed since. */
+	if (copy_to_user(ucmd->ubuf, &ucmd->cmd, ucmd->size))
+		return -EFAULT;
+	return 0;
 }
 
 /**
@@ -398,6 +394,7 @@ static int rpost_open(struct inode *inode, struct file *filp)
 	file->net = get_net(current->nsproxy->net_ns);
 	file->memcg = get_mem_cgroup_from_mm(current->mm);
 	rpost_handles_init(&file->handles);
+	init_rwsem(&file->rwsem);
 	spin_lock_init(&file->event_lock);
 	mutex_init(&file->charge_lock);
 	mutex_init(&file->poller_lock);
@@ -406,6 +403,10 @@ static int rpost_open(struct inode *inode, struct file *filp)
 	INIT_LIST_HEAD(&file->event_channels);
 	spin_lock_init(&file->async_lock);
 	INIT_LIST_HEAD(&file->async_channels);
+
+	mutex_lock(&rpost_files_lock);
+	list_add_tail(&file->link, &rpost_files);
+	mutex_unlock(&rpost_files_lock);
 
 	filp->private_data = file;
 	return nonseekable_open(inode, filp);
@@ -436,38 +437,19 @@ void rpost_file_put(struct rpost_file *file)
 /* The file ends if it can: a device may keep objects until it is removed. */
 static void rpost_file_end(struct rpost_file *file)
 {
-	unsigned int removals;
-	bool orphan = false;
-
-	while (!orphan) {
-		removals = READ_ONCE(file->removals);
-		if (rpost_file_destroy_all(file)) {
-			rpost_file_put(file);
-			return;
-		}
-		/* A removal that came meanwhile did not know that it is one. */
-		mutex_lock(&file->charge_lock);
-		orphan = removals == file->removals;
-		file->orphan = orphan;
-		mutex_unlock(&file->charge_lock);
-	}
-}
-
-/**
- * rpost_file_retry_end() - one of the devices of an open file has gone
- * @file: the open file, with a reference; its objects on the device are shut down
- */
-void rpost_file_retry_end(struct rpost_file *file)
-{
 	bool orphan;
 
-	mutex_lock(&file->charge_lock);
-	WRITE_ONCE(file->removals, file->removals + 1);
-	orphan = file->orphan;
-	file->orphan = false;
-	mutex_unlock(&file->charge_lock);
+	down_read(&file->rwsem);
+	orphan = !rpost_file_destroy_all(file);
+	file->orphan = orphan;
+	up_read(&file->rwsem);
 	if (orphan)
-		rpost_file_end(file);
+		return;
+
+	mutex_lock(&rpost_files_lock);
+	list_del(&file->link);
+	mutex_unlock(&rpost_files_lock);
+	rpost_file_put(file);
 }
 
 static int rpost_release(struct inode *inode, struct file *filp)
@@ -476,13 +458,58 @@ static int rpost_release(struct inode *inode, struct file *filp)
 
 	WRITE_ONCE(file->dead, true);
 	rpost_event_channels_wake(file);
-	/* Removal may end an orphan as soon as it is one. */
+	/* Removal may end an orphan as soon as it has the rwsem. */
 	kref_get(&file->kref);
 	rpost_file_end(file);
 	/* Held by an orphan, it could hold up the device's removal. */
 	put_net(file->net);
 	rpost_file_put(file);
 	return 0;
+}
+
+/* A file that the removal has not seen yet, with a reference. */
+static struct rpost_file *rpost_file_for_removal(u64 removal)
+{
+	struct rpost_file *file;
+
+	mutex_lock(&rpost_files_lock);
+	list_for_each_entry(file, &rpost_files, link) {
+		if (file->removal == removal)
+			continue;
+		file->removal = removal;
+		kref_get(&file->kref);
+		mutex_unlock(&rpost_files_lock);
+		return file;
+	}
+	mutex_unlock(&rpost_files_lock);
+	return NULL;
+}
+
+/**
+ * rpost_files_device_gone() - shut down every object on a device
+ * @dev: the device, which is dead: nothing new is made on it
+ *
+ * A file that is being closed stays in the list until its objects are gone.
+ */
+void rpost_files_device_gone(struct rpost_device *dev)
+{
+	static DEFINE_MUTEX(one_at_a_time);
+	static u64 removals;
+	struct rpost_file *file;
+	bool orphan;
+
+	mutex_lock(&one_at_a_time);
+	removals++;
+	while ((file = rpost_file_for_removal(removals))) {
+		down_write(&file->rwsem);
+		rpost_file_shutdown_device(file, dev);
+		orphan = file->orphan;
+		up_write(&file->rwsem);
+		if (orphan)
+			rpost_file_end(file);
+		rpost_file_put(file);
+	}
+	mutex_unlock(&one_at_a_time);
 }
 
 static const struct file_operations rpost_fops = {

@@ -5,7 +5,6 @@
 #include <linux/delay.h>
 #include <linux/hash.h>
 #include <linux/llist.h>
-#include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/overflow.h>
 #include <linux/slab.h>
@@ -15,9 +14,6 @@
 #include "compat/compat.h"
 #include "inject.h"
 #include "rpost.h"
-
-/* Pages that are made present at once. */
-#define RPOST_FAULT_BATCH	32
 
 #define RPOST_ACCESS_MASK						\
 	(RPOST_ACCESS_LOCAL_WRITE | RPOST_ACCESS_REMOTE_WRITE |		\
@@ -239,20 +235,6 @@ void rpost_mr_free(struct rpost_obj *obj)
 }
 
 /**
- * rpost_mr_abandon() - leave a region that the program never got to its domain
- * @obj: the region, found by nobody, which its device has refused to give up
- */
-void rpost_mr_abandon(struct rpost_obj *obj)
-{
-	struct rpost_mr *mr = container_of(obj, struct rpost_mr, obj);
-	struct rpost_pd *pd = mr->pd;
-
-	rpost_obj_unreserve(obj);
-	llist_add(&mr->refused, &pd->refused);
-	rpost_obj_unuse(&pd->obj);
-}
-
-/**
  * rpost_mr_retry_refused() - take what failed registrations left from the device
  * @pd: the domain
  *
@@ -330,33 +312,19 @@ static int rpost_mr_register(struct rpost_mr *mr,
 	return 0;
 }
 
-/*
- * Make the pages present as the driver will want them.  It pins them with the
- * context's lock held, and should not have to wait for one.  Errors are left to it.
- */
-static void rpost_mr_fault_in(const struct rpost_reg_mr *cmd)
+/* Only what is new, and as many bytes in each call, which costs less. */
+static int rpost_reg_mr_respond(struct rpost_ucmd *ucmd)
 {
-	unsigned int flags = cmd->access & RPOST_ACCESS_LOCAL_WRITE ? FOLL_WRITE : 0;
-	unsigned long addr = cmd->addr & PAGE_MASK, left, limit;
-	struct page *pages[RPOST_FAULT_BATCH];
-	int n, i;
+	const size_t from = offsetof(struct rpost_reg_mr, handle);
 
-	left = (offset_in_page(cmd->addr) + cmd->length + PAGE_SIZE - 1) >> PAGE_SHIFT;
-	/* What will be refused is not worth it. */
-	limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
-	if (left > totalram_pages() || (left > limit && !capable(CAP_IPC_LOCK)))
-		return;
-	while (left && !fatal_signal_pending(current)) {
-		n = get_user_pages_fast(addr, min_t(u64, left, RPOST_FAULT_BATCH),
-					flags, pages);
-		if (n <= 0)
-			return;
-		for (i = 0; i < n; i++)
-			put_page(pages[i]);
-		addr += (unsigned long)n << PAGE_SHIFT;
-		left -= n;
-		cond_resched();
-	}
+	/* No program knows less of it. */
+	static_assert(sizeof(struct rpost_reg_mr) ==
+		      offsetofend(struct rpost_reg_mr, reserved));
+
+	if (copy_to_user(ucmd->ubuf + from, (void *)&ucmd->cmd.reg_mr + from,
+			 sizeof(struct rpost_reg_mr) - from))
+		return -EFAULT;
+	return 0;
 }
 
 /**
@@ -370,14 +338,13 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 	struct rpost_reg_mr *cmd = &ucmd->cmd.reg_mr;
 	struct rpost_pd *pd;
 	struct rpost_mr *mr;
-	int ret;
+	int ret, refused;
 
 	ret = rpost_reg_mr_validate(cmd);
 	if (ret)
 		return ret;
-	rpost_mr_fault_in(cmd);
 
-	pd = rpost_pd_use(ucmd, cmd->pd);
+	pd = rpost_pd_use(ucmd->file, cmd->pd);
 	if (IS_ERR(pd))
 		return PTR_ERR(pd);
 	ret = -EOPNOTSUPP;
@@ -416,16 +383,19 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 	cmd->handle = mr->obj.handle;
 	cmd->lkey = mr->ib_mr->lkey;
 	cmd->rkey = mr->ib_mr->rkey;
-	/* Only what is new, which costs less. */
-	return rpost_obj_answer(ucmd, &mr->obj,
-				offsetof(struct rpost_reg_mr, handle));
+	ret = rpost_reg_mr_respond(ucmd);
+	if (ret)
+		goto err_shutdown;
+	rpost_obj_publish(&mr->obj);
+	return 0;
 
 err_shutdown:
-	if (rpost_mr_shutdown(&mr->obj)) {
-		rpost_mr_abandon(&mr->obj);
-		return ret;
-	}
+	refused = rpost_mr_shutdown(&mr->obj);
 	rpost_obj_unreserve(&mr->obj);
+	if (refused) {
+		llist_add(&mr->refused, &pd->refused);
+		goto err_unuse;
+	}
 err_free:
 	/* Posts may have found it: it was in the table. */
 	kfree_rcu(mr, obj.rcu);

@@ -90,28 +90,17 @@ static int rpost_obj_reserve_gfp(struct rpost_file *file,
 	ret = rpost_obj_take_bytes(obj, rpost_obj_bytes[type]);
 	if (ret)
 		return ret;
-	if (dev) {
-		ret = -ENOMEM;
-		obj->context = rpost_context_get(file, dev);
-		if (!obj->context)
-			goto err_bytes;
-	}
 	ret = rpost_handle_reserve(&file->handles, READ_ONCE(max_objects), gfp,
 				   &obj->slot);
 	if (ret) {
-		if (dev)
-			rpost_context_put(obj->context);
-		goto err_bytes;
+		rpost_user_uncharge(file->user, obj->bytes);
+		return ret;
 	}
 	obj->handle = obj->slot->handle;
 	rpost_count(type, 1);
 	ret = dev ? rpost_obj_charge(obj) : 0;
 	if (ret)
 		rpost_obj_unreserve(obj);
-	return ret;
-
-err_bytes:
-	rpost_user_uncharge(file->user, obj->bytes);
 	return ret;
 }
 
@@ -159,9 +148,6 @@ void rpost_obj_unreserve(struct rpost_obj *obj)
 	rpost_handle_unreserve(&obj->file->handles, obj->slot);
 	rpost_user_uncharge(obj->file->user, obj->bytes);
 	rpost_count(obj->type, -1);
-	/* Last: it may hold the last reference on the file. */
-	if (obj->context)
-		rpost_context_put(obj->context);
 }
 
 /**
@@ -182,34 +168,7 @@ static struct rpost_obj *rpost_obj_find(struct rpost_file *file, u32 handle,
 {
 	struct rpost_obj *obj = rpost_handle_find(&file->handles, handle);
 
-	return obj && obj->handle == handle && obj->type == type &&
-	       !READ_ONCE(obj->hidden) ? obj : NULL;
-}
-
-/**
- * rpost_obj_context() - what an object's file has on its device
- * @file: the open file
- * @handle: the object's handle
- * @type: the type that it must have
- *
- * Return: the context with a reference, or NULL if there is no such object, or it is
- * on no device.
- */
-struct rpost_context *rpost_obj_context(struct rpost_file *file, u32 handle,
-					enum rpost_obj_type type)
-{
-	struct rpost_context *context = NULL;
-	struct rpost_obj *obj;
-
-	spin_lock(&file->handles.lock);
-	obj = rpost_obj_find(file, handle, type);
-	/* While it is found, it has its own. */
-	if (obj && obj->context) {
-		context = obj->context;
-		kref_get(&context->kref);
-	}
-	spin_unlock(&file->handles.lock);
-	return context;
+	return obj && obj->handle == handle && obj->type == type ? obj : NULL;
 }
 
 /**
@@ -325,113 +284,36 @@ static struct rpost_obj *rpost_obj_claim(struct rpost_file *file, u32 handle,
 	return obj;
 }
 
-/* The end of an object that has been claimed, with its context's rwsem held. */
-static int rpost_obj_end(struct rpost_obj *obj)
+static int rpost_obj_destroy(struct rpost_file *file, u32 handle,
+			     enum rpost_obj_type type)
 {
-	const struct rpost_type *type = &rpost_types[obj->type];
+	struct rpost_obj *obj;
 	int ret;
 
 	/*
 	 * Removal finds the object in the table, or waits until it has been
 	 * shut down.
 	 */
-	if (obj->context)
-		lockdep_assert_held(&obj->context->rwsem);
+	lockdep_assert_held(&file->rwsem);
+
+	obj = rpost_obj_claim(file, handle, type);
+	if (IS_ERR(obj))
+		return PTR_ERR(obj);
 
 	obj->ending = true;
-	ret = type->shutdown(obj);
+	ret = rpost_types[type].shutdown(obj);
 	if (ret) {
 		obj->ending = false;
+		reinit_completion(&obj->unused);
+		refcount_set(&obj->refs, 1);
+		rpost_obj_publish(obj);
 		return ret;
 	}
-	if (type->events)
+	if (rpost_types[type].events)
 		rpost_async_forget(obj->dev, obj);
 	rpost_obj_unreserve(obj);
-	type->free(obj);
+	rpost_types[type].free(obj);
 	return 0;
-}
-
-/* The device keeps it: what was claimed is found again. */
-static void rpost_obj_unclaim(struct rpost_obj *obj)
-{
-	reinit_completion(&obj->unused);
-	refcount_set(&obj->refs, 1);
-	rpost_obj_publish(obj);
-}
-
-static int rpost_obj_destroy(struct rpost_file *file, u32 handle,
-			     enum rpost_obj_type type)
-{
-	struct rpost_context *context = rpost_obj_context(file, handle, type);
-	struct rpost_obj *obj;
-	int ret;
-
-	if (context)
-		down_read(&context->rwsem);
-	obj = rpost_obj_claim(file, handle, type);
-	ret = PTR_ERR_OR_ZERO(obj);
-	if (!ret) {
-		ret = rpost_obj_end(obj);
-		if (ret)
-			rpost_obj_unclaim(obj);
-	}
-	if (context) {
-		up_read(&context->rwsem);
-		rpost_context_put(context);
-	}
-	return ret;
-}
-
-/* The program could not be told of an object, which nobody but removal has seen. */
-static void rpost_obj_abort(struct rpost_obj *obj)
-{
-	struct rpost_context *context = obj->context;
-	struct rpost_file *file = obj->file;
-
-	kref_get(&context->kref);
-	down_read(&context->rwsem);
-	spin_lock(&file->handles.lock);
-	RCU_INIT_POINTER(obj->slot->obj, NULL);
-	spin_unlock(&file->handles.lock);
-	if (!refcount_dec_and_test(&obj->refs))
-		wait_for_completion(&obj->unused);
-	if (rpost_obj_end(obj)) {
-		if (obj->type == RPOST_OBJ_MR) {
-			rpost_mr_abandon(obj);
-		} else {
-			/* The program may guess its handle; else it goes at the last close. */
-			obj->hidden = false;
-			rpost_obj_unclaim(obj);
-		}
-	}
-	up_read(&context->rwsem);
-	rpost_context_put(context);
-}
-
-/**
- * rpost_obj_answer() - tell the program of a new object, and publish it
- * @ucmd: the command, which leaves its device
- * @obj: the object, complete, on that device
- * @from: offset of the first byte of the answer that is new
- *
- * The program's memory may never come.  Until it does, removal finds the object.
- *
- * Return: 0; or -EFAULT, and the object is gone.
- */
-int rpost_obj_answer(struct rpost_ucmd *ucmd, struct rpost_obj *obj, u32 from)
-{
-	int ret;
-
-	lockdep_assert_held(&obj->context->rwsem);
-
-	obj->hidden = true;
-	rpost_obj_publish(obj);
-	ret = rpost_respond_from(ucmd, from);
-	if (ret)
-		rpost_obj_abort(obj);
-	else
-		WRITE_ONCE(obj->hidden, false);
-	return ret;
 }
 
 /**
@@ -453,8 +335,8 @@ int rpost_destroy_ioctl(struct rpost_ucmd *ucmd)
 
 /**
  * rpost_file_destroy_all() - destroy every object of an open file
- * @file: the open file; no command is running on it any more, except fetches of
- *        events
+ * @file: the open file, with its rwsem held; no command is running on it any
+ *        more, except fetches of events
  *
  * Return: true if no device has refused to give something up.
  */
@@ -500,7 +382,7 @@ bool rpost_file_destroy_all(struct rpost_file *file)
 
 /**
  * rpost_file_shutdown_device() - shut down an open file's objects on a device
- * @file: the open file, with the rwsem of its context on the device held for writing
+ * @file: the open file, with its rwsem held for writing
  * @dev: the device
  *
  * The objects stay, as shells that can only be destroyed.

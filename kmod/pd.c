@@ -54,21 +54,17 @@ void rpost_pd_free(struct rpost_obj *obj)
 
 /**
  * rpost_pd_use() - depend on a domain, to make something on its device
- * @ucmd: the command, which enters the domain's device
+ * @file: the open file, with its rwsem held, so that the device stays
  * @handle: the domain's handle
  *
  * Return: the domain, which stays until rpost_obj_unuse(), or ERR_PTR() of
- * -ENOENT, -ENODEV or -EINTR.
+ * -ENOENT or -ENODEV.
  */
-struct rpost_pd *rpost_pd_use(struct rpost_ucmd *ucmd, u32 handle)
+struct rpost_pd *rpost_pd_use(struct rpost_file *file, u32 handle)
 {
-	int ret = rpost_enter_object(ucmd, handle, RPOST_OBJ_PD);
-	struct rpost_obj *obj;
+	struct rpost_obj *obj = rpost_obj_use(file, handle, RPOST_OBJ_PD);
 	struct rpost_pd *pd;
 
-	if (ret)
-		return ERR_PTR(ret);
-	obj = rpost_obj_use(ucmd->file, handle, RPOST_OBJ_PD);
 	if (!obj)
 		return ERR_PTR(-ENOENT);
 	pd = container_of(obj, struct rpost_pd, obj);
@@ -92,7 +88,7 @@ int rpost_alloc_pd_ioctl(struct rpost_ucmd *ucmd)
 	struct rpost_pd *pd;
 	int ret;
 
-	dev = rpost_enter_device(ucmd, cmd->device);
+	dev = rpost_device_find(ucmd->file, cmd->device);
 	if (IS_ERR(dev))
 		return PTR_ERR(dev);
 
@@ -127,7 +123,11 @@ int rpost_alloc_pd_ioctl(struct rpost_ucmd *ucmd)
 	pd->local_dma_lkey = pd->ib_pd->local_dma_lkey;
 
 	cmd->handle = pd->obj.handle;
-	return rpost_obj_answer(ucmd, &pd->obj, 0);
+	ret = rpost_respond(ucmd);
+	if (ret)
+		goto err_shutdown;
+	rpost_obj_publish(&pd->obj);
+	return 0;
 
 err_shutdown:
 	if (rpost_pd_shutdown(&pd->obj)) {

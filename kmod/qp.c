@@ -778,7 +778,7 @@ static int rpost_qp_build(struct rpost_qp *qp,
 		goto err_limit;
 	qp->qp_num = qp->ib_qp->qp_num;
 	qp->max_sge_rd = min_t(u32, cmd->max_send_sge,
-			       qp->obj.dev->ib_dev->attrs.max_sge_rd);
+			       rpost_device_max_sge_rd(qp->obj.dev->ib_dev));
 	qp->iwarp = rdma_protocol_iwarp(qp->obj.dev->ib_dev,
 					rdma_start_port(qp->obj.dev->ib_dev));
 	return 0;
@@ -876,11 +876,18 @@ static int rpost_create_qp_locked(struct rpost_ucmd *ucmd, struct rpost_qp *qp)
 
 	cmd->handle = qp->obj.handle;
 	cmd->qp_num = qp->qp_num;
+	ret = rpost_respond(ucmd);
+	if (ret)
+		goto err_destroy;
 	rpost_device_hold(dev);
 	if (qp->id)
 		qp->id->qp = qp;
 	return 0;
 
+err_destroy:
+	rpost_qp_give_back(qp);
+	if (!qp->leaked)
+		rpost_queues_free(qp);
 err_unreserve:
 	rpost_obj_unreserve(&qp->obj);
 	return ret;
@@ -906,9 +913,6 @@ int rpost_create_qp_ioctl(struct rpost_ucmd *ucmd)
 	mutex_init(&qp->lock);
 	INIT_LIST_HEAD(&qp->mcasts);
 	init_completion(&qp->last_wqe);
-	ret = rpost_enter_object(ucmd, cmd->pd, RPOST_OBJ_PD);
-	if (ret)
-		goto err;
 	ret = rpost_qp_use_parts(qp, ucmd->file, cmd);
 	if (ret)
 		goto err;
@@ -924,7 +928,8 @@ int rpost_create_qp_ioctl(struct rpost_ucmd *ucmd)
 	rpost_qp_unlock(qp);
 	if (ret)
 		goto err;
-	return rpost_obj_answer(ucmd, &qp->obj, 0);
+	rpost_obj_publish(&qp->obj);
+	return 0;
 err:
 	rpost_qp_unuse_parts(qp);
 	if (!qp->leaked)

@@ -7,7 +7,7 @@
  *
  * Lock order, outermost first:
  *
- *   rpost_context.rwsem         creation and destruction against removal
+ *   rpost_file.rwsem            creation and destruction against removal
  *   rpost_device.async_lock
  *   rpost_pd.fast_lock          the device's completion is waited for
  *   rpost_id.lock               or rpost_qp.lock, of one without an id
@@ -17,7 +17,6 @@
  *                               handler_mutex, which is held while
  *                               rpost_id_handler() runs
  *   rpost_file.charge_lock
- *   rpost_device.contexts_lock
  *   rpost_poller.lock           the poller's, for a round
  *   rpost_id.state_lock, rpost_file.event_lock, rpost_handles.lock
  *   rpost_queue.lock            posts; bottom halves disabled
@@ -130,12 +129,17 @@ struct rpost_ring_pool {
  * @num_cqe: entries of all device queues of completions
  * @memcg: memory cgroup of the opener, charged for what others make the module
  *         allocate for the file
- * @charge_lock: guards @contexts, what objects are charged to, @removals, @orphan
+ * @rwsem: read: a command creates or destroys something on a device; write:
+ *         removal of a device.  So when removal has it, each of the file's
+ *         objects on the device is either complete and found, or gone.
+ *         Taken before any reference on an object.  One for each file, because
+ *         a command may wait for the program's memory with it.
+ * @removal: the last removal that has seen the file
+ * @charge_lock: guards @contexts and what objects are charged to
  * @contexts: struct rpost_context, one for each device that has objects
- * @removals: how many of them have been shut down
  * @dead: the last closer has begun: event channels give out nothing any more
- * @orphan: it is closed, but a device has refused to give up something, and its
- *          removal tries again
+ * @orphan: it is closed, but a device has refused to give up something; it stays
+ *          in the list, and the next removal tries again.  Under @rwsem
  * @event_lock: guards the events of all channels and who gets them
  * @event_channels: all of them
  * @async_lock: guards @async_channels
@@ -144,6 +148,7 @@ struct rpost_ring_pool {
  * @rings: of queues with RPOST_CQ_SHARED_PAGE
  * @poller_lock: guards @poller; a ring begins or ends
  * @poller: the thread that serves the file's send rings; NULL before the first
+ * @link: in the list of all files, which device removal walks
  */
 struct rpost_file {
 	struct kref kref;
@@ -153,9 +158,10 @@ struct rpost_file {
 	atomic_long_t num_wr;
 	atomic_long_t num_cqe;
 	struct mem_cgroup *memcg;
+	struct rw_semaphore rwsem;
+	u64 removal;
 	struct mutex charge_lock;
 	struct list_head contexts;
-	unsigned int removals;
 	bool dead;
 	bool orphan;
 	spinlock_t event_lock;
@@ -166,13 +172,13 @@ struct rpost_file {
 	struct rpost_ring_pool rings;
 	struct mutex poller_lock;
 	struct rpost_poller *poller;
+	struct list_head link;
 };
 
 /**
  * struct rpost_ucmd - one ioctl while it is handled
  * @file: the open file
  * @filp: what the ioctl was called on: @file's, or one of its event channels'
- * @context: held for reading, so that its device stays; or NULL
  * @ubuf: the program's struct
  * @size: how much of it the program and the kernel both know
  * @cmd: the kernel's copy, read once; the tail that the program does not know
@@ -181,7 +187,6 @@ struct rpost_file {
 struct rpost_ucmd {
 	struct rpost_file *file;
 	struct file *filp;
-	struct rpost_context *context;
 	void __user *ubuf;
 	u32 size;
 	union {
@@ -237,30 +242,32 @@ struct rpost_ucmd {
  * struct rpost_cmd_row - one command
  * @ksize: size of its struct in this kernel
  * @min_size: size of its struct in the first version of the ABI
+ * @hw: the file's rwsem is held
  * @handler: validates, looks up, acts, responds, puts
  */
 struct rpost_cmd_row {
 	u32 ksize;
 	u32 min_size;
+	bool hw;
 	int (*handler)(struct rpost_ucmd *ucmd);
 };
 
-#define RPOST_ROW(type, last, fn) {				\
+#define RPOST_ROW(type, last, fn, hold) {				\
 	.ksize = sizeof(struct type) +					\
 		 BUILD_BUG_ON_ZERO(sizeof(struct type) >		\
 				   sizeof_field(struct rpost_ucmd, cmd)),\
 	.min_size = offsetofend(struct type, last),			\
+	.hw = (hold),							\
 	.handler = (fn),						\
 }
 
 int rpost_copy_words(void *to, const void __user *from, u32 bytes);
 int rpost_ucmd_run(struct rpost_file *file, struct file *filp,
 		   const struct rpost_cmd_row *row, unsigned long arg);
-int rpost_respond_from(struct rpost_ucmd *ucmd, u32 from);
 int rpost_respond(struct rpost_ucmd *ucmd);
 int rpost_respond_fd(struct rpost_ucmd *ucmd, s32 *fd, struct file *filp);
 void rpost_file_put(struct rpost_file *file);
-void rpost_file_retry_end(struct rpost_file *file);
+void rpost_files_device_gone(struct rpost_device *dev);
 int rpost_query_ioctl(struct rpost_ucmd *ucmd);
 
 /* ----------------------------------------------------------- object.c */
@@ -278,21 +285,17 @@ int rpost_query_ioctl(struct rpost_ucmd *ucmd);
  *         @file->handles.
  *         While there are any it cannot be destroyed (EBUSY).
  * @unused: completed by the last put, for the one who destroys
- * @hidden: the program has not had its answer: only removal finds it
  * @ending: the program or the last close destroys it, so that nobody will look
  *          at what comes of it any more
  * @bytes: what the file's user is charged for its memory; what it has on the device
  *         is charged by itself, since that goes first
  * @cgroup: the rdma cgroup that is charged for it
- * @charged: it is
- * @context: what its file has on @dev, with a reference
+ * @context: what it is counted in, or NULL if nothing is charged
  * @rcu: lookups run under RCU
  *
- * Life: reserve (a handle, not yet found) - build the object - hide (removal finds
- * it, the program does not) - answer the program, which may wait for its memory
- * for ever, with no lock held - publish (cannot fail).  Death: claim (found no
- * more, commands that use it have finished) - destroy - free the handle and the
- * memory.
+ * Life: reserve (a handle, not yet found) - build the object - answer the
+ * program - publish (cannot fail).  Death: claim (found no more, commands that
+ * use it have finished) - destroy - free the handle and the memory.
  */
 struct rpost_obj {
 	struct rpost_file *file;
@@ -303,10 +306,8 @@ struct rpost_obj {
 	refcount_t refs;
 	unsigned int users;
 	struct completion unused;
-	bool hidden;
 	bool ending;
 	unsigned long bytes;
-	bool charged;
 	struct rdma_cgroup *cgroup;
 	struct rpost_context *context;
 	struct rcu_head rcu;
@@ -319,9 +320,6 @@ int rpost_obj_reserve_nowait(struct rpost_file *file, struct rpost_obj *obj,
 			     enum rpost_obj_type type);
 void rpost_obj_unreserve(struct rpost_obj *obj);
 void rpost_obj_publish(struct rpost_obj *obj);
-int rpost_obj_answer(struct rpost_ucmd *ucmd, struct rpost_obj *obj, u32 from);
-struct rpost_context *rpost_obj_context(struct rpost_file *file, u32 handle,
-					enum rpost_obj_type type);
 struct rpost_obj *rpost_obj_get(struct rpost_file *file, u32 handle,
 				enum rpost_obj_type type);
 struct rpost_obj *rpost_obj_next(struct rpost_file *file, u32 *index,
@@ -334,53 +332,6 @@ int rpost_destroy_ioctl(struct rpost_ucmd *ucmd);
 bool rpost_file_destroy_all(struct rpost_file *file);
 void rpost_file_shutdown_device(struct rpost_file *file,
 				struct rpost_device *dev);
-
-/* ---------------------------------------------------------- context.c */
-
-/**
- * struct rpost_context - what an open file has on a device
- * @kref: held by each object, and by each command on the device
- * @link: in the file's list
- * @dev_link: in the device's list
- * @file: the open file; holds a reference
- * @dev: the device; holds a reference
- * @rwsem: read: a command creates or destroys something on the device, or asks it;
- *         write: its removal.  So when removal has it, each of the file's objects
- *         on the device is either complete and found, or gone.  Taken before any
- *         reference on an object, since who destroys waits for those with it.
- *         A command drops it before it touches the program's memory.
- * @tried: how often removal has come; under the device's contexts_lock, but 2,
- *         which only removal writes
- * @cgroup: has been charged for a handle, if @num_charged
- * @num_charged: objects that are charged; under the file's charge_lock
- *
- * Removal waits for those who have something on the device, and for no others; and
- * for none of them for longer than the device takes, but for one case: while memory
- * is being registered, the driver pins it with @rwsem held.  The pages are made
- * present before (rpost_mr_fault_in()).  A program that takes them away in between,
- * and does not give them back, holds up the removal of its device, and what it does
- * there itself, until it is killed.
- */
-struct rpost_context {
-	struct kref kref;
-	struct list_head link;
-	struct list_head dev_link;
-	struct rpost_file *file;
-	struct rpost_device *dev;
-	struct rw_semaphore rwsem;
-	unsigned int tried;
-	struct rdma_cgroup *cgroup;
-	unsigned int num_charged;
-};
-
-struct rpost_context *rpost_context_get(struct rpost_file *file,
-					struct rpost_device *dev);
-void rpost_context_put(struct rpost_context *context);
-struct rpost_device *rpost_enter_device(struct rpost_ucmd *ucmd, u32 id);
-int rpost_enter_object(struct rpost_ucmd *ucmd, u32 handle,
-		       enum rpost_obj_type type);
-void rpost_leave_device(struct rpost_ucmd *ucmd);
-void rpost_contexts_device_gone(struct rpost_device *dev);
 
 /* ------------------------------------------------------------ count.c */
 
@@ -547,15 +498,14 @@ void rpost_target_del(struct rpost_device *dev);
 /**
  * struct rpost_device - an RDMA device that has kernel verbs
  * @kref: held by the table of devices and by each object on the device
- * @ib_dev: valid with a reference on it (rpost_device_find()); while a context's rwsem
- *          is held and @dead is false; and for as long as an object on the device
- *          has not been shut down
+ * @ib_dev: valid while a file's rwsem is held and @dead is false, and for as
+ *          long as an object on the device has not been shut down
  * @driver: what is known of its driver
  * @refused: programs may not use it: it is counted, and nothing is made on it
  * @id: its number; never used again
  * @name_lock: guards @name
  * @name: a copy, since a rename frees the string that dev_name() returns
- * @dead: removal has begun, and is about to take each context's rwsem
+ * @dead: removal has begun, and is about to take each file's rwsem
  * @refuses: and it does not give its regions up
  * @stuck: it did not flush a queue pair in the time that it had, and none since;
  *         a hint, written without a lock
@@ -565,8 +515,6 @@ void rpost_target_del(struct rpost_device *dev);
  * @async_lock: guards @async_channels
  * @async_channels: struct rpost_async_channel of all files
  * @target: for selftests/attack/probe.c
- * @contexts_lock: guards @contexts
- * @contexts: struct rpost_context of all files that have something on it
  * @rcu: lookups run under RCU
  */
 struct rpost_device {
@@ -585,8 +533,6 @@ struct rpost_device {
 	struct mutex async_lock;
 	struct list_head async_channels;
 	struct rpost_target target;
-	struct mutex contexts_lock;
-	struct list_head contexts;
 	struct rcu_head rcu;
 };
 
@@ -595,13 +541,13 @@ void rpost_device_unregister(void);
 unsigned int rpost_device_count(struct rpost_file *file);
 unsigned int rpost_device_count_refused(struct rpost_file *file);
 struct rpost_device *rpost_device_find(struct rpost_file *file, u32 id);
-void rpost_device_unfind(struct rpost_device *dev);
 void rpost_leave_behind(struct rdma_restrack_entry *res, struct rpost_device *dev);
 bool rpost_device_alive(struct rpost_device *dev);
 void rpost_device_hold(struct rpost_device *dev);
 void rpost_device_put(struct rpost_device *dev);
 u32 rpost_device_id(struct ib_device *ib_dev);
 u32 rpost_device_max_wr(struct ib_device *ib_dev);
+u32 rpost_device_max_sge_rd(const struct ib_device *ib_dev);
 u32 rpost_device_max_srq_wr(struct ib_device *ib_dev);
 int rpost_query_devices_ioctl(struct rpost_ucmd *ucmd);
 int rpost_query_device_ioctl(struct rpost_ucmd *ucmd);
@@ -657,7 +603,7 @@ struct rpost_pd {
 };
 
 int rpost_alloc_pd_ioctl(struct rpost_ucmd *ucmd);
-struct rpost_pd *rpost_pd_use(struct rpost_ucmd *ucmd, u32 handle);
+struct rpost_pd *rpost_pd_use(struct rpost_file *file, u32 handle);
 int rpost_pd_shutdown(struct rpost_obj *obj);
 void rpost_pd_free(struct rpost_obj *obj);
 
@@ -707,7 +653,6 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd);
 u64 rpost_mr_max_size(const struct rpost_device *dev);
 int rpost_mr_shutdown(struct rpost_obj *obj);
 void rpost_mr_free(struct rpost_obj *obj);
-void rpost_mr_abandon(struct rpost_obj *obj);
 int rpost_mr_retry_refused(struct rpost_pd *pd);
 int rpost_dereg_mr(struct rpost_device *dev, struct ib_mr *ib_mr);
 bool rpost_mr_check(struct rpost_pd *pd, const struct rpost_sge *sge,
@@ -1740,7 +1685,7 @@ struct rpost_srq_cq {
  * struct rpost_srq - shared receive queue
  * @obj: its handle
  * @pd: depends on it
- * @ib_srq: NULL once shut down; under the context's rwsem
+ * @ib_srq: NULL once shut down; under the file's rwsem
  * @user_data: the program's name for it
  * @max_wr: work requests that the program may have in it
  * @max_sge: scatter/gather entries in each

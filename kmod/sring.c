@@ -603,12 +603,6 @@ static int rpost_setup_send_ring(struct rpost_ucmd *ucmd, struct rpost_qp *qp)
 	ret = rpost_respond(ucmd);
 	if (ret)
 		goto err_begun;
-	ret = rpost_enter_object(ucmd, cmd->qp, RPOST_OBJ_QP);
-	/* Removal, which has not known of it, would have stopped it. */
-	if (!ret && !rpost_device_alive(qp->obj.dev))
-		ret = -ENODEV;
-	if (ret)
-		goto err_begun;
 	rpost_sring_publish(ring);
 	return 0;
 
@@ -629,19 +623,15 @@ err_free:
 int rpost_setup_send_ring_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_obj *obj;
-	u32 qp = ucmd->cmd.setup_send_ring.qp;
 	int ret;
 
-	ret = rpost_enter_object(ucmd, qp, RPOST_OBJ_QP);
-	if (ret)
-		return ret;
-	/* Who destroys it meanwhile does not wait for the answer, but is refused. */
-	obj = rpost_obj_use(ucmd->file, qp, RPOST_OBJ_QP);
+	obj = rpost_obj_get(ucmd->file, ucmd->cmd.setup_send_ring.qp,
+			    RPOST_OBJ_QP);
 	if (!obj)
 		return -ENOENT;
 	ret = rpost_setup_send_ring(ucmd,
 				    container_of(obj, struct rpost_qp, obj));
-	rpost_obj_unuse(obj);
+	rpost_obj_put(obj);
 	return ret;
 }
 
@@ -656,13 +646,10 @@ int rpost_enter_send_ring_ioctl(struct rpost_ucmd *ucmd)
 	struct rpost_enter_send_ring *cmd = &ucmd->cmd.enter_send_ring;
 	struct rpost_sring *ring;
 	struct rpost_obj *obj;
-	int ret;
+	int ret = 0;
 
 	if (cmd->reserved)
 		return -EOPNOTSUPP;
-	ret = rpost_enter_object(ucmd, cmd->qp, RPOST_OBJ_QP);
-	if (ret)
-		return ret;
 	obj = rpost_obj_get(ucmd->file, cmd->qp, RPOST_OBJ_QP);
 	if (!obj)
 		return -ENOENT;
@@ -671,7 +658,7 @@ int rpost_enter_send_ring_ioctl(struct rpost_ucmd *ucmd)
 	if (!ring) {
 		ret = -EINVAL;
 	} else if (!ring->poller) {
-		/* Removal, which the context's rwsem keeps out here, has stopped it. */
+		/* Removal, which the file's rwsem keeps out here, has stopped it. */
 		ret = -ENODEV;
 	} else {
 		/* After what the program has written. */

@@ -303,7 +303,7 @@ int rpost_create_srq_ioctl(struct rpost_ucmd *ucmd)
 
 	if (cmd->reserved)
 		return -EOPNOTSUPP;
-	pd = rpost_pd_use(ucmd, cmd->pd);
+	pd = rpost_pd_use(ucmd->file, cmd->pd);
 	if (IS_ERR(pd))
 		return PTR_ERR(pd);
 	ret = rpost_create_srq_validate(cmd, pd->obj.dev->ib_dev);
@@ -324,9 +324,16 @@ int rpost_create_srq_ioctl(struct rpost_ucmd *ucmd)
 		goto err_unreserve;
 
 	cmd->handle = srq->obj.handle;
+	ret = rpost_respond(ucmd);
+	if (ret)
+		goto err_destroy;
 	rpost_device_hold(srq->obj.dev);
-	return rpost_obj_answer(ucmd, &srq->obj, 0);
+	rpost_obj_publish(&srq->obj);
+	return 0;
 
+err_destroy:
+	rpost_srq_shutdown(&srq->obj);
+	kvfree(srq->wqes);
 err_unreserve:
 	rpost_obj_unreserve(&srq->obj);
 err_free:
@@ -352,9 +359,6 @@ int rpost_modify_srq_ioctl(struct rpost_ucmd *ucmd)
 
 	if ((cmd->attr_mask & ~RPOST_SRQ_LIMIT) || cmd->max_wr)
 		return -EOPNOTSUPP;
-	ret = rpost_enter_object(ucmd, cmd->handle, RPOST_OBJ_SRQ);
-	if (ret)
-		return ret;
 	obj = rpost_obj_get(ucmd->file, cmd->handle, RPOST_OBJ_SRQ);
 	if (!obj)
 		return -ENOENT;
@@ -386,16 +390,14 @@ int rpost_query_srq_ioctl(struct rpost_ucmd *ucmd)
 	struct ib_srq_attr attr = {};
 	struct rpost_obj *obj;
 	struct rpost_srq *srq;
-	int ret;
+	int ret = -ENODEV;
 
-	ret = rpost_enter_object(ucmd, cmd->handle, RPOST_OBJ_SRQ);
-	if (ret)
-		return ret;
 	obj = rpost_obj_get(ucmd->file, cmd->handle, RPOST_OBJ_SRQ);
 	if (!obj)
 		return -ENOENT;
 	srq = container_of(obj, struct rpost_srq, obj);
-	ret = srq->ib_srq ? ib_query_srq(srq->ib_srq, &attr) : -ENODEV;
+	if (srq->ib_srq)
+		ret = ib_query_srq(srq->ib_srq, &attr);
 	cmd->max_wr = srq->max_wr;
 	cmd->max_sge = srq->max_sge;
 	cmd->limit = attr.srq_limit;

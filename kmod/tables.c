@@ -99,12 +99,12 @@ int rpost_query_gids_ioctl(struct rpost_ucmd *ucmd)
 	ib_dev = dev->ib_dev;
 	ret = rpost_query_gids_validate(cmd, ib_dev, &room);
 	if (ret)
-		goto err;
+		goto out;
 	room = min(room, cmd->count);
 	gids = rpost_kvcalloc(max(room, 1u), sizeof(*gids));
 	if (!gids) {
 		ret = -ENOMEM;
-		goto err;
+		goto out;
 	}
 
 	if (cmd->port) {
@@ -115,17 +115,14 @@ int rpost_query_gids_ioctl(struct rpost_ucmd *ucmd)
 			n += rpost_gids_list(ib_dev, port, 0, net, gids + n,
 					     room - n);
 	}
-	rpost_device_unfind(dev);
 	if (copy_to_user(u64_to_user_ptr(cmd->gids), gids,
 			 array_size(n, sizeof(*gids))))
 		ret = -EFAULT;
 	cmd->count = n;
 	kvfree(gids);
+out:
+	rpost_device_put(dev);
 	return ret ? : rpost_respond(ucmd);
-
-err:
-	rpost_device_unfind(dev);
-	return ret;
 }
 
 static int rpost_pkeys_list(struct ib_device *ib_dev, u32 port, u32 first,
@@ -165,26 +162,23 @@ int rpost_query_pkeys_ioctl(struct rpost_ucmd *ucmd)
 	ib_dev = dev->ib_dev;
 	ret = -EINVAL;
 	if (!rdma_is_port_valid(ib_dev, cmd->port))
-		goto err;
+		goto out;
 	len = ib_dev->port_data[cmd->port].immutable.pkey_tbl_len;
 	if (cmd->first && cmd->first >= len)
-		goto err;
+		goto out;
 	cmd->count = min(cmd->count, len - cmd->first);
 
 	ret = -ENOMEM;
 	pkeys = rpost_kvcalloc(max(cmd->count, 1u), sizeof(*pkeys));
 	if (!pkeys)
-		goto err;
+		goto out;
 	ret = rpost_pkeys_list(ib_dev, cmd->port, cmd->first, pkeys,
 			       cmd->count);
-	rpost_device_unfind(dev);
 	if (!ret && copy_to_user(u64_to_user_ptr(cmd->pkeys), pkeys,
 				 cmd->count * sizeof(*pkeys)))
 		ret = -EFAULT;
 	kvfree(pkeys);
+out:
+	rpost_device_put(dev);
 	return ret ? : rpost_respond(ucmd);
-
-err:
-	rpost_device_unfind(dev);
-	return ret;
 }
