@@ -198,8 +198,8 @@ TEST_F(requests, two_fetchers)
 		ASSERT_EQ(0, pthread_join(threads[i], &ret));
 		EXPECT_TRUE(ret == NULL || ret == PTHREAD_CANCELED);
 	}
-	EXPECT_EQ(CLIENTS, f.requests);
-	EXPECT_EQ(CLIENTS, f.established);
+	EXPECT_EQ(CLIENTS, atomic_load(&f.requests));
+	EXPECT_EQ(CLIENTS, atomic_load(&f.established));
 	EXPECT_EQ(CLIENTS, f.disconnected);
 	EXPECT_EQ(0, f.others);
 	/* The children stay; they end with the process. */

@@ -328,9 +328,10 @@ TEST_F(holds, no_range_wraps_around)
 	if (ret == -EOPNOTSUPP)
 		return;
 	ASSERT_EQ(0, ret);
-	ASSERT_EQ(0, peer_does(self, RPOST_WR_RDMA_READ, top.iova, LEN,
-			       top.rkey));
+	ret = peer_does(self, RPOST_WR_RDMA_READ, top.iova, LEN, top.rkey);
 	clear(self);
+	/* rxe of 6.12 refuses all of such a region, which keeps the promise, too. */
+	ASSERT_TRUE(!ret || ret == RPOST_WC_REM_ACCESS_ERR);
 	all_refused(_metadata, self, -8ull, top.rkey, "around the end, from near");
 	refused(_metadata, self, RPOST_WR_RDMA_READ,
 		top.iova + self->page - LEN + 1, LEN, top.rkey,

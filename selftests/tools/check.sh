@@ -142,6 +142,41 @@ siw_tests() {
 		./run_tests.sh "${names[@]}"
 }
 
+# sim_tests NAME KERNEL VICES TEST...: tests of the kernel interface on rdmasim
+sim_tests() {
+	local files names vices=$3
+	local up='ip link set dummy0 up && ip addr add fd00::1/64 dev dummy0 nodad'
+	local late='ip neigh replace 10.0.0.77 dev dummy0 nud failed && echo 10.0.0.77'
+	programs "$build_dir/selftests" "${@:4}"
+	# shellcheck disable=SC2016
+	"$vm_dir/kmod.sh" -s selftests/rdmasim "$2" &&
+		guest "$1" "$2" -n sim ${vices:+-P "$vices"} \
+			-f selftests/tools/run_tests.sh "${files[@]}" -- \
+			env 'RPOST_TEST_REMOVE=rdma link del sim0' \
+			'RPOST_TEST_ADD=rdma link add sim0 type sim netdev dummy0' \
+			'RPOST_TEST_DOWN=ip link set dummy0 down' \
+			"RPOST_TEST_UP=$up" "RPOST_TEST_LATE=$late" \
+			RPOST_TEST_MODULE=/vm/modules/rdma_post.ko \
+			RPOST_TEST_PARAMS=devices=rdmasim RPOST_TEST_DIR=/disk \
+			sh -c 'vm-disk /disk && exec "$@"' sh ./run_tests.sh "${names[@]}"
+}
+
+# All of them on the well-behaved form, but admit, which is about devices that are
+# offered without being named; and on each vice those that it concerns.
+sim_steps() {
+	local kernel=$1 name tests=()
+	for name in "${all_programs[@]}"; do
+		[ "$name" = admit ] || tests+=("$name")
+	done
+	queue tap "rdmasim-$kernel" sim_tests sim "$kernel" '' "${tests[@]}"
+	[ "$kernel" = 6.1 ] || return 0
+	queue tap rdmasim-locked sim_tests sim-locked 6.1 \
+		'engine=hardirq notify=locked round_up=1 no_sge_rd=1' \
+		cm cq post srq datagram
+	queue tap rdmasim-purge sim_tests sim-purge 6.1 'purge=1 no_last_wqe=1' \
+		srq modify exit vices
+}
+
 # api_tests KERNEL [TEST...]: over both libraries; by default all
 api_tests() {
 	# shellcheck disable=SC2016
@@ -374,6 +409,9 @@ check_all() {
 	disown -a
 	for kernel in 6.1 6.12 7.2; do
 		check_kernel "$kernel"
+	done
+	for kernel in 6.1 6.12 7.2; do
+		sim_steps "$kernel"
 	done
 	queue tap interop selftests/interop/interop.sh 6.1 6.12 7.2
 	queue tap failure-points failure_points
