@@ -200,8 +200,8 @@ TEST_F(requests, two_fetchers)
 	}
 	EXPECT_EQ(CLIENTS, atomic_load(&f.requests));
 	EXPECT_EQ(CLIENTS, atomic_load(&f.established));
-	EXPECT_EQ(CLIENTS, f.disconnected);
-	EXPECT_EQ(0, f.others);
+	EXPECT_EQ(CLIENTS, atomic_load(&f.disconnected));
+	EXPECT_EQ(0, atomic_load(&f.others));
 	/* The children stay; they end with the process. */
 	self->p.listen = NULL;
 	self->s->channel = NULL;

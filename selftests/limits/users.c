@@ -180,7 +180,7 @@ TEST(many_files)
 
 	if (geteuid())
 		SKIP(return, "needs root");
-	ASSERT_TRUE(end);
+	ASSERT_NE(NULL, end);
 	/* On a module without the parameter, the rest shows why there is one. */
 	EXPECT_EQ(0, set_limit(48 * MB));
 	before = free_memory();
