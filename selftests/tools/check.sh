@@ -161,20 +161,17 @@ sim_tests() {
 			sh -c 'vm-disk /disk && exec "$@"' sh ./run_tests.sh "${names[@]}"
 }
 
-# All of them on the well-behaved form, but admit, which is about devices that are
-# offered without being named; and on each vice those that it concerns.
+# Each kind of object on the well-behaved form; and on vices what they concern.
 sim_steps() {
-	local kernel=$1 name tests=()
-	for name in "${all_programs[@]}"; do
-		[ "$name" = admit ] || tests+=("$name")
-	done
-	queue tap "rdmasim-$kernel" sim_tests sim "$kernel" '' "${tests[@]}"
+	local kernel=$1
+	queue tap "rdmasim-$kernel" sim_tests sim "$kernel" '' \
+		device keys modify post srq datagram cq cm cm_ud removal
 	[ "$kernel" = 6.1 ] || return 0
 	queue tap rdmasim-locked sim_tests sim-locked 6.1 \
 		'engine=hardirq notify=locked round_up=1 no_sge_rd=1' \
 		cm cq post srq datagram
 	queue tap rdmasim-purge sim_tests sim-purge 6.1 'purge=1 no_last_wqe=1' \
-		srq modify exit vices
+		srq modify exit
 }
 
 # api_tests KERNEL [TEST...]: over both libraries; by default all
