@@ -94,7 +94,7 @@ TEST_F(close, memory_is_given_back)
 {
 	long before = pinned();
 	struct ibv_mr *mr;
-	void *buf;
+	void *buf = NULL;
 
 	ASSERT_LE(0, before);
 	ASSERT_EQ(0, posix_memalign(&buf, 4096, BIG));
