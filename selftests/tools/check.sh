@@ -75,6 +75,12 @@ install_tree() {
 device=('RPOST_TEST_REMOVE=rdma link del rxe0'
 	'RPOST_TEST_ADD=rdma link add rxe0 type rxe netdev dummy0')
 
+# How they take the network down and up, and which address is resolved late: a dummy
+# resolves everything else at once.
+network=('RPOST_TEST_DOWN=ip link set dummy0 down'
+	'RPOST_TEST_UP=ip link set dummy0 up && ip addr add fd00::1/64 dev dummy0 nodad'
+	'RPOST_TEST_LATE=ip neigh replace 10.0.0.77 dev dummy0 nud failed && echo 10.0.0.77')
+
 # programs DIRECTORY TEST...: sets files, for run.sh, and names, for run_tests.sh
 programs() {
 	local directory=$1 test
@@ -97,9 +103,6 @@ guest() {
 # programs (BITS is empty) or as 32-bit programs (-32)
 kernel_tests() {
 	local kernel=$1 bits=$2 files names driver=()
-	local up='ip link set dummy0 up && ip addr add fd00::1/64 dev dummy0 nodad'
-	# A dummy resolves everything else at once.
-	local late='ip neigh replace 10.0.0.77 dev dummy0 nud failed && echo 10.0.0.77'
 	# With lockdep, each queue pair of 7.2's rxe holds the module (see
 	# rxe_reclassify_send_socket()), and ib_mad has one for each device. On
 	# debug-6.1 it was not tried.
@@ -110,8 +113,7 @@ kernel_tests() {
 	guest "kernel$bits" "$kernel" \
 		-f selftests/tools/run_tests.sh "${files[@]}" -- \
 		env "${device[@]}" \
-		'RPOST_TEST_DOWN=ip link set dummy0 down' \
-		"RPOST_TEST_UP=$up" "RPOST_TEST_LATE=$late" "${driver[@]}" \
+		"${network[@]}" "${driver[@]}" \
 		RPOST_TEST_MODULE=/vm/modules/rdma_post.ko \
 		RPOST_TEST_DIR=/disk \
 		sh -c 'vm-disk /disk && exec "$@"' sh ./run_tests.sh "${names[@]}"
@@ -145,8 +147,6 @@ siw_tests() {
 # sim_tests NAME KERNEL VICES TEST...: tests of the kernel interface on rdmasim
 sim_tests() {
 	local files names vices=$3
-	local up='ip link set dummy0 up && ip addr add fd00::1/64 dev dummy0 nodad'
-	local late='ip neigh replace 10.0.0.77 dev dummy0 nud failed && echo 10.0.0.77'
 	programs "$build_dir/selftests" "${@:4}"
 	# shellcheck disable=SC2016
 	"$vm_dir/kmod.sh" -s selftests/rdmasim "$2" &&
@@ -154,8 +154,7 @@ sim_tests() {
 			-f selftests/tools/run_tests.sh "${files[@]}" -- \
 			env 'RPOST_TEST_REMOVE=rdma link del sim0' \
 			'RPOST_TEST_ADD=rdma link add sim0 type sim netdev dummy0' \
-			'RPOST_TEST_DOWN=ip link set dummy0 down' \
-			"RPOST_TEST_UP=$up" "RPOST_TEST_LATE=$late" \
+			"${network[@]}" \
 			RPOST_TEST_MODULE=/vm/modules/rdma_post.ko \
 			RPOST_TEST_PARAMS=devices=rdmasim RPOST_TEST_DIR=/disk \
 			sh -c 'vm-disk /disk && exec "$@"' sh ./run_tests.sh "${names[@]}"
