@@ -1,26 +1,33 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-#   make                 the module, the library, the tests and the examples
-#   make install         the library, its headers, the udev rule
-#   make modules_install the module
-#   make demo            two hosts, a file, the eight posts
-#   make check           boot guests and run the tests that find most, in minutes;
-#                        TESTS=cq: of one subject; KERNEL=7.2: on that kernel
-#   make check-all       all tests, Debian's programs, a kernel with KASAN and lockdep
-#   make check-debug     the tests on kernels with KASAN, lockdep, KCSAN
-#   make fuzz TIME=3600  fuzz the module for so many seconds
-#   make faults          longer: a storm of 1,000 programs, a peer paused for a minute
-#   make interop         Debian's RDMA programs over the library, unmodified
-#   make bench           how fast it is: against librdmacm over uverbs, against
-#                        loops in the kernel; BENCH_FLAGS are bench.sh's
-#   make bench-check     instructions for a work request, against a baseline
-#   make lint            checkpatch, sparse, coccinelle, clang's analyzer, ...
-#   make sanitize        the library's tests under ASan, UBSan, TSan, valgrind
-#   make docs            the documentation as HTML
-#   make clean
+#   make                  the module, the library, the tests and the examples
+#   make module           the module, for the running kernel
+#   make lib              the library
+#   make tests            the tests
+#   make examples         the examples
+#   make install          the library, its headers, the udev rule
+#   make modules_install  the module
+#   make demo             two hosts, a file, the eight posts; FILE=/some/file
+#   make shell            a guest with the module, and a shell in it; KERNEL=7.2
+#   make gdb              gdb on the kernel of that guest; RUN=post, GDB_FLAGS=-batch
+#   make check            the tests that find most, in guests; TESTS=cq, KERNEL=7.2
+#   make check-all        all tests, Debian's programs, a kernel with KASAN, lockdep
+#   make check-debug      the tests on kernels with KASAN, lockdep, KCSAN; KERNELS=debug
+#   make fuzz             fuzz the module; TIME=3600, FUZZ_FLAGS: fuzz.sh's
+#   make faults           a storm of 1,000 programs, a peer paused for a minute; KERNELS
+#   make interop          Debian's RDMA programs over the library, unmodified; KERNELS
+#   make bench            against librdmacm, against the kernel; BENCH_FLAGS: bench.sh's
+#   make bench-check      instructions for a work request, against a baseline; KERNELS
+#   make lint             checkpatch, sparse, coccinelle, clang's analyzer, ...
+#   make sanitize         the library's tests under ASan, UBSan, TSan, valgrind; TESTS
+#   make asan             under ASan and UBSan only; make tsan, make valgrind likewise
+#   make docs             the documentation as HTML
+#   make clean            remove what was built
+#   make help             these lines
 #
-# KDIR is where the kernel's headers are: by default the running kernel's, else
-# the newest that are installed.
+# A target installs the Debian packages that it needs if root calls it, and names them
+# otherwise. KDIR is where the kernel's headers are: by default the running kernel's,
+# else the newest that are installed.
 
 VERSION	:= 0.1.0
 
@@ -37,13 +44,28 @@ UDEVDIR	?= /usr/lib/udev/rules.d
 DESTDIR	?=
 export BUILD PREFIX DESTDIR
 
+DEPS	:= selftests/vm/deps.sh
+
 all: module lib tests examples
 
-module:
+help:
+	@sed -n 's/^#   //p' Makefile
+
+# What is installed first.
+packages:
+	@$(DEPS) build
+
+guests:
+	@$(DEPS)
+
+headers:
+	@$(if $(KDIR),,$(DEPS) headers)
+
+module: packages headers
 	$(if $(KDIR),,$(error no kernel headers: install linux-headers-amd64 or set KDIR))
 	$(MAKE) -C $(KDIR) M=$(CURDIR) W=$(W) modules
 
-lib:
+lib: packages
 	$(MAKE) -C userlib BUILD=$(BUILD)
 
 tests: lib
@@ -57,11 +79,17 @@ install: lib
 	install -D -m 644 packaging/90-rdma-post.rules \
 		$(DESTDIR)$(UDEVDIR)/90-rdma-post.rules
 
-modules_install:
+modules_install: headers
 	$(MAKE) -C $(KDIR) M=$(CURDIR) modules_install
 
 demo:
 	examples/demo.sh $(if $(FILE),"$(FILE)")
+
+shell:
+	selftests/vm/shell.sh $(KERNEL:%=-k %)
+
+gdb:
+	selftests/vm/gdb.sh $(KERNEL:%=-k %) $(if $(RUN),-c '$(RUN)') -- $(GDB_FLAGS)
 
 check:
 	selftests/tools/check.sh $(KERNEL:%=-k %) $(TESTS)
@@ -72,19 +100,19 @@ check-all:
 check-debug:
 	selftests/tools/check.sh $(patsubst %,-k %,$(or $(KERNELS),debug debug-kcsan))
 
-fuzz:
+fuzz: guests
 	selftests/fuzz/fuzz.sh -t $(or $(TIME),600) $(FUZZ_FLAGS)
 
-faults: lib tests
+faults: guests lib tests
 	selftests/wire/faults.sh $(KERNELS)
 
-interop: lib
+interop: guests lib
 	selftests/interop/interop.sh $(KERNELS)
 
-bench:
+bench: guests
 	selftests/bench/bench.sh $(BENCH_FLAGS)
 
-bench-check:
+bench-check: guests
 	selftests/bench/icount.sh $(KERNELS)
 
 lint:
@@ -92,7 +120,7 @@ lint:
 
 sanitize: asan tsan valgrind
 
-asan tsan valgrind:
+asan tsan valgrind: guests
 	selftests/tools/sanitize.sh $@ $(TESTS)
 
 docs:
@@ -102,6 +130,6 @@ clean:
 	$(if $(KDIR),$(MAKE) -C $(KDIR) M=$(CURDIR) clean)
 	rm -rf $(BUILD)
 
-.PHONY: all module lib tests examples install modules_install demo check \
-	check-all check-debug fuzz faults interop bench bench-check lint sanitize asan \
-	tsan valgrind docs clean
+.PHONY: all help packages guests headers module lib tests examples install \
+	modules_install demo shell gdb check check-all check-debug fuzz faults \
+	interop bench bench-check lint sanitize asan tsan valgrind docs clean

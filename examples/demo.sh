@@ -3,12 +3,12 @@
 #
 # Usage: examples/demo.sh [--lib rdma_post|system] [-k KERNEL] [FILE]
 #
-# Two hosts and a wire, emulated: B writes FILE into A's memory by RDMA and reads
-# it back, then takes the tour of the eight posts. Builds what it needs, and as
+# Emulates two hosts and a wire: B writes FILE into A's memory by RDMA and reads
+# it back, then runs the tour of the eight posts. Builds what it needs, and as
 # root installs the packages for that. FILE is libcrypto by default, some
 # megabytes. --lib system does the same over the system's librdmacm.
 #
-# Fails unless what arrived at A and what B read back are, byte for byte, FILE,
+# Fails unless A's copy and the copy that B read back are both equal to FILE,
 # and no kernel complained.
 
 set -euo pipefail
@@ -52,8 +52,8 @@ if [ -z "$file" ]; then
 	check_file "$file"
 fi
 
-# B has the file in its memory disk, in the memory that it sends from, in the one
-# that it reads back into, and twice on its way out.
+# B has the file in its memory disk, in the memory that it sends from, in the
+# memory that it reads back into, and twice on its way to the host.
 size=$((($(stat -c %s "$file") >> 20) + 1))
 memory=$((640 + 6 * size))
 available=$(($(awk '/^MemAvailable/ { print $2 }' /proc/meminfo) >> 10))
@@ -61,7 +61,7 @@ available=$(($(awk '/^MemAvailable/ { print $2 }' /proc/meminfo) >> 10))
 	die "$file is too big: $size MiB would take two guests of $memory MiB, and" \
 		"$available MiB of memory are free"
 
-# serve PROGRAM ARGS: start it, and tell B when it listens
+# serve PROGRAM ARGS: start it, wait until it listens, and let B continue
 # shellcheck disable=SC2016
 helpers='serve() {
 	"$@" >log 2>&1 &
@@ -77,7 +77,7 @@ helpers='serve() {
 	[ $status = 0 ] || exit $status
 }'
 
-# run.sh takes a colon in a name for its own.
+# Link to the file, because run.sh takes a colon in a name for a separator.
 out=$build_dir/vm/demo-$lib
 mkdir -p "$out"
 rm -rf "$out/a/out" "$out/b/out"

@@ -7,7 +7,7 @@
  *
  *   -c CHUNK  bytes for each work request, 65536 by default
  *   -d DEPTH  work requests in flight, 16 by default
- *   -o FILE   where to save what was read back
+ *   -o FILE   where to save the copy that was read back
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -103,8 +103,8 @@ static struct region connect_for_region(struct rdma_cm_id *id, size_t size)
 }
 
 /*
- * Moves the whole buffer, to the server or from it.  A new work request is posted
- * as soon as one has completed; the context tells which one that was.
+ * Moves the whole buffer to or from the server.  As soon as a work request has
+ * completed, the next one is posted.  The wr_id is the number of the chunk.
  */
 static void transfer(struct rdma_cm_id *id, bool to_server, uint8_t *buf,
 		     size_t size, struct ibv_mr *mr, const struct region *region)
@@ -163,7 +163,7 @@ static bool run(struct rdma_cm_id *id, uint8_t *data, size_t size, const char *p
 
 	if (!copy)
 		die("no memory for %zu bytes more", size);
-	/* Both are local ends only, so neither needs rights for the server. */
+	/* The server does not access these buffers, so it needs no rights. */
 	data_mr = rdma_reg_msgs(id, data, size);
 	copy_mr = rdma_reg_msgs(id, copy, size);
 	report_mr = rdma_reg_msgs(id, report, sizeof(report));

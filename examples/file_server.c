@@ -2,15 +2,15 @@
 /*
  * Receives one file from file_client.
  *
- * The client writes the file into this program's memory and reads it back: this
- * program posts no transfers of its own, and its processor sees none of them.
- * It only lends its memory, and computes what it holds in the end.
+ * The client writes the file into this program's memory and reads it back.
+ * This program posts no transfers: it lends its memory, and computes the digest
+ * of the file at the end.
  *
  * Usage: file_server [-p PORT] [-o FILE] [ADDRESS]
  */
 #include "file_transfer.h"
 
-/* A listening id whose connections get queue pairs with these attributes. */
+/* Returns a listening id whose connections get queue pairs like @attr. */
 static struct rdma_cm_id *listen_on(char *node, char *port)
 {
 	struct rdma_addrinfo hints = { .ai_flags = RAI_PASSIVE }, *info;
@@ -40,7 +40,7 @@ static struct rdma_cm_id *listen_on(char *node, char *port)
 	return id;
 }
 
-/* What the client offers came with its request. */
+/* The client's offer came with its connection request. */
 static size_t offered_size(struct rdma_cm_id *id)
 {
 	const struct rdma_conn_param *conn = &id->event->param.conn;
@@ -52,7 +52,7 @@ static size_t offered_size(struct rdma_cm_id *id)
 	return be64toh(offer.size);
 }
 
-/* Memory for the file, or a reason for the client why there is none. */
+/* Allocates memory for the file, or rejects the client with a reason. */
 static uint8_t *allocate_or_reject(struct rdma_cm_id *id, size_t size)
 {
 	static const char reason[] = "the server has no room for it";
@@ -85,8 +85,9 @@ static void accept_with_region(struct rdma_cm_id *id, struct ibv_mr *mr)
 }
 
 /*
- * A disconnect takes the queue pair down, and what it still has to send or to
- * acknowledge is lost; so the client, who needs nothing more then, goes first.
+ * A disconnect stops the queue pair: messages and acknowledgements that it has
+ * not sent yet are lost.  So the client, which expects no more, disconnects
+ * first.
  */
 static void await_disconnect(struct rdma_cm_id *id)
 {
@@ -114,13 +115,13 @@ static bool serve(struct rdma_cm_id *id, const char *path)
 	if (!mr || !report_mr)
 		die_registering(size);
 
-	/* Receives must be there before the client can send, so before we accept. */
+	/* Post receives before accepting: then the client may send. */
 	for (i = 0; i < 2; i++)
 		if (rdma_post_recv(id, NULL, &report[i], sizeof(report[i]), report_mr))
 			die("rdma_post_recv: %s", strerror(errno));
 	accept_with_region(id, mr);
 
-	/* The report was sent after the writes, so they have all arrived. */
+	/* The client sent the report after the writes, so they have arrived. */
 	wait_report(id);
 	SHA256(buf, size, digest);
 	same = check_digest("arrived", digest, report[0].digest);
@@ -131,7 +132,7 @@ static bool serve(struct rdma_cm_id *id, const char *path)
 	wait_report(id);
 	same &= check_digest("read back", report[1].digest, digest);
 
-	/* This one is not waited for: that the client got it, its disconnect says. */
+	/* Do not wait: the client disconnects once it has this report. */
 	post_report(id, digest);
 	await_disconnect(id);
 	rdma_disconnect(id);

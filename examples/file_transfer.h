@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What file_client and file_server say to each other.
+ * The protocol of file_client and file_server:
  *
  *   client                            server
  *   connect, with struct offer   -->  allocates and registers memory
@@ -37,7 +37,7 @@
 #define DEFAULT_PORT "7471"
 
 struct offer {
-	uint64_t size;		/* of the file, in bytes */
+	uint64_t size;		/* size of the file in bytes */
 };
 
 struct region {
@@ -74,7 +74,7 @@ static inline void *allocate(size_t size)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-/* Most users may lock a few megabytes only, and registered memory is locked. */
+/* Registered memory is locked, and most users may lock little: ulimit -l. */
 static inline void __attribute__((noreturn)) die_registering(size_t size)
 {
 	die("cannot register %zu bytes: %s%s", size, strerror(errno),
@@ -90,7 +90,7 @@ static inline const char *hex(const uint8_t *digest, char *text)
 	return text;
 }
 
-/* Prints a digest and whether it is the expected one; returns that. */
+/* Prints a digest and returns whether it is the expected one. */
 static inline bool check_digest(const char *what, const uint8_t *digest,
 				const uint8_t *expected)
 {
@@ -102,7 +102,7 @@ static inline bool check_digest(const char *what, const uint8_t *digest,
 	return same;
 }
 
-/* Posts a report; inline, so that it needs no registration. */
+/* Posts a report inline, so that it needs no registration. */
 static inline void post_report(struct rdma_cm_id *id, const uint8_t *digest)
 {
 	if (rdma_post_send(id, NULL, (void *)digest, sizeof(struct report), NULL,
@@ -121,7 +121,7 @@ static inline void send_report(struct rdma_cm_id *id, const uint8_t *digest)
 		die("sending a report: %s", ibv_wc_status_str(wc.status));
 }
 
-/* Waits for a report, for which a receive must have been posted. */
+/* Waits for a report.  The caller has posted a receive for it. */
 static inline void wait_report(struct rdma_cm_id *id)
 {
 	struct ibv_wc wc;

@@ -3,7 +3,7 @@
  * One message each way: the smallest complete program.
  *
  * Usage: hello          waits for one client
- *        hello SERVER   is that client
+ *        hello SERVER   is the client
  */
 #include <errno.h>
 #include <poll.h>
@@ -24,8 +24,8 @@ static void check(int failed, const char *what)
 }
 
 /*
- * Sends a line.  Inline data need no registration; and nothing waits for the
- * completion, since each line is answered: by a line or by the disconnect.
+ * Sends a line.  Inline data needs no registration.  The program does not wait
+ * for the completion, since a line or a disconnect answers each line.
  */
 static void say(struct rdma_cm_id *id, char *text)
 {
@@ -33,7 +33,7 @@ static void say(struct rdma_cm_id *id, char *text)
 			     IBV_SEND_INLINE), "rdma_post_send");
 }
 
-/* Waits for a line to arrive in the buffer that was posted for it. */
+/* Waits for a line, which arrives in the posted buffer. */
 static void hear(struct rdma_cm_id *id, char *buf)
 {
 	struct ibv_wc wc;
@@ -46,8 +46,8 @@ static void hear(struct rdma_cm_id *id, char *buf)
 }
 
 /*
- * Who sends the last message must not disconnect first: that would take the
- * queue pair down, perhaps before the message has left.
+ * The side that sends the last message must not disconnect first: that would
+ * stop the queue pair, perhaps before the message has left.
  */
 static void await_disconnect(struct rdma_cm_id *id)
 {
@@ -83,7 +83,7 @@ int main(int argc, char **argv)
 		check(rdma_get_request(listener, &id), "rdma_get_request");
 	}
 
-	/* The receive must be there before the other side can send. */
+	/* Post the receive before the other side can send. */
 	mr = rdma_reg_msgs(id, buf, sizeof(buf));
 	check(!mr, "rdma_reg_msgs");
 	check(rdma_post_recv(id, NULL, buf, sizeof(buf), mr), "rdma_post_recv");

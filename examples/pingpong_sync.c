@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Messages back and forth, with synchronous ids: no events, no channels, each
- * call returns when it is done.  Written from the manual pages alone; its output
- * is the same over librdma_post and over the system's librdmacm.
+ * Messages back and forth with synchronous ids: there are no events and no
+ * channels, and each call returns when it is done.  The program was written
+ * from the manual pages alone; its output is the same over librdma_post and
+ * over the system's librdmacm.
  *
  * Usage: pingpong_sync [-n COUNT] [-s SIZE]          the server
  *        pingpong_sync [-n COUNT] [-s SIZE] SERVER   the client
@@ -30,7 +31,7 @@ static void fail(const char *what)
 	exit(1);
 }
 
-/* The bytes of message number n; those of the answer differ. */
+/* Fills in message number n, or the answer to it, which differs. */
 static void fill(uint8_t *buf, unsigned int n, bool answer)
 {
 	unsigned int i;
@@ -45,7 +46,7 @@ static void post_recv(struct rdma_cm_id *id, uint8_t *buf, struct ibv_mr *mr)
 		fail("rdma_post_recv");
 }
 
-/* Waits for message n, and returns true if it is right in every byte. */
+/* Waits for message n and returns whether every byte is right. */
 static bool receive(struct rdma_cm_id *id, uint8_t *buf, unsigned int n, bool answer)
 {
 	uint8_t expected[size];
@@ -85,9 +86,9 @@ static void await_sent(struct rdma_cm_id *id, unsigned int n)
 }
 
 /*
- * A disconnect takes the queue pair down, and what it still has to send or to
- * acknowledge is lost.  So the side that sends the last message keeps it, and
- * knows by the other's disconnect that the message has arrived.
+ * A disconnect stops the queue pair: messages and acknowledgements that it has
+ * not sent yet are lost.  So the side that sends the last message waits for the
+ * other side's disconnect, which means that the message has arrived.
  */
 static void await_disconnect(struct rdma_cm_id *id)
 {
@@ -98,8 +99,8 @@ static void await_disconnect(struct rdma_cm_id *id)
 }
 
 /*
- * One buffer to send from, one to receive into.  The next receive is posted before
- * what makes the other side send.
+ * Uses one buffer to send and one to receive.  Posts the next receive before the
+ * message that makes the other side send.
  */
 static unsigned int play(struct rdma_cm_id *id, uint8_t *buf, struct ibv_mr *mr,
 			 bool client)

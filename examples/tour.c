@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A tour of the eight posts: each moves some bytes between two hosts, and who
- * has them in the end compares them with what they should be.
+ * A tour of the eight posts: each moves some bytes between two hosts, and the
+ * receiving end compares them with a pattern.
  *
- * Usage: tour           the other end of the tour
- *        tour SERVER    the tour
+ * Usage: tour           the server
+ *        tour SERVER    the client, which posts
  *
- * Small orders by message say what to prepare or to look at; see serve().
+ * The client sends orders to prepare or check memory; see serve().
  */
 #include <endian.h>
 #include <errno.h>
@@ -20,17 +20,17 @@
 #include <string.h>
 
 #define PORT "7474"
-#define SIZE 8192	/* of the region for data, at each end */
+#define SIZE 8192	/* bytes for data in each end's region */
 
 enum what {
 	FILL = 1,	/* fill your region with a pattern, and answer */
 	CHECK,		/* look for the pattern in your region, and answer */
-	TAKE,		/* post a receive, answer, and answer again if it came */
+	TAKE,		/* post a receive, answer, answer again when it came */
 	GIVE,		/* send the pattern; no answer */
 	BYE,
 };
 
-/* An order, or the answer to one, in big endian. */
+/* An order or an answer; all fields are big endian. */
 struct order {
 	uint32_t what;
 	uint32_t seed;
@@ -38,7 +38,7 @@ struct order {
 	uint32_t ok;
 };
 
-/* What is registered, and lent to the other end. */
+/* The registered memory, which the other end may access. */
 struct memory {
 	uint8_t data[SIZE];
 	struct order in;
@@ -153,9 +153,9 @@ static struct order await_order(void)
 }
 
 /*
- * A disconnect takes the queue pair down, and what it still has to send or to
- * acknowledge is lost.  So who sends the last message waits for the other end to
- * disconnect, which says that the message has arrived.
+ * A disconnect stops the queue pair: messages and acknowledgements that it has
+ * not sent yet are lost.  So the end that sends the last message waits for the
+ * other end's disconnect, which means that the message has arrived.
  */
 static void await_disconnect(void)
 {
@@ -165,8 +165,8 @@ static void await_disconnect(void)
 }
 
 /*
- * The other end: carries out orders.  Receives are used in the order in which
- * they were posted, so the one for the next order comes after one for data.
+ * Carries out the client's orders.  Messages use receives in the order of their
+ * posts, so the receive for data is posted before that for the next order.
  */
 static void serve(void)
 {
@@ -216,7 +216,7 @@ static bool order(enum what what, uint32_t seed, uint32_t length)
 	return await_order().ok;
 }
 
-/* Three pieces of the local region that make up the given length. */
+/* Returns three pieces of the local region with @length bytes in total. */
 static struct ibv_sge *pieces(uint32_t length)
 {
 	static struct ibv_sge list[3];
@@ -230,7 +230,7 @@ static struct ibv_sge *pieces(uint32_t length)
 	return list;
 }
 
-/* Copies the pieces, which lie in another order, to or from one buffer. */
+/* These copy between one buffer and the pieces, which are not in order. */
 static void scatter(const uint8_t *from, struct ibv_sge *list)
 {
 	int i;
@@ -336,7 +336,7 @@ static void tour_rdma(const struct region *peer)
 	report("rdma_post_readv", 3, 4096, HERE, matches(whole, 8, 4096));
 }
 
-/* Both ends: an endpoint whose queue pair takes lists of three. */
+/* Makes an endpoint whose queue pair takes lists of three entries. */
 static struct rdma_cm_id *create_endpoint(char *server)
 {
 	struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_TCP }, *info;
@@ -385,7 +385,7 @@ int main(int argc, char **argv)
 	if (server) {
 		prepare_memory();
 		check(rdma_connect(id, &param), "rdma_connect");
-		/* The other end's region is in its answer. */
+		/* The server's answer has its region. */
 		if (id->event->param.conn.private_data_len < sizeof(region)) {
 			fprintf(stderr, "tour: the other end has no region\n");
 			return 1;

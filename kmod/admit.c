@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which devices programs may use.
+ * Decides which devices programs may use.
  *
- * A device checks the keys that a peer names, and no check of the module's can
- * stand in for that.  Drivers give users in the kernel more than those behind
- * uverbs: keys that open all memory, privileged queue pairs.  So a device is
- * offered only if its driver was read for programs that are not trusted, and
- * found good, or if the administrator names it.  Documentation/devices.rst has
- * what was found, one row for each row here.
+ * Only the device checks the keys that a peer names; the module cannot.
+ * Drivers give callers in the kernel more than uverbs gives programs: keys that
+ * open all memory, privileged queue pairs.  So a device is offered only if its
+ * driver was read with untrusted programs in mind and found safe, or if the
+ * administrator names the driver.  Documentation/devices.rst has the findings,
+ * one row for each row here.
  */
 #include <linux/ctype.h>
 #include <linux/module.h>
 #include <linux/string.h>
 
 #include "compat/compat.h"
-#include "rpost.h"
+#include "device.h"
 
 static char *devices = "";
 module_param(devices, charp, 0444);
 MODULE_PARM_DESC(devices,
-		 "Drivers, by commas, whose devices are offered though they were not found good (efa,mthca), or not offered though they were (-rxe)");
+		 "Comma-separated drivers whose devices are offered though they were not found safe (efa,mthca), or not offered though they were (-rxe)");
 
-/* No name of a module is longer. */
+/* The names of modules are not longer. */
 #define RPOST_MAX_NAME	(MODULE_NAME_LEN - 1)
 
 static const struct rpost_driver rpost_drivers[] = {
@@ -43,14 +43,13 @@ static const struct rpost_driver rpost_drivers[] = {
 	{ .id = RDMA_DRIVER_QEDR, .name = "qedr" },
 	{ .id = RDMA_DRIVER_QIB, .name = "qib", .verdict = RPOST_NEVER },
 	{ .id = RDMA_DRIVER_RXE, .name = "rxe", .direct = true,
-	  .verdict = RPOST_OFFERED, .one_unused = true },
-	{ .id = RDMA_DRIVER_SIW, .name = "siw", .direct = true,
-	  .verdict = RPOST_OFFERED, .no_iova = true },
+	  .verdict = RPOST_OFFERED },
+	{ .id = RDMA_DRIVER_SIW, .name = "siw", .direct = true, .no_iova = true },
 	{ .id = RDMA_DRIVER_USNIC, .name = "usnic" },
 	{ .id = RDMA_DRIVER_VMW_PVRDMA, .name = "vmw_pvrdma", .direct = true },
 };
 
-/* Of all drivers that have no row. */
+/* Every driver without a row has these properties. */
 static const struct rpost_driver rpost_unread_driver;
 
 static bool rpost_is_named(const char *name, bool minus)
@@ -80,7 +79,7 @@ static const struct rpost_driver *rpost_driver_by_name(const char *name, size_t 
 	return NULL;
 }
 
-/* One name of the parameter, of which a '-' has been taken off. */
+/* Check one name of the parameter, without its '-'. */
 static int rpost_check_name(const char *name, size_t len, bool minus)
 {
 	const struct rpost_driver *driver = rpost_driver_by_name(name, len);
@@ -104,13 +103,13 @@ static int rpost_check_name(const char *name, size_t len, bool minus)
 		return -EINVAL;
 	}
 	if (!driver)
-		pr_notice("rdma_post: devices: taking %.*s for the name of a module, as no driver that was read has it\n",
+		pr_notice("rdma_post: devices: taking %.*s for the name of a module, since no driver that was read has this name\n",
 			  (int)len, name);
 	return 0;
 }
 
 /**
- * rpost_admit_init() - check what the administrator says about devices
+ * rpost_admit_init() - check the names in the devices parameter
  *
  * Return: 0, or -EINVAL with a line in the log.
  */
@@ -146,8 +145,8 @@ static const struct rpost_driver *rpost_find_driver(const struct ib_device *ib_d
 }
 
 /*
- * The driver's name: of a driver that has no row, its module's, or, if it is part
- * of the kernel, what it is called as its parent device's driver.
+ * Return the driver's name: from its row; else the name of its module; else, if
+ * it is built in, the name of its parent device's driver.
  */
 static const char *rpost_driver_name(const struct rpost_driver *driver,
 				     const struct ib_device *ib_dev)
@@ -163,8 +162,7 @@ static const char *rpost_driver_name(const struct rpost_driver *driver,
 
 /**
  * rpost_admit() - decide whether programs may use a device
- * @dev: the device, new; gets @dev->driver and @dev->refused, and if it is refused
- *       the log says so
+ * @dev: the new device, which gets @driver and @refused; a refusal is logged
  */
 void rpost_admit(struct rpost_device *dev)
 {
@@ -181,10 +179,10 @@ void rpost_admit(struct rpost_device *dev)
 	} else if (dev->driver->verdict == RPOST_OFFERED || rpost_is_named(name, false)) {
 		dev->refused = false;
 	} else if (!*name) {
-		pr_notice("rdma_post: %s: not offered: its driver is not known, and has no name to be named by\n",
+		pr_notice("rdma_post: %s: not offered: its driver is unknown and has no name for devices=\n",
 			  device);
 	} else {
-		pr_notice("rdma_post: %s: not offered: its driver (%s) was not found good for programs that are not trusted; to offer it, read Documentation/devices.rst and load this module with devices=%s\n",
+		pr_notice("rdma_post: %s: not offered: its driver (%s) was not found safe for untrusted programs; to offer it, read Documentation/devices.rst and load this module with devices=%s\n",
 			  device, name, name);
 	}
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Addresses: address vectors and address handles.  See struct rpost_ah.
+ * Address vectors and address handles.  See struct rpost_ah.
  */
 #include <linux/slab.h>
 
-#include "rpost.h"
+#include "device.h"
+#include "qp.h"
 
 /**
- * rpost_ah_attr_fill() - tell a program an address
+ * rpost_ah_attr_fill() - convert an address for a program
  * @to: the program's form
  * @from: the kernel's form
  */
@@ -35,7 +36,7 @@ void rpost_ah_attr_fill(struct rpost_ah_attr *to,
 }
 
 /**
- * rpost_ah_attr_build() - take an address from a program
+ * rpost_ah_attr_build() - convert an address from a program
  * @ib_dev: the device
  * @to: the kernel's form; its GID index is not checked yet
  * @from: the program's form
@@ -68,7 +69,7 @@ int rpost_ah_attr_build(struct ib_device *ib_dev, struct rdma_ah_attr *to,
 	return 0;
 }
 
-/* As rdma_create_user_ah(); an index without a GID is a bad value. */
+/* Like rdma_create_user_ah(), but -EINVAL for an index without a GID. */
 static struct ib_ah *rpost_ib_ah_create(struct ib_pd *ib_pd,
 					struct rdma_ah_attr *attr)
 {
@@ -78,12 +79,12 @@ static struct ib_ah *rpost_ib_ah_create(struct ib_pd *ib_pd,
 }
 
 /**
- * rpost_ah_attr_resolve() - find the link address that belongs to a GID
+ * rpost_ah_attr_resolve() - resolve the link address of a GID
  * @ib_pd: a domain on the device
- * @attr: gets it
+ * @attr: the address, which gets the link address
  *
- * ib_modify_qp() wants it from its callers in the kernel, but what finds it is
- * reached through rdma_create_user_ah() only.
+ * ib_modify_qp() expects kernel callers to have resolved it, but only
+ * rdma_create_user_ah() exports the resolution.
  *
  * Return: 0 or a negative errno.
  */
@@ -101,7 +102,7 @@ int rpost_ah_attr_resolve(struct ib_pd *ib_pd, struct rdma_ah_attr *attr)
 }
 
 /**
- * rpost_ah_shutdown() - give an address handle back to its device
+ * rpost_ah_shutdown() - destroy an address handle on its device
  * @obj: the address handle
  *
  * Return: 0, or -EBUSY.
@@ -112,7 +113,7 @@ int rpost_ah_shutdown(struct rpost_obj *obj)
 
 	if (!ah->ib_ah)
 		return 0;
-	/* Nobody takes one more: lookups have ended, or queues are closed. */
+	/* @pending cannot grow: lookups have ended, or queues are closed. */
 	if (atomic_read(&ah->pending))
 		return -EBUSY;
 	rdma_destroy_ah(ah->ib_ah, RDMA_DESTROY_AH_SLEEPABLE);
@@ -147,7 +148,7 @@ int rpost_create_ah_ioctl(struct rpost_ucmd *ucmd)
 	struct rpost_ah *ah;
 	int ret;
 
-	pd = rpost_pd_use(ucmd->file, cmd->pd);
+	pd = rpost_pd_use(ucmd, cmd->pd);
 	if (IS_ERR(pd))
 		return PTR_ERR(pd);
 	ret = rpost_ah_attr_build(pd->obj.dev->ib_dev, &attr, &cmd->attr);
@@ -170,15 +171,9 @@ int rpost_create_ah_ioctl(struct rpost_ucmd *ucmd)
 	}
 
 	cmd->handle = ah->obj.handle;
-	ret = rpost_respond(ucmd);
-	if (ret)
-		goto err_destroy;
 	rpost_device_hold(ah->obj.dev);
-	rpost_obj_publish(&ah->obj);
-	return 0;
+	return rpost_obj_answer(ucmd, &ah->obj, 0);
 
-err_destroy:
-	rdma_destroy_ah(ah->ib_ah, RDMA_DESTROY_AH_SLEEPABLE);
 err_unreserve:
 	rpost_obj_unreserve(&ah->obj);
 err_free:
@@ -189,9 +184,9 @@ err_unuse:
 }
 
 /*
- * A group is its GID: where the local id means nothing, devices do not tell two
- * of them apart, and would have the queue pair once where the core counts it
- * twice and then does not let it go.
+ * Compare groups by GID only: where LIDs mean nothing, a device attaches the
+ * same GID with two LIDs once, but the core counts two and then cannot destroy
+ * the queue pair.
  */
 static struct rpost_mcast *rpost_mcast_find(struct rpost_qp *qp,
 					    const struct rpost_attach_mcast *cmd)
@@ -206,8 +201,8 @@ static struct rpost_mcast *rpost_mcast_find(struct rpost_qp *qp,
 }
 
 /*
- * Attaching asks for the port that the queue pair has then, detaching for the
- * one that it has later.  What every port takes can be detached.
+ * ib_attach_mcast() checks the LID for the port that the queue pair has then,
+ * ib_detach_mcast() for a later one.  A LID valid on all ports can be detached.
  */
 static bool rpost_mcast_lid_valid(struct ib_device *ib_dev, u32 lid)
 {
@@ -274,7 +269,7 @@ static int rpost_mcast_detach(struct rpost_qp *qp, struct rpost_mcast *mcast)
 
 /**
  * rpost_qp_detach_mcasts() - detach a queue pair from all groups
- * @qp: the queue pair, locked; its device would not let it go otherwise
+ * @qp: the queue pair, locked; an attached one cannot be destroyed
  */
 void rpost_qp_detach_mcasts(struct rpost_qp *qp)
 {
@@ -300,7 +295,7 @@ static int rpost_mcast_change(struct rpost_ucmd *ucmd, bool attach)
 	qp = container_of(obj, struct rpost_qp, obj);
 
 	rpost_qp_lock(qp);
-	if (!qp->ib_qp) {
+	if (!qp->ib_qp || (attach && qp->refused)) {
 		ret = -ENODEV;
 	} else if (attach) {
 		ret = rpost_mcast_attach(qp, cmd);
@@ -315,7 +310,7 @@ static int rpost_mcast_change(struct rpost_ucmd *ucmd, bool attach)
 }
 
 /**
- * rpost_attach_mcast_ioctl() - let a queue pair receive what a group is sent
+ * rpost_attach_mcast_ioctl() - attach a queue pair to a multicast group
  * @ucmd: the command
  *
  * Return: 0 or a negative errno.
@@ -337,9 +332,9 @@ int rpost_detach_mcast_ioctl(struct rpost_ucmd *ucmd)
 }
 
 /**
- * rpost_qp_release_ah() - a datagram has left the device
+ * rpost_qp_release_ah() - release the address handle of a completed datagram
  * @qp: the datagram queue pair
- * @wqe: its slot
+ * @wqe: the slot of the datagram
  */
 void rpost_qp_release_ah(struct rpost_qp *qp, const struct rpost_wqe *wqe)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Asynchronous channels: files that tell of events on a device, its ports, and
+ * Asynchronous channels: files that report events on a device, its ports, and
  * the program's objects on it.
  */
 #include <linux/anon_inodes.h>
@@ -11,8 +11,8 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
+#include "device.h"
 #include "inject.h"
-#include "rpost.h"
 
 #define RPOST_MAX_ASYNC_EVENTS		256
 #define RPOST_MAX_ASYNC_CHANNELS	16	/* of a file, for each device */
@@ -28,12 +28,12 @@ static_assert(RPOST_ASYNC_GID_CHANGE == (int)IB_EVENT_GID_CHANGE);
  * @dev: the device; holds a reference
  * @dev_link: in @dev->async_channels; under @dev->async_lock
  * @file_link: in @file->async_channels; under @file->async_lock
- * @wait: readers
- * @fasync: who gets SIGIO
- * @fetch: one reader at a time, so that events come in order
+ * @wait: readers sleep here
+ * @fasync: open files whose owners get SIGIO
+ * @fetch: serialises readers, so that events come in order
  * @lock: guards all that follows
- * @gone: the device's removal has been told
- * @offered: the first event is just being written to the program
+ * @gone: the device's removal has been reported
+ * @offered: the first event is being copied to the program
  * @first: the oldest event in @events
  * @count: events in @events
  * @events: a ring; the last place is kept for RPOST_ASYNC_DEVICE_FATAL
@@ -80,7 +80,7 @@ static void rpost_async_channel_push(struct rpost_async_channel *channel,
 	spin_unlock_irqrestore(&channel->lock, flags);
 }
 
-/* Look at the first event; it stays until rpost_async_channel_taken(). */
+/* Copy the first event; it stays until rpost_async_channel_taken(). */
 static bool rpost_async_channel_offer(struct rpost_async_channel *channel,
 				      struct rpost_async_event *event)
 {
@@ -98,7 +98,7 @@ static bool rpost_async_channel_offer(struct rpost_async_channel *channel,
 static void rpost_async_channel_taken(struct rpost_async_channel *channel)
 {
 	spin_lock_irq(&channel->lock);
-	/* Else it has been forgotten meanwhile. */
+	/* Otherwise rpost_async_forget() has dropped it. */
 	if (channel->offered) {
 		channel->offered = false;
 		channel->first = (channel->first + 1) %
@@ -109,8 +109,7 @@ static void rpost_async_channel_taken(struct rpost_async_channel *channel)
 }
 
 /**
- * rpost_async_post() - tell a program of an event on an object; may be called
- *			in any context
+ * rpost_async_post() - report an event on an object, in any context
  * @dev: the object's device
  * @file: the open file that the object belongs to
  * @event: the event
@@ -182,7 +181,7 @@ static void rpost_async_post_all(struct rpost_device *dev,
 	mutex_unlock(&dev->async_lock);
 }
 
-/* Enters from the device by way of a work queue. */
+/* Called from the RDMA core's work queue. */
 static void rpost_async_device_event(struct ib_event_handler *handler,
 				     struct ib_event *ib_event)
 {
@@ -211,7 +210,7 @@ static void rpost_async_device_event(struct ib_event_handler *handler,
 
 /**
  * rpost_async_device_add() - begin to follow a device's events
- * @dev: the device, not yet found by others
+ * @dev: the device, which lookups do not find yet
  */
 void rpost_async_device_add(struct rpost_device *dev)
 {
@@ -223,8 +222,8 @@ void rpost_async_device_add(struct rpost_device *dev)
 }
 
 /**
- * rpost_async_device_gone() - tell all channels of a device's removal
- * @dev: the device, which is dead: it gets no more channels
+ * rpost_async_device_gone() - report a device's removal to all channels
+ * @dev: the device, which is dead and gets no more channels
  */
 void rpost_async_device_gone(struct rpost_device *dev)
 {
@@ -236,7 +235,7 @@ void rpost_async_device_gone(struct rpost_device *dev)
 	rpost_async_post_all(dev, &event, true);
 }
 
-/* As many events as there are and fit; 0 if there is none. */
+/* Copy all events that fit; return their bytes, 0 if there is none. */
 static ssize_t rpost_async_channel_fetch(struct rpost_async_channel *channel,
 					 char __user *buf, size_t count)
 {
@@ -342,7 +341,7 @@ static int rpost_async_channel_list(struct rpost_async_channel *channel)
 	spin_lock_irq(&file->async_lock);
 	list_for_each_entry(other, &file->async_channels, file_link)
 		n += other->dev == dev;
-	/* Removal may be waiting for this file, with its event sent. */
+	/* Removal may have sent its event, which the channel would miss. */
 	if (!rpost_device_alive(dev)) {
 		ret = -ENODEV;
 	} else if (n >= RPOST_MAX_ASYNC_CHANNELS) {
@@ -374,6 +373,7 @@ int rpost_create_async_channel_ioctl(struct rpost_ucmd *ucmd)
 	dev = rpost_device_find(ucmd->file, cmd->device);
 	if (IS_ERR(dev))
 		return PTR_ERR(dev);
+	ib_device_put(dev->ib_dev);
 	ret = rpost_user_charge(ucmd->file->user, RPOST_ASYNC_CHANNEL_BYTES);
 	if (ret)
 		goto err_device;

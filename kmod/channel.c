@@ -8,10 +8,19 @@
 #include <linux/fs.h>
 #include <linux/module.h>
 #include <linux/poll.h>
+#include <linux/sched/clock.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "rpost.h"
+#include "cq.h"
+
+#define RPOST_SPIN_MAX_US	1000U
+
+static unsigned int spin_us = 50;
+module_param(spin_us, uint, 0644);
+MODULE_PARM_DESC(spin_us,
+		 "Microseconds at most for which a reader of a completion channel spins before it sleeps, up to 1000 (50)");
 
 static void rpost_comp_channel_free(struct kref *kref)
 {
@@ -33,31 +42,34 @@ void rpost_comp_channel_put(struct rpost_comp_channel *channel)
 	kref_put(&channel->kref, rpost_comp_channel_free);
 }
 
-/* The oldest event, which stays; its queue's handle, or 0 if there is none. */
+/* Copy the oldest event, which stays.  Return its queue's handle, or 0. */
 static u32 rpost_comp_channel_offer(struct rpost_comp_channel *channel,
 				    struct rpost_comp_event *event)
 {
 	struct rpost_cq *cq;
 	u32 handle = 0;
 
-	spin_lock_bh(&channel->lock);
+	spin_lock_irq(&channel->lock);
 	cq = list_first_entry_or_null(&channel->ready, struct rpost_cq,
 				      event_link);
 	if (cq) {
 		handle = cq->obj.handle;
 		event->user_data = cq->user_data;
 	}
-	spin_unlock_bh(&channel->lock);
+	spin_unlock_irq(&channel->lock);
 	return handle;
 }
 
-/* The program has it.  Its queue may be gone by now, and its other events. */
+/*
+ * Remove the event that the program has got, unless its queue has gone
+ * meanwhile.
+ */
 static void rpost_comp_channel_taken(struct rpost_comp_channel *channel,
 				     u32 handle)
 {
 	struct rpost_cq *cq;
 
-	spin_lock_bh(&channel->lock);
+	spin_lock_irq(&channel->lock);
 	cq = list_first_entry_or_null(&channel->ready, struct rpost_cq,
 				      event_link);
 	if (cq && cq->obj.handle == handle) {
@@ -65,11 +77,20 @@ static void rpost_comp_channel_taken(struct rpost_comp_channel *channel,
 			list_move_tail(&cq->event_link, &channel->ready);
 		else
 			list_del_init(&cq->event_link);
+		/* A queue without references is about to be shut down. */
+		if (!refcount_inc_not_zero(&cq->obj.refs))
+			cq = NULL;
+	} else {
+		cq = NULL;
 	}
-	spin_unlock_bh(&channel->lock);
+	spin_unlock_irq(&channel->lock);
+	if (!cq)
+		return;
+	rpost_cq_event_taken(cq);
+	rpost_obj_put(&cq->obj);
 }
 
-/* As many events as there are and fit; 0 if there is none. */
+/* Copy all events that fit.  Return their bytes, or a negative errno. */
 static ssize_t rpost_comp_channel_fetch(struct rpost_comp_channel *channel,
 					char __user *buf, size_t count)
 {
@@ -94,39 +115,42 @@ static ssize_t rpost_comp_channel_fetch(struct rpost_comp_channel *channel,
 	return done;
 }
 
-/* Fetch for the queues whose devices have woken readers. */
-static void rpost_comp_channel_serve(struct rpost_comp_channel *channel)
+static bool rpost_comp_channel_spin(struct rpost_comp_channel *channel, u64 end)
 {
-	struct rpost_cq *cq;
-
-	spin_lock_irq(&channel->readers.lock);
-	while ((cq = list_first_entry_or_null(&channel->kicked, struct rpost_cq,
-					      kick_link))) {
-		list_del_init(&cq->kick_link);
-		/* None is left: it is about to be shut down. */
-		if (!refcount_inc_not_zero(&cq->obj.refs))
-			continue;
-		spin_unlock_irq(&channel->readers.lock);
-		rpost_cq_kicked(cq);
-		rpost_obj_put(&cq->obj);
-		cond_resched();
-		spin_lock_irq(&channel->readers.lock);
+	while (list_empty_careful(&channel->ready)) {
+		if (need_resched() || signal_pending(current) ||
+		    local_clock() >= end)
+			return false;
+		cpu_relax();
 	}
-	spin_unlock_irq(&channel->readers.lock);
+	return true;
 }
 
-static int rpost_comp_channel_sleep(struct rpost_comp_channel *channel)
+/*
+ * Wait for an event.  To sleep and be woken up takes longer than a short
+ * operation, so a reader spins first.  Each time that it sleeps, it changes
+ * @patience: the next spin is longer if the event came within spin_us, otherwise
+ * shorter.
+ */
+static int rpost_comp_channel_wait(struct rpost_comp_channel *channel)
 {
+	unsigned int most = min(READ_ONCE(spin_us), RPOST_SPIN_MAX_US) *
+			    NSEC_PER_USEC;
+	unsigned int patience = min(READ_ONCE(channel->patience), most);
+	u64 begin = local_clock(), took;
 	int ret;
 
-	spin_lock_irq(&channel->readers.lock);
-	WRITE_ONCE(channel->sleepers, channel->sleepers + 1);
-	ret = wait_event_interruptible_locked_irq(channel->readers,
-						  !list_empty(&channel->kicked) ||
-						  !list_empty_careful(&channel->ready));
-	WRITE_ONCE(channel->sleepers, channel->sleepers - 1);
-	spin_unlock_irq(&channel->readers.lock);
-	rpost_comp_channel_serve(channel);
+	if (patience && num_online_cpus() > 1 &&
+	    rpost_comp_channel_spin(channel, begin + patience))
+		return 0;
+	ret = wait_event_interruptible(channel->wait,
+				       !list_empty_careful(&channel->ready));
+	took = local_clock() - begin;
+	if (took > most)
+		patience /= 2;
+	else
+		patience = clamp(2 * patience, 5000u, most);
+	WRITE_ONCE(channel->patience, patience);
 	return ret;
 }
 
@@ -146,7 +170,7 @@ static ssize_t rpost_comp_channel_read(struct file *filp, char __user *buf,
 			return done;
 		if (filp->f_flags & O_NONBLOCK)
 			return -EAGAIN;
-		ret = rpost_comp_channel_sleep(channel);
+		ret = rpost_comp_channel_wait(channel);
 		if (ret)
 			return rpost_comp_channel_fetch(channel, buf, count) ? : ret;
 	}
@@ -209,8 +233,8 @@ struct rpost_comp_channel *rpost_comp_channel_get(struct rpost_file *file,
 }
 
 /**
- * rpost_comp_channel_post() - a completion queue has an event
- * @cq: the queue, with its lock held
+ * rpost_comp_channel_post() - add an event of a completion queue
+ * @cq: the queue, with its arm_lock held
  */
 void rpost_comp_channel_post(struct rpost_cq *cq)
 {
@@ -224,41 +248,13 @@ void rpost_comp_channel_post(struct rpost_cq *cq)
 	if (cq->events != U32_MAX)
 		cq->events++;
 	spin_unlock(&channel->lock);
-	wake_up_interruptible(&channel->readers);
 	wake_up_interruptible(&channel->wait);
 	kill_fasync(&channel->fasync, SIGIO, POLL_IN);
 }
 
 /**
- * rpost_comp_channel_kick() - have a reader that sleeps fetch completions
- * @cq: the queue that has some, and whose program waits for an event
- *
- * Called by devices, in any context.
- *
- * Return: false if nobody sleeps.
- */
-bool rpost_comp_channel_kick(struct rpost_cq *cq)
-{
-	struct rpost_comp_channel *channel = cq->channel;
-	unsigned long flags;
-	bool kicked;
-
-	if (!channel || !READ_ONCE(channel->sleepers))
-		return false;
-	spin_lock_irqsave(&channel->readers.lock, flags);
-	kicked = channel->sleepers;
-	if (kicked) {
-		if (list_empty(&cq->kick_link))
-			list_add_tail(&cq->kick_link, &channel->kicked);
-		wake_up_locked(&channel->readers);
-	}
-	spin_unlock_irqrestore(&channel->readers.lock, flags);
-	return kicked;
-}
-
-/**
- * rpost_comp_channel_forget() - drop what a completion queue has on its channel
- * @cq: the queue, which posts no more
+ * rpost_comp_channel_forget() - drop the events of a completion queue
+ * @cq: the queue, which posts no more events
  */
 void rpost_comp_channel_forget(struct rpost_cq *cq)
 {
@@ -266,13 +262,10 @@ void rpost_comp_channel_forget(struct rpost_cq *cq)
 
 	if (!channel)
 		return;
-	spin_lock_bh(&channel->lock);
+	spin_lock_irq(&channel->lock);
 	cq->events = 0;
 	list_del_init(&cq->event_link);
-	spin_unlock_bh(&channel->lock);
-	spin_lock_irq(&channel->readers.lock);
-	list_del_init(&cq->kick_link);
-	spin_unlock_irq(&channel->readers.lock);
+	spin_unlock_irq(&channel->lock);
 }
 
 /**
@@ -304,8 +297,6 @@ int rpost_create_comp_channel_ioctl(struct rpost_ucmd *ucmd)
 	spin_lock_init(&channel->lock);
 	INIT_LIST_HEAD(&channel->ready);
 	init_waitqueue_head(&channel->wait);
-	init_waitqueue_head(&channel->readers);
-	INIT_LIST_HEAD(&channel->kicked);
 
 	filp = anon_inode_getfile("[rdma_post_comp]", &rpost_comp_channel_fops,
 				  channel, O_RDONLY | O_CLOEXEC);

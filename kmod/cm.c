@@ -10,8 +10,9 @@
 #include <rdma/ib_addr.h>
 #include <rdma/ib_sa.h>
 
+#include "device.h"
 #include "inject.h"
-#include "rpost.h"
+#include "qp.h"
 #include "trace.h"
 
 #define RPOST_MAX_TIMEOUT_MS	3600000
@@ -28,10 +29,10 @@ static_assert(RPOST_QPT_UC == (int)IB_QPT_UC);
 static_assert(RPOST_QPT_UD == (int)IB_QPT_UD);
 
 /**
- * rpost_id_move() - the only place where a state changes
+ * rpost_id_move() - change the state of an id; nothing else does
  * @id: the id
  * @from: a mask of states
- * @to: entered if the id is in one of them
+ * @to: the new state if the id is in one of @from
  *
  * Return: 0, -ENODEV if the device has gone, or -EINVAL.
  */
@@ -52,7 +53,7 @@ int rpost_id_move(struct rpost_id *id, u32 from, enum rpost_id_state to)
 	return ret;
 }
 
-/* What an event does to the state, by event. */
+/* State changes, by event. */
 static const struct {
 	u32 from;
 	enum rpost_id_state to;
@@ -75,8 +76,8 @@ static const struct {
 		BIT(RPOST_ID_CONNECTING) | BIT(RPOST_ID_ACCEPTING) |
 		BIT(RPOST_ID_REQUEST), RPOST_ID_ERROR },
 	/*
-	 * Since 6.0 UNREACHABLE may just tell of a neighbour's new address: what
-	 * comes later counts.
+	 * Since 6.0 UNREACHABLE may only mean that a neighbour's address
+	 * changed, so later events count.
 	 */
 	[RDMA_CM_EVENT_ESTABLISHED] = {
 		BIT(RPOST_ID_CONNECTING) | BIT(RPOST_ID_ACCEPTING) |
@@ -85,7 +86,7 @@ static const struct {
 		BIT(RPOST_ID_CONNECTED) | BIT(RPOST_ID_ACCEPTING) |
 		BIT(RPOST_ID_CONNECTING) | BIT(RPOST_ID_ERROR),
 		RPOST_ID_DISCONNECTED },
-	/* The program answers it. */
+	/* The program replies by ESTABLISH or REJECT. */
 	[RDMA_CM_EVENT_CONNECT_RESPONSE] = { 0 },
 	[RDMA_CM_EVENT_DEVICE_REMOVAL] = { U32_MAX, RPOST_ID_REMOVED },
 	[RDMA_CM_EVENT_TIMEWAIT_EXIT] = { 0 },
@@ -135,7 +136,7 @@ static void rpost_id_follow(struct rpost_id *id, enum rdma_cm_event_type event)
 		      rpost_event_moves[event].to);
 	switch (event) {
 	case RDMA_CM_EVENT_ADDR_ERROR:
-		/* A datagram queue pair's answer had an impossible queue key. */
+		/* A datagram queue pair's answer had an invalid queue key. */
 		rpost_id_move(id, BIT(RPOST_ID_CONNECTING), RPOST_ID_ERROR);
 		break;
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
@@ -146,7 +147,7 @@ static void rpost_id_follow(struct rpost_id *id, enum rdma_cm_event_type event)
 	case RDMA_CM_EVENT_REJECTED:
 		/*
 		 * From now on the queue pair is either ready or in the error
-		 * state, and the device does with sends what verbs want.
+		 * state, and the device sends or flushes as verbs require.
 		 */
 		WRITE_ONCE(id->can_send, true);
 		break;
@@ -201,7 +202,7 @@ static void rpost_event_fill(struct rpost_event *event,
 		rpost_event_ud(&to->ud, ud);
 		fallthrough;
 	case RDMA_CM_EVENT_MULTICAST_ERROR:
-		/* Here it is what rdma_join_multicast() was given. */
+		/* Here it is the context given to rdma_join_multicast(). */
 		join = ud->private_data;
 		to->user_data = join->user_data;
 		event->join = join->serial;
@@ -218,22 +219,25 @@ static void rpost_event_fill(struct rpost_event *event,
 	}
 	rpost_event_private_data(&to->param, ud->private_data,
 				 ud->private_data_len);
-	/* iWARP knows no datagrams, but cma lets it try. */
+	/* iWARP has no datagrams, but cma lets a program try. */
 	if (from->event == RDMA_CM_EVENT_ESTABLISHED &&
 	    rdma_cap_ib_cm(cm_id->device, cm_id->port_num))
 		rpost_event_ud(&to->ud, ud);
 }
 
-/* Make an id for a connection request that came in on @listener. */
+/* Create an id for a connection request that came in on @listener. */
 static struct rpost_id *rpost_id_accept_request(struct rpost_id *listener,
 						struct rdma_cm_id *cm_id)
 {
 	struct rpost_id *id;
 
-	/* The manager knows a device sooner, and longer.  This errno refuses. */
+	/*
+	 * cma knows devices that are not offered, or not yet added here.  This
+	 * errno makes it reject the request.
+	 */
 	if (!rpost_device_id(cm_id->device))
 		return ERR_PTR(-ENODEV);
-	/* By this errno a request is ignored, and comes again; for SIDR, refused. */
+	/* cma drops the request, which comes again; SIDR ones are refused. */
 	if (rpost_inject(RPOST_INJECT_BACKLOG) ||
 	    !atomic_add_unless(&listener->backlog, -1, 0))
 		return ERR_PTR(-ENOMEM);
@@ -250,7 +254,7 @@ static struct rpost_id *rpost_id_accept_request(struct rpost_id *listener,
 	return id;
 }
 
-/* @listener: for a request, the id that listens; else NULL. */
+/* @listener: the id that listens, for a request; else NULL. */
 static void rpost_id_report(struct rpost_id *id, struct rpost_id *listener,
 			    struct rdma_cm_id *cm_id,
 			    const struct rdma_cm_event *cm_event)
@@ -292,13 +296,13 @@ static int rpost_id_take_event(struct rdma_cm_id *cm_id,
 }
 
 /**
- * rpost_id_handler() - an event has happened
+ * rpost_id_handler() - handle an event of the connection manager
  * @cm_id: the connection manager's id
  * @cm_event: the event
  *
- * Enters from cma, with its handler_mutex held and sleeping allowed; calls for
- * one cm_id come one after the other.  A result that is not 0 makes cma
- * destroy the cm_id, which only a request that cannot be taken wants.
+ * Called by cma with its handler_mutex held, so that calls for one cm_id are
+ * serialised; it may sleep.  A non-zero result makes cma destroy the cm_id;
+ * only a request that cannot be taken returns one.
  *
  * Return: 0, or for a request a negative errno.
  */
@@ -313,6 +317,8 @@ int rpost_id_handler(struct rdma_cm_id *cm_id, struct rdma_cm_event *cm_event)
 	old = set_active_memcg(id->obj.file->memcg);
 	ret = rpost_id_take_event(cm_id, cm_event);
 	set_active_memcg(old);
+	if (cm_event->event == RDMA_CM_EVENT_ESTABLISHED && id->hung_up)
+		rdma_disconnect(cm_id);
 	return ret;
 }
 
@@ -332,7 +338,7 @@ int rpost_id_shutdown(struct rpost_obj *obj)
 	id->cm_id = NULL;
 	mutex_unlock(&id->lock);
 
-	/* Waits for handlers; after that, no more work is scheduled. */
+	/* This waits for handlers, so no more work is queued after it. */
 	if (cm_id)
 		rdma_destroy_id(cm_id);
 	cancel_work_sync(&id->removal_work);
@@ -354,7 +360,7 @@ void rpost_id_free(struct rpost_obj *obj)
 }
 
 /**
- * rpost_id_destroy_unpublished() - destroy the id of an unfetched request
+ * rpost_id_destroy_unpublished() - destroy an id that was not published
  * @id: the id
  */
 void rpost_id_destroy_unpublished(struct rpost_id *id)
@@ -467,13 +473,13 @@ void rpost_id_exit(struct rpost_id *id)
 }
 
 /**
- * rpost_id_check_events() - may a command lead to one more event?
+ * rpost_id_check_events() - may a command cause one more event?
  * @id: the id
  *
- * Resolving can be repeated without end, and each time ends with an event.
- * Everything else that events come from happens once, or drops them.
+ * Resolving can be repeated without end, and each time causes an event.  All
+ * other causes of events occur once, or drop their events.
  *
- * Return: 0, or -ENOMEM while too many have not been fetched.
+ * Return: 0, or -ENOMEM while too many events have not been fetched.
  */
 int rpost_id_check_events(const struct rpost_id *id)
 {
@@ -482,9 +488,9 @@ int rpost_id_check_events(const struct rpost_id *id)
 
 /**
  * rpost_sockaddr() - take an address from a program
- * @to: the address, without what the program left in its padding
- * @from: the program's
- * @len: bytes of it that count
+ * @to: the address, with zeroes in its padding
+ * @from: the program's address
+ * @len: valid bytes of @from
  *
  * Return: 0, -EINVAL or -EAFNOSUPPORT.
  */
@@ -576,7 +582,7 @@ int rpost_resolve_addr_ioctl(struct rpost_ucmd *ucmd)
 	if (IS_ERR(id))
 		return PTR_ERR(id);
 
-	/* Nobody else leaves these two states while the id is locked. */
+	/* While the id is locked, only removal leaves these states. */
 	old = READ_ONCE(id->state);
 	ret = rpost_id_check_events(id);
 	if (!ret)
@@ -659,7 +665,7 @@ static void rpost_path_fill(struct rpost_path *to, struct sa_path_rec *from)
 	memcpy(to->sgid, from->sgid.raw, sizeof(to->sgid));
 }
 
-/* Before that, cma may be writing to them. */
+/* In earlier states cma may be writing the paths. */
 #define RPOST_ID_HAS_PATHS						\
 	(BIT(RPOST_ID_ROUTE_RESOLVED) | BIT(RPOST_ID_REQUEST) |		\
 	 BIT(RPOST_ID_CONNECTING) | BIT(RPOST_ID_ACCEPTING) |		\
@@ -682,7 +688,7 @@ static void rpost_query_id_paths(struct rpost_query_id *cmd,
 }
 
 /**
- * rpost_query_id_ioctl() - what an id knows about its ends
+ * rpost_query_id_ioctl() - report the state, addresses and paths of an id
  * @ucmd: the command
  *
  * Return: 0 or a negative errno.
@@ -707,11 +713,11 @@ int rpost_query_id_ioctl(struct rpost_ucmd *ucmd)
 
 	*cmd = (struct rpost_query_id) { .size = cmd->size, .id = cmd->id };
 
-	/* cma writes the route in its handlers. */
+	/* Exclude cma's handlers, which write the route. */
 	rdma_lock_handler(cm_id);
 	cmd->state = READ_ONCE(id->state);
 	memcpy(&cmd->src, &route->addr.src_addr, sizeof(cmd->src));
-	/* Binding leaves a family there, but no address. */
+	/* In these states it has a family, but no address. */
 	if (!(BIT(cmd->state) & (BIT(RPOST_ID_IDLE) | BIT(RPOST_ID_BOUND) |
 				 BIT(RPOST_ID_LISTEN))))
 		memcpy(&cmd->dst, &route->addr.dst_addr, sizeof(cmd->dst));

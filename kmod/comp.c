@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Completions: from the device back to the program.
+ * Completions: from the device to the program's ring.
  *
- * Called for each completion that a device queue is polled for, with the lock
- * of the rpost_cq held; also in an interrupt, see rpost_hwcq_work(), so that only
- * what belongs to a shared receive queue may take a lock for which others disable
- * no more than bottom halves.  Drivers write what verbs define for the completion, and
- * may leave the rest as it was: that is not for the program.
+ * rpost_hwcq_poll_locked() calls rpost_*_done() for each completion that it
+ * polls, in task context, with the lock of the rpost_cq held.  Drivers set the
+ * fields that verbs define for a completion; the others may hold old data of
+ * the kernel, and must not reach the program.
  */
 #include "inject.h"
-#include "rpost.h"
+#include "srq.h"
 #include "trace.h"
 
 static_assert(RPOST_WC_LOC_PROT_ERR == (int)IB_WC_LOC_PROT_ERR);
@@ -19,13 +18,13 @@ static_assert(RPOST_WC_RNR_RETRY_EXC_ERR == (int)IB_WC_RNR_RETRY_EXC_ERR);
 static_assert(RPOST_WC_GENERAL_ERR == (int)IB_WC_GENERAL_ERR);
 
 /**
- * struct rpost_told - what every completion says
- * @wr_id: the program's name for the work request
+ * struct rpost_told - fields that every completion has
+ * @wr_id: identifies the work request to the program
  * @status: RPOST_WC_*
  * @opcode: RPOST_WC_*
- * @byte_len: bytes
- * @vendor_err: the device's
- * @qp_num: whose it is
+ * @byte_len: number of bytes, or 0
+ * @vendor_err: error code of the device
+ * @qp_num: number of the queue pair
  */
 struct rpost_told {
 	u64 wr_id;
@@ -37,8 +36,8 @@ struct rpost_told {
 };
 
 /*
- * The program gets a completion, which is written where it reads it: NULL if
- * there is no room.  @pos: entries that there have been, this one included.
+ * Write a completion to the program's ring.  Return its entry, or NULL if the
+ * ring is full.  @pos is the number of the entry, plus 1.
  */
 static __always_inline struct rpost_wc *
 rpost_tell(struct rpost_cq *cq, struct rpost_told told, u32 *pos)
@@ -71,7 +70,7 @@ rpost_tell(struct rpost_cq *cq, struct rpost_told told, u32 *pos)
 	return entry;
 }
 
-/* Queues complete in order: older slots had no completion of their own. */
+/* Queues complete in order: this retires the unsignaled slots before, too. */
 static void rpost_queue_retire(struct rpost_queue *q, struct rpost_wqe *wqe)
 {
 	u32 tail = q->tail;
@@ -82,10 +81,10 @@ static void rpost_queue_retire(struct rpost_queue *q, struct rpost_wqe *wqe)
 }
 
 /*
- * Devices differ in what they call a key that is not valid; verbs do not.  rxe
- * says LOC_QP_OP_ERR, and since 6.9 even flushes the very work request whose
- * error stops the queue pair, and those before it that are not acknowledged.
- * It has been flushed only if something else stopped the queue pair.
+ * Verbs report an invalid key as LOC_PROT_ERR, but devices differ.  rxe reports
+ * LOC_QP_OP_ERR; since 6.9 it even flushes the work request with the bad key,
+ * and those before it that are not acknowledged.  So a flush with a bad key is
+ * reported as a flush only if something else has stopped the queue pair.
  */
 static u32 rpost_wc_status(struct rpost_qp *qp, bool bad_key,
 			   const struct ib_wc *wc)
@@ -105,7 +104,7 @@ static u32 rpost_send_status(struct rpost_qp *qp, const struct rpost_wqe *wqe,
 {
 	u32 status;
 
-	/* The queue pair takes datagrams after one that was refused. */
+	/* A refused datagram does not stop the queue pair. */
 	if (unlikely(wqe->kind.refused) && qp->qp_type == RPOST_QPT_UD)
 		return wc->status;
 	status = rpost_wc_status(qp, wqe->kind.bad_key, wc);
@@ -114,13 +113,12 @@ static u32 rpost_send_status(struct rpost_qp *qp, const struct rpost_wqe *wqe,
 	return status;
 }
 
-/* Opcodes whose completions say how many bytes have come. */
 #define RPOST_WC_WITH_BYTES						\
 	(BIT(RPOST_WC_RDMA_READ) | BIT(RPOST_WC_COMP_SWAP) |		\
 	 BIT(RPOST_WC_FETCH_ADD))
 
 /**
- * rpost_send_done() - a send, RDMA or atomic operation has completed
+ * rpost_send_done() - complete a send, RDMA or atomic operation
  * @ib_cq: the device's queue
  * @wc: its completion
  */
@@ -142,16 +140,12 @@ void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 
 	if (unlikely(qp->ahs))
 		rpost_qp_release_ah(qp, wqe);
-	/* The slot then waits until the program has consumed the completion. */
+	/* The slot stays in use until the program consumes the completion. */
 	if ((wqe->kind.signaled || !success) && !READ_ONCE(qp->discard)) {
 		rpost_tell(qp->send_cq, told, &wqe->pos);
 		wqe->kind.waits = true;
 	}
 	rpost_queue_retire(&qp->sq, wqe);
-	/* A hint, as a post may be under way. */
-	WRITE_ONCE(qp->send_cq->sq_empty, qp->sq.tail == data_race(qp->sq.head));
-	if (unlikely(rpost_holds(qp)))
-		rpost_hold_kick(qp);
 }
 
 static u32 rpost_wc_flags(int ib_flags)
@@ -200,7 +194,7 @@ static __always_inline void rpost_tell_recv(const struct rpost_qp *qp,
 }
 
 /**
- * rpost_recv_done() - a receive has completed
+ * rpost_recv_done() - complete a receive
  * @ib_cq: the device's queue
  * @wc: its completion
  */
@@ -218,7 +212,7 @@ void rpost_recv_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 }
 
 /**
- * rpost_srq_done() - a receive of a shared receive queue has completed
+ * rpost_srq_done() - complete a receive of a shared receive queue
  * @ib_cq: the device's queue
  * @wc: its completion
  */

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Connections of ids: asking, answering, ending.  On ids for datagrams there is
- * one question, where to send to, and one answer.
+ * Connections of ids: CONNECT, ACCEPT, REJECT, DISCONNECT.  On datagram ids,
+ * CONNECT asks the peer for its address and ACCEPT answers.
  */
 #include <rdma/ib_cm.h>
 
-#include "rpost.h"
+#include "device.h"
+#include "qp.h"
 
 /*
- * The connection manager believes any number, and on the other side a number
- * stands for a connection: two with the same end each other.
+ * Does the file have a queue pair with this number?  cma accepts any.  Mark it,
+ * so that destroying it ends the connection, see rpost_qp_hang_up().
  */
 static bool rpost_qp_owned(struct rpost_file *file, struct ib_device *ib_dev,
 			   u32 qp_num)
@@ -22,24 +23,30 @@ static bool rpost_qp_owned(struct rpost_file *file, struct ib_device *ib_dev,
 	while (!owned && (obj = rpost_obj_next(file, &index, RPOST_OBJ_QP))) {
 		qp = container_of(obj, struct rpost_qp, obj);
 		owned = qp->qp_num == qp_num && qp->obj.dev->ib_dev == ib_dev &&
+			!READ_ONCE(obj->hidden) &&
 			rpost_device_alive(qp->obj.dev);
+		if (owned)
+			WRITE_ONCE(qp->named, true);
 		rpost_obj_put(obj);
 	}
 	return owned;
 }
 
-/* @named: the number matters.  Who asks for an address says none. */
-static int rpost_check_qp_num(const struct rpost_id *id, u32 qp_num, bool named)
+/* @named: the number matters; it does not when asking for an address. */
+static int rpost_check_qp_num(struct rpost_id *id, u32 qp_num, bool named)
 {
 	struct rdma_cm_id *cm_id = id->cm_id;
 
 	if (id->qp)
 		return 0;
-	/* iWARP would take the queue pair over, whosever it is. */
+	/* iWARP would take over any program's queue pair with this number. */
 	if (!rdma_cap_ib_cm(cm_id->device, cm_id->port_num))
 		return -EOPNOTSUPP;
-	return !named || rpost_qp_owned(id->obj.file, cm_id->device, qp_num) ?
-		0 : -EINVAL;
+	if (!named)
+		return 0;
+	if (!rpost_qp_owned(id->obj.file, cm_id->device, qp_num))
+		return -EINVAL;
+	return 0;
 }
 
 static int rpost_conn_param(const struct rpost_id *id,
@@ -98,11 +105,13 @@ static int rpost_connect_locked(struct rpost_id *id,
 	if (ret)
 		rpost_id_move(id, BIT(RPOST_ID_CONNECTING),
 			      RPOST_ID_ROUTE_RESOLVED);
+	else
+		id->qp_num = param.qp_num;
 	return ret;
 }
 
 /**
- * rpost_connect_ioctl() - ask the other side for a connection
+ * rpost_connect_ioctl() - ask the peer for a connection
  * @ucmd: the command
  *
  * Return: 0 or a negative errno.
@@ -124,8 +133,8 @@ int rpost_connect_ioctl(struct rpost_ucmd *ucmd)
 }
 
 /*
- * cma rejects the connection if it is given more than fits.  @max is for
- * connections; the answer to a question for an address takes less.
+ * cma rejects the connection if the private data is too long.  @max is for
+ * connections; the answer to a request for an address (SIDR) takes less.
  */
 static int rpost_check_private_data(struct rdma_cm_id *cm_id, u32 len, u32 max)
 {
@@ -136,12 +145,12 @@ static int rpost_check_private_data(struct rdma_cm_id *cm_id, u32 len, u32 max)
 	return 0;
 }
 
-static int rpost_accept_check(const struct rpost_id *id,
+static int rpost_accept_check(struct rpost_id *id,
 			      const struct rpost_accept *cmd)
 {
 	int ret;
 
-	/* Then it has a device, too. */
+	/* In this state it has a device, too. */
 	if (READ_ONCE(id->state) != RPOST_ID_REQUEST)
 		return -EINVAL;
 	if (cmd->qkey && id->cm_id->qp_type != IB_QPT_UD)
@@ -181,11 +190,14 @@ static int rpost_accept_locked(struct rpost_id *id,
 		id->unaccepted = false;
 	rdma_unlock_handler(cm_id);
 	WRITE_ONCE(id->can_send, true);
-	if (ret)
+	if (ret) {
 		rpost_id_move(id, BIT(RPOST_ID_ACCEPTING), RPOST_ID_ERROR);
-	else if (cm_id->qp_type == IB_QPT_UD)
+		return ret;
+	}
+	id->qp_num = param.qp_num;
+	if (cm_id->qp_type == IB_QPT_UD)
 		rpost_id_move(id, BIT(RPOST_ID_ACCEPTING), RPOST_ID_CONNECTED);
-	return ret;
+	return 0;
 }
 
 /**
@@ -214,8 +226,14 @@ int rpost_accept_ioctl(struct rpost_ucmd *ucmd)
 	return ret;
 }
 
+/*
+ * States in which the program may reply to a response.  A neighbour's new
+ * address moves the id to RPOST_ID_ERROR, but does not end the connection.
+ */
+#define RPOST_ID_MAY_REPLY	(BIT(RPOST_ID_CONNECTING) | BIT(RPOST_ID_ERROR))
+
 /**
- * rpost_establish_ioctl() - complete a connection that has been answered
+ * rpost_establish_ioctl() - confirm the peer's response to CONNECT
  * @ucmd: the command
  *
  * Return: 0 or a negative errno.
@@ -234,10 +252,10 @@ int rpost_establish_ioctl(struct rpost_ucmd *ucmd)
 
 	rdma_lock_handler(id->cm_id);
 	ret = -EINVAL;
-	if (id->responded)
-		ret = rpost_id_move(id, BIT(RPOST_ID_CONNECTING),
-				    RPOST_ID_CONNECTED);
+	if (id->responded && (id->qp || id->qp_num))
+		ret = rpost_id_move(id, RPOST_ID_MAY_REPLY, RPOST_ID_CONNECTED);
 	if (!ret) {
+		id->responded = false;
 		ret = rdma_accept(id->cm_id, NULL);
 		if (ret)
 			rpost_id_move(id, BIT(RPOST_ID_CONNECTED),
@@ -265,12 +283,14 @@ static int rpost_reject_locked(struct rpost_id *id,
 
 	rdma_lock_handler(cm_id);
 	if (id->responded)
-		from |= BIT(RPOST_ID_CONNECTING);
+		from |= RPOST_ID_MAY_REPLY;
 	ret = rpost_id_move(id, from, RPOST_ID_ERROR);
-	if (!ret)
+	if (!ret) {
+		id->responded = false;
 		ret = rdma_reject(cm_id, cmd->private_data_len ?
 					 cmd->private_data : NULL,
 				  cmd->private_data_len, cmd->reason);
+	}
 	rdma_unlock_handler(cm_id);
 	return ret;
 }
@@ -331,7 +351,7 @@ int rpost_disconnect_ioctl(struct rpost_ucmd *ucmd)
 	case RPOST_ID_ACCEPTING:
 	case RPOST_ID_CONNECTED:
 	case RPOST_ID_DISCONNECTED:
-		/* Datagrams need no connection. */
+		/* Datagram ids have no connection to end. */
 		if (id->cm_id->qp_type == IB_QPT_UD)
 			break;
 		if (id->qp)
@@ -343,4 +363,61 @@ int rpost_disconnect_ioctl(struct rpost_ucmd *ucmd)
 	}
 	rpost_id_exit(id);
 	return ret;
+}
+
+/* States in which the connection has been begun, and its end cannot be sent yet. */
+#define RPOST_ID_MAY_ESTABLISH	(BIT(RPOST_ID_CONNECTING) | \
+				 BIT(RPOST_ID_ACCEPTING) | BIT(RPOST_ID_ERROR))
+
+/*
+ * End the connection of an id, whose lock is held, before its queue pair goes.
+ *
+ * The device may give the queue pair's number to the next one at once, perhaps
+ * to another program's.  The peer takes a second connection with the same
+ * number as a sign that the first is stale, and ends both.
+ */
+static void rpost_id_hang_up(struct rpost_id *id)
+{
+	id->qp_num = 0;
+	if (!id->cm_id || id->cm_id->qp_type == IB_QPT_UD)
+		return;
+	rdma_lock_handler(id->cm_id);
+	id->hung_up = BIT(READ_ONCE(id->state)) & RPOST_ID_MAY_ESTABLISH;
+	if (READ_ONCE(id->state) == RPOST_ID_CONNECTED)
+		rdma_disconnect(id->cm_id);
+	else if (id->responded && !rpost_id_move(id, RPOST_ID_MAY_REPLY,
+						 RPOST_ID_ERROR))
+		rdma_reject(id->cm_id, NULL, 0, RPOST_REJ_CONSUMER_DEFINED);
+	id->responded = false;
+	rdma_unlock_handler(id->cm_id);
+}
+
+/**
+ * rpost_qp_hang_up() - end the connections that have a queue pair's number
+ * @qp: the queue pair, which commands no longer find
+ *
+ * A CONNECT or ACCEPT that has found it holds its id's lock until it returns.
+ */
+void rpost_qp_hang_up(struct rpost_qp *qp)
+{
+	struct rpost_obj *obj;
+	struct rpost_id *id;
+	u32 index = 0;
+
+	if (qp->id) {
+		mutex_lock(&qp->id->lock);
+		rpost_id_hang_up(qp->id);
+		mutex_unlock(&qp->id->lock);
+	}
+	if (!qp->named)
+		return;
+	while ((obj = rpost_obj_next(qp->obj.file, &index, RPOST_OBJ_ID))) {
+		id = container_of(obj, struct rpost_id, obj);
+		mutex_lock(&id->lock);
+		if (id->qp_num == qp->qp_num && id->cm_id &&
+		    id->cm_id->device == qp->obj.dev->ib_dev)
+			rpost_id_hang_up(id);
+		mutex_unlock(&id->lock);
+		rpost_obj_put(obj);
+	}
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How much of everything there is, for whoever looks for leaks:
+ * Counters of objects and resources, to find leaks:
  * /sys/kernel/debug/rdma_post/objects.
  */
 #include <linux/atomic.h>
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
 
+#include "device.h"
 #include "inject.h"
-#include "rpost.h"
 
 static const char * const rpost_count_names[RPOST_NUM_COUNTS] = {
 	[RPOST_OBJ_PD] = "pd",
@@ -32,9 +32,9 @@ static atomic_long_t rpost_counts[RPOST_NUM_COUNTS];
 static struct dentry *rpost_debugfs;
 
 /**
- * rpost_count() - there are more or less of something
+ * rpost_count() - change a counter
  * @what: enum rpost_obj_type or enum rpost_count
- * @n: how many more, or less if negative
+ * @n: number to add, which may be negative
  */
 void rpost_count(unsigned int what, long n)
 {
@@ -55,7 +55,7 @@ static int rpost_objects_show(struct seq_file *s, void *unused)
 DEFINE_SHOW_ATTRIBUTE(rpost_objects);
 
 /**
- * rpost_count_init() - show the counts to root
+ * rpost_count_init() - create the module's directory in debugfs
  */
 void rpost_count_init(void)
 {

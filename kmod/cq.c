@@ -1,265 +1,296 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Completion queues.  See struct rpost_cq and enum rpost_cq_mode.
+ * Completion queues.  See struct rpost_cq.
  */
 #include <linux/log2.h>
 #include <linux/mm.h>
+#include <linux/sched/clock.h>
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
-#include "rpost.h"
+#include "device.h"
+#include "qp.h"
 
-/**
- * rpost_cq_deliver() - show what was pushed, and wake who asked
- * @cq: the queue, with its lock held
- * @interrupt: the device was armed, and has told of it
+/*
+ * A queue is armed if the program polls in vain for this time.  An operation of
+ * a hardware device takes less, and an interrupt costs about as much.
  */
-void rpost_cq_deliver(struct rpost_cq *cq, bool interrupt)
-{
-	struct rpost_cring *ring = rpost_cq_ring(cq);
-	bool wake;
+#define RPOST_IDLE_NS	10000
 
-	rpost_ring_publish(ring);
-	if (cq->mode == RPOST_CQ_EXACT) {
-		/* The program may have polled what the interrupt was for. */
-		wake = interrupt && cq->notify;
-	} else {
-		wake = (cq->mode == RPOST_CQ_AUTO ||
-			cq->mode == RPOST_CQ_POLLED) &&
-		       rpost_ring_take_arm(ring);
-		wake |= !!cq->notify;
-	}
-	if (wake) {
-		WRITE_ONCE(cq->notify, 0);
-		rpost_comp_channel_post(cq);
-	}
+/* The next completions are likely to take as long, and do without that time. */
+#define RPOST_REARMS	16
+
+/* The ring, for a caller that holds @cq->arm_lock. */
+static struct rpost_cring *rpost_cq_arm_ring(struct rpost_cq *cq)
+{
+	return rcu_dereference_protected(cq->ring,
+					 lockdep_is_held(&cq->arm_lock));
 }
 
-static u32 rpost_cq_drain_locked(struct rpost_cq *cq, u32 budget)
+/**
+ * rpost_cq_interrupt() - note that there are completions, and notify
+ * @cq: the queue
+ *
+ * Devices call this in any context, some with a lock of their own held that
+ * ib_poll_cq() takes, so it does not poll.  The module calls it for
+ * completions of its own.
+ */
+void rpost_cq_interrupt(struct rpost_cq *cq)
+{
+	struct rpost_cring *ring;
+	unsigned long flags;
+	bool wake;
+
+	spin_lock_irqsave(&cq->arm_lock, flags);
+	ring = rpost_cq_arm_ring(cq);
+	WRITE_ONCE(cq->armed, 0);
+	if (!cq->poller)
+		rpost_ring_set_flags(ring, RPOST_RING_NEED_POLL, 0);
+	/* Pairs with the program's barrier between @arm and @flags. */
+	wake = rpost_ring_take_arm(ring);
+	wake |= !!cq->notify;
+	cq->notify = 0;
+	if (wake)
+		rpost_comp_channel_post(cq);
+	spin_unlock_irqrestore(&cq->arm_lock, flags);
+}
+
+/**
+ * rpost_cq_publish() - show the program the new entries of the ring
+ * @cq: the queue, with its lock held
+ *
+ * While the poller of submission rings polls, the device may be unarmed, so
+ * this notifies the program.
+ */
+void rpost_cq_publish(struct rpost_cq *cq)
+{
+	struct rpost_cring *ring = rpost_cq_ring(cq);
+
+	cq->idle_since = 0;
+	rpost_ring_publish(ring);
+	if (unlikely(ring->overrun)) {
+		ring->overrun = false;
+		spin_lock_irq(&cq->arm_lock);
+		rpost_ring_set_flags(ring, RPOST_RING_OVERRUN, 0);
+		spin_unlock_irq(&cq->arm_lock);
+	}
+	if (cq->poller)
+		rpost_cq_interrupt(cq);
+}
+
+static u32 rpost_cq_poll_locked(struct rpost_cq *cq, u32 budget)
 {
 	struct rpost_hwcq *hwcq;
 	u32 done = 0;
 
+	lockdep_assert_held(&cq->lock);
+
 	list_for_each_entry(hwcq, &cq->hwcqs, link)
-		done += rpost_hwcq_process(hwcq, budget - done);
+		done += rpost_hwcq_poll_locked(hwcq, budget - done);
 	if (done)
-		rpost_cq_deliver(cq, false);
+		rpost_cq_publish(cq);
 	return done;
 }
 
 /**
- * rpost_cq_drain() - fetch what the device has into the ring
+ * rpost_cq_poll() - poll the device
  * @cq: the queue
- * @budget: completions at most
+ * @budget: number of completions at most
  *
- * Return: completions fetched, of which not all go into the ring.
+ * Return: the number of completions, of which not all go into the ring.
  */
-u32 rpost_cq_drain(struct rpost_cq *cq, u32 budget)
+u32 rpost_cq_poll(struct rpost_cq *cq, u32 budget)
 {
 	u32 done;
 
-	spin_lock_bh(&cq->lock);
-	done = rpost_cq_drain_locked(cq, budget);
-	spin_unlock_bh(&cq->lock);
+	spin_lock(&cq->lock);
+	done = rpost_cq_poll_locked(cq, budget);
+	spin_unlock(&cq->lock);
 	return done;
 }
 
 /*
- * The device stays as it is armed, for one interrupt at most.  Who has armed the
- * ring meanwhile keeps it.
+ * Arm the device, then poll it for completions that came before.  With
+ * IB_CQ_NEXT_COMP the program need not call again before the interrupt.
  */
-static void rpost_cq_go_idle(struct rpost_cq *cq)
+static u32 rpost_cq_arm(struct rpost_cq *cq, u32 kind)
 {
-	struct rpost_cring *ring;
+	struct rpost_hwcq *hwcq;
+	bool failed = false;
+	u32 done;
 
-	spin_lock_bh(&cq->lock);
-	ring = rpost_cq_ring(cq);
-	if (cq->mode == RPOST_CQ_AUTO && !cq->notify &&
-	    !rpost_ring_armed(ring)) {
-		rpost_ring_set_flags(ring, RPOST_RING_NEED_POLL, 0);
-		/* Pairs with the program's barrier between @arm and @flags. */
-		smp_mb();
-		if (rpost_ring_armed(ring)) {
-			rpost_ring_set_flags(ring, 0, RPOST_RING_NEED_POLL);
-		} else {
-			WRITE_ONCE(cq->mode, RPOST_CQ_IDLE);
-			cq->idle_posts = 0;
-		}
-	}
-	spin_unlock_bh(&cq->lock);
-}
-
-/*
- * The program asks, and the device is armed from now on.  If it asks after few
- * posts, as who polls until nothing is left does, interrupts cost it less.
- */
-static void rpost_cq_end_idle(struct rpost_cq *cq, enum rpost_cq_mode mode)
-{
 	lockdep_assert_held(&cq->lock);
 
-	if (cq->armed && cq->mode == RPOST_CQ_IDLE) {
-		u32 posts = RPOST_PROMPT_MIN;
-
-		if (cq->idle_posts < cq->prompt_posts)
-			posts = min(2 * cq->prompt_posts, RPOST_PROMPT_MAX);
-		WRITE_ONCE(cq->prompt_posts, posts);
+	cq->was_armed = true;
+	/* The interrupt may come as soon as the first device queue is armed. */
+	spin_lock_irq(&cq->arm_lock);
+	if (cq->armed == IB_CQ_NEXT_COMP)
+		kind = IB_CQ_NEXT_COMP;
+	WRITE_ONCE(cq->armed, kind);
+	spin_unlock_irq(&cq->arm_lock);
+	list_for_each_entry(hwcq, &cq->hwcqs, link) {
+		if (ib_req_notify_cq(hwcq->ib_cq, kind) < 0)
+			failed = true;
 	}
-	cq->armed = true;
-	WRITE_ONCE(cq->mode, mode);
-}
 
-static void rpost_cq_idle_post(struct rpost_cq *cq)
-{
-	spin_lock_bh(&cq->lock);
-	if (cq->mode == RPOST_CQ_IDLE &&
-	    rpost_cq_drain_locked(cq, RPOST_DRAIN_BATCH))
-		cq->idle_posts++;
-	spin_unlock_bh(&cq->lock);
-}
-
-/* Does the device work in posts?  Of one that is not known to, few are looked at. */
-static bool rpost_device_prompt(struct rpost_device *dev, struct rpost_queue *sq,
-				u32 head)
-{
-	u32 prompt = READ_ONCE(dev->prompt), n;
-
-	if (prompt >= RPOST_PROMPT_DEVICE)
-		return true;
-	n = READ_ONCE(sq->prompt);
-	WRITE_ONCE(sq->prompt, (n + 1) % RPOST_PROMPT_SAMPLE);
-	if (n)
-		return false;
-	if ((s32)(READ_ONCE(sq->tail) - head) >= 0)
-		WRITE_ONCE(dev->prompt, prompt + 1);
-	else if (prompt)
-		WRITE_ONCE(dev->prompt, 0);
-	return false;
+	done = rpost_cq_poll_locked(cq, RPOST_POLL_MOST);
+	spin_lock_irq(&cq->arm_lock);
+	if (cq->armed == IB_CQ_NEXT_COMP && done < RPOST_POLL_MOST && !failed)
+		rpost_ring_set_flags(rpost_cq_ring(cq), 0, RPOST_RING_NEED_POLL);
+	spin_unlock_irq(&cq->arm_lock);
+	return done;
 }
 
 /**
- * rpost_cq_posted() - work requests have been posted
- * @cq: the queue that gets their completions
- * @sq: where, not locked
- * @head: its head after the last of them, which is signaled
+ * rpost_cq_event_taken() - poll and arm, as the program has read an event
+ * @cq: the queue of the event
  *
- * A device whose protocol runs before the post returns (rxe before 6.9) needs no
- * interrupt: the poster finds the completions, and the program need not ask.
+ * The program will poll now, and probably sleep again.  As the device is armed
+ * by then, the program finds the completions and requests the next event in
+ * memory, without a call.
  */
-void rpost_cq_posted(struct rpost_cq *cq, struct rpost_queue *sq, u32 head)
+void rpost_cq_event_taken(struct rpost_cq *cq)
 {
-	u32 prompt;
-
-	switch (READ_ONCE(cq->mode)) {
-	case RPOST_CQ_IDLE:
-		if (READ_ONCE(cq->obj.dev->prompt) >= RPOST_PROMPT_DEVICE)
-			rpost_cq_idle_post(cq);
-		break;
-	case RPOST_CQ_AUTO:
-		if (!rpost_device_prompt(cq->obj.dev, sq, head))
-			break;
-		prompt = READ_ONCE(sq->prompt);
-		if ((s32)(READ_ONCE(sq->tail) - head) < 0) {
-			if (prompt)
-				WRITE_ONCE(sq->prompt, 0);
-		} else if (++prompt < READ_ONCE(cq->prompt_posts)) {
-			WRITE_ONCE(sq->prompt, prompt);
-		} else {
-			WRITE_ONCE(sq->prompt, 0);
-			rpost_cq_go_idle(cq);
-		}
-		break;
-	case RPOST_CQ_EXACT:
-	case RPOST_CQ_POLLED:
-		break;
-	}
+	spin_lock(&cq->lock);
+	if (cq->exact || cq->poller)
+		rpost_cq_poll_locked(cq, RPOST_POLL_MOST);
+	else
+		rpost_cq_arm(cq, IB_CQ_NEXT_COMP);
+	spin_unlock(&cq->lock);
 }
 
 /**
- * rpost_cq_complete() - complete a work request that the device has not
+ * rpost_cq_arm_new() - arm a new device queue like the others
+ * @cq: the queue, with its lock held
+ * @hwcq: the device queue, already in the list of @cq
+ */
+void rpost_cq_arm_new(struct rpost_cq *cq, struct rpost_hwcq *hwcq)
+{
+	u32 kind = READ_ONCE(cq->armed);
+
+	if (kind)
+		ib_req_notify_cq(hwcq->ib_cq, kind);
+}
+
+/**
+ * rpost_cq_posted() - poll once after a post
+ * @cq: the queue that gets the completions of the posted work requests
+ */
+void rpost_cq_posted(struct rpost_cq *cq)
+{
+	if (READ_ONCE(cq->armed) || !spin_trylock(&cq->lock))
+		return;
+	cq->idle_since = 0;
+	rpost_cq_poll_locked(cq, RPOST_POLL_BUDGET);
+	spin_unlock(&cq->lock);
+}
+
+/**
+ * rpost_cq_complete() - complete a work request that the device did not get
  * @cq: the queue, not locked
- * @wc: what the device would say; an error
+ * @wc: the completion, as from the device; an error
  */
 void rpost_cq_complete(struct rpost_cq *cq, struct ib_wc *wc)
 {
-	spin_lock_bh(&cq->lock);
+	spin_lock(&cq->lock);
 	wc->wr_cqe->done(NULL, wc);
-	rpost_cq_deliver(cq, true);
-	spin_unlock_bh(&cq->lock);
+	rpost_cq_publish(cq);
+	spin_unlock(&cq->lock);
+	rpost_cq_interrupt(cq);
+}
+
+static u32 rpost_cq_poller_ends(struct rpost_cq *cq)
+{
+	lockdep_assert_held(&cq->lock);
+
+	if (!cq->poller)
+		return 0;
+	spin_lock_irq(&cq->arm_lock);
+	cq->poller = false;
+	spin_unlock_irq(&cq->arm_lock);
+	/* The program may have requested an event in the ring. */
+	return rpost_cq_arm(cq, IB_CQ_NEXT_COMP);
 }
 
 /**
- * rpost_cq_poller_fetch() - fetch what the device has, for the poller of rings
- * @cq: the queue; what it gets until rpost_cq_poller_leaves() is the poller's to
- *      fetch
+ * rpost_cq_poller_polls() - poll for the poller of submission rings
+ * @cq: the queue
  *
- * A queue whose device has never been armed is left as it is, see enum
- * rpost_cq_mode.
+ * Until rpost_cq_poller_leaves(), the program need not call: the poller polls,
+ * and the task that publishes completions notifies.  After a request for
+ * solicited events the poller leaves the queue to the program, as only the
+ * device can tell which completions are solicited.
  *
- * Return: completions fetched.
+ * Return: the number of completions.
  */
-u32 rpost_cq_poller_fetch(struct rpost_cq *cq)
+u32 rpost_cq_poller_polls(struct rpost_cq *cq)
 {
-	u32 done = 0;
+	bool exact;
+	u32 done;
 
-	spin_lock_bh(&cq->lock);
-	if (cq->mode == RPOST_CQ_AUTO ||
-	    (cq->mode == RPOST_CQ_IDLE && cq->armed)) {
-		rpost_ring_set_flags(rpost_cq_ring(cq), 0,
-				     RPOST_RING_NEED_POLL);
-		WRITE_ONCE(cq->mode, RPOST_CQ_POLLED);
+	spin_lock(&cq->lock);
+	exact = cq->exact;
+	if (exact) {
+		done = rpost_cq_poller_ends(cq);
+	} else {
+		if (!cq->poller) {
+			spin_lock_irq(&cq->arm_lock);
+			cq->poller = true;
+			rpost_ring_set_flags(rpost_cq_ring(cq), 0,
+					     RPOST_RING_NEED_POLL);
+			spin_unlock_irq(&cq->arm_lock);
+		}
+		done = rpost_cq_poll_locked(cq, RPOST_POLL_BUDGET);
 	}
-	if (cq->mode != RPOST_CQ_EXACT)
-		done = rpost_cq_drain_locked(cq, RPOST_POLL_BUDGET);
-	spin_unlock_bh(&cq->lock);
+	spin_unlock(&cq->lock);
+	if (exact && done)
+		rpost_cq_interrupt(cq);
 	return done;
 }
 
 /**
- * rpost_cq_poller_leaves() - the poller of rings fetches no more for now
+ * rpost_cq_poller_leaves() - end the polling of rpost_cq_poller_polls()
  * @cq: the queue
- *
- * Its device is armed again.
  */
 void rpost_cq_poller_leaves(struct rpost_cq *cq)
 {
-	struct rpost_hwcq *hwcq;
+	u32 done;
 
-	spin_lock_bh(&cq->lock);
-	if (cq->mode == RPOST_CQ_POLLED) {
-		WRITE_ONCE(cq->mode, RPOST_CQ_AUTO);
-		list_for_each_entry(hwcq, &cq->hwcqs, link)
-			rpost_hwcq_arm(hwcq);
-	}
-	spin_unlock_bh(&cq->lock);
+	spin_lock(&cq->lock);
+	done = rpost_cq_poller_ends(cq);
+	spin_unlock(&cq->lock);
+	if (done)
+		rpost_cq_interrupt(cq);
 }
 
 /**
- * rpost_cq_tell() - add a completion of what no device has had, and show it
+ * rpost_cq_add() - add a completion of a work request that no device got
  * @cq: the queue, not locked
  * @wc: the completion
  */
-void rpost_cq_tell(struct rpost_cq *cq, const struct rpost_wc *wc)
+void rpost_cq_add(struct rpost_cq *cq, const struct rpost_wc *wc)
 {
 	struct rpost_wc *entry;
 
-	spin_lock_bh(&cq->lock);
+	spin_lock(&cq->lock);
 	entry = rpost_ring_next(rpost_cq_ring(cq));
-	/* What is beyond is reserved. */
+	/* The rest of a long entry is reserved. */
 	if (entry)
 		memcpy(entry, wc, RPOST_WC_SMALL_SIZE);
 	else
 		rpost_ring_overrun(rpost_cq_ring(cq));
-	rpost_cq_deliver(cq, true);
-	spin_unlock_bh(&cq->lock);
+	rpost_cq_publish(cq);
+	spin_unlock(&cq->lock);
+	rpost_cq_interrupt(cq);
 }
 
 /**
- * rpost_cq_see() - how far has the program consumed?
+ * rpost_cq_see() - read how far the program has consumed its ring
  * @cq: the queue
  *
- * The ring that is found here is not older than a completion that has been seen
- * to be in it.
+ * A caller that has seen an entry in a ring gets that ring or a later one.
  *
- * Return: what rpost_ring_consumed() asks for.
+ * Return: the argument of rpost_ring_consumed().
  */
 struct rpost_ring_seen rpost_cq_see(struct rpost_cq *cq)
 {
@@ -272,7 +303,7 @@ struct rpost_ring_seen rpost_cq_see(struct rpost_cq *cq)
 }
 
 /**
- * rpost_cq_shutdown() - give a completion queue back to its device
+ * rpost_cq_shutdown() - destroy a completion queue's device queues
  * @obj: the queue; no queue pair is attached
  *
  * Return: 0.
@@ -282,18 +313,20 @@ int rpost_cq_shutdown(struct rpost_obj *obj)
 	struct rpost_cq *cq = container_of(obj, struct rpost_cq, obj);
 	LIST_HEAD(hwcqs);
 
-	spin_lock_bh(&cq->lock);
+	spin_lock(&cq->lock);
 	list_splice_init(&cq->hwcqs, &hwcqs);
+	spin_unlock(&cq->lock);
 	/*
-	 * Who sleeps for a device that has gone would sleep for ever.  Of a queue that
-	 * the program destroys there is no event.
+	 * When the device is removed, wake the tasks that sleep for an event of the
+	 * queue.  When the program destroys it, there is no event.
 	 */
+	spin_lock_irq(&cq->arm_lock);
 	if (!obj->ending &&
-	    (cq->notify || rpost_ring_take_arm(rpost_cq_ring(cq)))) {
-		WRITE_ONCE(cq->notify, 0);
+	    (rpost_ring_take_arm(rpost_cq_arm_ring(cq)) || cq->notify)) {
+		cq->notify = 0;
 		rpost_comp_channel_post(cq);
 	}
-	spin_unlock_bh(&cq->lock);
+	spin_unlock_irq(&cq->arm_lock);
 
 	rpost_hwcqs_destroy(cq, &hwcqs);
 	return 0;
@@ -372,57 +405,54 @@ int rpost_cq_mmap(struct rpost_file *file, struct vm_area_struct *vma)
 int rpost_arm_cq_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_arm_cq *cmd = &ucmd->cmd.arm_cq;
-	u32 kind = IB_CQ_NEXT_COMP;
-	struct rpost_cring *ring;
-	struct rpost_hwcq *hwcq;
+	u32 kind = cmd->flags & RPOST_ARM_SOLICITED ? IB_CQ_SOLICITED :
+						      IB_CQ_NEXT_COMP;
 	struct rpost_obj *obj;
 	struct rpost_cq *cq;
-	bool taken = false;
 
-	if (cmd->reserved || (cmd->flags & ~RPOST_ARM_SOLICITED))
+	if (cmd->reserved)
 		return -EOPNOTSUPP;
 	obj = rpost_obj_get(ucmd->file, cmd->handle, RPOST_OBJ_CQ);
 	if (!obj)
 		return -ENOENT;
 	cq = container_of(obj, struct rpost_cq, obj);
 
-	spin_lock_bh(&cq->lock);
-	ring = rpost_cq_ring(cq);
-	if (cmd->flags & RPOST_ARM_SOLICITED) {
-		bool looked_at = cq->mode == RPOST_CQ_AUTO ||
-				 cq->mode == RPOST_CQ_POLLED;
-
-		kind = IB_CQ_SOLICITED;
-		rpost_cq_end_idle(cq, RPOST_CQ_EXACT);
-		/* From now on the program asks by call, and has to look again. */
-		rpost_ring_set_flags(ring, RPOST_RING_NEED_POLL, 0);
-		taken = looked_at && rpost_ring_take_arm(ring);
-		if (taken)
-			kind = IB_CQ_NEXT_COMP;
-	} else if (cq->mode == RPOST_CQ_IDLE) {
-		rpost_cq_end_idle(cq, RPOST_CQ_AUTO);
-	}
-	/* The stronger of two requests stands. */
+	spin_lock(&cq->lock);
+	spin_lock_irq(&cq->arm_lock);
+	cq->exact = kind == IB_CQ_SOLICITED;
+	/* A request for any completion outlasts one for solicited ones. */
 	if (cq->notify != IB_CQ_NEXT_COMP)
-		WRITE_ONCE(cq->notify, kind);
-	if (cq->mode != RPOST_CQ_EXACT)
-		rpost_ring_set_flags(ring, 0, RPOST_RING_NEED_POLL);
-
-	/* What was to be fetched for the ring's arm may be there already. */
-	list_for_each_entry(hwcq, &cq->hwcqs, link) {
-		if (cq->mode == RPOST_CQ_EXACT && !taken)
-			ib_req_notify_cq(hwcq->ib_cq, cq->notify);
-		else
-			rpost_hwcq_arm(hwcq);
-	}
-	spin_unlock_bh(&cq->lock);
+		cq->notify = kind;
+	kind = cq->notify;
+	spin_unlock_irq(&cq->arm_lock);
+	rpost_cq_arm(cq, kind);
+	spin_unlock(&cq->lock);
 
 	rpost_obj_put(obj);
 	return 0;
 }
 
+/* Arm the device once the program has polled in vain for RPOST_IDLE_NS. */
+static void rpost_cq_idle(struct rpost_cq *cq)
+{
+	u64 now = local_clock();
+
+	lockdep_assert_held(&cq->lock);
+
+	if (cq->exact)
+		return;
+	if (!READ_ONCE(cq->armed)) {
+		if (!cq->idle_since)
+			cq->idle_since = now;
+		if (now - cq->idle_since < RPOST_IDLE_NS)
+			return;
+		cq->rearms = RPOST_REARMS;
+	}
+	rpost_cq_arm(cq, IB_CQ_NEXT_COMP);
+}
+
 /**
- * rpost_poll_cq_ioctl() - fetch completions into the ring
+ * rpost_poll_cq_ioctl() - poll the device
  * @ucmd: the command
  *
  * Return: 0 or a negative errno.
@@ -430,34 +460,37 @@ int rpost_arm_cq_ioctl(struct rpost_ucmd *ucmd)
 int rpost_poll_cq_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_poll_cq *cmd = &ucmd->cmd.poll_cq;
-	struct rpost_hwcq *hwcq;
 	struct rpost_obj *obj;
 	struct rpost_cq *cq;
-	u32 tail;
+	u32 tail, done;
+	bool rearm;
 
 	obj = rpost_obj_get(ucmd->file, cmd->handle, RPOST_OBJ_CQ);
 	if (!obj)
 		return -ENOENT;
 	cq = container_of(obj, struct rpost_cq, obj);
 
-	spin_lock_bh(&cq->lock);
-	if (cq->mode == RPOST_CQ_IDLE) {
-		rpost_cq_end_idle(cq, RPOST_CQ_AUTO);
-		rpost_ring_set_flags(rpost_cq_ring(cq), 0,
-				     RPOST_RING_NEED_POLL);
-		list_for_each_entry(hwcq, &cq->hwcqs, link)
-			rpost_hwcq_arm(hwcq);
-	}
+	spin_lock(&cq->lock);
 	tail = rpost_cq_ring(cq)->tail;
-	/* Something for the program, or nothing is left. */
-	while (rpost_cq_drain_locked(cq, RPOST_DRAIN_BATCH) &&
-	       rpost_cq_ring(cq)->tail == tail) {
-		spin_unlock_bh(&cq->lock);
-		cond_resched();
-		spin_lock_bh(&cq->lock);
+	rearm = cq->rearms && !cq->exact;
+	if (rearm) {
+		cq->rearms--;
+		done = rpost_cq_arm(cq, IB_CQ_NEXT_COMP);
+	} else {
+		done = rpost_cq_poll_locked(cq, RPOST_POLL_MOST);
 	}
+	/* Poll until the ring has a new entry, or the device no completion. */
+	while (done && rpost_cq_ring(cq)->tail == tail &&
+	       !fatal_signal_pending(current)) {
+		spin_unlock(&cq->lock);
+		cond_resched();
+		spin_lock(&cq->lock);
+		done = rpost_cq_poll_locked(cq, RPOST_POLL_MOST);
+	}
+	if (!rearm && rpost_cq_ring(cq)->tail == tail)
+		rpost_cq_idle(cq);
 	cmd->count = rpost_cq_ring(cq)->tail - tail;
-	spin_unlock_bh(&cq->lock);
+	spin_unlock(&cq->lock);
 
 	rpost_obj_put(obj);
 	return rpost_respond(ucmd);
@@ -468,10 +501,9 @@ static int rpost_create_cq_validate(const struct rpost_ucmd *ucmd,
 {
 	const struct rpost_create_cq *cmd = &ucmd->cmd.create_cq;
 
-	if (cmd->reserved || cmd->reserved2 ||
-	    (cmd->flags & ~(RPOST_CQ_SMALL_ENTRIES | RPOST_CQ_SHARED_PAGE)))
+	if (cmd->reserved || cmd->reserved2)
 		return -EOPNOTSUPP;
-	/* It could not tell where the ring is. */
+	/* The answer has no room for the offset of the ring. */
 	if ((cmd->flags & RPOST_CQ_SHARED_PAGE) &&
 	    ucmd->size < offsetofend(struct rpost_create_cq, ring_offset))
 		return -EINVAL;
@@ -495,7 +527,7 @@ int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 	struct rpost_cq *cq;
 	int ret;
 
-	dev = rpost_device_find(ucmd->file, cmd->device);
+	dev = rpost_enter_device(ucmd, cmd->device);
 	if (IS_ERR(dev))
 		return PTR_ERR(dev);
 	ret = rpost_create_cq_validate(ucmd, dev->ib_dev);
@@ -508,14 +540,13 @@ int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 		goto err_exit;
 	mutex_init(&cq->setup_lock);
 	spin_lock_init(&cq->lock);
+	spin_lock_init(&cq->arm_lock);
 	INIT_LIST_HEAD(&cq->hwcqs);
 	INIT_LIST_HEAD(&cq->event_link);
-	INIT_LIST_HEAD(&cq->kick_link);
 	cq->user_data = cmd->user_data;
 	cq->comp_vector = cmd->comp_vector;
 	cq->flags = cmd->flags;
 	cq->cqe = roundup_pow_of_two(cmd->cqe);
-	cq->prompt_posts = RPOST_PROMPT_MIN;
 	if (cmd->channel_fd != -1) {
 		ret = -EBADF;
 		cq->channel = rpost_comp_channel_get(ucmd->file,
@@ -539,14 +570,8 @@ int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 	cmd->entries_offset = sizeof(struct rpost_ring);
 	cmd->ring_offset = rpost_ring_offset(ring);
 	cmd->handle = cq->obj.handle;
-	ret = rpost_respond(ucmd);
-	if (ret)
-		goto err_unreserve;
-	rpost_obj_publish(&cq->obj);
-	return 0;
+	return rpost_obj_answer(ucmd, &cq->obj, 0);
 
-err_unreserve:
-	rpost_obj_unreserve(&cq->obj);
 err_ring:
 	rpost_cq_ring_free(ring);
 err_channel:
@@ -559,7 +584,10 @@ err_exit:
 	return ret;
 }
 
-/* Completions that wait.  A program's index that cannot be is an error. */
+/*
+ * Return -EINVAL if more than @room completions wait, or if @head, which the
+ * program writes, is impossible.
+ */
 static int rpost_ring_waiting(const struct rpost_cring *ring, u32 head,
 			      u32 room)
 {
@@ -573,16 +601,16 @@ static int rpost_resize_cq_check(struct rpost_cq *cq, u32 entries)
 	struct rpost_cring *ring;
 	int ret;
 
-	spin_lock_bh(&cq->lock);
+	spin_lock(&cq->lock);
 	ring = rpost_cq_ring(cq);
 	ret = rpost_ring_waiting(ring, READ_ONCE(ring->hdr->head), entries);
-	spin_unlock_bh(&cq->lock);
+	spin_unlock(&cq->lock);
 	return ret;
 }
 
 /*
- * Go over to @ring.  Fails if more completions wait now than fit.  The old ring
- * is left, for its owner to free after a grace period.
+ * Replace the ring by @ring, unless it has too few entries for the completions
+ * that wait.  The caller frees @old after a grace period.
  */
 static int rpost_cq_switch(struct rpost_cq *cq, struct rpost_cring *ring,
 			   struct rpost_cring **old)
@@ -592,26 +620,59 @@ static int rpost_cq_switch(struct rpost_cq *cq, struct rpost_cring *ring,
 
 	lockdep_assert_held(&cq->setup_lock);
 
-	/* Most of the copying needs no lock: what waits does not change. */
-	spin_lock_bh(&cq->lock);
+	/* Copy without the lock: entries that wait do not change. */
+	spin_lock(&cq->lock);
 	*old = rpost_cq_ring(cq);
 	head = READ_ONCE((*old)->hdr->head);
 	seen = (*old)->tail;
 	ret = rpost_ring_waiting(*old, head, ring->entries);
-	spin_unlock_bh(&cq->lock);
+	spin_unlock(&cq->lock);
 	if (ret)
 		return ret;
 	rpost_ring_copy(ring, *old, head, seen);
 
-	spin_lock_bh(&cq->lock);
+	spin_lock(&cq->lock);
 	ret = rpost_ring_waiting(*old, head, ring->entries);
 	if (!ret) {
 		rpost_ring_copy(ring, *old, seen, (*old)->tail);
+		spin_lock_irq(&cq->arm_lock);
 		rpost_ring_take_over(ring, *old, head);
 		rcu_assign_pointer(cq->ring, ring);
+		spin_unlock_irq(&cq->arm_lock);
 		WRITE_ONCE(cq->cqe, ring->entries);
 	}
-	spin_unlock_bh(&cq->lock);
+	spin_unlock(&cq->lock);
+	return ret;
+}
+
+/*
+ * Give @ring to the queue that has this handle now, and set @unused to the ring
+ * to be freed.  The program may have destroyed the queue for which the ring was
+ * made, and another queue may have the handle.  Its entries must have the same
+ * size.
+ */
+static int rpost_cq_replace(struct rpost_file *file, u32 handle,
+			    struct rpost_cring *ring, struct rpost_cring **unused)
+{
+	struct rpost_obj *obj = rpost_obj_get(file, handle, RPOST_OBJ_CQ);
+	struct rpost_cring *old;
+	struct rpost_cq *cq;
+	int ret;
+
+	if (!obj)
+		return -ENOENT;
+	cq = container_of(obj, struct rpost_cq, obj);
+	mutex_lock(&cq->setup_lock);
+	old = rcu_dereference_protected(cq->ring, lockdep_is_held(&cq->setup_lock));
+	ret = -ENOENT;
+	if (old->entry_size == ring->entry_size)
+		ret = rpost_cq_switch(cq, ring, &old);
+	mutex_unlock(&cq->setup_lock);
+	if (!ret) {
+		*unused = old;
+		synchronize_rcu();
+	}
+	rpost_obj_put(obj);
 	return ret;
 }
 
@@ -619,7 +680,7 @@ static int rpost_cq_switch(struct rpost_cq *cq, struct rpost_cring *ring,
  * rpost_resize_cq_ioctl() - give a completion queue a new ring
  * @ucmd: the command
  *
- * The device's queues stay as they are: their sizes come from the queue pairs.
+ * The device queues stay: the queue pairs determine their sizes.
  *
  * Return: 0 or a negative errno.
  */
@@ -635,9 +696,9 @@ int rpost_resize_cq_ioctl(struct rpost_ucmd *ucmd)
 
 	if (cmd->reserved || cmd->reserved2)
 		return -EOPNOTSUPP;
-	obj = rpost_obj_get(ucmd->file, cmd->handle, RPOST_OBJ_CQ);
-	if (!obj)
-		return -ENOENT;
+	obj = rpost_enter_get(ucmd, cmd->handle, RPOST_OBJ_CQ);
+	if (IS_ERR(obj))
+		return PTR_ERR(obj);
 	cq = container_of(obj, struct rpost_cq, obj);
 	ret = -ENODEV;
 	if (!rpost_device_alive(cq->obj.dev))
@@ -661,21 +722,19 @@ int rpost_resize_cq_ioctl(struct rpost_ucmd *ucmd)
 	cmd->mmap_size = ring->mem->num_pages << PAGE_SHIFT;
 	cmd->ring_offset = rpost_ring_offset(ring);
 	unused = ring;
+	/* DESTROY waits for references, but never for the program's memory. */
+	rpost_obj_put(obj);
 	ret = rpost_respond(ucmd);
-	if (!ret) {
-		mutex_lock(&cq->setup_lock);
-		ret = rpost_cq_switch(cq, ring, &unused);
-		mutex_unlock(&cq->setup_lock);
-		if (ret) {
-			/* The answer does not hold. */
-			*cmd = asked;
-			rpost_respond(ucmd);
-			unused = ring;
-		} else {
-			synchronize_rcu();
-		}
+	if (!ret)
+		ret = rpost_cq_replace(ucmd->file, cmd->handle, ring, &unused);
+	if (ret) {
+		/* Take the answer back. */
+		*cmd = asked;
+		rpost_respond(ucmd);
 	}
 	rpost_cq_ring_free(unused);
+	return ret;
+
 out_put:
 	rpost_obj_put(obj);
 	return ret;

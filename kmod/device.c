@@ -7,8 +7,8 @@
 #include <rdma/ib_cache.h>
 
 #include "compat/compat.h"
+#include "device.h"
 #include "inject.h"
-#include "rpost.h"
 
 /* Devices by their number. */
 static DEFINE_XARRAY_ALLOC1(rpost_devices);
@@ -40,13 +40,13 @@ void rpost_device_put(struct rpost_device *dev)
 }
 
 /**
- * rpost_leave_behind() - a device keeps an object after the module has gone
- * @res: the object's entry, which names who has made it
+ * rpost_leave_behind() - let a device keep an object after the module unloads
+ * @res: the object's restrack entry, which names its creator
  * @dev: the device
  */
 void rpost_leave_behind(struct rdma_restrack_entry *res, struct rpost_device *dev)
 {
-	/* Instead of by a string of the module's. */
+	/* The old name is a string of this module, which may be unloaded. */
 	res->kern_name = dev->ib_dev->name;
 }
 
@@ -54,7 +54,7 @@ void rpost_leave_behind(struct rdma_restrack_entry *res, struct rpost_device *de
  * rpost_device_alive() - is the device still there?
  * @dev: the device
  *
- * Return: true if so; it then stays until the caller drops its file's rwsem.
+ * Return: true if so; it then stays until the caller drops its context's rwsem.
  */
 bool rpost_device_alive(struct rpost_device *dev)
 {
@@ -63,31 +63,42 @@ bool rpost_device_alive(struct rpost_device *dev)
 
 /**
  * rpost_device_find() - look a device up
- * @file: the open file, with its rwsem held, so that the device stays; its
- *        network namespace must have the device
+ * @file: the open file, whose network namespace must have the device
  * @id: number of the device
  *
- * Return: the device with a reference, or ERR_PTR(-ENODEV).
+ * Return: the device with a reference, and with one on its ib_dev, which delays
+ * the end of the removal until ib_device_put(); or ERR_PTR(-ENODEV).
  */
 struct rpost_device *rpost_device_find(struct rpost_file *file, u32 id)
 {
 	struct rpost_device *dev;
 
-	lockdep_assert_held(&file->rwsem);
-
 	rcu_read_lock();
 	dev = xa_load(&rpost_devices, id);
-	if (dev && (dev->refused || !kref_get_unless_zero(&dev->kref)))
+	/* Removal sets @dead, and continues after a grace period. */
+	if (dev && (dev->refused || !rpost_device_alive(dev) ||
+		    !ib_device_try_get(dev->ib_dev)))
 		dev = NULL;
+	if (dev)
+		kref_get(&dev->kref);
 	rcu_read_unlock();
 	if (!dev)
 		return ERR_PTR(-ENODEV);
-	if (!rpost_device_alive(dev) ||
-	    !rdma_dev_access_netns(dev->ib_dev, file->net)) {
-		rpost_device_put(dev);
+	if (!rdma_dev_access_netns(dev->ib_dev, file->net)) {
+		rpost_device_unfind(dev);
 		return ERR_PTR(-ENODEV);
 	}
 	return dev;
+}
+
+/**
+ * rpost_device_unfind() - undo rpost_device_find()
+ * @dev: the device
+ */
+void rpost_device_unfind(struct rpost_device *dev)
+{
+	ib_device_put(dev->ib_dev);
+	rpost_device_put(dev);
 }
 
 static int rpost_device_add(struct ib_device *ib_dev);
@@ -95,8 +106,8 @@ static void rpost_device_remove(struct ib_device *ib_dev, void *client_data);
 static void rpost_device_rename(struct ib_device *ib_dev, void *client_data);
 
 /*
- * Registered after rdma_cm's client, and so called before it on removal: queue
- * pairs are gone when cma tells their ids.
+ * Registered after rdma_cm's client, so its remove() is called first: queue
+ * pairs are gone when cma reports the removal to their ids.
  */
 static struct ib_client rpost_client = {
 	.name	= "rdma_post",
@@ -105,7 +116,7 @@ static struct ib_client rpost_client = {
 	.rename	= rpost_device_rename,
 };
 
-/* The core holds its lock against renames around add() and rename(). */
+/* The RDMA core calls add() and rename() under its lock against renames. */
 static void rpost_device_rename(struct ib_device *ib_dev, void *client_data)
 {
 	struct rpost_device *dev = client_data;
@@ -130,6 +141,8 @@ static int rpost_device_add(struct ib_device *ib_dev)
 	rpost_admit(dev);
 
 	spin_lock_init(&dev->name_lock);
+	mutex_init(&dev->contexts_lock);
+	INIT_LIST_HEAD(&dev->contexts);
 	rpost_device_rename(ib_dev, dev);
 	rpost_async_device_add(dev);
 
@@ -155,10 +168,14 @@ static void rpost_device_remove(struct ib_device *ib_dev, void *client_data)
 	xa_erase(&rpost_devices, dev->id);
 
 	ib_set_client_data(ib_dev, &rpost_client, NULL);
-	/* Who has seen it alive has a file's rwsem, which comes next. */
+	/*
+	 * A command that has seen the device alive has a reference on @ib_dev,
+	 * for which ib_core waits, or a context's rwsem, for which this waits.
+	 */
 	WRITE_ONCE(dev->dead, true);
+	synchronize_rcu();
 	rpost_async_device_gone(dev);
-	rpost_files_device_gone(dev);
+	rpost_contexts_device_gone(dev);
 	rpost_target_del(dev);
 	rpost_device_put(dev);
 }
@@ -186,15 +203,15 @@ void rpost_device_unregister(void)
  * rpost_device_id() - number of a device
  * @ib_dev: the device; the caller keeps it from being removed
  *
- * Return: its number, or 0 if programs may not use it: not yet, not any more, or
- * never.
+ * Return: its number, or 0 if programs may not use it: not yet, not any more,
+ * or never.
  */
 u32 rpost_device_id(struct ib_device *ib_dev)
 {
 	struct rpost_device *dev;
 	u32 id;
 
-	/* Removal takes it away, and cma hears of that only later. */
+	/* Removal clears the client data before cma reports the removal. */
 	rcu_read_lock();
 	dev = ib_get_client_data(ib_dev, &rpost_client);
 	id = dev && !dev->refused ? dev->id : 0;
@@ -203,10 +220,10 @@ u32 rpost_device_id(struct ib_device *ib_dev)
 }
 
 /**
- * rpost_device_max_wr() - longest queue that can be had
+ * rpost_device_max_wr() - the longest queue that a program may ask for
  * @ib_dev: the device
  *
- * Return: work requests; one more is kept back for the marker that drains.
+ * Return: work requests; one entry is reserved for the drain WR.
  */
 u32 rpost_device_max_wr(struct ib_device *ib_dev)
 {
@@ -219,7 +236,7 @@ u32 rpost_device_max_wr(struct ib_device *ib_dev)
 
 /**
  * rpost_device_max_sge_rd() - how many entries a read can have
- * @ib_dev: the device; one that says 0 does not tell reads from other sends
+ * @ib_dev: the device; if it reports 0, reads have the limit of other sends
  *
  * Return: scatter/gather entries.
  */
@@ -229,7 +246,7 @@ u32 rpost_device_max_sge_rd(const struct ib_device *ib_dev)
 }
 
 /**
- * rpost_device_max_srq_wr() - longest shared receive queue that can be had
+ * rpost_device_max_srq_wr() - the longest shared receive queue of a device
  * @ib_dev: the device
  *
  * Return: work requests.
@@ -255,13 +272,13 @@ static u32 rpost_devices_list(struct rpost_file *file, u32 *ids, u32 room)
 		if (count < room)
 			ids[count] = id;
 		count++;
-		rpost_device_put(dev);
+		rpost_device_unfind(dev);
 	}
 	return count;
 }
 
 /**
- * rpost_device_count() - how many devices a file can see
+ * rpost_device_count() - count the devices that a file is offered
  * @file: the open file
  *
  * Return: the number.
@@ -272,8 +289,8 @@ unsigned int rpost_device_count(struct rpost_file *file)
 }
 
 /**
- * rpost_device_count_refused() - how many devices of a file's network are not offered
- * @file: the open file, with its rwsem held, so that devices stay
+ * rpost_device_count_refused() - count the devices that a file is not offered
+ * @file: the open file
  *
  * Return: the number.
  */
@@ -283,8 +300,7 @@ unsigned int rpost_device_count_refused(struct rpost_file *file)
 	unsigned int count = 0;
 	unsigned long id;
 
-	lockdep_assert_held(&file->rwsem);
-
+	/* Removal waits for a grace period, as in rpost_device_find(). */
 	rcu_read_lock();
 	xa_for_each(&rpost_devices, id, dev)
 		count += dev->refused && rpost_device_alive(dev) &&
@@ -323,7 +339,7 @@ int rpost_query_devices_ioctl(struct rpost_ucmd *ucmd)
 }
 
 /**
- * rpost_query_device_ioctl() - what a device can do
+ * rpost_query_device_ioctl() - report the attributes of a device
  * @ucmd: the command
  *
  * Return: 0 or a negative errno.
@@ -388,12 +404,12 @@ int rpost_query_device_ioctl(struct rpost_ucmd *ucmd)
 	strscpy(cmd->name, dev->name, sizeof(cmd->name));
 	spin_unlock(&dev->name_lock);
 
-	rpost_device_put(dev);
+	rpost_device_unfind(dev);
 	return rpost_respond(ucmd);
 }
 
 /**
- * rpost_query_port_ioctl() - state of a port
+ * rpost_query_port_ioctl() - report the attributes of a port
  * @ucmd: the command
  *
  * Return: 0 or a negative errno.
@@ -445,6 +461,6 @@ int rpost_query_port_ioctl(struct rpost_ucmd *ucmd)
 		.grh_required = rdma_is_grh_required(ib_dev, cmd->port),
 	};
 out:
-	rpost_device_put(dev);
+	rpost_device_unfind(dev);
 	return ret ? : rpost_respond(ucmd);
 }

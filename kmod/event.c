@@ -11,7 +11,7 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "rpost.h"
+#include "cm.h"
 
 static void rpost_event_channel_free(struct kref *kref)
 {
@@ -61,7 +61,7 @@ void rpost_event_free(struct rpost_event *event)
 	rpost_count(RPOST_COUNT_EVENT, -1);
 }
 
-/* Append an event to its id's list, and to its channel's, where it is fetched. */
+/* Append an event to the lists of its id and of the id's channel. */
 static void rpost_event_list(struct rpost_event *event, struct rpost_id *id)
 {
 	list_add_tail(&event->link, &id->channel->events);
@@ -71,8 +71,8 @@ static void rpost_event_list(struct rpost_event *event, struct rpost_id *id)
 }
 
 /*
- * Take an event from its id.  Returns whether the caller owns it now; else it is on
- * its way to the program, and the fetcher frees it.
+ * Detach an event from its id.  Return true if the caller owns it now;
+ * otherwise a fetcher is copying it to the program, and frees it.
  */
 static bool rpost_event_detach(struct rpost_event *event)
 {
@@ -97,24 +97,36 @@ static void rpost_events_detach(struct rpost_id *id)
 	}
 }
 
-/* cma tells of each change of a neighbour, and the last one tells enough. */
+static bool rpost_event_is_change(const struct rpost_event *event)
+{
+	return event->event.event == RPOST_EVENT_UNREACHABLE ||
+	       event->event.event == RPOST_EVENT_ADDR_CHANGE;
+}
+
+/*
+ * cma reports each change of a neighbour's or a bond's address.  Of changes
+ * with no other event between them, only one of each kind is queued.
+ */
 static bool rpost_event_is_repeated(const struct rpost_event *event)
 {
 	const struct rpost_event *last;
 
-	if ((event->event.event != RPOST_EVENT_UNREACHABLE &&
-	     event->event.event != RPOST_EVENT_ADDR_CHANGE) ||
-	    list_empty(&event->id->events))
+	if (!rpost_event_is_change(event))
 		return false;
-	last = list_last_entry(&event->id->events, struct rpost_event, id_link);
-	return !last->fetching && last->event.event == event->event.event;
+	list_for_each_entry_reverse(last, &event->id->events, id_link) {
+		if (last->fetching || !rpost_event_is_change(last))
+			break;
+		if (last->event.event == event->event.event)
+			return true;
+	}
+	return false;
 }
 
 /**
- * rpost_event_queue() - queue an event where its id reports
- * @event: the event, owned by the channel from now on; freed if it says the same
- *         as the one before it
- * @listener: for a request, the id that listens; else NULL
+ * rpost_event_queue() - queue an event on the channel of its id
+ * @event: the event, owned by the channel from now on, or freed if it repeats a
+ *         change
+ * @listener: the id that listens, for a request; else NULL
  */
 void rpost_event_queue(struct rpost_event *event, struct rpost_id *listener)
 {
@@ -128,7 +140,7 @@ void rpost_event_queue(struct rpost_event *event, struct rpost_id *listener)
 		return;
 	}
 	if (listener) {
-		/* At one go, or the listener could migrate in between. */
+		/* In one step, or the listener could migrate in between. */
 		id->listener = listener;
 		list_add_tail(&id->request_link, &listener->requests);
 		id->channel = listener->channel;
@@ -138,7 +150,7 @@ void rpost_event_queue(struct rpost_event *event, struct rpost_id *listener)
 	spin_unlock(&file->event_lock);
 }
 
-/* Take a request that has not been fetched from an id that listens. */
+/* Take an unfetched request from an id that listens. */
 static struct rpost_id *rpost_request_take(struct rpost_id *listener)
 {
 	struct rpost_file *file = listener->obj.file;
@@ -149,7 +161,7 @@ static struct rpost_id *rpost_request_take(struct rpost_id *listener)
 				      request_link);
 	if (id) {
 		list_del(&id->request_link);
-		/* Before it counts as an id like others, whose events are fetched. */
+		/* Its events could be fetched once it has no @listener. */
 		rpost_events_detach(id);
 		id->listener = NULL;
 	}
@@ -159,7 +171,7 @@ static struct rpost_id *rpost_request_take(struct rpost_id *listener)
 
 /**
  * rpost_events_drop() - free the unfetched events of an id
- * @id: the id, for which no handler runs any more; ids of its unfetched
+ * @id: the id, for which no handler runs any more; the ids of its unfetched
  *      requests are destroyed
  */
 void rpost_events_drop(struct rpost_id *id)
@@ -177,7 +189,7 @@ void rpost_events_drop(struct rpost_id *id)
 /**
  * rpost_events_drop_join() - forget a join, and free its unfetched events
  * @id: the id, with its lock held
- * @join: the join, from which no more events come
+ * @join: the join, which causes no more events
  */
 void rpost_events_drop_join(struct rpost_id *id, struct rpost_join *join)
 {
@@ -204,11 +216,11 @@ static void rpost_events_move(struct rpost_id *id, struct rpost_event_channel *t
 }
 
 /**
- * rpost_events_migrate() - let an id report elsewhere
+ * rpost_events_migrate() - let an id report to another channel
  * @id: the id, with its lock held
- * @to: the new channel; the caller's reference goes to the id
+ * @to: the new channel; the id takes over the caller's reference
  *
- * Requests and what followed them go with the id that listens.
+ * The requests of an id that listens, and their later events, move with it.
  */
 void rpost_events_migrate(struct rpost_id *id, struct rpost_event_channel *to)
 {
@@ -228,7 +240,7 @@ void rpost_events_migrate(struct rpost_id *id, struct rpost_event_channel *to)
 		kref_get(&to->kref);
 		unheld++;
 	}
-	/* Last, as the end of the id that listens comes after its requests. */
+	/* Last: the listener's removal event must stay behind its requests. */
 	rpost_events_move(id, to);
 	id->channel = to;
 	wake_up_interruptible(&to->wait);
@@ -239,19 +251,17 @@ void rpost_events_migrate(struct rpost_id *id, struct rpost_event_channel *to)
 	} while (unheld--);
 }
 
-/* Can it be fetched?  The events of an id that is being destroyed will be dropped. */
+/* Can it be fetched?  Events of an id that is being destroyed are dropped. */
 static bool rpost_event_ready(const struct rpost_event *event)
 {
-	const struct rpost_id *listener = event->id->listener;
+	const struct rpost_id *id = event->id;
 
-	if (!listener)
-		return refcount_read(&event->id->obj.refs);
-	/* A request comes before all else of its id, also while it is on its way. */
-	return event->event.event == RPOST_EVENT_CONNECT_REQUEST &&
-	       refcount_read(&listener->obj.refs);
+	/* A request, its id's first event, is dropped with its listener. */
+	return refcount_read(id->listener ? &id->listener->obj.refs :
+					    &id->obj.refs);
 }
 
-/* Take the oldest event off its list; it stays its id's. */
+/* Take the oldest event off the channel's list; its id still lists it. */
 static struct rpost_event *rpost_event_take(struct rpost_event_channel *channel)
 {
 	struct rpost_file *file = channel->file;
@@ -272,8 +282,8 @@ static struct rpost_event *rpost_event_take(struct rpost_event_channel *channel)
 }
 
 /*
- * The program has it: a request's id becomes its own.  Returns false if the event has
- * lost its id meanwhile.
+ * The program has the event: publish the id of a request.  Return false if the
+ * event was detached from its id meanwhile.
  */
 static bool rpost_event_taken(struct rpost_event *event, struct rpost_file *file)
 {
@@ -288,7 +298,7 @@ static bool rpost_event_taken(struct rpost_event *event, struct rpost_file *file
 			list_del(&id->request_link);
 			id->listener = NULL;
 			atomic_inc(&listener->backlog);
-			/* With the lock held: then one who destroys finds it. */
+			/* Under the lock, so that teardown misses no id. */
 			rpost_obj_publish(&id->obj);
 		}
 	}
@@ -297,7 +307,7 @@ static bool rpost_event_taken(struct rpost_event *event, struct rpost_file *file
 	return id;
 }
 
-/* The program could not be given it: put it back in front. */
+/* The program did not get the event: put it back in front. */
 static void rpost_event_return(struct rpost_event *event, struct rpost_file *file)
 {
 	struct rpost_id *id;
@@ -315,12 +325,11 @@ static void rpost_event_return(struct rpost_event *event, struct rpost_file *fil
 		rpost_event_free(event);
 }
 
-/* Wait until something has been queued. */
 static int rpost_event_wait(struct rpost_event_channel *channel)
 {
 	struct rpost_file *file = channel->file;
 
-	/* What is there belongs to an id whose end is under way. */
+	/* The events belong to ids that are being destroyed. */
 	if (!list_empty_careful(&channel->events)) {
 		schedule_timeout_interruptible(1);
 		return signal_pending(current) ? -ERESTARTSYS : 0;
@@ -330,7 +339,7 @@ static int rpost_event_wait(struct rpost_event_channel *channel)
 					READ_ONCE(file->dead));
 }
 
-/* The oldest event, with the channel's fetch lock; or an ERR_PTR(). */
+/* Return the oldest event, with the fetch lock held, or an ERR_PTR(). */
 static struct rpost_event *rpost_event_first(struct rpost_event_channel *channel,
 					     bool nonblock)
 {
@@ -358,7 +367,13 @@ static struct rpost_event *rpost_event_first(struct rpost_event_channel *channel
 	return ERR_PTR(ret);
 }
 
-static int rpost_get_event_ioctl(struct rpost_ucmd *ucmd)
+/**
+ * rpost_get_event_ioctl() - fetch the oldest event of a channel
+ * @ucmd: the command, on the channel's descriptor
+ *
+ * Return: 0 or a negative errno.
+ */
+int rpost_get_event_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_event_channel *channel = ucmd->filp->private_data;
 	struct rpost_get_event *cmd = &ucmd->cmd.get_event;
@@ -367,7 +382,7 @@ static int rpost_get_event_ioctl(struct rpost_ucmd *ucmd)
 	bool taken = false;
 	int ret;
 
-	/* An event whose id is destroyed while it is copied counts as never seen. */
+	/* Events whose id is destroyed while they are copied are dropped. */
 	do {
 		event = rpost_event_first(channel,
 					  ucmd->filp->f_flags & O_NONBLOCK);
@@ -385,8 +400,12 @@ static int rpost_get_event_ioctl(struct rpost_ucmd *ucmd)
 	return ret;
 }
 
-static const struct rpost_cmd_row rpost_get_event_row =
-	RPOST_ROW(rpost_get_event, param, rpost_get_event_ioctl, false);
+static const struct rpost_cmd_row rpost_channel_cmds[] = {
+#define RPOST_COMMAND(...)
+#define RPOST_CHANNEL_COMMAND(nr, name, type, first, size, flags) \
+	[RPOST_CMD_##nr - RPOST_CMD_GET_EVENT] = RPOST_ROW(name, first, size, flags),
+#include "commands.h"
+};
 
 static long rpost_event_channel_ioctl(struct file *filp, unsigned int nr,
 				      unsigned long arg)
@@ -395,7 +414,7 @@ static long rpost_event_channel_ioctl(struct file *filp, unsigned int nr,
 
 	if (nr != RPOST_IOC_GET_EVENT)
 		return -ENOTTY;
-	return rpost_ucmd_run(channel->file, filp, &rpost_get_event_row, arg);
+	return rpost_ucmd_run(channel->file, filp, rpost_channel_cmds, arg);
 }
 
 static __poll_t rpost_event_channel_poll(struct file *filp, poll_table *wait)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Fast registration: memory that the module pins and maps itself, and makes
- * known to the device by a work request.
+ * Fast registration: the module pins and maps the memory itself, and has the
+ * device register it by a work request.
  */
 #include <linux/delay.h>
 #include <linux/random.h>
@@ -12,10 +12,10 @@
 #include <rdma/ib_umem.h>
 
 #include "compat/compat.h"
+#include "device.h"
 #include "inject.h"
-#include "rpost.h"
 
-/* What a work request can grant. */
+/* Access rights that a work request can grant. */
 #define RPOST_FASTREG_ACCESS						\
 	(RPOST_ACCESS_LOCAL_WRITE | RPOST_ACCESS_REMOTE_WRITE |		\
 	 RPOST_ACCESS_REMOTE_READ | RPOST_ACCESS_REMOTE_ATOMIC)
@@ -25,9 +25,9 @@
 
 /**
  * struct rpost_fastreg_req - a registration that the device works on
- * @cqe: names it to the device
+ * @cqe: identifies it to the device
  * @done: it has completed
- * @status: how
+ * @status: the status of its completion
  */
 struct rpost_fastreg_req {
 	struct ib_cqe cqe;
@@ -40,7 +40,7 @@ struct rpost_fastreg_req {
  * @dev: the device
  *
  * A queue pair takes the work request only when it is connected.  On iWARP that
- * needs a TCP connection, so there it is not offered.
+ * needs a TCP connection, so iWARP does without it.
  *
  * Return: true if so.
  */
@@ -65,7 +65,7 @@ static u32 rpost_fastreg_max_pages(const struct ib_device *ib_dev)
 }
 
 /**
- * rpost_fastreg_max_size() - how much memory one region can have
+ * rpost_fastreg_max_size() - the largest region for fast registration
  * @ib_dev: the device
  *
  * Return: bytes, for memory that begins at a page boundary.
@@ -79,7 +79,7 @@ u64 rpost_fastreg_max_size(const struct ib_device *ib_dev)
 /* ------------------------------------------------- the queue pair */
 
 /**
- * rpost_fastreg_destroy() - give up a domain's queue pair for registrations
+ * rpost_fastreg_destroy() - destroy a domain's queue pair for registrations
  * @pd: the domain; nothing is being registered
  */
 void rpost_fastreg_destroy(struct rpost_pd *pd)
@@ -87,7 +87,7 @@ void rpost_fastreg_destroy(struct rpost_pd *pd)
 	int ret = pd->fast_qp ? ib_destroy_qp(pd->fast_qp) : 0;
 
 	if (ret) {
-		/* It is the device's for ever, with all that it needs. */
+		/* The device keeps it, and all that it needs, for ever. */
 		pr_warn_ratelimited("rdma_post: queue pair for registrations not destroyed: %d\n",
 				    ret);
 		pd->leaked = true;
@@ -111,7 +111,7 @@ static int rpost_fastreg_to_init(struct ib_qp *qp, u32 port)
 				       IB_QP_PORT | IB_QP_ACCESS_FLAGS);
 }
 
-/* Nothing comes over this path, so nobody need know @psn. */
+/* No packet uses this path, so @psn can be any number. */
 static int rpost_fastreg_to_rtr(struct ib_qp *qp, struct rdma_ah_attr *ah_attr,
 				enum ib_mtu mtu, u32 psn)
 {
@@ -148,7 +148,7 @@ static int rpost_fastreg_to_rts(struct ib_qp *qp, u32 psn)
 				       IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC);
 }
 
-/* The port's first address, as both ends of a path. */
+/* Use the port's first valid GID for both ends of the path. */
 static int rpost_fastreg_gid(struct ib_device *ib_dev, u32 port, int len,
 			     struct rdma_ah_attr *ah_attr)
 {
@@ -203,8 +203,8 @@ static int rpost_fastreg_connect(struct ib_qp *qp, u32 port,
 }
 
 /*
- * Nothing is ever sent, so the port need not be active; but it must have an
- * address, and one that is active is better known to the driver.
+ * Nothing is ever sent, so the port need not be active, but it must have an
+ * address.  Active ports are tried first, as the driver knows more of them.
  */
 static int rpost_fastreg_connect_any(struct ib_qp *qp)
 {
@@ -287,8 +287,8 @@ static void rpost_fastreg_done(struct ib_cq *cq, struct ib_wc *wc)
 }
 
 /*
- * Polled here and nowhere else: when this returns, nobody looks at @req any
- * more.
+ * Only this function polls the completion queue, so that nothing touches @req
+ * any more when it has returned.
  */
 static int rpost_fastreg_wait(struct rpost_pd *pd,
 			      const struct rpost_fastreg_req *req)
@@ -306,13 +306,13 @@ static int rpost_fastreg_wait(struct rpost_pd *pd,
 			return -EINTR;
 		if (late)
 			return -ETIMEDOUT;
-		/* Once more then: it may be us who were away. */
+		/* Poll once more: this task may not have run for long. */
 		late = time_after(jiffies, end);
 		usleep_range(10, 50);
 	}
 }
 
-/* One attempt.  -EAGAIN: the queue pair was of no use; nothing has happened. */
+/* Try once; -EAGAIN if the queue pair was unusable and nothing was done. */
 static int rpost_fastreg_try(struct rpost_pd *pd, struct ib_mr *ib_mr,
 			     u32 access)
 {
@@ -333,7 +333,7 @@ static int rpost_fastreg_try(struct rpost_pd *pd, struct ib_mr *ib_mr,
 
 	ret = -EIO;
 	if (!rpost_inject(RPOST_INJECT_REG_POST)) {
-		/* What the post schedules in softirq context runs at once. */
+		/* Softirqs that the post raises run at local_bh_enable(). */
 		local_bh_disable();
 		ret = ib_post_send(pd->fast_qp, &wr.wr, NULL);
 		local_bh_enable();
@@ -355,7 +355,7 @@ static int rpost_fastreg_try(struct rpost_pd *pd, struct ib_mr *ib_mr,
 		ret = -EIO;
 	}
 err:
-	/* It is in error now, or its device has died. */
+	/* The queue pair is in error, or still has the request. */
 	rpost_fastreg_destroy(pd);
 	return ret;
 }
@@ -388,8 +388,8 @@ static int rpost_fastreg_run(struct rpost_pd *pd, struct ib_mr *ib_mr,
 /* ------------------------------------------------- the memory */
 
 /*
- * Pages that are larger than the system's are used only where they are needed:
- * for memory that is too large otherwise.
+ * Use pages larger than the system's only for memory that would need too many
+ * otherwise.
  */
 static int rpost_fastreg_page_size(struct ib_umem *umem,
 				   const struct rpost_reg_mr *cmd,
@@ -414,8 +414,8 @@ static int rpost_fastreg_page_size(struct ib_umem *umem,
 }
 
 /*
- * The umem's list has whole pages, and the device must not be given what lies
- * around the region.  Not by sg_offset: siw does not look at it.
+ * The umem's list has whole pages, and the device must not be given the bytes
+ * around the region.  sg_offset cannot leave them out: siw ignores it.
  */
 static int rpost_fastreg_sgl(struct sg_table *sgt, struct ib_umem *umem)
 {
@@ -457,7 +457,7 @@ static int rpost_fastreg_map(struct ib_mr *ib_mr, struct ib_umem *umem,
 		return ret;
 	if (ret != nents || ib_mr->length != cmd->length)
 		return -EMSGSIZE;
-	/* The program's address, which has the same offset in a page. */
+	/* The program's address has the same offset in its page. */
 	ib_mr->iova = cmd->iova;
 	return 0;
 }
@@ -467,7 +467,7 @@ static int rpost_fastreg_map(struct ib_mr *ib_mr, struct ib_umem *umem,
  * @mr: the region; gets @mr->ib_mr and @mr->umem, both or none
  * @cmd: the command, which has been validated
  *
- * Return: 0 or a negative errno; then, too, what @mr has got is to be shut down.
+ * Return: 0 or a negative errno; even then the caller must shut @mr down.
  */
 int rpost_fastreg_mr(struct rpost_mr *mr, const struct rpost_reg_mr *cmd)
 {
@@ -481,7 +481,7 @@ int rpost_fastreg_mr(struct rpost_mr *mr, const struct rpost_reg_mr *cmd)
 
 	if (cmd->access & RPOST_COMPAT_ACCESS_FLUSH)
 		return -EOPNOTSUPP;
-	/* Not even in the largest pages: do not pin it first. */
+	/* Even the largest pages would be too many: do not pin them first. */
 	if (cmd->length > RPOST_FASTREG_MAX_SIZE ||
 	    cmd->length >> PMD_SHIFT > rpost_fastreg_max_pages(ib_dev))
 		return -EMSGSIZE;

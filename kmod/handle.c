@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Handles: which numbers there are, and what they stand for.  See
- * struct rpost_handles.
+ * The table of handles.  See struct rpost_handles.
  */
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
@@ -12,7 +11,7 @@
 #define RPOST_LEAF_BYTES	(RPOST_LEAF_SLOTS * sizeof(struct rpost_slot) + \
 				 sizeof(struct rpost_slot *))
 
-/* So many handles rest, so that none is given out again at once. */
+/* The table grows when no more are free, so that no handle is reused soon. */
 #define RPOST_MIN_FREE		64u
 
 static struct rpost_leaves *rpost_leaves_locked(struct rpost_handles *handles)
@@ -21,7 +20,7 @@ static struct rpost_leaves *rpost_leaves_locked(struct rpost_handles *handles)
 					 lockdep_is_held(&handles->lock));
 }
 
-/* Memory for @num leaves, the last of which is new and its slots a list. */
+/* Allocate a table for @num leaves, and the last leaf, its slots in a list. */
 static struct rpost_leaves *rpost_leaves_alloc(u32 num, gfp_t gfp)
 {
 	u32 i, base = (num - 1) * RPOST_LEAF_SLOTS;
@@ -44,13 +43,13 @@ static struct rpost_leaves *rpost_leaves_alloc(u32 num, gfp_t gfp)
 	return leaves;
 }
 
-/* Replace the leaves by @more.  False if somebody else was faster. */
+/* Replace the table by @more.  Return false if another task was faster. */
 static bool rpost_handles_add(struct rpost_handles *handles,
 			      struct rpost_leaves *more)
 {
 	struct rpost_leaves *old = rpost_leaves_locked(handles);
 	u32 num = old ? old->num : 0;
-	/* 0 is no handle. */
+	/* 0 is not a handle. */
 	u32 begin = num ? num * RPOST_LEAF_SLOTS : 1;
 	u32 end = (num + 1) * RPOST_LEAF_SLOTS;
 
@@ -73,7 +72,7 @@ static bool rpost_handles_add(struct rpost_handles *handles,
 	return true;
 }
 
-/* How many leaves there should be, or 0 if there are enough or cannot be more. */
+/* Return the number of leaves to grow to, or 0 (enough, or at the maximum). */
 static u32 rpost_handles_wanted(struct rpost_handles *handles)
 {
 	struct rpost_leaves *leaves = rpost_leaves_locked(handles);
@@ -108,7 +107,7 @@ static int rpost_handles_grow(struct rpost_handles *handles, u32 num, gfp_t gfp)
 }
 
 /**
- * rpost_handles_init() - there are none
+ * rpost_handles_init() - begin with an empty table
  * @handles: zeroed memory
  */
 void rpost_handles_init(struct rpost_handles *handles)
@@ -118,7 +117,7 @@ void rpost_handles_init(struct rpost_handles *handles)
 
 /**
  * rpost_handles_destroy() - free the memory
- * @handles: all are free, and nobody looks anything up
+ * @handles: the open file's; all are free, and no lookup is running
  */
 void rpost_handles_destroy(struct rpost_handles *handles)
 {
@@ -140,7 +139,7 @@ void rpost_handles_destroy(struct rpost_handles *handles)
  * @handles: the open file's
  * @limit: how many there may be
  * @gfp: how memory may be allocated
- * @reserved: the handle's slot
+ * @reserved: out: the slot of the handle
  *
  * Return: 0, -EMFILE at the limit, or -ENOMEM.
  */
@@ -156,7 +155,7 @@ int rpost_handle_reserve(struct rpost_handles *handles, u32 limit, gfp_t gfp,
 		ret = -EMFILE;
 		goto out;
 	}
-	/* Counted before the lock is dropped. */
+	/* Count it before the lock is dropped, so that @limit holds. */
 	WRITE_ONCE(handles->num, handles->num + 1);
 	while (!ret && unlikely(num = rpost_handles_wanted(handles))) {
 		spin_unlock(&handles->lock);
@@ -181,7 +180,7 @@ out:
 /**
  * rpost_handle_unreserve() - give a handle back
  * @handles: the open file's
- * @slot: the handle's, reserved, and not found by lookups
+ * @slot: the slot of the handle, which lookups do not find
  */
 void rpost_handle_unreserve(struct rpost_handles *handles,
 			    struct rpost_slot *slot)
@@ -201,9 +200,9 @@ void rpost_handle_unreserve(struct rpost_handles *handles,
 }
 
 /**
- * rpost_handle_next() - go through all objects
+ * rpost_handle_next() - iterate over all objects
  * @handles: the open file's, under RCU
- * @index: 0 to begin with; where to go on
+ * @index: in: 0, or where the last call ended; out: where this one ended
  *
  * Return: the next object that lookups find, or NULL.
  */

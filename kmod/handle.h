@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Handles: which numbers there are, and what they stand for.
+ * Handles, and the objects that they stand for.
  */
 #ifndef RPOST_HANDLE_H
 #define RPOST_HANDLE_H
@@ -16,10 +16,10 @@
 struct rpost_obj;
 
 /**
- * struct rpost_slot - one handle at a time
- * @obj: what lookups find, or NULL; written by who has reserved the handle
- * @handle: the handle that it is, or will be next: its index in the low
- *          RPOST_INDEX_BITS, and above how often it was used, modulo 2,048;
+ * struct rpost_slot - an entry of the handle table
+ * @obj: the object that lookups find, or NULL; written with @handle reserved
+ * @handle: its handle, or its next one if it is free: the slot's index in the
+ *          low RPOST_INDEX_BITS, and above how often it was used, modulo 2,048;
  *          from 1 to INT_MAX
  * @next: index of the next free slot, if it is free and not the last one
  */
@@ -31,9 +31,9 @@ struct rpost_slot {
 
 /**
  * struct rpost_leaves - all slots of an open file
- * @rcu: it is replaced when there are more
- * @num: how many leaves; none is ever removed
- * @leaf: each is RPOST_LEAF_SLOTS slots, which stay where they are
+ * @rcu: frees it, once a larger one has replaced it
+ * @num: number of leaves; none is ever removed
+ * @leaf: arrays of RPOST_LEAF_SLOTS slots, which never move
  */
 struct rpost_leaves {
 	struct rcu_head rcu;
@@ -43,19 +43,19 @@ struct rpost_leaves {
 
 /**
  * struct rpost_handles - the handles of an open file
- * @lock: guards what follows, and the users of the objects
- * @leaves: slots, one for each handle that there can be at a time
- * @num: handles that are not free; a query reads it without @lock
+ * @lock: guards the following, and @users of the objects
+ * @leaves: slots, one for each handle that can exist at a time
+ * @num: handles in use or reserved; a query reads it without @lock
  * @num_free: slots that are free
  * @first: index of the slot that has been free longest
  * @last: index of the slot that has been free shortest
  *
- * A handle is free, or reserved, or stands for an object that lookups find.  It
- * is the index of a slot and, above, how often the slot has been used.  Slots come
- * in leaves, stay where they are, and are freed with the open file: who looks a
- * handle up, under RCU, reads two pointers.  Free ones wait in a queue that is not
- * let become short, and each slot has 2,048 handles in turn: so a handle comes
- * again after 130,000 others at the earliest.
+ * A handle is free, or reserved, or stands for an object that lookups find.
+ * Slots never move and are freed with the open file, so that a lookup, under
+ * RCU, reads two pointers.  Free slots wait in a queue of at least
+ * RPOST_MIN_FREE, and each has 2,048 handles in turn: a handle is reused after
+ * 130,000 others at the earliest.  Once the table has its maximum of 2^20 slots
+ * the queue may become shorter, and a handle may be reused after 2,047 others.
  */
 struct rpost_handles {
 	spinlock_t lock;
@@ -66,7 +66,7 @@ struct rpost_handles {
 	u32 last;
 };
 
-/* The slot of a handle, whoever says that it is one, or NULL. */
+/* Find the slot of any number that a program names, or NULL. */
 static inline struct rpost_slot *rpost_slot(const struct rpost_leaves *leaves,
 					    u32 handle)
 {
@@ -79,8 +79,8 @@ static inline struct rpost_slot *rpost_slot(const struct rpost_leaves *leaves,
 }
 
 /*
- * What is found in the slot of a handle: the object, or one with another handle,
- * or NULL.  Under RCU it may be about to be destroyed, with the lock it is not.
+ * Return the object in the slot of a handle, which may have another handle, or
+ * NULL.  Under RCU it may be about to be destroyed; under the lock it is not.
  */
 static inline struct rpost_obj *rpost_handle_find(struct rpost_handles *handles,
 						  u32 handle)

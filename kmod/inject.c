@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Failures made on purpose, for the selftests: each point has a directory
+ * Fault injection for the selftests: each point has a directory
  * /sys/kernel/debug/rdma_post/fail_NAME with the usual attributes (see
- * Documentation/fault-injection of the kernel), and "injected" tells how often
- * each has failed.
+ * Documentation/fault-injection of the kernel); "injected" counts their
+ * failures.
  */
 #include <linux/atomic.h>
 #include <linux/debugfs.h>
@@ -32,15 +32,20 @@ static struct fault_attr rpost_inject_attrs[RPOST_NUM_INJECT];
 static atomic_t rpost_injected[RPOST_NUM_INJECT];
 
 /**
- * rpost_inject() - fail here?
- * @point: where
+ * rpost_inject() - fail at this point?
+ * @point: the point
  *
  * Return: true if so.
  */
 bool rpost_inject(enum rpost_inject_point point)
 {
-	/* What is refused at a close stays: no sweep can tell it from a leak. */
-	if (point == RPOST_INJECT_DEREG && current->fail_nth)
+	/*
+	 * A sweep with fail-nth takes a region that stays after a close for a
+	 * leak, and cannot tell a completion that was lost from a late one.
+	 */
+	if (current->fail_nth && (point == RPOST_INJECT_DEREG ||
+				  point == RPOST_INJECT_COMPLETION ||
+				  point == RPOST_INJECT_RING))
 		return false;
 	if (!should_fail(&rpost_inject_attrs[point], 1))
 		return false;
@@ -60,7 +65,7 @@ static int rpost_injected_show(struct seq_file *s, void *unused)
 DEFINE_SHOW_ATTRIBUTE(rpost_injected);
 
 /**
- * rpost_inject_init() - let root make failures
+ * rpost_inject_init() - let root inject failures
  * @parent: the module's directory in debugfs
  *
  * Nothing fails before root asks for it.
@@ -72,7 +77,7 @@ void rpost_inject_init(struct dentry *parent)
 
 	for (i = 0; i < RPOST_NUM_INJECT; i++) {
 		rpost_inject_attrs[i] = none;
-		/* Failures on purpose are no news. */
+		/* Do not log injected failures. */
 		rpost_inject_attrs[i].verbose = 0;
 		fault_create_debugfs_attr(rpost_inject_names[i], parent,
 					  &rpost_inject_attrs[i]);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Failures made on purpose, in callbacks and of devices: fail-nth reaches only
- * memory, and what a task does itself.  Kernels without
- * CONFIG_FAULT_INJECTION_DEBUG_FS have none of this.
+ * Fault injection in callbacks and devices: fail-nth reaches only memory that a
+ * task uses itself.  It needs CONFIG_FAULT_INJECTION_DEBUG_FS.
  */
 #ifndef RPOST_INJECT_H
 #define RPOST_INJECT_H
@@ -12,21 +11,21 @@
 struct dentry;
 
 /**
- * enum rpost_inject_point - what can be made to fail
+ * enum rpost_inject_point - points of fault injection
  * @RPOST_INJECT_BACKLOG: a connection request finds the backlog full
  * @RPOST_INJECT_REQUEST: a connection request finds no memory for its id
  * @RPOST_INJECT_RING: a completion finds its ring full, and is lost
  * @RPOST_INJECT_COMPLETION: a work request completes with an error
  * @RPOST_INJECT_ASYNC: an asynchronous event finds its channel full
  * @RPOST_INJECT_DRAIN: a device does not flush a queue pair that was stopped
- * @RPOST_INJECT_DEREG: a device refuses to give a region up
+ * @RPOST_INJECT_DEREG: a device refuses to deregister a region
  * @RPOST_INJECT_REG_POST: a device refuses the work request of a registration
  * @RPOST_INJECT_REG_WC: that work request completes with an error
  * @RPOST_INJECT_REG_WAIT: that work request does not complete
  * @RPOST_INJECT_DEVICE: a new device finds no memory
  * @RPOST_INJECT_DEVICE_ID: a new device gets no number
  * @RPOST_INJECT_CHARGE: a user is at the limit
- * @RPOST_NUM_INJECT: more than any of them
+ * @RPOST_NUM_INJECT: number of points
  */
 enum rpost_inject_point {
 	RPOST_INJECT_BACKLOG,

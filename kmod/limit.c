@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Limits of an open file that no cgroup knows.  Drivers allocate the queues that
- * a device reads without charging them to anyone, so what one open file can make
- * them allocate is bounded here, in entries.
+ * Limits of an open file that no cgroup enforces.  Drivers do not charge the
+ * queues that a device reads to anyone, so their entries are limited here for
+ * each open file.
  */
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -21,12 +21,12 @@ MODULE_PARM_DESC(max_cqe,
 		 "Completions that the device's queues of one open may hold together (4194304)");
 
 /**
- * rpost_kvmalloc() - memory because of a program
+ * rpost_kvmalloc() - allocate memory for a program
  * @bytes: how much
  * @zero: 0 or __GFP_ZERO
  *
- * As kvmalloc() with RPOST_GFP, which would look hard for contiguous pages where
- * others will do.
+ * Like kvmalloc() with RPOST_GFP, but it does not try hard to find contiguous
+ * pages where others will do.
  *
  * Return: the memory, to be freed by kvfree(), or NULL.
  */
@@ -56,12 +56,12 @@ static int rpost_limit_take(atomic_long_t *used, u32 n, unsigned int limit)
 }
 
 /**
- * rpost_limit_take_wr() - count work requests that a queue will have room for
+ * rpost_limit_take_wr() - charge for the work requests of a new queue
  * @file: the open file
  * @n: how many
- * @bytes: what the device's queues will take, estimated
+ * @bytes: estimated size of the device's queues
  *
- * Return: 0, or -EMFILE at the limit, or -ENOMEM at that of the user.
+ * Return: 0, -EMFILE at the limit, or -ENOMEM at the user's.
  */
 int rpost_limit_take_wr(struct rpost_file *file, u32 n, unsigned long bytes)
 {
@@ -76,7 +76,7 @@ int rpost_limit_take_wr(struct rpost_file *file, u32 n, unsigned long bytes)
 }
 
 /**
- * rpost_limit_give_wr() - the queue has gone
+ * rpost_limit_give_wr() - undo rpost_limit_take_wr()
  * @file: the open file
  * @n: as in rpost_limit_take_wr()
  * @bytes: the same
@@ -88,11 +88,11 @@ void rpost_limit_give_wr(struct rpost_file *file, u32 n, unsigned long bytes)
 }
 
 /**
- * rpost_limit_take_cqe() - count entries of a device's completion queue
+ * rpost_limit_take_cqe() - charge for the entries of a device completion queue
  * @file: the open file
  * @n: how many
  *
- * Return: 0, or -EMFILE at the limit, or -ENOMEM at that of the user.
+ * Return: 0, -EMFILE at the limit, or -ENOMEM at the user's.
  */
 int rpost_limit_take_cqe(struct rpost_file *file, u32 n)
 {
@@ -107,7 +107,7 @@ int rpost_limit_take_cqe(struct rpost_file *file, u32 n)
 }
 
 /**
- * rpost_limit_give_cqe() - the completion queue has gone
+ * rpost_limit_give_cqe() - undo rpost_limit_take_cqe()
  * @file: the open file
  * @n: as in rpost_limit_take_cqe()
  */

@@ -9,9 +9,9 @@
 #include <rdma/ib.h>
 #include <rdma/ib_sa.h>
 
-#include "rpost.h"
+#include "cm.h"
 
-/* An InfiniBand subnet's manager chooses a group for the unspecified address. */
+/* For the unspecified address an InfiniBand subnet manager chooses a group. */
 static bool rpost_is_group(const struct rdma_cm_id *cm_id,
 			   const struct sockaddr_storage *addr)
 {
@@ -36,7 +36,7 @@ static int rpost_join_check(const struct rpost_id *id,
 {
 	struct rdma_cm_id *cm_id = id->cm_id;
 
-	/* With a queue pair of the kernel's cma would warn. */
+	/* cma would warn of an id with a queue pair that it knows. */
 	if (cm_id->qp_type != IB_QPT_UD || cm_id->qp || !cm_id->device)
 		return -EINVAL;
 	if (!rdma_protocol_roce(cm_id->device, cm_id->port_num) &&
@@ -96,13 +96,13 @@ static int rpost_join_locked(struct rpost_id *id, struct rpost_join *join,
 		rpost_join_free(id->obj.file, join);
 		return ret;
 	}
-	/* First, because the event may come before the call returns. */
+	/* Add it first: the event may come before the call returns. */
 	rpost_join_add(id, join);
 	ret = rdma_join_multicast(id->cm_id, (struct sockaddr *)&join->addr,
 				  join_state, join);
 	if (ret)
 		rpost_join_drop(id, join);
-	/* cma says ENOTSUPP, which programs do not know. */
+	/* cma returns ENOTSUPP, which programs do not know. */
 	return ret == -ENOTSUPP ? -EOPNOTSUPP : ret;
 }
 
@@ -151,11 +151,11 @@ static int rpost_leave_locked(struct rpost_id *id,
 {
 	struct rpost_join *join;
 
-	/* cma finds the same: its list has the same order. */
+	/* cma finds the same join: its list has the same order. */
 	list_for_each_entry(join, &id->joins, link) {
 		if (memcmp(&join->addr, addr, sizeof(*addr)))
 			continue;
-		/* Waits for the handler. */
+		/* This waits for the handler. */
 		rdma_leave_multicast(id->cm_id, (struct sockaddr *)&join->addr);
 		rpost_join_drop(id, join);
 		return 0;
@@ -188,8 +188,8 @@ int rpost_leave_mcast_ioctl(struct rpost_ucmd *ucmd)
 }
 
 /**
- * rpost_joins_free() - forget an id's groups
- * @id: the id, whose cm_id has been destroyed, and has left them
+ * rpost_joins_free() - free an id's joins
+ * @id: the id, whose cm_id was destroyed and so has left the groups
  */
 void rpost_joins_free(struct rpost_id *id)
 {

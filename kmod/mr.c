@@ -5,6 +5,7 @@
 #include <linux/delay.h>
 #include <linux/hash.h>
 #include <linux/llist.h>
+#include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/overflow.h>
 #include <linux/slab.h>
@@ -12,21 +13,24 @@
 #include <rdma/ib_umem.h>
 
 #include "compat/compat.h"
+#include "device.h"
 #include "inject.h"
-#include "rpost.h"
+
+/* Pages that rpost_mr_fault_in() makes present at once. */
+#define RPOST_FAULT_BATCH	32
 
 #define RPOST_ACCESS_MASK						\
 	(RPOST_ACCESS_LOCAL_WRITE | RPOST_ACCESS_REMOTE_WRITE |		\
 	 RPOST_ACCESS_REMOTE_READ | RPOST_ACCESS_REMOTE_ATOMIC |	\
 	 RPOST_ACCESS_RELAXED_ORDERING | RPOST_COMPAT_ACCESS_FLUSH)
 
-static_assert(RPOST_ACCESS_LOCAL_WRITE == IB_ACCESS_LOCAL_WRITE);
-static_assert(RPOST_ACCESS_REMOTE_WRITE == IB_ACCESS_REMOTE_WRITE);
-static_assert(RPOST_ACCESS_REMOTE_READ == IB_ACCESS_REMOTE_READ);
-static_assert(RPOST_ACCESS_REMOTE_ATOMIC == IB_ACCESS_REMOTE_ATOMIC);
-static_assert(RPOST_ACCESS_RELAXED_ORDERING == IB_ACCESS_RELAXED_ORDERING);
+static_assert(RPOST_ACCESS_LOCAL_WRITE == (int)IB_ACCESS_LOCAL_WRITE);
+static_assert(RPOST_ACCESS_REMOTE_WRITE == (int)IB_ACCESS_REMOTE_WRITE);
+static_assert(RPOST_ACCESS_REMOTE_READ == (int)IB_ACCESS_REMOTE_READ);
+static_assert(RPOST_ACCESS_REMOTE_ATOMIC == (int)IB_ACCESS_REMOTE_ATOMIC);
+static_assert(RPOST_ACCESS_RELAXED_ORDERING == (int)IB_ACCESS_RELAXED_ORDERING);
 
-/* Devices choose keys, so that nobody can make many fall together. */
+/* Devices choose keys, so a program cannot make many of them collide. */
 static inline u32 rpost_key_hash(const void *key, u32 len, u32 seed)
 {
 	return (u64)(*(const u32 *)key ^ seed) * GOLDEN_RATIO_64 >> 32;
@@ -40,7 +44,7 @@ static inline int rpost_key_cmp(struct rhashtable_compare_arg *arg,
 	return mr->lkey != *(const u32 *)arg->key;
 }
 
-/* Static, and the functions above: so each post has them inline. */
+/* Static, like the functions above, so that posts have them inline. */
 static const struct rhashtable_params rpost_mr_params = {
 	.key_len = sizeof(u32),
 	.key_offset = offsetof(struct rpost_mr, lkey),
@@ -102,7 +106,7 @@ module_param_cb(registration, &rpost_registration_ops, NULL, 0644);
 MODULE_PARM_DESC(registration,
 		 "How memory is registered: auto (default), direct, fast");
 
-/* Fast, direct, or -EOPNOTSUPP.  What could crash a driver is never done. */
+/* The way to register, or -EOPNOTSUPP; never one that could crash a driver. */
 static int rpost_mr_strategy(const struct rpost_device *dev)
 {
 	int forced = READ_ONCE(rpost_registration);
@@ -133,7 +137,7 @@ u64 rpost_mr_max_size(const struct rpost_device *dev)
 /**
  * rpost_mr_check() - may a program use a key like this?
  * @pd: protection domain of the queue pair
- * @sge: what the program named; not empty
+ * @sge: the program's entry, whose length is not 0
  * @access: RPOST_ACCESS_LOCAL_WRITE if the device will write to it, or 0
  *
  * Return: true if so.  The key then belongs to a live region of @pd that
@@ -149,7 +153,7 @@ bool rpost_mr_check(struct rpost_pd *pd, const struct rpost_sge *sge,
 	rcu_read_lock();
 	mr = rhashtable_lookup(&pd->mrs, &sge->lkey, rpost_mr_params);
 	if (mr) {
-		/* Wraps to something large below the region. */
+		/* Below the region, this wraps to a large offset. */
 		offset = sge->addr - mr->iova;
 		good = offset < mr->length &&
 		       sge->length <= mr->length - offset &&
@@ -161,17 +165,17 @@ bool rpost_mr_check(struct rpost_pd *pd, const struct rpost_sge *sge,
 }
 
 /**
- * rpost_dereg_mr() - take a region from its device
- * @dev: the device; one that is being removed is asked three times, as there is
- *       no other chance, until that was in vain for a region
+ * rpost_dereg_mr() - deregister a region
+ * @dev: the device; if it is being removed, this is the last chance, and the
+ *       driver is asked three times, unless @dev->refuses
  * @ib_mr: the region
  *
- * Return: 0; what the device says, if it can be asked again; or 1 if it keeps the
- * region for ever.
+ * Return: 0; the driver's errno, if it can be asked again; or 1 if the device
+ * keeps the region for ever.
  */
 int rpost_dereg_mr(struct rpost_device *dev, struct ib_mr *ib_mr)
 {
-	/* Once: who still sees it alive leaves the region for the removal. */
+	/* Read once: a caller that sees it alive leaves it to removal. */
 	bool alive = rpost_device_alive(dev);
 	int ret, tries = alive || READ_ONCE(dev->refuses) ? 1 : 3;
 
@@ -188,11 +192,11 @@ int rpost_dereg_mr(struct rpost_device *dev, struct ib_mr *ib_mr)
 }
 
 /**
- * rpost_mr_shutdown() - take a region from the device and unpin it
+ * rpost_mr_shutdown() - deregister a region and unpin its memory
  * @obj: the region
  *
- * Return: 0, or what the device says; then it is still pinned, but posts can
- * no longer name it.
+ * Return: 0, or the driver's errno; then it is still pinned, but posts no
+ * longer find it.
  */
 int rpost_mr_shutdown(struct rpost_obj *obj)
 {
@@ -201,7 +205,7 @@ int rpost_mr_shutdown(struct rpost_obj *obj)
 
 	if (!mr->ib_mr)
 		return 0;
-	/* First, because the device may give the key to the next region. */
+	/* Remove it first: the device may give the key to the next region. */
 	if (mr->listed)
 		rhashtable_remove_fast(&mr->pd->mrs, &mr->node,
 				       rpost_mr_params);
@@ -235,10 +239,24 @@ void rpost_mr_free(struct rpost_obj *obj)
 }
 
 /**
- * rpost_mr_retry_refused() - take what failed registrations left from the device
+ * rpost_mr_abandon() - leave the region of a failed registration to its domain
+ * @obj: the region, which lookups do not find and the device did not give up
+ */
+void rpost_mr_abandon(struct rpost_obj *obj)
+{
+	struct rpost_mr *mr = container_of(obj, struct rpost_mr, obj);
+	struct rpost_pd *pd = mr->pd;
+
+	rpost_obj_unreserve(obj);
+	llist_add(&mr->refused, &pd->refused);
+	rpost_obj_unuse(&pd->obj);
+}
+
+/**
+ * rpost_mr_retry_refused() - deregister the regions of failed registrations
  * @pd: the domain
  *
- * Return: 0, or what the device says; then some are still there.
+ * Return: 0, or the driver's errno; then some are still registered.
  */
 int rpost_mr_retry_refused(struct rpost_pd *pd)
 {
@@ -279,8 +297,8 @@ static int rpost_reg_mr_validate(const struct rpost_reg_mr *cmd)
 	if ((cmd->addr ^ cmd->iova) & ~PAGE_MASK)
 		return -EINVAL;
 	/*
-	 * More cannot be mapped, and core counts pages in 32 bits.  The CPU ignores
-	 * tags in the upper bits, and ib_umem_get() takes them off.
+	 * More cannot be mapped, and the core counts pages in 32 bits.  The CPU
+	 * ignores tags in the upper bits; ib_umem_get() strips them.
 	 */
 	if (cmd->addr > ULONG_MAX ||
 	    untagged_addr((unsigned long)cmd->addr) + cmd->length > TASK_SIZE_MAX)
@@ -312,19 +330,33 @@ static int rpost_mr_register(struct rpost_mr *mr,
 	return 0;
 }
 
-/* Only what is new, and as many bytes in each call, which costs less. */
-static int rpost_reg_mr_respond(struct rpost_ucmd *ucmd)
+/*
+ * Fault the pages in before the driver pins them with the context's rwsem held,
+ * so that the driver need not wait for them.  The driver reports errors.
+ */
+static void rpost_mr_fault_in(const struct rpost_reg_mr *cmd)
 {
-	const size_t from = offsetof(struct rpost_reg_mr, handle);
+	unsigned int flags = rpost_compat_gup_flags(ib_access_writable(cmd->access));
+	unsigned long addr = cmd->addr & PAGE_MASK, left, limit;
+	struct page *pages[RPOST_FAULT_BATCH];
+	int n, i;
 
-	/* No program knows less of it. */
-	static_assert(sizeof(struct rpost_reg_mr) ==
-		      offsetofend(struct rpost_reg_mr, reserved));
-
-	if (copy_to_user(ucmd->ubuf + from, (void *)&ucmd->cmd.reg_mr + from,
-			 sizeof(struct rpost_reg_mr) - from))
-		return -EFAULT;
-	return 0;
+	left = (offset_in_page(cmd->addr) + cmd->length + PAGE_SIZE - 1) >> PAGE_SHIFT;
+	/* More than this is refused later. */
+	limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+	if (left > totalram_pages() || (left > limit && !capable(CAP_IPC_LOCK)))
+		return;
+	while (left && !fatal_signal_pending(current)) {
+		n = get_user_pages_fast(addr, min_t(u64, left, RPOST_FAULT_BATCH),
+					flags, pages);
+		if (n <= 0)
+			return;
+		for (i = 0; i < n; i++)
+			put_page(pages[i]);
+		addr += (unsigned long)n << PAGE_SHIFT;
+		left -= n;
+		cond_resched();
+	}
 }
 
 /**
@@ -338,19 +370,20 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 	struct rpost_reg_mr *cmd = &ucmd->cmd.reg_mr;
 	struct rpost_pd *pd;
 	struct rpost_mr *mr;
-	int ret, refused;
+	int ret;
 
 	ret = rpost_reg_mr_validate(cmd);
 	if (ret)
 		return ret;
+	rpost_mr_fault_in(cmd);
 
-	pd = rpost_pd_use(ucmd->file, cmd->pd);
+	pd = rpost_pd_use(ucmd, cmd->pd);
 	if (IS_ERR(pd))
 		return PTR_ERR(pd);
 	ret = -EOPNOTSUPP;
 	if (!rpost_compat_can_flush(pd->obj.dev->ib_dev, cmd->access))
 		goto err_unuse;
-	/* Their memory is charged to the program. */
+	/* The program is charged for the memory of refused regions. */
 	rpost_mr_retry_refused(pd);
 
 	ret = -ENOMEM;
@@ -383,21 +416,18 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 	cmd->handle = mr->obj.handle;
 	cmd->lkey = mr->ib_mr->lkey;
 	cmd->rkey = mr->ib_mr->rkey;
-	ret = rpost_reg_mr_respond(ucmd);
-	if (ret)
-		goto err_shutdown;
-	rpost_obj_publish(&mr->obj);
-	return 0;
+	/* Copying only the new fields costs less. */
+	return rpost_obj_answer(ucmd, &mr->obj,
+				offsetof(struct rpost_reg_mr, handle));
 
 err_shutdown:
-	refused = rpost_mr_shutdown(&mr->obj);
-	rpost_obj_unreserve(&mr->obj);
-	if (refused) {
-		llist_add(&mr->refused, &pd->refused);
-		goto err_unuse;
+	if (rpost_mr_shutdown(&mr->obj)) {
+		rpost_mr_abandon(&mr->obj);
+		return ret;
 	}
+	rpost_obj_unreserve(&mr->obj);
 err_free:
-	/* Posts may have found it: it was in the table. */
+	/* Posts may have found it in the table. */
 	kfree_rcu(mr, obj.rcu);
 err_unuse:
 	rpost_obj_unuse(&pd->obj);

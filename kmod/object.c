@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Objects: their life and death.  See struct rpost_obj.
+ * The life of objects.  See struct rpost_obj.
  */
 #include <linux/module.h>
 #include <linux/nospec.h>
 #include <linux/slab.h>
 
-#include "rpost.h"
+#include "device.h"
+#include "poller.h"
+#include "srq.h"
 
 static unsigned int max_objects = 65536;
 module_param(max_objects, uint, 0644);
@@ -15,9 +17,8 @@ MODULE_PARM_DESC(max_objects,
 
 /**
  * struct rpost_type - how the objects of one type end
- * @shutdown: give back all that is not memory: runs once for each object and
- *            does nothing the second time; an error leaves the object as it
- *            was
+ * @shutdown: release all but memory.  It does nothing when it is called again,
+ *            unless it has returned an error.
  * @free: free the memory, after shutdown
  * @events: asynchronous events may name it
  */
@@ -38,9 +39,10 @@ static const struct rpost_type rpost_types[] = {
 };
 
 /*
- * What an object takes beside its queues: in the module, the RDMA core and the driver.
- * An id may have eight events.  A queue pair of rxe has a socket, and what it answers
- * again; a domain has a queue pair for fast registration.
+ * Estimated memory of an object in the module, the RDMA core and the driver,
+ * without its queues.  An id may have RPOST_MAX_EVENTS events.  A queue pair of
+ * rxe has a socket and saves its responses; a domain has a queue pair for fast
+ * registration.
  */
 static const unsigned long rpost_obj_bytes[] = {
 	[RPOST_OBJ_PD] = SZ_32K,
@@ -52,7 +54,7 @@ static const unsigned long rpost_obj_bytes[] = {
 	[RPOST_OBJ_AH] = SZ_1K,
 };
 
-/* Dependents come before what they depend on. */
+/* Objects come before those that they depend on. */
 static const enum rpost_obj_type rpost_teardown_order[] = {
 	RPOST_OBJ_QP, RPOST_OBJ_SRQ, RPOST_OBJ_AH, RPOST_OBJ_MR, RPOST_OBJ_ID,
 	RPOST_OBJ_CQ, RPOST_OBJ_PD,
@@ -60,7 +62,7 @@ static const enum rpost_obj_type rpost_teardown_order[] = {
 
 /**
  * rpost_obj_take_bytes() - charge the file's user for an object's memory
- * @obj: the object, until rpost_obj_unreserve()
+ * @obj: the object, charged until rpost_obj_unreserve()
  * @bytes: how much more
  *
  * Return: 0, or -ENOMEM at the user's limit.
@@ -90,11 +92,18 @@ static int rpost_obj_reserve_gfp(struct rpost_file *file,
 	ret = rpost_obj_take_bytes(obj, rpost_obj_bytes[type]);
 	if (ret)
 		return ret;
+	if (dev) {
+		ret = -ENOMEM;
+		obj->context = rpost_context_get(file, dev);
+		if (!obj->context)
+			goto err_bytes;
+	}
 	ret = rpost_handle_reserve(&file->handles, READ_ONCE(max_objects), gfp,
 				   &obj->slot);
 	if (ret) {
-		rpost_user_uncharge(file->user, obj->bytes);
-		return ret;
+		if (dev)
+			rpost_context_put(obj->context);
+		goto err_bytes;
 	}
 	obj->handle = obj->slot->handle;
 	rpost_count(type, 1);
@@ -102,18 +111,22 @@ static int rpost_obj_reserve_gfp(struct rpost_file *file,
 	if (ret)
 		rpost_obj_unreserve(obj);
 	return ret;
+
+err_bytes:
+	rpost_user_uncharge(file->user, obj->bytes);
+	return ret;
 }
 
 /**
- * rpost_obj_reserve() - begin an object's life
+ * rpost_obj_reserve() - reserve a handle for a new object
  * @file: the open file
  * @obj: zeroed memory
  * @type: its type
- * @dev: the device that it is on, which cannot be removed just now, or NULL
+ * @dev: the device that it is on, which cannot be removed meanwhile, or NULL
  *
  * The object has a handle, but no lookup finds it.
  *
- * Return: 0, -EMFILE at the file's limit, -EAGAIN at that of the rdma cgroup, or
+ * Return: 0, -EMFILE at the file's limit, -EAGAIN at the rdma cgroup's, or
  * -ENOMEM, also at the user's.
  */
 int rpost_obj_reserve(struct rpost_file *file, struct rpost_obj *obj,
@@ -123,7 +136,7 @@ int rpost_obj_reserve(struct rpost_file *file, struct rpost_obj *obj,
 }
 
 /**
- * rpost_obj_reserve_nowait() - begin an object's life for another task
+ * rpost_obj_reserve_nowait() - rpost_obj_reserve() in a shared kernel thread
  * @file: the open file
  * @obj: zeroed memory
  * @type: its type, which is not on a device
@@ -148,13 +161,16 @@ void rpost_obj_unreserve(struct rpost_obj *obj)
 	rpost_handle_unreserve(&obj->file->handles, obj->slot);
 	rpost_user_uncharge(obj->file->user, obj->bytes);
 	rpost_count(obj->type, -1);
+	/* Last: it may hold the last reference on the file. */
+	if (obj->context)
+		rpost_context_put(obj->context);
 }
 
 /**
  * rpost_obj_publish() - let lookups find an object
- * @obj: the object, complete; the program has its answer
+ * @obj: the object, complete; it is hidden, or the program knows it
  *
- * The object may be gone when this returns: the program can guess handles.
+ * Unless hidden, it may be gone when this returns: programs can guess handles.
  */
 void rpost_obj_publish(struct rpost_obj *obj)
 {
@@ -162,13 +178,40 @@ void rpost_obj_publish(struct rpost_obj *obj)
 	rcu_assign_pointer(obj->slot->obj, obj);
 }
 
-/* Under RCU, or with the lock of the handles held. */
+/* Call under RCU or with the lock of the handles held. */
 static struct rpost_obj *rpost_obj_find(struct rpost_file *file, u32 handle,
 					enum rpost_obj_type type)
 {
 	struct rpost_obj *obj = rpost_handle_find(&file->handles, handle);
 
-	return obj && obj->handle == handle && obj->type == type ? obj : NULL;
+	return obj && obj->handle == handle && obj->type == type &&
+	       !READ_ONCE(obj->hidden) ? obj : NULL;
+}
+
+/**
+ * rpost_obj_context() - look up the context that an object belongs to
+ * @file: the open file
+ * @handle: the object's handle
+ * @type: the type that it must have
+ *
+ * Return: the context with a reference, or NULL if there is no such object, or
+ * if it is on no device.
+ */
+struct rpost_context *rpost_obj_context(struct rpost_file *file, u32 handle,
+					enum rpost_obj_type type)
+{
+	struct rpost_context *context = NULL;
+	struct rpost_obj *obj;
+
+	spin_lock(&file->handles.lock);
+	obj = rpost_obj_find(file, handle, type);
+	/* An object that is found has a reference on its context. */
+	if (obj && obj->context) {
+		context = obj->context;
+		kref_get(&context->kref);
+	}
+	spin_unlock(&file->handles.lock);
+	return context;
 }
 
 /**
@@ -194,13 +237,13 @@ struct rpost_obj *rpost_obj_get(struct rpost_file *file, u32 handle,
 }
 
 /**
- * rpost_obj_next() - go through the objects of one type
+ * rpost_obj_next() - iterate over the objects of one type
  * @file: the open file
- * @index: 0 to begin with; where to go on
+ * @index: in: 0, or where the last call ended; out: where this one ended
  * @type: the type
  *
- * Return: the next object with a reference, to be dropped by rpost_obj_put(), or
- * NULL.  What comes or goes meanwhile may be found or not.
+ * Return: the next object with a reference, to be dropped by rpost_obj_put(),
+ * or NULL.  Objects that come or go meanwhile may be missed.
  */
 struct rpost_obj *rpost_obj_next(struct rpost_file *file, u32 *index,
 				 enum rpost_obj_type type)
@@ -227,7 +270,7 @@ void rpost_obj_put(struct rpost_obj *obj)
 }
 
 /**
- * rpost_obj_use() - depend on an object
+ * rpost_obj_use() - let another object depend on an object
  * @file: the open file
  * @handle: its handle
  * @type: the type that it must have
@@ -248,7 +291,7 @@ struct rpost_obj *rpost_obj_use(struct rpost_file *file, u32 handle,
 }
 
 /**
- * rpost_obj_unuse() - no longer depend on an object
+ * rpost_obj_unuse() - undo rpost_obj_use()
  * @obj: the object
  */
 void rpost_obj_unuse(struct rpost_obj *obj)
@@ -258,87 +301,239 @@ void rpost_obj_unuse(struct rpost_obj *obj)
 	spin_unlock(&obj->file->handles.lock);
 }
 
+/**
+ * rpost_enter_get() - keep an object's device from being removed, and look it up
+ * @ucmd: as in rpost_enter_object()
+ * @handle: the object's handle
+ * @type: the type that it must have, which is one of those on devices
+ *
+ * Return: the object with a reference, to be dropped by rpost_obj_put(), or
+ * ERR_PTR() of -ENOENT or -EINTR.
+ */
+struct rpost_obj *rpost_enter_get(struct rpost_ucmd *ucmd, u32 handle,
+				  enum rpost_obj_type type)
+{
+	int ret = rpost_enter_object(ucmd, handle, type);
+	struct rpost_obj *obj;
+
+	if (ret)
+		return ERR_PTR(ret);
+	obj = rpost_obj_get(ucmd->file, handle, type);
+	if (obj && obj->context != ucmd->context) {
+		rpost_obj_put(obj);
+		obj = NULL;
+	}
+	return obj ? : ERR_PTR(-ENOENT);
+}
+
+/**
+ * rpost_enter_use() - keep an object's device from being removed, and depend on it
+ * @ucmd: as in rpost_enter_object()
+ * @handle: the object's handle
+ * @type: the type that it must have, which is one of those on devices
+ *
+ * Return: the object, which stays until rpost_obj_unuse(), or ERR_PTR() of -ENOENT
+ * or -EINTR.
+ */
+struct rpost_obj *rpost_enter_use(struct rpost_ucmd *ucmd, u32 handle,
+				  enum rpost_obj_type type)
+{
+	int ret = rpost_enter_object(ucmd, handle, type);
+	struct rpost_obj *obj;
+
+	if (ret)
+		return ERR_PTR(ret);
+	obj = rpost_obj_use(ucmd->file, handle, type);
+	if (obj && obj->context != ucmd->context) {
+		rpost_obj_unuse(obj);
+		obj = NULL;
+	}
+	return obj ? : ERR_PTR(-ENOENT);
+}
+
+/* Wait until no command uses an object that lookups no longer find. */
+static void rpost_obj_wait_unused(struct rpost_obj *obj)
+{
+	if (!refcount_dec_and_test(&obj->refs))
+		wait_for_completion(&obj->unused);
+}
+
 /*
- * Take an object out of the table, so that the caller is the only one who has
- * it.  The handle stays reserved.
+ * Take an object of @context out of the table, so that only the caller has it.
+ * Its handle stays reserved.
  */
 static struct rpost_obj *rpost_obj_claim(struct rpost_file *file, u32 handle,
-					 enum rpost_obj_type type)
+					 enum rpost_obj_type type,
+					 const struct rpost_context *context)
 {
 	struct rpost_obj *obj;
 
 	spin_lock(&file->handles.lock);
 	obj = rpost_obj_find(file, handle, type);
-	if (!obj)
+	if (!obj || obj->context != context)
 		obj = ERR_PTR(-ENOENT);
 	else if (obj->users)
 		obj = ERR_PTR(-EBUSY);
 	else
 		RCU_INIT_POINTER(obj->slot->obj, NULL);
 	spin_unlock(&file->handles.lock);
-	if (IS_ERR(obj))
-		return obj;
-
-	if (!refcount_dec_and_test(&obj->refs))
-		wait_for_completion(&obj->unused);
+	if (!IS_ERR(obj))
+		rpost_obj_wait_unused(obj);
 	return obj;
 }
 
-static int rpost_obj_destroy(struct rpost_file *file, u32 handle,
-			     enum rpost_obj_type type)
+/*
+ * Destroy a claimed object, with its context's rwsem held.  After an error it
+ * is still there.
+ */
+static int rpost_obj_end(struct rpost_obj *obj)
 {
-	struct rpost_obj *obj;
+	const struct rpost_type *type = &rpost_types[obj->type];
 	int ret;
 
-	/*
-	 * Removal finds the object in the table, or waits until it has been
-	 * shut down.
-	 */
-	lockdep_assert_held(&file->rwsem);
-
-	obj = rpost_obj_claim(file, handle, type);
-	if (IS_ERR(obj))
-		return PTR_ERR(obj);
+	/* Removal finds the object in the table, or waits for its shutdown. */
+	if (obj->context)
+		lockdep_assert_held(&obj->context->rwsem);
 
 	obj->ending = true;
-	ret = rpost_types[type].shutdown(obj);
+	ret = type->shutdown(obj);
 	if (ret) {
 		obj->ending = false;
-		reinit_completion(&obj->unused);
-		refcount_set(&obj->refs, 1);
-		rpost_obj_publish(obj);
 		return ret;
 	}
-	if (rpost_types[type].events)
+	if (type->events)
 		rpost_async_forget(obj->dev, obj);
 	rpost_obj_unreserve(obj);
-	rpost_types[type].free(obj);
+	type->free(obj);
 	return 0;
+}
+
+/* The device refused to destroy the object: let lookups find it again. */
+static void rpost_obj_unclaim(struct rpost_obj *obj)
+{
+	reinit_completion(&obj->unused);
+	refcount_set(&obj->refs, 1);
+	rpost_obj_publish(obj);
+}
+
+/* Call with the rwsem of @context held; NULL is for objects on no device. */
+static int rpost_obj_destroy(struct rpost_file *file, u32 handle,
+			     enum rpost_obj_type type,
+			     const struct rpost_context *context)
+{
+	struct rpost_obj *obj = rpost_obj_claim(file, handle, type, context);
+	int ret;
+
+	if (IS_ERR(obj))
+		return PTR_ERR(obj);
+	ret = rpost_obj_end(obj);
+	if (ret)
+		rpost_obj_unclaim(obj);
+	return ret;
+}
+
+/*
+ * rpost_obj_destroy() for the last close: takes the context's rwsem, and unlike
+ * a command cannot be killed while it waits.
+ */
+static int rpost_obj_destroy_last(struct rpost_file *file, u32 handle,
+				  enum rpost_obj_type type)
+{
+	struct rpost_context *context = rpost_obj_context(file, handle, type);
+	int ret;
+
+	if (context)
+		down_read(&context->rwsem);
+	ret = rpost_obj_destroy(file, handle, type, context);
+	if (context) {
+		up_read(&context->rwsem);
+		rpost_context_put(context);
+	}
+	return ret;
+}
+
+/* Destroy a hidden object that the program could not be told of. */
+static void rpost_obj_abort(struct rpost_obj *obj)
+{
+	struct rpost_context *context = obj->context;
+	struct rpost_file *file = obj->file;
+
+	kref_get(&context->kref);
+	down_read(&context->rwsem);
+	spin_lock(&file->handles.lock);
+	RCU_INIT_POINTER(obj->slot->obj, NULL);
+	spin_unlock(&file->handles.lock);
+	rpost_obj_wait_unused(obj);
+	if (rpost_obj_end(obj)) {
+		if (obj->type == RPOST_OBJ_MR) {
+			rpost_mr_abandon(obj);
+		} else {
+			/* The last close ends it, if the program does not. */
+			WRITE_ONCE(obj->hidden, false);
+			rpost_obj_unclaim(obj);
+		}
+	}
+	up_read(&context->rwsem);
+	rpost_context_put(context);
+}
+
+/**
+ * rpost_obj_answer() - tell the program of a new object, and publish it
+ * @ucmd: the command, which leaves its device
+ * @obj: the object, complete, on that device
+ * @from: offset of the first byte of the answer that is new
+ *
+ * The command may wait for the program's memory for ever; meanwhile only
+ * removal of the device finds the object.
+ *
+ * Return: 0; or -EFAULT, and the object is destroyed.
+ */
+int rpost_obj_answer(struct rpost_ucmd *ucmd, struct rpost_obj *obj, u32 from)
+{
+	int ret;
+
+	lockdep_assert_held(&obj->context->rwsem);
+
+	obj->hidden = true;
+	rpost_obj_publish(obj);
+	ret = rpost_respond_from(ucmd, from);
+	if (ret)
+		rpost_obj_abort(obj);
+	else
+		WRITE_ONCE(obj->hidden, false);
+	return ret;
 }
 
 /**
  * rpost_destroy_ioctl() - destroy an object
  * @ucmd: the command
  *
- * Return: 0, -ENOENT, -EBUSY, or what the device says.
+ * Return: 0, -ENOENT, -EBUSY, -EINTR, or the driver's errno.
  */
 int rpost_destroy_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_destroy *cmd = &ucmd->cmd.destroy;
+	int ret;
 
 	if (cmd->type >= ARRAY_SIZE(rpost_types) ||
 	    !rpost_types[array_index_nospec(cmd->type,
 					    ARRAY_SIZE(rpost_types))].shutdown)
 		return -EINVAL;
-	return rpost_obj_destroy(ucmd->file, cmd->handle, cmd->type);
+	/* Ids are on no device. */
+	if (cmd->type != RPOST_OBJ_ID) {
+		ret = rpost_enter_object(ucmd, cmd->handle, cmd->type);
+		if (ret)
+			return ret;
+	}
+	return rpost_obj_destroy(ucmd->file, cmd->handle, cmd->type,
+				 ucmd->context);
 }
 
 /**
  * rpost_file_destroy_all() - destroy every object of an open file
- * @file: the open file, with its rwsem held; no command is running on it any
- *        more, except fetches of events
+ * @file: the open file, on which no command runs any more but fetches of events
  *
- * Return: true if no device has refused to give something up.
+ * Return: true if no device has refused to destroy something.
  */
 bool rpost_file_destroy_all(struct rpost_file *file)
 {
@@ -355,16 +550,13 @@ bool rpost_file_destroy_all(struct rpost_file *file)
 	for (i = 0; i < ARRAY_SIZE(rpost_teardown_order); i++) {
 		type = rpost_teardown_order[i];
 		do {
-			/*
-			 * A fetch that was under way on an event channel may
-			 * have published an id meanwhile.
-			 */
+			/* A fetch may have published an id meanwhile. */
 			again = false;
 			for (index = 0;
 			     (obj = rpost_obj_next(file, &index, type));) {
 				rpost_obj_put(obj);
-				/* Only this destroys any more. */
-				ret = rpost_obj_destroy(file, obj->handle, type);
+				/* Nothing else destroys objects any more. */
+				ret = rpost_obj_destroy_last(file, obj->handle, type);
 				if (!ret) {
 					again = true;
 					continue;
@@ -382,10 +574,10 @@ bool rpost_file_destroy_all(struct rpost_file *file)
 
 /**
  * rpost_file_shutdown_device() - shut down an open file's objects on a device
- * @file: the open file, with its rwsem held for writing
+ * @file: the open file; the rwsem of its context on @dev is held for writing
  * @dev: the device
  *
- * The objects stay, as shells that can only be destroyed.
+ * The objects stay, but can only be destroyed.
  */
 void rpost_file_shutdown_device(struct rpost_file *file,
 				struct rpost_device *dev)
@@ -403,7 +595,7 @@ void rpost_file_shutdown_device(struct rpost_file *file,
 	for (i = 0; i < ARRAY_SIZE(rpost_teardown_order); i++) {
 		type = rpost_teardown_order[i];
 		for (index = 0; (obj = rpost_obj_next(file, &index, type));) {
-			/* cma tells ids about removal itself. */
+			/* cma reports the removal to ids itself. */
 			if (obj->dev == dev) {
 				rpost_types[type].shutdown(obj);
 				rpost_obj_uncharge(obj);

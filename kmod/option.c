@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Options of connection ids, and what programs need that own their queue pairs.
+ * Options of ids, and commands for programs that own their queue pairs.
  */
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -8,10 +8,10 @@
 #include <rdma/ib_user_sa.h>
 #include <rdma/rdma_cm_ib.h>
 
-#include "rpost.h"
+#include "qp.h"
 
 #define RPOST_MAX_PATH_RECORDS	64
-/* Times are two to the power of this, as the specification counts them. */
+/* The InfiniBand specification codes times as powers of two. */
 #define RPOST_MAX_TIME_CODE	31
 
 static int rpost_set_option_id(struct rpost_id *id,
@@ -32,7 +32,7 @@ static int rpost_set_option_id(struct rpost_id *id,
 		return cmd->value > 1 ? -EINVAL :
 		       rdma_set_afonly(cm_id, cmd->value);
 	case RPOST_OPTION_ID_ACK_TIMEOUT:
-		/* cma shifts by it. */
+		/* cma shifts by this value. */
 		return cmd->value > RPOST_MAX_TIME_CODE ? -EINVAL :
 		       rdma_set_ack_timeout(cm_id, cmd->value);
 	default:
@@ -40,7 +40,7 @@ static int rpost_set_option_id(struct rpost_id *id,
 	}
 }
 
-/* Nobody below checks these, but shifts by them, or looks them up. */
+/* The layers below shift by these or look them up without a check. */
 static bool rpost_path_valid(const struct sa_path_rec *path)
 {
 	return path->mtu >= IB_MTU_256 && path->mtu <= IB_MTU_4096 &&
@@ -60,7 +60,7 @@ static int rpost_set_ib_path(struct rpost_id *id, struct sa_path_rec *path)
 		return -EINVAL;
 	if (!rdma_cap_ib_cm(cm_id->device, cm_id->port_num))
 		return -EOPNOTSUPP;
-	/* cma would lose what a resolution that failed has left. */
+	/* cma would leak the path of a resolution that failed. */
 	if (cm_id->route.path_rec)
 		return -EINVAL;
 	if (rdma_cap_opa_ah(cm_id->device, cm_id->port_num)) {
@@ -86,7 +86,7 @@ static int rpost_set_ib_path(struct rpost_id *id, struct sa_path_rec *path)
 	return ret;
 }
 
-/* The first record that is good for both directions and all messages. */
+/* Get the first record for both directions and all messages. */
 static int rpost_get_ib_path(const struct rpost_set_option *cmd,
 			     struct sa_path_rec *path)
 {
@@ -151,7 +151,7 @@ int rpost_set_option_ioctl(struct rpost_ucmd *ucmd)
 }
 
 /**
- * rpost_notify_ioctl() - tell of an event on a queue pair
+ * rpost_notify_ioctl() - report an event on a queue pair to cma
  * @ucmd: the command
  *
  * Return: 0 or a negative errno.
@@ -162,7 +162,7 @@ int rpost_notify_ioctl(struct rpost_ucmd *ucmd)
 	struct rpost_id *id;
 	int ret;
 
-	/* ib_cm copies the alternate path, but not the references it holds. */
+	/* ib_cm copies the alternate path without the references it holds. */
 	if (cmd->event == RPOST_ASYNC_PATH_MIG)
 		return -EOPNOTSUPP;
 	if (cmd->event != RPOST_ASYNC_COMM_EST)
@@ -178,7 +178,7 @@ int rpost_notify_ioctl(struct rpost_ucmd *ucmd)
 }
 
 /**
- * rpost_init_qp_attr_ioctl() - what brings a queue pair of the program's up
+ * rpost_init_qp_attr_ioctl() - report attributes for a queue pair's next state
  * @ucmd: the command
  *
  * Return: 0 or a negative errno.
@@ -206,7 +206,7 @@ int rpost_init_qp_attr_ioctl(struct rpost_ucmd *ucmd)
 	rpost_id_exit(id);
 	if (ret)
 		return ret == -ENOENT ? -EINVAL : ret;
-	/* Without a connection cma answers with INIT's, whatever was asked. */
+	/* Without a connection cma returns INIT's attributes for any state. */
 	if (cmd->attr.qp_state != RPOST_QPS_INIT && (mask & IB_QP_PORT))
 		return -EINVAL;
 

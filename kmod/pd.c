@@ -4,13 +4,13 @@
  */
 #include <linux/slab.h>
 
-#include "rpost.h"
+#include "device.h"
 
 /**
- * rpost_pd_shutdown() - give a domain back to its device
+ * rpost_pd_shutdown() - deallocate a domain on its device
  * @obj: the domain; nothing depends on it
  *
- * Return: 0, or what the device says if it refuses to give a region up.
+ * Return: 0, or the driver's errno if it refuses to deregister a region.
  */
 int rpost_pd_shutdown(struct rpost_obj *obj)
 {
@@ -53,20 +53,20 @@ void rpost_pd_free(struct rpost_obj *obj)
 }
 
 /**
- * rpost_pd_use() - depend on a domain, to make something on its device
- * @file: the open file, with its rwsem held, so that the device stays
+ * rpost_pd_use() - use a domain, to create something in it
+ * @ucmd: the command, which enters the domain's device
  * @handle: the domain's handle
  *
  * Return: the domain, which stays until rpost_obj_unuse(), or ERR_PTR() of
- * -ENOENT or -ENODEV.
+ * -ENOENT, -ENODEV or -EINTR.
  */
-struct rpost_pd *rpost_pd_use(struct rpost_file *file, u32 handle)
+struct rpost_pd *rpost_pd_use(struct rpost_ucmd *ucmd, u32 handle)
 {
-	struct rpost_obj *obj = rpost_obj_use(file, handle, RPOST_OBJ_PD);
+	struct rpost_obj *obj = rpost_enter_use(ucmd, handle, RPOST_OBJ_PD);
 	struct rpost_pd *pd;
 
-	if (!obj)
-		return ERR_PTR(-ENOENT);
+	if (IS_ERR(obj))
+		return ERR_CAST(obj);
 	pd = container_of(obj, struct rpost_pd, obj);
 	if (!rpost_device_alive(pd->obj.dev)) {
 		rpost_obj_unuse(obj);
@@ -88,7 +88,7 @@ int rpost_alloc_pd_ioctl(struct rpost_ucmd *ucmd)
 	struct rpost_pd *pd;
 	int ret;
 
-	dev = rpost_device_find(ucmd->file, cmd->device);
+	dev = rpost_enter_device(ucmd, cmd->device);
 	if (IS_ERR(dev))
 		return PTR_ERR(dev);
 
@@ -110,7 +110,7 @@ int rpost_alloc_pd_ioctl(struct rpost_ucmd *ucmd)
 		pd->ib_pd = NULL;
 		goto err_unreserve;
 	}
-	/* Without one, posts with a bad key fail at once. */
+	/* Without @bad_mr, posts with a bad key fail at once. */
 	pd->bad_mr = ib_alloc_mr(pd->ib_pd, IB_MR_TYPE_MEM_REG, 1);
 	if (IS_ERR(pd->bad_mr)) {
 		ret = PTR_ERR(pd->bad_mr);
@@ -123,15 +123,11 @@ int rpost_alloc_pd_ioctl(struct rpost_ucmd *ucmd)
 	pd->local_dma_lkey = pd->ib_pd->local_dma_lkey;
 
 	cmd->handle = pd->obj.handle;
-	ret = rpost_respond(ucmd);
-	if (ret)
-		goto err_shutdown;
-	rpost_obj_publish(&pd->obj);
-	return 0;
+	return rpost_obj_answer(ucmd, &pd->obj, 0);
 
 err_shutdown:
 	if (rpost_pd_shutdown(&pd->obj)) {
-		/* The program may guess its handle; else it goes at the last close. */
+		/* The last close destroys it, if the program does not. */
 		rpost_obj_publish(&pd->obj);
 		return ret;
 	}

@@ -3,29 +3,21 @@
  * Queue pairs.  See struct rpost_qp.
  */
 #include <linux/delay.h>
+#include <linux/kmemleak.h>
 #include <linux/log2.h>
-#include <linux/module.h>
-#include <linux/sched/signal.h>
 #include <linux/slab.h>
 
-#include "inject.h"
-#include "rpost.h"
+#include "device.h"
+#include "sring.h"
+#include "srq.h"
 
-#define RPOST_DRAIN_MAX_MS	60000U
-#define RPOST_LAST_WQE_MS	20
-
-static unsigned int drain_ms = 10000;
-module_param(drain_ms, uint, 0644);
-MODULE_PARM_DESC(drain_ms,
-		 "Milliseconds for a device to flush a queue pair that ends, up to 60000 (10000)");
-
-/* One more than the program may post: the marker that drains the queue. */
+/* The program's work requests, and one for the drain WR. */
 static u32 rpost_queue_entries(const struct rpost_queue *q)
 {
 	return max(q->max_wr, 1u) + 1;
 }
 
-/* What counts for the limit of the open file; a shared queue counts by itself. */
+/* Entries that count for the file's limit; a shared queue counts by itself. */
 static u32 rpost_qp_entries(const struct rpost_qp *qp)
 {
 	return rpost_queue_entries(&qp->sq) +
@@ -39,11 +31,10 @@ static int rpost_queue_init(struct rpost_qp *qp, struct rpost_queue *q,
 	u32 i, slots = roundup_pow_of_two(max(max_wr, 1u));
 
 	spin_lock_init(&q->lock);
-	/* That of the program opens as it moves the queue pair. */
+	/* Without an id, MODIFY_QP opens it (rpost_qp_open()). */
 	q->closed = qp->id ? 0 : -EINVAL;
 	q->max_wr = max_wr;
 	q->max_sge = max_sge;
-	q->room = max_wr;
 	q->mask = slots - 1;
 	q->wqes = rpost_kvcalloc(slots, sizeof(*q->wqes));
 	if (!q->wqes)
@@ -66,9 +57,6 @@ static int rpost_queues_init(struct rpost_qp *qp,
 			       cmd->max_send_sge, rpost_send_done);
 	if (ret)
 		return ret;
-	ret = rpost_hold_init(qp);
-	if (ret)
-		return ret;
 	ret = rpost_queue_init(qp, &qp->rq, cmd->max_recv_wr,
 			       cmd->max_recv_sge, rpost_recv_done);
 	if (ret || qp->qp_type != RPOST_QPT_UD)
@@ -82,7 +70,6 @@ static void rpost_queues_free(struct rpost_qp *qp)
 	kvfree(qp->sq.wqes);
 	kvfree(qp->rq.wqes);
 	kvfree(qp->ahs);
-	kfree(qp->hold.sges);
 }
 
 static void rpost_inline_free(struct rpost_qp *qp)
@@ -114,7 +101,7 @@ static int rpost_inline_alloc(struct rpost_qp *qp, u32 max_inline)
 	qp->inline_stride = ALIGN(max_inline, 8);
 	qp->inline_per_page = PAGE_SIZE / qp->inline_stride;
 	n = DIV_ROUND_UP(qp->sq.mask + 1, qp->inline_per_page);
-	/* Many programs ask for some room, and never use it. */
+	/* One page is allocated when needed: many programs never use it. */
 	if (n == 1)
 		return 0;
 	qp->inline_pages = rpost_kvcalloc(n, sizeof(*ip));
@@ -141,10 +128,10 @@ err:
 }
 
 /**
- * rpost_qp_inline_room() - have room for inline data
- * @qp: the queue pair; it takes inline data
+ * rpost_qp_inline_room() - make sure that there is a page for inline data
+ * @qp: the queue pair, which takes inline data
  *
- * Return: 0, -ENOBUFS, or why nothing can be posted.
+ * Return: 0, -ENOBUFS, or the errno of a closed queue.
  */
 int rpost_qp_inline_room(struct rpost_qp *qp)
 {
@@ -191,7 +178,7 @@ static struct rpost_hwcq *rpost_qp_attach_recv_cq(struct rpost_qp *qp)
 
 static int rpost_qp_attach_cqs(struct rpost_qp *qp)
 {
-	u32 send = qp->hold.room;
+	u32 send = rpost_sq_entries(qp);
 	u32 recv = rpost_queue_entries(&qp->rq);
 
 	if (qp->send_cq == qp->recv_cq && !qp->srq) {
@@ -212,14 +199,14 @@ static int rpost_qp_attach_cqs(struct rpost_qp *qp)
 
 static void rpost_qp_detach_cqs(struct rpost_qp *qp)
 {
-	rpost_cq_detach(qp->send_hwcq, qp->hold.room);
+	rpost_cq_detach(qp->send_hwcq, rpost_sq_entries(qp));
 	if (qp->srq)
 		rpost_srq_detach_cq(qp->srq, qp->recv_cq);
 	else
 		rpost_cq_detach(qp->recv_hwcq, rpost_queue_entries(&qp->rq));
 }
 
-/* Enters from the device, in any context. */
+/* Called by the driver, in any context. */
 static void rpost_qp_event(struct ib_event *event, void *context)
 {
 	struct rpost_qp *qp = context;
@@ -230,9 +217,12 @@ static void rpost_qp_event(struct ib_event *event, void *context)
 		.handle = qp->obj.handle,
 	};
 
+	/* Its id, file and device may have gone. */
+	if (READ_ONCE(qp->leaked))
+		return;
 	/*
-	 * Data came before the message that completes the connection, which
-	 * may be lost.  The cm_id outlives the queue pair.
+	 * Data has arrived before the message that completes the connection,
+	 * which may be lost.  The cm_id outlives the queue pair.
 	 */
 	if (event->event == IB_EVENT_COMM_EST && qp->id)
 		rdma_notify(qp->id->cm_id, event->event);
@@ -242,315 +232,7 @@ static void rpost_qp_event(struct ib_event *event, void *context)
 		rpost_async_post(qp->obj.dev, qp->obj.file, &async);
 }
 
-static void rpost_marker_done(struct ib_cq *ib_cq, struct ib_wc *wc)
-{
-	complete(&container_of(wc->wr_cqe, struct rpost_marker, cqe)->done);
-}
-
-/*
- * Fetch what the device has; it may be unarmed, see enum rpost_cq_mode.  From
- * these device queues only: others of the same completion queue may be so busy
- * that it never comes to ours.
- */
-static u32 rpost_qp_fetch(struct rpost_qp *qp)
-{
-	u32 n;
-
-	cond_resched();
-	n = rpost_hwcq_drain(qp->send_hwcq, RPOST_DRAIN_BATCH);
-	if (qp->recv_hwcq != qp->send_hwcq)
-		n += rpost_hwcq_drain(qp->recv_hwcq, RPOST_DRAIN_BATCH);
-	return n;
-}
-
-static bool rpost_send_drained(struct rpost_qp *qp)
-{
-	if (rpost_inject(RPOST_INJECT_DRAIN))
-		return false;
-	if (qp->qp_type == RPOST_QPT_UD)
-		return READ_ONCE(qp->sq.tail) == qp->sq.head;
-	return completion_done(&qp->send_marker.done);
-}
-
-static bool rpost_recv_drained(struct rpost_qp *qp)
-{
-	return !rpost_inject(RPOST_INJECT_DRAIN) &&
-	       completion_done(&qp->recv_marker.done);
-}
-
-/* A device's queue is first in, first out: this finds all that is ours. */
-static void rpost_hwcq_fetch_rest(struct rpost_hwcq *hwcq)
-{
-	u32 n, left = hwcq->size;
-
-	while (left) {
-		cond_resched();
-		n = rpost_hwcq_drain(hwcq, min_t(u32, left, RPOST_DRAIN_BATCH));
-		if (!n)
-			break;
-		left -= n;
-	}
-}
-
-static void rpost_qp_fetch_rest(struct rpost_qp *qp)
-{
-	rpost_hwcq_fetch_rest(qp->send_hwcq);
-	rpost_hwcq_fetch_rest(qp->recv_hwcq);
-}
-
-/*
- * A device that has lost its way may never flush.  Destroying the queue pair
- * ends its completions, too, so that nobody has to wait: neither who has been
- * killed, nor for a device on which somebody has waited until @end, in vain.
- */
-static bool rpost_qp_patient(struct rpost_qp *qp, unsigned long end)
-{
-	if (fatal_signal_pending(current))
-		return false;
-	if (time_after_eq(jiffies, end))
-		WRITE_ONCE(qp->obj.dev->stuck, true);
-	return !READ_ONCE(qp->obj.dev->stuck);
-}
-
-static int rpost_qp_wait(struct rpost_qp *qp, unsigned long end,
-			 bool (*drained)(struct rpost_qp *qp))
-{
-	while (!drained(qp)) {
-		if (!rpost_qp_patient(qp, end)) {
-			/* One look at all there is: it may be us who were away. */
-			usleep_range(500, 1000);
-			rpost_qp_fetch_rest(qp);
-			if (drained(qp))
-				break;
-			return fatal_signal_pending(current) ? -EINTR : -ETIMEDOUT;
-		}
-		if (!rpost_qp_fetch(qp))
-			usleep_range(10, 100);
-	}
-	return 0;
-}
-
-static void rpost_queue_close(struct rpost_queue *q, int error)
-{
-	spin_lock_bh(&q->lock);
-	WRITE_ONCE(q->closed, error);
-	spin_unlock_bh(&q->lock);
-}
-
-static int rpost_drain_sq(struct rpost_qp *qp, unsigned long end)
-{
-	struct ib_rdma_wr wr = {
-		.wr = {
-			.wr_cqe = &qp->send_marker.cqe,
-			.opcode = IB_WR_RDMA_WRITE,
-			.send_flags = IB_SEND_SIGNALED,
-		},
-	};
-	int ret = 0;
-
-	/* Some drivers show a completion first and then give its entry back. */
-	while (qp->qp_type != RPOST_QPT_UD) {
-		ret = rpost_qp_wait(qp, end, rpost_hold_drained);
-		ret = ret ? : ib_post_send(qp->ib_qp, &wr.wr, NULL);
-		if (ret != -ENOMEM || !rpost_qp_patient(qp, end))
-			break;
-		usleep_range(10, 100);
-	}
-	ret = ret ? : rpost_qp_wait(qp, end, rpost_send_drained);
-	if (!ret)
-		rpost_hold_flush(qp);
-	return ret;
-}
-
-/*
- * Receives of a shared queue that the device has taken complete, the others
- * stay there.  Not every device says when the last has completed (rxe does not,
- * before 6.9), but none takes long.
- */
-static void rpost_drain_srq(struct rpost_qp *qp)
-{
-	unsigned long end = qp->stopped_at + msecs_to_jiffies(RPOST_LAST_WQE_MS);
-	unsigned long now = jiffies;
-
-	if (!qp->can_take)
-		return;
-	if (time_before(now, end) && !READ_ONCE(qp->obj.dev->stuck))
-		wait_for_completion_timeout(&qp->last_wqe, end - now);
-	rpost_srq_may_lose(qp->srq);
-}
-
-static int rpost_drain_rq(struct rpost_qp *qp, unsigned long end)
-{
-	struct ib_recv_wr wr = { .wr_cqe = &qp->recv_marker.cqe };
-	int ret = ib_post_recv(qp->ib_qp, &wr, NULL);
-
-	return ret ? : rpost_qp_wait(qp, end, rpost_recv_drained);
-}
-
-/* Let nothing more happen; posts fail with @error from now on. */
-static int rpost_qp_stop(struct rpost_qp *qp, int error)
-{
-	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
-	int ret;
-
-	rpost_queue_close(&qp->sq, error);
-	rpost_queue_close(&qp->rq, error);
-	WRITE_ONCE(qp->failed, true);
-	if (qp->stopped)
-		return 0;
-	qp->can_take = qp->id || qp->state >= RPOST_QPS_RTR;
-	/* cma's handlers modify it, too, and not every driver has a lock. */
-	if (qp->id)
-		rdma_lock_handler(qp->id->cm_id);
-	ret = ib_modify_qp(qp->ib_qp, &attr, IB_QP_STATE);
-	if (qp->id)
-		rdma_unlock_handler(qp->id->cm_id);
-	qp->stopped = !ret;
-	qp->stopped_at = jiffies;
-	return ret;
-}
-
-/**
- * rpost_qp_stop_early() - stop one of many queue pairs that will be shut down
- * @obj: the queue pair
- *
- * So that the waits of rpost_drain_rq() run at the same time.
- */
-void rpost_qp_stop_early(struct rpost_obj *obj)
-{
-	struct rpost_qp *qp = container_of(obj, struct rpost_qp, obj);
-
-	if (!qp->srq)
-		return;
-	rpost_qp_lock(qp);
-	if (qp->ib_qp && (qp->id || qp->state != RPOST_QPS_RESET))
-		rpost_qp_stop(qp, -ENODEV);
-	rpost_qp_unlock(qp);
-}
-
-/*
- * Get all work requests back; posts fail with @error from now on.  As
- * ib_drain_qp(), but without its warnings, and fetching completions itself.
- */
-static int rpost_qp_drain(struct rpost_qp *qp, int error)
-{
-	unsigned int ms = min(READ_ONCE(drain_ms), RPOST_DRAIN_MAX_MS);
-	unsigned long end;
-	int ret, err = 0;
-
-	/* It has never taken anything. */
-	if (!qp->id && qp->state == RPOST_QPS_RESET) {
-		rpost_queue_close(&qp->sq, error);
-		rpost_queue_close(&qp->rq, error);
-		return 0;
-	}
-	qp->send_marker.cqe.done = rpost_marker_done;
-	qp->recv_marker.cqe.done = rpost_marker_done;
-	init_completion(&qp->send_marker.done);
-	init_completion(&qp->recv_marker.done);
-
-	ret = rpost_qp_stop(qp, error);
-	if (!ret) {
-		end = jiffies + msecs_to_jiffies(ms);
-		ret = rpost_drain_sq(qp, end);
-		if (qp->srq)
-			rpost_drain_srq(qp);
-		else if (ret != -ETIMEDOUT)
-			err = rpost_drain_rq(qp, end);
-		ret = ret ? : err;
-	}
-	/*
-	 * Drivers that take what is left of a queue pair out of the completion queue
-	 * (mlx5, mlx4, hns), as it is reset or destroyed, tell nobody of the slots.
-	 */
-	if (qp->srq)
-		rpost_hwcq_fetch_rest(qp->recv_hwcq);
-	/* An idle queue pair for datagrams with a shared queue has shown nothing. */
-	if (!ret && (qp->qp_type != RPOST_QPT_UD || !qp->srq))
-		WRITE_ONCE(qp->obj.dev->stuck, false);
-	if (ret && ret != -EINTR)
-		pr_warn_ratelimited("rdma_post: %s: queue pair %u cannot be drained: %d\n",
-				    qp->obj.dev->ib_dev->name, qp->qp_num,
-				    ret);
-	return ret;
-}
-
-/* Nothing is in it. */
-static void rpost_queue_rewind(struct rpost_queue *q)
-{
-	spin_lock_bh(&q->lock);
-	/* A poster that has given the lock back may look at it. */
-	WRITE_ONCE(q->tail, q->head);
-	q->free = q->head;
-	q->unsignaled = 0;
-	spin_unlock_bh(&q->lock);
-}
-
-/**
- * rpost_qp_open() - let the queues take what they take in a state
- * @qp: the queue pair, without an id, locked
- * @state: where it has been moved to, RPOST_QPS_*
- */
-void rpost_qp_open(struct rpost_qp *qp, u32 state)
-{
-	if (state >= RPOST_QPS_INIT)
-		rpost_queue_close(&qp->rq, 0);
-	/* In the error state, the device flushes. */
-	if (state >= RPOST_QPS_RTS)
-		rpost_queue_close(&qp->sq, 0);
-}
-
-/*
- * Since 6.9 a task of rxe's that is about to end may write the error state over
- * that of RESET; a second time there is no task.
- */
-static int rpost_qp_modify_reset(struct rpost_qp *qp)
-{
-	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
-	struct ib_qp_init_attr init = {};
-	struct ib_qp_attr now = {};
-	int ret;
-
-	ret = ib_modify_qp(qp->ib_qp, &attr, IB_QP_STATE);
-	if (ret)
-		return ret;
-	ret = ib_query_qp(qp->ib_qp, &now, IB_QP_STATE, &init);
-	if (ret || now.qp_state == IB_QPS_RESET)
-		return ret;
-	return ib_modify_qp(qp->ib_qp, &attr, IB_QP_STATE);
-}
-
-/**
- * rpost_qp_reset() - move a queue pair without an id to the RESET state
- * @qp: the queue pair, locked
- *
- * What it holds is given up without completions.
- *
- * Return: 0 or a negative errno; then nothing can be posted until the next
- * attempt.
- */
-int rpost_qp_reset(struct rpost_qp *qp)
-{
-	int ret;
-
-	WRITE_ONCE(qp->discard, true);
-	ret = rpost_qp_drain(qp, -EINVAL);
-	if (!ret)
-		ret = rpost_qp_modify_reset(qp);
-	if (ret)
-		return ret;
-	rpost_sring_discard(qp);
-	WRITE_ONCE(qp->state, RPOST_QPS_RESET);
-	qp->stopped = false;
-	WRITE_ONCE(qp->failed, false);
-	WRITE_ONCE(qp->discard, false);
-	reinit_completion(&qp->last_wqe);
-	rpost_queue_rewind(&qp->sq);
-	rpost_queue_rewind(&qp->rq);
-	return 0;
-}
-
-/* Sends that a device has lost hold their addresses no longer. */
+/* Release the address handles of sends that a device has lost. */
 static void rpost_qp_release_ahs(struct rpost_qp *qp)
 {
 	u32 i;
@@ -561,72 +243,112 @@ static void rpost_qp_release_ahs(struct rpost_qp *qp)
 		rpost_qp_release_ah(qp, &qp->sq.wqes[i]);
 }
 
-static int rpost_qp_destroy_ib_qp(struct rpost_qp *qp)
+/* If this is the @last chance, ask three times, as rpost_dereg_mr() does. */
+static int rpost_qp_destroy_ib_qp(struct rpost_qp *qp, bool last)
 {
-	int ret = 0;
+	int ret = 0, tries = last && !READ_ONCE(qp->obj.dev->refuses) ? 3 : 1;
 
 	if (qp->id) {
 		rdma_destroy_qp(qp->id->cm_id);
 		qp->id->qp = NULL;
 	} else {
-		ret = ib_destroy_qp(qp->ib_qp);
+		while ((ret = ib_destroy_qp(qp->ib_qp)) && --tries)
+			msleep(20);
 	}
-	qp->ib_qp = NULL;
+	if (!ret)
+		qp->ib_qp = NULL;
 	return ret;
 }
 
-static void rpost_qp_give_back(struct rpost_qp *qp)
+/*
+ * The device keeps it for ever, with all that it needs: the RDMA core destroys
+ * neither its completion queues nor its shared receive queue then.
+ */
+static void rpost_qp_leak(struct rpost_qp *qp, int error)
 {
-	struct ib_qp *ib_qp = qp->ib_qp;
-	int ret;
+	pr_warn_ratelimited("rdma_post: %s: queue pair %u not destroyed: %d\n",
+			    qp->obj.dev->ib_dev->name, qp->ib_qp->qp_num, error);
+	if (!rpost_device_alive(qp->obj.dev))
+		WRITE_ONCE(qp->obj.dev->refuses, true);
+	WRITE_ONCE(qp->leaked, true);
+	qp->pd->leaked = true;
+	rpost_leave_behind(&qp->ib_qp->res, qp->obj.dev);
+	/* It is not reported, nor is what it points to. */
+	kmemleak_not_leak(qp);
+	qp->ib_qp = NULL;
+}
 
-	ret = rpost_qp_drain(qp, -ENODEV);
-	rpost_qp_detach_mcasts(qp);
-	if (qp->srq)
-		mutex_lock(&qp->srq->qp_lock);
-	if (WARN_ON_ONCE(rpost_qp_destroy_ib_qp(qp))) {
-		qp->leaked = true;
-		qp->pd->leaked = true;
-		rpost_leave_behind(&ib_qp->res, qp->obj.dev);
-	}
-	if (ret || qp->srq)
+/* Complete the rest when @ib_qp has been destroyed or leaked. */
+static void rpost_qp_flush(struct rpost_qp *qp, struct ib_qp *ib_qp, bool drained)
+{
+	if (!drained || qp->srq)
 		rpost_qp_fetch_rest(qp);
-	/* After all that the device had, if it could not be drained, too. */
-	rpost_hold_flush(qp);
-	rpost_hold_stop(qp);
 	if (!qp->discard)
 		rpost_sring_flush(qp);
 	if (qp->srq && !qp->leaked)
 		rpost_srq_del_qp(qp->srq, ib_qp);
 	rpost_qp_detach_cqs(qp);
+}
+
+/* Return the driver's errno if it refuses, or leak the queue pair if @last. */
+static int rpost_qp_give_back(struct rpost_qp *qp, bool last)
+{
+	struct ib_qp *ib_qp = qp->ib_qp;
+	bool drained;
+	int ret;
+
+	drained = !rpost_qp_drain(qp, -ENODEV);
+	rpost_qp_detach_mcasts(qp);
+	if (qp->srq)
+		mutex_lock(&qp->srq->qp_lock);
+	ret = rpost_qp_destroy_ib_qp(qp, last);
+	if (ret && last) {
+		rpost_qp_leak(qp, ret);
+		ret = 0;
+	}
+	qp->refused = ret;
+	if (!ret)
+		rpost_qp_flush(qp, ib_qp, drained);
 	if (qp->srq)
 		mutex_unlock(&qp->srq->qp_lock);
+	if (ret)
+		return ret;
+
 	rpost_limit_give_wr(qp->obj.file, rpost_qp_entries(qp),
 			    rpost_qp_device_bytes(qp));
 	rpost_qp_release_ahs(qp);
 	if (!qp->leaked)
 		rpost_inline_free(qp);
+	return 0;
 }
 
 /**
- * rpost_qp_shutdown() - drain a queue pair and give it back to its device
+ * rpost_qp_shutdown() - drain a queue pair and destroy it on its device
  * @obj: the queue pair
  *
- * Return: 0.
+ * Return: 0, or the driver's errno; then it is still there, but can only be
+ * destroyed.
  */
 int rpost_qp_shutdown(struct rpost_obj *obj)
 {
 	struct rpost_qp *qp = container_of(obj, struct rpost_qp, obj);
+	int ret = 0;
 
-	/* It posts, and takes no lock that follows. */
+	/* Stop its poller, which posts and takes none of the locks below. */
 	rpost_sring_stop(qp);
-	rpost_qp_lock(qp);
 	if (obj->ending)
 		WRITE_ONCE(qp->discard, true);
+	/*
+	 * Skip this at the last close, which destroys the ids, too, and at
+	 * removal, when cma has them destroyed: that ends their connections.
+	 */
+	if (obj->ending && !obj->file->dead && rpost_device_alive(obj->dev))
+		rpost_qp_hang_up(qp);
+	rpost_qp_lock(qp);
 	if (qp->ib_qp)
-		rpost_qp_give_back(qp);
+		ret = rpost_qp_give_back(qp, !rpost_device_alive(obj->dev));
 	rpost_qp_unlock(qp);
-	return 0;
+	return ret;
 }
 
 static void rpost_qp_unuse_parts(struct rpost_qp *qp)
@@ -696,7 +418,7 @@ static int rpost_qp_create_ib_qp(struct rpost_qp *qp,
 				 struct ib_qp_init_attr *attr)
 {
 	struct ib_qp *ib_qp;
-	int ret;
+	int ret, err;
 
 	if (!qp->id) {
 		ib_qp = ib_create_qp(qp->pd->ib_pd, attr);
@@ -712,12 +434,13 @@ static int rpost_qp_create_ib_qp(struct rpost_qp *qp,
 	if (!qp->srq)
 		return 0;
 	ret = rpost_srq_add_qp(qp->srq, qp);
-	if (ret)
-		rpost_qp_destroy_ib_qp(qp);
+	err = ret ? rpost_qp_destroy_ib_qp(qp, true) : 0;
+	if (err)
+		rpost_qp_leak(qp, err);
 	return ret;
 }
 
-/* Connect the queues with the device. */
+/* Create the queue pair on the device. */
 static int rpost_qp_take(struct rpost_qp *qp, const struct rpost_create_qp *cmd)
 {
 	struct ib_qp_init_attr attr = {
@@ -737,7 +460,7 @@ static int rpost_qp_take(struct rpost_qp *qp, const struct rpost_create_qp *cmd)
 		return ret;
 	attr.send_cq = qp->send_hwcq->ib_cq;
 	attr.recv_cq = qp->recv_hwcq->ib_cq;
-	attr.cap.max_send_wr = qp->hold.room;
+	attr.cap.max_send_wr = rpost_sq_entries(qp);
 	/* Inline data takes an entry. */
 	attr.cap.max_send_sge = max(cmd->max_send_sge, 1u);
 	if (!qp->srq) {
@@ -793,16 +516,20 @@ err_queues:
 	return ret;
 }
 
-/* What a new queue pair depends on; the caller unuses also after an error. */
-static int rpost_qp_use_parts(struct rpost_qp *qp, struct rpost_file *file,
-			      const struct rpost_create_qp *cmd)
+/*
+ * Enter the device, and use all that a queue pair depends on; the caller unuses
+ * it, also after an error.
+ */
+static int rpost_qp_use_parts(struct rpost_qp *qp, struct rpost_ucmd *ucmd)
 {
+	const struct rpost_create_qp *cmd = &ucmd->cmd.create_qp;
+	struct rpost_file *file = ucmd->file;
 	struct rpost_device *dev;
 	struct rpost_obj *obj;
 
-	obj = rpost_obj_use(file, cmd->pd, RPOST_OBJ_PD);
-	if (!obj)
-		return -ENOENT;
+	obj = rpost_enter_use(ucmd, cmd->pd, RPOST_OBJ_PD);
+	if (IS_ERR(obj))
+		return PTR_ERR(obj);
 	qp->pd = container_of(obj, struct rpost_pd, obj);
 	dev = obj->dev;
 	obj = rpost_obj_use(file, cmd->send_cq, RPOST_OBJ_CQ);
@@ -830,7 +557,7 @@ static int rpost_qp_use_parts(struct rpost_qp *qp, struct rpost_file *file,
 		return -ENODEV;
 	if (qp->send_cq->obj.dev != dev || qp->recv_cq->obj.dev != dev)
 		return -EINVAL;
-	/* Keys of its receives are checked in its domain, see struct rpost_mr. */
+	/* An SRQ checks keys in its own domain, see struct rpost_mr. */
 	if (qp->srq && qp->srq->pd != qp->pd)
 		return -EINVAL;
 	return 0;
@@ -876,18 +603,11 @@ static int rpost_create_qp_locked(struct rpost_ucmd *ucmd, struct rpost_qp *qp)
 
 	cmd->handle = qp->obj.handle;
 	cmd->qp_num = qp->qp_num;
-	ret = rpost_respond(ucmd);
-	if (ret)
-		goto err_destroy;
 	rpost_device_hold(dev);
 	if (qp->id)
 		qp->id->qp = qp;
 	return 0;
 
-err_destroy:
-	rpost_qp_give_back(qp);
-	if (!qp->leaked)
-		rpost_queues_free(qp);
 err_unreserve:
 	rpost_obj_unreserve(&qp->obj);
 	return ret;
@@ -905,7 +625,7 @@ int rpost_create_qp_ioctl(struct rpost_ucmd *ucmd)
 	struct rpost_qp *qp;
 	int ret;
 
-	if (cmd->reserved || (cmd->flags & ~RPOST_QP_SIG_ALL))
+	if (cmd->reserved)
 		return -EOPNOTSUPP;
 	qp = kzalloc(sizeof(*qp), RPOST_GFP);
 	if (!qp)
@@ -913,7 +633,7 @@ int rpost_create_qp_ioctl(struct rpost_ucmd *ucmd)
 	mutex_init(&qp->lock);
 	INIT_LIST_HEAD(&qp->mcasts);
 	init_completion(&qp->last_wqe);
-	ret = rpost_qp_use_parts(qp, ucmd->file, cmd);
+	ret = rpost_qp_use_parts(qp, ucmd);
 	if (ret)
 		goto err;
 	ret = rpost_create_qp_validate(cmd, qp->pd->obj.dev->ib_dev);
@@ -928,8 +648,7 @@ int rpost_create_qp_ioctl(struct rpost_ucmd *ucmd)
 	rpost_qp_unlock(qp);
 	if (ret)
 		goto err;
-	rpost_obj_publish(&qp->obj);
-	return 0;
+	return rpost_obj_answer(ucmd, &qp->obj, 0);
 err:
 	rpost_qp_unuse_parts(qp);
 	if (!qp->leaked)

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Attributes of queue pairs: what programs change and ask for.
+ * Attributes of queue pairs: MODIFY_QP and QUERY_QP.
  */
 #include <linux/capability.h>
 
 #include "compat/compat.h"
-#include "rpost.h"
+#include "device.h"
+#include "qp.h"
+#include "srq.h"
 
 /**
- * rpost_qp_attr_fill() - tell a program a queue pair's attributes
+ * rpost_qp_attr_fill() - convert attributes for a program
  * @to: the program's form; @to->attr_mask is left to the caller
  * @from: the kernel's form
  */
@@ -85,8 +87,8 @@ int rpost_check_qkey(u32 qkey)
 }
 
 /*
- * Drivers rely on what uverbs checks, and some on what its programs never do.
- * Fields whose bit is not set are not looked at.
+ * Drivers rely on the checks of uverbs, and some on values that its programs
+ * never pass.  Fields without their mask bit are ignored.
  */
 static int rpost_qp_attr_check(const struct rpost_qp_attr *attr,
 			       struct ib_device *ib_dev)
@@ -129,7 +131,7 @@ static bool rpost_pkey_index_valid(struct rpost_qp *qp,
 	       attr->pkey_index < ib_dev->port_data[port].immutable.pkey_tbl_len;
 }
 
-/* As uverbs has it: the port of the path is that of the queue pair. */
+/* As in uverbs, the path must have the port of the queue pair. */
 static int rpost_qp_attr_paths(struct rpost_qp *qp, struct ib_qp_attr *to,
 			       struct rpost_qp_attr *from)
 {
@@ -192,7 +194,7 @@ static void rpost_qp_attr_build(struct ib_qp_attr *to,
 	};
 }
 
-/* Is it a transition that verbs have?  Since 6.9 rxe looks at some only. */
+/* Do verbs have this transition?  Since 6.9 rxe checks some only. */
 static int rpost_qp_check_move(struct rpost_qp *qp,
 			       const struct rpost_qp_attr *to)
 {
@@ -207,7 +209,7 @@ static int rpost_qp_check_move(struct rpost_qp *qp,
 	if ((mask & RPOST_QP_CUR_STATE) && to->cur_qp_state != now.qp_state)
 		return -EINVAL;
 	next = mask & RPOST_QP_STATE ? to->qp_state : now.qp_state;
-	/* The table does not know of rates. */
+	/* ib_modify_qp_is_ok() does not know of rates. */
 	mask &= ~RPOST_QP_RATE_LIMIT;
 	return ib_modify_qp_is_ok(now.qp_state, next, qp->qp_type, mask) ?
 		0 : -EINVAL;
@@ -217,14 +219,13 @@ static int rpost_qp_modify(struct rpost_qp *qp, struct rpost_qp_attr *from)
 {
 	bool moves = from->attr_mask & RPOST_QP_STATE;
 	bool stops = moves && from->qp_state == RPOST_QPS_ERR;
-	bool failed = READ_ONCE(qp->failed);
 	struct ib_qp_attr attr;
 	int ret;
 
 	/*
-	 * cma would not know; errors may come at any time anyway.  And to find
-	 * a path may take the work queue on which cma's handlers run, while
-	 * they are locked out here.
+	 * cma would not notice a move, but expects errors at any time.
+	 * Resolving a path may need the work queue on which cma's handlers run,
+	 * and they are locked out here.
 	 */
 	if (qp->id && ((moves && from->qp_state != RPOST_QPS_ERR) ||
 		       (from->attr_mask & (RPOST_QP_AV | RPOST_QP_ALT_PATH))))
@@ -245,17 +246,17 @@ static int rpost_qp_modify(struct rpost_qp *qp, struct rpost_qp_attr *from)
 	ret = rpost_qp_attr_paths(qp, &attr, from);
 	if (ret)
 		return ret;
-	/* First, because what the device flushes then may come at once. */
+	/*
+	 * Set it first: flushed work requests may complete at once.  It stays
+	 * true if the device refuses: a work request may have failed meanwhile.
+	 */
 	if (stops)
 		WRITE_ONCE(qp->failed, true);
 	ret = ib_modify_qp(qp->ib_qp, &attr, from->attr_mask);
-	/* Only what was set here: a work request may have failed meanwhile. */
-	if (ret && stops)
-		WRITE_ONCE(qp->failed, failed);
 	if (ret || !moves)
 		return ret;
 	if (qp->id) {
-		/* In the error state, the device flushes. */
+		/* In the error state the device flushes. */
 		WRITE_ONCE(qp->id->can_send, true);
 		return 0;
 	}
@@ -267,7 +268,7 @@ static int rpost_qp_modify(struct rpost_qp *qp, struct rpost_qp_attr *from)
 }
 
 /**
- * rpost_modify_qp_ioctl() - change attributes and state
+ * rpost_modify_qp_ioctl() - change attributes and state of a queue pair
  * @ucmd: the command
  *
  * Return: 0 or a negative errno.
@@ -288,12 +289,12 @@ int rpost_modify_qp_ioctl(struct rpost_ucmd *ucmd)
 
 	rpost_qp_lock(qp);
 	ret = -ENODEV;
-	if (!qp->ib_qp)
+	if (!qp->ib_qp || qp->refused)
 		goto out;
 	ret = rpost_qp_attr_check(&cmd->attr, qp->obj.dev->ib_dev);
 	if (ret)
 		goto out;
-	/* cma's handlers modify it, too, and not every driver has a lock. */
+	/* cma's handlers modify the state, too; not every driver has a lock. */
 	if (qp->id)
 		rdma_lock_handler(qp->id->cm_id);
 	ret = rpost_qp_modify(qp, &cmd->attr);
@@ -349,7 +350,7 @@ static void rpost_query_qp_fill(struct rpost_query_qp *cmd,
 }
 
 /**
- * rpost_query_qp_ioctl() - attributes and state of a queue pair
+ * rpost_query_qp_ioctl() - report attributes and state of a queue pair
  * @ucmd: the command
  *
  * Return: 0 or a negative errno.

@@ -1,100 +1,68 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The rdma cgroup, charged as uverbs charges it: a handle for each device that
- * an open file has objects on, and an object for each of those.  Connection ids
- * are free, as with ucma.
+ * Charges the rdma cgroup as uverbs does: one HCA handle for each device on
+ * which an open file has objects, and one HCA object for each of them.
+ * Connection ids are not charged, as in ucma.
  */
 #include <linux/cgroup_rdma.h>
-#include <linux/slab.h>
 
-#include "rpost.h"
+#include "device.h"
 
-/**
- * struct rpost_context - what an open file has on a device, as a verbs context
- * @link: in the file's list
- * @dev: the device
- * @cgroup: has been charged for the handle
- * @num_objs: objects; the last one ends it
- */
-struct rpost_context {
-	struct list_head link;
-	struct rpost_device *dev;
-	struct rdma_cgroup *cgroup;
-	unsigned int num_objs;
-};
-
-static struct rpost_context *rpost_context_get(struct rpost_file *file,
-					       struct rpost_device *dev)
+static int rpost_context_charge(struct rpost_context *context)
 {
-	struct rpost_context *context;
-	int ret;
+	int ret = 0;
 
-	lockdep_assert_held(&file->charge_lock);
+	lockdep_assert_held(&context->file->charge_lock);
 
-	list_for_each_entry(context, &file->contexts, link) {
-		if (context->dev == dev)
-			goto found;
-	}
-	context = kzalloc(sizeof(*context), RPOST_GFP);
-	if (!context)
-		return ERR_PTR(-ENOMEM);
-	ret = rdmacg_try_charge(&context->cgroup, &dev->ib_dev->cg_device,
-				RDMACG_RESOURCE_HCA_HANDLE);
-	if (ret) {
-		kfree(context);
-		return ERR_PTR(ret);
-	}
-	context->dev = dev;
-	list_add(&context->link, &file->contexts);
-found:
-	context->num_objs++;
-	return context;
+	if (!context->num_charged)
+		ret = rdmacg_try_charge(&context->cgroup,
+					&context->dev->ib_dev->cg_device,
+					RDMACG_RESOURCE_HCA_HANDLE);
+	if (!ret)
+		context->num_charged++;
+	return ret;
 }
 
-static void rpost_context_put(struct rpost_context *context)
+static void rpost_context_uncharge(struct rpost_context *context)
 {
-	if (--context->num_objs)
+	if (--context->num_charged)
 		return;
 	rdmacg_uncharge(context->cgroup, &context->dev->ib_dev->cg_device,
 			RDMACG_RESOURCE_HCA_HANDLE);
-	list_del(&context->link);
-	kfree(context);
 }
 
 /**
  * rpost_obj_charge() - charge the caller's rdma cgroup for an object
- * @obj: the object, on a device that cannot be removed just now
+ * @obj: the object, whose device cannot be removed meanwhile
  *
  * Return: 0, -EAGAIN at the cgroup's limit, or -ENOMEM.
  */
 int rpost_obj_charge(struct rpost_obj *obj)
 {
 	struct rpost_file *file = obj->file;
-	struct rpost_context *context;
 	int ret;
 
 	mutex_lock(&file->charge_lock);
-	context = rpost_context_get(file, obj->dev);
-	ret = PTR_ERR_OR_ZERO(context);
+	ret = rpost_context_charge(obj->context);
 	if (ret)
 		goto out;
 	ret = rdmacg_try_charge(&obj->cgroup, &obj->dev->ib_dev->cg_device,
 				RDMACG_RESOURCE_HCA_OBJECT);
 	if (ret)
-		rpost_context_put(context);
+		rpost_context_uncharge(obj->context);
 	else
-		obj->context = context;
+		obj->charged = true;
 out:
 	mutex_unlock(&file->charge_lock);
 	return ret;
 }
 
 /**
- * rpost_obj_uncharge() - give the charge back to the cgroup that has it
- * @obj: the object; does nothing the second time
+ * rpost_obj_uncharge() - uncharge the cgroup that was charged for an object
+ * @obj: the object; the second time nothing happens
  *
- * While something is charged, removal of the device has yet to come to the file;
- * so the device, and what the cgroups know of it, are there.
+ * Removal of the device uncharges all objects of each file, so the cgroups
+ * still know the device while an object on it is charged.
  */
 void rpost_obj_uncharge(struct rpost_obj *obj)
 {
@@ -103,11 +71,11 @@ void rpost_obj_uncharge(struct rpost_obj *obj)
 	if (!obj->dev)
 		return;
 	mutex_lock(&file->charge_lock);
-	if (obj->context) {
+	if (obj->charged) {
 		rdmacg_uncharge(obj->cgroup, &obj->dev->ib_dev->cg_device,
 				RDMACG_RESOURCE_HCA_OBJECT);
-		rpost_context_put(obj->context);
-		obj->context = NULL;
+		rpost_context_uncharge(obj->context);
+		obj->charged = false;
 	}
 	mutex_unlock(&file->charge_lock);
 }

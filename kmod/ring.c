@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The completion ring that a program maps.  Nothing here knows RDMA.
+ * The completion ring that a program maps.
  *
  * The program can write anything to any of its pages at any time.  So the
- * kernel reads just two words of it, @head and @arm, each once and by value,
- * and keeps its own @tail, @flags and @fired.  A wrong @head makes the ring
- * look full or empty; a wrong @arm asks for an event too many.  Both harm the
- * program that wrote it, nobody else; and so does what is written to other rings
- * in the same page, which are of the same open file.
+ * kernel reads only two words of it, @head and @arm, with one load per use, and
+ * keeps its own @tail, @flags and @fired.  A wrong @head makes the ring look
+ * full or empty; a wrong @arm asks for one event too many.  Both harm only the
+ * program that wrote them, and so do writes to the other rings in a shared
+ * page, which belong to the same open file.
  *
  * Barriers, kernel here and program in userlib/comp.c:
  *
@@ -17,9 +17,10 @@
  *   @tail, full barrier, @arm       pairs with  @arm, full barrier, @tail
  *   @flags, full barrier, @arm      pairs with  @arm, full barrier, @flags
  *
- * By the second, who is told of a loss finds all that came before it; by the
- * fourth, either the program sees the new tail or the kernel the arm; by the last,
- * either the program sees that the arm is not looked at or the kernel does look.
+ * By the second pair, a program that reads RPOST_RING_OVERRUN finds all entries
+ * before the loss.  By the fourth, either the program sees the new @tail or the
+ * kernel sees the @arm.  By the last, either the program sees
+ * RPOST_RING_NEED_POLL or the kernel sees the @arm.
  */
 #include <linux/bitmap.h>
 #include <linux/mm.h>
@@ -27,9 +28,27 @@
 #include <linux/vmalloc.h>
 
 #include "compat/compat.h"
-#include "rpost.h"
+#include "ring.h"
 
-/* Where a page is looked for before there is a new one. */
+#define RPOST_RING_UNITS	32
+
+/**
+ * struct rpost_ring_page - a page that small rings share
+ * @link: in @pool->pages
+ * @pool: the pool of one file, since a mapping of one ring shows all of them
+ * @mem: the page
+ * @used: a bit for each of its RPOST_RING_UNITS units that is in use
+ *
+ * Both rings of a connection are often so small that they fit in one page.
+ */
+struct rpost_ring_page {
+	struct list_head link;
+	struct rpost_ring_pool *pool;
+	struct rpost_ring_mem *mem;
+	unsigned long used;
+};
+
+/* Number of pages that are searched for room before one is allocated. */
 #define RPOST_RING_TRIES	4
 #define RPOST_RING_UNIT		(PAGE_SIZE / RPOST_RING_UNITS)
 
@@ -37,7 +56,7 @@ static_assert(sizeof(struct rpost_ring) <= RPOST_RING_UNIT);
 
 /**
  * rpost_ring_pool_init() - begin without pages
- * @pool: the pool; it needs no end, as each page ends with its last ring
+ * @pool: the pool; each of its pages is freed with the last ring in it
  */
 void rpost_ring_pool_init(struct rpost_ring_pool *pool)
 {
@@ -154,7 +173,7 @@ static int rpost_ring_share(struct rpost_cring *ring, struct rpost_user *user,
 	}
 	mutex_unlock(&pool->lock);
 	if (found) {
-		/* What a ring before it has left. */
+		/* A freed ring may have left data there. */
 		memset(ring->hdr, 0, units * RPOST_RING_UNIT);
 		return 0;
 	}
@@ -191,12 +210,12 @@ static void rpost_ring_unshare(struct rpost_cring *ring)
 }
 
 /**
- * rpost_ring_alloc() - make a ring
- * @ring: zeroed
- * @user: charged for it
- * @pool: of pages that it may share; NULL if it must have its own
- * @entries: a power of two
- * @entry_size: bytes of one, a multiple of 8
+ * rpost_ring_alloc() - allocate the memory of a ring
+ * @ring: the ring, zeroed
+ * @user: the user to charge
+ * @pool: pages that it may share; NULL if it must have its own
+ * @entries: number of entries, a power of two
+ * @entry_size: bytes of an entry, a multiple of 8
  *
  * Return: 0, or -ENOMEM.
  */
@@ -219,7 +238,7 @@ int rpost_ring_alloc(struct rpost_cring *ring, struct rpost_user *user,
 	ring->mem = rpost_ring_mem_alloc(user, n);
 	if (!ring->mem)
 		return -ENOMEM;
-	/* One page has an address already. */
+	/* A single page has a kernel address without vmap(). */
 	if (n == 1)
 		ring->hdr = page_address(ring->mem->pages[0]);
 	else
@@ -234,8 +253,8 @@ int rpost_ring_alloc(struct rpost_cring *ring, struct rpost_user *user,
 
 /**
  * rpost_ring_free() - free a ring
- * @ring: the ring; mappings of it stay valid, with what it held last, until
- *        another ring takes its place in a page that is shared
+ * @ring: the ring; mappings of it stay valid and keep its last contents, until
+ *        another ring takes its place in a shared page
  */
 void rpost_ring_free(struct rpost_cring *ring)
 {
@@ -251,11 +270,11 @@ void rpost_ring_free(struct rpost_cring *ring)
 }
 
 /**
- * rpost_ring_copy() - copy entries, which are complete, to another ring
+ * rpost_ring_copy() - copy entries that have been written to another ring
  * @to: the other ring, with room for them, and entries of the same size
  * @from: the ring
- * @begin: number of the first
- * @end: number of the one after the last
+ * @begin: number of the first entry
+ * @end: number of the last entry, plus 1
  */
 void rpost_ring_copy(struct rpost_cring *to, const struct rpost_cring *from,
 		     u32 begin, u32 end)
@@ -266,10 +285,10 @@ void rpost_ring_copy(struct rpost_cring *to, const struct rpost_cring *from,
 }
 
 /**
- * rpost_ring_take_over() - let a new ring go on where another stands
- * @to: the new ring, with the entries, not yet mapped
- * @from: the ring, from now on without a producer
- * @head: entries that the program has consumed
+ * rpost_ring_take_over() - copy the state of a ring that is replaced
+ * @to: the new ring, which has the entries and is not mapped yet
+ * @from: the old ring, to which nothing is written from now on
+ * @head: number of entries that the program has consumed
  */
 void rpost_ring_take_over(struct rpost_cring *to,
 			  const struct rpost_cring *from, u32 head)
@@ -277,6 +296,7 @@ void rpost_ring_take_over(struct rpost_cring *to,
 	to->tail = from->tail;
 	WRITE_ONCE(to->fired, from->fired);
 	to->flags = from->flags;
+	to->overrun = from->overrun;
 	to->hdr->tail = from->tail;
 	to->hdr->flags = from->flags;
 	to->hdr->fired = from->fired;
@@ -288,14 +308,14 @@ void rpost_ring_take_over(struct rpost_cring *to,
  * rpost_ring_offset() - where in its mapping does a ring begin?
  * @ring: the ring
  *
- * Return: bytes, 0 if its pages are its own.
+ * Return: the offset in bytes, 0 if it shares no page.
  */
 u32 rpost_ring_offset(const struct rpost_cring *ring)
 {
 	return offset_in_page(ring->hdr);
 }
 
-/* A mapping is split, or moved. */
+/* Called when a mapping is split or moved. */
 static void rpost_ring_vm_open(struct vm_area_struct *vma)
 {
 	struct rpost_ring_mem *mem = vma->vm_private_data;
@@ -303,7 +323,7 @@ static void rpost_ring_vm_open(struct vm_area_struct *vma)
 	refcount_inc(&mem->refs);
 }
 
-/* It keeps the open file, and with it the user. */
+/* The mapping holds the open file, and so mem->user, until this returns. */
 static void rpost_ring_vm_close(struct vm_area_struct *vma)
 {
 	rpost_ring_mem_put(vma->vm_private_data);
@@ -317,7 +337,7 @@ static const struct vm_operations_struct rpost_ring_vm_ops = {
 /**
  * rpost_ring_mmap() - map a ring into a program
  * @ring: the ring
- * @vma: where; all of the ring or nothing, shared, and never executable
+ * @vma: the mapping: of all pages of the ring, shared, and not executable
  *
  * Return: 0, or -EINVAL, -EACCES or -ENOMEM.
  */
@@ -330,11 +350,11 @@ int rpost_ring_mmap(struct rpost_cring *ring, struct vm_area_struct *vma)
 		return -EINVAL;
 	if (vma->vm_flags & VM_EXEC)
 		return -EACCES;
-	/* vm_pgoff is the handle, and no offset into the pages. */
-	/* Nor would a child's copy do it any good: it keeps the file open. */
+	/* A copy of the mapping in a child would keep the file open. */
 	rpost_compat_vm_flags_mod(vma,
 				  VM_DONTEXPAND | VM_DONTDUMP | VM_DONTCOPY,
 				  VM_MAYEXEC);
+	/* vm_pgoff is the handle, not an offset into the pages. */
 	ret = vm_map_pages_zero(vma, mem->pages, mem->num_pages);
 	if (ret)
 		return ret;
@@ -348,8 +368,8 @@ int rpost_ring_mmap(struct rpost_cring *ring, struct vm_area_struct *vma)
  * rpost_ring_see() - how far has the program consumed?
  * @ring: the ring
  *
- * Return: what rpost_ring_consumed() asks for.  An index of the program's that
- * cannot be has all consumed: the program then overruns its own ring.
+ * Return: the state for rpost_ring_consumed().  An impossible @head counts as
+ * if all were consumed: the program that wrote it then overruns its own ring.
  */
 struct rpost_ring_seen rpost_ring_see(struct rpost_cring *ring)
 {
@@ -363,31 +383,29 @@ struct rpost_ring_seen rpost_ring_see(struct rpost_cring *ring)
 }
 
 /**
- * rpost_ring_overrun() - what would be the next entry is lost
- * @ring: the ring; rpost_ring_publish() tells the program
+ * rpost_ring_overrun() - note that an entry is lost
+ * @ring: the ring; rpost_cq_publish() tells the program
  */
 void rpost_ring_overrun(struct rpost_cring *ring)
 {
-	ring->flags |= RPOST_RING_OVERRUN;
+	ring->overrun = true;
 }
 
 /**
- * rpost_ring_publish() - show the program what has been filled
+ * rpost_ring_publish() - let the program read the new entries
  * @ring: the ring
  */
 void rpost_ring_publish(struct rpost_cring *ring)
 {
-	/* After the entries. */
+	/* The entries have been written. */
 	smp_store_release(&ring->hdr->tail, ring->tail);
-	/* After the entries that are not lost. */
-	smp_store_release(&ring->hdr->flags, ring->flags);
 }
 
 /**
- * rpost_ring_take_arm() - has the program asked for an event?
+ * rpost_ring_take_arm() - is the program to be notified?
  * @ring: the ring, after rpost_ring_publish()
  *
- * Return: true once for each time it asked.
+ * Return: true once for each time that the program asked for an event.
  */
 bool rpost_ring_take_arm(struct rpost_cring *ring)
 {
@@ -404,17 +422,6 @@ bool rpost_ring_take_arm(struct rpost_cring *ring)
 }
 
 /**
- * rpost_ring_armed() - does the program wait for an event?
- * @ring: the ring
- *
- * Return: true if so; not more than a hint unless the caller sees to the order.
- */
-bool rpost_ring_armed(const struct rpost_cring *ring)
-{
-	return READ_ONCE(ring->hdr->arm) != READ_ONCE(ring->fired);
-}
-
-/**
  * rpost_ring_set_flags() - change the flags that the program reads
  * @ring: the ring
  * @set: RPOST_RING_* to set
@@ -423,5 +430,6 @@ bool rpost_ring_armed(const struct rpost_cring *ring)
 void rpost_ring_set_flags(struct rpost_cring *ring, u32 set, u32 clear)
 {
 	ring->flags = (ring->flags & ~clear) | set;
-	WRITE_ONCE(ring->hdr->flags, ring->flags);
+	/* The tail has been stored before, see userlib/comp.c. */
+	smp_store_release(&ring->hdr->flags, ring->flags);
 }

@@ -6,14 +6,31 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 
-#include "rpost.h"
+#include "device.h"
+#include "srq.h"
+
+#define RPOST_NO_SLOT	U32_MAX
+
+/**
+ * struct rpost_srq_cq - room for a shared receive queue's completions
+ * @link: in @cqs of the shared receive queue
+ * @cq: a completion queue of some of its queue pairs
+ * @hwcq: the device queue of @cq that has the room
+ * @users: number of these queue pairs
+ */
+struct rpost_srq_cq {
+	struct list_head link;
+	struct rpost_cq *cq;
+	struct rpost_hwcq *hwcq;
+	unsigned int users;
+};
 
 #define RPOST_MIN_SPARES	1024u
 
 /**
- * rpost_srq_attach_cq() - get room for the receives of one more queue pair
+ * rpost_srq_attach_cq() - get room for the receives of a new queue pair
  * @srq: the shared receive queue, with its qp_lock held
- * @cq: where they complete
+ * @cq: the completion queue of its receives
  *
  * Return: the device queue to use, until rpost_srq_detach_cq(), or an ERR_PTR.
  */
@@ -39,9 +56,6 @@ struct rpost_hwcq *rpost_srq_attach_cq(struct rpost_srq *srq,
 		kfree(room);
 		return hwcq;
 	}
-	spin_lock_bh(&cq->lock);
-	hwcq->srq = true;
-	spin_unlock_bh(&cq->lock);
 	room->cq = cq;
 	room->hwcq = hwcq;
 	room->users = 1;
@@ -50,10 +64,9 @@ struct rpost_hwcq *rpost_srq_attach_cq(struct rpost_srq *srq,
 }
 
 /**
- * rpost_srq_detach_cq() - give the room back
+ * rpost_srq_detach_cq() - undo rpost_srq_attach_cq()
  * @srq: the shared receive queue, with its qp_lock held
- * @cq: as in rpost_srq_attach_cq(); none of the queue pair's receives is
- *      outstanding
+ * @cq: the same; none of the queue pair's receives is outstanding
  */
 void rpost_srq_detach_cq(struct rpost_srq *srq, struct rpost_cq *cq)
 {
@@ -70,7 +83,7 @@ void rpost_srq_detach_cq(struct rpost_srq *srq, struct rpost_cq *cq)
 	}
 }
 
-/* Neighbours share the nodes of the table, as few as there are. */
+/* Drop the low bits, so that neighbours share nodes of the table. */
 static unsigned long rpost_srq_key(const struct ib_qp *ib_qp)
 {
 	BUILD_BUG_ON(sizeof(*ib_qp) < L1_CACHE_BYTES);
@@ -94,8 +107,8 @@ int rpost_srq_add_qp(struct rpost_srq *srq, struct rpost_qp *qp)
 /**
  * rpost_srq_del_qp() - let completions no longer find a queue pair
  * @srq: the shared receive queue, with its qp_lock held since before @ib_qp was
- *       destroyed, so that no other has the same address
- * @ib_qp: the device's queue pair, whose completions have all been fetched
+ *       destroyed, so that no other has got its address
+ * @ib_qp: the device's queue pair, whose completions have all been polled
  */
 void rpost_srq_del_qp(struct rpost_srq *srq, struct ib_qp *ib_qp)
 {
@@ -104,7 +117,7 @@ void rpost_srq_del_qp(struct rpost_srq *srq, struct ib_qp *ib_qp)
 }
 
 /**
- * rpost_srq_find_qp() - whose completion is it?
+ * rpost_srq_find_qp() - find the queue pair of a completion
  * @srq: the shared receive queue
  * @ib_qp: the device's queue pair
  *
@@ -117,7 +130,7 @@ struct rpost_qp *rpost_srq_find_qp(struct rpost_srq *srq, struct ib_qp *ib_qp)
 }
 
 /**
- * rpost_srq_may_lose() - a queue pair was stopped that could have taken receives
+ * rpost_srq_may_lose() - a stopped queue pair may have lost a receive
  * @srq: the shared receive queue
  */
 void rpost_srq_may_lose(struct rpost_srq *srq)
@@ -164,7 +177,7 @@ void rpost_srq_slot_free(struct rpost_srq *srq, struct rpost_srq_wqe *wqe)
 	srq->free = wqe - srq->wqes;
 }
 
-/* Enters from the device, in any context. */
+/* Called by the driver, in any context. */
 static void rpost_srq_event(struct ib_event *event, void *context)
 {
 	struct rpost_srq *srq = context;
@@ -175,11 +188,25 @@ static void rpost_srq_event(struct ib_event *event, void *context)
 		.handle = srq->obj.handle,
 	};
 
-	rpost_async_post(srq->obj.dev, srq->obj.file, &async);
+	/* The device may keep it, when its file and device have gone. */
+	if (!READ_ONCE(srq->closing))
+		rpost_async_post(srq->obj.dev, srq->obj.file, &async);
+}
+
+/* The device keeps it for ever, with its protection domain. */
+static void rpost_srq_leak(struct rpost_srq *srq, int error)
+{
+	/* The first object of the domain that has leaked was logged. */
+	if (!srq->pd->leaked)
+		pr_warn_ratelimited("rdma_post: %s: shared receive queue not destroyed: %d\n",
+				    srq->obj.dev->ib_dev->name, error);
+	srq->leaked = true;
+	srq->pd->leaked = true;
+	rpost_leave_behind(&srq->ib_srq->res, srq->obj.dev);
 }
 
 /**
- * rpost_srq_shutdown() - give a shared receive queue back to its device
+ * rpost_srq_shutdown() - destroy a shared receive queue on its device
  * @obj: the shared receive queue; no queue pair uses it
  *
  * Return: 0.
@@ -187,13 +214,17 @@ static void rpost_srq_event(struct ib_event *event, void *context)
 int rpost_srq_shutdown(struct rpost_obj *obj)
 {
 	struct rpost_srq *srq = container_of(obj, struct rpost_srq, obj);
+	int ret;
 
 	if (!srq->ib_srq)
 		return 0;
 	spin_lock_bh(&srq->lock);
-	srq->closing = true;
+	WRITE_ONCE(srq->closing, true);
 	spin_unlock_bh(&srq->lock);
-	ib_destroy_srq(srq->ib_srq);
+	/* A queue pair that the device keeps needs it, see rpost_qp_leak(). */
+	ret = ib_destroy_srq_user(srq->ib_srq, NULL);
+	if (ret)
+		rpost_srq_leak(srq, ret);
 	srq->ib_srq = NULL;
 	rpost_limit_give_wr(obj->file, srq->max_wr,
 			    rpost_device_rq_bytes(srq->max_wr, srq->max_sge));
@@ -211,6 +242,8 @@ void rpost_srq_free(struct rpost_obj *obj)
 	rpost_obj_unuse(&srq->pd->obj);
 	rpost_device_put(srq->obj.dev);
 	xa_destroy(&srq->qps);
+	if (srq->leaked)
+		return;
 	kvfree(srq->wqes);
 	kfree_rcu(srq, obj.rcu);
 }
@@ -256,7 +289,7 @@ static int rpost_srq_build(struct rpost_srq *srq,
 	srq->num_slots = cmd->max_wr;
 	srq->max_slots = min(cmd->max_wr + max(cmd->max_wr, RPOST_MIN_SPARES),
 			     max_cqe);
-	/* So much is taken if it is one piece. */
+	/* kmalloc() rounds up. */
 	ret = rpost_obj_take_bytes(&srq->obj,
 				   roundup_pow_of_two(srq->max_slots * sizeof(*srq->wqes)));
 	if (ret)
@@ -303,7 +336,7 @@ int rpost_create_srq_ioctl(struct rpost_ucmd *ucmd)
 
 	if (cmd->reserved)
 		return -EOPNOTSUPP;
-	pd = rpost_pd_use(ucmd->file, cmd->pd);
+	pd = rpost_pd_use(ucmd, cmd->pd);
 	if (IS_ERR(pd))
 		return PTR_ERR(pd);
 	ret = rpost_create_srq_validate(cmd, pd->obj.dev->ib_dev);
@@ -324,16 +357,9 @@ int rpost_create_srq_ioctl(struct rpost_ucmd *ucmd)
 		goto err_unreserve;
 
 	cmd->handle = srq->obj.handle;
-	ret = rpost_respond(ucmd);
-	if (ret)
-		goto err_destroy;
 	rpost_device_hold(srq->obj.dev);
-	rpost_obj_publish(&srq->obj);
-	return 0;
+	return rpost_obj_answer(ucmd, &srq->obj, 0);
 
-err_destroy:
-	rpost_srq_shutdown(&srq->obj);
-	kvfree(srq->wqes);
 err_unreserve:
 	rpost_obj_unreserve(&srq->obj);
 err_free:
@@ -344,7 +370,7 @@ err_unuse:
 }
 
 /**
- * rpost_modify_srq_ioctl() - set the limit
+ * rpost_modify_srq_ioctl() - set the limit of a shared receive queue
  * @ucmd: the command
  *
  * Return: 0 or a negative errno.
@@ -359,9 +385,9 @@ int rpost_modify_srq_ioctl(struct rpost_ucmd *ucmd)
 
 	if ((cmd->attr_mask & ~RPOST_SRQ_LIMIT) || cmd->max_wr)
 		return -EOPNOTSUPP;
-	obj = rpost_obj_get(ucmd->file, cmd->handle, RPOST_OBJ_SRQ);
-	if (!obj)
-		return -ENOENT;
+	obj = rpost_enter_get(ucmd, cmd->handle, RPOST_OBJ_SRQ);
+	if (IS_ERR(obj))
+		return PTR_ERR(obj);
 	srq = container_of(obj, struct rpost_srq, obj);
 
 	ret = -ENODEV;
@@ -379,7 +405,7 @@ out:
 }
 
 /**
- * rpost_query_srq_ioctl() - size and limit
+ * rpost_query_srq_ioctl() - report size and limit of a shared receive queue
  * @ucmd: the command
  *
  * Return: 0 or a negative errno.
@@ -390,14 +416,13 @@ int rpost_query_srq_ioctl(struct rpost_ucmd *ucmd)
 	struct ib_srq_attr attr = {};
 	struct rpost_obj *obj;
 	struct rpost_srq *srq;
-	int ret = -ENODEV;
+	int ret;
 
-	obj = rpost_obj_get(ucmd->file, cmd->handle, RPOST_OBJ_SRQ);
-	if (!obj)
-		return -ENOENT;
+	obj = rpost_enter_get(ucmd, cmd->handle, RPOST_OBJ_SRQ);
+	if (IS_ERR(obj))
+		return PTR_ERR(obj);
 	srq = container_of(obj, struct rpost_srq, obj);
-	if (srq->ib_srq)
-		ret = ib_query_srq(srq->ib_srq, &attr);
+	ret = srq->ib_srq ? ib_query_srq(srq->ib_srq, &attr) : -ENODEV;
 	cmd->max_wr = srq->max_wr;
 	cmd->max_sge = srq->max_sge;
 	cmd->limit = attr.srq_limit;

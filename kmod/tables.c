@@ -6,7 +6,7 @@
 #include <linux/uaccess.h>
 #include <rdma/ib_cache.h>
 
-#include "rpost.h"
+#include "device.h"
 
 static_assert(RPOST_GID_IB == (int)IB_GID_TYPE_IB);
 static_assert(RPOST_GID_ROCE_V1 == (int)IB_GID_TYPE_ROCE);
@@ -17,7 +17,7 @@ static u32 rpost_gid_tbl_len(struct ib_device *ib_dev, u32 port)
 	return ib_dev->port_data[port].immutable.gid_tbl_len;
 }
 
-/* An interface of another namespace has a number that means nothing here. */
+/* Return 0 for an interface of another namespace: its number means nothing. */
 static u32 rpost_gid_ifindex(const struct ib_gid_attr *attr,
 			     const struct net *net)
 {
@@ -56,7 +56,7 @@ static u32 rpost_gids_list(struct ib_device *ib_dev, u32 port, u32 first,
 	return n;
 }
 
-/* Entries that the tables have from @cmd->first on, valid or not. */
+/* Count the table entries from @cmd->first on, valid or not. */
 static int rpost_query_gids_validate(const struct rpost_query_gids *cmd,
 				     struct ib_device *ib_dev, u32 *total)
 {
@@ -99,12 +99,12 @@ int rpost_query_gids_ioctl(struct rpost_ucmd *ucmd)
 	ib_dev = dev->ib_dev;
 	ret = rpost_query_gids_validate(cmd, ib_dev, &room);
 	if (ret)
-		goto out;
+		goto err;
 	room = min(room, cmd->count);
 	gids = rpost_kvcalloc(max(room, 1u), sizeof(*gids));
 	if (!gids) {
 		ret = -ENOMEM;
-		goto out;
+		goto err;
 	}
 
 	if (cmd->port) {
@@ -115,14 +115,17 @@ int rpost_query_gids_ioctl(struct rpost_ucmd *ucmd)
 			n += rpost_gids_list(ib_dev, port, 0, net, gids + n,
 					     room - n);
 	}
+	rpost_device_unfind(dev);
 	if (copy_to_user(u64_to_user_ptr(cmd->gids), gids,
 			 array_size(n, sizeof(*gids))))
 		ret = -EFAULT;
 	cmd->count = n;
 	kvfree(gids);
-out:
-	rpost_device_put(dev);
 	return ret ? : rpost_respond(ucmd);
+
+err:
+	rpost_device_unfind(dev);
+	return ret;
 }
 
 static int rpost_pkeys_list(struct ib_device *ib_dev, u32 port, u32 first,
@@ -162,23 +165,26 @@ int rpost_query_pkeys_ioctl(struct rpost_ucmd *ucmd)
 	ib_dev = dev->ib_dev;
 	ret = -EINVAL;
 	if (!rdma_is_port_valid(ib_dev, cmd->port))
-		goto out;
+		goto err;
 	len = ib_dev->port_data[cmd->port].immutable.pkey_tbl_len;
 	if (cmd->first && cmd->first >= len)
-		goto out;
+		goto err;
 	cmd->count = min(cmd->count, len - cmd->first);
 
 	ret = -ENOMEM;
 	pkeys = rpost_kvcalloc(max(cmd->count, 1u), sizeof(*pkeys));
 	if (!pkeys)
-		goto out;
+		goto err;
 	ret = rpost_pkeys_list(ib_dev, cmd->port, cmd->first, pkeys,
 			       cmd->count);
+	rpost_device_unfind(dev);
 	if (!ret && copy_to_user(u64_to_user_ptr(cmd->pkeys), pkeys,
 				 cmd->count * sizeof(*pkeys)))
 		ret = -EFAULT;
 	kvfree(pkeys);
-out:
-	rpost_device_put(dev);
 	return ret ? : rpost_respond(ucmd);
+
+err:
+	rpost_device_unfind(dev);
+	return ret;
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * For each device a page of the kernel's memory that no program has registered,
- * with what cannot be guessed in it.  selftests/attack/probe.c aims at it with keys
- * that might open all memory, where it could not aim at anything else:
- * /sys/kernel/debug/rdma_post/target/NUMBER, for who may look at all memory anyway.
+ * A page of random bytes for each device, which no program has registered.
+ * selftests/attack/probe.c tries to read it with keys that might open all
+ * memory, which it could not try on any other page.
+ * /sys/kernel/debug/rdma_post/target/NUMBER shows its addresses to tasks with
+ * CAP_SYS_RAWIO, which may read all memory anyway, unless the kernel is locked
+ * down.
  */
 #include <linux/capability.h>
 #include <linux/debugfs.h>
@@ -11,7 +13,7 @@
 #include <linux/random.h>
 #include <linux/seq_file.h>
 
-#include "rpost.h"
+#include "device.h"
 
 #define RPOST_TARGET_SHOWN	32
 
@@ -30,7 +32,7 @@ static int rpost_target_show(struct seq_file *s, void *unused)
 DEFINE_SHOW_ATTRIBUTE(rpost_target);
 
 /**
- * rpost_target_add() - give a device its page; without memory it has none
+ * rpost_target_add() - allocate a device's page; without memory it has none
  * @dev: the device, with its number
  */
 void rpost_target_add(struct rpost_device *dev)
@@ -66,7 +68,7 @@ void rpost_target_del(struct rpost_device *dev)
 
 	if (!target->bytes)
 		return;
-	/* Waits for who reads it. */
+	/* This waits for readers of the file. */
 	debugfs_remove(target->file);
 	ib_dma_unmap_single(dev->ib_dev, target->dma, PAGE_SIZE, DMA_TO_DEVICE);
 	free_page((unsigned long)target->bytes);
@@ -74,7 +76,7 @@ void rpost_target_del(struct rpost_device *dev)
 }
 
 /**
- * rpost_target_init() - make the directory for the files
+ * rpost_target_init() - create the directory for the files
  * @dir: the module's directory in debugfs, which removes it
  */
 void rpost_target_init(struct dentry *dir)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What each user makes the module and the devices allocate, in bytes, with a limit
- * that the administrator sets.  See struct rpost_user.
+ * Counts the bytes that the module and the drivers allocate for each user, and
+ * keeps them below the administrator's limit.  See struct rpost_user.
  *
- * The drivers' share is estimated, since the RDMA core does not tell it.
+ * The drivers' part is estimated, since the RDMA core does not report it.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -18,7 +18,7 @@
 #include <linux/user_namespace.h>
 
 #include "inject.h"
-#include "rpost.h"
+#include "qp.h"
 
 static unsigned long max_user_bytes;
 module_param(max_user_bytes, ulong, 0644);
@@ -29,8 +29,8 @@ static DEFINE_SPINLOCK(rpost_users_lock);
 static DEFINE_HASHTABLE(rpost_users, 6);
 
 /*
- * The user id by which the initial user namespace knows a task, or the owner of the
- * outermost namespace below it: all ids of a namespace are one user.
+ * Return a task's user id in the initial user namespace; for a task in another,
+ * the owner of the outermost namespace below the initial one.
  */
 static kuid_t rpost_user_uid(const struct cred *cred)
 {
@@ -59,7 +59,7 @@ static struct rpost_user *rpost_user_find(kuid_t uid, bool exempt)
 }
 
 /**
- * rpost_user_get() - who opens the device
+ * rpost_user_get() - find or create the struct of the task's user
  *
  * Return: the user, with a reference, or NULL without memory.
  */
@@ -106,9 +106,9 @@ void rpost_user_put(struct rpost_user *user)
 }
 
 /**
- * rpost_user_charge() - charge a user for what is about to be allocated
+ * rpost_user_charge() - charge a user for memory that is about to be allocated
  * @user: the user
- * @bytes: how much
+ * @bytes: its size
  *
  * Return: 0, or -ENOMEM at the limit, with nothing charged.
  */
@@ -129,9 +129,9 @@ int rpost_user_charge(struct rpost_user *user, unsigned long bytes)
 }
 
 /**
- * rpost_user_uncharge() - give back what rpost_user_charge() has charged
+ * rpost_user_uncharge() - undo rpost_user_charge()
  * @user: the user
- * @bytes: how much
+ * @bytes: the same
  */
 void rpost_user_uncharge(struct rpost_user *user, unsigned long bytes)
 {
@@ -140,17 +140,17 @@ void rpost_user_uncharge(struct rpost_user *user, unsigned long bytes)
 
 static unsigned long rpost_device_bytes(u32 entries, unsigned long bytes)
 {
-	/* Of some, one entry is never used. */
+	/* Some devices never use one of the entries. */
 	return roundup_pow_of_two(entries + 1ul) * roundup_pow_of_two(bytes);
 }
 
 /**
- * rpost_device_sq_bytes() - what a device's send queue takes, estimated
+ * rpost_device_sq_bytes() - estimate the size of a device's send queue
  * @entries: work requests that the device is asked to have room for
  * @sges: scatter/gather entries in each
  *
  * rxe's struct rxe_send_wqe has less than 192 bytes.  mlx5's work requests are
- * shorter, and the driver has 40 bytes for each 64 of them.
+ * shorter, and its driver adds 40 bytes for each block of 64 bytes.
  *
  * Return: bytes.
  */
@@ -160,7 +160,7 @@ static unsigned long rpost_device_sq_bytes(u32 entries, u32 sges)
 }
 
 /**
- * rpost_device_rq_bytes() - what a device's receive queue takes, estimated
+ * rpost_device_rq_bytes() - estimate the size of a device's receive queue
  * @entries: work requests that the device is asked to have room for
  * @sges: scatter/gather entries in each
  *
@@ -172,7 +172,7 @@ unsigned long rpost_device_rq_bytes(u32 entries, u32 sges)
 }
 
 /**
- * rpost_device_cq_bytes() - what a device's completion queue takes, estimated
+ * rpost_device_cq_bytes() - estimate the size of a device's completion queue
  * @entries: entries that the device is asked for
  *
  * Return: bytes.
@@ -183,14 +183,14 @@ unsigned long rpost_device_cq_bytes(u32 entries)
 }
 
 /**
- * rpost_qp_device_bytes() - what a queue pair's queues take on the device
- * @qp: the queue pair, whose queues have their sizes
+ * rpost_qp_device_bytes() - estimate the size of a queue pair on its device
+ * @qp: the queue pair, with the sizes of its queues set
  *
  * Return: bytes.
  */
 unsigned long rpost_qp_device_bytes(const struct rpost_qp *qp)
 {
-	unsigned long bytes = rpost_device_sq_bytes(qp->hold.room, qp->sq.max_sge);
+	unsigned long bytes = rpost_device_sq_bytes(rpost_sq_entries(qp), qp->sq.max_sge);
 
 	if (!qp->srq)
 		bytes += rpost_device_rq_bytes(qp->rq.max_wr + 1, qp->rq.max_sge);
@@ -198,8 +198,8 @@ unsigned long rpost_qp_device_bytes(const struct rpost_qp *qp)
 }
 
 /**
- * rpost_qp_own_bytes() - what the module has for a queue pair's work requests
- * @cmd: what the program has asked for, validated
+ * rpost_qp_own_bytes() - size of the module's memory for a queue pair's queues
+ * @cmd: the program's command, validated
  *
  * Return: bytes of slots, addresses, and pages for inline data.
  */
@@ -237,7 +237,7 @@ static int rpost_users_show(struct seq_file *s, void *unused)
 DEFINE_SHOW_ATTRIBUTE(rpost_users);
 
 /**
- * rpost_user_init() - set the limit, and show root what each user has
+ * rpost_user_init() - set the limit, and show root the bytes of each user
  * @parent: the module's directory in debugfs
  */
 void rpost_user_init(struct dentry *parent)

@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The system calls, the open file, and the proof that the ABI's constants are
- * those of verbs.
+ * The system calls, the open file, and assertions that constants of the ABI
+ * equal those of verbs.
  */
 #include <assert.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "internal.h"
-
-/* How long a wait for completions spins: by default, and at most. */
-#define SPIN_US		500
-#define SPIN_US_MAX	10000
 
 #define SAME(abi, verbs) \
 	static_assert((unsigned int)(abi) == (unsigned int)(verbs), #abi)
@@ -155,7 +150,7 @@ SAME(RPOST_SEND_SIGNALED, IBV_SEND_SIGNALED);
 SAME(RPOST_SEND_SOLICITED, IBV_SEND_SOLICITED);
 SAME(RPOST_SEND_INLINE, IBV_SEND_INLINE);
 
-/* struct rpost_sge and struct ibv_sge are copied as blocks. */
+/* The library copies arrays of struct ibv_sge to struct rpost_sge. */
 SAME(sizeof(struct rpost_sge), sizeof(struct ibv_sge));
 SAME(offsetof(struct rpost_sge, addr), offsetof(struct ibv_sge, addr));
 SAME(offsetof(struct rpost_sge, length), offsetof(struct ibv_sge, length));
@@ -173,7 +168,7 @@ int rpost_ioctl(int fd, unsigned long cmd, void *arg)
 {
 	if (ioctl(fd, cmd, arg) >= 0)
 		return 0;
-	/* What a module does not know it does not support. */
+	/* The module does not know the command. */
 	return errno == ENOTTY ? EOPNOTSUPP : errno;
 }
 
@@ -199,8 +194,8 @@ static void after_fork_in_parent(void)
 }
 
 /*
- * What the child makes from now on must not live in the parent's file: that
- * would keep it alive after the child's death.
+ * Objects that the child makes must not be in the parent's file: they would
+ * outlive the child.
  */
 static void after_fork_in_child(void)
 {
@@ -219,35 +214,6 @@ static bool env_says_rings(void)
 	const char *env = secure_getenv("RDMA_POST_SUBMISSION_RING");
 
 	return env && !strcmp(env, "1");
-}
-
-/* What is no number in this range changes nothing. */
-static unsigned int env_spin_us(void)
-{
-	const char *env = secure_getenv("RDMA_POST_SPIN_US");
-	unsigned int us = 0;
-
-	if (!env || !*env)
-		return SPIN_US;
-	for (; *env; env++) {
-		if (*env < '0' || *env > '9')
-			return SPIN_US;
-		us = 10 * us + (unsigned int)(*env - '0');
-		if (us > SPIN_US_MAX)
-			return SPIN_US;
-	}
-	return us;
-}
-
-/* Who spins on the only CPU keeps away what it waits for. */
-static unsigned int spin_ns(void)
-{
-	cpu_set_t cpus;
-
-	/* It also fails if there are more than fit. */
-	if (!sched_getaffinity(0, sizeof(cpus), &cpus) && CPU_COUNT(&cpus) < 2)
-		return 0;
-	return env_spin_us() * 1000;
 }
 
 static struct rpost_file *file_open(void)
@@ -274,8 +240,7 @@ static struct rpost_file *file_open(void)
 
 	file->max_wr_bytes = query.max_wr_bytes;
 	file->features = query.features;
-	file->send_rings = env_says_rings();
-	file->spin_ns = spin_ns();
+	file->use_rings = env_says_rings();
 	rpost_table_init(&file->ids);
 	rpost_table_init(&file->objects);
 	pthread_rwlock_init(&file->qp_nums, NULL);
@@ -290,8 +255,9 @@ free:
 }
 
 /*
- * The file in which this process makes new channels and contexts.  A failure
- * is not remembered: the module may be loaded later.  NULL and errno.
+ * Returns the file in which this process makes new channels and contexts, or
+ * NULL with errno.  After a failure the next call tries again, since the module
+ * may be loaded by then.
  */
 struct rpost_file *rpost_file_get(void)
 {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * Names and services, by way of getaddrinfo(3).
- */
+/* Addresses for names and services, found by getaddrinfo(3). */
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +9,7 @@
 #define KNOWN_FLAGS \
 	(RAI_PASSIVE | RAI_NUMERICHOST | RAI_NOROUTE | RAI_FAMILY)
 
-/* From <infiniband/ib.h>.  Addresses of that kind are not looked up here. */
+/* From <infiniband/ib.h>. */
 #ifndef AF_IB
 #define AF_IB	27
 #endif
@@ -75,7 +73,7 @@ static int copy_addr(struct sockaddr **dst, socklen_t *dst_len,
 	return 0;
 }
 
-/* What was not asked for follows from the kind of socket. */
+/* Types that @hints leaves open follow from the kind of socket. */
 static void set_types(struct rdma_addrinfo *rai,
 		      const struct rdma_addrinfo *hints,
 		      const struct addrinfo *ai)
@@ -130,7 +128,7 @@ static int append_all(struct rdma_addrinfo **list,
 	int socktype = ai->ai_socktype;
 	int err;
 
-	/* Each address once: as the kind of socket that comes first. */
+	/* Take each address once, for the kind of socket that comes first. */
 	for (; ai; ai = ai->ai_next) {
 		if (ai->ai_socktype != socktype)
 			continue;
@@ -189,13 +187,13 @@ RPOST_API void rdma_freeaddrinfo(struct rdma_addrinfo *res)
 /**
  * rdma_getaddrinfo() - find addresses for names, rdma_getaddrinfo(3)
  * @node: name or numeric address of the other side, or with RAI_PASSIVE of this
- *        one, or NULL
+ *        side, or NULL
  * @service: name or number of the port, or NULL
- * @hints: what is wanted, or NULL
+ * @hints: types, flags and addresses wanted, or NULL
  * @res: set to a list, to be released by rdma_freeaddrinfo()
  *
- * Routes are not looked up: ai_route is empty, as it is without a route
- * resolution service.  No device is needed.
+ * The call looks up no routes: ai_route is empty, as it is without a route
+ * resolution service.  It needs no device.
  *
  * Return: 0; or -1 with errno EINVAL if @node, @service and @hints are all
  * NULL; or an EAI_* code as getaddrinfo(3), for gai_strerror(): EAI_FAMILY for

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * Address handles and multicast groups.
- */
+/* Address handles, and multicast groups of queue pairs. */
 #include <arpa/inet.h>
 #include <endian.h>
 #include <netinet/in.h>
@@ -27,7 +25,7 @@ struct ip4_header {
 #define IP4_OFFSET	(sizeof(struct ibv_grh) - sizeof(struct ip4_header))
 #define IP4_PLAIN	0x45	/* version 4, 5 words */
 
-/* InfiniBand's own next header; RoCE v2 has UDP. */
+/* The next header of InfiniBand and RoCE v1; RoCE v2 has UDP. */
 #define IB_GRH_NEXT_HDR	0x1b
 
 void rpost_ah_attr_pack(struct rpost_ah_attr *out,
@@ -66,7 +64,7 @@ void rpost_ah_attr_unpack(struct ibv_ah_attr *attr,
 	attr->grh.traffic_class = in->traffic_class;
 }
 
-/* Sends that name it keep the kernel's object; the program is done with it. */
+/* Fails with EBUSY while sends use the kernel's address handle. */
 static int destroy(struct rpost_ah *ah)
 {
 	return rpost_destroy_handle(ah->ibv.context->cmd_fd, RPOST_OBJ_AH,
@@ -104,11 +102,11 @@ void rpost_ah_forget(struct rpost_ctx *ctx)
 /**
  * ibv_create_ah() - make an address handle, ibv_create_ah(3)
  * @pd: the protection domain
- * @attr: the address; without is_global its grh is not looked at
+ * @attr: the address; its grh is ignored unless is_global is set
  *
  * Return: the address handle, to be released by ibv_destroy_ah(), or NULL with
- * errno: EINVAL for a port, GID index or address that cannot be, EOPNOTSUPP if
- * the module cannot, ENODEV, EMFILE, ENOMEM.
+ * errno: EINVAL for an invalid port, GID index or address, EOPNOTSUPP without
+ * RPOST_FEATURE_DATAGRAM, ENODEV, EMFILE, ENOMEM.
  */
 RPOST_API struct ibv_ah *ibv_create_ah(struct ibv_pd *pd,
 				       struct ibv_ah_attr *attr)
@@ -141,7 +139,7 @@ RPOST_API struct ibv_ah *ibv_create_ah(struct ibv_pd *pd,
 
 /**
  * ibv_destroy_ah() - release an address handle, ibv_create_ah(3)
- * @ah: the address handle; sends that name it may still be under way
+ * @ah: the address handle; outstanding sends may still use it
  *
  * Return: 0 or an errno value.
  */
@@ -166,7 +164,7 @@ RPOST_API int ibv_destroy_ah(struct ibv_ah *ah)
 	return err;
 }
 
-/* The index of a GID of one of @types, a mask of bits RPOST_GID_*, or -1. */
+/* Returns the index of a GID, or -1; @types is a mask of bits RPOST_GID_*. */
 static int gid_index(struct ibv_context *context, uint32_t port,
 		     const union ibv_gid *gid, unsigned int types)
 {
@@ -212,9 +210,9 @@ static uint16_t ip4_checksum(const struct ip4_header *ip4)
 }
 
 /*
- * Behind IPv4 the first half of the 40 bytes is undefined, and may look like
- * the beginning of a GRH; its last half is then an address, which adds up to a
- * header's checksum by chance only.
+ * With IPv4 the first 20 of the 40 bytes are undefined, and may look like the
+ * start of a GRH.  In a GRH the last 20 bytes are mostly the destination GID,
+ * which matches the checksum of an IPv4 header by chance only.
  */
 static bool is_ip4(const struct ibv_grh *grh, const struct ip4_header *ip4)
 {
@@ -278,18 +276,19 @@ static int route_by_grh(struct ibv_context *context, uint8_t port_num,
 }
 
 /**
- * ibv_init_ah_from_wc() - the address of a datagram's sender,
+ * ibv_init_ah_from_wc() - fill in the address of a datagram's sender,
  * ibv_create_ah_from_wc(3)
  * @context: of the device
  * @port_num: port, counted from 1
  * @wc: completion of the receive
- * @grh: the first 40 bytes of its buffer, looked at if wc_flags has IBV_WC_GRH;
- *       behind RoCE v2 over IPv4 the last 20 of them are the IPv4 header
+ * @grh: the first 40 bytes of its buffer, ignored unless wc_flags has
+ *       IBV_WC_GRH; with RoCE v2 over IPv4 the last 20 are the IPv4 header
  * @ah_attr: filled in
  *
- * Return: 0, or -1 with errno: ENOENT if the datagram's destination is none of
- * the port's GIDs, as for multicast; EPROTONOSUPPORT for other headers; EINVAL
- * for a port that the device does not have; EOPNOTSUPP if the module cannot.
+ * Return: 0, or -1 with errno: ENOENT if the datagram's destination is not one
+ * of the port's GIDs, as for multicast; EPROTONOSUPPORT for other headers;
+ * EINVAL for a port that the device does not have; EOPNOTSUPP without
+ * RPOST_FEATURE_TABLES.
  */
 RPOST_API int ibv_init_ah_from_wc(struct ibv_context *context,
 				  uint8_t port_num, struct ibv_wc *wc,
@@ -314,7 +313,7 @@ RPOST_API int ibv_init_ah_from_wc(struct ibv_context *context,
 }
 
 /**
- * ibv_create_ah_from_wc() - an address handle of a datagram's sender,
+ * ibv_create_ah_from_wc() - make an address handle for a datagram's sender,
  * ibv_create_ah_from_wc(3)
  * @pd: the protection domain
  * @wc: completion of the receive
@@ -343,7 +342,7 @@ struct rpost_group {
 	struct rpost_group *next;
 };
 
-/* Where the group is, or would be appended.  The caller holds the mutex. */
+/* Returns the link to the group, or the end.  The caller holds ibv.mutex. */
 static struct rpost_group **find_group(struct rpost_qp *qp,
 				       const union ibv_gid *gid, uint16_t lid)
 {
@@ -395,11 +394,11 @@ static int change_group(struct rpost_qp *qp, unsigned long ioc,
  * @gid: the group's GID
  * @lid: the group's local id, in host byte order
  *
- * The group itself is joined by rdma_join_multicast(3).  Attaching twice is
- * attaching once.
+ * rdma_join_multicast(3) joins the group itself.  To attach a group again
+ * changes nothing.
  *
  * Return: 0, or an errno value: EINVAL for another type of queue pair or a GID
- * that is no group's, EOPNOTSUPP if the module cannot, ENOMEM.
+ * that is not a group's, EOPNOTSUPP without RPOST_FEATURE_DATAGRAM, ENOMEM.
  */
 RPOST_API int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid,
 			       uint16_t lid)

@@ -3,10 +3,10 @@
  * Asynchronous events.  Each context has a channel of its device in the kernel,
  * and its async_fd is that channel's file.
  *
- * The kernel reports to every channel of a device what happens to any object
- * that this process has on it.  A program expects in a context only its own
- * objects, and only those that it has not destroyed, so that an event is looked
- * up by its number among the live objects before the program sees it.
+ * The kernel puts the events of all objects that this process has on a device
+ * into every channel of the device.  A program expects only events of live
+ * objects of the context, so the library looks the object of each event up and
+ * drops the others.
  */
 #include <string.h>
 #include <sys/eventfd.h>
@@ -15,9 +15,9 @@
 #include "internal.h"
 
 /*
- * The file descriptor of a new channel, or -1 and errno.  A module that reports
- * no events yet has no channels either, and there is a limit of them: then it is
- * one that is never readable; programs may still poll it and change its flags.
+ * Returns the file descriptor of a new channel, or -1 with errno.  If the
+ * module has no such channels, or the limit is reached, it is an eventfd that
+ * never becomes readable, so that programs can poll(2) it and set its flags.
  */
 int rpost_async_open(struct rpost_file *file, uint32_t device)
 {
@@ -90,7 +90,7 @@ static void set_element(struct ibv_async_event *event,
 	}
 }
 
-/* Finds what the event concerns and counts it.  False if it is not for here. */
+/* Converts and counts an event.  Returns false if it is to be dropped. */
 static bool accept_event(struct ibv_context *context,
 			 const struct rpost_async_event *in,
 			 struct ibv_async_event *event)
@@ -124,11 +124,11 @@ static bool accept_event(struct ibv_context *context,
  * ibv_get_async_event() - wait for an asynchronous event,
  * ibv_get_async_event(3)
  * @context: of the device
- * @event: filled in; for an event of a port the element is port_num, for
- *         IBV_EVENT_DEVICE_FATAL there is none
+ * @event: filled in; the element is port_num for an event of a port, and unused
+ *         for IBV_EVENT_DEVICE_FATAL
  *
- * Each event must be acknowledged by ibv_ack_async_event().  Events of objects
- * that have been destroyed meanwhile are dropped.
+ * The program must acknowledge each event by ibv_ack_async_event().  Events of
+ * objects that have been destroyed meanwhile are dropped.
  *
  * Return: 0, or -1 with errno: EAGAIN if there is none and the context's
  * async_fd is non-blocking, EINTR.

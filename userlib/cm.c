@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * Connection ids: their life, their addresses and routes.
- */
+/* Connection ids: creating, destroying, binding and resolving. */
 #include <endian.h>
 #include <infiniband/ib.h>
 #include <stdlib.h>
@@ -91,17 +89,17 @@ destroy_channel:
 
 /**
  * rdma_create_id() - make a connection id, rdma_create_id(3)
- * @channel: event channel that gets its events, or NULL for synchronous
- *           operation, in which calls wait for the event that they result in
- *           and leave it in the id's event
+ * @channel: event channel for its events, or NULL for synchronous operation, in
+ *           which a call waits for the event that it causes and puts it into
+ *           id->event
  * @id: set to the id, to be released by rdma_destroy_id()
  * @context: the id's context
  * @ps: RDMA_PS_TCP and RDMA_PS_IB for connections, RDMA_PS_UDP and
  *      RDMA_PS_IPOIB for datagrams
  *
  * Return: 0, or -1 with errno: EINVAL for a port space that does not exist,
- * EOPNOTSUPP for one that the module cannot, EMFILE, ENOMEM, and for NULL as
- * rdma_create_event_channel().
+ * EOPNOTSUPP for one that the module does not support, EMFILE, ENOMEM; without
+ * a channel, also as rdma_create_event_channel().
  */
 RPOST_API int rdma_create_id(struct rdma_event_channel *channel,
 			     struct rdma_cm_id **id, void *context,
@@ -125,11 +123,11 @@ static void wait_for_acks(struct rpost_id *priv)
  * rdma_destroy_id() - destroy a connection id, rdma_destroy_id(3)
  * @id: the id
  *
- * Waits until events that have been reported for the id are acknowledged; for
- * a listening id that includes connection requests.  Events that nobody has
- * fetched are dropped, and multicast groups left.  A connection's queue pair
- * that the id still has ends with it as by ibv_destroy_qp(), which then frees
- * the struct.  Completion queues that rdma_create_qp() made stay.
+ * Waits until the program has acknowledged the events that it has fetched for
+ * the id, including connection requests of a listening id.  Drops the other
+ * events, and leaves multicast groups.  If the id still has a queue pair of a
+ * connection, the kernel's queue pair is destroyed, and ibv_destroy_qp() frees
+ * the struct later.  Completion queues that rdma_create_qp() made stay.
  *
  * Return: 0, or -1 with errno.
  */
@@ -161,11 +159,11 @@ RPOST_API int rdma_destroy_id(struct rdma_cm_id *id)
 /**
  * rdma_migrate_id() - move an id to another event channel, rdma_migrate_id(3)
  * @id: the id
- * @channel: event channel that gets its events from now on, or NULL for
- *           synchronous operation
+ * @channel: event channel for its events from now on, or NULL for synchronous
+ *           operation
  *
- * Events that wait on the old channel move along.  Waits until those that have
- * been reported are acknowledged.
+ * Unfetched events on the old channel move along.  Waits until the program has
+ * acknowledged the events that it has fetched.
  *
  * Return: 0, or -1 with errno: EINVAL if the id is synchronous already.
  */
@@ -236,7 +234,7 @@ static void fill_path(struct ibv_sa_path_rec *to, const struct rpost_path *from)
 	to->hop_limit = from->hop_limit;
 	to->traffic_class = from->traffic_class;
 	to->reversible = from->reversible;
-	to->numb_path = 1;	/* this one, whatever the kernel knows of */
+	to->numb_path = 1;	/* a record describes one path */
 	to->pkey = from->pkey;
 	to->sl = from->sl;
 	to->mtu_selector = from->mtu_selector;
@@ -248,7 +246,7 @@ static void fill_path(struct ibv_sa_path_rec *to, const struct rpost_path *from)
 	to->preference = from->preference;
 }
 
-/* The first release tells the ends, the partition and the MTU, no more. */
+/* The module's first release has only GIDs, partition and MTU of a path. */
 static void fill_path_of_first_abi(struct ibv_sa_path_rec *to,
 				   const struct rpost_query_id *q)
 {
@@ -257,7 +255,7 @@ static void fill_path_of_first_abi(struct ibv_sa_path_rec *to,
 	to->pkey = q->pkey;
 	to->numb_path = 1;
 	to->reversible = 1;
-	to->mtu_selector = 2;	/* exactly */
+	to->mtu_selector = 2;	/* the MTU is exactly this */
 	to->mtu = q->path_mtu;
 }
 
@@ -271,7 +269,7 @@ static int fill_paths(struct rpost_id *priv, const struct rpost_query_id *q)
 		return 0;
 	if (count > (int)ARRAY_SIZE(q->paths))
 		count = ARRAY_SIZE(q->paths);
-	/* The program may look at those that are there. */
+	/* Existing records do not move: the program may be reading them. */
 	paths = route->num_paths >= count ? route->path_rec :
 		realloc(route->path_rec, count * sizeof(*paths));
 	if (!paths)
@@ -345,8 +343,8 @@ static int check_addr(const struct sockaddr *addr)
 /**
  * rdma_bind_addr() - bind an id to a local address, rdma_bind_addr(3)
  * @id: the id, not bound yet
- * @addr: AF_INET, AF_INET6 or AF_IB address, which may be a wildcard; with port 0 the
- *        kernel chooses one, see rdma_get_src_port()
+ * @addr: AF_INET, AF_INET6 or AF_IB address, which may be a wildcard; with port
+ *        0 the kernel chooses one, see rdma_get_src_port()
  *
  * Return: 0, or -1 with errno: EINVAL for a bound id, EAFNOSUPPORT, EADDRINUSE,
  * EADDRNOTAVAIL, ENODEV for an address without an RDMA device, EACCES for a
@@ -372,7 +370,7 @@ RPOST_API int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 	return rpost_fail(err);
 }
 
-/* The kernel's range; 0 means at once, and negative ones for very long. */
+/* The kernel takes 1 to MAX_TIMEOUT_MS; 0 is shortest, below 0 is longest. */
 static uint32_t clamp_timeout(int timeout_ms)
 {
 	if (timeout_ms < 0 || timeout_ms > MAX_TIMEOUT_MS)
@@ -384,14 +382,14 @@ static uint32_t clamp_timeout(int timeout_ms)
  * rdma_resolve_addr() - find the device and address for a destination,
  * rdma_resolve_addr(3)
  * @id: the id
- * @src_addr: address to bind to, or NULL; not looked at for a bound id
+ * @src_addr: address to bind to, or NULL; ignored for a bound id
  * @dst_addr: AF_INET, AF_INET6 or AF_IB address of the other side
- * @timeout_ms: milliseconds until it counts as failed, at most an hour
+ * @timeout_ms: milliseconds until it fails, at most an hour
  *
  * Results in RDMA_CM_EVENT_ADDR_RESOLVED or RDMA_CM_EVENT_ADDR_ERROR.
  *
  * Return: 0, or -1 with errno: as rdma_bind_addr(), and in synchronous
- * operation what the event says (ETIMEDOUT, EHOSTUNREACH, ENODEV, ...).
+ * operation the error of the event (ETIMEDOUT, EHOSTUNREACH, ENODEV, ...).
  */
 RPOST_API int rdma_resolve_addr(struct rdma_cm_id *id,
 				struct sockaddr *src_addr,
@@ -429,12 +427,12 @@ RPOST_API int rdma_resolve_addr(struct rdma_cm_id *id,
  * rdma_resolve_route() - find the route to the destination,
  * rdma_resolve_route(3)
  * @id: the id, with its address resolved
- * @timeout_ms: milliseconds until it counts as failed, at most an hour
+ * @timeout_ms: milliseconds until it fails, at most an hour
  *
  * Results in RDMA_CM_EVENT_ROUTE_RESOLVED or RDMA_CM_EVENT_ROUTE_ERROR.
  *
  * Return: 0, or -1 with errno: EINVAL in another state, and in synchronous
- * operation what the event says.
+ * operation the error of the event.
  */
 RPOST_API int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 {
@@ -467,7 +465,7 @@ static __be16 port_of(const struct sockaddr *addr)
 }
 
 /**
- * rdma_get_src_port() - the local port, rdma_get_src_port(3)
+ * rdma_get_src_port() - get the local port, rdma_get_src_port(3)
  * @id: the id
  *
  * Return: the port in network byte order, 0 if the id is not bound.
@@ -478,7 +476,7 @@ RPOST_API __be16 rdma_get_src_port(struct rdma_cm_id *id)
 }
 
 /**
- * rdma_get_dst_port() - the other side's port, rdma_get_dst_port(3)
+ * rdma_get_dst_port() - get the other side's port, rdma_get_dst_port(3)
  * @id: the id
  *
  * Return: the port in network byte order, 0 if the id has no destination.

@@ -10,12 +10,12 @@
  *   @arm, full barrier, @tail        pairs with  @tail, full barrier, @arm
  *   @arm, full barrier, @flags       pairs with  @flags, full barrier, @arm
  *
- * (@arm is written in notify.c.)
- * By the second, who is told of a loss finds all that came before it; by the
- * fourth, either the kernel sees the arm or the program the new tail: a
- * program that polls once more after ibv_req_notify_cq() and finds nothing can
- * sleep.  By the last, either the kernel goes on looking at the arm or the
- * program sees that it does not.
+ * By the second pair, a program that reads RPOST_RING_OVERRUN finds all entries
+ * before the loss.  By the fourth, either the kernel sees the @arm or the
+ * program sees the new @tail: a program that polls once more after
+ * ibv_req_notify_cq() and finds nothing can sleep.  By the last, either the
+ * kernel sees the @arm or the program sees RPOST_RING_NEED_POLL, and requests
+ * the event by system call.
  */
 #include <string.h>
 #if __has_include(<sys/single_threaded.h>)
@@ -25,7 +25,10 @@
 
 #include "internal.h"
 
-/* A completion begins as the program's does, which ends with padding. */
+/*
+ * struct rpost_wc begins with the members of struct ibv_wc, at the same
+ * offsets.  After the last of them struct ibv_wc has only padding.
+ */
 #define SAME_PLACE(member) \
 	static_assert(offsetof(struct ibv_wc, member) == \
 		      offsetof(struct rpost_wc, member) && \
@@ -55,8 +58,8 @@ static void copy_wc(struct ibv_wc *dst, const struct rpost_wc *src)
 }
 
 /*
- * Who is alone needs no lock: no other thread begins before it is given back.
- * False if the C library cannot tell.
+ * True if the process has one thread.  It needs no lock, as it creates no other
+ * thread while it polls.  False if the C library does not know.
  */
 static bool is_alone(void)
 {
@@ -67,7 +70,7 @@ static bool is_alone(void)
 #endif
 }
 
-/* Also tells the ring's flags, as they were before the ring was looked at. */
+/* Copies entries from the ring.  Reads the ring's @flags before its tail. */
 static int consume(struct rpost_cq *cq, int num_entries, struct ibv_wc *wc,
 		   uint32_t *flags)
 {
@@ -92,8 +95,8 @@ static int consume(struct rpost_cq *cq, int num_entries, struct ibv_wc *wc,
 }
 
 /*
- * The program has what lies between head and tail: the kernel has written it
- * and does not look at it again.  What stays moves up to the tail.
+ * The kernel does not write the entries between @head and @tail, so the library
+ * may move them: the entries of other queue pairs move up to the tail.
  */
 void rpost_cq_discard(struct ibv_cq *ibv_cq, uint32_t qp_num)
 {
@@ -119,7 +122,7 @@ void rpost_cq_discard(struct ibv_cq *ibv_cq, uint32_t qp_num)
 	rpost_cq_unlock(cq);
 }
 
-/* Has the kernel fetch completions from the device.  0 or an errno value. */
+/* Has the kernel poll the device.  Returns 0 or an errno value. */
 int rpost_cq_fetch(struct rpost_cq *cq)
 {
 	struct rpost_poll_cq cmd = {
@@ -131,15 +134,15 @@ int rpost_cq_fetch(struct rpost_cq *cq)
 }
 
 /**
- * rpost_poll_cq() - what ibv_poll_cq(3) calls
+ * rpost_poll_cq() - take completions from the ring, ibv_poll_cq(3)
  * @ibv_cq: the completion queue
  * @num_entries: room in @wc
  * @wc: filled with completions, oldest first
  *
- * Makes a system call only if the ring is empty and the kernel asks for it.
+ * Makes a system call only if the ring is empty and says RPOST_RING_NEED_POLL.
  *
- * Return: how many completions there are in @wc, or a negative errno value:
- * -EOVERFLOW once the queue has been overrun and what it held is consumed.
+ * Return: the number of completions in @wc, or a negative errno value:
+ * -EOVERFLOW if the ring has been overrun and all its entries are consumed.
  */
 int rpost_poll_cq(struct ibv_cq *ibv_cq, int num_entries, struct ibv_wc *wc)
 {
@@ -160,4 +163,52 @@ int rpost_poll_cq(struct ibv_cq *ibv_cq, int num_entries, struct ibv_wc *wc)
 		n = consume(cq, num_entries, wc, &flags);
 	}
 	return !n && (flags & RPOST_RING_OVERRUN) ? -EOVERFLOW : n;
+}
+
+static int arm_by_call(struct rpost_cq *cq, uint32_t flags)
+{
+	struct rpost_arm_cq cmd = {
+		.size = sizeof(cmd),
+		.flags = flags,
+		.handle = cq->ibv.handle,
+	};
+
+	return rpost_ioctl(cq->ibv.context->cmd_fd, RPOST_IOC_ARM_CQ, &cmd);
+}
+
+/*
+ * Requests an event in the ring.  Returns false if the ring says
+ * RPOST_RING_NEED_POLL before or after that: the device may not be armed.
+ */
+static bool arm_ring(struct rpost_cq *cq)
+{
+	if (rpost_ring_flags(cq) & RPOST_RING_NEED_POLL)
+		return false;
+	/* A higher number is a new request: it differs from @fired. */
+	__atomic_store_n(&cq->ring->arm, ++cq->arm, __ATOMIC_RELAXED);
+	/* Pairs with smp_mb() in rpost_ring_take_arm(). */
+	atomic_thread_fence(memory_order_seq_cst);
+	return !(rpost_ring_flags(cq) & RPOST_RING_NEED_POLL);
+}
+
+/**
+ * rpost_req_notify_cq() - request an event, ibv_req_notify_cq(3)
+ * @ibv_cq: the completion queue
+ * @solicited_only: nonzero to get the event only with the next receive of a
+ *                  message with the solicited flag, or with an error
+ *
+ * Return: 0 or an errno value.
+ */
+int rpost_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
+{
+	struct rpost_cq *cq = rpost_cq(ibv_cq);
+	int err = 0;
+
+	pthread_mutex_lock(&cq->arm_lock);
+	if (solicited_only)
+		err = arm_by_call(cq, RPOST_ARM_SOLICITED);
+	else if (!arm_ring(cq))
+		err = arm_by_call(cq, 0);
+	pthread_mutex_unlock(&cq->arm_lock);
+	return err;
 }

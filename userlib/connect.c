@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * Connecting, answering and parting.
- */
+/* Connecting, accepting, rejecting and disconnecting. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
 
-/* The default, and the most that the wire has bits for. */
+/* The default, and the most that the CM messages have bits for. */
 #define RETRIES	7
 
 static bool is_ud(const struct rpost_id *priv)
@@ -38,7 +36,7 @@ static uint8_t min_u8(uint8_t a, uint8_t b)
 	return a < b ? a : b;
 }
 
-/* Without a wish: at most @limit, within what the device can do. */
+/* A depth that @param leaves open is the device's maximum, up to the limit. */
 static void choose_depths(struct rpost_id *priv,
 			  const struct rdma_conn_param *param,
 			  uint8_t responder_limit, uint8_t initiator_limit)
@@ -75,11 +73,11 @@ static int fill_private_data(const struct rpost_id *priv,
 	return 0;
 }
 
-/* The kernel knows its own queue pairs; others it must be told. */
+/* cma knows the queue pairs that it owns; others need a number. */
 static void fill_qp(const struct rpost_id *priv, struct rpost_conn_param *out,
 		    const struct rdma_conn_param *param)
 {
-	const struct ibv_qp *qp = rpost_id_own_qp(priv);
+	const struct ibv_qp *qp = rpost_id_user_qp(priv);
 
 	if (qp) {
 		out->qp_num = qp->qp_num;
@@ -105,22 +103,23 @@ static int fill_param(const struct rpost_id *priv,
 
 /**
  * rdma_connect() - ask the other side for a connection, rdma_connect(3)
- * @id: the id, with its route resolved; without a queue pair, qp_num and srq of
- *      the parameters are those of one that the program owns
- * @conn_param: parameters, or NULL: no private data, 7 retries of either kind,
- *              and as many reads and atomics as the device takes, which
- *              RDMA_MAX_RESP_RES and RDMA_MAX_INIT_DEPTH mean too
+ * @id: the id, with its route resolved; if it has no queue pair, qp_num and srq
+ *      of the parameters describe one that the program owns
+ * @conn_param: parameters, or NULL for no private data, 7 retries of either
+ *              kind, and the device's maximum of reads and atomics, which
+ *              RDMA_MAX_RESP_RES and RDMA_MAX_INIT_DEPTH stand for, too
  *
- * Private data of struct rdma_addrinfo goes before the program's.
+ * Private data of struct rdma_addrinfo precedes that of @conn_param.
  *
  * Results in RDMA_CM_EVENT_ESTABLISHED, _REJECTED, _UNREACHABLE or
- * _CONNECT_ERROR; for a queue pair that the program owns, in _CONNECT_RESPONSE
- * instead of _ESTABLISHED.  On ids for datagrams it asks for the queue pair of
- * the other side, which the event names.
+ * _CONNECT_ERROR.  An id without a queue pair gets _CONNECT_RESPONSE instead of
+ * _ESTABLISHED.  An id for datagrams asks for the other side's queue pair,
+ * which the event names.
  *
- * Return: 0, or -1 with errno: EINVAL in another state, for more than the
- * device takes, or for more private data than the transport carries; in synchronous operation ECONNREFUSED if the other side rejected,
- * ETIMEDOUT, and what else the event says.
+ * Return: 0, or -1 with errno: EINVAL in another state, for depths above the
+ * device's, or for more private data than the transport carries; in synchronous
+ * operation ECONNREFUSED if the other side rejected, ETIMEDOUT, and other
+ * errors of the event.
  */
 RPOST_API int rdma_connect(struct rdma_cm_id *id,
 			   struct rdma_conn_param *conn_param)
@@ -154,7 +153,7 @@ RPOST_API int rdma_connect(struct rdma_cm_id *id,
 /**
  * rdma_listen() - listen for connection requests, rdma_listen(3)
  * @id: the id, bound
- * @backlog: requests that may wait unanswered; from 0 down, and above the
+ * @backlog: requests that may wait to be fetched; below 1, and above the
  *           module's maximum, it means the maximum
  *
  * Return: 0, or -1 with errno: EINVAL in another state, EADDRINUSE.
@@ -177,12 +176,12 @@ RPOST_API int rdma_listen(struct rdma_cm_id *id, int backlog)
 
 /**
  * rdma_accept() - accept a connection request, rdma_accept(3)
- * @id: the id of the request; without a queue pair, qp_num and srq of the
- *      parameters are those of one that the program owns and has brought up
- * @conn_param: as for rdma_connect(); defaults are what the request asked for
+ * @id: the id of the request; if it has no queue pair, qp_num and srq of the
+ *      parameters describe one that the program owns and has brought up
+ * @conn_param: as for rdma_connect(), but default depths are the request's
  *
  * Results in RDMA_CM_EVENT_ESTABLISHED or RDMA_CM_EVENT_CONNECT_ERROR; on ids
- * for datagrams in nothing.
+ * for datagrams, in no event.
  *
  * Return: 0, or -1 with errno as rdma_connect().
  */
@@ -244,12 +243,12 @@ static int reject(struct rdma_cm_id *id, const void *private_data,
 
 /**
  * rdma_reject() - reject a connection request or response, rdma_reject(3)
- * @id: the id of the request; it remains and should be destroyed
- * @private_data: goes with the rejection, or NULL
- * @private_data_len: bytes of it
+ * @id: the id of the request; the program should destroy it afterwards
+ * @private_data: sent with the rejection, or NULL
+ * @private_data_len: bytes of @private_data
  *
- * Return: 0, or -1 with errno: EINVAL for an id that has nothing to answer, or
- * for more private data than the transport carries.
+ * Return: 0, or -1 with errno: EINVAL for an id without a request or response
+ * to answer, or for more private data than the transport carries.
  */
 RPOST_API int rdma_reject(struct rdma_cm_id *id, const void *private_data,
 			  uint8_t private_data_len)
@@ -260,10 +259,10 @@ RPOST_API int rdma_reject(struct rdma_cm_id *id, const void *private_data,
 /**
  * rdma_reject_ece() - reject the options of a connection, rdma_reject(3)
  * @id: as for rdma_reject()
- * @private_data: goes with the rejection, or NULL
- * @private_data_len: bytes of it
+ * @private_data: sent with the rejection, or NULL
+ * @private_data_len: bytes of @private_data
  *
- * Return: as rdma_reject(); EOPNOTSUPP for a module that cannot.
+ * Return: as rdma_reject(), and EOPNOTSUPP without RPOST_FEATURE_CM.
  */
 RPOST_API int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data,
 			      uint8_t private_data_len)
@@ -273,23 +272,23 @@ RPOST_API int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data,
 }
 
 /*
- * cma stops the queue pair of a connection that it has lent one.  All others,
- * and those without a connection, are librdmacm's to stop, in any state.
+ * DISCONNECT stops the queue pair of a connection if cma owns it.  The library
+ * stops other queue pairs, and any queue pair without a connection.
  */
 static int stop_qp(struct rpost_id *priv, bool connected)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 	struct ibv_qp *qp = priv->id.qp;
 
-	if (!qp || (connected && !rpost_id_own_qp(priv)))
+	if (!qp || (connected && !rpost_id_user_qp(priv)))
 		return 0;
-	/* iWARP's queue pairs end with their connections. */
+	/* A queue pair of iWARP ends with its connection. */
 	if (qp->context->device->transport_type == IBV_TRANSPORT_IWARP)
 		return 0;
 	return ibv_modify_qp(qp, &attr, IBV_QP_STATE);
 }
 
-/* Nothing is left to end.  cma minds if nobody has asked for a connection. */
+/* As in librdmacm, it is an error only if no connection was requested. */
 static int not_connected(struct rpost_id *priv)
 {
 	struct rpost_query_id q = {
@@ -318,14 +317,13 @@ static int not_connected(struct rpost_id *priv)
  * rdma_disconnect() - end a connection, or answer its end, rdma_disconnect(3)
  * @id: the id
  *
- * Its queue pair goes to the error state whatever the id's state, so that what
- * it holds is flushed.  If there was a connection both sides get
+ * In any state of the id its queue pair goes to the error state, which flushes
+ * its work requests.  If there was a connection, both sides get
  * RDMA_CM_EVENT_DISCONNECTED; in synchronous operation the call waits for it
  * unless the connection has ended or failed already.
  *
- * Return: 0, also for a connection that was asked for and did not come about;
- * or -1 with errno: EINVAL if none has been asked for, ENODEV when the device
- * has gone.
+ * Return: 0, also if a connection was requested but not established; or -1 with
+ * errno: EINVAL if none has been requested, ENODEV when the device has gone.
  */
 RPOST_API int rdma_disconnect(struct rdma_cm_id *id)
 {

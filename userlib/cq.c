@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Completion channels and queues: their life and their events.  How the ring
- * is read is in comp.c.
+ * Completion channels and queues, and their events.  comp.c reads the rings.
  */
-/* A ring has an offset of 64 bits, for 32-bit programs as well. */
+/* The offset at which mmap() finds a ring has 64 bits, in all programs. */
 #define _FILE_OFFSET_BITS 64
 
 #include <stdlib.h>
@@ -27,7 +26,7 @@ RPOST_API struct ibv_comp_channel *
 ibv_create_comp_channel(struct ibv_context *context)
 {
 	struct rpost_create_comp_channel cmd = { .size = sizeof(cmd) };
-	struct rpost_comp_channel *channel;
+	struct ibv_comp_channel *channel;
 	int err;
 
 	channel = calloc(1, sizeof(*channel));
@@ -39,11 +38,9 @@ ibv_create_comp_channel(struct ibv_context *context)
 		free(channel);
 		return rpost_null(err);
 	}
-	channel->ibv.context = context;
-	channel->ibv.fd = cmd.fd;
-	channel->forks = rpost_forks;
-	pthread_mutex_init(&channel->lock, NULL);
-	return &channel->ibv;
+	channel->context = context;
+	channel->fd = cmd.fd;
+	return channel;
 }
 
 /**
@@ -65,46 +62,17 @@ RPOST_API int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 		return EBUSY;
 
 	close(channel->fd);
-	pthread_mutex_destroy(&rpost_comp_channel(channel)->lock);
-	free(rpost_comp_channel(channel));
+	free(channel);
 	return 0;
 }
 
 static void channel_use(struct ibv_comp_channel *channel, int n)
 {
+	if (!channel)
+		return;
 	pthread_mutex_lock(&channel->context->mutex);
 	channel->refcnt += n;
 	pthread_mutex_unlock(&channel->context->mutex);
-}
-
-static void channel_add(struct rpost_cq *cq)
-{
-	struct rpost_comp_channel *channel;
-
-	if (!cq->ibv.channel)
-		return;
-	channel_use(cq->ibv.channel, 1);
-	channel = rpost_comp_channel(cq->ibv.channel);
-	pthread_mutex_lock(&channel->lock);
-	cq->next = channel->cqs;
-	channel->cqs = cq;
-	pthread_mutex_unlock(&channel->lock);
-}
-
-static void channel_del(struct rpost_cq *cq)
-{
-	struct rpost_comp_channel *channel;
-	struct rpost_cq **pos;
-
-	if (!cq->ibv.channel)
-		return;
-	channel = rpost_comp_channel(cq->ibv.channel);
-	pthread_mutex_lock(&channel->lock);
-	for (pos = &channel->cqs; *pos != cq; pos = &(*pos)->next)
-		;
-	*pos = cq->next;
-	pthread_mutex_unlock(&channel->lock);
-	channel_use(cq->ibv.channel, -1);
 }
 
 /* Returns MAP_FAILED and sets errno. */
@@ -188,9 +156,7 @@ struct rpost_cq *rpost_cq_create(struct ibv_context *context, uint32_t cqe,
 	pthread_cond_init(&cq->ibv.cond, NULL);
 	pthread_mutex_init(&cq->poll_lock, NULL);
 	pthread_mutex_init(&cq->arm_lock, NULL);
-	pthread_cond_init(&cq->wait.spun, NULL);
-	cq->forks = rpost_forks;
-	channel_add(cq);
+	channel_use(channel, 1);
 	rpost_async_add(&cq->async);
 	rpost_made_add(context, &cq->made, RPOST_OBJ_CQ, &cq->ibv.handle);
 	return cq;
@@ -205,7 +171,7 @@ free:
 /**
  * ibv_create_cq() - make a completion queue, ibv_create_cq(3)
  * @context: of the device
- * @cqe: entries wanted, at least 1; the queue's cqe says how many there are
+ * @cqe: entries wanted, at least 1; the queue's cqe is the actual number
  * @cq_context: handed back by ibv_get_cq_event()
  * @channel: completion channel, or NULL
  * @comp_vector: from 0 to below the context's num_comp_vectors
@@ -220,14 +186,15 @@ RPOST_API struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe,
 {
 	struct rpost_cq *cq;
 
-	/* Those below 0 are above what there is, too. */
+	/* Negative values become large ones, and are out of range, too. */
 	cq = rpost_cq_create(context, cqe, cq_context, channel, comp_vector);
 	return cq ? &cq->ibv : NULL;
 }
 
 /*
- * What waits in the device, where the kernel need not have looked yet, waits in
- * the queue, too: a smaller ring must have room for it.
+ * Polls the device until it has no more completions, or until the ring is full.
+ * A smaller ring must have room for all completions that wait, but the kernel
+ * counts only those in the ring.
  */
 static int fetch_waiting(struct rpost_cq *cq)
 {
@@ -248,8 +215,8 @@ static int fetch_waiting(struct rpost_cq *cq)
 }
 
 /*
- * Without a ring: what the old one was may be another queue's by now.  Nothing is
- * in this one, and nobody writes to it but who arms.
+ * Replaces the ring, whose memory may belong to another queue by now.  All
+ * queues without a ring share an empty one, to which nothing is ever written.
  */
 static void lose_ring(struct rpost_cq *cq, int err)
 {
@@ -261,14 +228,17 @@ static void lose_ring(struct rpost_cq *cq, int err)
 	cq->lost = err;
 }
 
-void rpost_cq_forget(struct rpost_cq *cq)
+void rpost_cq_destroy_handle(struct rpost_cq *cq)
 {
+	/* The kernel may give handle and ring to the next queue at once. */
+	rpost_destroy_handle(cq->ibv.context->cmd_fd, RPOST_OBJ_CQ,
+			     cq->ibv.handle);
 	rpost_async_del(&cq->async);
 	unmap_ring(cq);
 	lose_ring(cq, ENODEV);
 }
 
-/* The caller holds both locks of the queue. */
+/* The caller holds poll_lock and arm_lock. */
 static int resize(struct rpost_cq *cq, uint32_t cqe)
 {
 	struct ibv_context *context = cq->ibv.context;
@@ -301,18 +271,18 @@ static int resize(struct rpost_cq *cq, uint32_t cqe)
 }
 
 /**
- * ibv_resize_cq() - change how many entries a completion queue has,
+ * ibv_resize_cq() - change the number of entries of a completion queue,
  * ibv_resize_cq(3)
- * @cq: the completion queue; its cqe says how many there are afterwards
+ * @cq: the completion queue; its cqe is the actual number afterwards
  * @cqe: entries wanted, at least as many as completions wait
  *
  * Other threads may poll the queue and ask for its events meanwhile, unless it
  * was made IBV_CREATE_CQ_ATTR_SINGLE_THREADED.
  *
- * Return: 0, or an errno value: EINVAL for a value out of range or below what
- * waits, EOPNOTSUPP, ENODEV, ENOMEM.  If there is no room in the address space
- * for the new ring, polling fails with ENOMEM, too, and the queue can only be
- * destroyed.
+ * Return: 0, or an errno value: EINVAL for a value out of range or below the
+ * number of completions that wait, EOPNOTSUPP, ENODEV, ENOMEM.  If there is no
+ * room in the address space for the new ring, polling fails with ENOMEM, too,
+ * and the queue can only be destroyed.
  */
 RPOST_API int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 {
@@ -321,13 +291,11 @@ RPOST_API int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 
 	if (cqe < 1)
 		return EINVAL;
-	rpost_keep_spinners_out(rcq);
 	pthread_mutex_lock(&rcq->poll_lock);
 	pthread_mutex_lock(&rcq->arm_lock);
 	err = resize(rcq, cqe);
 	pthread_mutex_unlock(&rcq->arm_lock);
 	pthread_mutex_unlock(&rcq->poll_lock);
-	rpost_let_spinners_in(rcq);
 	return err;
 }
 
@@ -347,7 +315,7 @@ static void wait_for_acks(struct rpost_cq *cq)
  * @cq: the completion queue
  *
  * Waits until the events that ibv_get_cq_event() and ibv_get_async_event()
- * returned for it have been acknowledged; those that nobody fetched are dropped.
+ * returned for it have been acknowledged.  Drops events that were not fetched.
  *
  * Return: 0, or an errno value: EBUSY, at once, while queue pairs use it.
  */
@@ -356,22 +324,17 @@ RPOST_API int ibv_destroy_cq(struct ibv_cq *cq)
 	struct rpost_cq *rcq = rpost_cq(cq);
 	int err;
 
-	/* They may go on to use its handle. */
-	rpost_keep_spinners_out(rcq);
 	err = rpost_destroy_handle(cq->context->cmd_fd, RPOST_OBJ_CQ,
 				   cq->handle);
-	if (err) {
-		rpost_let_spinners_in(rcq);
+	if (err)
 		return err;
-	}
 
 	rpost_made_del(cq->context, &rcq->made);
 	rpost_async_del(&rcq->async);
 	wait_for_acks(rcq);
 
-	channel_del(rcq);
+	channel_use(cq->channel, -1);
 	unmap_ring(rcq);
-	pthread_cond_destroy(&rcq->wait.spun);
 	pthread_mutex_destroy(&rcq->arm_lock);
 	pthread_mutex_destroy(&rcq->poll_lock);
 	pthread_cond_destroy(&cq->cond);
@@ -393,7 +356,6 @@ static struct ibv_cq *cq_of_event(struct rpost_file *file, uint64_t number)
 		async = rpost_container_of(node, struct rpost_async, node);
 		cq = rpost_container_of(async, struct rpost_cq, async);
 		cq->comp_events_reported++;
-		rpost_event_fetched(cq);
 	}
 	pthread_mutex_unlock(&file->objects.lock);
 	return cq ? &cq->ibv : NULL;
@@ -405,8 +367,8 @@ static struct ibv_cq *cq_of_event(struct rpost_file *file, uint64_t number)
  * @cq: set to the completion queue that has the event
  * @cq_context: set to the context that the queue was made with
  *
- * Each event must be acknowledged by ibv_ack_cq_events().  There may be one more
- * than completions have come.
+ * Each event must be acknowledged by ibv_ack_cq_events().  The completion that
+ * caused an event may have been polled before.
  *
  * Return: 0, or -1 with errno: EAGAIN if there is none and the channel is
  * non-blocking, EINTR.
@@ -417,16 +379,10 @@ RPOST_API int ibv_get_cq_event(struct ibv_comp_channel *channel,
 	struct rpost_file *file = rpost_ctx(channel->context)->file;
 	struct rpost_comp_event event;
 	struct ibv_cq *found = NULL;
-	struct rpost_cq *spun;
 	ssize_t n;
 
-	spun = rpost_spin_for_event(rpost_comp_channel(channel));
-	if (spun)
-		found = &spun->ibv;
 	while (!found) {
 		n = read(channel->fd, &event, sizeof(event));
-		if (n < 0 && errno == EAGAIN)
-			rpost_channel_nonblock(rpost_comp_channel(channel));
 		if (n < 0)
 			return -1;
 		if (n != sizeof(event))
@@ -434,7 +390,7 @@ RPOST_API int ibv_get_cq_event(struct ibv_comp_channel *channel,
 		found = cq_of_event(file, event.user_data);
 	}
 
-	/* Not before: rdma-core leaves both as they were if it fails. */
+	/* A call that fails changes neither, as in rdma-core. */
 	*cq = found;
 	*cq_context = found->cq_context;
 	return 0;
@@ -443,7 +399,7 @@ RPOST_API int ibv_get_cq_event(struct ibv_comp_channel *channel,
 /**
  * ibv_ack_cq_events() - acknowledge completion events, ibv_get_cq_event(3)
  * @cq: the completion queue
- * @nevents: how many of its events
+ * @nevents: number of its events
  */
 RPOST_API void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * Extended completion queues: ibv_create_cq_ex(3).
- */
+/* Extended completion queues: ibv_create_cq_ex(3). */
 #include <string.h>
 
 #include "internal.h"
@@ -11,7 +9,7 @@ static struct rpost_cq *cq_of(struct ibv_cq_ex *ex)
 	return rpost_container_of(ex, struct rpost_cq, ex);
 }
 
-/* Takes the next completion.  The caller is the consumer.  0 or ENOENT. */
+/* Takes the next completion.  The caller holds rpost_cq_lock(). */
 static int take(struct rpost_cq *cq)
 {
 	uint32_t tail = __atomic_load_n(&cq->ring->tail, __ATOMIC_ACQUIRE);
@@ -26,8 +24,8 @@ static int take(struct rpost_cq *cq)
 	return 0;
 }
 
-/* The first completion, as rpost_poll_cq() finds it. */
-static int take_first(struct rpost_cq *cq)
+/* Takes the next completion, as rpost_poll_cq() does. */
+static int poll_one(struct rpost_cq *cq)
 {
 	uint32_t flags;
 	int err;
@@ -55,7 +53,7 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	if (attr && attr->comp_mask)
 		return EINVAL;
 	rpost_cq_lock(cq);
-	err = take_first(cq);
+	err = poll_one(cq);
 	if (err)
 		rpost_cq_unlock(cq);
 	return err;
@@ -63,7 +61,7 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 
 static int next_poll(struct ibv_cq_ex *ex)
 {
-	return take(cq_of(ex));
+	return poll_one(cq_of(ex));
 }
 
 static void end_poll(struct ibv_cq_ex *ex)
@@ -86,7 +84,7 @@ static uint32_t read_byte_len(struct ibv_cq_ex *ex)
 	return cq_of(ex)->current.byte_len;
 }
 
-/* Of an invalidation it is the key, in the host's byte order. */
+/* With IBV_WC_WITH_INV, returns the invalidated key, in host byte order. */
 static __be32 read_imm_data(struct ibv_cq_ex *ex)
 {
 	return cq_of(ex)->current.imm_data;
@@ -140,15 +138,15 @@ static int check_attr(const struct ibv_context *context,
 }
 
 /**
- * rpost_create_cq_ex() - what ibv_create_cq_ex(3) calls
+ * rpost_create_cq_ex() - make a completion queue, ibv_create_cq_ex(3)
  * @context: of the device
  * @attr: wc_flags may have IBV_WC_STANDARD_FLAGS, flags may have
  *        IBV_CREATE_CQ_ATTR_SINGLE_THREADED; a parent domain changes nothing
  *
- * A thread that polls has the queue for itself from ibv_start_poll() to
- * ibv_end_poll(); it may ask for an event there, but neither resize the queue
- * nor make or destroy queue pairs: another thread that destroys one may wait
- * for the queue.
+ * A thread that polls holds rpost_cq_lock() from ibv_start_poll() to
+ * ibv_end_poll().  Meanwhile it may request an event, but must not resize the
+ * queue, or create or destroy queue pairs: a thread that destroys a queue pair
+ * may hold file->qp_nums while it waits for rpost_cq_lock().
  *
  * Return: the completion queue, to be released by ibv_destroy_cq(), or NULL
  * with errno: EOPNOTSUPP for time stamps, VLANs, flow tags, tag matching and

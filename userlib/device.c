@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * Devices and their contexts.
- */
+/* Devices and their contexts. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,13 +33,13 @@ static struct rpost_dev *dev_alloc(const struct rpost_query_device *query)
 	dev->ibv.transport_type = query->transport;
 	snprintf(dev->ibv.name, sizeof(dev->ibv.name), "%s",
 		 (const char *)query->name);
-	/* Where it is on hosts that show their sysfs; not read by us. */
+	/* Programs may read it; the library does not. */
 	snprintf(dev->ibv.ibdev_path, sizeof(dev->ibv.ibdev_path),
 		 "/sys/class/infiniband/%s", dev->ibv.name);
 	return dev;
 }
 
-/* Finds or makes the struct of device @num.  NULL and errno. */
+/* Finds or makes the struct of device @num.  Returns NULL with errno. */
 static struct rpost_dev *dev_get(struct rpost_file *file, uint32_t num)
 {
 	struct rpost_query_device query;
@@ -68,7 +66,7 @@ out:
 	return dev;
 }
 
-/* The numbers of the devices, to be freed.  NULL and errno. */
+/* Returns the numbers of the devices, to be freed, or NULL with errno. */
 static uint32_t *device_numbers(struct rpost_file *file, uint32_t *count)
 {
 	struct rpost_query_devices cmd;
@@ -105,9 +103,9 @@ static uint32_t *device_numbers(struct rpost_file *file, uint32_t *count)
  * @num_devices: set to the number of devices unless it is NULL
  *
  * Return: a NULL-terminated array, to be released by ibv_free_device_list(),
- * or NULL with errno: that of opening /dev/rdma_post (ENOENT, EACCES, ...),
- * EPROTONOSUPPORT for a module that speaks another ABI, ENOMEM.  The structs
- * of the devices themselves stay valid.
+ * or NULL with errno: the error of opening /dev/rdma_post (ENOENT, EACCES,
+ * ...), EPROTONOSUPPORT for a module that speaks another ABI, ENOMEM.  The
+ * devices in the array stay valid until exit.
  */
 RPOST_API struct ibv_device **ibv_get_device_list(int *num_devices)
 {
@@ -128,7 +126,7 @@ RPOST_API struct ibv_device **ibv_get_device_list(int *num_devices)
 
 	list = calloc(count + 1, sizeof(*list));
 	for (i = 0; list && i < count; i++) {
-		/* One that went away meanwhile is not listed. */
+		/* The device may have gone meanwhile. */
 		dev = dev_get(file, nums[i]);
 		if (dev)
 			list[n++] = &dev->ibv;
@@ -149,10 +147,10 @@ RPOST_API void ibv_free_device_list(struct ibv_device **list)
 }
 
 /**
- * ibv_get_device_name() - the name of a device, ibv_get_device_name(3)
+ * ibv_get_device_name() - get the name of a device, ibv_get_device_name(3)
  * @device: the device
  *
- * Return: a string that stays valid.
+ * Return: a string that stays valid until exit.
  */
 RPOST_API const char *ibv_get_device_name(struct ibv_device *device)
 {
@@ -160,7 +158,7 @@ RPOST_API const char *ibv_get_device_name(struct ibv_device *device)
 }
 
 /**
- * ibv_get_device_guid() - the GUID of a device, ibv_get_device_guid(3)
+ * ibv_get_device_guid() - get the GUID of a device, ibv_get_device_guid(3)
  * @device: the device
  *
  * Return: the node GUID in network byte order.
@@ -179,6 +177,7 @@ static void ctx_init(struct rpost_ctx *ctx, struct rpost_file *file,
 
 	ctx->file = file;
 	ctx->dev = dev;
+	ctx->forks = rpost_forks;
 	ctx->max_responder_resources = rpost_at_most_u8(query->max_qp_rd_atom);
 	ctx->max_initiator_depth = rpost_at_most_u8(query->max_qp_init_rd_atom);
 	pthread_mutex_init(&ctx->pd_lock, NULL);
@@ -187,7 +186,7 @@ static void ctx_init(struct rpost_ctx *ctx, struct rpost_file *file,
 	ctx->made.prev = &ctx->made;
 	ctx->made.next = &ctx->made;
 
-	/* What is left NULL here the headers' inlines call EOPNOTSUPP. */
+	/* The headers' inlines return EOPNOTSUPP for operations left NULL. */
 	verbs->sz = sizeof(*verbs);
 	verbs->query_port = rpost_query_port;
 	verbs->query_device_ex = rpost_query_device_ex;
@@ -237,7 +236,8 @@ static struct rpost_ctx *ctx_open(struct rpost_file *file,
  * ibv_open_device() - open a device, ibv_open_device(3)
  * @device: from ibv_get_device_list()
  *
- * From the seventeenth context of a device on, asynchronous events do not come.
+ * From the seventeenth context of a device on, a context gets no asynchronous
+ * events.
  *
  * Return: a context, to be closed by ibv_close_device(), or NULL with errno:
  * ENODEV if the device has gone, EMFILE, ENOMEM.
@@ -278,7 +278,7 @@ void rpost_made_del(struct ibv_context *context, struct rpost_made *made)
 	pthread_mutex_unlock(&ctx->made_lock);
 }
 
-/* Ends the kernel's object; the struct is left to the program, without it. */
+/* Destroys the kernel's object and leaves its struct to the program. */
 static void end_made(struct rpost_ctx *ctx, struct rpost_made *made)
 {
 	struct rpost_qp *qp;
@@ -287,20 +287,23 @@ static void end_made(struct rpost_ctx *ctx, struct rpost_made *made)
 		qp = rpost_container_of(made, struct rpost_qp, made);
 		rpost_async_del(&qp->async);
 		rpost_qp_destroy_handle(qp);
+		/* Sends of the queue pair no longer use address handles. */
+		rpost_ah_reap(ctx);
+	} else if (made->type == RPOST_OBJ_CQ) {
+		rpost_cq_destroy_handle(rpost_container_of(made, struct rpost_cq,
+							   made));
 	} else {
 		rpost_destroy_handle(ctx->file->fd, made->type, *made->handle);
 	}
-	if (made->type == RPOST_OBJ_CQ)
-		rpost_cq_forget(rpost_container_of(made, struct rpost_cq, made));
 	if (made->type == RPOST_OBJ_SRQ)
 		rpost_async_del(&rpost_container_of(made, struct rpost_srq,
 						    made)->async);
-	/* Never an object's: what the program does to it now fails. */
+	/* No object has handle 0, so that later calls fail. */
 	*made->handle = 0;
 }
 
-/* In an order in which nothing is in use any more.  False if there is nothing. */
-static bool end_all(struct rpost_ctx *ctx)
+/* Destroys users of an object before the object, or it would be EBUSY. */
+static void end_all(struct rpost_ctx *ctx)
 {
 	static const uint32_t types[] = {
 		RPOST_OBJ_QP, RPOST_OBJ_AH, RPOST_OBJ_SRQ, RPOST_OBJ_CQ,
@@ -309,23 +312,22 @@ static bool end_all(struct rpost_ctx *ctx)
 	struct rpost_made *made;
 	unsigned int i;
 
-	if (ctx->made.next == &ctx->made)
-		return false;
 	for (i = 0; i < ARRAY_SIZE(types); i++)
 		for (made = ctx->made.next; made != &ctx->made;
 		     made = made->next)
 			if (made->type == types[i])
 				end_made(ctx, made);
-	return true;
 }
 
 /**
  * ibv_close_device() - close a device, ibv_close_device(3)
  * @context: from ibv_open_device()
  *
- * Objects that were made in the context and not destroyed end: queue pairs are
- * stopped, memory is no longer registered.  The memory of their structs, and of the
- * context's then, is not released, since the program may still refer to them.
+ * Destroys the kernel's objects that were made in the context and still exist:
+ * queue pairs stop, and memory is no longer registered.  Their structs, and the
+ * context's if there are any, are not freed, since the program may still refer
+ * to them.  In a child of fork(), a context that the parent opened destroys
+ * nothing, since the objects belong to the parent.
  *
  * Return: 0.
  */
@@ -334,8 +336,9 @@ RPOST_API int ibv_close_device(struct ibv_context *context)
 	struct rpost_ctx *ctx = rpost_ctx(context);
 
 	close(context->async_fd);
-	if (end_all(ctx)) {
-		rpost_ah_forget(ctx);
+	if (ctx->made.next != &ctx->made) {
+		if (ctx->forks == rpost_forks)
+			end_all(ctx);
 		return 0;
 	}
 	pthread_mutex_destroy(&ctx->made_lock);
@@ -369,11 +372,11 @@ out:
 }
 
 /**
- * rdma_get_devices() - contexts of the RDMA devices, rdma_get_devices(3)
+ * rdma_get_devices() - open the RDMA devices, rdma_get_devices(3)
  * @num_devices: set to the number of devices unless it is NULL
  *
- * The contexts are those that connection ids use as their verbs.  They stay
- * open and are not to be closed.
+ * Connection ids use these contexts as id->verbs.  The contexts stay open, and
+ * the program must not close them.
  *
  * Return: a NULL-terminated array, to be released by rdma_free_devices(), or
  * NULL with errno: ENODEV if there are none, else as ibv_get_device_list().
@@ -437,7 +440,7 @@ struct ibv_pd *rpost_default_pd_get(struct rpost_ctx *ctx)
 void rpost_default_pd_put(struct rpost_ctx *ctx)
 {
 	pthread_mutex_lock(&ctx->pd_lock);
-	/* With regions on it (EBUSY) it is kept for the next id. */
+	/* If memory regions use it (EBUSY), it stays for the next id. */
 	if (!--ctx->default_pd_users && !ibv_dealloc_pd(ctx->default_pd))
 		ctx->default_pd = NULL;
 	pthread_mutex_unlock(&ctx->pd_lock);
@@ -446,9 +449,9 @@ void rpost_default_pd_put(struct rpost_ctx *ctx)
 /**
  * ibv_fork_init() - prepare for fork(), ibv_fork_init(3)
  *
- * Nothing needs to be done: registered memory is pinned by the kernel, which
- * since Linux 5.12 copies pinned pages for the child at once, so that they stay
- * the parent's.  The module does not run on older kernels.
+ * There is nothing to do.  The kernel pins registered memory, and since Linux
+ * 5.12 fork() copies pinned pages for the child at once, so that the parent
+ * keeps its pages.  The module does not run on older kernels.
  *
  * Return: 0.
  */
@@ -458,7 +461,7 @@ RPOST_API int ibv_fork_init(void)
 }
 
 /**
- * ibv_is_fork_initialized() - whether fork() is safe,
+ * ibv_is_fork_initialized() - tell whether fork() is safe,
  * ibv_is_fork_initialized(3)
  *
  * Return: IBV_FORK_UNNEEDED, see ibv_fork_init().
@@ -468,7 +471,7 @@ RPOST_API enum ibv_fork_status ibv_is_fork_initialized(void)
 	return IBV_FORK_UNNEEDED;
 }
 
-/* As libibverbs' providers declare them. */
+/* Debian's headers do not declare these two; providers do. */
 int ibv_dontfork_range(void *base, size_t size);
 int ibv_dofork_range(void *base, size_t size);
 
@@ -477,7 +480,7 @@ int ibv_dofork_range(void *base, size_t size);
  * @base: first byte
  * @size: bytes
  *
- * Nothing needs to be done, see ibv_fork_init().
+ * There is nothing to do, see ibv_fork_init().
  *
  * Return: 0.
  */
@@ -506,7 +509,7 @@ RPOST_API int ibv_dofork_range(void *base, size_t size)
  * ibv_static_providers() - name the providers of a statically linked program
  * @unused: NULL
  *
- * None are needed.
+ * There is nothing to do, since the library has no providers.
  */
 RPOST_API void ibv_static_providers(void *unused, ...)
 {

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * Endpoints: ids that are made from struct rdma_addrinfo and operate
- * synchronously.
- */
+/* Endpoints: synchronous ids that are made from struct rdma_addrinfo. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,12 +71,12 @@ static int active(struct rpost_id *priv, const struct rdma_addrinfo *res,
  * @id: set to the id, to be released by rdma_destroy_ep(); it operates
  *      synchronously
  * @res: from rdma_getaddrinfo(); with RAI_PASSIVE the id is bound and ready to
- *       listen, without it the address and the route are resolved
- * @pd: protection domain for queue pairs, or NULL for the default one; not
- *      looked at without @qp_init_attr
- * @qp_init_attr: for a queue pair; made at once for an active endpoint, and for
- *                each request that rdma_get_request() returns for a passive
- *                one; NULL for none.  Its queue pair type is set.
+ *       listen, otherwise its address and route are resolved
+ * @pd: protection domain for queue pairs, or NULL for the default one; ignored
+ *      without @qp_init_attr
+ * @qp_init_attr: attributes of a queue pair, or NULL for none; an active
+ *                endpoint gets it at once, a passive endpoint for each request
+ *                that rdma_get_request() returns; qp_type is taken from @res
  *
  * Return: 0, or -1 with errno: as rdma_create_id(), rdma_bind_addr(),
  * rdma_resolve_addr(), rdma_resolve_route() and rdma_create_qp().
@@ -110,8 +107,8 @@ RPOST_API int rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res,
 
 /**
  * rdma_destroy_ep() - release an endpoint, rdma_destroy_ep(3)
- * @id: the id; its queue pair, what was made for that, and its shared receive
- *      queue go too
+ * @id: the id; the call also destroys its queue pair, the completion queues
+ *      that rdma_create_qp() made, and its shared receive queue
  */
 RPOST_API void rdma_destroy_ep(struct rdma_cm_id *id)
 {
@@ -120,7 +117,10 @@ RPOST_API void rdma_destroy_ep(struct rdma_cm_id *id)
 	rdma_destroy_id(id);
 }
 
-/* The next request of a listening id; events of other kinds end the wait. */
+/*
+ * Waits for the next request of a listening id.  Returns NULL with errno after
+ * an event of another kind.
+ */
 static struct rdma_cm_event *next_request(struct rpost_id *priv)
 {
 	struct rdma_cm_event *event;
@@ -135,7 +135,7 @@ static struct rdma_cm_event *next_request(struct rpost_id *priv)
 			priv->id.event = event;
 			return rpost_null(rpost_event_errno(event));
 		}
-		/* A request that was given up before it moved away. */
+		/* An event of a request whose id has not left this channel. */
 		rdma_ack_cm_event(event);
 	}
 }
@@ -143,14 +143,13 @@ static struct rdma_cm_event *next_request(struct rpost_id *priv)
 /**
  * rdma_get_request() - wait for a connection request, rdma_get_request(3)
  * @listen: a listening id that operates synchronously
- * @id: set to the id of the request, which refers to the event until
- *      rdma_accept(), rdma_reject() or rdma_destroy_id(); it operates
- *      synchronously, and has a queue pair if the listening endpoint has
- *      attributes for one
+ * @id: set to the id of the request, which keeps the event until rdma_accept(),
+ *      rdma_reject() or rdma_destroy_id(); it operates synchronously, and has a
+ *      queue pair if the listening endpoint has attributes for one
  *
  * Return: 0, or -1 with errno: EINVAL for an id that operates asynchronously,
- * EINTR, ENODEV when the device has gone, and as rdma_create_qp(), in which
- * case the request is rejected.
+ * EINTR, ENODEV when the device has gone, and as rdma_create_qp(), after which
+ * the request is rejected.
  */
 RPOST_API int rdma_get_request(struct rdma_cm_id *listen,
 			       struct rdma_cm_id **id)
@@ -168,7 +167,7 @@ RPOST_API int rdma_get_request(struct rdma_cm_id *listen,
 	if (!event)
 		return -1;
 
-	/* The new id now holds the event: the listening one may go before. */
+	/* The new id keeps the event; @listen may be destroyed first. */
 	evt = rpost_container_of(event, struct rpost_event, event);
 	rpost_event_disown(evt);
 	event->id->event = event;

@@ -1,25 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * Event channels, and the events of connection ids.
- */
+/* Event channels, and the events of connection ids. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "internal.h"
 
-/* The event belonged to an id that is gone: fetch another one. */
+/* The id of the event has gone; fetch another event. */
 #define SKIP	(-1)
 
 /**
  * rdma_create_event_channel() - make an event channel,
  * rdma_create_event_channel(3)
  *
- * The channel's fd is the kernel's: poll(2) and epoll(7) report it readable
- * while an event waits, and it may be made non-blocking.
+ * The channel's fd is the kernel's.  poll(2) and epoll(7) report it readable
+ * while it has an event, and the program may make it non-blocking.
  *
  * Return: the channel, to be released by rdma_destroy_event_channel(), or NULL
- * with errno: that of opening /dev/rdma_post (ENOENT, EACCES, ...),
+ * with errno: the error of opening /dev/rdma_post (ENOENT, EACCES, ...),
  * EPROTONOSUPPORT for a module that speaks another ABI, EMFILE, ENOMEM.
  */
 RPOST_API struct rdma_event_channel *rdma_create_event_channel(void)
@@ -58,7 +56,7 @@ RPOST_API void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 	free(rpost_channel(channel));
 }
 
-/* Finds an id and counts one more event that awaits its acknowledgement. */
+/* Finds an id, and counts one more event that is not acknowledged. */
 static struct rpost_id *id_of_event(struct rpost_file *file, uint32_t handle)
 {
 	struct rpost_node *node;
@@ -86,7 +84,6 @@ static void event_done(struct rpost_id *priv, struct rpost_mc *mc)
 	pthread_mutex_unlock(&priv->lock);
 }
 
-/* Frees an event; its owner no longer waits for it. */
 static void event_release(struct rpost_event *evt)
 {
 	if (evt->owner)
@@ -94,7 +91,7 @@ static void event_release(struct rpost_event *evt)
 	free(evt);
 }
 
-/* Its owner no longer waits for the event, which lives on. */
+/* Acknowledges an event to its owner, but does not free it. */
 void rpost_event_disown(struct rpost_event *evt)
 {
 	event_done(evt->owner, NULL);
@@ -153,7 +150,7 @@ static int accept_request(struct rpost_event *evt,
 	priv = rpost_id_alloc(listen->id.channel, listen->id.context,
 			      listen->id.ps, listen->id.qp_type);
 	if (!priv) {
-		/* To the other side this is a rejection. */
+		/* The kernel rejects the request. */
 		rpost_destroy_handle(listen->file->fd, RPOST_OBJ_ID, cmd->id);
 		return SKIP;
 	}
@@ -172,13 +169,13 @@ static int accept_request(struct rpost_event *evt,
 	return 0;
 }
 
-/* The other side has answered the library's queue pair: its turn. */
+/* The other side has accepted: bring up the queue pair and confirm. */
 static void follow_response(struct rpost_event *evt)
 {
 	struct rdma_cm_event *event = &evt->event;
 	int err;
 
-	if (!rpost_id_own_qp(evt->owner))
+	if (!rpost_id_user_qp(evt->owner))
 		return;
 	err = rpost_id_ready_qp(evt->owner);
 	if (!err)
@@ -191,7 +188,7 @@ static void follow_response(struct rpost_event *evt)
 	evt->owner->ended = err;
 }
 
-/* Brings the id up to date with what has happened to it. */
+/* Updates the id after an event. */
 static void follow_event(struct rpost_event *evt)
 {
 	struct rdma_cm_event *event = &evt->event;
@@ -220,7 +217,7 @@ static void follow_event(struct rpost_event *evt)
 		evt->owner->ended = true;
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
-		/* A neighbour's change was no end of it. */
+		/* An UNREACHABLE before it told of a neighbour's change. */
 		evt->owner->ended = false;
 		break;
 	case RDMA_CM_EVENT_CONNECT_ERROR:
@@ -234,7 +231,7 @@ static void follow_event(struct rpost_event *evt)
 	}
 }
 
-/* An event of an id that is there.  Returns 0 or SKIP. */
+/* Handles an event other than a connection request.  Returns 0 or SKIP. */
 static int id_event(struct rpost_event *evt, const struct rpost_get_event *cmd)
 {
 	evt->event.id = &evt->owner->id;
@@ -260,7 +257,7 @@ static int fetch(struct rdma_event_channel *channel, struct rpost_event *evt)
 	int err, type;
 	bool request;
 
-	/* As librdmacm's write(2), this is where a thread can be cancelled. */
+	/* A cancellation point, as librdmacm's write(2) is. */
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
 	err = rpost_ioctl(channel->fd, RPOST_IOC_GET_EVENT, &cmd);
 	pthread_setcanceltype(type, NULL);
@@ -293,7 +290,7 @@ static int fetch(struct rdma_event_channel *channel, struct rpost_event *evt)
  * @channel: the event channel
  * @event: set to the event, to be released by rdma_ack_cm_event()
  *
- * Events of ids that have been destroyed are not reported.
+ * The call drops events of ids that have been destroyed.
  *
  * Return: 0, or -1 with errno: EAGAIN if there is none and the channel is
  * non-blocking, EINTR, ENOMEM.
@@ -306,7 +303,7 @@ RPOST_API int rdma_get_cm_event(struct rdma_event_channel *channel,
 
 	if (!channel || !event)
 		return rpost_fail(EINVAL);
-	/* Memory first: an event that has been fetched cannot be put back. */
+	/* Allocate first: a fetched event cannot be put back. */
 	evt = malloc(sizeof(*evt));
 	if (!evt)
 		return -1;
@@ -344,7 +341,7 @@ void rpost_id_drop_event(struct rpost_id *priv)
 	priv->id.event = NULL;
 }
 
-/* An errno value for an event that is not the one hoped for. */
+/* Returns an errno value for an event other than the expected one. */
 int rpost_event_errno(const struct rdma_cm_event *event)
 {
 	if (event->event == RDMA_CM_EVENT_REJECTED)
@@ -362,12 +359,12 @@ int rpost_event_errno(const struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		return ENODEV;
 	default:
-		/* A positive status is the transport's and no errno. */
+		/* A positive status is the transport's reason, not an errno. */
 		return ECONNABORTED;
 	}
 }
 
-/* Says nothing about whether an operation has ended. */
+/* An event that may come at any time, and does not end an operation. */
 static bool is_notice(enum rdma_cm_event_type event)
 {
 	return event == RDMA_CM_EVENT_ADDR_CHANGE ||

@@ -1,35 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * Queue pairs and shared receive queues of connection ids, and the completion
- * queues made for them.
- */
+/* Queue pairs, completion queues and shared receive queues of ids. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
 
-static void destroy_cqs(struct rpost_own_cqs *own)
+static void destroy_cqs(struct rpost_default_cqs *cqs)
 {
-	if (own->send_cq)
-		ibv_destroy_cq(own->send_cq);
-	if (own->recv_cq)
-		ibv_destroy_cq(own->recv_cq);
-	if (own->send_channel)
-		ibv_destroy_comp_channel(own->send_channel);
-	if (own->recv_channel)
-		ibv_destroy_comp_channel(own->recv_channel);
-	memset(own, 0, sizeof(*own));
+	if (cqs->send_cq)
+		ibv_destroy_cq(cqs->send_cq);
+	if (cqs->recv_cq)
+		ibv_destroy_cq(cqs->recv_cq);
+	if (cqs->send_channel)
+		ibv_destroy_comp_channel(cqs->send_channel);
+	if (cqs->recv_channel)
+		ibv_destroy_comp_channel(cqs->recv_channel);
+	memset(cqs, 0, sizeof(*cqs));
 }
 
 static void forget_cqs(struct rpost_id *priv)
 {
 	struct rdma_cm_id *id = &priv->id;
 
-	if (priv->own.send_cq) {
+	if (priv->default_cqs.send_cq) {
 		id->send_cq = NULL;
 		id->send_cq_channel = NULL;
 	}
-	if (priv->own.recv_cq) {
+	if (priv->default_cqs.recv_cq) {
 		id->recv_cq = NULL;
 		id->recv_cq_channel = NULL;
 	}
@@ -47,35 +44,35 @@ static int create_cq(struct rdma_cm_id *id, uint32_t size,
 	return *cq ? 0 : errno;
 }
 
-/* Makes what neither the caller nor the id has.  Returns 0 or an errno. */
+/* Makes missing completion queues.  Returns 0 or an errno value. */
 static int create_cqs(struct rpost_id *priv,
 		      const struct ibv_qp_init_attr_ex *attr)
 {
 	struct rdma_cm_id *id = &priv->id;
-	struct rpost_own_cqs own = {};
+	struct rpost_default_cqs cqs = {};
 	int err = 0;
 
 	if (!attr->recv_cq && !id->recv_cq && attr->cap.max_recv_wr)
-		err = create_cq(id, attr->cap.max_recv_wr, &own.recv_channel,
-				&own.recv_cq);
+		err = create_cq(id, attr->cap.max_recv_wr, &cqs.recv_channel,
+				&cqs.recv_cq);
 	if (!err && !attr->send_cq && !id->send_cq && attr->cap.max_send_wr)
-		err = create_cq(id, attr->cap.max_send_wr, &own.send_channel,
-				&own.send_cq);
+		err = create_cq(id, attr->cap.max_send_wr, &cqs.send_channel,
+				&cqs.send_cq);
 	if (err) {
-		destroy_cqs(&own);
+		destroy_cqs(&cqs);
 		return err;
 	}
 
-	/* Others may be there from an earlier queue pair. */
-	if (own.recv_cq) {
-		priv->own.recv_cq = id->recv_cq = own.recv_cq;
-		priv->own.recv_channel = own.recv_channel;
-		id->recv_cq_channel = own.recv_channel;
+	/* The id may still have queues made for an earlier queue pair. */
+	if (cqs.recv_cq) {
+		priv->default_cqs.recv_cq = id->recv_cq = cqs.recv_cq;
+		priv->default_cqs.recv_channel = cqs.recv_channel;
+		id->recv_cq_channel = cqs.recv_channel;
 	}
-	if (own.send_cq) {
-		priv->own.send_cq = id->send_cq = own.send_cq;
-		priv->own.send_channel = own.send_channel;
-		id->send_cq_channel = own.send_channel;
+	if (cqs.send_cq) {
+		priv->default_cqs.send_cq = id->send_cq = cqs.send_cq;
+		priv->default_cqs.send_channel = cqs.send_channel;
+		id->send_cq_channel = cqs.send_channel;
 	}
 	return 0;
 }
@@ -89,7 +86,6 @@ static int check_init_attr(const struct rdma_cm_id *id,
 	    (id->send_cq && attr->send_cq && id->send_cq != attr->send_cq) ||
 	    (id->srq && attr->srq && id->srq != attr->srq))
 		return EINVAL;
-	/* That is what the id connects. */
 	return attr->qp_type == id->qp_type ? 0 : EINVAL;
 }
 
@@ -98,7 +94,7 @@ static int create_qp(struct rpost_id *priv, struct ibv_qp_init_attr_ex *attr,
 {
 	int err;
 
-	if (rpost_id_lends_qp(priv))
+	if (rpost_id_cm_owns_qp(priv))
 		return rpost_qp_create(priv->id.verbs, rpost_id_handle(priv),
 				       attr, qp);
 	err = rpost_qp_create(priv->id.verbs, 0, attr, qp);
@@ -113,17 +109,16 @@ static int create_qp(struct rpost_id *priv, struct ibv_qp_init_attr_ex *attr,
 /**
  * rdma_create_qp_ex() - make a queue pair for an id, rdma_create_qp(3)
  * @id: bound to a device, without a queue pair
- * @attr: as for ibv_create_qp_ex(); a missing protection domain is the device's
- *        default one, a missing shared receive queue is the id's, if it has
- *        one, missing completion queues are made with channels of their own and
- *        put into the id; cap, pd and the queues are set to what was taken
+ * @attr: as for ibv_create_qp_ex(), but a missing protection domain is that of
+ *        the id (the device's default one), a missing shared receive queue is
+ *        id->srq, and missing completion queues are made, with channels, and
+ *        put into the id; cap, pd and the queues are set to the actual ones
  *
- * The queue pair takes receives.  Datagrams can be sent at once, too.
+ * The queue pair takes receives at once; one for datagrams takes sends, too.
  *
  * Return: 0, or -1 with errno: EINVAL for an id without a device or with a
- * queue pair, another type than the id's, objects of another context, or more
- * than the device has; EOPNOTSUPP as for ibv_create_qp_ex();
- * ENOMEM, EMFILE.
+ * queue pair, another type than the id's, objects of another context, or sizes
+ * above the device's; EOPNOTSUPP as for ibv_create_qp_ex(); ENOMEM, EMFILE.
  */
 RPOST_API int rdma_create_qp_ex(struct rdma_cm_id *id,
 				struct ibv_qp_init_attr_ex *attr)
@@ -164,7 +159,7 @@ RPOST_API int rdma_create_qp_ex(struct rdma_cm_id *id,
 
 err_cqs:
 	forget_cqs(priv);
-	destroy_cqs(&priv->own);
+	destroy_cqs(&priv->default_cqs);
 	return rpost_fail(err);
 }
 
@@ -204,7 +199,7 @@ int rpost_qp_orphan(struct rpost_qp *qp)
 	struct rpost_id *priv = qp->id;
 	int err;
 
-	if (rpost_id_lends_qp(priv)) {
+	if (rpost_id_cm_owns_qp(priv)) {
 		err = rpost_qp_destroy_handle(qp);
 		if (err)
 			return err;
@@ -218,23 +213,29 @@ int rpost_qp_orphan(struct rpost_qp *qp)
 
 /**
  * rdma_destroy_qp() - destroy an id's queue pair, rdma_destroy_qp(3)
- * @id: the id; without a queue pair nothing is done
+ * @id: the id
  *
- * Completion queues and channels that rdma_create_qp() made go too, after
- * their events have been acknowledged.
+ * Also destroys completion queues and channels that rdma_create_qp() made,
+ * after the program has acknowledged their events.  If ibv_destroy_qp() fails,
+ * errno has its error, and the queue pair stays in id->qp.
  */
 RPOST_API void rdma_destroy_qp(struct rdma_cm_id *id)
 {
 	struct rpost_id *priv = rpost_id(id);
+	int err = 0;
 
-	/* It may be one that the program has put there. */
-	if (id->qp && ibv_destroy_qp(id->qp))
+	/* The program may have put another queue pair into id->qp. */
+	if (id->qp)
+		err = ibv_destroy_qp(id->qp);
+	if (!err && priv->qp)
+		err = ibv_destroy_qp(&priv->qp->ibv);
+	if (err) {
+		errno = err;
 		return;
-	if (priv->qp && ibv_destroy_qp(&priv->qp->ibv))
-		return;
+	}
 	id->qp = NULL;
 	forget_cqs(priv);
-	destroy_cqs(&priv->own);
+	destroy_cqs(&priv->default_cqs);
 }
 
 /* ------------------------------------------------ shared receive queues */
@@ -243,9 +244,10 @@ RPOST_API void rdma_destroy_qp(struct rdma_cm_id *id)
  * rdma_create_srq_ex() - make a shared receive queue for an id,
  * rdma_create_srq(3)
  * @id: bound to a device
- * @attr: as for ibv_create_srq_ex(); a missing protection domain is the id's
+ * @attr: as for ibv_create_srq_ex(), but without a protection domain the id's
+ *        is used
  *
- * Queue pairs of the id that are made later use it.
+ * Later queue pairs of the id use it.
  *
  * Return: 0, or -1 with errno: EINVAL for an id without a device or a
  * protection domain of another one, else as ibv_create_srq_ex().

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The functions that <rdma/rdma_verbs.h>, <rdma/rdma_cma.h> and
- * <infiniband/verbs.h> define inline, once more as real ones, for languages
- * that cannot use a C header.  Their manual pages are rdma_post_write(3) and so
- * on; errors and ownership are the same.
+ * Inline functions of <rdma/rdma_verbs.h>, <rdma/rdma_cma.h> and
+ * <infiniband/verbs.h> as exported functions, for languages that cannot use a
+ * C header.  Their manual pages are rdma_post_write(3) and so on.
  */
 
-/* Let the headers define them under another name. */
+/* The headers define the inlines under these names. */
 #define ibv_poll_cq		hdr_ibv_poll_cq
 #define ibv_req_notify_cq	hdr_ibv_req_notify_cq
 #define ibv_post_send		hdr_ibv_post_send
@@ -32,10 +31,7 @@
 
 #include "internal.h"
 
-/*
- * Defines @name with parameters @params as a call of the header's inline with
- * @args, declaring it first, as no header does.
- */
+/* Declares and defines @name, which calls the header's inline with @args. */
 #define REAL(type, name, params, args) \
 	RPOST_API type name params; \
 	type name params { return hdr_##name args; }

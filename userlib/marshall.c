@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Conversions between the structs of uverbs and those of libibverbs, and the
- * reading of sysfs: for programs that talk to uverbs or read sysfs themselves.
- * Debian's headers do not declare these functions.
+ * Functions that convert structs between uverbs and libibverbs, or read sysfs,
+ * for programs that use uverbs or sysfs directly.  Debian's headers do not
+ * declare them.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ int ibv_read_sysfs_file(const char *dir, const char *file, char *buf,
 			size_t size);
 
 /**
- * ibv_copy_ah_attr_from_kern() - an address vector as uverbs describes it
+ * ibv_copy_ah_attr_from_kern() - convert an address vector of uverbs
  * @dst: filled in
  * @src: the kernel's
  */
@@ -50,7 +50,7 @@ RPOST_API void ibv_copy_ah_attr_from_kern(struct ibv_ah_attr *dst,
 }
 
 /**
- * ibv_copy_qp_attr_from_kern() - a queue pair's attributes of uverbs
+ * ibv_copy_qp_attr_from_kern() - convert a queue pair's attributes of uverbs
  * @dst: filled in
  * @src: the kernel's
  */
@@ -89,7 +89,7 @@ RPOST_API void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst,
 }
 
 /**
- * ibv_copy_path_rec_from_kern() - a path record of the kernel's
+ * ibv_copy_path_rec_from_kern() - convert a path record from the kernel
  * @dst: filled in
  * @src: the kernel's
  */
@@ -118,7 +118,7 @@ RPOST_API void ibv_copy_path_rec_from_kern(struct ibv_sa_path_rec *dst,
 }
 
 /**
- * ibv_copy_path_rec_to_kern() - a path record for the kernel
+ * ibv_copy_path_rec_to_kern() - convert a path record for the kernel
  * @dst: filled in
  * @src: the library's
  */
@@ -147,9 +147,9 @@ RPOST_API void ibv_copy_path_rec_to_kern(struct ib_user_path_rec *dst,
 }
 
 /**
- * ibv_get_sysfs_path() - where sysfs is mounted
+ * ibv_get_sysfs_path() - get the mount point of sysfs
  *
- * Return: "/sys", or what the environment's SYSFS_PATH says.
+ * Return: SYSFS_PATH of the environment, or "/sys" if that is not set.
  */
 RPOST_API const char *ibv_get_sysfs_path(void)
 {
@@ -162,10 +162,10 @@ RPOST_API const char *ibv_get_sysfs_path(void)
  * ibv_read_sysfs_file() - read a file
  * @dir: its directory
  * @file: its name
- * @buf: filled in, without the newline at the end, and ended by a NUL
+ * @buf: gets the content without the last newline, and a NUL
  * @size: room in @buf
  *
- * Return: bytes before the NUL, or -1 with errno; EINVAL if there are more.
+ * Return: bytes before the NUL, or -1 with errno; EINVAL if @buf is too short.
  */
 RPOST_API int ibv_read_sysfs_file(const char *dir, const char *file, char *buf,
 				  size_t size)

@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * Multicast groups that connection ids have joined.
- */
+/* Multicast groups that connection ids join. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
 
 /*
- * One join.  The kernel's events name it by a number and not by its address, so
- * that one that another thread has fetched cannot lead to freed memory.
+ * One join.  The kernel's events name it by a number instead of its address: a
+ * thread that has fetched an event may look it up after the join was freed.
  */
 struct rpost_mc {
 	uint64_t number;
 	void *context;
 	struct sockaddr_storage addr;
 	bool send_only;
-	bool attached;			/* the id's queue pair, to the two below */
+	bool attached;			/* id->qp, to mgid and mlid */
 	union ibv_gid mgid;
 	uint16_t mlid;
 	unsigned int unacked;		/* events; under the id's lock */
@@ -31,7 +29,7 @@ static void mc_add(struct rpost_id *priv, struct rpost_mc *mc)
 	pthread_mutex_unlock(&priv->lock);
 }
 
-/* Takes the group of this address, or @mc, off the list. */
+/* Removes @mc from the list, or the group with this address if @mc is NULL. */
 static struct rpost_mc *mc_remove(struct rpost_id *priv,
 				  const struct sockaddr *addr, socklen_t len,
 				  const struct rpost_mc *mc)
@@ -51,7 +49,7 @@ static struct rpost_mc *mc_remove(struct rpost_id *priv,
 
 static void detach(struct rpost_id *priv, struct rpost_mc *mc)
 {
-	/* It may be another queue pair by now, which is not attached. */
+	/* Fails if the id has another queue pair by now; that does no harm. */
 	if (mc->attached && priv->id.qp)
 		ibv_detach_mcast(priv->id.qp, &mc->mgid, mc->mlid);
 }
@@ -96,14 +94,14 @@ static int join(struct rpost_id *priv, const struct sockaddr *addr,
  *                both
  * @context: handed back in the event's param.ud.private_data
  *
- * Results in RDMA_CM_EVENT_MULTICAST_JOIN, which tells where to send to, or
- * RDMA_CM_EVENT_MULTICAST_ERROR.  If the id has a queue pair when the event is
- * fetched it is attached to the group, unless it may only send.
+ * Results in RDMA_CM_EVENT_MULTICAST_JOIN, which has the address for sends, or
+ * RDMA_CM_EVENT_MULTICAST_ERROR.  Fetching the event attaches the id's queue
+ * pair to the group, if it has one and the join is not for sending only.
  *
  * Return: 0, or -1 with errno: EINVAL for another kind or state of id or an
- * address that is no group's, EOPNOTSUPP for flags and bits of comp_mask that
- * are not known, and for a device or a module without multicast; ENOMEM for
- * too many groups; in synchronous operation what the event says.
+ * address that is not a group's, EOPNOTSUPP for unknown flags and bits of
+ * comp_mask, and for a device or a module without multicast; ENOMEM for too
+ * many groups; in synchronous operation the error of the event.
  */
 RPOST_API int rdma_join_multicast_ex(struct rdma_cm_id *id,
 				     struct rdma_cm_join_mc_attr_ex *mc_join_attr,
@@ -160,8 +158,8 @@ static void wait_for_acks(struct rpost_id *priv, const struct rpost_mc *mc)
  * @id: the id
  * @addr: the group, as it was joined
  *
- * Detaches the id's queue pair.  An event of the join that has been reported is
- * waited for until it is acknowledged, one that has not is dropped.
+ * Detaches the id's queue pair.  Waits until the program has acknowledged the
+ * events of the join that it has fetched, and drops the others.
  *
  * Return: 0, or -1 with errno: EINVAL for an address of an unknown family,
  * EADDRNOTAVAIL for a group that the id has not joined, ENODEV.
@@ -186,7 +184,7 @@ RPOST_API int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)
 	detach(priv, mc);
 	memcpy(&cmd.addr, addr, cmd.addr_len);
 	err = rpost_ioctl(priv->file->fd, RPOST_IOC_LEAVE_MCAST, &cmd);
-	/* A join that failed has left nothing to leave. */
+	/* A failed join leaves no group in the kernel. */
 	if (err == ENOENT)
 		err = 0;
 	rpost_id_drop_event(priv);
@@ -233,7 +231,7 @@ bool rpost_mc_event(struct rpost_event *evt, uint64_t number)
 		mc->unacked++;
 		evt->mc = mc;
 		evt->event.param.ud.private_data = mc->context;
-		/* Under the lock: leaving detaches what it finds attached. */
+		/* With the lock, so that detach() after mc_remove() sees it. */
 		if (evt->event.event == RDMA_CM_EVENT_MULTICAST_JOIN)
 			attach(evt, mc);
 	}

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * Memory regions.
- */
+/* Memory regions. */
 #include <stdlib.h>
 
 #include "internal.h"
@@ -9,7 +7,7 @@
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
-/* The optional flags that the ABI has; others may be dropped without notice. */
+/* The optional flags that the ABI has.  The library drops the others. */
 #define KNOWN_OPTIONAL_ACCESS IBV_ACCESS_RELAXED_ORDERING
 
 struct rpost_mr {
@@ -24,17 +22,17 @@ static struct rpost_mr *rpost_mr(struct ibv_mr *mr)
 	return rpost_container_of(mr, struct rpost_mr, ibv);
 }
 
-/* What the kernel shall know of; others change nothing. */
+/* Drops flags that the kernel does not know and that change nothing. */
 static unsigned int known_access(unsigned int access)
 {
 	access &= ~IBV_ACCESS_OPTIONAL_RANGE | KNOWN_OPTIONAL_ACCESS;
-	/* A promise about pages that are not pinned: ibv_reg_mr(3). */
+	/* It only concerns pages that are not pinned, see ibv_reg_mr(3). */
 	if (!(access & IBV_ACCESS_ON_DEMAND))
 		access &= ~IBV_ACCESS_HUGETLB;
 	return access;
 }
 
-/* Fills @mr; it changes nothing if it fails.  Returns 0 or an errno value. */
+/* Fills @mr in.  Returns 0, or an errno value without changing @mr. */
 static int register_mr(struct rpost_mr *mr, struct ibv_pd *pd, void *addr,
 		       size_t length, uint64_t iova, unsigned int access)
 {
@@ -69,9 +67,9 @@ static int register_mr(struct rpost_mr *mr, struct ibv_pd *pd, void *addr,
  * @pd: the protection domain
  * @addr: first byte
  * @length: bytes, at least 1
- * @iova: the address by which work requests name the first byte; it has the
- *        same offset in its page as @addr
- * @access: enum ibv_access_flags; optional flags that are not known are dropped
+ * @iova: the address by which work requests name the first byte; its offset in
+ *        its page must be the same as that of @addr
+ * @access: enum ibv_access_flags; unknown optional flags are dropped
  *
  * The memory is pinned and charged to RLIMIT_MEMLOCK.
  *
@@ -136,7 +134,7 @@ RPOST_API struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr,
  * ibv_dereg_mr() - end a registration, ibv_dereg_mr(3)
  * @mr: the region
  *
- * Return: 0, or an errno value; the region stays then.
+ * Return: 0, or an errno value, after which the region remains.
  */
 RPOST_API int ibv_dereg_mr(struct ibv_mr *mr)
 {
@@ -169,19 +167,19 @@ static int check_rereg(const struct ibv_mr *mr, int flags,
 
 /**
  * ibv_rereg_mr() - change a registration, ibv_rereg_mr(3)
- * @mr: the region; its fields, keys included, are those of the new one
- *      afterwards
- * @flags: enum ibv_rereg_mr_flags of what changes
+ * @mr: the region; its fields, keys included, become those of the new one
+ * @flags: enum ibv_rereg_mr_flags of the changes
  * @pd: the new protection domain
- * @addr: the new first byte, which is also its iova then
+ * @addr: the new first byte, also the new iova
  * @length: the new number of bytes
  * @access: the new enum ibv_access_flags; 0 without IBV_REREG_MR_CHANGE_ACCESS
  *
- * On any device, since the new region is made before the old one ends: for a
- * moment both are pinned and charged.  The old keys do not work any more.
+ * Works on any device, since the library makes the new region before it ends
+ * the old one: for a moment both are pinned and charged.  The old keys become
+ * invalid.
  *
- * Return: 0, or IBV_REREG_MR_ERR_INPUT with errno as ibv_reg_mr_iova2(): the
- * old region is valid and unchanged.
+ * Return: 0, or IBV_REREG_MR_ERR_INPUT with errno as ibv_reg_mr_iova2(), after
+ * which the old region is valid and unchanged.
  */
 RPOST_API int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd,
 			   void *addr, size_t length, int access)
@@ -215,7 +213,7 @@ RPOST_API int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd,
 				     new.ibv.handle);
 		goto out;
 	}
-	/* All but its place among what the context has made. */
+	/* old->made stays in the context's list. */
 	old->ibv = new.ibv;
 	old->iova = new.iova;
 	old->access = new.access;

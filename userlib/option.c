@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * Options of connection ids, and of the connections that they make.
- */
+/* Options of connection ids and of their connections (ECE). */
 #include <string.h>
 
 #include "internal.h"
@@ -58,7 +56,7 @@ static int fill_option(struct rpost_set_option *cmd, const void *optval,
 	}
 }
 
-/* The first release has no options, and these two switched off. */
+/* The module's first release has no options, so these two are off. */
 static bool is_default(const struct rpost_set_option *cmd)
 {
 	return cmd->level == RDMA_OPTION_ID && !cmd->value &&
@@ -77,12 +75,12 @@ static bool is_default(const struct rpost_set_option *cmd)
  *          RDMA_OPTION_IB_PATH
  * @optlen: bytes of the value
  *
- * RDMA_OPTION_IB_PATH results in RDMA_CM_EVENT_ROUTE_RESOLVED, which is not
- * waited for.
+ * RDMA_OPTION_IB_PATH results in RDMA_CM_EVENT_ROUTE_RESOLVED, for which the
+ * call does not wait.
  *
  * Return: 0, or -1 with errno: EINVAL for a value of the wrong length or out of
  * range, or a state in which the option cannot be set; ENOSYS for an option
- * that does not exist, EOPNOTSUPP for a module that cannot.
+ * that does not exist, EOPNOTSUPP if the module does not support it.
  */
 RPOST_API int rdma_set_option(struct rdma_cm_id *id, int level, int optname,
 			      void *optval, size_t optlen)
@@ -106,15 +104,15 @@ RPOST_API int rdma_set_option(struct rdma_cm_id *id, int level, int optname,
 }
 
 /**
- * rdma_set_local_ece() - options to propose or to answer with,
+ * rdma_set_local_ece() - set options to propose or to answer with,
  * rdma_set_local_ece(3)
- * @id: the id, without a queue pair: those of ids have none
+ * @id: the id, without a queue pair, since queue pairs of ids have no options
  * @ece: the options, with a vendor
  *
- * They go with the next rdma_connect() or rdma_accept().
+ * The next rdma_connect() or rdma_accept() sends them.
  *
  * Return: 0, or -1 with errno: EINVAL for an id with a queue pair or options
- * without a vendor, EOPNOTSUPP for a module that cannot.
+ * without a vendor, EOPNOTSUPP without RPOST_FEATURE_CM.
  */
 RPOST_API int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 {
@@ -130,8 +128,8 @@ RPOST_API int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 }
 
 /**
- * rdma_get_remote_ece() - options of the other side, rdma_get_remote_ece(3)
- * @id: the id of a request, or one that has got a response; without a queue
+ * rdma_get_remote_ece() - get options of the other side, rdma_get_remote_ece(3)
+ * @id: the id of a request, or one that has got a response, without a queue
  *      pair
  * @ece: set to the options; vendor_id is 0 if there were none
  *

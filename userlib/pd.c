@@ -2,9 +2,8 @@
 /*
  * Protection domains, thread domains and parent domains.
  *
- * A parent domain is another name of a protection domain: the same object of
- * the kernel.  Nothing in the library needs what it adds, allocators and a
- * promise of threads.
+ * A parent domain has the handle of its protection domain.  The library ignores
+ * its additions, allocators and thread domains.
  */
 #include <stdlib.h>
 
@@ -12,15 +11,15 @@
 
 struct rpost_td {
 	struct ibv_td ibv;
-	atomic_uint users;		/* parent domains */
+	atomic_uint users;		/* parent domains that use it */
 };
 
 struct rpost_pd {
 	struct ibv_pd ibv;
-	struct rpost_made made;		/* not a parent domain's */
-	atomic_uint users;		/* parent domains */
-	struct rpost_pd *of;		/* a parent domain's protection domain */
-	struct rpost_td *td;		/* a parent domain's, or NULL */
+	struct rpost_made made;		/* unused in a parent domain */
+	atomic_uint users;		/* parent domains that use it */
+	struct rpost_pd *of;		/* only in a parent domain */
+	struct rpost_td *td;		/* only in a parent domain, or NULL */
 };
 
 static struct rpost_pd *rpost_pd(struct ibv_pd *pd)
@@ -69,8 +68,8 @@ RPOST_API struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
  * ibv_alloc_parent_domain(3)
  * @pd: the protection domain, or a parent domain
  *
- * Return: 0, or an errno value: EBUSY while there are regions, queues or parent
- * domains on it, in which case it stays.
+ * Return: 0, or an errno value: EBUSY while memory regions, queues or parent
+ * domains use it.
  */
 RPOST_API int ibv_dealloc_pd(struct ibv_pd *pd)
 {
@@ -96,11 +95,11 @@ RPOST_API int ibv_dealloc_pd(struct ibv_pd *pd)
 }
 
 /**
- * rpost_alloc_td() - what ibv_alloc_td(3) calls
+ * rpost_alloc_td() - allocate a thread domain, ibv_alloc_td(3)
  * @context: of the device
- * @attr: its comp_mask is 0
+ * @attr: its comp_mask must be 0
  *
- * Queues of a thread domain are locked as others are.
+ * The library locks the queues of a thread domain, too.
  *
  * Return: the thread domain, to be released by ibv_dealloc_td(), or NULL with
  * errno: EINVAL, ENOMEM.
@@ -120,10 +119,10 @@ struct ibv_td *rpost_alloc_td(struct ibv_context *context,
 }
 
 /**
- * rpost_dealloc_td() - what ibv_dealloc_td(3) calls
+ * rpost_dealloc_td() - release a thread domain, ibv_dealloc_td(3)
  * @td: the thread domain
  *
- * Return: 0, or EBUSY while there are parent domains on it.
+ * Return: 0, or EBUSY while parent domains use it.
  */
 int rpost_dealloc_td(struct ibv_td *td)
 {
@@ -136,15 +135,17 @@ int rpost_dealloc_td(struct ibv_td *td)
 }
 
 /**
- * rpost_alloc_parent_domain() - what ibv_alloc_parent_domain(3) calls
+ * rpost_alloc_parent_domain() - make a parent domain,
+ * ibv_alloc_parent_domain(3)
  * @context: of the device
- * @attr: the protection domain, and perhaps a thread domain; allocators are
- *        accepted but not called, since nothing is allocated for a device
+ * @attr: the protection domain, and optionally a thread domain; allocators are
+ *        accepted but not called, since the library allocates nothing for a
+ *        device
  *
  * Return: the parent domain, to be released by ibv_dealloc_pd(), or NULL with
- * errno: EINVAL for none or a parent domain in the place of a protection
- * domain, or objects of another context; EOPNOTSUPP for unknown bits of
- * comp_mask; ENOMEM.
+ * errno: EINVAL without a protection domain, for a parent domain in its place
+ * or for objects of another context; EOPNOTSUPP for unknown bits of comp_mask;
+ * ENOMEM.
  */
 struct ibv_pd *
 rpost_alloc_parent_domain(struct ibv_context *context,

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * Posting: a list of work requests becomes one block, and one system call.
- */
+/* Posts: a list of work requests is packed and posted by one system call. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
 
-/* Longer lists take several calls; a longer work request gets memory. */
+/* Longer lists take several calls; a longer work request is malloc()ed. */
 #define STACK_BLOCK	4096
 
-/* What takes receives: a queue pair or a shared receive queue. */
+/* The receive queue of a queue pair, or a shared receive queue. */
 struct recv_queue {
 	struct ibv_context *context;
 	uint32_t handle;
@@ -41,7 +39,7 @@ int rpost_post_block(struct ibv_context *context, uint32_t handle,
 	return err;
 }
 
-/* Bytes of inline data, more than any limit if the sum is absurd. */
+/* 64 bits: the sum of the lengths may exceed 32. */
 static uint64_t inline_length(const struct ibv_send_wr *wr)
 {
 	uint64_t len = 0;
@@ -52,7 +50,7 @@ static uint64_t inline_length(const struct ibv_send_wr *wr)
 	return len;
 }
 
-/* Most have one: a loop beats a call of memcpy(). */
+/* Most lists have one entry: a loop is faster than a call of memcpy(). */
 static void pack_sges(struct rpost_sge *out, const struct ibv_sge *sge, int num)
 {
 	static_assert(sizeof(*out) == sizeof(*sge), "entries are copied");
@@ -61,7 +59,7 @@ static void pack_sges(struct rpost_sge *out, const struct ibv_sge *sge, int num)
 		memcpy(out++, sge++, sizeof(*out));
 }
 
-/* Where other opcodes have an address, datagrams have a pointer. */
+/* For other opcodes the union has an address in place of wr.ud.ah. */
 static bool is_datagram(const struct rpost_qp *rqp,
 			const struct ibv_send_wr *wr)
 {
@@ -70,7 +68,7 @@ static bool is_datagram(const struct rpost_qp *rqp,
 	       wr->wr.ud.ah && rpost_ah(wr->wr.ud.ah)->pd == rqp->pd;
 }
 
-/* The size of the packed work request, or 0 for one that no queue takes. */
+/* Returns the size of the packed work request, or 0 if it is invalid. */
 static size_t send_size(const struct ibv_qp *qp, const struct ibv_send_wr *wr)
 {
 	const struct rpost_qp *rqp = rpost_qp((struct ibv_qp *)qp);
@@ -107,12 +105,12 @@ static void pack_remote(struct rpost_send_wr *out, const struct ibv_qp *qp,
 			const struct ibv_send_wr *wr)
 {
 	if (qp->qp_type == IBV_QPT_UD) {
-		/* In place of what the opcodes below have. */
+		/* They share unions with fields of RDMA and atomics. */
 		out->ah = wr->wr.ud.ah->handle;
 		out->remote_qpn = wr->wr.ud.remote_qpn;
 		out->remote_qkey = wr->wr.ud.remote_qkey;
 	}
-	/* Only what the opcode uses: the rest may never have been set. */
+	/* Programs need not initialise fields that the opcode does not use. */
 	switch (wr->opcode) {
 	case IBV_WR_RDMA_WRITE_WITH_IMM:
 		out->imm_data = wr->imm_data;
@@ -167,7 +165,7 @@ static void pack_send(struct rpost_block *block, const struct ibv_qp *qp,
 	block->count++;
 }
 
-/* The size of the packed work request, or 0 for one that no queue takes. */
+/* Returns the size of the packed work request, or 0 if it is invalid. */
 static size_t recv_size(const struct recv_queue *rq,
 			const struct ibv_recv_wr *wr)
 {
@@ -190,7 +188,7 @@ static void pack_recv(struct rpost_block *block, const struct ibv_recv_wr *wr,
 	block->count++;
 }
 
-/* Room for one work request that is longer than the block on the stack. */
+/* Allocates a block for a work request that the stack has no room for. */
 static int grow(struct ibv_context *context, struct rpost_block *block,
 		size_t size)
 {
@@ -211,9 +209,9 @@ static size_t stack_room(struct ibv_context *context)
 }
 
 /*
- * Packs and posts as many work requests from *@wr on as one block takes, and
- * moves *@wr behind those that were posted.  A work request that cannot be
- * packed ends the block, and fails once it is the first.
+ * Packs and posts as many work requests from *@wr as fit into one block, and
+ * moves *@wr behind the posted ones.  An invalid work request ends the block;
+ * the next call, in which it is the first, fails.
  */
 static int send_some(struct ibv_qp *qp, struct ibv_send_wr **wr)
 {
@@ -299,18 +297,18 @@ static int post_recvs(const struct recv_queue *rq, struct ibv_recv_wr *wr,
 }
 
 /**
- * rpost_post_send() - what ibv_post_send(3) calls
+ * rpost_post_send() - post to a send queue, ibv_post_send(3)
  * @qp: the queue pair
  * @wr: list of work requests
  * @bad_wr: set to the first one that was not posted if the call fails
  *
- * Inline data is copied before the call returns, on any device, and needs no
- * registration.
+ * On any device the call copies inline data, which needs no registration.
  *
  * Return: 0, or an errno value: ENOMEM when the queue is full, EINVAL for a
  * queue pair that is not connected yet, too many entries, too much inline
  * data, a datagram without an address handle of the queue pair's protection
- * domain, or an opcode that its type does not have, EOPNOTSUPP for an opcode or flag that the module does not have.
+ * domain, or an opcode that its type does not have, EOPNOTSUPP for an opcode or
+ * flag that the module does not have.
  */
 int rpost_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 		    struct ibv_send_wr **bad_wr)
@@ -325,7 +323,7 @@ int rpost_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 }
 
 /**
- * rpost_post_recv() - what ibv_post_recv(3) calls
+ * rpost_post_recv() - post to a receive queue, ibv_post_recv(3)
  * @qp: the queue pair
  * @wr: list of work requests
  * @bad_wr: set to the first one that was not posted if the call fails
@@ -347,7 +345,7 @@ int rpost_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
 }
 
 /**
- * rpost_post_srq_recv() - what ibv_post_srq_recv(3) calls
+ * rpost_post_srq_recv() - post to a shared receive queue, ibv_post_srq_recv(3)
  * @srq: the shared receive queue
  * @wr: list of work requests
  * @bad_wr: set to the first one that was not posted if the call fails

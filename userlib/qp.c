@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * Queue pairs: their making, their attributes, their end.  Those of connection
- * ids are made by way of id_qp.c.
- */
+/* Queue pairs.  For ids, id_qp.c calls this file. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +11,7 @@
 	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | \
 	 IBV_QP_INIT_ATTR_MAX_TSO_HEADER | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 
-/* The fields that the device would need to have the feature for. */
+/* Refuses attributes that need features which the module does not offer. */
 static int check_features(const struct ibv_qp_init_attr_ex *attr)
 {
 	if (attr->comp_mask & ~KNOWN_INIT_ATTRS)
@@ -62,13 +59,13 @@ static int check_objects(const struct ibv_context *context,
 	    (attr->recv_cq && attr->recv_cq->context != context) ||
 	    (attr->srq && attr->srq->context != context))
 		return EINVAL;
-	/* A queue of no length needs no completion queue, but the device one */
+	/* An empty queue needs none; the kernel gets the other one for both. */
 	return attr->send_cq || attr->recv_cq ? 0 : EINVAL;
 }
 
 /*
- * Providers put inline data where the entries of the list would be, so that
- * programs get that much unasked, and some count on it.
+ * Providers put inline data in place of the scatter/gather entries, so that
+ * programs get room for it without asking, and some depend on that.
  */
 static uint32_t inline_room(const struct ibv_qp_cap *cap)
 {
@@ -166,16 +163,16 @@ int rpost_qp_create(struct ibv_context *context, uint32_t id,
 }
 
 /**
- * rpost_create_qp_ex() - what ibv_create_qp_ex(3) calls
+ * rpost_create_qp_ex() - make a queue pair, ibv_create_qp_ex(3)
  * @context: of the device
- * @attr: what to make; comp_mask must have IBV_QP_INIT_ATTR_PD, and cap is set
- *        to what was taken.  With IBV_QP_INIT_ATTR_SEND_OPS_FLAGS the queue
- *        pair has the calls of ibv_wr_post(3).
+ * @attr: its attributes; comp_mask must have IBV_QP_INIT_ATTR_PD, and cap is
+ *        set to the actual sizes.  With IBV_QP_INIT_ATTR_SEND_OPS_FLAGS the
+ *        queue pair supports ibv_wr_post(3).
  *
  * Return: the queue pair, in the RESET state, to be released by
  * ibv_destroy_qp(), or NULL with errno: EINVAL without a protection domain or
- * a completion queue, for objects of another context, or for more than the
- * device has; EOPNOTSUPP for other types than IBV_QPT_RC, IBV_QPT_UC and
+ * a completion queue, for objects of another context, or for sizes above the
+ * device's; EOPNOTSUPP for other types than IBV_QPT_RC, IBV_QPT_UC and
  * IBV_QPT_UD, other bits of comp_mask, creation flags, and send_ops_flags that
  * the type or the module does not have; ENOMEM, EMFILE, ENODEV.
  */
@@ -192,7 +189,7 @@ struct ibv_qp *rpost_create_qp_ex(struct ibv_context *context,
 /**
  * ibv_create_qp() - make a queue pair, ibv_create_qp(3)
  * @pd: the protection domain
- * @qp_init_attr: what to make; cap is set to what was taken
+ * @qp_init_attr: its attributes; cap is set to the actual sizes
  *
  * Return: as rpost_create_qp_ex().
  */
@@ -242,12 +239,11 @@ int rpost_qp_destroy_handle(struct rpost_qp *qp)
 
 /**
  * ibv_destroy_qp() - destroy a queue pair, ibv_destroy_qp(3)
- * @qp: the queue pair; one whose id has been destroyed is fine
+ * @qp: the queue pair; its id may have been destroyed
  *
- * What it still held does not complete any more, and its completions that
- * nobody has polled are gone when the call returns.  Waits until the
- * asynchronous events that ibv_get_async_event() returned for it have been
- * acknowledged.
+ * Outstanding work requests do not complete, and completions that have not been
+ * polled are dropped.  Waits until the program has acknowledged the
+ * asynchronous events that ibv_get_async_event() returned for the queue pair.
  *
  * Return: 0, or an errno value: EBUSY while it is attached to a multicast
  * group.
@@ -258,7 +254,7 @@ RPOST_API int ibv_destroy_qp(struct ibv_qp *qp)
 	struct rpost_id *priv = rqp->id;
 	int err;
 
-	/* The kernel would detach it. */
+	/* The kernel would detach the groups instead. */
 	if (!rqp->orphan && rpost_qp_has_groups(rqp))
 		return EBUSY;
 	if (!rqp->orphan) {
@@ -285,7 +281,7 @@ RPOST_API int ibv_destroy_qp(struct ibv_qp *qp)
 	return 0;
 }
 
-/* Only the fields that @mask names: the others may never have been set. */
+/* Programs need not initialise fields that @mask does not name. */
 static void attr_pack(struct rpost_qp_attr *out, const struct ibv_qp_attr *attr,
 		      int mask)
 {
@@ -357,18 +353,18 @@ void rpost_qp_attr_unpack(struct ibv_qp_attr *attr,
 
 /**
  * ibv_modify_qp() - change a queue pair's attributes, ibv_modify_qp(3)
- * @qp: the queue pair; the state of an id's is changed by the connection
- *      manager, and here only to IBV_QPS_ERR
+ * @qp: the queue pair; if the connection manager owns it, the only state to
+ *      move it to is IBV_QPS_ERR
  * @attr: the attributes
  * @attr_mask: enum ibv_qp_attr_mask of those to change
  *
- * On the way to IBV_QPS_RESET the completions of the queue pair that nobody
- * has polled are dropped.
+ * A move to IBV_QPS_RESET drops the queue pair's completions that have not been
+ * polled.
  *
- * Return: 0, or an errno value: EINVAL for a transition, or an attribute that
- * it does not allow or lacks, EPERM for a privileged queue key, EOPNOTSUPP for
- * IBV_QP_CAP, bits of @attr_mask that do not exist, and a module that cannot;
- * ENOENT if the queue pair's id is gone.
+ * Return: 0, or an errno value: EINVAL for an invalid transition, or attributes
+ * that it does not allow or lacks, EPERM for a privileged queue key, EOPNOTSUPP
+ * for IBV_QP_CAP, unknown bits of @attr_mask, and without RPOST_FEATURE_QP;
+ * ENOENT if the queue pair's id has been destroyed.
  */
 RPOST_API int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
 			    int attr_mask)
@@ -397,12 +393,12 @@ RPOST_API int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
 }
 
 /**
- * rpost_modify_qp_rate_limit() - what ibv_modify_qp_rate_limit(3) calls
+ * rpost_modify_qp_rate_limit() - limit a queue pair's rate,
+ * ibv_modify_qp_rate_limit(3)
  * @qp: the queue pair
- * @attr: rate_limit in kbit/s; bursts and packets have the device's sizes, so
- *        that theirs are 0
+ * @attr: rate_limit in kbit/s; max_burst_sz and typical_pkt_sz must be 0
  *
- * Return: as ibv_modify_qp(), EOPNOTSUPP for sizes.
+ * Return: as ibv_modify_qp(), and EOPNOTSUPP for burst or packet sizes.
  */
 int rpost_modify_qp_rate_limit(struct ibv_qp *qp,
 			       struct ibv_qp_rate_limit_attr *attr)
@@ -414,7 +410,7 @@ int rpost_modify_qp_rate_limit(struct ibv_qp *qp,
 	return ibv_modify_qp(qp, &qp_attr, IBV_QP_RATE_LIMIT);
 }
 
-/* What a module without RPOST_FEATURE_QP tells. */
+/* Converts the answer of a module without RPOST_FEATURE_QP. */
 static void attr_of_first_abi(struct rpost_qp_attr *attr,
 			      const struct rpost_query_qp *q)
 {
@@ -447,14 +443,15 @@ static void attr_of_first_abi(struct rpost_qp_attr *attr,
 }
 
 /**
- * ibv_query_qp() - a queue pair's attributes, ibv_query_qp(3)
+ * ibv_query_qp() - get a queue pair's attributes, ibv_query_qp(3)
  * @qp: the queue pair
- * @attr: filled in
- * @attr_mask: enum ibv_qp_attr_mask of what is wanted; all of it is filled in
- * @init_attr: filled in with what the queue pair was made with
+ * @attr: filled in, with all attributes
+ * @attr_mask: enum ibv_qp_attr_mask of the attributes wanted
+ * @init_attr: filled in with the attributes that the queue pair was made with
  *
- * Return: 0, or an errno value: EOPNOTSUPP for IBV_QP_RATE_LIMIT and the bits of
- * @attr_mask above it, as in libibverbs; ENOENT if the queue pair's id is gone.
+ * Return: 0, or an errno value: EOPNOTSUPP for bits of @attr_mask from
+ * IBV_QP_RATE_LIMIT on, as in libibverbs; ENOENT if the queue pair's id has
+ * been destroyed.
  */
 RPOST_API int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
 			   int attr_mask, struct ibv_qp_init_attr *init_attr)
@@ -466,7 +463,7 @@ RPOST_API int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
 	};
 	int err;
 
-	/* Programs ask for all below, and for what no header names. */
+	/* Programs may set all lower bits, also those that have no name. */
 	if (attr_mask & ~(IBV_QP_RATE_LIMIT - 1))
 		return EOPNOTSUPP;
 	if (rqp->orphan)

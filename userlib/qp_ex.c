@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * ibv_wr_*(): work requests built one by one, see ibv_wr_post(3).
+ * ibv_wr_*(), which build work requests one by one: see ibv_wr_post(3).
  *
- * Each is packed as the module wants it when it is begun, its data follows by
- * the setters, and ibv_wr_complete() posts the block.  The first error is kept
- * for ibv_wr_complete(), which then posts nothing.  How full the queue is only
- * the module knows: if it has no room for all, it takes the first ones, and
- * ibv_wr_complete() says ENOMEM.
+ * Each call packs a work request into the block, setters add its data, and
+ * ibv_wr_complete() posts the block.  After an error ibv_wr_complete() posts
+ * nothing and returns the first error.  Only the module knows how full the
+ * queue is: without room for all, it posts the first work requests, and
+ * ibv_wr_complete() returns ENOMEM.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
 
-/* Enough for a few work requests; more takes more memory. */
+/* Room for a few work requests; take() doubles it. */
 #define FIRST_ROOM	1024
-
-/* Version 44 does not have it. */
-#define QP_EX_WITH_FLUSH	(1 << 11)
 
 #define OPS_UD	(IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
 #define OPS_UC	(OPS_UD | IBV_QP_EX_WITH_SEND_WITH_INV | \
@@ -57,7 +54,7 @@ static void fail(struct rpost_wr_list *list, int err)
 		list->err = err;
 }
 
-/* Room for @size more bytes, zeroed; NULL after an error. */
+/* Returns room for @size more bytes, zeroed, or NULL after an error. */
 static void *take(struct rpost_wr_list *list, size_t size)
 {
 	struct rpost_block *block = &list->block;
@@ -83,7 +80,7 @@ static void *take(struct rpost_wr_list *list, size_t size)
 	return pos;
 }
 
-/* The work request that the setters work on; NULL without one. */
+/* Returns the work request that setters change, or NULL after an error. */
 static struct rpost_send_wr *last_wr(struct rpost_wr_list *list)
 {
 	if (!list->err && !list->block.count)
@@ -97,7 +94,7 @@ static struct rpost_send_wr *begin(struct ibv_qp_ex *ex, uint32_t opcode)
 	struct rpost_wr_list *list = &qp->list;
 	struct rpost_send_wr *wr;
 
-	/* Opcodes and enum ibv_qp_create_send_ops_flags count alike. */
+	/* An opcode is its bit in enum ibv_qp_create_send_ops_flags. */
 	if (ex->wr_flags & ~KNOWN_FLAGS ||
 	    rpost_qp_ex_check(qp->ibv.qp_type, 1U << opcode)) {
 		fail(list, EOPNOTSUPP);
@@ -111,7 +108,7 @@ static struct rpost_send_wr *begin(struct ibv_qp_ex *ex, uint32_t opcode)
 	wr->wr_id = ex->wr_id;
 	wr->size = sizeof(*wr);
 	wr->opcode = opcode;
-	/* Whether data is inline the setters say. */
+	/* The setters decide whether data is inline. */
 	wr->send_flags = ex->wr_flags & ~IBV_SEND_INLINE;
 	return wr;
 }
@@ -197,7 +194,7 @@ static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
 		wr->rkey = invalidate_rkey;
 }
 
-/* ------------------------------------------- what the module has not */
+/* ------------------------------------------------------- unsupported */
 
 static void unsupported(struct ibv_qp_ex *ex)
 {
@@ -273,7 +270,7 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah,
 	wr->remote_qkey = remote_qkey;
 }
 
-/* The last work request, if it has no data yet. */
+/* As last_wr(), but fails if the work request has data already. */
 static struct rpost_send_wr *without_data(struct rpost_wr_list *list)
 {
 	struct rpost_send_wr *wr = last_wr(list);
@@ -306,7 +303,7 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge,
 	if (!sges)
 		return;
 	memcpy(sges, sg_list, size);
-	/* The block may have moved. */
+	/* take() may have moved the block. */
 	wr = last_wr(list);
 	wr->num_sge = (uint32_t)num_sge;
 	wr->size += (uint32_t)size;
@@ -380,7 +377,10 @@ static void wr_start(struct ibv_qp_ex *ex)
 	list->err = 0;
 }
 
-/* What would be refused when others have been posted. */
+/*
+ * Finds errors that the module would find after it has posted earlier work
+ * requests.
+ */
 static bool is_complete(const struct rpost_qp *qp,
 			const struct rpost_send_wr *wr)
 {
@@ -406,7 +406,7 @@ static int check_list(const struct rpost_qp *qp)
 	const struct rpost_send_wr *wr;
 	size_t pos;
 
-	/* A queue that is not empty may still turn out to be too short. */
+	/* The module returns ENOMEM if the queue has too little room left. */
 	if (block->count > qp->cap.max_send_wr)
 		return ENOMEM;
 	for (pos = 0; pos < block->used; pos += wr->size) {
@@ -417,7 +417,7 @@ static int check_list(const struct rpost_qp *qp)
 	return 0;
 }
 
-/* Posts as many from @rest on as one call takes, and moves it behind them. */
+/* Posts as many work requests as one call takes; removes them from @rest. */
 static int post_some(struct rpost_qp *qp, struct rpost_block *rest)
 {
 	size_t max = rpost_ctx(qp->ibv.context)->file->max_wr_bytes;
@@ -499,11 +499,13 @@ void rpost_qp_ex_fini(struct rpost_qp *qp)
 }
 
 /**
- * ibv_qp_to_qp_ex() - the extended form of a queue pair, ibv_create_qp_ex(3)
+ * ibv_qp_to_qp_ex() - get the extended form of a queue pair,
+ * ibv_create_qp_ex(3)
  * @qp: the queue pair
  *
- * What it was made without, or its type does not have, ibv_wr_complete()
- * refuses.
+ * ibv_wr_complete() returns EOPNOTSUPP for operations that its type does not
+ * have.  Others are posted even if send_ops_flags did not name them; providers
+ * of rdma-core do the same (mlx5), or have no function for the call (rxe).
  *
  * Return: the same object, or NULL for one that was made without
  * IBV_QP_INIT_ATTR_SEND_OPS_FLAGS.

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * What devices and ports are: attributes, GIDs and partitions.
- */
+/* Queries of devices and ports: attributes, GIDs and partitions. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,10 +7,7 @@
 
 #include "internal.h"
 
-/*
- * What a device may have and the module does not hand on: see the manual pages
- * of memory windows, XRC domains, flows and so on.
- */
+/* Capabilities that a device may have, but that the module does not offer. */
 #define NOT_OFFERED \
 	(IBV_DEVICE_RAW_MULTI | IBV_DEVICE_SRQ_RESIZE | \
 	 IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_UD_IP_CSUM | IBV_DEVICE_XRC | \
@@ -21,7 +16,7 @@
 	 IBV_DEVICE_RAW_IP_CSUM | IBV_DEVICE_MANAGED_FLOW_STEERING | \
 	 IBV_DEVICE_RAW_SCATTER_FCS | IBV_DEVICE_PCI_WRITE_END_PADDING)
 
-/* More GIDs than the tables of any device have. */
+/* No device has more GIDs. */
 #define MAX_GIDS	UINT16_MAX
 
 static int min_int(uint32_t a, uint32_t b)
@@ -82,10 +77,10 @@ static void device_attr(struct ibv_device_attr *attr,
 }
 
 /**
- * ibv_query_device() - a device's attributes, ibv_query_device(3)
+ * ibv_query_device() - get a device's attributes, ibv_query_device(3)
  * @context: of the device
- * @attr: filled in; what the module does not offer (memory windows, raw queue
- *        pairs, reliable datagrams) is 0
+ * @attr: filled in; attributes of features that the module does not offer
+ *        (memory windows, raw queue pairs, reliable datagrams) are 0
  *
  * Return: 0, or an errno value: ENODEV if the device has gone.
  */
@@ -103,13 +98,13 @@ RPOST_API int ibv_query_device(struct ibv_context *context,
 }
 
 /**
- * rpost_query_device_ex() - what ibv_query_device_ex(3) calls
+ * rpost_query_device_ex() - get all attributes, ibv_query_device_ex(3)
  * @context: of the device
  * @input: NULL, or with a comp_mask of 0
  * @attr: filled in; capabilities that the module does not offer (on-demand
  *        paging, time stamps, segmentation, hashing, work queues, rate limits,
  *        raw packets, tag matching, moderation, device memory) are 0
- * @attr_size: bytes that the program's struct has
+ * @attr_size: size of the program's struct
  *
  * Return: 0, or an errno value: EINVAL for a struct without the attributes of
  * ibv_query_device(), ENODEV if the device has gone.
@@ -137,7 +132,7 @@ int rpost_query_device_ex(struct ibv_context *context,
 	return 0;
 }
 
-/* With what version 56 has added, which the headers may not have. */
+/* Version 56 has added active_speed_ex, which the headers may not have. */
 union port_attr {
 	struct ibv_port_attr attr;
 	struct {
@@ -146,18 +141,18 @@ union port_attr {
 	} newer;
 };
 
-/* The fastest that active_speed can say. */
+/* The highest value of active_speed. */
 #define SPEED_NDR 128
 
 static_assert(offsetof(struct ibv_port_attr, port_cap_flags2) == 48,
 	      "struct ibv_port_attr");
 
 /**
- * rpost_query_port() - what ibv_query_port(3) calls
+ * rpost_query_port() - get a port's attributes, ibv_query_port(3)
  * @context: of the device
  * @port_num: port, counted from 1
  * @port_attr: filled in
- * @port_attr_len: bytes that the program's struct has
+ * @port_attr_len: size of the program's struct
  *
  * Return: 0, or an errno value as ibv_query_port().
  */
@@ -211,11 +206,11 @@ int rpost_query_port(struct ibv_context *context, uint8_t port_num,
 #undef ibv_query_port
 
 /**
- * ibv_query_port() - a port's attributes, ibv_query_port(3)
+ * ibv_query_port() - get a port's attributes, ibv_query_port(3)
  * @context: of the device
  * @port_num: port, counted from 1
- * @port_attr: filled in; programs built before struct ibv_port_attr grew have
- *             no port_cap_flags2, so that this entry point does not write it
+ * @port_attr: filled in, without port_cap_flags2, which the struct of old
+ *             programs does not have; new programs use rpost_query_port()
  *
  * Return: 0, or an errno value: EINVAL for a port that the device does not
  * have, ENODEV if the device has gone.
@@ -228,7 +223,7 @@ RPOST_API int ibv_query_port(struct ibv_context *context, uint8_t port_num,
 				offsetof(struct ibv_port_attr, port_cap_flags2));
 }
 
-/* Looks up one entry of a GID table; ENODATA for an empty one. */
+/* Looks up one entry of a GID table.  Returns ENODATA if it is empty. */
 static int query_gid(struct ibv_context *context, uint32_t port, uint32_t index,
 		     struct rpost_gid *gid)
 {
@@ -247,7 +242,7 @@ static int query_gid(struct ibv_context *context, uint32_t port, uint32_t index,
 	err = rpost_ioctl(context->cmd_fd, RPOST_IOC_QUERY_GIDS, &cmd);
 	if (err)
 		return err;
-	/* The next valid entry, if there is any, is another one. */
+	/* If the entry is empty, the kernel returns the next valid one. */
 	return cmd.count && gid->port == port && gid->index == index ?
 	       0 : ENODATA;
 }
@@ -267,11 +262,11 @@ static void copy_gid(void *entry, size_t entry_size,
 }
 
 /**
- * ibv_query_gid() - an entry of a port's GID table, ibv_query_gid(3)
+ * ibv_query_gid() - get an entry of a port's GID table, ibv_query_gid(3)
  * @context: of the device
  * @port_num: port, counted from 1
  * @index: index in the table
- * @gid: set to the GID, to 0 for an empty entry
+ * @gid: set to the GID, or to 0 for an empty entry
  *
  * Return: 0, or -1 with errno: EINVAL for a port or an index that the device
  * does not have, ENODEV if it has gone.
@@ -293,16 +288,16 @@ RPOST_API int ibv_query_gid(struct ibv_context *context, uint8_t port_num,
 }
 
 /**
- * _ibv_query_gid_ex() - what ibv_query_gid_ex(3) calls
+ * _ibv_query_gid_ex() - get an entry of a GID table, ibv_query_gid_ex(3)
  * @context: of the device
  * @port_num: port, counted from 1
  * @gid_index: index in the table
  * @entry: filled in
  * @flags: must be 0
- * @entry_size: bytes that the program's struct has
+ * @entry_size: size of the program's struct
  *
- * Return: 0, or an errno value: ENODATA for an empty entry, EINVAL for a port or
- * an index that the device does not have, ENODEV if it has gone.
+ * Return: 0, or an errno value: ENODATA for an empty entry, EINVAL for a port
+ * or an index that the device does not have, ENODEV if it has gone.
  */
 RPOST_API int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num,
 				uint32_t gid_index, struct ibv_gid_entry *entry,
@@ -320,12 +315,12 @@ RPOST_API int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num,
 }
 
 /**
- * _ibv_query_gid_table() - what ibv_query_gid_table(3) calls
+ * _ibv_query_gid_table() - get all GIDs of a device, ibv_query_gid_table(3)
  * @context: of the device
  * @entries: filled in with the valid entries of all ports
  * @max_entries: room in @entries
  * @flags: must be 0
- * @entry_size: bytes that the program's struct has
+ * @entry_size: size of the program's struct
  *
  * Return: how many entries there are, or a negative errno value: -EINVAL if
  * there are more than @max_entries, -ENODEV if the device has gone, -ENOMEM.
@@ -345,7 +340,7 @@ RPOST_API ssize_t _ibv_query_gid_table(struct ibv_context *context,
 
 	if (flags || !entry_size || !max_entries)
 		return -EINVAL;
-	/* One more than there is room for tells whether it is enough. */
+	/* Ask for one more, to find out whether the room is enough. */
 	cmd.count = (max_entries < MAX_GIDS ? max_entries : MAX_GIDS) + 1;
 	gids = calloc(cmd.count, sizeof(*gids));
 	if (!gids)
@@ -363,7 +358,7 @@ RPOST_API ssize_t _ibv_query_gid_table(struct ibv_context *context,
 }
 
 /**
- * ibv_query_pkey() - an entry of a port's P_Key table, ibv_query_pkey(3)
+ * ibv_query_pkey() - get an entry of a port's P_Key table, ibv_query_pkey(3)
  * @context: of the device
  * @port_num: port, counted from 1
  * @index: index in the table
@@ -392,7 +387,7 @@ RPOST_API int ibv_query_pkey(struct ibv_context *context, uint8_t port_num,
 }
 
 /**
- * ibv_get_pkey_index() - where a P_Key is, ibv_get_pkey_index(3)
+ * ibv_get_pkey_index() - find a P_Key in a port's table, ibv_get_pkey_index(3)
  * @context: of the device
  * @port_num: port, counted from 1
  * @pkey: the P_Key, in network byte order

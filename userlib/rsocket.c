@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * rsocket(7), of which there is only what programs need that import it: librdma_post
- * makes no such sockets, so that every descriptor is an ordinary one.  Waiting
- * for ordinary descriptors works; what needs an rsocket says EBADF.
+ * rsocket(7), for programs that import its symbols.  librdma_post makes no
+ * rsockets, so every descriptor is an ordinary one: programs can wait for it,
+ * and operations that need an rsocket fail with EBADF.
  */
 #include <poll.h>
 #include <sys/epoll.h>
@@ -12,7 +12,7 @@
 
 #include <rdma/rsocket.h>
 
-/* rsocket.h has them since version 65. */
+/* <rdma/rsocket.h> declares them since version 65. */
 int repoll_create(int flags);
 int repoll_ctl(int epfd, int op, int fd, struct epoll_event *event);
 int repoll_wait(int epfd, struct epoll_event *events, int maxevents,
@@ -49,10 +49,10 @@ RPOST_API int rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
 /**
  * rselect() - wait for descriptors, select(2)
  * @nfds: the highest descriptor, plus 1
- * @readfds: set to wait for, or NULL
- * @writefds: set to wait for, or NULL
- * @exceptfds: set to wait for, or NULL
- * @timeout: how long, or NULL
+ * @readfds: descriptors to wait for until they are readable, or NULL
+ * @writefds: descriptors to wait for until they are writable, or NULL
+ * @exceptfds: descriptors to wait for until they have a condition, or NULL
+ * @timeout: the longest time to wait, or NULL
  *
  * Return: as select(2).
  */
@@ -78,7 +78,7 @@ RPOST_API int repoll_create(int flags)
  * @epfd: from repoll_create()
  * @op: EPOLL_CTL_ADD and so on
  * @fd: the descriptor
- * @event: what to wait for
+ * @event: the events to wait for
  *
  * Return: as epoll_ctl(2).
  */

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Send rings: posts that need no system call.  What the indices and barriers are
- * stands above struct rpost_send_ring in rdma_post_abi.h.
+ * Submission rings, by which posts need no system call.  rdma_post_abi.h
+ * describes the indices and barriers at struct rpost_send_ring.
  *
- * The first post of a queue pair goes by system call, and says whether it takes
- * sends; the ring is used from then on, until the queue pair is reset.
+ * The first post of a queue pair is a system call, which fails unless the queue
+ * pair takes sends.  Later posts use the ring, until the queue pair is reset.
  */
-/* A ring has an offset of 64 bits, for 32-bit programs as well. */
+/* mmap() needs an offset of 64 bits, in 32-bit programs as well. */
 #define _FILE_OFFSET_BITS 64
 
 #include <sched.h>
@@ -19,14 +19,14 @@
 #include "internal.h"
 
 #define WR_BYTES	128	/* with up to four entries */
-#define MAX_TAKEN	16	/* what may complete before the ring has room */
+#define MAX_TAKEN	16	/* RPOST_SRING_BATCH of the module */
 #define MIN_BYTES	4096
 
 #define KNOWN_FLAGS \
 	(RPOST_SEND_FENCE | RPOST_SEND_SIGNALED | RPOST_SEND_SOLICITED | \
 	 RPOST_SEND_INLINE)
 
-/* One writes at a time, under the queue pair's sring_lock. */
+/* Protected by the queue pair's sring_lock. */
 struct rpost_sring {
 	struct rpost_send_ring *hdr;
 	char *data;
@@ -52,7 +52,7 @@ static bool is_one_word(const struct rpost_send_wr *wr)
 	       !(wr->remote_addr % sizeof(uint64_t));
 }
 
-/* What the module would say, as far as the library can know. */
+/* Returns the error that the module would return, as far as is known here. */
 static int check(const struct rpost_qp *qp, const struct rpost_sring *ring,
 		 const struct rpost_send_wr *wr)
 {
@@ -89,11 +89,11 @@ static void wake(const struct rpost_qp *qp)
 		.qp = qp->ibv.handle,
 	};
 
-	/* If it fails the device has gone, and what is in the ring completes. */
+	/* If it fails the device has gone, and its removal flushes the ring. */
 	rpost_ioctl(qp->ibv.context->cmd_fd, RPOST_IOC_ENTER_SEND_RING, &cmd);
 }
 
-/* Shows the poller @bytes of @from.  Returns 0 or an errno value. */
+/* Writes @bytes of @from to the ring.  Returns 0 or an errno value. */
 static int put(const struct rpost_qp *qp, struct rpost_sring *ring,
 	       const char *from, uint32_t bytes)
 {
@@ -108,7 +108,7 @@ static int put(const struct rpost_qp *qp, struct rpost_sring *ring,
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	err = (int)__atomic_load_n(&ring->hdr->error, __ATOMIC_ACQUIRE);
 	if (err) {
-		/* It waits until what was written before has been completed. */
+		/* The call waits while a removal flushes the ring. */
 		wake(qp);
 		head = __atomic_load_n(&ring->hdr->head, __ATOMIC_ACQUIRE);
 		if ((int32_t)(head - tail) < 0)
@@ -122,8 +122,8 @@ static int put(const struct rpost_qp *qp, struct rpost_sring *ring,
 }
 
 /*
- * Puts as many work requests from *@pos on into the ring as fit and are right, and
- * moves *@pos and *@posted behind them.
+ * Writes as many valid work requests from *@pos as fit into the ring, and moves
+ * *@pos and *@posted behind them.
  */
 static int put_some(const struct rpost_qp *qp, struct rpost_sring *ring,
 		    const struct rpost_block *block, const char **pos,
@@ -136,7 +136,7 @@ static int put_some(const struct rpost_qp *qp, struct rpost_sring *ring,
 	err = (int)__atomic_load_n(&ring->hdr->error, __ATOMIC_ACQUIRE);
 	if (err)
 		return err;
-	/* In this order: it says that it is blocked before it gives room. */
+	/* In this order: the poller sets BLOCKED before it moves the head. */
 	flags = __atomic_load_n(&ring->hdr->flags, __ATOMIC_ACQUIRE);
 	room = ring->bytes - (ring->tail - __atomic_load_n(&ring->hdr->head,
 							   __ATOMIC_ACQUIRE));
@@ -162,7 +162,7 @@ static int put_some(const struct rpost_qp *qp, struct rpost_sring *ring,
 		wake(qp);
 	if (flags & RPOST_SEND_RING_BLOCKED)
 		return ENOMEM;
-	/* It is about to take some. */
+	/* The poller is about to take some. */
 	sched_yield();
 	return 0;
 }
@@ -200,8 +200,9 @@ static int map_ring(struct rpost_qp *qp, struct rpost_sring *ring,
 }
 
 /*
- * A full send queue fits, and what the kernel has posted without having said so:
- * of these the program may have the completions, and post as many again.
+ * Room for a full send queue, and for a batch that the poller has posted but
+ * whose room it has not given back yet: the program may already have polled
+ * completions of the batch, and post as many work requests again.
  */
 static uint32_t suitable_bytes(const struct rpost_qp *qp)
 {
@@ -250,8 +251,9 @@ static int make_ring(struct rpost_qp *qp, uint32_t bytes)
 }
 
 /*
- * The queue pair takes sends.  Programs that do not know of rings may destroy the
- * address of a datagram as soon as that is posted.
+ * Makes posts use the ring, for the queue pair takes sends.  It makes no ring
+ * for datagrams unasked: programs may destroy their address handles once they
+ * are posted.
  */
 static void use_ring(struct rpost_qp *qp)
 {
@@ -276,7 +278,7 @@ int rpost_post_sends(struct rpost_qp *qp, const struct rpost_block *block,
 	err = rpost_post_block(qp->ibv.context, qp->ibv.handle,
 			       RPOST_IOC_POST_SEND, block, posted);
 	if (!err && (qp->sring || (!qp->sring_tried &&
-				   rpost_ctx(qp->ibv.context)->file->send_rings)))
+				   rpost_ctx(qp->ibv.context)->file->use_rings)))
 		use_ring(qp);
 	return err;
 }
@@ -303,7 +305,7 @@ void rpost_sring_end(struct rpost_qp *qp)
 	qp->sring = NULL;
 }
 
-/* What it does stands in rdma_post.h. */
+/* See <rdma/rdma_post.h>. */
 RPOST_API int rdma_post_setup_ring(struct rdma_cm_id *id, size_t bytes)
 {
 	struct rpost_qp *qp;

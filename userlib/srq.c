@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * Shared receive queues.  How receives are posted to one is in post.c.
- */
+/* Shared receive queues.  post.c posts to them. */
 #include <stdlib.h>
 
 #include "internal.h"
@@ -9,13 +7,13 @@
 /**
  * ibv_create_srq() - make a shared receive queue, ibv_create_srq(3)
  * @pd: the protection domain
- * @attr: max_wr and max_sge are set to what was taken; srq_limit is the limit
+ * @attr: max_wr and max_sge are set to the actual sizes; srq_limit is the limit
  *        below which IBV_EVENT_SRQ_LIMIT_REACHED comes, none if it is 0 or
  *        above max_wr
  *
  * Return: the queue, to be released by ibv_destroy_srq(), or NULL with errno:
- * EINVAL for more than the device has, EOPNOTSUPP for a device without them,
- * ENODEV, EMFILE, ENOMEM.
+ * EINVAL for sizes above the device's, EOPNOTSUPP for a device without shared
+ * receive queues, ENODEV, EMFILE, ENOMEM.
  */
 RPOST_API struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
 					 struct ibv_srq_init_attr *attr)
@@ -29,7 +27,7 @@ RPOST_API struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
 	struct rpost_srq *srq;
 	int err;
 
-	/* Irrelevant says the manual page: it may never have been set. */
+	/* ibv_create_srq(3) calls it irrelevant: it may be uninitialised. */
 	if (attr->attr.srq_limit <= attr->attr.max_wr)
 		cmd.limit = attr->attr.srq_limit;
 	srq = calloc(1, sizeof(*srq));
@@ -66,8 +64,8 @@ RPOST_API struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
  * @srq_attr_mask: IBV_SRQ_LIMIT
  *
  * Return: 0, or an errno value: EINVAL for a limit above the queue's size,
- * EOPNOTSUPP for IBV_SRQ_MAX_WR, since a queue keeps its size (the devices'
- * capabilities do not have IBV_DEVICE_SRQ_RESIZE), and for other bits.
+ * EOPNOTSUPP for other bits than IBV_SRQ_LIMIT: a queue keeps its size, and no
+ * device has the capability IBV_DEVICE_SRQ_RESIZE.
  */
 RPOST_API int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr,
 			     int srq_attr_mask)
@@ -87,7 +85,7 @@ RPOST_API int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr,
 }
 
 /**
- * ibv_query_srq() - a shared receive queue's attributes, ibv_query_srq(3)
+ * ibv_query_srq() - get a shared receive queue's attributes, ibv_query_srq(3)
  * @srq: the queue
  * @srq_attr: filled in; srq_limit is 0 if no limit is set or it was reached
  *
@@ -115,8 +113,8 @@ RPOST_API int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr)
  * ibv_destroy_srq() - release a shared receive queue, ibv_create_srq(3)
  * @srq: the queue
  *
- * Receives that it still holds do not complete.  Waits until the events that
- * ibv_get_async_event() returned for it have been acknowledged.
+ * Outstanding receives do not complete.  Waits until the program has
+ * acknowledged the events that ibv_get_async_event() returned for the queue.
  *
  * Return: 0, or an errno value: EBUSY, at once, while queue pairs use it.
  */

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * Names and rates.  The texts are those that programs' logs and scripts know.
- */
+/* Names and rates.  Logs and scripts depend on these texts. */
 #include "internal.h"
 
 static const char *name_of(const char *const *names, size_t n, int value)
@@ -22,7 +20,7 @@ static const char *name_or_unknown(const char *const *names, size_t n,
 #define EVENT(name) [name] = #name
 
 /**
- * rdma_event_str() - the name of an event, rdma_event_str(3)
+ * rdma_event_str() - get the name of an event, rdma_event_str(3)
  * @event: the event's type
  *
  * Return: a static string, "UNKNOWN EVENT" if there is no such type.
@@ -46,7 +44,7 @@ RPOST_API const char *rdma_event_str(enum rdma_cm_event_type event)
 		EVENT(RDMA_CM_EVENT_MULTICAST_ERROR),
 		EVENT(RDMA_CM_EVENT_ADDR_CHANGE),
 		EVENT(RDMA_CM_EVENT_TIMEWAIT_EXIT),
-		/* Of later headers. */
+		/* Only later headers name it. */
 		[16] = "RDMA_CM_EVENT_ADDRINFO_RESOLVED",
 		[17] = "RDMA_CM_EVENT_ADDRINFO_ERROR",
 	};
@@ -124,7 +122,7 @@ RPOST_API const char *ibv_event_type_str(enum ibv_event_type event)
 		[IBV_EVENT_CLIENT_REREGISTER] = "client reregistration",
 		[IBV_EVENT_GID_CHANGE] = "GID table change",
 		[IBV_EVENT_WQ_FATAL] = "WQ fatal",
-		/* Of later headers. */
+		/* Only later headers name it. */
 		[IBV_EVENT_WQ_FATAL + 1] = "Device link speed change",
 	};
 
@@ -172,7 +170,7 @@ RPOST_API const char *ibv_port_state_str(enum ibv_port_state port_state)
 	return name_or_unknown(names, ARRAY_SIZE(names), port_state);
 }
 
-/* A rate as a multiple of 2.5 Gbit/s, where it is one, and in Mbit/s. */
+/* A rate as a multiple of 2.5 Gbit/s, or -1 if it is none, and in Mbit/s. */
 static const struct {
 	enum ibv_rate rate;
 	int mult;
@@ -204,10 +202,11 @@ static const struct {
 };
 
 /**
- * ibv_rate_to_mult() - a rate as a multiple of 2.5 Gbit/s, ibv_rate_to_mult(3)
+ * ibv_rate_to_mult() - convert a rate to multiples of 2.5 Gbit/s,
+ * ibv_rate_to_mult(3)
  * @rate: the rate
  *
- * Return: the multiple, or -1 if it is none.
+ * Return: the multiple, or -1 if the rate is not one.
  */
 RPOST_API int ibv_rate_to_mult(enum ibv_rate rate)
 {
@@ -220,10 +219,11 @@ RPOST_API int ibv_rate_to_mult(enum ibv_rate rate)
 }
 
 /**
- * mult_to_ibv_rate() - a multiple of 2.5 Gbit/s as a rate, ibv_rate_to_mult(3)
+ * mult_to_ibv_rate() - convert multiples of 2.5 Gbit/s to a rate,
+ * ibv_rate_to_mult(3)
  * @mult: the multiple
  *
- * Return: the rate, or IBV_RATE_MAX if there is none such.
+ * Return: the rate, or IBV_RATE_MAX if there is no such rate.
  */
 RPOST_API enum ibv_rate mult_to_ibv_rate(int mult)
 {
@@ -236,7 +236,7 @@ RPOST_API enum ibv_rate mult_to_ibv_rate(int mult)
 }
 
 /**
- * ibv_rate_to_mbps() - a rate in Mbit/s, ibv_rate_to_mbps(3)
+ * ibv_rate_to_mbps() - convert a rate to Mbit/s, ibv_rate_to_mbps(3)
  * @rate: the rate
  *
  * Return: Mbit/s, or -1 if there is no such rate.
@@ -252,10 +252,10 @@ RPOST_API int ibv_rate_to_mbps(enum ibv_rate rate)
 }
 
 /**
- * mbps_to_ibv_rate() - Mbit/s as a rate, ibv_rate_to_mbps(3)
+ * mbps_to_ibv_rate() - convert Mbit/s to a rate, ibv_rate_to_mbps(3)
  * @mbps: Mbit/s
  *
- * Return: the rate, or IBV_RATE_MAX if there is none such.
+ * Return: the rate, or IBV_RATE_MAX if there is no such rate.
  */
 RPOST_API enum ibv_rate mbps_to_ibv_rate(int mbps)
 {

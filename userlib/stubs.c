@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What librdmacm and libibverbs export and is not implemented, because kernel
- * verbs cannot do it or the module does not.
+ * Functions of librdmacm and libibverbs that are not implemented, because
+ * kernel verbs or the module do not support them.
  *
- * Programs are mostly linked so that every symbol they mention must exist.
- * Each function here fails as its manual page says, with EOPNOTSUPP, and does
- * nothing else.  Functions move out of this file when they come to life.
+ * Most programs are linked so that every symbol they use must exist.  Each
+ * function here only fails with EOPNOTSUPP, as its manual page says.  A
+ * function that gets implemented moves to another file.
  */
 #include "internal.h"
 
-/* An errno value is returned. */
+/* Returns an errno value. */
 #define ERRNO_STUB(name, params) \
 	RPOST_API int name params { return EOPNOTSUPP; }
 
-/* -1 is returned and errno set. */
+/* Returns -1 and sets errno. */
 #define MINUS_ONE_STUB(name, params) \
 	RPOST_API int name params { return rpost_fail(EOPNOTSUPP); }
 
-/* NULL is returned and errno set. */
+/* Returns NULL and sets errno. */
 #define NULL_STUB(type, name, params) \
 	RPOST_API type *name params { return rpost_null(EOPNOTSUPP); }
 
-/* Releases objects of which there are none. */
+/* Releases objects that no function of the library makes. */
 #define VOID_STUB(name, params) \
 	RPOST_API void name params { }
 
@@ -29,7 +29,7 @@
 
 /* ------------------------------------------------------------ devices */
 
-/* As on a kernel that cannot tell the index. */
+/* As on a kernel that does not report the index. */
 RPOST_API int ibv_get_device_index(struct ibv_device *device)
 {
 	return -1;
@@ -45,7 +45,7 @@ VOID_STUB(ibv_unimport_mr, (struct ibv_mr *mr))
 NULL_STUB(struct ibv_dm, ibv_import_dm, (struct ibv_context *context,
 					 uint32_t dm_handle))
 VOID_STUB(ibv_unimport_dm, (struct ibv_dm *dm))
-/* The kernel resolves what address handles need. */
+/* The kernel resolves the link address of an address handle. */
 ERRNO_STUB(ibv_resolve_eth_l2_from_gid, (struct ibv_context *context,
 					 struct ibv_ah_attr *attr,
 					 uint8_t eth_mac[ETHERNET_LL_SIZE],
@@ -59,7 +59,7 @@ NULL_STUB(struct ibv_mr, ibv_reg_dmabuf_mr, (struct ibv_pd *pd, uint64_t offset,
 
 /* -------------------------------------------------------- queue pairs */
 
-/* No device promises it by way of this module. */
+/* 0 promises nothing.  The module cannot pass on a device's promise. */
 RPOST_API int ibv_query_qp_data_in_order(struct ibv_qp *qp,
 					 enum ibv_wr_opcode op, uint32_t flags)
 {

@@ -2,7 +2,7 @@
 #
 # Usage: awk -v to=map|rst -f symbols.awk symbols.txt
 #
-# Makes the linker's version script or the documentation's table.
+# Prints the linker's version script, or the documentation's table.
 
 function fail(text) {
 	print FILENAME ":" FNR ": " text > "/dev/stderr"
@@ -66,7 +66,7 @@ function print_map(	i) {
 		print order[i] " {"
 		if (members[order[i]] != "")
 			printf "\tglobal:\n%s", members[order[i]]
-		# Not in a node with .symver versions: it would hide them.
+		# In a node with .symver versions it would hide those.
 		if (order[i] ~ /^RDMA_POST/)
 			print "\tlocal:\n\t\t*;"
 		print "};"
@@ -86,15 +86,15 @@ function print_rst(	i) {
 	print "Symbols"
 	print "======="
 	print ""
-	print "Each symbol of Debian's libibverbs and librdmacm, with its version node, the"
-	print "release of Debian that has it first, and whether it does its work over"
-	print "/dev/rdma_post. What does not fails as its manual page says, with ENOSYS,"
-	print "EOPNOTSUPP or the error named here. Some of it kernel verbs cannot do, some is"
-	print "not implemented (:doc:`architecture`)."
+	print "The table lists each symbol of Debian's libibverbs and librdmacm, its version"
+	print "node, the first Debian release that has it, and whether it works over"
+	print "/dev/rdma_post. A function that does not work fails as its manual page says,"
+	print "with ENOSYS, EOPNOTSUPP or the error named here: kernel verbs do not support"
+	print "it, or it is not implemented (:doc:`architecture`)."
 	print ""
 	print "The library is built with the headers of rdma-core 44 (Debian 12) or later, and"
 	print "runs programs that were built with those of 44 to 65 (unstable). ``rdma-post-run"
-	print "PROGRAM`` runs one that was linked with libibverbs and librdmacm."
+	print "PROGRAM`` runs a program that was linked with libibverbs and librdmacm."
 	for (i = 1; i <= titles; i++) {
 		print ""
 		print title[i]

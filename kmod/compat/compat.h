@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What differs between kernels.  Nothing else in the module knows a version.
+ * Differences between kernels.  No other file checks the kernel's version.
  */
 #ifndef RPOST_COMPAT_H
 #define RPOST_COMPAT_H
@@ -13,7 +13,7 @@
 #include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
 
-/* 6.3 made vm_flags read-only but for its accessors. */
+/* Since 6.3 vm_flags changes through its accessors only. */
 static inline void rpost_compat_vm_flags_mod(struct vm_area_struct *vma,
 					     vm_flags_t set, vm_flags_t clear)
 {
@@ -24,7 +24,7 @@ static inline void rpost_compat_vm_flags_mod(struct vm_area_struct *vma,
 #endif
 }
 
-/* 6.2 brought mana, and 6.18 ionic. */
+/* 6.2 added mana, and 6.18 ionic. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
 #define RPOST_COMPAT_DRIVER_MANA	RDMA_DRIVER_MANA
 #else
@@ -36,7 +36,7 @@ static inline void rpost_compat_vm_flags_mod(struct vm_area_struct *vma,
 #define RPOST_COMPAT_DRIVER_IONIC	(RDMA_DRIVER_ERDMA + 2)
 #endif
 
-/* 6.2 brought flush and atomic write, to user queue pairs only. */
+/* 6.2 added flush and atomic write, for user queue pairs only. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
 #define RPOST_COMPAT_ACCESS_FLUSH \
 	(IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_FLUSH_PERSISTENT)
@@ -48,7 +48,7 @@ static inline void rpost_compat_vm_flags_mod(struct vm_area_struct *vma,
 #define RPOST_COMPAT_USER_CAPS		0
 #endif
 
-/* Can a region of this device be flushed by the other side as @access says? */
+/* Does the device support the flush rights in @access? */
 static inline bool rpost_compat_can_flush(const struct ib_device *ib_dev,
 					  u32 access)
 {
@@ -65,8 +65,8 @@ static inline bool rpost_compat_can_flush(const struct ib_device *ib_dev,
 }
 
 /*
- * From 6.12.114 on rxe describes a region in one piece of physical memory, 16
- * bytes for a page, and the kernel warns of more than it can ever have.
+ * Since 6.12.114 rxe describes a region in contiguous memory, 16 bytes for each
+ * page; an allocation beyond KMALLOC_MAX_SIZE makes the kernel warn.
  */
 static inline u64 rpost_compat_direct_max_size(const struct ib_device *ib_dev)
 {
@@ -77,7 +77,20 @@ static inline u64 rpost_compat_direct_max_size(const struct ib_device *ib_dev)
 	return ib_dev->attrs.max_mr_size;
 }
 
-/* 7.2 renamed it. */
+/*
+ * Flags with which ib_umem_get() pins pages.  Before 6.2 it wrote even to pages
+ * that a device only reads, to get a private copy of them.
+ */
+static inline unsigned int rpost_compat_gup_flags(bool writable)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
+	return writable ? FOLL_WRITE : 0;
+#else
+	return writable ? FOLL_WRITE : FOLL_WRITE | FOLL_FORCE;
+#endif
+}
+
+/* 7.2 renamed ib_umem_get(). */
 static inline struct ib_umem *rpost_compat_umem_get(struct ib_device *ib_dev,
 						    u64 addr, u64 length,
 						    u32 access)
@@ -99,10 +112,10 @@ static inline long rpost_compat_run_tasklets(void *unused)
 #endif
 
 /*
- * 6.1's rxe calls completion handlers from a tasklet, for which ib_destroy_cq()
- * does not wait: it may run, or be about to, when the queue has gone.  So every
- * CPU is made to run its tasklets first.  (Those of the queue pairs, which would
- * schedule another, have been killed with them.)
+ * 6.1's rxe calls completion handlers from a tasklet, which ib_destroy_cq()
+ * does not wait for.  So before that call every CPU is made to run its pending
+ * tasklets.  The queue pairs' tasklets, which would schedule more, were killed
+ * with the queue pairs.
  */
 static inline void rpost_compat_flush_handlers(const struct ib_device *ib_dev)
 {

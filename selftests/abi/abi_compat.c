@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The library over a module of the first release of the ABI: what that does not
- * have is refused, and does no harm.  For abi_compat.sh, which loads such a
- * module; over another one everything is skipped.
+ * Tests the library with a module of the first release.  A failure means that a
+ * function which that module lacks does harm, or fails with another error than
+ * EOPNOTSUPP or ENOSYS.  abi_compat.sh loads such a module; with another one
+ * all tests are skipped.
  */
 #include <kselftest_harness.h>
 #include <arpa/inet.h>
@@ -18,7 +19,7 @@
 
 #define ADDR "10.0.0.1"
 
-/* What a program may be told of a function that its system does not have. */
+/* A function that the system lacks may fail with these errors. */
 static bool not_there(int err)
 {
 	return err == EOPNOTSUPP || err == ENOSYS;
@@ -112,7 +113,7 @@ TEST_F(old, options)
 	EXPECT_NOT_THERE(rdma_set_option(self->id, RDMA_OPTION_ID,
 					 RDMA_OPTION_ID_REUSEADDR, &on,
 					 sizeof(on)));
-	/* That is how it is. */
+	/* The option is off already, so switching it off succeeds. */
 	EXPECT_EQ(0, rdma_set_option(self->id, RDMA_OPTION_ID,
 				     RDMA_OPTION_ID_REUSEADDR, &off,
 				     sizeof(off)));
@@ -175,7 +176,7 @@ TEST_F(old, queues)
 	EXPECT_NOT_THERE(rdma_create_srq(self->id, NULL, &srq_attr));
 	EXPECT_NOT_THERE_ERR(ibv_resize_cq(cq, 64));
 
-	/* One of an id's it has; its attributes the connection manager sets. */
+	/* An id can have a queue pair; the connection manager moves it. */
 	attr.qp_type = IBV_QPT_RC;
 	ASSERT_EQ(0, rdma_create_qp(self->id, NULL, &attr));
 	EXPECT_NOT_THERE_ERR(ibv_modify_qp(self->id->qp, &(struct ibv_qp_attr) {
@@ -205,7 +206,7 @@ TEST_F(old, no_asynchronous_events)
 
 	if (self->wrong)
 		SKIP(return, NEW_MODULE);
-	/* Nothing comes, and that is no error. */
+	/* No event comes, which is not an error. */
 	if (fcntl(context->async_fd, F_SETFL, O_NONBLOCK))
 		return;
 	EXPECT_EQ(-1, ibv_get_async_event(context, &event));

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What the interface says of itself and of devices and ports.
+ * Tests what QUERY commands tell of the interface, of devices and of ports.  A
+ * failure means that a program gets wrong properties or limits.
  */
 #include <kselftest_harness.h>
+#include <pthread.h>
 #include <rdma/ib_user_verbs.h>
 
 #include "rpost_test.h"
 
+#define NEW_NAME	"rpost_of_another_length"
+#define RENAMES		6	/* even: the device keeps its name */
+
 FIXTURE(device) {
 	int fd;
 	uint32_t device;
+	char name[IB_DEVICE_NAME_MAX];	/* while it may have another one */
 };
 
 FIXTURE_SETUP(device)
@@ -20,8 +26,18 @@ FIXTURE_SETUP(device)
 	ASSERT_NE(0, self->device);
 }
 
+static int rename_device(const char *from, const char *to)
+{
+	char command[192];
+
+	snprintf(command, sizeof(command), "rdma dev set %s name %s", from, to);
+	return system(command);
+}
+
 FIXTURE_TEARDOWN(device)
 {
+	if (self->name[0])
+		rename_device(NEW_NAME, self->name);
 	close(self->fd);
 }
 
@@ -58,7 +74,7 @@ static int query_port(int fd, uint32_t device, uint32_t port,
 	return rp_ioctl(fd, RPOST_IOC_QUERY_PORT, cmd);
 }
 
-/* A line of a device's directory in sysfs, or an empty string. */
+/* Returns a line of a device's file in sysfs, or an empty string. */
 static const char *sysfs(const char *device, const char *file)
 {
 	static char line[128];
@@ -134,7 +150,9 @@ TEST_F(device, query_devices)
 	for (; i < ARRAY_SIZE(ids); i++)
 		ASSERT_EQ(0xa5a5a5a5, ids[i]);
 
-	/* Too little room: as many as fit, and how many there are. */
+	/*
+	 * With too little room, QUERY_DEVICES fills it and returns the total.
+	 */
 	for (i = 1; i < all; i++) {
 		memset(again, 0xa5, sizeof(again));
 		count = i;
@@ -144,7 +162,7 @@ TEST_F(device, query_devices)
 		EXPECT_EQ(0xa5a5a5a5, again[i]);
 	}
 
-	/* More room than any machine needs. */
+	/* The count may be larger than any array. */
 	count = UINT32_MAX;
 	ASSERT_EQ(0, query_devices(self->fd, again, &count));
 	EXPECT_EQ(all, count);
@@ -161,7 +179,7 @@ TEST_F(device, query_devices_bad_pointer)
 	EXPECT_EQ(1, count);
 }
 
-/* Numbers are the same for everyone, and for as long as the device exists. */
+/* All files see the same numbers, as long as the devices exist. */
 TEST_F(device, numbers_stay)
 {
 	int other = rp_open();
@@ -184,7 +202,7 @@ TEST_F(device, query_device)
 	EXPECT_EQ(0, dev.flags);
 	EXPECT_EQ(self->device, dev.device);
 
-	/* A name, its end, and zeros. */
+	/* The name ends with a 0, followed by zeros. */
 	ASSERT_NE(NULL, memchr(dev.name, 0, sizeof(dev.name)));
 	ASSERT_LT(0, strlen((char *)dev.name));
 	for (i = strlen((char *)dev.name); i < (int)sizeof(dev.name); i++)
@@ -221,6 +239,67 @@ TEST_F(device, query_device)
 	EXPECT_EQ(0, dev.reserved);
 }
 
+struct names {
+	pthread_t thread;
+	int fd;
+	uint32_t device;
+	char names[2][IB_DEVICE_NAME_MAX];
+	unsigned int seen[2];
+	bool stop, wrong;
+};
+
+static void *ask_for_name(void *arg)
+{
+	struct rpost_query_device dev;
+	struct names *n = arg;
+	unsigned int i;
+
+	while (!__atomic_load_n(&n->stop, __ATOMIC_RELAXED)) {
+		n->wrong |= query_device(n->fd, n->device, &dev) != 0;
+		for (i = 0; i < 2; i++) {
+			if (!memcmp(dev.name, n->names[i], sizeof(dev.name)))
+				break;
+		}
+		if (i < 2)
+			__atomic_add_fetch(&n->seen[i], 1, __ATOMIC_RELAXED);
+		else
+			n->wrong = true;
+	}
+	return NULL;
+}
+
+/* A name is read whole, old or new, and new once it has changed. */
+TEST_F(device, renamed)
+{
+	struct names n = { .fd = self->fd, .device = self->device };
+	struct rpost_query_device dev;
+	uint64_t end = rp_now_ms() + TEST_CHANCE_MS;
+	unsigned int i, seen;
+
+	if (geteuid() || system("rdma dev >/dev/null 2>&1"))
+		SKIP(return, "needs root and the program rdma");
+	ASSERT_EQ(0, query_device(self->fd, self->device, &dev));
+	strcpy(self->name, (char *)dev.name);
+	strcpy(n.names[0], self->name);
+	strcpy(n.names[1], NEW_NAME);
+	ASSERT_EQ(0, pthread_create(&n.thread, NULL, ask_for_name, &n));
+	for (i = 0; i < RENAMES && rp_now_ms() < end; i++) {
+		EXPECT_EQ(0, rename_device(n.names[i % 2], n.names[!(i % 2)]));
+		EXPECT_EQ(0, query_device(self->fd, self->device, &dev));
+		EXPECT_EQ(0, memcmp(n.names[!(i % 2)], dev.name, sizeof(dev.name)));
+		/* The thread sees the new name as well. */
+		seen = __atomic_load_n(&n.seen[!(i % 2)], __ATOMIC_RELAXED);
+		while (__atomic_load_n(&n.seen[!(i % 2)], __ATOMIC_RELAXED) == seen &&
+		       rp_now_ms() < end)
+			sched_yield();
+	}
+	__atomic_store_n(&n.stop, true, __ATOMIC_RELAXED);
+	ASSERT_EQ(0, pthread_join(n.thread, NULL));
+	EXPECT_FALSE(n.wrong);
+	ASSERT_EQ(RENAMES, i);
+	self->name[0] = 0;
+}
+
 TEST_F(device, query_device_numbers)
 {
 	struct rpost_query_device dev, before;
@@ -251,7 +330,10 @@ TEST_F(device, query_port)
 		EXPECT_EQ(self->device, port.device);
 		EXPECT_GE(5, port.state);
 		EXPECT_LE(1, port.active_mtu);
-		/* siw takes it from the interface; a dummy knows no limit. */
+		/*
+		 * siw takes active_mtu from the interface; a dummy has no
+		 * limit.
+		 */
 		if (dev.transport != RPOST_TRANSPORT_IWARP)
 			EXPECT_LE(port.active_mtu, port.max_mtu);
 		EXPECT_GE(5, port.max_mtu);
@@ -305,7 +387,7 @@ TEST_F(device, query_port_numbers)
 	EXPECT_EQ(-ENODEV, query_port(self->fd, self->device + 1000, 1, &port));
 }
 
-/* What a device says it takes, it takes; one more it refuses. */
+/* The device takes its limits, and refuses one more than each. */
 TEST_F(device, limits_are_true)
 {
 	struct rpost_query_device dev;

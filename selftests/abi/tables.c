@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The tables of a port: GIDs and partitions, as sysfs shows them.
+ * Tests the tables of a port, GIDs and partition keys.  A failure means that
+ * they differ from sysfs, or that the kernel writes behind the given array.
  */
 #include <kselftest_harness.h>
 #include <net/if.h>
@@ -43,7 +44,7 @@ FIXTURE_TEARDOWN(tables)
 	close(self->fd);
 }
 
-/* A line of a file of a port, or an empty string. */
+/* Returns a line of a port's file in sysfs, or an empty string. */
 static const char *sysfs(FIXTURE_DATA(tables) *self, uint32_t port,
 			 const char *file, uint32_t index)
 {
@@ -91,7 +92,7 @@ TEST_F(tables, gids_match_sysfs)
 						       "gid_attrs/ndevs",
 						       g->index)),
 				  g->ndev_ifindex);
-		/* Ordered. */
+		/* Entries are in the order of ports and indices. */
 		if (g > self->gids)
 			EXPECT_TRUE(g[-1].port < g->port ||
 				    (g[-1].port == g->port &&
@@ -102,7 +103,7 @@ TEST_F(tables, gids_match_sysfs)
 	}
 }
 
-/* Of one port; less room than there are; beginning further on. */
+/* Query one port, with too little room, and from a later entry on. */
 TEST_F(tables, gids_in_pieces)
 {
 	struct rpost_gid gids[64];
@@ -122,14 +123,14 @@ TEST_F(tables, gids_in_pieces)
 		EXPECT_EQ(i, count);
 		EXPECT_EQ(0, memcmp(gids, self->gids, i * sizeof(*gids)));
 		EXPECT_EQ(CANARY, gids[i].gid[0]);
-		/* From an entry on that exists. */
+		/* Begin at an entry that exists. */
 		count = 1;
 		ASSERT_EQ(0, rp_query_gids(self->fd, self->device, 1,
 					   self->gids[i].index, gids, &count));
 		EXPECT_EQ(1, count);
 		EXPECT_EQ(0, memcmp(gids, &self->gids[i], sizeof(*gids)));
 	}
-	/* Behind the last. */
+	/* Begin behind the last entry. */
 	if (self->gids[of_port - 1].index + 1 < self->port.gid_tbl_len) {
 		count = 64;
 		ASSERT_EQ(0, rp_query_gids(self->fd, self->device, 1,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Asynchronous events of ports, devices and queue pairs; those of shared receive
- * queues are in srq.c.
+ * Tests asynchronous events of ports, devices and queue pairs; srq.c tests
+ * those of shared receive queues.  A failure means that an event is lost or
+ * comes to the wrong context.
  *
- * RPOST_TEST_LINK=yes lets the tests make and remove an interface with rdma_rxe
- * on it.
+ * If RPOST_TEST_LINK is set, the tests create and remove an interface with
+ * rdma_rxe on it.
  */
 #include <kselftest_harness.h>
 #include <arpa/inet.h>
@@ -53,7 +54,7 @@ static int next_async(struct ibv_context *verbs, struct ibv_async_event *event)
 	return ibv_get_async_event(verbs, event);
 }
 
-/* The next event of this type; others of the port are allowed before it. */
+/* Get the next event of this type and skip others. */
 static int wait_async(struct ibv_context *verbs, enum ibv_event_type type,
 		      struct ibv_async_event *event)
 {
@@ -65,7 +66,7 @@ static int wait_async(struct ibv_context *verbs, enum ibv_event_type type,
 	return -1;
 }
 
-/* Until the port has the address; another's event can come before its own. */
+/* Wait until the port has the address; another GID may change first. */
 static int wait_gid(struct ibv_context *verbs, const char *mapped,
 		    struct ibv_async_event *event)
 {
@@ -109,7 +110,7 @@ static bool is_of_port(enum ibv_event_type type)
 	}
 }
 
-/* Nothing comes for a while, but for what is of a port. */
+/* Return true if no event comes for a while, except for those of ports. */
 static bool no_more(struct ibv_context *verbs)
 {
 	struct ibv_async_event event;
@@ -117,7 +118,7 @@ static bool no_more(struct ibv_context *verbs)
 	if (fcntl(verbs->async_fd, F_SETFL, O_NONBLOCK))
 		return false;
 	for (;;) {
-		/* What is another context's may make it readable, too. */
+		/* Another context's event may make the descriptor readable. */
 		readable(verbs->async_fd, QUIET_MS);
 		errno = 0;
 		if (ibv_get_async_event(verbs, &event))
@@ -134,9 +135,10 @@ FIXTURE(link) {
 };
 
 /*
- * The device goes some time after its link, and keeps its name until then.  It has
- * to be told by itself: when it goes with its interface and that takes a second,
- * 7.2's rxe gives up the socket of all its devices, and multicast with it.
+ * The device disappears some time after its link, and keeps its name until
+ * then.  Delete the RDMA link first: if it goes with its interface and that
+ * takes a second, rxe of 7.2 closes the socket of all its devices, and
+ * multicast fails.
  */
 #define NO_LINK								\
 	"rdma link del " LINK " 2>/dev/null; "				\
@@ -148,7 +150,7 @@ FIXTURE_SETUP(link)
 {
 	if (!getenv("RPOST_TEST_LINK"))
 		SKIP(return, "RPOST_TEST_LINK is not set");
-	/* A test that took too long has left it. */
+	/* A test that timed out may have left the interface. */
 	ASSERT_EQ(0, run(NO_LINK));
 	ASSERT_EQ(0, run("ip link add " LINK " type dummy && "
 			 "ip link set " LINK " up && "
@@ -207,7 +209,7 @@ TEST_F(link, gid_change)
 	ibv_ack_async_event(&self->event);
 }
 
-/* Each context of the device hears of its ports. */
+/* Each context of a device gets the events of its ports. */
 TEST_F(link, every_context)
 {
 	struct ibv_context *other;
@@ -224,7 +226,7 @@ TEST_F(link, every_context)
 	EXPECT_EQ(0, ibv_close_device(other));
 }
 
-/* Of another device nothing is heard. */
+/* Another device's context gets none of them. */
 TEST_F(link, other_device)
 {
 	struct sockaddr_storage addr;
@@ -281,7 +283,7 @@ TEST_F(link, blocking)
 	EXPECT_EQ(0, g.result);
 }
 
-/* IBV_EVENT_DEVICE_FATAL, as soon as it goes; what is left can be released. */
+/* IBV_EVENT_DEVICE_FATAL comes at removal; objects can still be destroyed. */
 TEST_F(link, removal)
 {
 	struct ibv_device_attr attr;
@@ -303,7 +305,7 @@ TEST_F(link, removal)
 	EXPECT_EQ(0, ibv_dealloc_pd(pd));
 }
 
-/* Until so many ids have been told; what else happens to them comes as well. */
+/* Wait until so many ids have got DEVICE_REMOVAL; skip other events. */
 static int await_removals(struct rdma_event_channel *channel, int ids)
 {
 	struct event event;
@@ -316,7 +318,10 @@ static int await_removals(struct rdma_event_channel *channel, int ids)
 	return 0;
 }
 
-/* Every id is told, posts are flushed, and what comes back is another device. */
+/*
+ * Each id gets an event, posts are flushed, and the device that comes back is
+ * another one.
+ */
 TEST_F(link, removal_of_a_connection)
 {
 	struct ibv_context *old;
@@ -364,7 +369,7 @@ TEST_F(link, removal_of_a_connection)
 	pair_close(&p);
 }
 
-/* ------------------------------------------- without changing a link */
+/* ------------------------------------ tests that change no link */
 
 FIXTURE(async) {
 	struct pair p;
@@ -390,9 +395,7 @@ FIXTURE_TEARDOWN(async)
 TEST_F(async, nothing_without_blocking)
 {
 	ASSERT_EQ(0, fcntl(self->verbs->async_fd, F_SETFL, O_NONBLOCK));
-	errno = 0;
-	EXPECT_EQ(-1, ibv_get_async_event(self->verbs, &self->event));
-	EXPECT_EQ(EAGAIN, errno);
+	EXPECT_ERRNO(EAGAIN, ibv_get_async_event(self->verbs, &self->event));
 	ASSERT_EQ(0, fcntl(self->verbs->async_fd, F_SETFL, 0));
 }
 
@@ -410,12 +413,10 @@ TEST_F(async, interrupted)
 
 	ASSERT_EQ(0, sigaction(SIGALRM, &action, NULL));
 	ASSERT_EQ(0, setitimer(ITIMER_REAL, &timer, NULL));
-	errno = 0;
-	EXPECT_EQ(-1, ibv_get_async_event(self->verbs, &self->event));
-	EXPECT_EQ(EINTR, errno);
+	EXPECT_ERRNO(EINTR, ibv_get_async_event(self->verbs, &self->event));
 }
 
-/* A connection that works and ends has nothing to say here. */
+/* A connection that is established and ends causes no asynchronous event. */
 TEST_F(async, quiet)
 {
 	pair_close(&self->p);
@@ -441,7 +442,10 @@ static void *destroy(void *arg)
 	return NULL;
 }
 
-/* A queue pair with a shared receive queue, once it has taken its last one. */
+/*
+ * In the error state, a queue pair with a shared receive queue gets
+ * LAST_WQE_REACHED; its destruction waits for the acknowledgement.
+ */
 TEST_F(async, last_wqe)
 {
 	struct ibv_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
@@ -454,9 +458,7 @@ TEST_F(async, last_wqe)
 
 	pair_close(&self->p);
 	pair_defaults(&opts);
-	ASSERT_EQ(0, pair_listen(&self->p, &opts));
-	ASSERT_EQ(0, pair_resolve(&self->p, &opts));
-	ASSERT_EQ(0, pair_client_qp(&self->p, &opts));
+	ASSERT_EQ(0, pair_to_client_qp(&self->p, &opts));
 	self->verbs = self->p.client.id->verbs;
 	srq = ibv_create_srq(self->p.client.id->pd, &init);
 	ASSERT_NE(NULL, srq);
@@ -485,7 +487,7 @@ TEST_F(async, last_wqe)
 	EXPECT_EQ(0, ibv_destroy_srq(srq));
 }
 
-/* Contexts have their own objects: what happens to one is for its context. */
+/* An object's event comes only to the context of the object. */
 TEST_F(async, contexts_are_apart)
 {
 	struct ibv_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
@@ -498,9 +500,7 @@ TEST_F(async, contexts_are_apart)
 
 	pair_close(&self->p);
 	pair_defaults(&opts);
-	ASSERT_EQ(0, pair_listen(&self->p, &opts));
-	ASSERT_EQ(0, pair_resolve(&self->p, &opts));
-	ASSERT_EQ(0, pair_client_qp(&self->p, &opts));
+	ASSERT_EQ(0, pair_to_client_qp(&self->p, &opts));
 	self->verbs = self->p.client.id->verbs;
 	other = ibv_open_device(self->verbs->device);
 	ASSERT_NE(NULL, other);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What can be set on connection ids and told with a connection: options, reasons
- * and data of rejections, enhanced connection establishment; paths; ids that
- * move to another channel with their events.
+ * Tests options of connection ids, path records, data and reasons of
+ * rejections, enhanced connection establishment (ECE), and ids that move to
+ * another channel.  A failure means that an option is lost or that bad input is
+ * not refused as librdmacm refuses it.
  */
 #include <kselftest_harness.h>
 #include <arpa/inet.h>
@@ -10,36 +11,25 @@
 
 #include "rdma_test.h"
 
-/* The InfiniBand specification, table 115. */
+/* InfiniBand specification, table 115. */
 #define REJ_CONSUMER_DEFINED		28
 #define REJ_VENDOR_OPTION_NOT_SUPPORTED	35
 
 FIXTURE(opt) {
-	struct pair p;
-	struct pair_opts opts;
+	PAIR_MEMBERS;
 	struct sockaddr_storage addr;
-	struct end *c, *s;
 };
 
 FIXTURE_SETUP(opt)
 {
-	pair_defaults(&self->opts);
-	self->c = &self->p.client;
-	self->s = &self->p.server;
+	PAIR_SETUP(pair_listen);
 	ASSERT_TRUE(test_addr(AF_INET, &self->addr));
-	ASSERT_EQ(0, pair_listen(&self->p, &self->opts));
 }
 
 FIXTURE_TEARDOWN(opt)
 {
 	pair_close(&self->p);
 }
-
-#define EXPECT_ERRNO(err, call) do { \
-	errno = 0; \
-	EXPECT_EQ(-1, call); \
-	EXPECT_EQ(err, errno); \
-} while (0)
 
 TEST_F(opt, values_have_their_length)
 {
@@ -83,13 +73,10 @@ TEST_F(opt, type_of_service)
 	ASSERT_EQ(0, pair_resolve(&self->p, &self->opts));
 	EXPECT_EQ(0, rdma_set_option(self->c->id, RDMA_OPTION_ID,
 				     RDMA_OPTION_ID_TOS, &tos, sizeof(tos)));
-	ASSERT_EQ(0, pair_client_qp(&self->p, &self->opts));
-	ASSERT_EQ(0, pair_connect(&self->p, &self->opts));
-	ASSERT_EQ(0, pair_server_qp(&self->p, &self->opts));
-	ASSERT_EQ(0, pair_accept(&self->p, &self->opts));
+	ASSERT_EQ(0, pair_after_resolve(&self->p, &self->opts));
 }
 
-/* It goes into the path, if it is set before. */
+/* A type of service that is set before resolving is part of the path. */
 TEST_F(opt, type_of_service_in_the_path)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
@@ -122,10 +109,7 @@ TEST_F(opt, ack_timeout)
 	EXPECT_EQ(0, rdma_set_option(self->c->id, RDMA_OPTION_ID,
 				     RDMA_OPTION_ID_ACK_TIMEOUT, &timeout,
 				     sizeof(timeout)));
-	ASSERT_EQ(0, pair_client_qp(&self->p, &self->opts));
-	ASSERT_EQ(0, pair_connect(&self->p, &self->opts));
-	ASSERT_EQ(0, pair_server_qp(&self->p, &self->opts));
-	ASSERT_EQ(0, pair_accept(&self->p, &self->opts));
+	ASSERT_EQ(0, pair_after_resolve(&self->p, &self->opts));
 	ASSERT_EQ(0, ibv_query_qp(self->c->id->qp, &attr, IBV_QP_TIMEOUT,
 				  &init));
 	EXPECT_EQ(timeout, attr.timeout);
@@ -176,7 +160,7 @@ static int bind_any(struct rdma_cm_id *id, int family, __be16 port)
 	return rdma_bind_addr(id, (struct sockaddr *)&any);
 }
 
-/* An IPv6 wildcard covers IPv4, unless it is told not to. */
+/* An IPv6 wildcard covers IPv4, too, unless AFONLY is set. */
 TEST_F(opt, one_address_family_only)
 {
 	struct rdma_event_channel *channel = self->s->channel;
@@ -197,7 +181,7 @@ TEST_F(opt, one_address_family_only)
 	}
 }
 
-/* As struct ibv_sa_path_rec is on the wire. */
+/* Convert a path record into its format on the wire. */
 static void to_wire(struct ibv_path_record *to,
 		    const struct ibv_sa_path_rec *from)
 {
@@ -259,7 +243,7 @@ TEST_F(opt, path_of_the_programs_choice)
 	struct pair other = {};
 	struct end *c = self->c;
 
-	/* Its path is that of an earlier connection. */
+	/* Take the path from another id that has resolved the same address. */
 	other.listen = self->p.listen;
 	ASSERT_EQ(0, pair_resolve(&other, &self->opts));
 	ASSERT_EQ(1, other.client.id->route.num_paths);
@@ -284,10 +268,7 @@ TEST_F(opt, path_of_the_programs_choice)
 	ASSERT_EQ(1, c->id->route.num_paths);
 	EXPECT_EQ(17, c->id->route.path_rec->packet_life_time);
 	EXPECT_EQ(0, memcmp(&data.path.dgid, &c->id->route.path_rec->dgid, 16));
-	ASSERT_EQ(0, pair_client_qp(&self->p, &self->opts));
-	ASSERT_EQ(0, pair_connect(&self->p, &self->opts));
-	ASSERT_EQ(0, pair_server_qp(&self->p, &self->opts));
-	ASSERT_EQ(0, pair_accept(&self->p, &self->opts));
+	ASSERT_EQ(0, pair_after_resolve(&self->p, &self->opts));
 	other.listen = NULL;
 	pair_close(&other);
 }
@@ -312,9 +293,7 @@ TEST_F(opt, rejection_with_data)
 	static const char data[] = "not today";
 	struct event *ev = &self->c->event;
 
-	ASSERT_EQ(0, pair_resolve(&self->p, &self->opts));
-	ASSERT_EQ(0, pair_client_qp(&self->p, &self->opts));
-	ASSERT_EQ(0, pair_connect(&self->p, &self->opts));
+	ASSERT_EQ(0, pair_request(&self->p, &self->opts));
 	ASSERT_EQ(0, rdma_reject(self->s->id, data, sizeof(data)));
 	EXPECT_EQ(RDMA_CM_EVENT_REJECTED, next_event(self->c->channel, ev));
 	EXPECT_EQ(REJ_CONSUMER_DEFINED, ev->status);
@@ -327,9 +306,7 @@ TEST_F(opt, rejection_for_its_options)
 	static const char data[] = "unknown vendor";
 	struct event *ev = &self->c->event;
 
-	ASSERT_EQ(0, pair_resolve(&self->p, &self->opts));
-	ASSERT_EQ(0, pair_client_qp(&self->p, &self->opts));
-	ASSERT_EQ(0, pair_connect(&self->p, &self->opts));
+	ASSERT_EQ(0, pair_request(&self->p, &self->opts));
 	ASSERT_EQ(0, rdma_reject_ece(self->s->id, data, sizeof(data)));
 	EXPECT_EQ(RDMA_CM_EVENT_REJECTED, next_event(self->c->channel, ev));
 	EXPECT_EQ(REJ_VENDOR_OPTION_NOT_SUPPORTED, ev->status);
@@ -358,7 +335,10 @@ static void destroy_qp(struct ibv_qp *qp)
 	ibv_destroy_cq(cq);
 }
 
-/* Only queue pairs of the program have it: those of ids leave it to providers. */
+/*
+ * Only the program's own queue pairs use ECE that the program sets; for those
+ * of ids, the provider chooses it.
+ */
 TEST_F(opt, ece_both_ways)
 {
 	struct ibv_ece ece = { .vendor_id = 0x1234, .options = 0x5678 };
@@ -405,7 +385,7 @@ TEST_F(opt, ece_refused)
 	EXPECT_ERRNO(EINVAL, rdma_set_local_ece(self->c->id, &ece));
 	ece.comp_mask = 0;
 	EXPECT_ERRNO(EINVAL, rdma_get_remote_ece(self->c->id, NULL));
-	/* Queue pairs of ids have theirs from their providers. */
+	/* Once the id has a queue pair, the provider chooses its ECE. */
 	ASSERT_EQ(0, pair_client_qp(&self->p, &self->opts));
 	EXPECT_ERRNO(EINVAL, rdma_set_local_ece(self->c->id, &ece));
 	EXPECT_ERRNO(EINVAL, rdma_get_remote_ece(self->c->id, &ece));
@@ -452,7 +432,7 @@ TEST_F(opt, queue_pair_destroyed_as_any_other)
 	EXPECT_EQ(0, ibv_destroy_cq(cq));
 }
 
-/* What waits on the old channel comes along. */
+/* An id that moves takes its waiting events to the new channel. */
 TEST_F(opt, migration_with_events)
 {
 	struct rdma_event_channel *other = rdma_create_event_channel();

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Connections of queue pairs that the program owns and brings up itself, by
- * rdma_init_qp_attr(), rdma_establish() and rdma_notify(); and shared receive
- * queues of ids.
+ * Tests connections of queue pairs that the program creates and brings up
+ * itself, with rdma_init_qp_attr(), rdma_establish() and rdma_notify();
+ * endpoints of each type of queue pair; and shared receive queues of ids.  A
+ * failure means that such a connection is not established or carries no data.
  */
 #include <kselftest_harness.h>
 #include <pthread.h>
 
 #include "rdma_test.h"
 
-#define CONTEXT ((void *)0x1234ul)
 #define MSG_SIZE 4096
 #define WRS 16
 #define MADE_UP_QPN 0x1234
 
-/* An end whose queue pair the id does not know. */
+/* An end whose queue pair is unknown to the id. */
 struct own {
 	struct end *end;
 	struct ibv_cq *cq;
@@ -22,21 +22,15 @@ struct own {
 };
 
 FIXTURE(own) {
-	struct pair p;
-	struct pair_opts opts;
-	struct end *c, *s;
+	PAIR_MEMBERS;
 	struct own co, so;
 };
 
 FIXTURE_SETUP(own)
 {
-	pair_defaults(&self->opts);
-	self->c = &self->p.client;
-	self->s = &self->p.server;
+	PAIR_SETUP(pair_to_resolve);
 	self->co.end = self->c;
 	self->so.end = self->s;
-	ASSERT_EQ(0, pair_listen(&self->p, &self->opts));
-	ASSERT_EQ(0, pair_resolve(&self->p, &self->opts));
 }
 
 static void own_close(struct own *own)
@@ -95,7 +89,7 @@ static int own_connect(struct pair *p, struct own *c, struct pair_opts *opts)
 	return pair_connect(p, opts);
 }
 
-/* Up to the answer, which has not been confirmed yet. */
+/* Accept, and wait for the response; the client has not confirmed it yet. */
 static int own_accept(struct pair *p, struct own *c, struct own *s,
 		      struct pair_opts *opts)
 {
@@ -150,7 +144,7 @@ TEST_F(own, attributes_by_state)
 	EXPECT_EQ(self->c->id->port_num, attr.port_num);
 	EXPECT_EQ(0, attr.pkey_index);
 
-	/* Nobody has answered yet. */
+	/* No answer has come yet. */
 	ASSERT_EQ(0, make_qp(&self->co));
 	ASSERT_EQ(0, own_connect(&self->p, &self->co, &self->opts));
 	attr.qp_state = IBV_QPS_RTR;
@@ -187,7 +181,7 @@ TEST_F(own, events_and_data)
 	EXPECT_EQ(s->qp->qp_num, self->c->event.conn.qp_num);
 	EXPECT_EQ(NULL, self->c->id->qp);
 	EXPECT_EQ(NULL, self->s->id->qp);
-	/* The one that confirms knows. */
+	/* The side that confirms gets no event. */
 	EXPECT_TRUE(no_event(self->c->channel));
 
 	fill(self->c->buf, MSG_SIZE, 1);
@@ -228,7 +222,7 @@ TEST_F(own, private_data_in_the_response)
 	EXPECT_EQ(0, memcmp(data, self->c->event.data, sizeof(data)));
 }
 
-/* A response can be refused, too. */
+/* The client may reject the response. */
 TEST_F(own, response_rejected)
 {
 	static const char data[] = "no, thanks";
@@ -251,7 +245,7 @@ TEST_F(own, establish_in_wrong_states)
 	EXPECT_EQ(EINVAL, errno);
 }
 
-/* Data may come before the other side's confirmation. */
+/* Data may arrive before the client's confirmation does. */
 TEST_F(own, notify_establishes)
 {
 	ASSERT_EQ(0, make_qp(&self->co));
@@ -280,7 +274,7 @@ TEST_F(own, notify_of_an_unknown_event)
 	EXPECT_EQ(EINVAL, errno);
 }
 
-/* Only one of the two ends leaves its queue pair to the library. */
+/* The server leaves its queue pair to the library. */
 TEST_F(own, other_end_as_usual)
 {
 	struct own *c = &self->co;
@@ -307,7 +301,7 @@ TEST_F(own, other_end_as_usual)
 	EXPECT_TRUE(filled(self->s->buf, MSG_SIZE, 4));
 }
 
-/* librdmacm believes any number; rdma_post wants to see a queue pair of it. */
+/* librdmacm accepts any number; librdma_post needs a queue pair's. */
 TEST_F(own, made_up_number)
 {
 	int ret;
@@ -322,7 +316,7 @@ TEST_F(own, made_up_number)
 	}
 }
 
-/* A queue pair that the program puts into the id is the library's to bring up. */
+/* The library brings up a queue pair that the program has put into the id. */
 TEST_F(own, put_into_the_id)
 {
 	struct own *c = &self->co;
@@ -334,7 +328,7 @@ TEST_F(own, put_into_the_id)
 	ASSERT_EQ(0, pair_connect(&self->p, &self->opts));
 	EXPECT_EQ(c->qp->qp_num, self->s->event.conn.qp_num);
 	ASSERT_EQ(0, pair_server_qp(&self->p, &self->opts));
-	/* ESTABLISHED, without a response in between. */
+	/* The client gets ESTABLISHED, without CONNECT_RESPONSE before it. */
 	ASSERT_EQ(0, pair_accept(&self->p, &self->opts));
 	EXPECT_EQ(IBV_QPS_RTS, c->qp->state);
 	fill(self->c->buf, MSG_SIZE, 5);
@@ -346,7 +340,36 @@ TEST_F(own, put_into_the_id)
 	self->c->id->qp = NULL;
 }
 
-/* Endpoints of every type of queue pair that ids connect. */
+/*
+ * Both ids have had another queue pair before the connection was established.
+ */
+TEST_F(own, second_queue_pairs)
+{
+	struct ibv_qp_init_attr attr = self->opts.client_qp;
+	struct ibv_wc wc;
+
+	ASSERT_EQ(0, rdma_create_qp(self->c->id, NULL, &attr));
+	rdma_destroy_qp(self->c->id);
+	ASSERT_EQ(0, pair_client_qp(&self->p, &self->opts));
+	ASSERT_EQ(0, pair_connect(&self->p, &self->opts));
+	attr = self->opts.server_qp;
+	ASSERT_EQ(0, rdma_create_qp(self->s->id, NULL, &attr));
+	rdma_destroy_qp(self->s->id);
+	ASSERT_EQ(0, pair_server_qp(&self->p, &self->opts));
+	ASSERT_EQ(0, pair_accept(&self->p, &self->opts));
+	EXPECT_TRUE(no_event(self->c->channel));
+	EXPECT_TRUE(no_event(self->s->channel));
+	fill(self->c->buf, MSG_SIZE, 3);
+	ASSERT_EQ(0, rdma_post_recv(self->s->id, CONTEXT, self->s->buf, MSG_SIZE,
+				    self->s->mr));
+	ASSERT_EQ(0, rdma_post_send(self->c->id, CONTEXT, self->c->buf, MSG_SIZE,
+				    self->c->mr, IBV_SEND_SIGNALED));
+	ASSERT_COMP_OK(self->c->id->send_cq, &wc, IBV_WC_SEND, CONTEXT);
+	ASSERT_COMP_OK(self->s->id->recv_cq, &wc, IBV_WC_RECV, CONTEXT);
+	EXPECT_TRUE(filled(self->s->buf, MSG_SIZE, 3));
+}
+
+/* Endpoints with each type of queue pair that ids can connect. */
 FIXTURE(ep) {
 	struct rdma_cm_id *listen, *client, *server;
 	struct ibv_mr *mr[2];
@@ -471,20 +494,12 @@ TEST_F(ep, connect_and_send)
 }
 
 FIXTURE(srq) {
-	struct pair p;
-	struct pair_opts opts;
-	struct end *c, *s;
+	PAIR_MEMBERS;
 };
 
 FIXTURE_SETUP(srq)
 {
-	pair_defaults(&self->opts);
-	self->c = &self->p.client;
-	self->s = &self->p.server;
-	ASSERT_EQ(0, pair_listen(&self->p, &self->opts));
-	ASSERT_EQ(0, pair_resolve(&self->p, &self->opts));
-	ASSERT_EQ(0, pair_client_qp(&self->p, &self->opts));
-	ASSERT_EQ(0, pair_connect(&self->p, &self->opts));
+	PAIR_SETUP(pair_to_connect);
 }
 
 FIXTURE_TEARDOWN(srq)
@@ -512,7 +527,7 @@ TEST_F(srq, queue_pair_takes_the_queue_of_its_id)
 	EXPECT_EQ(s->id->srq, s->id->qp->srq);
 	ASSERT_EQ(0, pair_accept(&self->p, &self->opts));
 
-	/* The inline posts to the queue, since the id has one. */
+	/* rdma_post_recv() posts to the shared queue, since the id has one. */
 	ASSERT_EQ(0, rdma_post_recv(s->id, CONTEXT, s->buf, MSG_SIZE, s->mr));
 	fill(c->buf, MSG_SIZE, 8);
 	ASSERT_EQ(0, rdma_post_send(c->id, CONTEXT, c->buf, MSG_SIZE, c->mr, 0));

@@ -4,10 +4,11 @@
 #
 # Usage: compare.sh DIRECTORY [NAME...]
 #
-# Runs every DIRECTORY/NAME-sys and NAME-rpost, the same test over the system's
-# librdmacm and over librdma_post, and prints one TAP line for each of their
-# tests: ok if it passed over both, SKIP with the reason if it was skipped over
-# one of them and failed over none, else not ok. Exit status 1 if any is not ok.
+# Compares the two libraries. For every NAME, by default all in DIRECTORY, it
+# runs NAME-sys over the system's librdmacm and NAME-rpost over librdma_post,
+# and prints a TAP line for each test. A test is ok if it passes over both; it
+# is skipped, with the reason, if it is skipped over one and fails over none;
+# otherwise it is not ok, and the exit status is 1.
 
 dir=${1:?usage: compare.sh DIRECTORY [NAME...]}
 shift
@@ -26,8 +27,9 @@ fi
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 
-# results PROGRAM: its TAP as lines "name<tab>result<tab>reason". The harness
-# names a test before it runs it; the line of a skipped one has no name.
+# results PROGRAM runs it and prints lines "name<tab>result<tab>reason". The
+# name comes from the line before each test, since the harness prints none when
+# it skips a test.
 results() {
 	"$1" >"$tmp/log" 2>&1 </dev/null
 	status=$?
@@ -44,7 +46,7 @@ results() {
 			else if (status != 0 && status != 4 && !bad)
 				print "exit", "failed", "exit status " status
 		}' "$tmp/log"
-	# What the harness says of failures, for people to read.
+	# Show the harness's messages about failures.
 	if grep -q '^not ok ' "$tmp/log" || [ "$status" -gt 1 ]; then
 		grep -vE '^(TAP|1\.\.|ok |not ok )|^# +(RUN|OK) ' "$tmp/log" |
 			sed "s|^#* *|# ${1##*/}: |" >&3

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Extended completion queues: ibv_create_cq_ex(3).
+ * Tests extended completion queues, ibv_create_cq_ex(3).  A failure means that
+ * batches lose completions, that a field is wrong, or that an unknown attribute
+ * is not refused.
  */
 #include <kselftest_harness.h>
 #include <pthread.h>
@@ -15,7 +17,7 @@ FIXTURE(cq_ex) {
 	struct pair p;
 	struct end *c, *s;
 	struct ibv_comp_channel *channel;
-	struct ibv_cq_ex *send, *recv;	/* the client's, the server's */
+	struct ibv_cq_ex *send, *recv;	/* client's sends, server's receives */
 	struct ibv_wc wc;
 };
 
@@ -51,8 +53,7 @@ FIXTURE_SETUP(cq_ex)
 
 	pair_defaults(&opts);
 	opts.client_qp.cap.max_send_wr = opts.server_qp.cap.max_recv_wr = WRS;
-	ASSERT_EQ(0, pair_listen(&self->p, &opts));
-	ASSERT_EQ(0, pair_resolve(&self->p, &opts));
+	ASSERT_EQ(0, pair_to_resolve(&self->p, &opts));
 	verbs = self->p.client.id->verbs;
 	self->channel = ibv_create_comp_channel(verbs);
 	ASSERT_NE(NULL, self->channel);
@@ -63,10 +64,7 @@ FIXTURE_SETUP(cq_ex)
 	ASSERT_NE(NULL, self->recv);
 	opts.client_qp.send_cq = ibv_cq_ex_to_cq(self->send);
 	opts.server_qp.recv_cq = ibv_cq_ex_to_cq(self->recv);
-	ASSERT_EQ(0, pair_client_qp(&self->p, &opts));
-	ASSERT_EQ(0, pair_connect(&self->p, &opts));
-	ASSERT_EQ(0, pair_server_qp(&self->p, &opts));
-	ASSERT_EQ(0, pair_accept(&self->p, &opts));
+	ASSERT_EQ(0, pair_after_resolve(&self->p, &opts));
 	self->c = &self->p.client;
 	self->s = &self->p.server;
 }
@@ -97,9 +95,9 @@ static int post_send(struct end *end, unsigned long i, uint32_t len)
 }
 
 /*
- * Ends a batch in which ibv_next_poll() returned err. ibv_create_cq_ex(3): it is
- * to be called after an error, too. rdma_rxe's provider has ended the batch then
- * and would skip the completion that comes next.
+ * End a batch in which ibv_next_poll() returned @err.  By ibv_create_cq_ex(3)
+ * this is needed after an error, too.  But rdma_rxe's provider has already
+ * ended the batch and would skip the next completion.
  */
 static void end_batch(struct ibv_cq_ex *cq, int err)
 {
@@ -111,7 +109,7 @@ static void end_batch(struct ibv_cq_ex *cq, int err)
 	ibv_end_poll(cq);
 }
 
-/* ibv_start_poll() when there is something, within the deadline. */
+/* Repeat ibv_start_poll() until there is a completion or the deadline. */
 static int start_poll(struct ibv_cq_ex *cq)
 {
 	struct ibv_poll_cq_attr attr = {};
@@ -142,7 +140,7 @@ TEST_F(cq_ex, nothing_there)
 	struct ibv_poll_cq_attr attr = {};
 
 	EXPECT_EQ(ENOENT, ibv_start_poll(self->send, &attr));
-	/* It is not left locked. */
+	/* The call must not leave the queue locked. */
 	EXPECT_EQ(ENOENT, ibv_start_poll(self->send, &attr));
 	EXPECT_EQ(0, ibv_poll_cq(ibv_cq_ex_to_cq(self->send), 1, &self->wc));
 }
@@ -190,7 +188,7 @@ TEST_F(cq_ex, batch_in_order)
 	}
 }
 
-/* One at a time: what is left is for the next batch, or for ibv_poll_cq(). */
+/* After a batch of one, the next batch or ibv_poll_cq() gets the rest. */
 TEST_F(cq_ex, batches_of_one)
 {
 	unsigned long i;
@@ -226,7 +224,7 @@ TEST_F(cq_ex, immediate_data)
 	EXPECT_EQ(IBV_WC_WITH_IMM, ibv_wc_read_wc_flags(self->recv) & IBV_WC_WITH_IMM);
 	EXPECT_EQ(self->s->id->qp->qp_num, ibv_wc_read_qp_num(self->recv));
 	EXPECT_EQ(10, ibv_wc_read_byte_len(self->recv));
-	/* Of no use to connected queue pairs on Ethernet, but they can be read. */
+	/* On Ethernet these are of no use for RC, but they can be read. */
 	ibv_wc_read_src_qp(self->recv);
 	ibv_wc_read_slid(self->recv);
 	ibv_wc_read_sl(self->recv);
@@ -246,7 +244,7 @@ TEST_F(cq_ex, errors)
 	ibv_end_poll(self->send);
 }
 
-/* Asking for an event between ibv_start_poll() and ibv_end_poll(). */
+/* Ask for an event between ibv_start_poll() and ibv_end_poll(). */
 TEST_F(cq_ex, events)
 {
 	struct ibv_cq *cq = ibv_cq_ex_to_cq(self->recv), *got;
@@ -271,7 +269,7 @@ TEST_F(cq_ex, events)
 	}
 }
 
-/* Batches that go on for longer than the queue is deep. */
+/* One batch gets five times as many completions as the queue has entries. */
 TEST_F(cq_ex, long_batch)
 {
 	unsigned long i, done = 0;
@@ -296,23 +294,17 @@ TEST_F(cq_ex, long_batch)
 	ibv_end_poll(self->send);
 }
 
-/* Attributes: what there is not is refused, and says so. */
+/* Attributes that are not supported must be refused. */
 FIXTURE(cq_ex_attr) {
-	struct rdma_event_channel *channel;
-	struct rdma_cm_id *id;
+	PAIR_MEMBERS;
 	struct ibv_context *verbs;
 	struct ibv_cq_init_attr_ex attr;
 };
 
 FIXTURE_SETUP(cq_ex_attr)
 {
-	struct sockaddr_storage addr;
-
-	ASSERT_TRUE(test_addr(AF_INET, &addr));
-	self->channel = rdma_create_event_channel();
-	ASSERT_NE(NULL, self->channel);
-	ASSERT_EQ(0, rdma_create_id(self->channel, &self->id, NULL, RDMA_PS_TCP));
-	ASSERT_EQ(0, rdma_bind_addr(self->id, (struct sockaddr *)&addr));
+	PAIR_SETUP(pair_listen);
+	self->id = self->p.listen;
 	self->verbs = self->id->verbs;
 	self->attr.cqe = 10;
 	self->attr.wc_flags = IBV_WC_STANDARD_FLAGS;
@@ -320,8 +312,7 @@ FIXTURE_SETUP(cq_ex_attr)
 
 FIXTURE_TEARDOWN(cq_ex_attr)
 {
-	rdma_destroy_id(self->id);
-	rdma_destroy_event_channel(self->channel);
+	pair_close(&self->p);
 }
 
 #define EXPECT_NO_CQ(want_errno) do { \
@@ -407,7 +398,7 @@ TEST_F(cq_ex_attr, parent_domain)
 	cq = ibv_create_cq_ex(self->verbs, &self->attr);
 	ASSERT_NE(NULL, cq);
 	EXPECT_EQ(0, ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
-	/* It is as good as its protection domain. */
+	/* A parent domain can be used as a protection domain. */
 	mr = ibv_reg_mr(parent, buf, sizeof(buf), IBV_ACCESS_LOCAL_WRITE);
 	ASSERT_NE(NULL, mr);
 	EXPECT_EQ(parent, mr->pd);
@@ -428,7 +419,7 @@ TEST_F(cq_ex_attr, no_moderation)
 	EXPECT_EQ(0, ibv_destroy_cq(cq));
 }
 
-/* Several threads poll one queue: each completion goes to one of them. */
+/* Several threads poll one queue; each completion goes to one of them. */
 #define MESSAGES 400
 
 struct poller {

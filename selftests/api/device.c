@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Devices: their list, their attributes, ports, GIDs and partitions; names of
- * constants.
+ * Tests devices: their list, attributes, ports, GIDs and P_Keys, and the names
+ * of constants.  A failure means that a program reads wrong attributes or has
+ * memory behind a struct overwritten.
  */
 #include <kselftest_harness.h>
 #include <arpa/inet.h>
@@ -10,18 +11,14 @@
 #include "rdma_test.h"
 
 FIXTURE(device) {
-	struct pair p;
-	struct rdma_cm_id *id;	/* bound to the test's address */
+	PAIR_MEMBERS;
 	struct ibv_context *verbs;
 	uint8_t port;
 };
 
 FIXTURE_SETUP(device)
 {
-	struct pair_opts opts;
-
-	pair_defaults(&opts);
-	ASSERT_EQ(0, pair_listen(&self->p, &opts));
+	PAIR_SETUP(pair_listen);
 	self->id = self->p.listen;
 	self->verbs = self->id->verbs;
 	self->port = self->id->port_num;
@@ -51,13 +48,13 @@ TEST(list)
 		EXPECT_NE(0, ibv_get_device_guid(list[i]));
 		EXPECT_EQ(list[i]->transport_type == IBV_TRANSPORT_IWARP ?
 			  IBV_NODE_RNIC : IBV_NODE_CA, list[i]->node_type);
-		/* -1: not known. */
+		/* -1 means that the index is unknown. */
 		EXPECT_LE(-1, ibv_get_device_index(list[i]));
 	}
 	ibv_free_device_list(list);
 }
 
-/* A device that is opened stays when the list is freed. */
+/* An open device stays valid when the list is freed. */
 TEST(opened)
 {
 	struct ibv_device **list;
@@ -78,7 +75,7 @@ TEST(opened)
 	EXPECT_EQ(0, ibv_close_device(verbs));
 }
 
-/* A device that is opened twice has nothing in common with itself. */
+/* Two contexts of a device share no objects. */
 TEST(opened_twice)
 {
 	struct ibv_device **list;
@@ -156,13 +153,13 @@ TEST_F(device, port)
 		    attr.link_layer == IBV_LINK_LAYER_INFINIBAND);
 }
 
-/* Room after the struct, to see what is written beyond its end. */
+/* The room after the struct shows writes beyond its end. */
 union port_room {
 	struct ibv_port_attr attr;
 	uint8_t bytes[sizeof(struct ibv_port_attr) + 64];
 };
 
-/* The inline function writes the struct as it is in the caller's headers. */
+/* The inline function fills the struct as the caller's headers have it. */
 TEST_F(device, port_to_its_end)
 {
 	union port_room room;
@@ -175,7 +172,7 @@ TEST_F(device, port_to_its_end)
 		EXPECT_EQ(POISON, room.bytes[i]);
 }
 
-/* The symbol writes what the struct had before it grew: 48 bytes. */
+/* The exported function fills the 48 bytes that the struct had at first. */
 TEST_F(device, port_of_old_programs)
 {
 	union port_room room;
@@ -197,7 +194,7 @@ TEST_F(device, no_such_port)
 	EXPECT_EQ(EINVAL, ibv_query_port(self->verbs, 0, &attr));
 }
 
-/* On Ethernet one of the GIDs is the address. */
+/* On Ethernet, one of the GIDs holds the IPv4 address. */
 TEST_F(device, gids)
 {
 	struct sockaddr_storage addr;
@@ -234,7 +231,7 @@ TEST_F(device, pkeys)
 	EXPECT_EQ(0x7fff, ntohs(pkey) & 0x7fff);
 }
 
-/* The descriptor of asynchronous events: nothing has happened. */
+/* The descriptor is not readable before an event. */
 TEST_F(device, async_events)
 {
 	struct ibv_async_event event;
@@ -242,9 +239,7 @@ TEST_F(device, async_events)
 	ASSERT_LE(0, self->verbs->async_fd);
 	EXPECT_FALSE(readable(self->verbs->async_fd, 0));
 	ASSERT_EQ(0, fcntl(self->verbs->async_fd, F_SETFL, O_NONBLOCK));
-	errno = 0;
-	EXPECT_EQ(-1, ibv_get_async_event(self->verbs, &event));
-	EXPECT_EQ(EAGAIN, errno);
+	EXPECT_ERRNO(EAGAIN, ibv_get_async_event(self->verbs, &event));
 }
 
 TEST(names)

@@ -1,41 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * rdma_disconnect() in every state: the queue pair goes to the error state, what
- * it holds is flushed, and only who never asked for a connection is refused.
+ * Tests rdma_disconnect() in every state.  It must move the queue pair to the
+ * error state and flush its work requests, and fail only on ids that have never
+ * requested a connection.
  */
 #include <kselftest_harness.h>
 
-#include "rdma_test.h"
+#include "verbs_test.h"
 
 #define NUM_RECVS 3
 
-FIXTURE(disconnect) {
-	struct pair p;
-	struct pair_opts opts;
-	struct end *c, *s;
-	struct event event;
-	struct ibv_wc wc;
-};
-
-FIXTURE_SETUP(disconnect)
-{
-	pair_defaults(&self->opts);
-	self->c = &self->p.client;
-	self->s = &self->p.server;
-	ASSERT_EQ(0, pair_listen(&self->p, &self->opts));
-	ASSERT_EQ(0, pair_resolve(&self->p, &self->opts));
-	ASSERT_EQ(0, pair_client_qp(&self->p, &self->opts));
-}
-
-FIXTURE_TEARDOWN(disconnect)
-{
-	pair_close(&self->p);
-}
-
-static bool is_iwarp(struct end *end)
-{
-	return end->id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
-}
+PAIR_FIXTURE(disconnect, pair_to_client_qp)
 
 static int post_recvs(struct end *end)
 {
@@ -47,20 +22,10 @@ static int post_recvs(struct end *end)
 	return 0;
 }
 
-static int qp_state(struct end *end)
-{
-	struct ibv_qp_init_attr init;
-	struct ibv_qp_attr attr;
-
-	if (ibv_query_qp(end->id->qp, &attr, IBV_QP_STATE, &init))
-		return -1;
-	return attr.qp_state;
-}
-
-/* What was posted comes back, and so does what is posted from now on. */
+/* Check that the receives are flushed, and a send that is posted now, too. */
 #define EXPECT_STOPPED(end) do { \
 	uintptr_t i_; \
-	EXPECT_EQ(IBV_QPS_ERR, qp_state(end)); \
+	EXPECT_EQ(IBV_QPS_ERR, query_state((end)->id->qp)); \
 	for (i_ = 0; i_ < NUM_RECVS; i_++) \
 		ASSERT_COMP((end)->id->recv_cq, &self->wc, \
 			    IBV_WC_WR_FLUSH_ERR, i_); \
@@ -69,22 +34,20 @@ static int qp_state(struct end *end)
 	ASSERT_COMP((end)->id->send_cq, &self->wc, IBV_WC_WR_FLUSH_ERR, 7); \
 } while (0)
 
-/* Nobody has asked for anything. */
+/* The id has not requested a connection. */
 TEST_F(disconnect, before_connecting)
 {
-	if (is_iwarp(self->c))
+	if (on_iwarp(self->c->id))
 		SKIP(return, "iWARP's queue pairs end with their connections");
 	ASSERT_EQ(0, post_recvs(self->c));
-	errno = 0;
-	EXPECT_EQ(-1, rdma_disconnect(self->c->id));
-	EXPECT_EQ(EINVAL, errno);
+	EXPECT_ERRNO(EINVAL, rdma_disconnect(self->c->id));
 	EXPECT_STOPPED(self->c);
 	EXPECT_TRUE(no_event(self->c->channel));
 }
 
 TEST_F(disconnect, unanswered)
 {
-	if (is_iwarp(self->c))
+	if (on_iwarp(self->c->id))
 		SKIP(return, "iWARP waits for the answer");
 	ASSERT_EQ(0, post_recvs(self->c));
 	ASSERT_EQ(0, pair_connect(&self->p, &self->opts));
@@ -93,10 +56,10 @@ TEST_F(disconnect, unanswered)
 	EXPECT_TRUE(no_event(self->c->channel));
 }
 
-/* An answer that comes after all finds no queue pair to connect. */
+/* The client's queue pair can no longer be connected when the answer comes. */
 TEST_F(disconnect, answered_too_late)
 {
-	if (is_iwarp(self->c))
+	if (on_iwarp(self->c->id))
 		SKIP(return, "iWARP waits for the answer");
 	ASSERT_EQ(0, pair_connect(&self->p, &self->opts));
 	ASSERT_EQ(0, pair_server_qp(&self->p, &self->opts));
@@ -110,14 +73,14 @@ TEST_F(disconnect, answered_too_late)
 
 TEST_F(disconnect, instead_of_accepting)
 {
-	if (is_iwarp(self->c))
+	if (on_iwarp(self->c->id))
 		SKIP(return, "iWARP's queue pairs end with their connections");
 	ASSERT_EQ(0, pair_connect(&self->p, &self->opts));
 	ASSERT_EQ(0, pair_server_qp(&self->p, &self->opts));
 	ASSERT_EQ(0, post_recvs(self->s));
 	EXPECT_EQ(0, rdma_disconnect(self->s->id));
 	EXPECT_STOPPED(self->s);
-	/* The other side hears of it when the id goes. */
+	/* Destroying the id tells the other side. */
 	EXPECT_TRUE(no_event(self->c->channel));
 	end_close(self->s);
 	EXPECT_EQ(RDMA_CM_EVENT_REJECTED,
@@ -153,26 +116,24 @@ TEST_F(disconnect, twice)
 	EXPECT_EQ(0, rdma_disconnect(self->c->id));
 }
 
-/* Without a device there is nothing to ask. */
+/* An id without a device has nothing to disconnect. */
 TEST_F(disconnect, without_a_device)
 {
 	struct rdma_cm_id *id;
 
 	ASSERT_EQ(0, rdma_create_id(self->c->channel, &id, NULL, RDMA_PS_TCP));
-	errno = 0;
-	EXPECT_EQ(-1, rdma_disconnect(id));
-	EXPECT_EQ(EINVAL, errno);
+	EXPECT_ERRNO(EINVAL, rdma_disconnect(id));
 	EXPECT_EQ(0, rdma_destroy_id(id));
 }
 
-/* Datagrams have no connection, but they have a queue pair. */
+/* An id for datagrams has no connection, but it has a queue pair. */
 TEST_F(disconnect, datagrams)
 {
 	struct sockaddr_storage addr;
 	struct pair_opts opts;
 	struct end end = {};
 
-	if (is_iwarp(self->c))
+	if (on_iwarp(self->c->id))
 		SKIP(return, "iWARP has no datagrams");
 	pair_defaults(&opts);
 	opts.client_qp.qp_type = IBV_QPT_UD;
@@ -182,12 +143,10 @@ TEST_F(disconnect, datagrams)
 	ASSERT_EQ(0, rdma_bind_addr(end.id, (struct sockaddr *)&addr));
 	ASSERT_EQ(0, rdma_create_qp(end.id, NULL, &opts.client_qp));
 	ASSERT_EQ(0, end_buffer(&end, 4096));
-	EXPECT_EQ(IBV_QPS_RTS, qp_state(&end));
+	EXPECT_EQ(IBV_QPS_RTS, query_state(end.id->qp));
 	ASSERT_EQ(0, post_recvs(&end));
-	errno = 0;
-	EXPECT_EQ(-1, rdma_disconnect(end.id));
-	EXPECT_EQ(EINVAL, errno);
-	EXPECT_EQ(IBV_QPS_ERR, qp_state(&end));
+	EXPECT_ERRNO(EINVAL, rdma_disconnect(end.id));
+	EXPECT_EQ(IBV_QPS_ERR, query_state(end.id->qp));
 	ASSERT_COMP(end.id->recv_cq, &self->wc, IBV_WC_WR_FLUSH_ERR, 0);
 	end_close(&end);
 }

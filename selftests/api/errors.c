@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What is refused, with which error, and that nothing else is changed by it;
- * what becomes of a queue pair and its work requests after an error.
+ * Tests refused posts and failed work requests.  A refused post must return the
+ * right error and change nothing; after an error the queue pair must flush its
+ * work requests.
  */
 #include <kselftest_harness.h>
 #include <sys/mman.h>
@@ -9,40 +10,17 @@
 
 #include "rdma_test.h"
 
-#define CONTEXT ((void *)0x1234ul)
-#define MANY_SGE 1000
-
-FIXTURE(errors) {
-	struct pair p;
-	struct pair_opts opts;
-	struct end *c, *s;
-	struct rdma_cm_id *id, *peer;
-	uint64_t remote;
-	uint32_t rkey;
-	struct ibv_wc wc;
-};
-
-FIXTURE_SETUP(errors)
+/* Connect so that a send without a receive waits for one. */
+static int open_patient(struct pair *p, struct pair_opts *opts)
 {
-	pair_defaults(&self->opts);
-	/* A send without a receive waits for one. */
-	self->opts.connect.rnr_retry_count = 7;
-	self->opts.accept.rnr_retry_count = 7;
-	ASSERT_EQ(0, pair_open(&self->p, &self->opts));
-	self->c = &self->p.client;
-	self->s = &self->p.server;
-	self->id = self->c->id;
-	self->peer = self->s->id;
-	self->remote = addr64(self->s->buf);
-	self->rkey = self->s->mr->rkey;
+	opts->connect.rnr_retry_count = 7;
+	opts->accept.rnr_retry_count = 7;
+	return pair_open(p, opts);
 }
 
-FIXTURE_TEARDOWN(errors)
-{
-	pair_close(&self->p);
-}
+PAIR_FIXTURE(errors, open_patient)
 
-/* The connection is as good as before. */
+/* Check that the connection still works. */
 #define ASSERT_WORKS() do { \
 	fill(self->c->buf, 100, 77); \
 	memset(self->s->buf, POISON, 100); \
@@ -54,16 +32,9 @@ FIXTURE_TEARDOWN(errors)
 	ASSERT_TRUE(no_comp(self->id->send_cq)); \
 } while (0)
 
-#define EXPECT_ERRNO(err, call) do { \
-	errno = 0; \
-	EXPECT_EQ(-1, call); \
-	EXPECT_EQ(err, errno) \
-		TH_LOG("errno: %s", strerror(errno)); \
-} while (0)
-
 /*
- * A send that waits for a receive holds the queue up.  Until it is repeated, two
- * thirds of a second pass, so one must do for a test.
+ * A send that waits for a receive holds up the queue.  Two thirds of a second
+ * pass until it is repeated, so each test uses only one.
  */
 static int hold_queue(struct end *end)
 {
@@ -76,7 +47,7 @@ static int release_queue(struct end *peer)
 	return rdma_post_recv(peer->id, NULL, peer->buf, 1, peer->mr);
 }
 
-/* Full: ENOMEM.  The places come back with the completions. */
+/* A full queue returns ENOMEM; completions make room again. */
 TEST_F(errors, send_queue_full)
 {
 	unsigned int max = 1, i;
@@ -145,7 +116,7 @@ TEST_F(errors, recv_queue_full)
 			       (uintptr_t)i);
 		ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_SEND, NULL);
 	}
-	/* Empty now, it takes receives again. */
+	/* The receive queue is empty now and takes receives again. */
 	ASSERT_EQ(0, rdma_post_recv(self->peer, NULL, self->s->buf, 100,
 				    self->s->mr));
 }
@@ -216,7 +187,7 @@ TEST_F(errors, inline_too_long)
 					     self->rkey));
 	EXPECT_ERRNO(EINVAL, rdma_post_send(self->id, CONTEXT, buf, max + 1,
 					    NULL, IBV_SEND_INLINE));
-	/* The last byte that fits. */
+	/* Data of the greatest length still fit. */
 	fill(buf, max, 1);
 	ASSERT_EQ(0, rdma_post_write(self->id, CONTEXT, buf, max, NULL,
 				     IBV_SEND_INLINE | IBV_SEND_SIGNALED,
@@ -227,7 +198,7 @@ TEST_F(errors, inline_too_long)
 	ASSERT_WORKS();
 }
 
-/* The sum counts, not each entry. */
+/* The limit is on the sum of the entries. */
 TEST_F(errors, inline_vector_too_long)
 {
 	uint32_t max = self->opts.client_qp.cap.max_inline_data;
@@ -267,7 +238,7 @@ TEST_F(errors, no_such_opcode)
 	ASSERT_WORKS();
 }
 
-/* Opcodes of the kernel's own users, which no program may use. */
+/* A program may not use opcodes of in-kernel users. */
 TEST_F(errors, kernel_opcodes)
 {
 	struct ibv_sge list = sge(self->c, 0, 8);
@@ -276,7 +247,7 @@ TEST_F(errors, kernel_opcodes)
 
 	if (over_incumbent())
 		SKIP(return, "rxe's provider passes them on, and the kernel's part crashes");
-	/* IB_WR_REG_MR, IB_WR_REG_MR_INTEGRITY, and what surrounds them. */
+	/* IB_WR_REG_MR, IB_WR_REG_MR_INTEGRITY, and the opcode after them. */
 	for (opcode = 0x20; opcode <= 0x22; opcode++) {
 		wr = one_wr((enum ibv_wr_opcode)opcode, &list);
 		bad = NULL;
@@ -324,14 +295,14 @@ TEST_F(errors, create_qp_beyond_the_device)
 	EXPECT_EQ(-1, rdma_create_qp(id, NULL, &attr));
 	EXPECT_TRUE(errno == EINVAL || errno == ENOMEM);
 	EXPECT_EQ(NULL, id->qp);
-	/* The id can still get one. */
+	/* The id can still get a queue pair. */
 	EXPECT_EQ(0, pair_client_qp(&p, &self->opts));
 	end_close(&p.client);
 	rdma_destroy_event_channel(p.client.channel);
 	ASSERT_WORKS();
 }
 
-/* A device may complete the request before it stops the queue pair. */
+/* A device may complete the request before it moves the queue pair to ERROR. */
 static bool in_error_state(struct ibv_qp *qp)
 {
 	uint64_t end = now_ms() + DEADLINE_MS;
@@ -348,7 +319,7 @@ static bool in_error_state(struct ibv_qp *qp)
 	return false;
 }
 
-/* After an error the rest of both queues is flushed, each in its order. */
+/* After an error, the rest of both queues is flushed in order. */
 TEST_F(errors, error_flushes_the_rest)
 {
 	uintptr_t i;
@@ -356,7 +327,7 @@ TEST_F(errors, error_flushes_the_rest)
 	for (i = 0; i < 4; i++)
 		ASSERT_EQ(0, rdma_post_recv(self->id, (void *)i, self->c->buf,
 					    100, self->c->mr));
-	/* Nobody receives this one, so those behind it wait. */
+	/* The peer has no receive yet, so the writes behind wait. */
 	ASSERT_EQ(0, hold_queue(self->c));
 	ASSERT_EQ(0, rdma_post_write(self->id, (void *)1, self->c->buf, 10,
 				     self->c->mr, 0, 0, 0));
@@ -377,7 +348,7 @@ TEST_F(errors, error_flushes_the_rest)
 	EXPECT_TRUE(in_error_state(self->id->qp));
 }
 
-/* One bad key of its own, and a queue pair does nothing more. */
+/* A bad local key moves the queue pair to the error state. */
 TEST_F(errors, local_key_stops_the_queue_pair)
 {
 	struct ibv_sge list = sge(self->c, 0, 8);
@@ -393,7 +364,7 @@ TEST_F(errors, local_key_stops_the_queue_pair)
 	EXPECT_TRUE(all_bytes(self->s->buf, 8, POISON));
 }
 
-/* A program may take its queue pair down itself. */
+/* A program may move its queue pair to the error state. */
 TEST_F(errors, modify_to_error)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
@@ -415,7 +386,7 @@ TEST_F(errors, modify_to_error)
 	EXPECT_TRUE(all_bytes(self->s->buf, 100, POISON));
 }
 
-/* The peer of an error sees no completion of what it never posted. */
+/* The remote side of a failed write gets no completion. */
 TEST_F(errors, peer_of_an_error)
 {
 	ASSERT_EQ(0, rdma_post_write(self->id, CONTEXT, self->c->buf, 10,
@@ -425,7 +396,7 @@ TEST_F(errors, peer_of_an_error)
 	EXPECT_TRUE(no_comp(self->peer->recv_cq));
 }
 
-/* Descriptors run out: the calls that need one say so. */
+/* When descriptors run out, calls that need one fail with EMFILE. */
 TEST(no_descriptors_left)
 {
 	struct rlimit limit;

@@ -1,40 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Work requests that only <infiniband/verbs.h> has: lists of them, and atomics.
+ * Tests work requests that only <infiniband/verbs.h> offers: lists and atomics.
+ * A failure means that a list is not posted up to the request that is refused,
+ * or that an atomic operation changes the wrong value.
  */
 #include <kselftest_harness.h>
 
 #include "rdma_test.h"
 
-#define CONTEXT ((void *)0xfedcba9876543210ul)
-#define MANY_SGE 1000	/* more entries than any queue pair takes */
+PAIR_FIXTURE(lists, pair_open)
 
-FIXTURE(lists) {
-	struct pair p;
-	struct end *c, *s;
-	struct rdma_cm_id *id, *peer;
-	uint64_t remote;
-	uint32_t rkey;
-	struct ibv_wc wc;
-};
-
-FIXTURE_SETUP(lists)
-{
-	ASSERT_EQ(0, pair_open(&self->p, NULL));
-	self->c = &self->p.client;
-	self->s = &self->p.server;
-	self->id = self->c->id;
-	self->peer = self->s->id;
-	self->remote = addr64(self->s->buf);
-	self->rkey = self->s->mr->rkey;
-}
-
-FIXTURE_TEARDOWN(lists)
-{
-	pair_close(&self->p);
-}
-
-/* Work requests, each writing 100 bytes to the same place of the peer. */
+/* Build writes of 100 bytes, each at the same offset of both buffers. */
 static void make_list(struct end *c, struct end *s, struct ibv_send_wr *wr,
 		      struct ibv_sge *sgl, int n)
 {
@@ -69,7 +45,7 @@ TEST_F(lists, list_of_writes)
 	EXPECT_TRUE(no_comp(self->id->send_cq));
 }
 
-/* Those before the bad one are done, it and those after it are not. */
+/* The writes before the bad one are done; the bad and later ones are not. */
 TEST_F(lists, list_with_a_bad_write)
 {
 	struct ibv_sge sgl[10], many[MANY_SGE];
@@ -89,7 +65,7 @@ TEST_F(lists, list_with_a_bad_write)
 	EXPECT_TRUE(filled(self->s->buf, 600, 1));
 	EXPECT_TRUE(no_comp(self->id->send_cq));
 	EXPECT_TRUE(all_bytes(self->s->buf + 600, 400, POISON));
-	/* What was not taken may be corrected and posted again. */
+	/* The program may correct the rest of the list and post it again. */
 	wr[6].sg_list = &sgl[6];
 	wr[6].num_sge = 1;
 	bad = NULL;
@@ -132,7 +108,7 @@ TEST_F(lists, list_of_receives)
 	}
 }
 
-/* Different operations in one list, completed in the order of the list. */
+/* Work requests of different opcodes complete in the order of the list. */
 TEST_F(lists, mixed_list)
 {
 	struct ibv_send_wr wr[4], *bad;
@@ -205,7 +181,7 @@ TEST(long_lists)
 #define INLINE_WRS 24
 #define INLINE_BAD 20
 
-/* As much as goes inline, in two pieces; every other one is not inline. */
+/* Write the longest inline data in two pieces; every other is not inline. */
 TEST(list_of_long_inline_writes)
 {
 	struct ibv_sge sgl[INLINE_WRS][2];
@@ -252,7 +228,7 @@ TEST(list_of_long_inline_writes)
 	EXPECT_TRUE(all_bytes(s->buf + INLINE_WRS * max,
 			      BUF_SIZE - INLINE_WRS * max, POISON));
 
-	/* One byte more than there may be, behind what one system call takes. */
+	/* The bad write has a byte too many, beyond the first system call. */
 	memset(s->buf, POISON, BUF_SIZE);
 	sgl[INLINE_BAD][1].length++;
 	EXPECT_EQ(EINVAL, ibv_post_send(c->id->qp, wr, &bad));
@@ -308,7 +284,7 @@ TEST_F(lists, compare_and_swap)
 	EXPECT_EQ(8, self->wc.byte_len);
 	EXPECT_EQ(0x1111222233334444, local[1]);
 	EXPECT_EQ(0x5555666677778888, remote[2]);
-	/* Not equal: nothing changes, the value comes back all the same. */
+	/* The values differ: nothing changes, but the old value returns. */
 	ASSERT_EQ(0, post_atomic(self->c, IBV_WR_ATOMIC_CMP_AND_SWP,
 				 0x5555666677778889, 1, self->remote + 16,
 				 self->rkey));
@@ -344,7 +320,7 @@ TEST_F(lists, fetch_and_add)
 	EXPECT_TRUE(all_bytes(remote + 3, 16, POISON));
 }
 
-/* Some devices refuse it when it is posted, others when it arrives. */
+/* Some devices refuse it at the post, others when they execute it. */
 TEST_F(lists, atomic_on_an_odd_address)
 {
 	int ret;

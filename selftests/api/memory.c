@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Every kind of memory that a program can register, or not: the errno is the
- * same over both libraries.
+ * Tests registration of every kind of memory: it must succeed, or fail with the
+ * same errno, over both libraries.
  */
 #include <kselftest_harness.h>
 

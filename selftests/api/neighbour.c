@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The connection manager takes a neighbour's new hardware address for
- * RDMA_CM_EVENT_UNREACHABLE (cma_netevent_callback(), since 6.0).  What it tells
- * later counts nevertheless.  With RPOST_TEST_LINK the tests change the entry of
- * the device's own address, which nothing else uses.
+ * Tests events after a neighbour's hardware address has changed, which the
+ * connection manager reports as RDMA_CM_EVENT_UNREACHABLE
+ * (cma_netevent_callback(), since 6.0).  Later events of the connection must
+ * not be lost.
+ *
+ * With RPOST_TEST_LINK the tests change the neighbour entry of the device's own
+ * address, which nothing else uses.
  */
 #include <kselftest_harness.h>
 #include <arpa/inet.h>
@@ -51,9 +54,8 @@ FIXTURE_SETUP(neighbour)
 	self->s = &self->p.server;
 	if (!getenv("RPOST_TEST_LINK"))
 		SKIP(return, "RPOST_TEST_LINK is not set");
-	ASSERT_EQ(0, pair_listen(&self->p, &self->opts));
-	ASSERT_EQ(0, pair_resolve(&self->p, &self->opts));
-	if (self->c->id->verbs->device->transport_type == IBV_TRANSPORT_IWARP)
+	ASSERT_EQ(0, pair_to_resolve(&self->p, &self->opts));
+	if (on_iwarp(self->c->id))
 		SKIP(return, "TCP looks for the neighbour itself");
 	ASSERT_EQ(0, pair_client_qp(&self->p, &self->opts));
 	find_interface(self->ifname, self->c->id);
@@ -90,13 +92,61 @@ TEST_F(neighbour, while_connecting)
 	CHANGE();
 	EXPECT_UNREACHABLE(self->c);
 	ASSERT_EQ(0, pair_accept(&self->p, &self->opts));
-	/* It is a connection, so that its end is told. */
+	/* The connection is established, so both sides get its end. */
 	EXPECT_EQ(0, rdma_disconnect(self->c->id));
 	EXPECT_EQ(0, expect_event(self->s->channel, RDMA_CM_EVENT_DISCONNECTED,
 				  &self->event));
 	EXPECT_EQ(0, rdma_disconnect(self->s->id));
 	EXPECT_EQ(0, expect_event(self->c->channel, RDMA_CM_EVENT_DISCONNECTED,
 				  &self->event));
+}
+
+/* rdma_disconnect() flushes the receives, although there is no connection. */
+TEST_F(neighbour, then_disconnect)
+{
+	struct ibv_wc wc;
+
+	ASSERT_EQ(0, rdma_post_recv(self->c->id, CONTEXT, self->c->buf, 8,
+				    self->c->mr));
+	ASSERT_EQ(0, pair_connect(&self->p, &self->opts));
+	CHANGE();
+	EXPECT_UNREACHABLE(self->c);
+	EXPECT_TRUE(no_comp(self->c->id->recv_cq));
+	EXPECT_EQ(0, rdma_disconnect(self->c->id));
+	ASSERT_COMP(self->c->id->recv_cq, &wc, IBV_WC_WR_FLUSH_ERR, CONTEXT);
+	EXPECT_TRUE(no_event(self->c->channel));
+}
+
+/* The program owns the queue pair and confirms the answer itself. */
+TEST_F(neighbour, before_the_answer)
+{
+	struct ibv_qp_init_attr attr = {
+		.cap = { .max_send_wr = 1, .max_send_sge = 1 },
+		.qp_type = IBV_QPT_RC,
+	};
+	struct ibv_qp *qp;
+
+	rdma_destroy_qp(self->c->id);
+	attr.send_cq = ibv_create_cq(self->c->id->verbs, 1, NULL, NULL, 0);
+	ASSERT_NE(NULL, attr.send_cq);
+	attr.recv_cq = attr.send_cq;
+	qp = ibv_create_qp(self->c->id->pd, &attr);
+	ASSERT_NE(NULL, qp);
+	self->opts.connect.qp_num = qp->qp_num;
+	ASSERT_EQ(0, pair_connect(&self->p, &self->opts));
+	ASSERT_EQ(0, pair_server_qp(&self->p, &self->opts));
+	CHANGE();
+	EXPECT_UNREACHABLE(self->c);
+	ASSERT_EQ(0, rdma_accept(self->s->id, &self->opts.accept));
+	ASSERT_EQ(0, expect_event(self->c->channel,
+				  RDMA_CM_EVENT_CONNECT_RESPONSE, &self->event));
+	EXPECT_EQ(0, rdma_establish(self->c->id));
+	EXPECT_EQ(0, expect_event(self->s->channel, RDMA_CM_EVENT_ESTABLISHED,
+				  &self->event));
+	/* An answer can be confirmed only once. */
+	EXPECT_EQ(-1, rdma_establish(self->c->id));
+	ASSERT_EQ(0, ibv_destroy_qp(qp));
+	ASSERT_EQ(0, ibv_destroy_cq(attr.send_cq));
 }
 
 TEST_F(neighbour, while_connected)
@@ -113,7 +163,7 @@ TEST_F(neighbour, while_connected)
 				  &self->event));
 }
 
-/* Whoever can change the entry cannot fill the kernel's memory with events. */
+/* Changes of the entry must not fill the kernel's memory with events. */
 TEST_F(neighbour, many_changes)
 {
 	int i, events = 0;
@@ -129,8 +179,10 @@ TEST_F(neighbour, many_changes)
 		EXPECT_UNREACHABLE(self->c);
 		events++;
 	}
-	EXPECT_EQ(1, events);
-	/* The next one is told again. */
+	/* One event waits; another may come while the first is fetched. */
+	EXPECT_LE(1, events);
+	EXPECT_GE(2, events);
+	/* The next change causes an event again. */
 	CHANGE();
 	EXPECT_UNREACHABLE(self->c);
 }

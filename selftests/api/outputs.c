@@ -1,21 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A call that fails leaves what its pointers lead to as it was, wherever
- * rdma-core's libraries do.  Programs rely on it: libfabric passes the address
- * of a pointer of its own to ibv_get_cq_event() and goes on to use it.
+ * Tests that a call that fails leaves its outputs unchanged, wherever
+ * rdma-core's libraries do.  Programs rely on this: libfabric passes the
+ * address of one of its pointers to ibv_get_cq_event() and uses the pointer
+ * afterwards.
  *
- * Calls that write to their outputs in rdma-core, although they fail, are left
- * out: ibv_get_device_list(), ibv_init_ah_from_wc(), ibv_query_port().
+ * Calls that write to their outputs in rdma-core although they fail are left
+ * out: ibv_init_ah_from_wc(), ibv_query_port().
+ *
+ * A new function is either called here or listed in no_outputs.txt;
+ * selftests/tools/symbols.sh compares.
  */
-#include <kselftest_harness.h>
 #include <fcntl.h>
+#include <kselftest_harness.h>
 #include <netdb.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "verbs_test.h"
 
 #define NO_PORT 200
 
-/* What a call may write to. */
+/* Define an output of a call, filled with a pattern. */
 #define POISONED(type, name) \
 	type name; \
 	memset(&name, POISON, sizeof(name))
@@ -23,11 +29,6 @@
 #define EXPECT_UNTOUCHED(name) \
 	EXPECT_TRUE(all_bytes(&(name), sizeof(name), POISON)) \
 		TH_LOG(#name " was written to")
-
-static int set_nonblock(int fd)
-{
-	return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-}
 
 /* ------------------------------------------------------------- verbs */
 
@@ -44,7 +45,7 @@ FIXTURE_SETUP(verbs)
 	ASSERT_EQ(0, side_open(&self->dev, &self->side, IBV_QPT_RC, NULL, NULL));
 	self->channel = ibv_create_comp_channel(self->dev.verbs);
 	ASSERT_NE(NULL, self->channel);
-	ASSERT_EQ(0, set_nonblock(self->channel->fd));
+	ASSERT_EQ(0, set_nonblock(self->channel->fd, true));
 	self->cq = ibv_create_cq(self->dev.verbs, 4, self, self->channel, 0);
 	ASSERT_NE(NULL, self->cq);
 }
@@ -63,11 +64,10 @@ TEST_F(verbs, get_cq_event)
 	POISONED(void *, context);
 	int i;
 
-	/* After a request it may look at the queue first, more than once. */
+	/* After ibv_req_notify_cq(), the library may poll the queue first. */
 	for (i = 0; i < 4; i++) {
-		errno = 0;
-		EXPECT_EQ(-1, ibv_get_cq_event(self->channel, &cq, &context));
-		EXPECT_EQ(EAGAIN, errno);
+		EXPECT_ERRNO(EAGAIN, ibv_get_cq_event(self->channel, &cq,
+						      &context));
 		EXPECT_UNTOUCHED(cq);
 		EXPECT_UNTOUCHED(context);
 		ASSERT_EQ(0, ibv_req_notify_cq(self->cq, 0));
@@ -78,14 +78,12 @@ TEST_F(verbs, get_async_event)
 {
 	POISONED(struct ibv_async_event, event);
 
-	ASSERT_EQ(0, set_nonblock(self->dev.verbs->async_fd));
-	errno = 0;
-	EXPECT_EQ(-1, ibv_get_async_event(self->dev.verbs, &event));
-	EXPECT_EQ(EAGAIN, errno);
+	ASSERT_EQ(0, set_nonblock(self->dev.verbs->async_fd, true));
+	EXPECT_ERRNO(EAGAIN, ibv_get_async_event(self->dev.verbs, &event));
 	EXPECT_UNTOUCHED(event);
 }
 
-/* Events of another context of the same device are that context's. */
+/* An event of one context is not given to another of the same device. */
 TEST_F(verbs, get_async_event_of_another_context)
 {
 	struct ibv_qp_attr to_sqd = {
@@ -105,10 +103,8 @@ TEST_F(verbs, get_async_event_of_another_context)
 				   IBV_QP_EN_SQD_ASYNC_NOTIFY));
 	ASSERT_TRUE(readable(other.verbs->async_fd, DEADLINE_MS));
 
-	ASSERT_EQ(0, set_nonblock(self->dev.verbs->async_fd));
-	errno = 0;
-	EXPECT_EQ(-1, ibv_get_async_event(self->dev.verbs, &event));
-	EXPECT_EQ(EAGAIN, errno);
+	ASSERT_EQ(0, set_nonblock(self->dev.verbs->async_fd, true));
+	EXPECT_ERRNO(EAGAIN, ibv_get_async_event(self->dev.verbs, &event));
 	EXPECT_UNTOUCHED(event);
 
 	ASSERT_EQ(0, ibv_get_async_event(other.verbs, &got));
@@ -201,7 +197,7 @@ TEST_F(verbs, query_of_what_no_device_has)
 	EXPECT_UNTOUCHED(values);
 }
 
-/* What is made tells how large it is, but not if it is not made. */
+/* The sizes in the attributes are written only if the object is created. */
 TEST_F(verbs, create)
 {
 	struct ibv_srq_init_attr_ex srq_ex = {
@@ -227,8 +223,13 @@ TEST_F(verbs, create)
 	struct ibv_srq_init_attr srq = {
 		.attr = { .max_wr = 1 << 30, .max_sge = 1 },
 	};
+	struct ibv_cq_init_attr_ex cq_ex = {
+		.cqe = 1 << 30,
+		.wc_flags = IBV_WC_STANDARD_FLAGS,
+	};
 	struct ibv_srq_init_attr_ex srq_ex_was = srq_ex;
 	struct ibv_qp_init_attr_ex qp_ex_was = qp_ex;
+	struct ibv_cq_init_attr_ex cq_ex_was = cq_ex;
 	struct ibv_srq_init_attr srq_was = srq;
 	struct ibv_qp_init_attr qp_was = qp;
 
@@ -240,28 +241,132 @@ TEST_F(verbs, create)
 	EXPECT_EQ(0, memcmp(&srq, &srq_was, sizeof(srq)));
 	EXPECT_EQ(NULL, ibv_create_srq_ex(self->dev.verbs, &srq_ex));
 	EXPECT_EQ(0, memcmp(&srq_ex, &srq_ex_was, sizeof(srq_ex)));
+	EXPECT_EQ(NULL, ibv_create_cq_ex(self->dev.verbs, &cq_ex));
+	EXPECT_EQ(0, memcmp(&cq_ex, &cq_ex_was, sizeof(cq_ex)));
+}
+
+/* Let commands fail that the library itself does not refuse. */
+static int break_commands(struct ibv_context *verbs)
+{
+	int saved = dup(verbs->cmd_fd), full = open("/dev/full", O_RDWR);
+
+	if (saved < 0 || full < 0 || dup2(full, verbs->cmd_fd) < 0)
+		return -1;
+	close(full);
+	return saved;
+}
+
+static int mend_commands(struct ibv_context *verbs, int saved)
+{
+	if (dup2(saved, verbs->cmd_fd) < 0)
+		return -1;
+	return close(saved);
+}
+
+TEST_F(verbs, query_of_a_device_that_fails)
+{
+	struct ibv_srq_init_attr srq_init = {
+		.attr = { .max_wr = 4, .max_sge = 1 },
+	};
+	POISONED(struct ibv_qp_init_attr, qp_init);
+	POISONED(struct ibv_device_attr, device);
+	POISONED(struct ibv_srq_attr, srq_attr);
+	POISONED(struct ibv_qp_attr, qp_attr);
+	struct ibv_srq *srq;
+	int saved;
+
+	srq = ibv_create_srq(self->dev.pd, &srq_init);
+	ASSERT_NE(NULL, srq);
+	saved = break_commands(self->dev.verbs);
+	ASSERT_LE(0, saved);
+	EXPECT_NE(0, ibv_query_device(self->dev.verbs, &device));
+	/* libibverbs clears them first. */
+	if (!over_incumbent())
+		EXPECT_UNTOUCHED(device);
+	EXPECT_NE(0, ibv_query_srq(srq, &srq_attr));
+	EXPECT_UNTOUCHED(srq_attr);
+	EXPECT_NE(0, ibv_query_qp(self->side.qp, &qp_attr, IBV_QP_STATE,
+				  &qp_init));
+	EXPECT_UNTOUCHED(qp_attr);
+	EXPECT_UNTOUCHED(qp_init);
+	ASSERT_EQ(0, mend_commands(self->dev.verbs, saved));
+	EXPECT_EQ(0, ibv_destroy_srq(srq));
+}
+
+/* A change that fails leaves the members of the objects as they were. */
+TEST_F(verbs, modify)
+{
+	struct ibv_srq_init_attr srq_init = {
+		.attr = { .max_wr = 4, .max_sge = 1 },
+	};
+	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
+	struct ibv_srq_attr limit = { .srq_limit = 1 << 30 };
+	struct ibv_srq_attr limit_was = limit;
+	struct ibv_mr mr_was = *self->side.mr;
+	struct ibv_qp_attr error_was = error;
+	enum ibv_qp_state state = self->side.qp->state;
+	int saved, cqe = self->cq->cqe;
+	struct ibv_srq *srq;
+
+	srq = ibv_create_srq(self->dev.pd, &srq_init);
+	ASSERT_NE(NULL, srq);
+	EXPECT_NE(0, ibv_modify_srq(srq, &limit, IBV_SRQ_LIMIT));
+	EXPECT_EQ(0, memcmp(&limit, &limit_was, sizeof(limit)));
+	EXPECT_NE(0, ibv_resize_cq(self->cq, 1 << 30));
+	EXPECT_EQ(cqe, self->cq->cqe);
+
+	saved = break_commands(self->dev.verbs);
+	ASSERT_LE(0, saved);
+	limit.srq_limit = limit_was.srq_limit = 1;
+	EXPECT_NE(0, ibv_modify_srq(srq, &limit, IBV_SRQ_LIMIT));
+	EXPECT_EQ(0, memcmp(&limit, &limit_was, sizeof(limit)));
+	EXPECT_NE(0, ibv_resize_cq(self->cq, 2 * cqe));
+	EXPECT_EQ(cqe, self->cq->cqe);
+	EXPECT_NE(0, ibv_modify_qp(self->side.qp, &error, IBV_QP_STATE));
+	EXPECT_EQ(state, self->side.qp->state);
+	EXPECT_EQ(0, memcmp(&error, &error_was, sizeof(error)));
+	EXPECT_NE(0, ibv_rereg_mr(self->side.mr, IBV_REREG_MR_CHANGE_TRANSLATION,
+				  NULL, self->side.buf, 64, 0));
+	EXPECT_EQ(0, memcmp(self->side.mr, &mr_was, sizeof(mr_was)));
+	ASSERT_EQ(0, mend_commands(self->dev.verbs, saved));
+	EXPECT_EQ(0, ibv_destroy_srq(srq));
+}
+
+/* Both libraries set the number to 0. */
+TEST(lists_of_devices)
+{
+	struct rlimit was, no_file;
+	int num = -1;
+
+	ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &was));
+	no_file = was;
+	no_file.rlim_cur = 0;
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &no_file));
+	EXPECT_EQ(NULL, rdma_get_devices(&num));
+	EXPECT_EQ(0, num);
+	num = -1;
+	EXPECT_EQ(NULL, ibv_get_device_list(&num));
+	EXPECT_EQ(0, num);
+	/* Sanitizers need files when the program ends. */
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &was));
+}
+
+/* No installed header declares it. */
+int ibv_read_sysfs_file(const char *dir, const char *file, char *buf,
+			size_t size);
+
+TEST(read_sysfs_file)
+{
+	POISONED(uint64_t, buf);
+
+	EXPECT_EQ(-1, ibv_read_sysfs_file("/sys", "no_file", (char *)&buf,
+					  sizeof(buf)));
+	EXPECT_UNTOUCHED(buf);
 }
 
 /* ------------------------------------------------------ connections */
 
-FIXTURE(ids) {
-	struct pair p;
-	struct pair_opts opts;
-	struct rdma_cm_id *id;		/* the client's */
-};
-
-FIXTURE_SETUP(ids)
-{
-	pair_defaults(&self->opts);
-	ASSERT_EQ(0, pair_listen(&self->p, &self->opts));
-	ASSERT_EQ(0, pair_resolve(&self->p, &self->opts));
-	self->id = self->p.client.id;
-}
-
-FIXTURE_TEARDOWN(ids)
-{
-	pair_close(&self->p);
-}
+PAIR_FIXTURE(ids, pair_to_resolve)
 
 TEST_F(ids, create_id)
 {
@@ -277,10 +382,8 @@ TEST_F(ids, get_cm_event)
 {
 	POISONED(struct rdma_cm_event *, event);
 
-	ASSERT_EQ(0, set_nonblock(self->id->channel->fd));
-	errno = 0;
-	EXPECT_EQ(-1, rdma_get_cm_event(self->id->channel, &event));
-	EXPECT_EQ(EAGAIN, errno);
+	ASSERT_EQ(0, set_nonblock(self->id->channel->fd, true));
+	EXPECT_ERRNO(EAGAIN, rdma_get_cm_event(self->id->channel, &event));
 	EXPECT_UNTOUCHED(event);
 }
 
@@ -312,7 +415,7 @@ TEST_F(ids, create_ep)
 	POISONED(struct rdma_cm_id *, id);
 	struct rdma_addrinfo *res;
 
-	/* Of the addresses for documentation, none is any host's. */
+	/* 192.0.2.0/24 is reserved for documentation. */
 	ASSERT_EQ(0, rdma_getaddrinfo("192.0.2.1", "7471", &hints, &res));
 	EXPECT_EQ(-1, rdma_create_ep(&id, res, NULL, NULL));
 	EXPECT_UNTOUCHED(id);
@@ -325,7 +428,7 @@ TEST_F(ids, init_qp_attr)
 	POISONED(int, mask);
 	struct rdma_cm_id *id;
 
-	/* It has no device yet. */
+	/* The id has no device yet. */
 	ASSERT_EQ(0, rdma_create_id(self->id->channel, &id, NULL, RDMA_PS_TCP));
 	EXPECT_EQ(-1, rdma_init_qp_attr(id, &attr, &mask));
 	EXPECT_UNTOUCHED(attr);
@@ -367,13 +470,88 @@ TEST_F(ids, create_srq)
 	EXPECT_EQ(NULL, self->id->srq);
 }
 
+/* An id that has addresses keeps them. */
+TEST_F(ids, addresses)
+{
+	struct rdma_route route_was = self->id->route;
+	struct sockaddr_storage addr;
+
+	ASSERT_TRUE(test_addr(AF_INET, &addr));
+	EXPECT_EQ(-1, rdma_bind_addr(self->id, (struct sockaddr *)&addr));
+	EXPECT_EQ(0, memcmp(&self->id->route, &route_was, sizeof(route_was)));
+	addr.ss_family = AF_UNIX;
+	EXPECT_EQ(-1, rdma_resolve_addr(self->id, NULL,
+					(struct sockaddr *)&addr, 1000));
+	EXPECT_EQ(0, memcmp(&self->id->route, &route_was, sizeof(route_was)));
+}
+
+/*
+ * rdma-core enters queues and a domain of its own into the attributes, so this
+ * has queues and a domain.
+ */
+TEST_F(ids, create_qp_ex)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.cap = { .max_send_wr = 1 << 30, .max_send_sge = 1 },
+		.qp_type = IBV_QPT_RC,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = self->id->pd,
+	}, attr_was;
+
+	attr.send_cq = ibv_create_cq(self->id->verbs, 4, NULL, NULL, 0);
+	ASSERT_NE(NULL, attr.send_cq);
+	attr.recv_cq = attr.send_cq;
+	attr_was = attr;
+	EXPECT_EQ(-1, rdma_create_qp_ex(self->id, &attr));
+	EXPECT_EQ(0, memcmp(&attr, &attr_was, sizeof(attr)));
+	EXPECT_EQ(NULL, self->id->qp);
+	EXPECT_EQ(NULL, self->id->send_cq);
+	EXPECT_EQ(NULL, self->id->recv_cq);
+	EXPECT_EQ(0, ibv_destroy_cq(attr.send_cq));
+}
+
+TEST_F(ids, create_srq_ex)
+{
+	struct ibv_srq_init_attr_ex attr = {
+		.attr = { .max_wr = 1 << 30, .max_sge = 1 },
+		.comp_mask = IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_TYPE,
+		.srq_type = IBV_SRQT_BASIC,
+		.pd = self->id->pd,
+	};
+	struct ibv_srq_init_attr_ex attr_was = attr;
+
+	EXPECT_EQ(-1, rdma_create_srq_ex(self->id, &attr));
+	EXPECT_EQ(0, memcmp(&attr, &attr_was, sizeof(attr)));
+	EXPECT_EQ(NULL, self->id->srq);
+}
+
+/* The id is not one for datagrams. */
+TEST_F(ids, join_multicast_ex)
+{
+	struct sockaddr_in group = { .sin_family = AF_INET };
+	struct rdma_cm_join_mc_attr_ex attr = {
+		.comp_mask = RDMA_CM_JOIN_MC_ATTR_ADDRESS |
+			     RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS,
+		.join_flags = RDMA_MC_JOIN_FLAG_FULLMEMBER,
+		.addr = (struct sockaddr *)&group,
+	};
+	struct rdma_cm_join_mc_attr_ex attr_was = attr;
+	struct sockaddr_in group_was;
+
+	group.sin_addr.s_addr = htonl(0xefc0a001);
+	group_was = group;
+	EXPECT_EQ(-1, rdma_join_multicast_ex(self->id, &attr, self));
+	EXPECT_EQ(0, memcmp(&attr, &attr_was, sizeof(attr)));
+	EXPECT_EQ(0, memcmp(&group, &group_was, sizeof(group)));
+}
+
 TEST_F(ids, get_comp)
 {
 	POISONED(struct ibv_wc, wc);
 
 	ASSERT_EQ(0, pair_client_qp(&self->p, &self->opts));
-	ASSERT_EQ(0, set_nonblock(self->id->send_cq_channel->fd));
-	ASSERT_EQ(0, set_nonblock(self->id->recv_cq_channel->fd));
+	ASSERT_EQ(0, set_nonblock(self->id->send_cq_channel->fd, true));
+	ASSERT_EQ(0, set_nonblock(self->id->recv_cq_channel->fd, true));
 	EXPECT_EQ(-1, rdma_get_send_comp(self->id, &wc));
 	EXPECT_UNTOUCHED(wc);
 	EXPECT_EQ(-1, rdma_get_recv_comp(self->id, &wc));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Who destroys what: objects that an id has, and that the program may have made
- * or destroyed itself; threads that are cancelled while they wait.
+ * Tests which objects an id destroys and which the program must, if either has
+ * created them; and threads that are cancelled while they wait.  A failure
+ * means that an object leaks, or is destroyed twice or too early.
  */
 #include <kselftest_harness.h>
 #include <pthread.h>
@@ -38,7 +39,7 @@ FIXTURE_SETUP(own)
 	};
 }
 
-/* The domain goes last: what is left behind keeps it. */
+/* Free the domain last; an object that has leaked would keep it busy. */
 FIXTURE_TEARDOWN(own)
 {
 	if (self->id)
@@ -61,7 +62,7 @@ TEST_F(own, queues_that_the_program_destroys)
 	ASSERT_EQ(0, ibv_destroy_comp_channel(recv_channel));
 }
 
-/* rdma_destroy_id(3): the queue pair should be gone before; many are not. */
+/* Many programs destroy the id first, against rdma_destroy_id(3). */
 TEST_F(own, queues_outlive_the_id)
 {
 	struct ibv_comp_channel *send_channel, *recv_channel;
@@ -120,7 +121,7 @@ static void *waits(void *arg)
 	return NULL;
 }
 
-/* Whether the thread has gone to sleep by then or not. */
+/* Cancel one thread at once, and one that sleeps. */
 TEST_F(own, cancelled_while_it_waits)
 {
 	struct timespec end;
@@ -134,8 +135,7 @@ TEST_F(own, cancelled_while_it_waits)
 		if (i)
 			usleep(100000);
 		ASSERT_EQ(0, pthread_cancel(thread));
-		clock_gettime(CLOCK_REALTIME, &end);
-		end.tv_sec += DEADLINE_MS / 1000;
+		end = real_time_in(DEADLINE_MS);
 		ASSERT_EQ(0, pthread_timedjoin_np(thread, &result, &end));
 		EXPECT_EQ(PTHREAD_CANCELED, result);
 	}

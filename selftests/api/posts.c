@@ -1,39 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The eight posts: what they move, and what their completions say.  Each test
- * has a fresh connection, and both its ends.
+ * Tests the eight posts: the data that they move and the fields of their
+ * completions.  Each test has a new connection and owns both its ends; a
+ * failure means that a post moves wrong bytes or completes wrongly.
  */
 #include <kselftest_harness.h>
 
 #include "rdma_test.h"
 
-/* The context of a post; handed back in wr_id, with all of its bits. */
-#define CONTEXT ((void *)0xfedcba9876543210ul)
-
-FIXTURE(posts) {
-	struct pair p;
-	struct end *c, *s;
-	struct rdma_cm_id *id, *peer;
-	uint64_t remote;
-	uint32_t rkey;
-	struct ibv_wc wc;
-};
-
-FIXTURE_SETUP(posts)
-{
-	ASSERT_EQ(0, pair_open(&self->p, NULL));
-	self->c = &self->p.client;
-	self->s = &self->p.server;
-	self->id = self->c->id;
-	self->peer = self->s->id;
-	self->remote = addr64(self->s->buf);
-	self->rkey = self->s->mr->rkey;
-}
-
-FIXTURE_TEARDOWN(posts)
-{
-	pair_close(&self->p);
-}
+PAIR_FIXTURE(posts, pair_open)
 
 TEST_F(posts, write)
 {
@@ -46,7 +21,7 @@ TEST_F(posts, write)
 	EXPECT_TRUE(filled(self->s->buf + 10, 5000, 1));
 	EXPECT_TRUE(all_bytes(self->s->buf, 10, POISON));
 	EXPECT_TRUE(all_bytes(self->s->buf + 5010, 1000, POISON));
-	/* One completion, and none at the other end. */
+	/* The post has one completion, and the other end has none. */
 	EXPECT_TRUE(no_comp(self->id->send_cq));
 	EXPECT_TRUE(no_comp(self->peer->recv_cq));
 }
@@ -145,7 +120,7 @@ TEST_F(posts, sendv_and_recvv)
 	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_SEND, CONTEXT);
 	ASSERT_COMP_OK(self->peer->recv_cq, &self->wc, IBV_WC_RECV, self->s);
 	EXPECT_EQ(1233, self->wc.byte_len);
-	/* Put together again, the pieces must be what was sent. */
+	/* Join the pieces of each message again to compare them. */
 	memmove(self->s->buf + 9650, self->s->buf + 100, 83);
 	memmove(self->s->buf + 9733, self->s->buf + 300, 500);
 	EXPECT_TRUE(filled(self->s->buf + 9000, 700, 1));
@@ -155,7 +130,7 @@ TEST_F(posts, sendv_and_recvv)
 	EXPECT_TRUE(all_bytes(self->s->buf + 800, 1500, POISON));
 }
 
-/* An entry of no bytes names no memory, and no key. */
+/* An entry of no bytes needs no memory and no key. */
 TEST_F(posts, vectors_with_an_empty_entry)
 {
 	struct ibv_sge out[] = {
@@ -195,7 +170,7 @@ TEST_F(posts, vectors_with_an_empty_entry)
 	EXPECT_TRUE(all_bytes(self->c->buf + 50, 150, POISON));
 }
 
-/* Either end may post, not only the one that connected. */
+/* The passive end of the connection may post, too. */
 TEST_F(posts, from_the_passive_end)
 {
 	fill(self->s->buf, 3000, 1);
@@ -220,7 +195,7 @@ TEST_F(posts, from_the_passive_end)
 	EXPECT_TRUE(filled(self->c->buf + 40000, 3000, 1));
 }
 
-/* Lengths around those of packets and pages, at addresses aligned to nothing. */
+/* Lengths around those of packets and pages, at unaligned addresses. */
 TEST_F(posts, odd_lengths)
 {
 	static const size_t lengths[] = {
@@ -254,7 +229,7 @@ TEST_F(posts, odd_lengths)
 
 TEST_F(posts, zero_bytes)
 {
-	/* Operations of no bytes take no keys, not even valid ones. */
+	/* Operations of no bytes need no valid keys. */
 	ASSERT_EQ(0, rdma_post_writev(self->id, CONTEXT, NULL, 0,
 				      IBV_SEND_SIGNALED, 0, 0));
 	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, CONTEXT);
@@ -304,7 +279,7 @@ TEST_F(posts, send_with_imm)
 	EXPECT_TRUE(filled(self->s->buf, 200, 1));
 }
 
-/* It consumes a receive, but writes to the address in the request. */
+/* The write consumes a receive, but its data go to the remote address. */
 TEST_F(posts, write_with_imm)
 {
 	struct ibv_sge list = sge(self->c, 0, 5000);
@@ -346,209 +321,7 @@ TEST_F(posts, write_with_imm_of_no_bytes)
 	EXPECT_EQ(99, be32toh(self->wc.imm_data));
 }
 
-/* The bytes are taken at the call: the buffer, unregistered, is free at once. */
-TEST_F(posts, inline_write)
-{
-	char buf[64];
-	int i;
-
-	for (i = 0; i < 8; i++) {
-		fill(buf, sizeof(buf), i + 1);
-		ASSERT_EQ(0, rdma_post_write(self->id, CONTEXT, buf, sizeof(buf),
-					     NULL, IBV_SEND_INLINE |
-					     (i == 7 ? IBV_SEND_SIGNALED : 0),
-					     self->remote + i * 64, self->rkey));
-		memset(buf, 0, sizeof(buf));
-	}
-	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, CONTEXT);
-	for (i = 0; i < 8; i++)
-		EXPECT_TRUE(filled(self->s->buf + i * 64, 64, i + 1));
-	EXPECT_TRUE(all_bytes(self->s->buf + 512, 64, POISON));
-}
-
-TEST_F(posts, inline_send)
-{
-	char buf[64];
-	int i;
-
-	for (i = 0; i < 4; i++)
-		ASSERT_EQ(0, rdma_post_recv(self->peer, self->s + i,
-					    self->s->buf + i * 100, 100,
-					    self->s->mr));
-	for (i = 0; i < 4; i++) {
-		fill(buf, sizeof(buf), i + 1);
-		ASSERT_EQ(0, rdma_post_send(self->id, CONTEXT, buf, 61 + i,
-					    NULL, IBV_SEND_INLINE));
-		memset(buf, 0, sizeof(buf));
-	}
-	for (i = 0; i < 4; i++) {
-		ASSERT_COMP_OK(self->peer->recv_cq, &self->wc, IBV_WC_RECV,
-			       self->s + i);
-		EXPECT_EQ(61 + i, self->wc.byte_len);
-		EXPECT_TRUE(filled(self->s->buf + i * 100, 61 + i, i + 1));
-	}
-	EXPECT_TRUE(no_comp(self->id->send_cq));
-}
-
-TEST_F(posts, inline_vector)
-{
-	static const char a[] = "read-only ", b[] = "memory, ", c[] = "no key";
-	struct ibv_sge sgl[] = {
-		{ .addr = addr64(a), .length = 10 },
-		{ .addr = addr64(b), .length = 8 },
-		{ .addr = addr64(c), .length = 7 },
-	};
-
-	ASSERT_EQ(0, rdma_post_writev(self->id, CONTEXT, sgl, 3,
-				      IBV_SEND_INLINE | IBV_SEND_SIGNALED,
-				      self->remote, self->rkey));
-	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, CONTEXT);
-	EXPECT_STREQ("read-only memory, no key", (char *)self->s->buf);
-}
-
-/* A key that comes with inline data is not looked at. */
-TEST_F(posts, inline_ignores_the_key)
-{
-	char buf[20];
-	struct ibv_sge list = {
-		.addr = addr64(buf), .length = sizeof(buf), .lkey = 0xdeadbeef,
-	};
-
-	fill(buf, sizeof(buf), 1);
-	ASSERT_EQ(0, rdma_post_writev(self->id, CONTEXT, &list, 1,
-				      IBV_SEND_INLINE | IBV_SEND_SIGNALED,
-				      self->remote, self->rkey));
-	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, CONTEXT);
-	EXPECT_TRUE(filled(self->s->buf, sizeof(buf), 1));
-}
-
-TEST_F(posts, unsignaled)
-{
-	int i;
-
-	fill(self->c->buf, 4 * 1000, 1);
-	for (i = 0; i < 3; i++)
-		ASSERT_EQ(0, rdma_post_write(self->id, (void *)(uintptr_t)i,
-					     self->c->buf + i * 1000, 1000,
-					     self->c->mr, 0,
-					     self->remote + i * 1000, self->rkey));
-	EXPECT_TRUE(no_comp(self->id->send_cq));
-	ASSERT_EQ(0, rdma_post_write(self->id, CONTEXT, self->c->buf + 3000,
-				     1000, self->c->mr, IBV_SEND_SIGNALED,
-				     self->remote + 3000, self->rkey));
-	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, CONTEXT);
-	EXPECT_TRUE(no_comp(self->id->send_cq));
-	EXPECT_TRUE(filled(self->s->buf, 4000, 1));
-}
-
-/* One signaled post gives back the places of those before it. */
-TEST_F(posts, unsignaled_many)
-{
-	unsigned int i;
-
-	fill(self->c->buf, 400, 1);
-	for (i = 1; i <= 200; i++) {
-		ASSERT_EQ(0, rdma_post_write(self->id, (void *)(uintptr_t)i,
-					     self->c->buf, 2 * i, self->c->mr,
-					     i % 8 ? 0 : IBV_SEND_SIGNALED,
-					     self->remote, self->rkey)) {
-			TH_LOG("post %u: %s", i, strerror(errno));
-		}
-		if (i % 8 == 0)
-			ASSERT_COMP_OK(self->id->send_cq, &self->wc,
-				       IBV_WC_RDMA_WRITE, (uintptr_t)i);
-	}
-	EXPECT_TRUE(filled(self->s->buf, 400, 1));
-	EXPECT_TRUE(no_comp(self->id->send_cq));
-}
-
-/* It fails: a completion comes, although none was asked for. */
-TEST_F(posts, unsignaled_error)
-{
-	ASSERT_EQ(0, rdma_post_write(self->id, CONTEXT, self->c->buf, 100,
-				     self->c->mr, 0, self->remote + BUF_SIZE,
-				     self->rkey));
-	ASSERT_COMP(self->id->send_cq, &self->wc, IBV_WC_REM_ACCESS_ERR, CONTEXT);
-	EXPECT_EQ(self->id->qp->qp_num, self->wc.qp_num);
-	EXPECT_TRUE(all_bytes(self->s->buf, BUF_SIZE, POISON));
-}
-
-TEST(signal_all)
-{
-	struct ibv_qp_init_attr init;
-	struct ibv_qp_attr attr;
-	struct pair_opts opts;
-	struct ibv_wc wc;
-	struct pair p;
-	uintptr_t i;
-
-	pair_defaults(&opts);
-	opts.client_qp.sq_sig_all = 1;
-	ASSERT_EQ(0, pair_open(&p, &opts));
-	fill(p.client.buf, 300, 1);
-	for (i = 0; i < 3; i++)
-		ASSERT_EQ(0, rdma_post_write(p.client.id, (void *)i,
-					     p.client.buf + i * 100, 100,
-					     p.client.mr, 0,
-					     addr64(p.server.buf + i * 100),
-					     p.server.mr->rkey));
-	for (i = 0; i < 3; i++)
-		ASSERT_COMP_OK(p.client.id->send_cq, &wc, IBV_WC_RDMA_WRITE, i);
-	EXPECT_TRUE(filled(p.server.buf, 300, 1));
-	ASSERT_EQ(0, ibv_query_qp(p.client.id->qp, &attr, IBV_QP_CAP, &init));
-	EXPECT_EQ(1, init.sq_sig_all);
-	pair_close(&p);
-}
-
-/*
- * The fence holds the send back until the read has filled its buffer: the end of
- * a long one, which would else be sent as it was before.
- */
-TEST(fence)
-{
-	const size_t size = 1 << 20, last = 1000;
-	struct pair_opts opts;
-	struct end *c, *s;
-	struct ibv_wc wc;
-	struct pair p;
-
-	pair_defaults(&opts);
-	opts.size = size + last;
-	ASSERT_EQ(0, pair_open(&p, &opts));
-	c = &p.client;
-	s = &p.server;
-	fill(s->buf + size - last, last, 1);
-	ASSERT_EQ(0, rdma_post_recv(s->id, s, s->buf + size, last, s->mr));
-	ASSERT_EQ(0, rdma_post_read(c->id, NULL, c->buf, size, c->mr, 0,
-				    addr64(s->buf), s->mr->rkey));
-	ASSERT_EQ(0, rdma_post_send(c->id, CONTEXT, c->buf + size - last, last,
-				    c->mr, IBV_SEND_FENCE | IBV_SEND_SIGNALED));
-	ASSERT_COMP_OK(c->id->send_cq, &wc, IBV_WC_SEND, CONTEXT);
-	ASSERT_COMP_OK(s->id->recv_cq, &wc, IBV_WC_RECV, s);
-	EXPECT_TRUE(filled(s->buf + size, last, 1));
-	pair_close(&p);
-}
-
-/* Without a fence, too, a read sees the writes before it. */
-TEST_F(posts, read_after_write)
-{
-	int i;
-
-	for (i = 0; i < 4; i++) {
-		fill(self->c->buf, 9000, i + 1);
-		ASSERT_EQ(0, rdma_post_write(self->id, NULL, self->c->buf, 9000,
-					     self->c->mr, 0, self->remote,
-					     self->rkey));
-		ASSERT_EQ(0, rdma_post_read(self->id, CONTEXT,
-					    self->c->buf + 20000, 9000,
-					    self->c->mr, IBV_SEND_SIGNALED,
-					    self->remote, self->rkey));
-		ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_READ, CONTEXT);
-		ASSERT_TRUE(filled(self->c->buf + 20000, 9000, i + 1));
-	}
-}
-
-/* As many entries as the queue pair says it takes, one byte each. */
+/* Each vector has as many entries as the queue pair takes, of a byte each. */
 TEST_F(posts, vectors_of_the_largest_size)
 {
 	struct ibv_qp_init_attr init;
@@ -615,7 +388,7 @@ TEST(megabyte)
 	pair_close(&p);
 }
 
-/* The queue kept full, with a completion for each of many small writes. */
+/* Keep the queue full of small writes that each have a completion. */
 TEST_F(posts, stream)
 {
 	const unsigned int total = 500;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Queue pairs without connection ids: their states, what they move, and what
- * is left when they go.
+ * Tests queue pairs without connection ids: their states, data in both
+ * directions, and posts that are refused.  A failure means that a queue pair
+ * accepts a wrong transition or post, or loses data.
  */
 #include <kselftest_harness.h>
 #include <arpa/inet.h>
@@ -52,7 +53,7 @@ TEST_F(qp, as_made)
 	EXPECT_EQ(IBV_QPS_RESET, qp->state);
 	EXPECT_NE(0, qp->qp_num);
 	EXPECT_NE(self->b.qp->qp_num, qp->qp_num);
-	/* Extended calls only if they were asked for. */
+	/* The program has not asked for extended calls. */
 	EXPECT_EQ(NULL, ibv_qp_to_qp_ex(qp));
 
 	ASSERT_EQ(0, ibv_query_qp(qp, &attr, IBV_QP_STATE | IBV_QP_CAP, &init));
@@ -121,8 +122,8 @@ TEST_F(qp, states)
 }
 
 /*
- * Bits without a name below IBV_QP_RATE_LIMIT do not matter: pyverbs asks for
- * 0x1ffffff.  From there on it is not one of the queries that uverbs has.
+ * ibv_query_qp() ignores unnamed bits below IBV_QP_RATE_LIMIT; pyverbs asks for
+ * 0x1ffffff.  Greater bits are not supported by uverbs.
  */
 TEST_F(qp, queried_with_any_bits)
 {
@@ -142,7 +143,7 @@ TEST_F(qp, queried_with_any_bits)
 	EXPECT_EQ(EOPNOTSUPP, ibv_query_qp(self->a.qp, &attr, -1, &init));
 }
 
-/* What may change in RTS, without a change of state. */
+/* These attributes may change in RTS without a change of state. */
 TEST_F(qp, changed_in_rts)
 {
 	struct ibv_qp *qp = self->a.qp;
@@ -157,7 +158,7 @@ TEST_F(qp, changed_in_rts)
 		   IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER;
 
 	ASSERT_EQ(0, bring_up_pair(&self->dev, &self->a, &self->b));
-	/* The state is RTS, and stays it. */
+	/* A change to RTS from RTS is allowed. */
 	attr.qp_state = IBV_QPS_RTS;
 	ASSERT_EQ(0, ibv_modify_qp(qp, &attr, IBV_QP_STATE | mask));
 	EXPECT_EQ(IBV_QPS_RTS, qp->state);
@@ -172,7 +173,7 @@ TEST_F(qp, changed_in_rts)
 		EXPECT_EQ(20, attr.min_rnr_timer);
 }
 
-/* A change that is refused changes nothing. */
+/* A change that is refused must change nothing. */
 TEST_F(qp, refused)
 {
 	struct ibv_qp *qp = self->a.qp;
@@ -186,13 +187,13 @@ TEST_F(qp, refused)
 	mask = attr_init(&self->dev, qp, &attr);
 	EXPECT_EQ(EINVAL, ibv_modify_qp(qp, &attr, mask & ~IBV_QP_PKEY_INDEX));
 	EXPECT_EQ(EINVAL, ibv_modify_qp(qp, &attr, mask & ~IBV_QP_PORT));
-	/* Not of this transition. */
+	/* The transition does not take this attribute. */
 	EXPECT_EQ(EINVAL, ibv_modify_qp(qp, &attr, mask | IBV_QP_SQ_PSN));
 	EXPECT_NE(0, ibv_modify_qp(qp, &attr, mask | 1 << 30));
 	attr.port_num = 77;
 	EXPECT_EQ(EINVAL, ibv_modify_qp(qp, &attr, mask));
 	attr.port_num = self->dev.port;
-	/* rxe takes any. */
+	/* Over rdma-core, rxe accepts any P_Key index. */
 	if (!over_incumbent()) {
 		attr.pkey_index = 9999;
 		EXPECT_EQ(EINVAL, ibv_modify_qp(qp, &attr, mask));
@@ -214,7 +215,7 @@ TEST_F(qp, refused)
 	EXPECT_NE(0, set_state(qp, 77));
 }
 
-/* A queue pair in the RESET state takes nothing. */
+/* A queue pair in the RESET state accepts no work requests. */
 TEST_F(qp, posts_before_their_time)
 {
 	if (over_incumbent())
@@ -240,7 +241,7 @@ TEST_F(qp, receives_are_flushed)
 	ASSERT_EQ(1, wait_comp(self->a.cq, &self->wc));
 	EXPECT_EQ(6, self->wc.wr_id);
 	EXPECT_TRUE(no_comp(self->a.cq));
-	/* rxe has nobody look at what comes later. */
+	/* Over rdma-core, rxe does not flush receives that are posted now. */
 	if (over_incumbent())
 		return;
 	ASSERT_EQ(0, post_recv(&self->a, 7, 0, 64));
@@ -250,7 +251,7 @@ TEST_F(qp, receives_are_flushed)
 	EXPECT_TRUE(no_comp(self->a.cq));
 }
 
-/* Through RESET a queue pair is as new. */
+/* RESET makes a queue pair usable again. */
 TEST_F(qp, used_again)
 {
 	struct ibv_wc wc;
@@ -276,7 +277,7 @@ TEST_F(qp, used_again)
 		ASSERT_EQ(0, set_state(self->b.qp, IBV_QPS_RESET));
 		EXPECT_EQ(IBV_QPS_RESET, self->a.qp->state);
 		EXPECT_EQ(IBV_QPS_RESET, query_state(self->a.qp));
-		/* The receive that was left is given up. */
+		/* RESET has discarded the receive that was left. */
 		EXPECT_TRUE(no_comp(self->b.cq));
 	}
 }
@@ -370,7 +371,7 @@ TEST_F(rc, operations)
 	EXPECT_EQ(0, memcmp(self->b.buf + 8192, &word, sizeof(word)));
 }
 
-/* A message with a key that is none is received with an error. */
+/* A message with an invalid R_Key is received with an error. */
 TEST_F(rc, send_with_invalidation)
 {
 	struct ibv_sge sge = side_sge(&self->a, 0, 100);
@@ -390,7 +391,10 @@ TEST_F(rc, send_with_invalidation)
 	EXPECT_NE(IBV_WC_SUCCESS, self->wc.status);
 }
 
-/* What kernel queue pairs cannot post is refused, and nothing with it. */
+/*
+ * Opcodes that in-kernel queue pairs lack are refused; the work requests before
+ * them are posted.
+ */
 TEST_F(rc, opcodes_of_others)
 {
 	static const unsigned int opcodes[] = {
@@ -467,7 +471,7 @@ TEST(creation_is_refused)
 	attr.qp_type = IBV_QPT_RAW_PACKET;
 	EXPECT_EQ(NULL, ibv_create_qp(dev.pd, &attr));
 	EXPECT_TRUE(errno == EINVAL || errno == EOPNOTSUPP || errno == EPERM);
-	/* What is refused uses nothing. */
+	/* The refused queue pairs hold no reference to the queue. */
 	EXPECT_EQ(0, ibv_destroy_cq(cq));
 	device_close(&dev);
 }
@@ -485,7 +489,7 @@ TEST(in_use)
 	device_close(&dev);
 }
 
-/* The program may break an id's connection by its queue pair. */
+/* A program may break an id's connection by modifying its queue pair. */
 TEST(queue_pair_of_an_id)
 {
 	struct ibv_qp_init_attr init;

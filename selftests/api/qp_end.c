@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What is left of a queue pair in its completion queue when it is destroyed or
- * reset: nothing.  rdma_rxe with its own provider leaves what has completed
- * before; other devices' providers remove it, as librdma_post does.
+ * Tests that no completion of a queue pair stays in its completion queue after
+ * the queue pair is destroyed or reset, and that those of others stay.
+ * rdma_rxe's own provider leaves completions there; librdma_post and other
+ * devices' providers remove them.
  */
 #include <kselftest_harness.h>
 #include <pthread.h>
@@ -11,14 +12,14 @@
 
 #include "verbs_test.h"
 
-/* Long enough for completions to be where they are left. */
+/* Enough time for completions to reach the queue. */
 #define SETTLE_US	200000
 
-#define MARK		8192	/* where there are no messages */
+#define MARK		8192	/* an offset without messages */
 
 FIXTURE(shared) {
 	struct device dev;
-	struct ibv_cq *cq;	/* of both, for sends and receives */
+	struct ibv_cq *cq;	/* of both sides, for sends and receives */
 	struct side a, b;
 	uint32_t a_num, b_num;
 };
@@ -27,7 +28,7 @@ FIXTURE_VARIANT(shared) {
 	bool polled;
 };
 
-/* From the first poll on completions go on as far as the program sees them. */
+/* The first poll may change how completions reach the program. */
 FIXTURE_VARIANT_ADD(shared, polled) { .polled = true };
 FIXTURE_VARIANT_ADD(shared, new) { .polled = false };
 
@@ -57,9 +58,9 @@ FIXTURE_TEARDOWN(shared)
 }
 
 /*
- * Sends n messages from a to b, with contexts from 100 for sends and from 200
- * for receives, and leaves the completions of both, mixed, in the queue.  When
- * the READ that follows them is answered, all have completed.
+ * Send n messages from a to b, with wr_ids from 100 for sends and from 200 for
+ * receives, and leave the completions of both in the queue, mixed.  The answer
+ * to the READ that follows shows that all have completed.
  */
 static int exchange(struct side *a, struct side *b, int n)
 {
@@ -106,9 +107,9 @@ static int destroy(struct side *side)
 }
 
 /*
- * Takes everything out.  Counts what comes from queue pair keep, which should be
- * want and must be in order from context first on; of queue pair gone there must
- * be nothing.
+ * Poll until the queue is empty, and return the number of completions of queue
+ * pair @keep, which should be @want with wr_ids in order from @first.
+ * Completions of queue pair @gone are an error.
  */
 static int left(struct ibv_cq *cq, int want, uint32_t keep, uint64_t first,
 		uint32_t gone)
@@ -168,7 +169,7 @@ TEST_F(shared, both_go)
 	EXPECT_TRUE(no_comp(self->cq));
 }
 
-/* Some have been polled; the rest is as it was. */
+/* Some completions have been polled; the others stay. */
 TEST_F(shared, after_some_were_polled)
 {
 	uint64_t next_b = 200;
@@ -185,7 +186,7 @@ TEST_F(shared, after_some_were_polled)
 	EXPECT_LEFT(208 - (int)next_b, self->b_num, next_b, self->a_num);
 }
 
-/* Receives that nobody used, and flushes that nobody polled. */
+/* Flushed receives whose completions have not been polled. */
 TEST_F(shared, flushed)
 {
 	int i;
@@ -201,7 +202,7 @@ TEST_F(shared, flushed)
 	EXPECT_LEFT(4, self->b_num, 200, self->a_num);
 }
 
-/* What has not completed does not complete any more. */
+/* Receives that have not completed must not complete after the end. */
 TEST_F(shared, receives_that_wait)
 {
 	int i;
@@ -217,7 +218,7 @@ TEST_F(shared, reset)
 	ASSERT_EQ(0, exchange(&self->a, &self->b, 6));
 	ASSERT_EQ(0, set_state(self->a.qp, IBV_QPS_RESET));
 	EXPECT_LEFT(6, self->b_num, 200, self->a_num);
-	/* Both can be connected again. */
+	/* The queue pairs can be connected again. */
 	ASSERT_EQ(0, set_state(self->b.qp, IBV_QPS_RESET));
 	ASSERT_EQ(0, bring_up_pair(&self->dev, &self->a, &self->b));
 	ASSERT_EQ(0, exchange(&self->a, &self->b, 3));
@@ -225,7 +226,7 @@ TEST_F(shared, reset)
 	EXPECT_LEFT(3, self->b_num, 200, self->a_num);
 }
 
-/* The room that the completions took is there again. */
+/* Removed completions make room in the queue. */
 TEST_F(shared, room)
 {
 	struct ibv_cq *cq;
@@ -257,7 +258,7 @@ TEST_F(shared, room)
 	EXPECT_EQ(0, ibv_destroy_cq(cq));
 }
 
-/* A shared receive queue outlives the queue pairs that take from it. */
+/* The end of a queue pair leaves its shared receive queue intact. */
 TEST_F(shared, with_a_shared_receive_queue)
 {
 	struct ibv_srq_init_attr init = {
@@ -290,7 +291,7 @@ TEST_F(shared, with_a_shared_receive_queue)
 	EXPECT_LEFT(0, self->b_num, 200, gone);
 	side_close(&c);
 
-	/* Another one takes the receives that are left. */
+	/* Another queue pair takes the receives that are left. */
 	ASSERT_EQ(0, side_open(&self->dev, &c, IBV_QPT_RC, self->cq, srq));
 	ASSERT_EQ(0, set_state(d.qp, IBV_QPS_RESET));
 	ASSERT_EQ(0, bring_up_pair(&self->dev, &d, &c));
@@ -308,7 +309,7 @@ TEST_F(shared, with_a_shared_receive_queue)
 
 struct poller {
 	struct ibv_cq *cq;
-	atomic_int destroyed;	/* contexts up to this one are gone */
+	atomic_int destroyed;	/* greatest wr_id that must not come any more */
 	atomic_bool stop;
 	int seen, late, errors;
 };
@@ -329,12 +330,12 @@ static void *poll_all(void *arg)
 	return NULL;
 }
 
-/* Also if another thread polls all the time. */
+/* No late completion may reach a thread that polls all the time. */
 TEST_F(shared, while_another_thread_polls)
 {
 	struct poller p = { .cq = self->cq };
 	pthread_t thread;
-	/* valgrind runs one thread at a time, and each slowly. */
+	/* valgrind runs one thread at a time, and slowly. */
 	const int rounds = under_valgrind() ? 4 : 40;
 	struct side c;
 	int i, j;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What can be asked of a device and its ports: how much of a program's struct is
- * written, the tables of GIDs and P_Keys, what is not there.
+ * Tests queries of devices and ports: the bytes of a program's struct that they
+ * fill, the tables of GIDs and P_Keys, and features that are missing.  A
+ * failure means wrong attributes, or writes beyond an older program's struct.
  */
 #include <kselftest_harness.h>
 #include <net/if.h>
@@ -11,8 +12,7 @@
 #define ENTRIES 256
 
 FIXTURE(query) {
-	struct rdma_event_channel *channel;
-	struct rdma_cm_id *id;	/* bound to the test's address */
+	PAIR_MEMBERS;
 	struct ibv_context *verbs;
 	struct ibv_port_attr attr;
 	uint8_t port;
@@ -20,13 +20,8 @@ FIXTURE(query) {
 
 FIXTURE_SETUP(query)
 {
-	struct sockaddr_storage addr;
-
-	ASSERT_TRUE(test_addr(AF_INET, &addr));
-	self->channel = rdma_create_event_channel();
-	ASSERT_NE(NULL, self->channel);
-	ASSERT_EQ(0, rdma_create_id(self->channel, &self->id, NULL, RDMA_PS_TCP));
-	ASSERT_EQ(0, rdma_bind_addr(self->id, (struct sockaddr *)&addr));
+	PAIR_SETUP(pair_listen);
+	self->id = self->p.listen;
 	self->verbs = self->id->verbs;
 	self->port = self->id->port_num;
 	ASSERT_EQ(0, ibv_query_port(self->verbs, self->port, &self->attr));
@@ -34,11 +29,10 @@ FIXTURE_SETUP(query)
 
 FIXTURE_TEARDOWN(query)
 {
-	rdma_destroy_id(self->id);
-	rdma_destroy_event_channel(self->channel);
+	pair_close(&self->p);
 }
 
-/* A struct and what lies behind it. */
+/* A struct and the bytes behind it. */
 union room {
 	struct ibv_device_attr_ex device;
 	struct ibv_port_attr port;
@@ -79,7 +73,7 @@ TEST_F(query, device_ex_is_written_to_its_end)
 		  (uint32_t)room.device.device_cap_flags_ex);
 }
 
-/* Programs built with an older header have a shorter struct. */
+/* Programs that were built with older headers have a shorter struct. */
 TEST_F(query, device_ex_of_old_programs)
 {
 	static const size_t sizes[] = {
@@ -125,7 +119,7 @@ TEST_F(query, device_ex_input)
 	EXPECT_EQ(0, ibv_query_device_ex(self->verbs, &input, &attr));
 }
 
-/* What a queue can have, the device says: see also srq and the others. */
+/* The device announces memory windows only if it has them. */
 TEST_F(query, what_is_not_there_is_not_announced)
 {
 	struct ibv_device_attr_ex attr;
@@ -196,7 +190,7 @@ TEST_F(query, gid_ex_is_gid)
 	EXPECT_LE(1, valid);
 }
 
-/* The connection's own GID, by its type and its interface. */
+/* The table has the device's address with its type and interface. */
 TEST_F(query, gid_of_the_address)
 {
 	struct ibv_gid_entry entries[ENTRIES];
@@ -279,7 +273,7 @@ TEST_F(query, gid_table_of_another_length)
 	EXPECT_GT(0, ibv_query_gid_table(self->verbs, entries, ENTRIES, 1));
 }
 
-/* Entries of newer headers are longer, those of older ones would be shorter. */
+/* Newer headers may have longer entries. */
 TEST_F(query, gid_entries_of_another_size)
 {
 	static const size_t sizes[] = {
@@ -321,7 +315,7 @@ TEST_F(query, pkeys_and_their_indices)
 	EXPECT_EQ(-1, ibv_query_pkey(self->verbs, self->port, i, &pkey));
 	EXPECT_EQ(-1, ibv_query_pkey(self->verbs, self->port, -1, &pkey));
 	EXPECT_EQ(-1, ibv_query_pkey(self->verbs, 99, 0, &pkey));
-	/* The invalid P_Key is in no table, unless an entry is empty. */
+	/* The invalid P_Key is in no table without empty entries. */
 	for (i = 0; i < self->attr.pkey_tbl_len; i++) {
 		ASSERT_EQ(0, ibv_query_pkey(self->verbs, self->port, i, &pkey));
 		if (pkey == missing)
@@ -330,7 +324,7 @@ TEST_F(query, pkeys_and_their_indices)
 	EXPECT_EQ(-1, ibv_get_pkey_index(self->verbs, self->port, missing));
 }
 
-/* A context of ibv_open_device() and one of an id see the same device. */
+/* Contexts of ibv_open_device() and of ids have the same attributes. */
 TEST_F(query, both_kinds_of_context)
 {
 	struct ibv_device_attr_ex one, two;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What the API selftests share: see rdma_test.h. */
+/* Helpers that the API selftests share; rdma_test.h describes them. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,6 +30,17 @@ uint64_t now_ms(void)
 	return (uint64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
+struct timespec real_time_in(unsigned int ms)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	ts.tv_nsec += ms % 1000 * 1000000;
+	ts.tv_sec += ms / 1000 + ts.tv_nsec / 1000000000;
+	ts.tv_nsec %= 1000000000;
+	return ts;
+}
+
 bool over_incumbent(void)
 {
 	return !dlsym(RTLD_DEFAULT, "rdma_post_writev");
@@ -42,8 +55,13 @@ bool on_rxe(struct rdma_cm_id *id)
 {
 	struct ibv_device_attr attr;
 
-	/* RXE_VENDOR_ID, which no vendor has. */
+	/* RXE_VENDOR_ID, which is no vendor's. */
 	return !ibv_query_device(id->verbs, &attr) && attr.vendor_id == 0xffffff;
+}
+
+bool on_iwarp(struct rdma_cm_id *id)
+{
+	return id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
 }
 
 static const char *addr_variable(int family)
@@ -66,8 +84,18 @@ bool test_addr(int family, struct sockaddr_storage *addr)
 
 void set_port(struct sockaddr_storage *addr, __be16 port)
 {
-	/* The port is at the same place in both. */
+	/* sockaddr_in and sockaddr_in6 have the port at the same offset. */
 	((struct sockaddr_in *)addr)->sin_port = port;
+}
+
+void addr_text(char node[INET_ADDRSTRLEN], char service[8], struct rdma_cm_id *id)
+{
+	struct sockaddr_storage addr;
+
+	test_addr(AF_INET, &addr);
+	inet_ntop(AF_INET, &((struct sockaddr_in *)&addr)->sin_addr, node,
+		  INET_ADDRSTRLEN);
+	sprintf(service, "%u", id ? ntohs(rdma_get_src_port(id)) : 0);
 }
 
 static bool has_device(struct sockaddr *addr)
@@ -100,7 +128,7 @@ static bool usable(struct ifaddrs *ifa, int family)
 	return has_device(ifa->ifa_addr);
 }
 
-/* Prints the first address of the family that has an RDMA device. */
+/* Print the first address of the family that has an RDMA device. */
 static void find_addr(struct ifaddrs *list, int family, FILE *out)
 {
 	char text[INET6_ADDRSTRLEN] = "";
@@ -129,7 +157,7 @@ static void find_addrs(int fd)
 
 /*
  * Every test runs in a child of main().  The search opens devices, which a
- * child must not inherit, so it has a process of its own.
+ * child must not inherit, so it runs in a process of its own.
  */
 static void __attribute__((constructor)) need_addrs(void)
 {
@@ -217,6 +245,13 @@ bool readable(int fd, int timeout_ms)
 	struct pollfd pfd = { .fd = fd, .events = POLLIN };
 
 	return poll(&pfd, 1, timeout_ms) == 1 && pfd.revents & POLLIN;
+}
+
+int set_nonblock(int fd, bool on)
+{
+	int flags = fcntl(fd, F_GETFL) & ~O_NONBLOCK;
+
+	return fcntl(fd, F_SETFL, flags | (on ? O_NONBLOCK : 0));
 }
 
 int next_event(struct rdma_event_channel *channel, struct event *event)
@@ -313,7 +348,7 @@ void pair_defaults(struct pair_opts *opts)
 		},
 		.qp_type = IBV_QPT_RC,
 	};
-	/* An end that has no receive waiting fails fast. */
+	/* A sender whose peer has posted no receive fails at once. */
 	static const struct rdma_conn_param param = {
 		.responder_resources = 4, .initiator_depth = 4,
 		.retry_count = 7, .rnr_retry_count = 0,
@@ -332,10 +367,46 @@ int end_buffer(struct end *end, size_t size)
 	if (!end->buf)
 		return complain("aligned_alloc");
 	memset(end->buf, POISON, size);
-	end->mr = ibv_reg_mr(end->id->pd, end->buf, size,
-			     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
-			     IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC);
+	end->mr = ibv_reg_mr(end->id->pd, end->buf, size, ALL_RIGHTS);
 	return end->mr ? 0 : complain("ibv_reg_mr");
+}
+
+int end_write(struct end *end, size_t len, const void *to, uint32_t rkey)
+{
+	return rdma_post_write(end->id, CONTEXT, end->buf, len, end->mr,
+			       IBV_SEND_SIGNALED, addr64(to), rkey);
+}
+
+int end_read(struct end *end, size_t len, const void *from, uint32_t rkey)
+{
+	return rdma_post_read(end->id, CONTEXT, end->buf, len, end->mr,
+			      IBV_SEND_SIGNALED, addr64(from), rkey);
+}
+
+int end_write_from(struct end *end, uint64_t addr, uint32_t len, uint32_t lkey,
+		   struct end *to)
+{
+	struct ibv_sge list = { .addr = addr, .length = len, .lkey = lkey };
+
+	return rdma_post_writev(end->id, CONTEXT, &list, 1, IBV_SEND_SIGNALED,
+				addr64(to->buf), to->mr->rkey);
+}
+
+int pair_write(struct pair *p, uintptr_t context, int flags)
+{
+	return rdma_post_write(p->client.id, (void *)context, p->client.buf, 64,
+			       p->client.mr, flags, addr64(p->server.buf),
+			       p->server.mr->rkey);
+}
+
+uint8_t *poisoned_pages(size_t size)
+{
+	uint8_t *mem = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (mem == MAP_FAILED)
+		return NULL;
+	return memset(mem, POISON, size);
 }
 
 int pair_listen(struct pair *p, struct pair_opts *opts)
@@ -380,7 +451,7 @@ int pair_resolve(struct pair *p, struct pair_opts *opts)
 	return expect_event(c->channel, RDMA_CM_EVENT_ROUTE_RESOLVED, &c->event);
 }
 
-/* The queues that rdma_create_qp() makes are for this id only. */
+/* rdma_create_qp() creates completion queues for this id alone. */
 static int end_qp(struct end *end, struct ibv_qp_init_attr *attr, size_t size)
 {
 	struct ibv_qp_init_attr copy = *attr;
@@ -389,6 +460,23 @@ static int end_qp(struct end *end, struct ibv_qp_init_attr *attr, size_t size)
 		return complain("rdma_create_qp");
 	attr->cap = copy.cap;
 	return end_buffer(end, size);
+}
+
+const struct ibv_qp_init_attr ud_qp = {
+	.cap = {
+		.max_send_wr = 8, .max_recv_wr = 8,
+		.max_send_sge = 1, .max_recv_sge = 1,
+		.max_inline_data = 64,
+	},
+	.qp_type = IBV_QPT_UD,
+	.sq_sig_all = 1,
+};
+
+int end_ud_qp(struct end *end)
+{
+	struct ibv_qp_init_attr attr = ud_qp;
+
+	return end_qp(end, &attr, BUF_SIZE);
 }
 
 int pair_client_qp(struct pair *p, struct pair_opts *opts)
@@ -424,6 +512,38 @@ int pair_accept(struct pair *p, struct pair_opts *opts)
 	return expect_event(s->channel, RDMA_CM_EVENT_ESTABLISHED, &s->event);
 }
 
+int pair_to_resolve(struct pair *p, struct pair_opts *opts)
+{
+	return pair_listen(p, opts) || pair_resolve(p, opts) ? -1 : 0;
+}
+
+int pair_to_client_qp(struct pair *p, struct pair_opts *opts)
+{
+	return pair_to_resolve(p, opts) || pair_client_qp(p, opts) ? -1 : 0;
+}
+
+int pair_to_connect(struct pair *p, struct pair_opts *opts)
+{
+	return pair_to_client_qp(p, opts) || pair_connect(p, opts) ? -1 : 0;
+}
+
+int pair_after_listen(struct pair *p, struct pair_opts *opts)
+{
+	return pair_resolve(p, opts) || pair_after_resolve(p, opts) ? -1 : 0;
+}
+
+int pair_after_resolve(struct pair *p, struct pair_opts *opts)
+{
+	return pair_client_qp(p, opts) || pair_connect(p, opts) ||
+	       pair_server_qp(p, opts) || pair_accept(p, opts) ? -1 : 0;
+}
+
+int pair_request(struct pair *p, struct pair_opts *opts)
+{
+	return pair_resolve(p, opts) || pair_client_qp(p, opts) ||
+	       pair_connect(p, opts) ? -1 : 0;
+}
+
 int pair_open(struct pair *p, struct pair_opts *opts)
 {
 	struct pair_opts defaults;
@@ -432,9 +552,8 @@ int pair_open(struct pair *p, struct pair_opts *opts)
 		pair_defaults(&defaults);
 		opts = &defaults;
 	}
-	return pair_listen(p, opts) || pair_resolve(p, opts) ||
-	       pair_client_qp(p, opts) || pair_connect(p, opts) ||
-	       pair_server_qp(p, opts) || pair_accept(p, opts) ? -1 : 0;
+	return pair_to_connect(p, opts) || pair_server_qp(p, opts) ||
+	       pair_accept(p, opts) ? -1 : 0;
 }
 
 void end_close(struct end *end)

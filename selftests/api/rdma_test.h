@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the API selftests share: two ends of a connection in one program, events
- * and completions with a deadline, patterns.
+ * Helpers that the API selftests share: two ends of a connection in one
+ * program, events and completions with a deadline, data patterns.
  *
- * Functions return 0, or -1 after they have said on stderr what went wrong,
- * unless their comment says otherwise.
+ * Functions return 0, or -1 after they have printed the error on stderr, unless
+ * their comment says otherwise.
  */
 #ifndef RDMA_TEST_H
 #define RDMA_TEST_H
 
 #include <errno.h>
 #include <infiniband/verbs.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
@@ -19,74 +20,94 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #define DEADLINE_MS	20000	/* for anything that must happen */
 #define QUIET_MS	30	/* for anything that must not */
 
-/* The harness's 30 s are few for several such waits, with KASAN. */
+/* The harness's 30 s are too short for several such waits under KASAN. */
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT	600
 
 #define POISON		0xa5
 #define BUF_SIZE	65536
 
+/* The context of a post; wr_id must return all of its bits. */
+#define CONTEXT		((void *)(uintptr_t)0xfedcba9876543210)
+#define MANY_SGE	1000	/* more than any queue pair takes */
+#define ALL_RIGHTS	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | \
+			 IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+
 /*
- * True if the program runs over rdma-core's libraries: they have the posting
- * calls as inline functions only, librdma_post exports them, too.
+ * Return true if the program runs over rdma-core's libraries.  These have the
+ * posting calls only as inline functions; librdma_post exports them, too.
  */
 bool over_incumbent(void);
 
-/* True if selftests/tools/sanitize.sh runs the program under valgrind. */
+/* Return true if selftests/tools/sanitize.sh runs the program in valgrind. */
 bool under_valgrind(void);
 
-/* True if the id's device is one of the kernel's rdma_rxe. */
+/* Return true if the id's device is the kernel's rdma_rxe. */
 bool on_rxe(struct rdma_cm_id *id);
+bool on_iwarp(struct rdma_cm_id *id);
 
 /*
- * The address of an RDMA device, from RPOST_TEST_ADDR or RPOST_TEST_ADDR6 or
- * found among the host's interfaces before main() runs.  False if the family
- * has none; a program without any address at all skips itself.
+ * Get the address of an RDMA device.  It comes from RPOST_TEST_ADDR or
+ * RPOST_TEST_ADDR6; without RPOST_TEST_ADDR, the host's interfaces are searched
+ * before main() runs.  Return false if the family has no address; a program
+ * that has no IPv4 address skips itself.
  */
 bool test_addr(int family, struct sockaddr_storage *addr);
 void set_port(struct sockaddr_storage *addr, __be16 port);
+/* Get the IPv4 address as text, and as port the id's, or 0 without an id. */
+void addr_text(char node[INET_ADDRSTRLEN], char service[8], struct rdma_cm_id *id);
 
 void fill(void *buf, size_t len, unsigned int seed);
-/* True if buf holds what fill() makes of the seed. */
+/* Return true if buf holds the pattern that fill() writes for this seed. */
 bool filled(const void *buf, size_t len, unsigned int seed);
-/* True if every byte is the value. */
+/* Return true if every byte has the value. */
 bool all_bytes(const void *buf, size_t len, uint8_t value);
 
-/* An event that has been acknowledged. */
+/* A copy of an event, which has been acknowledged. */
 struct event {
 	enum rdma_cm_event_type type;
 	int status;
 	struct rdma_cm_id *id;
 	struct rdma_cm_id *listen_id;
 	struct rdma_conn_param conn;	/* private_data points to data */
-	struct rdma_ud_param ud;	/* as it came: private_data may be gone */
+	struct rdma_ud_param ud;	/* raw; private_data may be gone */
 	uint8_t data[256];
 };
 
-/* The type of the next event, -1 after the deadline. */
+/* Return the type of the next event, or -1 after the deadline. */
 int next_event(struct rdma_event_channel *channel, struct event *event);
-/* True if no event comes for a while. */
+/* Return true if no event comes within QUIET_MS. */
 bool no_event(struct rdma_event_channel *channel);
-/* The next event must be of this type, with status 0. */
+/* Get the next event; it must have this type and status 0. */
 int expect_event(struct rdma_event_channel *channel,
 		 enum rdma_cm_event_type type, struct event *event);
 uint64_t now_ms(void);
-/* True if the descriptor becomes readable in this time. */
+/*
+ * Return the time in @ms by CLOCK_REALTIME, for pthread_timedjoin_np() and
+ * sem_timedwait().
+ */
+struct timespec real_time_in(unsigned int ms);
+/* Return true if the descriptor becomes readable within the timeout. */
 bool readable(int fd, int timeout_ms);
+/* Return the result of fcntl(). */
+int set_nonblock(int fd, bool on);
 
-/* Polls for one completion: 1, 0 after the deadline, below 0 for an error. */
+/*
+ * Poll for one completion; return 1, 0 after the deadline, or below 0 on error.
+ */
 int wait_comp(struct ibv_cq *cq, struct ibv_wc *wc);
-/* True if no completion comes for a while. */
+/* Return true if no completion comes within QUIET_MS. */
 bool no_comp(struct ibv_cq *cq);
 
 /*
- * True for what devices say of a local key that does not fit: LOC_PROT_ERR in
- * the InfiniBand specification (10.7.3.1), LOC_QP_OP_ERR or, newer ones,
- * WR_FLUSH_ERR from rdma_rxe.
+ * Return true if a device may report this status for a bad local key:
+ * LOC_PROT_ERR in the InfiniBand specification (10.7.3.1); LOC_QP_OP_ERR, or
+ * WR_FLUSH_ERR in newer kernels, with rdma_rxe.
  */
 bool device_prot(enum ibv_wc_status status);
 
@@ -94,7 +115,7 @@ struct end {
 	struct rdma_cm_id *id;
 	struct rdma_event_channel *channel;
 	uint8_t *buf;
-	struct ibv_mr *mr;	/* of buf, with every right */
+	struct ibv_mr *mr;	/* of buf, with ALL_RIGHTS */
 	struct event event;	/* the last one */
 };
 
@@ -105,27 +126,53 @@ struct pair {
 
 struct pair_opts {
 	int family;
-	size_t size;		/* of each end's buffer */
+	size_t size;		/* of the buffer of each end */
 	struct ibv_qp_init_attr client_qp, server_qp;
 	struct rdma_conn_param connect, accept;
 };
 
-/* 16 work requests of 4 entries, 64 bytes inline; no automatic completions. */
+/* Set 16 work requests of 4 entries, 64 inline bytes, and no sq_sig_all. */
 void pair_defaults(struct pair_opts *opts);
 
-/* The steps of a connection; each needs the ones before it. */
+/* Each step of a connection needs the steps before it. */
 int pair_listen(struct pair *p, struct pair_opts *opts);
 int pair_resolve(struct pair *p, struct pair_opts *opts);
 int pair_client_qp(struct pair *p, struct pair_opts *opts);
 int pair_connect(struct pair *p, struct pair_opts *opts);
 int pair_server_qp(struct pair *p, struct pair_opts *opts);
 int pair_accept(struct pair *p, struct pair_opts *opts);
-/* All of the steps; opts may be NULL. */
+/* pair_to_X() takes all steps up to X. */
+int pair_to_resolve(struct pair *p, struct pair_opts *opts);
+int pair_to_client_qp(struct pair *p, struct pair_opts *opts);
+int pair_to_connect(struct pair *p, struct pair_opts *opts);
+/* pair_after_X() takes all steps after X. */
+int pair_after_listen(struct pair *p, struct pair_opts *opts);
+int pair_after_resolve(struct pair *p, struct pair_opts *opts);
+/* Take the steps from a listener to a request at the server. */
+int pair_request(struct pair *p, struct pair_opts *opts);
+/* Take all steps; opts may be NULL. */
 int pair_open(struct pair *p, struct pair_opts *opts);
 void pair_close(struct pair *p);
 
 int end_buffer(struct end *end, size_t size);
 void end_close(struct end *end);
+
+extern const struct ibv_qp_init_attr ud_qp;
+/* Create a queue pair for datagrams, and a buffer of BUF_SIZE. */
+int end_ud_qp(struct end *end);
+
+/* Post a signaled operation with CONTEXT; return the result of the call. */
+int end_write(struct end *end, size_t len, const void *to, uint32_t rkey);
+int end_read(struct end *end, size_t len, const void *from, uint32_t rkey);
+/* Post a write from local memory that is given by an address and a key. */
+int end_write_from(struct end *end, uint64_t addr, uint32_t len, uint32_t lkey,
+		   struct end *to);
+
+/* Write the first 64 bytes of the client's buffer to the server's. */
+int pair_write(struct pair *p, uintptr_t context, int flags);
+
+/* Map memory that is not registered and fill it with POISON, or return NULL. */
+uint8_t *poisoned_pages(size_t size);
 
 static inline uint64_t addr64(const void *p)
 {
@@ -141,7 +188,74 @@ static inline struct ibv_sge sge(struct end *end, size_t offset, size_t length)
 	};
 }
 
-/* For use in a test: the next completion, with one of two states. */
+/*
+ * The members of a fixture with a connection.  @steps is a function like
+ * pair_open().  A test takes the remaining steps itself; members that these
+ * would set are NULL or 0.
+ */
+#define PAIR_MEMBERS							\
+	struct pair p;							\
+	struct pair_opts opts;						\
+	struct end *c, *s;						\
+	struct rdma_cm_id *id, *peer;	/* the client's, the server's */	\
+	uint64_t remote;		/* the server's buffer */	\
+	uint32_t rkey;							\
+	struct event event;						\
+	struct ibv_wc wc
+
+#define PAIR_SETUP(steps) do {						\
+	pair_defaults(&self->opts);					\
+	self->c = &self->p.client;					\
+	self->s = &self->p.server;					\
+	ASSERT_EQ(0, steps(&self->p, &self->opts));			\
+	self->id = self->c->id;						\
+	self->peer = self->s->id;					\
+	self->remote = addr64(self->s->buf);				\
+	self->rkey = self->s->mr ? self->s->mr->rkey : 0;		\
+} while (0)
+
+#define PAIR_FIXTURE(name, steps)					\
+FIXTURE(name) {								\
+	PAIR_MEMBERS;							\
+};									\
+FIXTURE_SETUP(name)							\
+{									\
+	PAIR_SETUP(steps);						\
+}									\
+FIXTURE_TEARDOWN(name)							\
+{									\
+	pair_close(&self->p);						\
+}
+
+/* A fixture with a connection, for tests of memory regions. */
+#define MR_FIXTURE(name)						\
+FIXTURE(name) {								\
+	PAIR_MEMBERS;							\
+	struct ibv_mr *mr;	/* a test's region, for the teardown */ \
+	uint8_t *mem;		/* BUF_SIZE, not registered */ \
+};									\
+FIXTURE_SETUP(name)							\
+{									\
+	PAIR_SETUP(pair_open);						\
+	self->mem = poisoned_pages(BUF_SIZE);				\
+	ASSERT_NE(NULL, self->mem);					\
+}									\
+FIXTURE_TEARDOWN(name)							\
+{									\
+	if (self->mr)							\
+		ibv_dereg_mr(self->mr);					\
+	pair_close(&self->p);						\
+}
+
+/* Expect that the call returns -1 and sets errno. */
+#define EXPECT_ERRNO(err, call) do { \
+	errno = 0; \
+	EXPECT_EQ(-1, call); \
+	EXPECT_EQ(err, errno) \
+		TH_LOG("errno: %s", strerror(errno)); \
+} while (0)
+
+/* Expect that the next completion has one of two states. */
 #define ASSERT_COMP_ANY(cq, wc, want_status, or_status, want_context) do { \
 	ASSERT_EQ(1, wait_comp(cq, wc)) \
 		TH_LOG("no completion"); \
@@ -156,8 +270,9 @@ static inline struct ibv_sge sge(struct end *end, size_t offset, size_t length)
 	ASSERT_COMP_ANY(cq, wc, want_status, want_status, want_context)
 
 /*
- * A local key that does not fit: over the incumbent as the device has it, else
- * LOC_PROT_ERR, since the module looks before a device does.
+ * Expect the completion of a bad local key.  Over rdma-core it has the device's
+ * status.  Over librdma_post it has LOC_PROT_ERR, since the module checks the
+ * key before the device does.
  */
 #define ASSERT_COMP_PROT(cq, wc, want_context) do { \
 	ASSERT_EQ(1, wait_comp(cq, wc)) \

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Connection requests: what happens to them before they are accepted is no event,
- * since the program has not given their ids a context of their own yet.  And two
- * threads that fetch from one channel lose none of a child's events.
+ * Tests connection requests.  Until a request is accepted its id must get no
+ * events, since the program has not set the id's context yet; and two threads
+ * that fetch from one channel must lose no event of a request's id.
  */
 #include <kselftest_harness.h>
 #include <pthread.h>
@@ -13,18 +13,12 @@
 #include "rdma_test.h"
 
 FIXTURE(requests) {
-	struct pair p;
-	struct pair_opts opts;
-	struct end *c, *s;
-	struct event event;
+	PAIR_MEMBERS;
 };
 
 FIXTURE_SETUP(requests)
 {
-	pair_defaults(&self->opts);
-	self->c = &self->p.client;
-	self->s = &self->p.server;
-	ASSERT_EQ(0, pair_listen(&self->p, &self->opts));
+	PAIR_SETUP(pair_listen);
 	self->p.listen->context = self;
 }
 
@@ -47,8 +41,8 @@ static void leave(struct end *end)
 }
 
 /*
- * The client goes, which rejects its request from its own side.  The next
- * client's request comes after that.
+ * The client is destroyed, so it rejects its own request.  The next client's
+ * request comes after that.
  */
 TEST_F(requests, given_up)
 {
@@ -70,7 +64,9 @@ TEST_F(requests, given_up)
 					  RDMA_CM_EVENT_CONNECT_REQUEST,
 					  &self->event));
 		EXPECT_TRUE(no_event(self->s->channel));
-		/* It is accepting that tells, or what comes before. */
+		/*
+		 * Its queue pair cannot be created, and it cannot be accepted.
+		 */
 		qp = self->opts.server_qp;
 		EXPECT_EQ(-1, rdma_create_qp(given_up, NULL, &qp));
 		EXPECT_EQ(-1, rdma_accept(given_up, &self->opts.accept));
@@ -88,7 +84,7 @@ TEST_F(requests, given_up)
 	}
 }
 
-/* The same before the request has been fetched: it comes, and nothing else. */
+/* A request that was given up is still fetched, but no event follows it. */
 TEST_F(requests, given_up_before_it_was_fetched)
 {
 	ASSERT_EQ(0, ask(&self->p, &self->opts));
@@ -149,23 +145,21 @@ static void serve(struct fetchers *f, struct rdma_cm_event *event)
 	}
 }
 
-/* Until the channel has been silent for too long, or all has come. */
+/*
+ * Fetch until all clients have disconnected.  The other thread sleeps then and
+ * is cancelled.
+ */
 static void *fetch(void *arg)
 {
 	struct fetchers *f = arg;
 	struct rdma_cm_event *event;
-	bool last;
 
 	while (f->disconnected < CLIENTS) {
 		if (rdma_get_cm_event(f->channel, &event))
 			return arg;
-		last = event->event == RDMA_CM_EVENT_DISCONNECTED;
 		serve(f, event);
 		if (rdma_ack_cm_event(event))
 			return arg;
-		/* The other one may sleep: it may be cancelled there. */
-		if (last && f->disconnected == CLIENTS)
-			break;
 	}
 	return NULL;
 }
@@ -202,7 +196,7 @@ TEST_F(requests, two_fetchers)
 	EXPECT_EQ(CLIENTS, atomic_load(&f.established));
 	EXPECT_EQ(CLIENTS, atomic_load(&f.disconnected));
 	EXPECT_EQ(0, atomic_load(&f.others));
-	/* The children stay; they end with the process. */
+	/* The ids of the requests end with the process. */
 	self->p.listen = NULL;
 	self->s->channel = NULL;
 }

@@ -1,43 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * ibv_rereg_mr(3). Over the system's libraries a device's driver need not have
- * it, or not all of it.
+ * Tests ibv_rereg_mr(3): a changed region must have its new memory, domain and
+ * rights only, and a failed change must leave it as it was.  Over rdma-core, a
+ * device's driver may support this in part or not at all.
  */
 #include <kselftest_harness.h>
 #include <sys/mman.h>
 
 #include "rdma_test.h"
 
-#define CONTEXT ((void *)0x1234ul)
 #define LEN 8192
 #define ALL (IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | \
 	     IBV_REREG_MR_CHANGE_ACCESS)
 #define WRITABLE (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 
 FIXTURE(rereg) {
-	struct pair p;
-	struct rdma_cm_id *id;	/* the client's */
-	struct end *c;
-	struct ibv_pd *pd;	/* the server's queue pair's */
-	struct ibv_pd *other;	/* no queue pair's */
-	uint8_t *mem, *mem2;	/* the server's, not registered by the fixture */
+	PAIR_MEMBERS;
+	struct ibv_pd *pd;	/* of the server's queue pair */
+	struct ibv_pd *other;	/* of no queue pair */
+	uint8_t *mem, *mem2;	/* not registered by the fixture */
 	struct ibv_mr *mr;
-	struct ibv_wc wc;
 };
 
 FIXTURE_SETUP(rereg)
 {
-	ASSERT_EQ(0, pair_open(&self->p, NULL));
-	self->c = &self->p.client;
-	self->id = self->c->id;
-	self->pd = self->p.server.id->pd;
-	self->other = ibv_alloc_pd(self->p.server.id->verbs);
+	PAIR_SETUP(pair_open);
+	self->pd = self->peer->pd;
+	self->other = ibv_alloc_pd(self->peer->verbs);
 	ASSERT_NE(NULL, self->other);
-	self->mem = mmap(NULL, 2 * LEN, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	ASSERT_NE(MAP_FAILED, self->mem);
+	self->mem = poisoned_pages(2 * LEN);
+	ASSERT_NE(NULL, self->mem);
 	self->mem2 = self->mem + LEN;
-	memset(self->mem, POISON, 2 * LEN);
 }
 
 FIXTURE_TEARDOWN(rereg)
@@ -49,7 +42,7 @@ FIXTURE_TEARDOWN(rereg)
 	pair_close(&self->p);
 }
 
-/* Changes self->mr; skips the test if the incumbent's device cannot. */
+/* Change self->mr; skip the test if the device cannot, over rdma-core. */
 #define REREG(flags, pd, addr, length, access) do { \
 	int ret_; \
 	errno = 0; \
@@ -60,23 +53,17 @@ FIXTURE_TEARDOWN(rereg)
 		TH_LOG("ibv_rereg_mr: %s", strerror(errno)); \
 } while (0)
 
-static int write_to(struct end *end, const void *to, uint32_t rkey)
-{
-	return rdma_post_write(end->id, CONTEXT, end->buf, 100, end->mr,
-			       IBV_SEND_SIGNALED, addr64(to), rkey);
-}
-
 #define ASSERT_WRITABLE(to, seed) do { \
 	fill(self->c->buf, 100, seed); \
-	ASSERT_EQ(0, write_to(self->c, to, self->mr->rkey)); \
+	ASSERT_EQ(0, end_write(self->c, 100, to, self->mr->rkey)); \
 	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, CONTEXT); \
 	ASSERT_TRUE(filled(to, 100, seed)); \
 } while (0)
 
-/* The last thing on a connection. */
+/* A test does this last, since the error ends the connection. */
 #define ASSERT_NOT_WRITABLE(to, key) do { \
 	memset((void *)(to), POISON, 100); \
-	ASSERT_EQ(0, write_to(self->c, to, key)); \
+	ASSERT_EQ(0, end_write(self->c, 100, to, key)); \
 	ASSERT_COMP(self->id->send_cq, &self->wc, IBV_WC_REM_ACCESS_ERR, CONTEXT); \
 	ASSERT_TRUE(all_bytes((void *)(to), 100, POISON)); \
 } while (0)
@@ -109,7 +96,7 @@ TEST_F(rereg, into_the_protection_domain)
 	REREG(IBV_REREG_MR_CHANGE_PD, self->pd, NULL, 0, 0);
 	EXPECT_EQ(self->pd, self->mr->pd);
 	ASSERT_WRITABLE(self->mem, 1);
-	/* What it was in is free. */
+	/* No region is in the old domain any more. */
 	EXPECT_EQ(0, ibv_dealloc_pd(self->other));
 	self->other = ibv_alloc_pd(self->p.server.id->verbs);
 	ASSERT_NE(NULL, self->other);
@@ -135,7 +122,7 @@ TEST_F(rereg, other_memory)
 	REREG(IBV_REREG_MR_CHANGE_TRANSLATION, NULL, self->mem2, 1000, 0);
 	EXPECT_EQ(self->mem2, self->mr->addr);
 	EXPECT_EQ(1000, self->mr->length);
-	/* With the access that it had. */
+	/* The region has kept its access rights. */
 	ASSERT_WRITABLE(self->mem2, 1);
 	ASSERT_WRITABLE(self->mem2 + 900, 2);
 	ASSERT_NOT_WRITABLE(self->mem, rkey);
@@ -151,7 +138,7 @@ TEST_F(rereg, all_of_it)
 	ASSERT_NOT_WRITABLE(self->mem2 + 408, self->mr->rkey);
 }
 
-/* Only what it changes: the iova stays when the memory does. */
+/* The iova stays unless the memory changes. */
 TEST_F(rereg, iova_stays)
 {
 	uint64_t iova = 0x7000000000ull;
@@ -161,7 +148,8 @@ TEST_F(rereg, iova_stays)
 	ASSERT_NE(NULL, self->mr);
 	REREG(IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, WRITABLE);
 	fill(self->c->buf, 100, 1);
-	ASSERT_EQ(0, write_to(self->c, (void *)(uintptr_t)(iova + 50), self->mr->rkey));
+	ASSERT_EQ(0, end_write(self->c, 100, (void *)(uintptr_t)(iova + 50),
+			      self->mr->rkey));
 	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, CONTEXT);
 	EXPECT_TRUE(filled(self->mem + 50, 100, 1));
 }
@@ -200,7 +188,7 @@ TEST_F(rereg, wrong_input)
 	ASSERT_WRITABLE(self->mem, 1);
 }
 
-/* The old region is as it was. */
+/* After a failure the old region is unchanged. */
 TEST_F(rereg, failure_changes_nothing)
 {
 	struct ibv_mr before;
@@ -225,7 +213,7 @@ TEST_F(rereg, failure_changes_nothing)
 	ASSERT_WRITABLE(self->mem, 1);
 }
 
-/* ibv_reg_mr(3): optional flags are ignored where they are not supported. */
+/* ibv_reg_mr(3): optional flags are ignored if they are not supported. */
 TEST_F(rereg, optional_access)
 {
 	self->mr = ibv_reg_mr(self->pd, self->mem, LEN, WRITABLE |
@@ -235,7 +223,7 @@ TEST_F(rereg, optional_access)
 	ASSERT_WRITABLE(self->mem, 1);
 }
 
-/* ibv_reg_mr(3): of use with on-demand paging only. */
+/* ibv_reg_mr(3): the flag matters only for on-demand paging. */
 TEST_F(rereg, huge_pages)
 {
 	self->mr = ibv_reg_mr(self->pd, self->mem, LEN, WRITABLE |
@@ -246,7 +234,7 @@ TEST_F(rereg, huge_pages)
 	ASSERT_WRITABLE(self->mem, 2);
 }
 
-/* What kernel verbs do not have. */
+/* In-kernel verbs lack these kinds of memory. */
 TEST_F(rereg, other_kinds_of_memory)
 {
 	struct ibv_alloc_dm_attr dm = { .length = 100 };

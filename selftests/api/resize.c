@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * ibv_resize_cq(3): no completion is lost, whoever polls meanwhile.
+ * Tests ibv_resize_cq(3): no completion and no event may be lost, even if
+ * another thread polls at the same time.
  */
 #include <kselftest_harness.h>
 #include <pthread.h>
@@ -26,18 +27,14 @@ FIXTURE_SETUP(resize)
 
 	pair_defaults(&opts);
 	opts.client_qp.cap.max_send_wr = WRS;
-	ASSERT_EQ(0, pair_listen(&self->p, &opts));
-	ASSERT_EQ(0, pair_resolve(&self->p, &opts));
+	ASSERT_EQ(0, pair_to_resolve(&self->p, &opts));
 	verbs = self->p.client.id->verbs;
 	self->channel = ibv_create_comp_channel(verbs);
 	ASSERT_NE(NULL, self->channel);
 	self->cq = ibv_create_cq(verbs, CQE, self, self->channel, 0);
 	ASSERT_NE(NULL, self->cq);
 	opts.client_qp.send_cq = self->cq;
-	ASSERT_EQ(0, pair_client_qp(&self->p, &opts));
-	ASSERT_EQ(0, pair_connect(&self->p, &opts));
-	ASSERT_EQ(0, pair_server_qp(&self->p, &opts));
-	ASSERT_EQ(0, pair_accept(&self->p, &opts));
+	ASSERT_EQ(0, pair_after_resolve(&self->p, &opts));
 	self->c = &self->p.client;
 	self->s = &self->p.server;
 }
@@ -53,7 +50,7 @@ FIXTURE_TEARDOWN(resize)
 	}
 }
 
-/* Writes, which complete in order. */
+/* Post a write; writes complete in order. */
 static int post(struct end *c, struct end *s, unsigned long i)
 {
 	return rdma_post_write(c->id, (void *)i, c->buf, 8, c->mr,
@@ -61,8 +58,8 @@ static int post(struct end *c, struct end *s, unsigned long i)
 }
 
 /*
- * Until the work requests so far have completed, without polling for them: once
- * a read's data are there, all before it is done.
+ * Wait without polling until all work requests have completed.  Reads complete
+ * in order, so all are done when the data of a last read have come.
  */
 static bool settle(struct end *c, struct end *s)
 {
@@ -137,7 +134,7 @@ TEST_F(resize, wrong_sizes)
 	ASSERT_COMP_OK(self->cq, &self->wc, IBV_WC_RDMA_WRITE, 3ul);
 }
 
-/* An event that was asked for before comes after. */
+/* An event that was asked for before the resize comes after it. */
 TEST_F(resize, armed)
 {
 	struct ibv_cq *cq;
@@ -159,7 +156,7 @@ TEST_F(resize, armed)
 	}
 }
 
-/* One that was not asked for does not. */
+/* A resize causes no event that was not asked for. */
 TEST_F(resize, not_armed)
 {
 	ASSERT_EQ(0, ibv_resize_cq(self->cq, 100));
@@ -168,7 +165,7 @@ TEST_F(resize, not_armed)
 	EXPECT_FALSE(readable(self->channel->fd, QUIET_MS));
 }
 
-/* Through a ring that has wrapped around. */
+/* Resize rings that have wrapped around. */
 TEST_F(resize, again_and_again)
 {
 	static const int sizes[] = { 16, 300, 17, 1000, 33, 64 };
@@ -195,7 +192,7 @@ struct poller {
 	bool bad;
 };
 
-#define LOAD_MS	(6 * DEADLINE_MS)	/* with KASAN, on a busy machine */
+#define LOAD_MS	(6 * DEADLINE_MS)	/* for KASAN on a busy machine */
 
 static void *poll_all(void *arg)
 {
@@ -222,7 +219,7 @@ static void *poll_all(void *arg)
 	return NULL;
 }
 
-/* A thread polls, another arms, this one posts and resizes. */
+/* One thread polls; this one posts, asks for events, and resizes. */
 TEST_F(resize, under_load)
 {
 	struct poller p = { .cq = self->cq };
@@ -251,7 +248,7 @@ TEST_F(resize, under_load)
 	EXPECT_TRUE(no_comp(self->cq));
 }
 
-/* Allow no further mappings.  The limit that there was. */
+/* Forbid further mappings; return the old limit in @old. */
 static int limit_mappings(struct rlimit *old)
 {
 	FILE *f = fopen("/proc/self/statm", "r");
@@ -270,7 +267,7 @@ static int limit_mappings(struct rlimit *old)
 	return setrlimit(RLIMIT_AS, &limit);
 }
 
-/* The kernel has gone over to a ring that this process cannot map. */
+/* The kernel has changed to a ring that the process cannot map. */
 TEST_F(resize, no_room_for_the_ring)
 {
 	struct rlimit old;
@@ -288,13 +285,13 @@ TEST_F(resize, no_room_for_the_ring)
 	err = ibv_resize_cq(self->cq, 4096);
 	ASSERT_EQ(0, setrlimit(RLIMIT_AS, &old));
 	ASSERT_EQ(ENOMEM, err);
-	/* It has no ring, and does no harm to others, which may be in its place. */
+	/* The queue has no ring now; calls fail and touch no other memory. */
 	for (i = 0; i < 3; i++) {
 		EXPECT_EQ(-ENOMEM, ibv_poll_cq(self->cq, 1, &self->wc));
 		EXPECT_EQ(ENOMEM, ibv_resize_cq(self->cq, 16));
 		EXPECT_EQ(0, ibv_req_notify_cq(self->cq, 0));
 	}
-	/* The fixture's end destroys the queue pair, and then the queue. */
+	/* The teardown destroys the queue pair and then the queue. */
 }
 
 TEST_HARNESS_MAIN

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Posts through a send ring, which only librdma_post has: they do what posts by
- * system call do.
+ * Tests posts through a submission ring, which only librdma_post has.  They
+ * must have the same results as posts by system call.
  */
 #include <kselftest_harness.h>
 #include <pthread.h>
@@ -14,39 +14,37 @@
 
 #define DEPTH	16	/* of pair_defaults() */
 
-FIXTURE(ring) {
-	struct pair p;
-	struct end *c, *s;
-	struct rdma_cm_id *id;
-	uint64_t remote;
-	uint32_t rkey;
-	struct ibv_wc wc;
-};
-
-FIXTURE_SETUP(ring)
-{
-	ASSERT_EQ(0, pair_open(&self->p, NULL));
-	self->c = &self->p.client;
-	self->s = &self->p.server;
-	self->id = self->c->id;
-	self->remote = addr64(self->s->buf);
-	self->rkey = self->s->mr->rkey;
-}
-
-FIXTURE_TEARDOWN(ring)
-{
-	pair_close(&self->p);
-}
+PAIR_FIXTURE(ring, pair_open)
 
 #define SETUP_RING() do {						\
 	if (over_incumbent())						\
 		SKIP(return, "only librdma_post has rings");		\
 	ASSERT_EQ(0, rdma_post_setup_ring(self->id, 0));		\
-	/* The first goes by system call. */				\
+	/* The first post is an ioctl(2). */				\
 	ASSERT_EQ(0, write_one(self, 999, 8));				\
 	ASSERT_COMP_OK(self->id->send_cq, &self->wc,			\
 		       IBV_WC_RDMA_WRITE, 999);				\
 } while (0)
+
+/* Build a list of writes of the same 64 bytes. */
+static void write_list(FIXTURE_DATA(ring) *self, struct ibv_sge *entry,
+		       struct ibv_send_wr *wr, int n)
+{
+	int i;
+
+	*entry = sge(self->c, 0, 64);
+	for (i = 0; i < n; i++)
+		wr[i] = (struct ibv_send_wr) {
+			.wr_id = i,
+			.next = i + 1 < n ? &wr[i + 1] : NULL,
+			.sg_list = entry,
+			.num_sge = 1,
+			.opcode = IBV_WR_RDMA_WRITE,
+			.send_flags = IBV_SEND_SIGNALED,
+			.wr.rdma.remote_addr = self->remote,
+			.wr.rdma.rkey = self->rkey,
+		};
+}
 
 static int write_one(FIXTURE_DATA(ring) *self, uint64_t context, size_t length)
 {
@@ -59,11 +57,8 @@ TEST_F(ring, once)
 {
 	if (over_incumbent())
 		SKIP(return, "only librdma_post has rings");
-	errno = 0;
-	EXPECT_EQ(-1, rdma_post_setup_ring(self->id, 1 << 30));
-	EXPECT_EQ(EINVAL, errno);
-	EXPECT_EQ(-1, rdma_post_setup_ring(self->p.listen, 0));
-	EXPECT_EQ(EINVAL, errno);
+	EXPECT_ERRNO(EINVAL, rdma_post_setup_ring(self->id, 1 << 30));
+	EXPECT_ERRNO(EINVAL, rdma_post_setup_ring(self->p.listen, 0));
 	EXPECT_EQ(0, rdma_post_setup_ring(self->id, 0));
 	EXPECT_EQ(-1, rdma_post_setup_ring(self->id, 0));
 	EXPECT_EQ(EINVAL, errno);
@@ -94,32 +89,22 @@ TEST_F(ring, inline_send)
 	fill(self->c->buf, 33, 3);
 	ASSERT_EQ(0, rdma_post_send(self->id, (void *)4, self->c->buf, 33, NULL,
 				    IBV_SEND_SIGNALED | IBV_SEND_INLINE));
-	/* It has been copied. */
+	/* The post has copied the bytes. */
 	memset(self->c->buf, 0, 33);
 	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_SEND, 4);
 	ASSERT_COMP_OK(self->s->id->recv_cq, &self->wc, IBV_WC_RECV, 3);
 	EXPECT_TRUE(filled(self->s->buf, 33, 3));
 }
 
-/* As many as the queue holds, in one list, time and again. */
+/* Post a list that fills the queue, many times. */
 TEST_F(ring, lists)
 {
-	struct ibv_sge entry = sge(self->c, 0, 64);
 	struct ibv_send_wr wr[DEPTH], *bad;
+	struct ibv_sge entry;
 	int i, round;
 
 	SETUP_RING();
-	for (i = 0; i < DEPTH; i++)
-		wr[i] = (struct ibv_send_wr) {
-			.wr_id = i,
-			.next = i + 1 < DEPTH ? &wr[i + 1] : NULL,
-			.sg_list = &entry,
-			.num_sge = 1,
-			.opcode = IBV_WR_RDMA_WRITE,
-			.send_flags = IBV_SEND_SIGNALED,
-			.wr.rdma.remote_addr = self->remote,
-			.wr.rdma.rkey = self->rkey,
-		};
+	write_list(self, &entry, wr, DEPTH);
 	for (round = 0; round < 20; round++) {
 		ASSERT_EQ(0, ibv_post_send(self->id->qp, wr, &bad));
 		for (i = 0; i < DEPTH; i++)
@@ -128,25 +113,14 @@ TEST_F(ring, lists)
 	}
 }
 
-/* What the library sees is told by the post, and what comes before is posted. */
+/* The post returns an error that the library sees, and posts all before it. */
 TEST_F(ring, refused_at_once)
 {
-	struct ibv_sge entry = sge(self->c, 0, 64);
 	struct ibv_send_wr wr[3], *bad = NULL;
-	int i;
+	struct ibv_sge entry;
 
 	SETUP_RING();
-	for (i = 0; i < 3; i++)
-		wr[i] = (struct ibv_send_wr) {
-			.wr_id = i,
-			.next = i < 2 ? &wr[i + 1] : NULL,
-			.sg_list = &entry,
-			.num_sge = 1,
-			.opcode = IBV_WR_RDMA_WRITE,
-			.send_flags = IBV_SEND_SIGNALED,
-			.wr.rdma.remote_addr = self->remote,
-			.wr.rdma.rkey = self->rkey,
-		};
+	write_list(self, &entry, wr, 3);
 	wr[1].opcode = IBV_WR_TSO;
 	EXPECT_EQ(EOPNOTSUPP, ibv_post_send(self->id->qp, wr, &bad));
 	EXPECT_EQ(&wr[1], bad);
@@ -155,7 +129,7 @@ TEST_F(ring, refused_at_once)
 	EXPECT_EQ(EINVAL, ibv_post_send(self->id->qp, &wr[1], &bad));
 	EXPECT_EQ(&wr[1], bad);
 	EXPECT_TRUE(no_comp(self->id->send_cq));
-	/* Nothing is broken. */
+	/* The ring still works. */
 	ASSERT_EQ(0, write_one(self, 7, 8));
 	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, 7);
 }
@@ -169,7 +143,7 @@ TEST_F(ring, bad_key)
 	ASSERT_COMP(self->id->send_cq, &self->wc, IBV_WC_LOC_PROT_ERR, 5);
 }
 
-/* Who does not poll is told at last, and loses nothing. */
+/* If a program does not poll, posts fail at last, but no completion is lost. */
 TEST_F(ring, full)
 {
 	uint64_t n = 0, i;
@@ -227,7 +201,9 @@ TEST_F(ring, threads)
 	}
 }
 
-/* It ends with the queue pair, and another can have one. */
+/*
+ * A second queue pair can have a ring, whose end leaves the first ring alone.
+ */
 TEST_F(ring, again)
 {
 	struct pair other;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What selftests/tools/sanitize.sh links into the tests, so that the tools see what they
- * would miss.
+ * selftests/tools/sanitize.sh links this file into the tests, so that
+ * sanitizers and valgrind see what they would miss.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 #include <sanitizer/lsan_interface.h>
 
 /*
- * The harness runs each test in a child that ends here, where nobody looks for
- * leaks.  A test that failed leaves behind what it wants.
+ * The harness runs each test in a child that ends by _exit(), which does not
+ * look for leaks.  A test that has failed may leave anything behind.
  */
 void _exit(int status)
 {
@@ -32,7 +32,7 @@ void _exit(int status)
 
 #include "../../uapi/rdma/rdma_post_abi.h"
 
-/* The array that a command fills, and how long it is by the command's count. */
+/* Return the array that a command fills, and its length in @bytes. */
 static void *output_of(unsigned long cmd, const void *arg, size_t *bytes)
 {
 	const struct rpost_query_devices *devices = arg;
@@ -55,8 +55,8 @@ static void *output_of(unsigned long cmd, const void *arg, size_t *bytes)
 }
 
 /*
- * Memory that the device may write from now on is as good as written.  So what a
- * program sends from it without having written it is not found.
+ * The device may write to this memory from now on, so call it initialized.
+ * Valgrind then misses a send of memory that the program has not written.
  */
 static void written_by_device(const struct rpost_reg_mr *mr)
 {
@@ -70,7 +70,7 @@ static void check_input(unsigned long cmd, const void *arg)
 	size_t bytes;
 	void *output;
 
-	/* The two stop at the first byte that is not initialized. */
+	/* Both checks stop at the first byte that is not initialized. */
 	if (VALGRIND_CHECK_MEM_IS_DEFINED(arg, sizeof(*size)) ||
 	    VALGRIND_CHECK_MEM_IS_DEFINED(arg, *size))
 		return;
@@ -97,7 +97,7 @@ static void check_input(unsigned long cmd, const void *arg)
 	}
 }
 
-/* The commands do not encode sizes, and valgrind does not know them. */
+/* valgrind does not know these commands, and they do not encode sizes. */
 int ioctl(int fd, unsigned long cmd, ...)
 {
 	size_t room = 0, bytes;
@@ -117,7 +117,7 @@ int ioctl(int fd, unsigned long cmd, ...)
 	}
 	ret = syscall(SYS_ioctl, fd, cmd, arg);
 	if (!ret && ours) {
-		/* The struct was initialized before; its count may have grown. */
+		/* The struct was initialized; its count may have grown. */
 		output = output_of(cmd, arg, &bytes);
 		VALGRIND_MAKE_MEM_DEFINED(output, bytes < room ? bytes : room);
 		if (cmd == RPOST_IOC_REG_MR)

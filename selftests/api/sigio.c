@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * O_ASYNC on the descriptors of completion channels and of contexts: SIGIO comes
- * with each event.
+ * Tests O_ASYNC on the descriptors of completion channels and contexts: each
+ * event must cause a SIGIO.
  */
 #include <kselftest_harness.h>
 #include <fcntl.h>
@@ -62,7 +62,7 @@ static bool comes(const sigset_t *set, int timeout_ms)
 	return sigtimedwait(set, NULL, &timeout) == SIGIO;
 }
 
-/* A write to itself, of which an event tells. */
+/* Write to the side's own buffer and get the event of the completion. */
 static int get_event(struct ibv_cq *cq, struct side *side)
 {
 	struct ibv_sge sge = side_sge(side, 0, 64);
@@ -95,7 +95,7 @@ TEST_F(sigio, completion)
 	ASSERT_EQ(0, set_async(self->channel->fd, false));
 	ASSERT_EQ(0, get_event(self->cq, &self->side));
 	EXPECT_FALSE(comes(&self->set, QUIET_MS));
-	/* Closing the descriptor is enough to end it. */
+	/* Closing the descriptor must be enough to end it. */
 	ASSERT_EQ(0, set_async(self->channel->fd, true));
 }
 

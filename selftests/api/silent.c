@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A host that is there but answers nothing of RDMA.  RPOST_TEST_SILENT is its
- * IPv4 address, see selftests/cm/unreachable.c.
+ * Tests a connection to a host that exists but does not answer RDMA: it must
+ * end with RDMA_CM_EVENT_UNREACHABLE, and rdma_disconnect() must flush the
+ * receives.  RPOST_TEST_SILENT is the host's IPv4 address; see
+ * selftests/cm/unreachable.c.
  */
 #include <kselftest_harness.h>
 
@@ -10,7 +12,7 @@
 
 #include "rdma_test.h"
 
-/* It ends after 102 s, or later on a busy machine. */
+/* The attempt ends after 102 s, or later on a busy machine. */
 #define SILENCE_MS	400000
 
 FIXTURE(silent) {
@@ -43,6 +45,7 @@ TEST_F_TIMEOUT(silent, host, SILENCE_MS / 1000 + 60)
 	};
 	struct rdma_conn_param conn = { .retry_count = 7 };
 	struct pair_opts opts;
+	struct ibv_wc wc;
 	uint64_t began;
 
 	if (!silent)
@@ -57,6 +60,8 @@ TEST_F_TIMEOUT(silent, host, SILENCE_MS / 1000 + 60)
 	ASSERT_EQ(0, expect_event(self->channel, RDMA_CM_EVENT_ROUTE_RESOLVED,
 				  &self->event));
 	ASSERT_EQ(0, rdma_create_qp(self->id, NULL, &opts.client_qp));
+	/* A receive without memory needs no key. */
+	ASSERT_EQ(0, rdma_post_recvv(self->id, CONTEXT, NULL, 0));
 	ASSERT_EQ(0, rdma_connect(self->id, &conn));
 	ASSERT_TRUE(readable(self->channel->fd, SILENCE_MS));
 	ASSERT_EQ(RDMA_CM_EVENT_UNREACHABLE,
@@ -64,9 +69,14 @@ TEST_F_TIMEOUT(silent, host, SILENCE_MS / 1000 + 60)
 	EXPECT_EQ(-ETIMEDOUT, self->event.status);
 	EXPECT_EQ(self->id, self->event.id);
 	EXPECT_TRUE(no_event(self->channel));
-	/* Not a second time, and nothing waits for the host any more. */
+	/* The id cannot connect again, and its queue pair is destroyed soon. */
 	EXPECT_EQ(-1, rdma_connect(self->id, &conn));
 	EXPECT_EQ(EINVAL, errno);
+	/* The receive waits until the program disconnects. */
+	EXPECT_TRUE(no_comp(self->id->recv_cq));
+	EXPECT_EQ(0, rdma_disconnect(self->id));
+	ASSERT_COMP(self->id->recv_cq, &wc, IBV_WC_WR_FLUSH_ERR, CONTEXT);
+	EXPECT_TRUE(no_event(self->channel));
 	began = now_ms();
 	rdma_destroy_qp(self->id);
 	EXPECT_GT(DEADLINE_MS, now_ms() - began);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Shared receive queues: two connections take their receives from one queue.
+ * Tests shared receive queues: two connections take their receives from one
+ * queue.  A failure means that a receive is lost or goes wrong, or that the
+ * events or the limits of the queue do.
  */
 #include <kselftest_harness.h>
 #include <fcntl.h>
@@ -9,7 +11,7 @@
 #include "rdma_test.h"
 
 #define WRS	16
-#define SIZE	64	/* of a message */
+#define SIZE	64	/* of each message */
 
 FIXTURE(srq) {
 	struct pair p[2];
@@ -27,11 +29,9 @@ FIXTURE_SETUP(srq)
 	struct pair *p = self->p;
 	int i;
 
-	/* The protection domain is the device's default one, for all. */
+	/* All ids use the device's default protection domain. */
 	pair_defaults(&opts);
-	ASSERT_EQ(0, pair_listen(&p[0], &opts));
-	ASSERT_EQ(0, pair_resolve(&p[0], &opts));
-	ASSERT_EQ(0, pair_client_qp(&p[0], &opts));
+	ASSERT_EQ(0, pair_to_client_qp(&p[0], &opts));
 	self->verbs = p[0].client.id->verbs;
 	self->attr.attr.max_wr = WRS;
 	self->attr.attr.max_sge = 2;
@@ -43,7 +43,10 @@ FIXTURE_SETUP(srq)
 	ASSERT_EQ(0, pair_connect(&p[0], &opts));
 	ASSERT_EQ(0, pair_server_qp(&p[0], &opts));
 	ASSERT_EQ(0, pair_accept(&p[0], &opts));
-	/* Its cap says 0 receives now; without any there is no queue for them. */
+	/*
+	 * opts.server_qp.cap has 0 receives now, with which no receive CQ would
+	 * be created.
+	 */
 	pair_defaults(&opts);
 	opts.server_qp.srq = self->srq;
 	ASSERT_EQ(0, pair_open(&p[1], &opts));
@@ -53,7 +56,7 @@ FIXTURE_SETUP(srq)
 	memset(self->buf, POISON, 65536);
 	self->mr = ibv_reg_mr(self->srq->pd, self->buf, 65536, IBV_ACCESS_LOCAL_WRITE);
 	ASSERT_NE(NULL, self->mr);
-	/* The ids' asynchronous events are waited for without blocking. */
+	/* Read the asynchronous events of the ids without blocking. */
 	for (i = 0; i < 2; i++)
 		ASSERT_EQ(0, fcntl(self->verbs->async_fd, F_SETFL, O_NONBLOCK));
 }
@@ -114,7 +117,7 @@ TEST_F(srq, made_with_an_absurd_limit)
 	EXPECT_EQ(0, ibv_destroy_srq(srq));
 }
 
-/* Each message goes into the queue's next buffer, whoever sends it. */
+/* Each message, from either sender, takes the queue's next buffer. */
 TEST_F(srq, two_connections)
 {
 	struct rdma_cm_id *server;
@@ -158,7 +161,7 @@ TEST_F(srq, entries_are_scattered_to)
 	EXPECT_TRUE(filled(joined, SIZE, 3));
 }
 
-/* What was posted before the one that is refused stays posted. */
+/* The receives before the refused one stay posted. */
 TEST_F(srq, list_with_a_bad_one)
 {
 	struct ibv_sge sge = {
@@ -192,13 +195,13 @@ TEST_F(srq, full)
 	EXPECT_LT(WRS, i);
 	EXPECT_EQ(ENOMEM, ibv_post_srq_recv(self->srq, &wr, &bad));
 	EXPECT_EQ(&wr, bad);
-	/* One is consumed: there is room again. */
+	/* A message has consumed a receive, so there is room again. */
 	ASSERT_EQ(0, send_message(&self->p[0].client, 1));
 	ASSERT_COMP_OK(self->p[0].server.id->recv_cq, &self->wc, IBV_WC_RECV, 0ul);
 	EXPECT_EQ(0, post_recv(self->srq, self->mr, 0));
 }
 
-/* Receives do not go to a queue pair that has none of its own. */
+/* A queue pair with a shared receive queue accepts no receives. */
 TEST_F(srq, queue_pair_takes_no_receives)
 {
 	struct end *s = &self->p[0].server;
@@ -214,14 +217,14 @@ TEST_F(srq, empty_queue_is_not_ready)
 	ASSERT_EQ(0, send_message(&self->p[0].client, 1));
 	ASSERT_COMP(self->p[0].client.id->send_cq, &self->wc,
 		    IBV_WC_RNR_RETRY_EXC_ERR, 1ul);
-	/* The other connection is not concerned. */
+	/* The other connection still works. */
 	ASSERT_EQ(0, post_recv(self->srq, self->mr, 0));
 	ASSERT_EQ(0, send_message(&self->p[1].client, 2));
 	ASSERT_COMP_OK(self->p[1].server.id->recv_cq, &self->wc, IBV_WC_RECV, 0ul);
 	EXPECT_TRUE(filled(self->buf, SIZE, 2));
 }
 
-/* The queue's receives are not those of a queue pair that fails. */
+/* The end of a connection flushes no receives of the shared queue. */
 TEST_F(srq, survives_a_connection)
 {
 	unsigned int i;
@@ -255,14 +258,14 @@ TEST_F(srq, attributes)
 	ASSERT_EQ(0, ibv_modify_srq(self->srq, &attr, IBV_SRQ_LIMIT));
 	ASSERT_EQ(0, ibv_query_srq(self->srq, &attr));
 	EXPECT_EQ(5, attr.srq_limit);
-	/* Refused: nothing is changed. */
+	/* The refused change must change nothing. */
 	attr.srq_limit = attr.max_wr + 1;
 	EXPECT_EQ(EINVAL, ibv_modify_srq(self->srq, &attr, IBV_SRQ_LIMIT));
 	ASSERT_EQ(0, ibv_query_srq(self->srq, &attr));
 	EXPECT_EQ(5, attr.srq_limit);
 }
 
-/* Devices without IBV_DEVICE_SRQ_RESIZE refuse it. */
+/* A device without IBV_DEVICE_SRQ_RESIZE refuses to resize. */
 TEST_F(srq, resize)
 {
 	struct ibv_srq_attr attr;
@@ -306,7 +309,7 @@ static bool no_async(struct ibv_context *verbs)
 	return false;
 }
 
-/* Once, when fewer than the limit are left. */
+/* One event comes when fewer receives than the limit are left. */
 TEST_F(srq, limit_event)
 {
 	struct ibv_srq_attr attr = { .srq_limit = 4 };
@@ -388,7 +391,7 @@ TEST_F(srq, destroy_waits_for_acks)
 	self->srq = NULL;
 }
 
-/* One that nobody has fetched goes with the queue. */
+/* An event that was not fetched goes with its queue. */
 TEST_F(srq, event_of_a_queue_that_is_gone)
 {
 	struct ibv_srq_attr attr = { .srq_limit = 2 };
@@ -413,7 +416,7 @@ TEST_F(srq, destroy_order)
 	struct ibv_pd *pd;
 
 	EXPECT_EQ(EBUSY, ibv_destroy_srq(self->srq));
-	/* It still works. */
+	/* The queue still works. */
 	ASSERT_EQ(0, post_recv(self->srq, self->mr, 0));
 	ASSERT_EQ(0, send_message(&self->p[0].client, 1));
 	ASSERT_COMP_OK(self->p[0].server.id->recv_cq, &self->wc, IBV_WC_RECV, 0ul);
@@ -467,7 +470,7 @@ TEST_F(srq, extended)
 	init.comp_mask |= IBV_SRQ_INIT_ATTR_TM;
 	errno = 0;
 	EXPECT_EQ(NULL, ibv_create_srq_ex(self->verbs, &init));
-	/* libibverbs asks the device's provider, which says EINVAL. */
+	/* libibverbs asks the device's provider, which returns EINVAL. */
 	EXPECT_TRUE(errno == EOPNOTSUPP || (over_incumbent() && errno == EINVAL));
 }
 

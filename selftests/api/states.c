@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * What an id may do in which state, and what its calls give back.
+ * Tests the states of connection ids: calls that make no sense in a state must
+ * be refused without harm, and calls that succeed must set the ids' members.
  */
 #include <kselftest_harness.h>
 #include <arpa/inet.h>
@@ -8,27 +9,7 @@
 
 #include "rdma_test.h"
 
-#define CONTEXT ((void *)0x1234ul)
-
-FIXTURE(states) {
-	struct pair p;
-	struct pair_opts opts;
-	struct end *c, *s;
-	struct ibv_wc wc;
-};
-
-FIXTURE_SETUP(states)
-{
-	pair_defaults(&self->opts);
-	self->c = &self->p.client;
-	self->s = &self->p.server;
-	ASSERT_EQ(0, pair_listen(&self->p, &self->opts));
-}
-
-FIXTURE_TEARDOWN(states)
-{
-	pair_close(&self->p);
-}
+PAIR_FIXTURE(states, pair_listen)
 
 TEST_F(states, new_id)
 {
@@ -58,10 +39,8 @@ TEST_F(states, bind_in_use)
 	set_port(&addr, rdma_get_src_port(self->p.listen));
 	EXPECT_NE(0, rdma_get_src_port(self->p.listen));
 	ASSERT_EQ(0, rdma_create_id(self->s->channel, &id, NULL, RDMA_PS_TCP));
-	errno = 0;
-	EXPECT_EQ(-1, rdma_bind_addr(id, (struct sockaddr *)&addr));
-	EXPECT_EQ(EADDRINUSE, errno);
-	/* The id may be bound to another one then. */
+	EXPECT_ERRNO(EADDRINUSE, rdma_bind_addr(id, (struct sockaddr *)&addr));
+	/* The id is still usable and can be bound to another port. */
 	set_port(&addr, 0);
 	EXPECT_EQ(0, rdma_bind_addr(id, (struct sockaddr *)&addr));
 	EXPECT_EQ(0, rdma_destroy_id(id));
@@ -83,13 +62,8 @@ TEST_F(states, bind_to_a_foreign_address)
 	EXPECT_EQ(0, rdma_destroy_id(id));
 }
 
-/* Calls in a state in which they make no sense. */
-#define EXPECT_EINVAL(call) do { \
-	errno = 0; \
-	EXPECT_EQ(-1, call); \
-	EXPECT_EQ(EINVAL, errno) \
-		TH_LOG("errno: %s", strerror(errno)); \
-} while (0)
+/* Calls that are wrong in the state of their id. */
+#define EXPECT_EINVAL(call) EXPECT_ERRNO(EINVAL, call)
 
 TEST_F(states, too_early)
 {
@@ -100,7 +74,7 @@ TEST_F(states, too_early)
 	ASSERT_EQ(0, rdma_create_id(self->s->channel, &id, CONTEXT, RDMA_PS_TCP));
 	EXPECT_EQ(CONTEXT, id->context);
 	EXPECT_EINVAL(rdma_reject(id, NULL, 0));
-	/* That did it no harm. */
+	/* The refused call has not harmed the id. */
 	ASSERT_EQ(0, rdma_bind_addr(id, (struct sockaddr *)&addr));
 	EXPECT_NE(NULL, id->verbs);
 	ASSERT_NE(NULL, id->pd);
@@ -164,11 +138,7 @@ TEST_F(states, too_late)
 
 	ASSERT_TRUE(test_addr(AF_INET, &addr));
 	set_port(&addr, rdma_get_src_port(self->p.listen));
-	ASSERT_EQ(0, pair_resolve(&self->p, &self->opts));
-	ASSERT_EQ(0, pair_client_qp(&self->p, &self->opts));
-	ASSERT_EQ(0, pair_connect(&self->p, &self->opts));
-	ASSERT_EQ(0, pair_server_qp(&self->p, &self->opts));
-	ASSERT_EQ(0, pair_accept(&self->p, &self->opts));
+	ASSERT_EQ(0, pair_after_listen(&self->p, &self->opts));
 	EXPECT_EINVAL(rdma_create_qp(self->c->id, NULL, &self->opts.client_qp));
 	EXPECT_EINVAL(rdma_resolve_addr(self->c->id, NULL,
 					(struct sockaddr *)&addr, 1000));
@@ -205,7 +175,7 @@ TEST_F(states, capabilities_are_at_least_as_wished)
 	EXPECT_EQ(cap->max_inline_data, init.cap.max_inline_data);
 }
 
-/* rdma_create_qp(3): the properties of the queue pair come back in the struct. */
+/* rdma_create_qp(3): the struct returns the queue pair's properties. */
 TEST_F(states, create_qp_returns_the_queues_it_made)
 {
 	struct ibv_qp_init_attr attr = self->opts.client_qp;

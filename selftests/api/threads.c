@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Many threads at once: on one queue pair and its completion queues, on one
- * event channel, on one protection domain.
+ * Tests many threads at once: on one queue pair and its completion queues, on
+ * one event channel, and on one protection domain.  A failure means that a lock
+ * is missing in the library or the module.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -48,7 +49,7 @@ struct poster {
 	pthread_t thread;
 };
 
-/* Never more than fit: a thread waits for its last post to complete. */
+/* Post, and wait until the post has completed, so that the queue has room. */
 static void *post_all(void *arg)
 {
 	struct poster *poster = arg;
@@ -92,7 +93,7 @@ static void *poll_some(void *arg)
 	return NULL;
 }
 
-/* Each post completes once, whoever fetches that. */
+/* Each post completes once, in one of the polling threads. */
 TEST_F(threads, post_and_poll)
 {
 	struct poster posters[POSTERS];
@@ -125,7 +126,7 @@ struct ids {
 	atomic_int answered, other, failed, asked;
 };
 
-/* Resolve, wait until the other thread has the event or not, destroy. */
+/* Create, resolve and destroy ids, whether or not their events were fetched. */
 static void *ids_come_and_go(void *arg)
 {
 	struct ids *ids = arg;
@@ -154,7 +155,7 @@ static void *get_events(void *arg)
 	struct rdma_cm_event *event;
 
 	while (!rdma_get_cm_event(ids->channel, &event)) {
-		/* The kernel fails some, with so many at a time. */
+		/* With so many requests at a time, the kernel fails some. */
 		if ((event->event == RDMA_CM_EVENT_ADDR_RESOLVED ||
 		     event->event == RDMA_CM_EVENT_ADDR_ERROR) &&
 		    event->id->context == ids)
@@ -167,7 +168,7 @@ static void *get_events(void *arg)
 	return NULL;
 }
 
-/* Threads make and destroy ids of one channel while others get its events. */
+/* Some threads create and destroy ids while others fetch their events. */
 TEST_F(threads, ids_of_one_channel)
 {
 	struct ids ids = { .channel = rdma_create_event_channel() };
@@ -184,7 +185,7 @@ TEST_F(threads, ids_of_one_channel)
 					    &ids));
 	for (i = 0; i < 3; i++)
 		ASSERT_EQ(0, pthread_join(makers[i], NULL));
-	/* They sleep in a call that is a cancellation point. */
+	/* The threads sleep in a call that is a cancellation point. */
 	for (i = 0; i < 2; i++) {
 		ASSERT_EQ(0, pthread_cancel(getters[i]));
 		ASSERT_EQ(0, pthread_join(getters[i], NULL));
@@ -255,7 +256,7 @@ static void *make_sides(void *arg)
 	return NULL;
 }
 
-/* Queue pairs, completion queues and regions of one domain. */
+/* The threads create queue pairs, completion queues and regions. */
 TEST_F(threads, objects_of_one_domain)
 {
 	struct device dev;

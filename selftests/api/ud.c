@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Datagrams: address handles, sends, the address of a sender, and groups.
+ * Tests datagrams without connection ids: address handles, sends, replies to a
+ * sender, and multicast groups.  A failure means that datagrams get lost or
+ * that a bad address is not refused.
  */
 #include <kselftest_harness.h>
 #include <arpa/inet.h>
@@ -93,7 +95,7 @@ TEST_F(ud, inline_datagram)
 	EXPECT_TRUE(filled(self->b.buf + GRH_BYTES, 50, 1));
 }
 
-/* A reply to where a datagram came from. */
+/* Reply to the sender of a datagram. */
 TEST_F(ud, reply)
 {
 	struct ibv_grh *grh = (struct ibv_grh *)self->b.buf;
@@ -133,7 +135,7 @@ TEST_F(ud, reply)
 	EXPECT_EQ(0, ibv_destroy_ah(ah));
 }
 
-/* Addresses that no device has written. */
+/* The headers are the test's, not a device's. */
 TEST_F(ud, address_of_headers)
 {
 	struct ibv_wc wc = {
@@ -145,7 +147,7 @@ TEST_F(ud, address_of_headers)
 	struct ibv_ah_attr attr;
 	uint8_t grh[GRH_BYTES] = {};
 
-	/* Without a GRH only the link's address counts. */
+	/* Without a GRH only the link's address is used. */
 	wc.wc_flags = 0;
 	ASSERT_EQ(0, ibv_init_ah_from_wc(self->dev.verbs, self->dev.port, &wc,
 					 (struct ibv_grh *)grh, &attr));
@@ -156,7 +158,7 @@ TEST_F(ud, address_of_headers)
 	EXPECT_EQ(self->dev.port, attr.port_num);
 	wc.wc_flags = IBV_WC_GRH;
 
-	/* IPv6 from fd00::99 to our GID, if that were one of IPv6. */
+	/* An IPv6 header from fd00::99 to the device's GID. */
 	memset(grh, 0, sizeof(grh));
 	grh[0] = 0x6a;		/* version 6, traffic class 0xa1 */
 	grh[1] = 0x12;
@@ -176,11 +178,11 @@ TEST_F(ud, address_of_headers)
 	EXPECT_EQ(self->dev.gid_index, attr.grh.sgid_index);
 	EXPECT_EQ(0, memcmp(grh + 8, &attr.grh.dgid, 16));
 
-	/* To somebody else. */
+	/* The destination is not an address of the port. */
 	grh[39] ^= 0x55;
 	EXPECT_NE(0, ibv_init_ah_from_wc(self->dev.verbs, self->dev.port, &wc,
 					 (struct ibv_grh *)grh, &attr));
-	/* No header at all. */
+	/* The header is empty. */
 	memset(grh, 0, sizeof(grh));
 	EXPECT_NE(0, ibv_init_ah_from_wc(self->dev.verbs, self->dev.port, &wc,
 					 (struct ibv_grh *)grh, &attr));
@@ -189,7 +191,7 @@ TEST_F(ud, address_of_headers)
 					      self->dev.port));
 }
 
-/* A wrong queue key, a queue pair that is none: lost, but sent. */
+/* A send to a queue pair that does not exist completes without an error. */
 TEST_F(ud, lost)
 {
 	ASSERT_EQ(0, post_recv(&self->b, 2, 0, 1000));
@@ -208,7 +210,7 @@ TEST_F(ud, handles_are_refused)
 	attr = own_address(&self->dev);
 	attr.grh.sgid_index = 250;
 	EXPECT_EQ(NULL, ibv_create_ah(self->dev.pd, &attr));
-	/* RoCE has no addresses without a GRH. */
+	/* RoCE addresses need a GRH. */
 	attr = own_address(&self->dev);
 	attr.is_global = 0;
 	EXPECT_EQ(NULL, ibv_create_ah(self->dev.pd, &attr));
@@ -233,7 +235,7 @@ TEST_F(ud, posts_are_refused)
 					IBV_SEND_SIGNALED));
 	EXPECT_EQ(EINVAL, ibv_post_send(self->a.qp, &wr, &bad));
 	EXPECT_EQ(&wr, bad);
-	/* A handle of another protection domain. */
+	/* The handle is in another protection domain. */
 	pd = ibv_alloc_pd(self->dev.verbs);
 	ASSERT_NE(NULL, pd);
 	ah = ibv_create_ah(pd, &attr);
@@ -246,7 +248,7 @@ TEST_F(ud, posts_are_refused)
 	EXPECT_TRUE(no_comp(self->a.cq));
 }
 
-/* A handle may go while sends that name it are under way. */
+/* A handle may be destroyed before the sends that use it complete. */
 TEST_F(ud, handle_goes_early)
 {
 	struct ibv_ah_attr attr = own_address(&self->dev);
@@ -284,7 +286,7 @@ TEST_F(ud, groups)
 	union ibv_gid other = group;
 
 	ASSERT_EQ(0, ibv_attach_mcast(self->a.qp, &group, 0));
-	/* Twice is once. */
+	/* Attaching twice has the effect of attaching once. */
 	EXPECT_EQ(0, ibv_attach_mcast(self->a.qp, &group, 0));
 	EXPECT_EQ(0, ibv_attach_mcast(self->b.qp, &group, 0));
 	EXPECT_EQ(0, ibv_detach_mcast(self->a.qp, &group, 0));
@@ -294,7 +296,7 @@ TEST_F(ud, groups)
 	EXPECT_NE(0, ibv_detach_mcast(self->b.qp, &other, 0));
 }
 
-/* A queue pair in a group is not destroyed, and nothing has happened to it. */
+/* Destroying a queue pair in a group returns EBUSY and changes nothing. */
 TEST_F(ud, destroyed_in_a_group)
 {
 	ASSERT_EQ(0, ibv_attach_mcast(self->b.qp, &group, 0));

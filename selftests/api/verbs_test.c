@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What the API selftests without connection ids share: see verbs_test.h. */
+/* Helpers for API selftests without ids; verbs_test.h describes them. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -74,18 +74,31 @@ struct ibv_qp_cap side_cap(void)
 	};
 }
 
+struct ibv_qp_init_attr_ex side_attr_ex(struct device *dev, struct ibv_cq *cq,
+					enum ibv_qp_type type)
+{
+	return (struct ibv_qp_init_attr_ex) {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = side_cap(),
+		.qp_type = type,
+		.comp_mask = IBV_QP_INIT_ATTR_PD |
+			     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = dev->pd,
+		.send_ops_flags = type == IBV_QPT_RC ? OPS_RC :
+				  type == IBV_QPT_UC ? OPS_UC : OPS_UD,
+	};
+}
+
 int side_prepare(struct device *dev, struct side *side, struct ibv_cq *cq)
 {
-	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-		     IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
-
 	memset(side, 0, sizeof(*side));
 	if (posix_memalign((void **)&side->buf, 4096, BUF_SIZE)) {
 		side->buf = NULL;
 		return complain("memory", ENOMEM);
 	}
 	memset(side->buf, POISON, BUF_SIZE);
-	side->mr = ibv_reg_mr(dev->pd, side->buf, BUF_SIZE, access);
+	side->mr = ibv_reg_mr(dev->pd, side->buf, BUF_SIZE, ALL_RIGHTS);
 	if (!side->mr)
 		return complain("ibv_reg_mr", errno);
 	side->own_cq = !cq;

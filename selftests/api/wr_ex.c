@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * ibv_create_qp_ex() and the work requests that ibv_wr_*() build.
+ * Tests work requests that a program builds with ibv_wr_*(): ibv_wr_complete()
+ * must post all or none of them, as they were built.
  */
 #include <kselftest_harness.h>
 #include <arpa/inet.h>
@@ -8,37 +9,8 @@
 
 #include "verbs_test.h"
 
-#define OPS_UD	(IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
-#define OPS_UC	(OPS_UD | IBV_QP_EX_WITH_RDMA_WRITE | \
-		 IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | \
-		 IBV_QP_EX_WITH_SEND_WITH_INV)
-#define OPS_RC	(OPS_UC | IBV_QP_EX_WITH_RDMA_READ | \
-		 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | \
-		 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
-
-/* The manual page does not ask for it, but rxe's provider does. */
+/* rxe's provider needs the flag, though the manual page does not. */
 #define INLINE	(over_incumbent() ? IBV_SEND_INLINE : 0)
-
-static uint64_t ops_of(enum ibv_qp_type type)
-{
-	return type == IBV_QPT_RC ? OPS_RC :
-	       type == IBV_QPT_UC ? OPS_UC : OPS_UD;
-}
-
-static struct ibv_qp_init_attr_ex init_attr(struct device *dev, struct ibv_cq *cq,
-					    enum ibv_qp_type type)
-{
-	return (struct ibv_qp_init_attr_ex) {
-		.send_cq = cq,
-		.recv_cq = cq,
-		.cap = side_cap(),
-		.qp_type = type,
-		.comp_mask = IBV_QP_INIT_ATTR_PD |
-			     IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-		.pd = dev->pd,
-		.send_ops_flags = ops_of(type),
-	};
-}
 
 FIXTURE(wr_ex) {
 	struct device dev;
@@ -63,7 +35,7 @@ FIXTURE_SETUP(wr_ex)
 
 	ASSERT_EQ(0, device_open(&self->dev));
 	ASSERT_EQ(0, side_prepare(&self->dev, &self->a, NULL));
-	init = init_attr(&self->dev, self->a.cq, variant->type);
+	init = side_attr_ex(&self->dev, self->a.cq, variant->type);
 	self->a.qp = ibv_create_qp_ex(self->dev.verbs, &init);
 	ASSERT_NE(NULL, self->a.qp);
 	EXPECT_LE(16, init.cap.max_send_wr);
@@ -102,7 +74,7 @@ static void set_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, struct side *to)
 		ibv_wr_set_ud_addr(ex, ah, to->qp->qp_num, TEST_QKEY);
 }
 
-/* Where a datagram's data begins in the receiver's buffer. */
+/* Return the offset of a message's data in the receiver's buffer. */
 static size_t skip(struct ibv_ah *ah)
 {
 	return ah ? GRH_BYTES : 0;
@@ -126,7 +98,7 @@ TEST_F(wr_ex, send)
 	EXPECT_FALSE(self->wc.wc_flags & IBV_WC_WITH_IMM);
 	EXPECT_TRUE(filled(self->b.buf + skip(self->ah), 300, 1));
 
-	/* From several places, and with immediate data. */
+	/* Send from several places, with immediate data. */
 	memset(self->b.buf, POISON, 1000);
 	ASSERT_EQ(0, post_recv(&self->b, 3, 0, 1000));
 	sges[0] = side_sge(&self->a, 0, 100);
@@ -157,7 +129,7 @@ TEST_F(wr_ex, inline_data)
 	ibv_wr_send(self->ex);
 	set_addr(self->ex, self->ah, &self->b);
 	ibv_wr_set_inline_data(self->ex, data, 64);
-	/* It has been copied. */
+	/* The call has copied the data. */
 	memset(data, 0, 64);
 	ASSERT_EQ(0, ibv_wr_complete(self->ex));
 	ASSERT_COMP_OK(self->a.cq, &self->wc, IBV_WC_SEND, 1);
@@ -191,7 +163,7 @@ TEST_F(wr_ex, inline_data_list)
 	EXPECT_TRUE(filled(self->b.buf + skip(self->ah), 33, 2));
 }
 
-/* Several in one go; only the last one completes visibly. */
+/* Build several in one batch; only the last is signaled. */
 TEST_F(wr_ex, batch)
 {
 	int i;
@@ -206,7 +178,7 @@ TEST_F(wr_ex, batch)
 					(i == 7 ? IBV_SEND_SIGNALED : 0));
 		ibv_wr_send(self->ex);
 		set_addr(self->ex, self->ah, &self->b);
-		/* Setters may come in any order, and data of either kind. */
+		/* Setters may come in any order, with either kind of data. */
 		if (i & 1)
 			ibv_wr_set_inline_data(self->ex,
 					       self->a.buf + i * 256, 60);
@@ -256,7 +228,7 @@ TEST_F(wr_ex, aborted)
 	build_send(self->ex, self->ah, &self->a, &self->b, 2);
 	ibv_wr_abort(self->ex);
 	EXPECT_TRUE(no_comp(self->a.cq));
-	/* The next ones are not bothered. */
+	/* Later work requests are not affected. */
 	ibv_wr_start(self->ex);
 	build_send(self->ex, self->ah, &self->a, &self->b, 3);
 	ASSERT_EQ(0, ibv_wr_complete(self->ex));
@@ -265,7 +237,7 @@ TEST_F(wr_ex, aborted)
 	EXPECT_TRUE(no_comp(self->a.cq));
 }
 
-/* One that is refused takes all others with it. */
+/* If one work request is refused, none is posted. */
 TEST_F(wr_ex, refused)
 {
 	struct ibv_sge sges[40];
@@ -300,10 +272,10 @@ TEST_F(wr_ex, refused)
 	ASSERT_COMP_OK(self->a.cq, &self->wc, IBV_WC_SEND, 5);
 }
 
-/* Where headers after version 44 have wr_flush in struct ibv_qp_ex. */
+/* The offset of wr_flush in struct ibv_qp_ex of headers after version 44. */
 #define WR_FLUSH (offsetof(struct ibv_qp_ex, wr_atomic_write) + sizeof(void *))
 
-/* What no kernel queue pair can is refused when the list is complete. */
+/* ibv_wr_complete() refuses operations that in-kernel verbs lack. */
 TEST_F(wr_ex, calls_of_others)
 {
 	void (*wr_flush)(struct ibv_qp_ex *ex, uint32_t rkey,
@@ -333,7 +305,7 @@ TEST_F(wr_ex, calls_of_others)
 	ibv_wr_start(self->ex);
 	ibv_wr_set_xrc_srqn(self->ex, 1);
 	EXPECT_EQ(EOPNOTSUPP, ibv_wr_complete(self->ex));
-	/* A setter without a work request, data twice. */
+	/* A setter comes without a work request, or data are set twice. */
 	ibv_wr_start(self->ex);
 	ibv_wr_set_sge(self->ex, 1, 1, 1);
 	EXPECT_EQ(EINVAL, ibv_wr_complete(self->ex));
@@ -341,7 +313,7 @@ TEST_F(wr_ex, calls_of_others)
 	build_send(self->ex, self->ah, &self->a, &self->b, 1);
 	ibv_wr_set_sge(self->ex, 1, 1, 1);
 	EXPECT_EQ(EINVAL, ibv_wr_complete(self->ex));
-	/* An address where there is none, or none where there must be one. */
+	/* An RC or UC request has an address, or a UD request has none. */
 	ibv_wr_start(self->ex);
 	build_send(self->ex, self->ah, &self->a, &self->b, 1);
 	begin(self->ex, 1, IBV_SEND_SIGNALED);
@@ -349,7 +321,7 @@ TEST_F(wr_ex, calls_of_others)
 	if (!self->ah)
 		ibv_wr_set_ud_addr(self->ex, NULL, 1, 1);
 	EXPECT_EQ(EINVAL, ibv_wr_complete(self->ex));
-	/* An operation or a flag that the queue pair does not have. */
+	/* The queue pair does not support the flag or the operation. */
 	ibv_wr_start(self->ex);
 	build_send(self->ex, self->ah, &self->a, &self->b, 1);
 	begin(self->ex, 1, IBV_SEND_IP_CSUM);
@@ -362,12 +334,12 @@ TEST_F(wr_ex, calls_of_others)
 	EXPECT_EQ(variant->type == IBV_QPT_RC ? EINVAL : EOPNOTSUPP,
 		  ibv_wr_complete(self->ex));
 	EXPECT_TRUE(no_comp(self->a.cq));
-	/* Of nothing. */
+	/* An empty batch succeeds. */
 	ibv_wr_start(self->ex);
 	EXPECT_EQ(0, ibv_wr_complete(self->ex));
 }
 
-/* Of a list that can never fit nothing is posted. */
+/* If the list is longer than the queue, nothing is posted. */
 TEST_F(wr_ex, queue_full)
 {
 	int i;
@@ -436,7 +408,7 @@ TEST_F(wr_ex, rdma)
 	EXPECT_EQ(0, memcmp(self->b.buf + 16384, &word, 8));
 }
 
-/* A message with a key that is none is received with an error. */
+/* A message with an invalid R_Key is received with an error. */
 TEST_F(wr_ex, send_with_invalidation)
 {
 	if (variant->type != IBV_QPT_RC)
@@ -474,7 +446,10 @@ static void *post_twos(void *arg)
 	return NULL;
 }
 
-/* From start to complete other threads wait: pairs stay together. */
+/*
+ * ibv_wr_start() locks out other threads until the batch is complete, so that
+ * the two work requests of a batch are adjacent.
+ */
 TEST_F(wr_ex, threads)
 {
 	struct poster p[2] = {
@@ -503,132 +478,6 @@ TEST_F(wr_ex, threads)
 		ASSERT_EQ(1, wait_comp(self->a.cq, &self->wc));
 		EXPECT_EQ(first + 1, self->wc.wr_id);
 	}
-}
-
-FIXTURE(creation) {
-	struct device dev;
-	struct ibv_cq *cq;
-	struct ibv_qp_init_attr_ex init;
-};
-
-FIXTURE_SETUP(creation)
-{
-	ASSERT_EQ(0, device_open(&self->dev));
-	self->cq = ibv_create_cq(self->dev.verbs, 16, NULL, NULL, 0);
-	ASSERT_NE(NULL, self->cq);
-	self->init = init_attr(&self->dev, self->cq, IBV_QPT_RC);
-}
-
-FIXTURE_TEARDOWN(creation)
-{
-	/* What was refused uses nothing. */
-	EXPECT_EQ(0, ibv_destroy_cq(self->cq));
-	device_close(&self->dev);
-}
-
-static int try_create(struct device *dev, struct ibv_qp_init_attr_ex *init)
-{
-	struct ibv_qp *qp;
-
-	errno = 0;
-	qp = ibv_create_qp_ex(dev->verbs, init);
-	if (!qp)
-		return errno ? errno : -1;
-	ibv_destroy_qp(qp);
-	return 0;
-}
-
-TEST_F(creation, without_extended_calls)
-{
-	struct ibv_qp *qp;
-
-	self->init.comp_mask = IBV_QP_INIT_ATTR_PD;
-	qp = ibv_create_qp_ex(self->dev.verbs, &self->init);
-	ASSERT_NE(NULL, qp);
-	EXPECT_EQ(NULL, ibv_qp_to_qp_ex(qp));
-	EXPECT_EQ(0, ibv_destroy_qp(qp));
-}
-
-TEST_F(creation, calls_that_a_type_lacks)
-{
-	self->init.qp_type = IBV_QPT_UC;
-	EXPECT_EQ(EOPNOTSUPP, try_create(&self->dev, &self->init));
-	self->init.qp_type = IBV_QPT_UD;
-	self->init.send_ops_flags = OPS_UC;
-	EXPECT_EQ(EOPNOTSUPP, try_create(&self->dev, &self->init));
-	self->init.qp_type = IBV_QPT_RC;
-	self->init.send_ops_flags = OPS_RC | IBV_QP_EX_WITH_TSO;
-	EXPECT_EQ(EOPNOTSUPP, try_create(&self->dev, &self->init));
-	self->init.send_ops_flags = OPS_RC | 1ull << 40;
-	EXPECT_EQ(EOPNOTSUPP, try_create(&self->dev, &self->init));
-	self->init.send_ops_flags = OPS_RC;
-	EXPECT_EQ(0, try_create(&self->dev, &self->init));
-}
-
-TEST_F(creation, calls_of_user_queue_pairs)
-{
-	if (over_incumbent())
-		SKIP(return, "rxe's user queue pairs have them");
-	self->init.send_ops_flags = OPS_RC | IBV_QP_EX_WITH_LOCAL_INV;
-	EXPECT_EQ(EOPNOTSUPP, try_create(&self->dev, &self->init));
-	self->init.send_ops_flags = OPS_RC | IBV_QP_EX_WITH_BIND_MW;
-	EXPECT_EQ(EOPNOTSUPP, try_create(&self->dev, &self->init));
-	self->init.send_ops_flags = OPS_RC | IBV_QP_EX_WITH_ATOMIC_WRITE;
-	EXPECT_EQ(EOPNOTSUPP, try_create(&self->dev, &self->init));
-	/* Flush, which older headers do not name. */
-	self->init.send_ops_flags = OPS_RC | 1 << 11;
-	EXPECT_EQ(EOPNOTSUPP, try_create(&self->dev, &self->init));
-}
-
-TEST_F(creation, bits_that_are_not_known)
-{
-	self->init.comp_mask |= 1 << 20;
-	EXPECT_NE(0, try_create(&self->dev, &self->init));
-	self->init.comp_mask &= ~(1 << 20);
-	self->init.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
-	self->init.create_flags = IBV_QP_CREATE_SCATTER_FCS;
-	EXPECT_NE(0, try_create(&self->dev, &self->init));
-	self->init.comp_mask &= ~IBV_QP_INIT_ATTR_CREATE_FLAGS;
-	self->init.comp_mask |= IBV_QP_INIT_ATTR_RX_HASH;
-	EXPECT_NE(0, try_create(&self->dev, &self->init));
-	self->init.comp_mask &= ~IBV_QP_INIT_ATTR_RX_HASH;
-	EXPECT_EQ(0, try_create(&self->dev, &self->init));
-}
-
-TEST_F(creation, without_a_domain)
-{
-	if (over_incumbent())
-		SKIP(return, "its providers do not look");
-	self->init.comp_mask = IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-	EXPECT_EQ(EINVAL, try_create(&self->dev, &self->init));
-	self->init.comp_mask |= IBV_QP_INIT_ATTR_PD;
-	self->init.pd = NULL;
-	EXPECT_EQ(EINVAL, try_create(&self->dev, &self->init));
-	self->init.pd = self->dev.pd;
-	self->init.send_cq = self->init.recv_cq = NULL;
-	EXPECT_EQ(EINVAL, try_create(&self->dev, &self->init));
-}
-
-TEST_F(creation, work_queues)
-{
-	struct ibv_rwq_ind_table_init_attr table = {};
-	struct ibv_wq_init_attr wq = {
-		.wq_type = IBV_WQT_RQ,
-		.max_wr = 4,
-		.max_sge = 1,
-		.pd = self->dev.pd,
-		.cq = self->cq,
-	};
-	struct ibv_qp_open_attr open = {
-		.comp_mask = IBV_QP_OPEN_ATTR_NUM,
-	};
-
-	EXPECT_EQ(NULL, ibv_create_wq(self->dev.verbs, &wq));
-	EXPECT_EQ(EOPNOTSUPP, errno);
-	EXPECT_EQ(NULL, ibv_create_rwq_ind_table(self->dev.verbs, &table));
-	EXPECT_EQ(EOPNOTSUPP, errno);
-	EXPECT_EQ(NULL, ibv_open_qp(self->dev.verbs, &open));
-	EXPECT_EQ(EOPNOTSUPP, errno);
 }
 
 TEST_HARNESS_MAIN

@@ -1,55 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Arguments that change while the kernel reads them: by another thread at full
- * speed, and by userfaultfd(2), which stops the kernel within its copying.  A
- * command works with what it has copied, once, and answers no further than the
- * size that it was given at first.
+ * Tests that commands withstand arguments that change while the kernel reads
+ * them.  Another thread changes them at full speed, or userfaultfd(2) stops the
+ * kernel while it copies.  A failure means that a command reads an argument
+ * twice, or writes beyond the size that it was given first.
  */
 #include <kselftest_harness.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <sys/syscall.h>
 
-#include "abi_rows.h"
+#include "command_env.h"
 #include "path.h"
 
 #define FLIP_MS		30	/* for each command */
-#define FLIP_CALLS	200	/* and no more than that */
+#define FLIP_CALLS	200	/* at most, for each command */
 #define CANARY		64
-
-#define for_each_row(row) \
-	for (row = rows; row < rows + ARRAY_SIZE(rows); row++)
-
-static int env_init(struct env *env)
-{
-	memset(env, 0, sizeof(*env));
-	env->mem = rp_pages(getpagesize());
-	RP_TRY(rp_end_init(&env->end));
-	RP_TRY(fcntl(env->end.channel, F_SETFL, O_NONBLOCK));
-	RP_TRY(rp_create_id(env->end.fd, env->end.channel, &env->end.id));
-	RP_TRY(rp_bind(env->end.fd, env->end.id, 0));
-	return rp_create_qp(&env->end, 0);
-}
-
-static void env_close(struct env *env)
-{
-	rp_end_close(&env->end);
-	munmap(env->mem, getpagesize());
-}
-
-static int row_fd(struct env *env, const struct row *row)
-{
-	return row->nr == RPOST_IOC_GET_EVENT ? env->end.channel : env->end.fd;
-}
 
 /* ------------------------------------------------------------ flipped */
 
-/* A thread that changes one word after the other of a struct, and back. */
+/* A thread that changes and restores one word of a struct at a time. */
 struct flipper {
 	pthread_t thread;
 	uint32_t *words;
 	uint32_t num;
-	uint32_t good[128];
+	uint32_t good[MAX_STRUCT / 4];
 	bool stop;
 };
 
@@ -76,7 +51,7 @@ static void *flip(void *arg)
 	return NULL;
 }
 
-/* What rdma_post_abi.h knows, and what the connection manager says. */
+/* True for errors of rdma_post_abi.h and of the connection manager. */
 static bool documented(int ret)
 {
 	const int fine[] = {
@@ -95,7 +70,7 @@ static bool documented(int ret)
 }
 
 /* One command, until its time is over: how many calls succeeded and failed. */
-static void flip_row(struct __test_metadata *_metadata, const struct row *row,
+static void flip_row(struct __test_metadata *_metadata, const struct command *row,
 		     unsigned int *good, unsigned int *bad)
 {
 	static uint32_t arena[1024] __attribute__((aligned(64)));
@@ -110,21 +85,19 @@ static void flip_row(struct __test_metadata *_metadata, const struct row *row,
 	base = dup(env.end.fd);
 	ASSERT_LE(0, base);
 	memset(canary, 0xa5, CANARY);
-	memset(f.good, 0, sizeof(f.good));
-	ASSERT_EQ(0, row->fill(&env, f.good));
-	f.good[0] = row->size;
+	ASSERT_EQ(0, env_fill(&env, row, f.good));
 	ASSERT_EQ(0, pthread_create(&f.thread, NULL, flip, &f));
 	until = rp_now_ms() + FLIP_MS;
 	for (i = 0; i < FLIP_CALLS && rp_now_ms() < until; i++) {
 		memcpy(arena, f.good, row->size);
-		ret = rp_ioctl(row_fd(&env, row), row->nr, arena);
+		ret = rp_ioctl(env_fd(&env, row), row->nr, arena);
 		EXPECT_TRUE(documented(ret))
 			TH_LOG("%s: %d", row->name, ret);
 		if (ret == row->want)
 			++*good;
 		else
 			++*bad;
-		/* Descriptors that it has made. */
+		/* Close the descriptors that the command has created. */
 		syscall(SYS_close_range, base + 1, ~0u, 0);
 	}
 	__atomic_store_n(&f.stop, true, __ATOMIC_RELAXED);
@@ -150,32 +123,34 @@ FIXTURE_TEARDOWN(flipped)
 }
 
 /*
- * Each word of each command's struct, flipped while the command runs.  Must end
- * with a documented error or not, never write behind the struct, leave nothing.
+ * Another thread changes each word of each command's struct while the command
+ * runs.  Each call must succeed or end with a documented error, must not write
+ * behind the struct, and must leave no object behind.
  */
 TEST_F(flipped, all_commands)
 {
 	unsigned int good = 0, bad = 0;
-	const struct row *row;
+	const struct command *row;
 
-	for_each_row(row)
+	for_each_command(row)
 		flip_row(_metadata, row, &good, &bad);
 	EXPECT_LT(0, good);
 	EXPECT_LT(0, bad);
 	TH_LOG("%u calls as asked, %u with another result", good, bad);
 }
 
-/* ------------------------------------------------------------- stopped */
+/* ------------------------------------- commands that are stopped */
 
 /*
- * Two pages, of which the second stops who first reads it (or, when protected,
- * who writes to it), and a thread that calls one command on them.
+ * Two pages and a thread that calls one command on them.  The first read of the
+ * second page stops the thread; if the page is write-protected, the first write
+ * does.
  */
 FIXTURE(stopped) {
 	struct env env;
 	size_t page;
 	char *area;
-	char *copy;	/* what the second page will be */
+	char *copy;	/* next contents of the second page */
 	int uffd;
 	pthread_t thread;
 	int fd;
@@ -226,7 +201,7 @@ static void *call(void *arg)
 	return NULL;
 }
 
-/* Start a command and wait until it stops at the second page: 0. */
+/* Start a command; return 0 once it has stopped at the second page. */
 static int stop_in(FIXTURE_DATA(stopped) *self, int fd, unsigned long nr,
 		   void *arg)
 {
@@ -245,7 +220,7 @@ static int stop_in(FIXTURE_DATA(stopped) *self, int fd, unsigned long nr,
 	return msg.event == UFFD_EVENT_PAGEFAULT ? 0 : -EPROTO;
 }
 
-/* Make @copy the second page. */
+/* Fill the second page from @copy. */
 static int put_copy(FIXTURE_DATA(stopped) *self, uint64_t mode)
 {
 	struct uffdio_copy copy = {
@@ -258,7 +233,7 @@ static int put_copy(FIXTURE_DATA(stopped) *self, uint64_t mode)
 	return ioctl(self->uffd, UFFDIO_COPY, &copy) ? -errno : 0;
 }
 
-/* Let it go on with @copy as the second page: the command's result. */
+/* Fill the second page from @copy, and return the command's result. */
 static int go_on(FIXTURE_DATA(stopped) *self)
 {
 	int ret = put_copy(self, 0);
@@ -279,36 +254,34 @@ static int protect(FIXTURE_DATA(stopped) *self, bool on)
 	return ioctl(self->uffd, UFFDIO_WRITEPROTECT, &wp) ? -errno : 0;
 }
 
-/* The second page is missing again. */
+/* Discard the second page, so that the next access stops again. */
 static void forget(FIXTURE_DATA(stopped) *self)
 {
 	madvise(self->area + self->page, self->page, MADV_DONTNEED);
 }
 
 /*
- * The size and the flags change after they have been read, before the rest is.
- * Must go on as it began, and write no further.
+ * The size and the flags change after the command has read them and before it
+ * reads the rest.  The command must use the first values and write no further.
  */
 TEST_F(stopped, size_and_flags)
 {
 	const uint32_t sizes[] = { 0, 65536, 8, UINT32_MAX, 4096 };
-	const struct row *row;
+	const struct command *row;
 	uint32_t cmd[128], *head;
 	unsigned int i, k, first;
 
-	for_each_row(row) {
+	for_each_command(row) {
 		/* Two of them, by turns. */
-		first = (row - rows) % 4;
+		first = _IOC_NR(row->nr) % 4;
 		for (k = first; k <= first + 1; k++) {
-			memset(cmd, 0, sizeof(cmd));
-			ASSERT_EQ(0, row->fill(&self->env, cmd));
-			cmd[0] = row->size;
+			ASSERT_EQ(0, env_fill(&self->env, row, cmd));
 			head = (uint32_t *)(self->area + self->page) - 2;
 			memcpy(head, cmd, 8);
 			memset(self->copy, 0xa5, self->page);
 			memcpy(self->copy, cmd + 2, row->size - 8);
 			forget(self);
-			ASSERT_EQ(0, stop_in(self, row_fd(&self->env, row),
+			ASSERT_EQ(0, stop_in(self, env_fd(&self->env, row),
 					     row->nr, head))
 				TH_LOG("%s", row->name);
 			head[0] = sizes[k];
@@ -319,39 +292,37 @@ TEST_F(stopped, size_and_flags)
 				ASSERT_EQ((char)0xa5,
 					  self->area[self->page + i])
 					TH_LOG("%s wrote at %u", row->name, i);
-			/* Channels; objects go with the file. */
+			/* Close channels; objects end with the file. */
 			syscall(SYS_close_range, self->uffd + 1, ~0u, 0);
 		}
 	}
 }
 
 /*
- * A command is stopped while it writes its answer: what it has made has a
- * handle, which can be guessed, but is not there yet.  Must be ENOENT for all
- * types, and then all goes well.
+ * A command that creates an object is stopped while it writes its answer.  A
+ * program can guess the new handle, but using it must be ENOENT for all types
+ * until the command has succeeded.
  */
 TEST_F(stopped, in_the_answer)
 {
 	uint32_t cmd[128], *arg, last, type, handle;
 	struct rp_end *end = &self->env.end;
-	const struct row *row;
+	const struct command *row;
 	int objects;
 
-	for_each_row(row) {
-		if (!row->makes_object)
+	for_each_command(row) {
+		if (!made_object(row))
 			continue;
-		memset(cmd, 0, sizeof(cmd));
-		ASSERT_EQ(0, row->fill(&self->env, cmd));
-		cmd[0] = row->size;
+		ASSERT_EQ(0, env_fill(&self->env, row, cmd));
 		ASSERT_EQ(0, rp_alloc_pd(end->fd, end->device, &last));
 		ASSERT_EQ(0, rp_destroy(end->fd, RPOST_OBJ_PD, last));
 		objects = rp_num_objects(end->fd);
 		memcpy(self->copy, cmd, row->size);
 		forget(self);
 		arg = (uint32_t *)(self->area + self->page);
-		/* Read once, and written. */
+		/* The command reads the page and stops when it writes to it. */
 		ASSERT_EQ(0, put_copy(self, UFFDIO_COPY_MODE_WP));
-		ASSERT_EQ(0, stop_in(self, row_fd(&self->env, row), row->nr,
+		ASSERT_EQ(0, stop_in(self, env_fd(&self->env, row), row->nr,
 				     arg))
 			TH_LOG("%s", row->name);
 		for (handle = last + 1; handle < last + 4; handle++) {
@@ -370,27 +341,25 @@ TEST_F(stopped, in_the_answer)
 }
 
 /*
- * The same, and meanwhile the program closes the file.  Must end well; the
- * object goes with the file.
+ * A command stops in its answer, and the program closes the file before the
+ * command goes on.  The command must succeed, and the object ends with the file.
  */
 TEST_F(stopped, closed_in_the_answer)
 {
-	const struct row *row;
+	const struct command *row;
 	uint32_t cmd[128], *arg;
 	struct env env;
 
-	for_each_row(row) {
-		if (!row->makes_object)
+	for_each_command(row) {
+		if (!made_object(row))
 			continue;
 		ASSERT_EQ(0, env_init(&env));
-		memset(cmd, 0, sizeof(cmd));
-		ASSERT_EQ(0, row->fill(&env, cmd));
-		cmd[0] = row->size;
+		ASSERT_EQ(0, env_fill(&env, row, cmd));
 		memcpy(self->copy, cmd, row->size);
 		forget(self);
 		arg = (uint32_t *)(self->area + self->page);
 		ASSERT_EQ(0, put_copy(self, UFFDIO_COPY_MODE_WP));
-		ASSERT_EQ(0, stop_in(self, row_fd(&env, row), row->nr, arg));
+		ASSERT_EQ(0, stop_in(self, env_fd(&env, row), row->nr, arg));
 		env_close(&env);
 		ASSERT_EQ(0, protect(self, false));
 		ASSERT_EQ(0, pthread_join(self->thread, NULL));
@@ -400,8 +369,8 @@ TEST_F(stopped, closed_in_the_answer)
 }
 
 /*
- * The first part of a path changes when it has been read and the rest has not.
- * Must go on with what was there.
+ * The header of a path changes after the command has read it and before it
+ * reads the path record.  The command must use the first contents.
  */
 TEST_F(stopped, in_a_path)
 {
@@ -431,7 +400,7 @@ TEST_F(stopped, in_a_path)
 	cmd.data_len = UINT32_MAX;
 	EXPECT_EQ(0, go_on(self));
 	EXPECT_EQ(0, rp_expect(c.channel, c.id, RPOST_EVENT_ROUTE_RESOLVED));
-	/* What is there now is none. */
+	/* The changed contents are not a valid path. */
 	ASSERT_EQ(0, rp_client_addr(&c, 4711));
 	EXPECT_EQ(-EINVAL, rp_set_path(&c, start, sizeof(data)));
 }
@@ -439,8 +408,9 @@ TEST_F(stopped, in_a_path)
 /* ------------------------------------------------- stopped in a post */
 
 /*
- * A post of two writes is stopped between them.  What it has copied is what
- * counts: changing it has no effect.  What has been destroyed is not used.
+ * A post of two writes is stopped between them.  Changes to a work request that
+ * was copied must have no effect, and a post must not use objects that were
+ * destroyed meanwhile.
  */
 struct two {
 	struct rp_send first, second;
@@ -456,7 +426,7 @@ static struct two two_writes(struct rpost_reg_mr *mr, struct rpost_reg_mr *to)
 	return (struct two) { send, send };
 }
 
-/* Post, and stop before the second work request. */
+/* Post both, and return once the post has stopped before the second. */
 static int stop_post(FIXTURE_DATA(stopped) *self, struct rp_end *end,
 		     const struct two *block, struct rpost_post *cmd)
 {
@@ -499,7 +469,7 @@ TEST_F(stopped, in_a_post)
 			       RPOST_ACCESS_REMOTE_WRITE, &to));
 	block = two_writes(&mr, &to);
 
-	/* The first, already copied, becomes another's. */
+	/* The copied first request is overwritten with another one. */
 	ASSERT_EQ(0, stop_post(self, &a, &block, &cmd));
 	seen = (struct rp_send *)(self->area + self->page) - 1;
 	seen->sge.addr = secret.addr;
@@ -519,7 +489,7 @@ TEST_F(stopped, in_a_post)
 	EXPECT_EQ(0, memcmp(mem, mem + 2 * self->page, 8));
 	memset(mem + 2 * self->page, 'v', self->page);
 
-	/* The region goes meanwhile. */
+	/* The region is deregistered meanwhile. */
 	ASSERT_EQ(0, stop_post(self, &a, &block, &cmd));
 	ASSERT_EQ(0, rp_destroy(a.fd, RPOST_OBJ_MR, mr.handle));
 	EXPECT_EQ(0, go_on(self));
@@ -530,7 +500,7 @@ TEST_F(stopped, in_a_post)
 	EXPECT_EQ(RPOST_WC_WR_FLUSH_ERR, wc.status);
 	EXPECT_EQ('v', mem[2 * self->page]);
 
-	/* The queue pair goes meanwhile. */
+	/* The queue pair is destroyed meanwhile. */
 	ASSERT_EQ(0, stop_post(self, &a, &block, &cmd));
 	ASSERT_EQ(0, rp_destroy(a.fd, RPOST_OBJ_QP, a.qp));
 	EXPECT_EQ(-ENOENT, go_on(self));

@@ -1,100 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Every place for a handle or a channel in every command, with everything that
- * does not belong there: objects of other types and of other files, what has
- * been destroyed, what does not exist, and what another thread is destroying.
+ * Tests that a command takes only handles and channels of the right type that
+ * its own open file has.  Each field is tried with objects of other types and
+ * of other files, with destroyed and unknown handles, and with objects that
+ * another thread is destroying.  A failure means that a program reaches an
+ * object that it must not reach, or a freed one.
  */
 #include <kselftest_harness.h>
 #include <pthread.h>
 
-#include "abi_rows.h"
+#include "command_env.h"
 
 #define TYPES	(RPOST_OBJ_AH + 1)
 
-/* Kinds of channels, beside enum rpost_obj_type. */
-#define COMP_FD		100
-#define EVENT_FD	101
-
-/* A command's field that names something, and what the command makes of it. */
+/* A command's field that names an object or a channel. */
 struct place {
-	const char *name;
-	unsigned long nr;
-	unsigned int offset;
-	unsigned int kind;
-	unsigned int made_type, made_offset;
-	bool optional;	/* 0, or no channel, is fine */
+	const struct command *cmd;
+	const struct field *field;
 };
 
-#define PLACE(NAME, type, field, what) \
-	.name = #NAME "." #field, .nr = RPOST_IOC_##NAME, \
-	.offset = offsetof(struct rpost_##type, field), .kind = what
-#define MAKES(type, what) \
-	.made_type = what, .made_offset = offsetof(struct rpost_##type, handle)
+static struct place places[128];
+static unsigned int num_places;
 
-static const struct place places[] = {
-	{ PLACE(REG_MR, reg_mr, pd, RPOST_OBJ_PD), MAKES(reg_mr, RPOST_OBJ_MR) },
-	{ PLACE(CREATE_SRQ, create_srq, pd, RPOST_OBJ_PD),
-	  MAKES(create_srq, RPOST_OBJ_SRQ) },
-	{ PLACE(CREATE_AH, create_ah, pd, RPOST_OBJ_PD),
-	  MAKES(create_ah, RPOST_OBJ_AH) },
-	{ PLACE(CREATE_QP, create_qp, pd, RPOST_OBJ_PD),
-	  MAKES(create_qp, RPOST_OBJ_QP) },
-	{ PLACE(CREATE_QP, create_qp, send_cq, RPOST_OBJ_CQ),
-	  MAKES(create_qp, RPOST_OBJ_QP) },
-	{ PLACE(CREATE_QP, create_qp, recv_cq, RPOST_OBJ_CQ),
-	  MAKES(create_qp, RPOST_OBJ_QP) },
-	{ PLACE(CREATE_QP, create_qp, srq, RPOST_OBJ_SRQ),
-	  MAKES(create_qp, RPOST_OBJ_QP), .optional = true },
-	{ PLACE(CREATE_QP, create_qp, id, RPOST_OBJ_ID),
-	  MAKES(create_qp, RPOST_OBJ_QP), .optional = true },
-	{ PLACE(ARM_CQ, arm_cq, handle, RPOST_OBJ_CQ) },
-	{ PLACE(POLL_CQ, poll_cq, handle, RPOST_OBJ_CQ) },
-	{ PLACE(RESIZE_CQ, resize_cq, handle, RPOST_OBJ_CQ) },
-	{ PLACE(QUERY_QP, query_qp, handle, RPOST_OBJ_QP) },
-	{ PLACE(MODIFY_QP, modify_qp, handle, RPOST_OBJ_QP) },
-	{ PLACE(POST_SEND, post, qp, RPOST_OBJ_QP) },
-	{ PLACE(POST_RECV, post, qp, RPOST_OBJ_QP) },
-	{ PLACE(ATTACH_MCAST, attach_mcast, qp, RPOST_OBJ_QP) },
-	{ PLACE(SETUP_SEND_RING, setup_send_ring, qp, RPOST_OBJ_QP) },
-	{ PLACE(ENTER_SEND_RING, enter_send_ring, qp, RPOST_OBJ_QP) },
-	{ PLACE(DETACH_MCAST, attach_mcast, qp, RPOST_OBJ_QP) },
-	{ PLACE(POST_SRQ_RECV, post, qp, RPOST_OBJ_SRQ) },
-	{ PLACE(MODIFY_SRQ, modify_srq, handle, RPOST_OBJ_SRQ) },
-	{ PLACE(QUERY_SRQ, query_srq, handle, RPOST_OBJ_SRQ) },
-	{ PLACE(BIND_ADDR, bind_addr, id, RPOST_OBJ_ID) },
-	{ PLACE(RESOLVE_ADDR, resolve_addr, id, RPOST_OBJ_ID) },
-	{ PLACE(RESOLVE_ROUTE, resolve_route, id, RPOST_OBJ_ID) },
-	{ PLACE(QUERY_ID, query_id, id, RPOST_OBJ_ID) },
-	{ PLACE(LISTEN, listen, id, RPOST_OBJ_ID) },
-	{ PLACE(CONNECT, connect, id, RPOST_OBJ_ID) },
-	{ PLACE(ACCEPT, accept, id, RPOST_OBJ_ID) },
-	{ PLACE(REJECT, reject, id, RPOST_OBJ_ID) },
-	{ PLACE(DISCONNECT, disconnect, id, RPOST_OBJ_ID) },
-	{ PLACE(MIGRATE_ID, migrate_id, id, RPOST_OBJ_ID) },
-	{ PLACE(SET_OPTION, set_option, id, RPOST_OBJ_ID) },
-	{ PLACE(NOTIFY, notify, id, RPOST_OBJ_ID) },
-	{ PLACE(ESTABLISH, establish, id, RPOST_OBJ_ID) },
-	{ PLACE(INIT_QP_ATTR, init_qp_attr, id, RPOST_OBJ_ID) },
-	{ PLACE(JOIN_MCAST, join_mcast, id, RPOST_OBJ_ID) },
-	{ PLACE(LEAVE_MCAST, leave_mcast, id, RPOST_OBJ_ID) },
-	{ PLACE(CREATE_CQ, create_cq, channel_fd, COMP_FD),
-	  MAKES(create_cq, RPOST_OBJ_CQ), .optional = true },
-	{ PLACE(CREATE_ID, create_id, channel_fd, EVENT_FD),
-	  MAKES(create_id, RPOST_OBJ_ID) },
-	{ PLACE(MIGRATE_ID, migrate_id, channel_fd, EVENT_FD) },
-};
-
-#define for_each_place(p) \
-	for (p = places; p < places + ARRAY_SIZE(places); p++)
-
-static const struct row *row_of(const struct place *p)
+static void __attribute__((constructor)) find_places(void)
 {
-	const struct row *row = rows;
+	const struct command *cmd;
+	const struct field *field;
 
-	while (row->nr != p->nr)
-		row++;
-	return row;
+	for_each_command(cmd) {
+		for_each_field(field, cmd) {
+			if (field->kind == K_REG &&
+			    (field->reg < TYPES || field->reg == R_COMP ||
+			     field->reg == R_EVENT))
+				places[num_places++] = (struct place) { cmd, field };
+		}
+	}
 }
+
+#define for_each_place(p) for (p = places; p < places + num_places; p++)
+#define LOG_PLACE(p, format, ...) \
+	TH_LOG("%s.%s " format, (p)->cmd->name, (p)->field->name, __VA_ARGS__)
 
 /* One object of each type, and channels of all kinds. */
 struct zoo {
@@ -110,12 +55,7 @@ static int zoo_init(struct zoo *z)
 	struct rpost_create_srq srq;
 	struct rpost_reg_mr mr;
 
-	z->env.mem = rp_pages(getpagesize());
-	RP_TRY(rp_end_init(end));
-	RP_TRY(fcntl(end->channel, F_SETFL, O_NONBLOCK));
-	RP_TRY(rp_create_id(end->fd, end->channel, &end->id));
-	RP_TRY(rp_bind(end->fd, end->id, 0));
-	RP_TRY(rp_create_qp(end, 0));
+	RP_TRY(env_init(&z->env));
 	RP_TRY(rp_reg_mr(end->fd, end->pd, z->env.mem, 64, 0, &mr));
 	RP_TRY(rp_create_srq(end->fd, end->pd, 4, &srq));
 	RP_TRY(rp_own_ah(end, &z->handles[RPOST_OBJ_AH]));
@@ -129,7 +69,6 @@ static int zoo_init(struct zoo *z)
 	z->handles[RPOST_OBJ_PD] = end->pd;
 	z->handles[RPOST_OBJ_MR] = mr.handle;
 	z->handles[RPOST_OBJ_CQ] = end->cq.cmd.handle;
-	/* Not the one that fill_post() makes anew. */
 	z->handles[RPOST_OBJ_QP] = z->ud_qp;
 	z->handles[RPOST_OBJ_ID] = end->id;
 	z->handles[RPOST_OBJ_SRQ] = srq.handle;
@@ -140,13 +79,12 @@ static void zoo_close(struct zoo *z)
 {
 	close(z->comp);
 	close(z->async);
-	rp_end_close(&z->env.end);
-	munmap(z->env.mem, getpagesize());
+	env_close(&z->env);
 }
 
 FIXTURE(handles) {
 	struct zoo mine, foreign;
-	char cmd[512];
+	char cmd[MAX_STRUCT];
 };
 
 FIXTURE_SETUP(handles)
@@ -161,27 +99,24 @@ FIXTURE_TEARDOWN(handles)
 	zoo_close(&self->foreign);
 }
 
-/* Call a command with one field replaced: what it says. */
+/* Call a command with one field replaced; return its result. */
 static int call_with(FIXTURE_DATA(handles) *self, const struct place *p,
 		     uint32_t value)
 {
 	struct env *env = &self->mine.env;
-	const struct row *row = row_of(p);
 	int objects, ret;
 
-	memset(self->cmd, 0, sizeof(self->cmd));
-	if (row->fill(env, self->cmd))
+	if (env_fill(env, p->cmd, self->cmd))
 		return -EIO;
-	*(uint32_t *)self->cmd = row->size;
-	memcpy(self->cmd + p->offset, &value, sizeof(value));
+	memcpy(self->cmd + p->field->offset, &value, sizeof(value));
 	objects = rp_num_objects(env->end.fd);
-	ret = rp_ioctl(env->end.fd, p->nr, self->cmd);
+	ret = rp_ioctl(env_fd(env, p->cmd), p->cmd->nr, self->cmd);
 	return ret && objects != rp_num_objects(env->end.fd) ? -EUCLEAN : ret;
 }
 
 /*
- * Each place for a handle, with each object of another type, and with handles
- * that name nothing.  Must be ENOENT, and change nothing.
+ * Each field for a handle, with objects of all other types and with handles
+ * that name nothing.  Must be ENOENT and change nothing.
  */
 TEST_F(handles, of_other_types)
 {
@@ -197,27 +132,27 @@ TEST_F(handles, of_other_types)
 				     0x80000000 };
 
 	for_each_place(p) {
-		if (p->kind >= TYPES)
+		if (p->field->reg >= TYPES)
 			continue;
 		for (type = RPOST_OBJ_PD; type < TYPES; type++) {
-			if (type == p->kind)
+			if (type == p->field->reg)
 				continue;
 			EXPECT_EQ(-ENOENT, call_with(self, p,
 						     self->mine.handles[type]))
-				TH_LOG("%s of type %u", p->name, type);
+				LOG_PLACE(p, "of type %u", type);
 		}
 		for (i = 0; i < ARRAY_SIZE(nothing); i++) {
-			if (p->optional && !nothing[i])
+			if (p->field->optional && !nothing[i])
 				continue;
 			EXPECT_EQ(-ENOENT, call_with(self, p, nothing[i]))
-				TH_LOG("%s %#x", p->name, nothing[i]);
+				LOG_PLACE(p, "%#x", nothing[i]);
 		}
 	}
 }
 
 /*
- * The same with handles of another open file, larger than all that this one has.
- * Must name nothing here, and change nothing there.
+ * Each field for a handle, with handles of another open file that are larger
+ * than all of this file's.  Must be ENOENT and change nothing there.
  */
 TEST_F(handles, of_another_file)
 {
@@ -253,17 +188,17 @@ TEST_F(handles, of_another_file)
 
 	objects = rp_num_objects(foreign->fd);
 	for_each_place(p) {
-		handle = p->kind < TYPES ? handles[p->kind] : 0;
+		handle = p->field->reg < TYPES ? handles[p->field->reg] : 0;
 		if (!handle)
 			continue;
 		EXPECT_EQ(-ENOENT, call_with(self, p, handle))
-			TH_LOG("%s %u", p->name, handle);
+			LOG_PLACE(p, "%u", handle);
 		tried++;
 	}
 	for (type = RPOST_OBJ_PD; type < TYPES; type++)
 		EXPECT_EQ(-ENOENT, rp_destroy(end->fd, type, handles[type]));
 	EXPECT_LT(30, tried);
-	/* In a work request, where the file's own is taken. */
+	/* A work request must find only handles of its own file, too. */
 	ud.qp = self->mine.ud_qp;
 	ASSERT_EQ(0, rp_bring_up(&ud, RPOST_QPT_UD, 0));
 	send = rp_empty_datagram(ah, RP_NO_QPN, 1);
@@ -275,7 +210,7 @@ TEST_F(handles, of_another_file)
 }
 
 /*
- * Each place for a channel, with every other kind of file, and with channels of
+ * Each field for a channel, with all other kinds of files and with channels of
  * another open file.  Must be EBADF.
  */
 TEST_F(handles, channels)
@@ -292,8 +227,8 @@ TEST_F(handles, channels)
 		int fd;
 		unsigned int kind;
 	} files[] = {
-		{ z->comp, COMP_FD },
-		{ z->env.end.channel, EVENT_FD },
+		{ z->comp, R_COMP },
+		{ z->env.end.channel, R_EVENT },
 		{ z->async, 0 },
 		{ z->env.end.fd, 0 },
 		{ self->foreign.comp, 0 },
@@ -310,14 +245,14 @@ TEST_F(handles, channels)
 	};
 
 	for_each_place(p) {
-		if (p->kind < TYPES)
+		if (p->field->reg < TYPES)
 			continue;
 		for (i = 0; i < ARRAY_SIZE(files); i++) {
-			if (p->optional && files[i].fd == -1)
+			if (p->field->optional && files[i].fd == -1)
 				continue;
-			EXPECT_EQ(files[i].kind == p->kind ? 0 : -EBADF,
+			EXPECT_EQ(files[i].kind == p->field->reg ? 0 : -EBADF,
 				  call_with(self, p, files[i].fd))
-				TH_LOG("%s %u: %d", p->name, i, files[i].fd);
+				LOG_PLACE(p, "%u: %d", i, files[i].fd);
 		}
 	}
 	close(null);
@@ -326,33 +261,32 @@ TEST_F(handles, channels)
 }
 
 /*
- * Every command on every kind of channel, and an event channel's command on
- * the others.  Must be ENOTTY.
+ * Every command on every kind of channel, and the event channel's command on
+ * the other kinds.  Must be ENOTTY.
  */
 TEST_F(handles, commands_on_channels)
 {
 	struct zoo *z = &self->mine;
 	const int fds[] = { z->comp, z->async, z->env.end.channel,
 			    z->env.end.fd };
-	const struct row *row;
+	const struct command *cmd;
 	unsigned int i;
 
-	for (row = rows; row < rows + ARRAY_SIZE(rows); row++) {
+	for_each_command(cmd) {
 		for (i = 0; i < ARRAY_SIZE(fds); i++) {
-			if (fds[i] == (row->nr == RPOST_IOC_GET_EVENT ?
-				       z->env.end.channel : z->env.end.fd))
+			if (fds[i] == env_fd(&z->env, cmd))
 				continue;
 			memset(self->cmd, 0, sizeof(self->cmd));
-			*(uint32_t *)self->cmd = row->size;
-			EXPECT_EQ(-ENOTTY, rp_ioctl(fds[i], row->nr, self->cmd))
-				TH_LOG("%s on %u", row->name, i);
+			*(uint32_t *)self->cmd = cmd->size;
+			EXPECT_EQ(-ENOTTY, rp_ioctl(fds[i], cmd->nr, self->cmd))
+				TH_LOG("%s on %u", cmd->name, i);
 		}
 	}
 }
 
 /*
- * A datagram's address handle, with everything else.  Must be ENOENT; nothing
- * is posted.
+ * The address handle of a datagram is replaced by everything else.  Must be
+ * ENOENT, and nothing is posted.
  */
 TEST_F(handles, address_of_a_datagram)
 {
@@ -376,8 +310,8 @@ TEST_F(handles, address_of_a_datagram)
 }
 
 /*
- * A connection's queue pair is named by its number: one of another open file,
- * of nobody.  Must be refused, or one could end another's connection.
+ * CONNECT names its queue pair by number, here of another open file or of no
+ * queue pair.  Must fail: otherwise a program could end another's connection.
  */
 TEST_F(handles, queue_pair_numbers)
 {
@@ -403,7 +337,7 @@ TEST_F(handles, queue_pair_numbers)
 	rp_end_close(&server);
 }
 
-/* --------------------------------------------- destroyed meanwhile */
+/* ------------------------------------- destroyed by another thread */
 
 struct churn {
 	struct zoo *zoo;
@@ -417,15 +351,16 @@ static int churn_make(struct zoo *z, unsigned int type, uint32_t *handle)
 {
 	struct rp_end end = z->env.end;
 	struct rpost_create_srq srq;
-	struct rpost_create_cq cq = { .size = sizeof(cq) };
+	struct rpost_create_cq cq;
 	int ret;
 
 	switch (type) {
 	case RPOST_OBJ_PD:
 		return rp_alloc_pd(end.fd, end.device, handle);
 	case RPOST_OBJ_CQ:
-		fill_create_cq(&z->env, &cq);
-		ret = rp_ioctl(end.fd, RPOST_IOC_CREATE_CQ, &cq);
+		ret = env_fill(&z->env, command_of(RPOST_CMD_CREATE_CQ), &cq);
+		if (!ret)
+			ret = rp_ioctl(end.fd, RPOST_IOC_CREATE_CQ, &cq);
 		*handle = cq.handle;
 		return ret;
 	case RPOST_OBJ_QP:
@@ -440,7 +375,7 @@ static int churn_make(struct zoo *z, unsigned int type, uint32_t *handle)
 	return rp_create_id(end.fd, end.channel, handle);
 }
 
-/* Make and destroy; what is in use is destroyed as soon as it is not. */
+/* Create and destroy objects; retry while a command uses the object. */
 static void *churn(void *arg)
 {
 	struct churn *c = arg;
@@ -467,7 +402,7 @@ static void *churn(void *arg)
 	return NULL;
 }
 
-/* What commands may say of an object that comes and goes. */
+/* True for results of a command whose object comes and goes. */
 static bool may_say(int ret)
 {
 	const int fine[] = { 0, -ENOENT, -EINVAL, -ENOTCONN, -ENOMEM,
@@ -485,38 +420,37 @@ struct counts {
 	unsigned int found, missed;
 };
 
-/* One command some times with what the other thread has just now. */
+/* Call one command 40 times with the handle of the other thread's object. */
 static void meet(struct __test_metadata *_metadata, FIXTURE_DATA(handles) *self,
 		 const struct place *p, struct churn *c, struct counts *n)
 {
+	const struct field *made = made_object(p->cmd);
 	struct env *env = &self->mine.env;
-	const struct row *row = row_of(p);
 	uint32_t handle;
 	int round, ret;
 
 	for (round = 0; round < 40; round++) {
-		memset(self->cmd, 0, sizeof(self->cmd));
-		ASSERT_EQ(0, row->fill(env, self->cmd));
-		*(uint32_t *)self->cmd = row->size;
+		ASSERT_EQ(0, env_fill(env, p->cmd, self->cmd));
 		handle = __atomic_load_n(&c->handle, __ATOMIC_RELAXED);
-		memcpy(self->cmd + p->offset, &handle, sizeof(handle));
-		ret = rp_ioctl(env->end.fd, p->nr, self->cmd);
+		memcpy(self->cmd + p->field->offset, &handle, sizeof(handle));
+		ret = rp_ioctl(env_fd(env, p->cmd), p->cmd->nr, self->cmd);
 		EXPECT_TRUE(may_say(ret))
-			TH_LOG("%s: %d", p->name, ret);
+			LOG_PLACE(p, "%d", ret);
 		n->found += ret != -ENOENT;
 		n->missed += ret == -ENOENT;
-		if (ret || !p->made_type)
+		if (ret || !made)
 			continue;
-		memcpy(&handle, self->cmd + p->made_offset, sizeof(handle));
-		EXPECT_EQ(0, rp_destroy(env->end.fd, p->made_type, handle))
-			TH_LOG("%s", p->name);
+		memcpy(&handle, self->cmd + made->offset, sizeof(handle));
+		EXPECT_EQ(0, rp_destroy(env->end.fd, made->reg, handle))
+			LOG_PLACE(p, "%u", handle);
 	}
 }
 
 /*
- * Every command that names an object, while another thread makes and destroys
- * such objects.  Each must find it or not, and what it makes of it can be
- * destroyed; nothing hangs, and nothing is left.
+ * Each command that names an object runs while another thread creates and
+ * destroys such objects.  Each must either find the object or be ENOENT, and it
+ * must be possible to destroy what it creates; nothing hangs, and no object is
+ * left.
  */
 TEST_F(handles, destroyed_meanwhile)
 {
@@ -542,7 +476,8 @@ TEST_F(handles, destroyed_meanwhile)
 			sched_yield();
 		do {
 			for_each_place(p) {
-				if (p->kind == c.type)
+				if (p->field->reg == c.type &&
+				    p->cmd->nr != RPOST_IOC_DESTROY)
 					meet(_metadata, self, p, &c, &n);
 			}
 		} while ((!n.found || !n.missed) && rp_now_ms() < until);

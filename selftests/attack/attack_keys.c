@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Keys and ranges that are not the attacker's, in every operation, at every
- * place of a list; and all keys near those that matter.  keys.c has the single
- * cases; here they are many.
+ * Tests that a device refuses keys and ranges that are not the attacker's, in
+ * every operation and at every place of a list, and all keys near those that
+ * exist.  keys.c has the single cases.  A failure means that a program reads or
+ * writes memory that it did not register.
  */
 #include <kselftest_harness.h>
 #include <pthread.h>
@@ -11,7 +12,7 @@
 
 #include "attack.h"
 
-/* Expect a protection error, the rest flushed, and all memory as it was. */
+/* Expect a protection error, a flush after it, and no memory changed. */
 static void attack(struct __test_metadata *_metadata, struct attack *t,
 		   const struct rpost_sge *sges, uint32_t num, uint32_t bad,
 		   const char *what)
@@ -32,7 +33,7 @@ static void attack(struct __test_metadata *_metadata, struct attack *t,
 
 FIXTURE(list) {
 	struct attack t;
-	struct rpost_reg_mr foreign;	/* of another process */
+	struct rpost_reg_mr foreign;	/* region of another process */
 	int socket;
 	pid_t pid;
 	uint32_t len;
@@ -63,7 +64,7 @@ LIST(ud_send, UD, RPOST_WR_SEND, false);
 LIST(ud_recv, UD, OP_RECV, false);
 LIST(ud_srq_recv, UD, OP_RECV, true);
 
-/* Has a region until @socket is closed: 0 if nobody has written to it. */
+/* Keep a region until @socket is closed; return 0 if it is unchanged. */
 static int other_process(int socket)
 {
 	const size_t bytes = 4 * getpagesize();
@@ -113,9 +114,9 @@ FIXTURE_TEARDOWN(list)
 }
 
 /*
- * One entry of a list is bad, and the others are good.  Must complete with a
- * local protection error; nothing arrives at the other side, nothing changes
- * but the attacker's own region, here and in the other process.
+ * One entry of a list is bad and the others are good.  Must complete with a
+ * local protection error; nothing arrives at the victim, and nothing changes
+ * here or in the other process except the attacker's own region.
  */
 TEST_F(list, one_entry)
 {
@@ -192,10 +193,10 @@ FIXTURE_TEARDOWN(guess)
 }
 
 /*
- * A domain's privileged key knows all of the kernel's memory by its addresses.
- * rxe counts keys up, with 8 bits that vary: that of the domain comes two before
- * its first region's.  So try all of them, on memory of the kernel that can be
- * read, and whose change would show (the system's name).  None may work.
+ * A domain has a privileged key that opens all kernel memory by address.  rxe
+ * numbers keys one after the other and varies 8 bits: the domain's number comes
+ * two before that of its first region.  So all 256 variants are tried on kernel
+ * memory that may be read, and whose change uname() would show.  All must fail.
  */
 TEST_F(guess, privileged)
 {
@@ -205,7 +206,7 @@ TEST_F(guess, privileged)
 	uint32_t i;
 
 	for (i = 0; i < 256 + 16; i++) {
-		/* And what other devices have: 0, 1, all ones. */
+		/* Other devices use 0, 1 or all ones: try numbers near them. */
 		sge.lkey = i < 256 ? domain << 8 | i : i < 264 ? i - 256 : ~(i - 264);
 		attack(_metadata, t, &sge, 1, 0, "privileged");
 	}
@@ -230,7 +231,7 @@ FIXTURE_TEARDOWN(many)
 	attack_close(&self->t);
 }
 
-/* What atomics look like to which a second entry is added. */
+/* An atomic operation with a second entry. */
 struct guess {
 	struct rpost_send_wr wr;
 	struct rpost_sge guess, good;
@@ -252,7 +253,7 @@ static struct guess one_guess(struct attack *t, uint32_t key)
 	};
 }
 
-/* Try @num keys from @first on: how many are taken for good. */
+/* Try @num keys from @first; return how many the device accepts. */
 static int try_keys(struct attack *t, uint32_t first, uint32_t num)
 {
 	struct guess block[MANY];
@@ -284,12 +285,12 @@ static int try_keys(struct attack *t, uint32_t first, uint32_t num)
 }
 
 /*
- * An atomic operation has one entry.  What follows an entry with a bad key is
- * not looked at; so with two entries it is posted, and fails, if the key of the
- * first is bad, and is EINVAL if that is good.  This tells without a connection
- * that is lost each time: the queue pair is in the error state.  Only the
- * attacker's own key may be good, among all variants of its 64 neighbours on
- * each side, and among the lowest and the highest.
+ * An atomic operation takes one entry.  With two, the post is EINVAL if the key
+ * of the first is valid; if it is not, the post succeeds and the request fails,
+ * because the device stops at the first bad entry.  In the error state, this
+ * tests a key without losing a connection.  Among all variants of the 64
+ * neighbours on each side, and the lowest and highest keys, only the attacker's
+ * own may be valid.
  */
 TEST_F(many, guessed)
 {
@@ -297,7 +298,7 @@ TEST_F(many, guessed)
 	const uint32_t own = t->mr.lkey & ~0xff;
 
 	ASSERT_EQ(0, rp_move(&t->a, RPOST_QPS_ERR));
-	/* With the right key it is EINVAL. */
+	/* The right key is the one that makes the post EINVAL. */
 	EXPECT_EQ(1, try_keys(t, t->mr.lkey, 1));
 	EXPECT_EQ(0, try_keys(t, t->ro.lkey, 1));
 	EXPECT_EQ(0, try_keys(t, t->other.lkey, 1));

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Every kind of memory registered, and everything done to memory while it is.
- * A region keeps the pages that it was made of: the device goes on with them,
- * and with no others, until it is destroyed; then they go back to whom they
- * belong.
+ * Tests that a region keeps its pages, whatever the program does to its memory:
+ * every kind of memory is registered, and unmapped, cut, protected, moved or
+ * split while it is.  A failure means that the device writes to pages that now
+ * belong to somebody else, or that pages are not freed.
  */
 #include <kselftest_harness.h>
+#include <sys/syscall.h>
 
-#include "attack_memory.h"
+#include "kernel_release.h"
+#include "memory.h"
 
 /* ------------------------------------------------------------- every kind */
 
@@ -31,7 +33,7 @@ FIXTURE_TEARDOWN(kind)
 	EXPECT_EQ(0, memory_exit(&self->m));
 }
 
-/* The region's pages are the program's: both see what the other writes. */
+/* The region and the program share pages: each sees the other's writes. */
 static void same_memory(struct __test_metadata *_metadata, struct memory *m,
 			unsigned char *p, size_t bytes,
 			struct rpost_reg_mr *ro, struct rpost_reg_mr *rw)
@@ -90,7 +92,7 @@ TEST_F(kind, registered)
 	}
 }
 
-/* ----------------------------------------------------- mixtures, the ring */
+/* ------------------------------------- mixtures, and a completion ring */
 
 FIXTURE(memory) {
 	struct memory m;
@@ -113,7 +115,7 @@ FIXTURE_TEARDOWN(memory)
 	EXPECT_EQ(0, memory_exit(&self->m));
 }
 
-/* Put @q, of one page, where page @n of @p is. */
+/* Map @q, of one page, over page @n of @p. */
 static void replace(struct __test_metadata *_metadata,
 		    FIXTURE_DATA(memory) *self, void *q, unsigned int n)
 {
@@ -123,7 +125,7 @@ static void replace(struct __test_metadata *_metadata,
 			     MREMAP_MAYMOVE | MREMAP_FIXED, to));
 }
 
-/* One region of memory of different kinds: as strict as the strictest. */
+/* A region of several kinds of memory needs the right from each of them. */
 TEST_F(memory, mixture)
 {
 	const size_t page = self->page, all = 4 * page;
@@ -133,7 +135,7 @@ TEST_F(memory, mixture)
 	replace(_metadata, self, kind_memfd_shared(page, &reason), 1);
 	replace(_metadata, self, kind_zero_private(page, &reason), 2);
 	ASSERT_EQ(0, reg(&self->m, self->p, all, WRITE, &self->mr));
-	/* Across all borders. */
+	/* This range crosses all borders between the kinds. */
 	ASSERT_EQ(RPOST_WC_SUCCESS, put(&self->m, &self->mr, page - 100, BUF));
 	EXPECT_EQ(0, memcmp(self->m.buf, self->p + page - 100, BUF));
 	ASSERT_EQ(RPOST_WC_SUCCESS, put(&self->m, &self->mr, all - BUF - 1,
@@ -146,7 +148,7 @@ TEST_F(memory, mixture)
 	EXPECT_EQ(-EFAULT, reg(&self->m, self->p, all, WRITE, &self->mr));
 	ASSERT_EQ(0, reg(&self->m, self->p, all, READ, &self->mr));
 	ASSERT_EQ(0, dereg(&self->m, &self->mr));
-	/* Far enough that much is pinned before the end is seen. */
+	/* Many pages are pinned before the hole at the end is found. */
 	q = rp_pages(1024 * page);
 	ASSERT_NE(NULL, q);
 	ASSERT_EQ(0, munmap(q + 1023 * page, page));
@@ -155,7 +157,7 @@ TEST_F(memory, mixture)
 	EXPECT_EQ(self->m.pinned + BUF, rp_pinned());
 }
 
-/* The ring of a queue in use, for the device to write to. */
+/* The device writes into the completion ring of a queue in use. */
 TEST_F(memory, completion_ring)
 {
 	struct memory *m = &self->m;
@@ -174,13 +176,13 @@ TEST_F(memory, completion_ring)
 	EXPECT_EQ(-EFAULT, reg(m, view, size, WRITE, &ro));
 	EXPECT_EQ(pins_by_force() ? -EFAULT : 0, reg(m, view, size, READ, &ro));
 	ASSERT_EQ(0, reg(m, cq->ring, size, WRITE, &self->mr));
-	/* All words of it, the program's and the kernel's. */
+	/* The device overwrites the program's words and the kernel's. */
 	ASSERT_EQ(RPOST_WC_SUCCESS, put(m, &self->mr, 0, BUF));
 	EXPECT_EQ(0, memcmp(m->buf, view, BUF));
 	ASSERT_EQ(0, rp_ioctl(cq->fd, RPOST_IOC_POLL_CQ, &poll_cmd));
 	ASSERT_EQ(0, rp_post_recv(&m->s, 9, NULL, 0, 0));
 	ASSERT_EQ(0, rp_destroy(m->s.fd, RPOST_OBJ_QP, m->s.qp));
-	/* The kernel knew its own indices all the while. */
+	/* The kernel keeps its own indices: the tail stays. */
 	tail = cq->ring->tail;
 	ASSERT_EQ(0, rp_ioctl(cq->fd, RPOST_IOC_POLL_CQ, &poll_cmd));
 	EXPECT_EQ(tail, cq->ring->tail);
@@ -204,11 +206,11 @@ TEST_F(memory, stack)
 	ASSERT_EQ(0, dereg(&self->m, &self->mr));
 }
 
-/* -------------------------------------------- changed under a registration */
+/* ------------------------------------- changed while it is registered */
 
 /*
- * The program's memory is no longer the region's: what is put there is found
- * there, and nowhere in the program.
+ * The region's pages are no longer the program's: data written to the region
+ * can be read from the region, and appears nowhere in the program.
  */
 static void parted(struct __test_metadata *_metadata, struct memory *m,
 		   struct rpost_reg_mr *mr, const void *p, size_t bytes,
@@ -223,7 +225,7 @@ static void parted(struct __test_metadata *_metadata, struct memory *m,
 	EXPECT_EQ(0, memcmp(copy, m->buf, BUF));
 }
 
-/* Unmapped; what is mapped there next, and anywhere else, is not the region. */
+/* The program unmaps the region's memory and maps other memory there. */
 TEST_F(memory, remapped)
 {
 	const size_t bytes = 4 * self->page, more = 16 << 20;
@@ -259,7 +261,7 @@ TEST_F(memory, dontneed)
 	EXPECT_TRUE(all_bytes(self->p, bytes, 0));
 }
 
-/* The pages of a file that was cut are not in the file when it grows again. */
+/* A file is cut and grows again: the region keeps the old pages. */
 static void cut(struct __test_metadata *_metadata, FIXTURE_DATA(memory) *self,
 		int fd, bool punch)
 {
@@ -297,7 +299,7 @@ TEST_F(memory, hole_punched)
 	cut(_metadata, self, kind_memfd(4 * self->page, 0), true);
 }
 
-/* A file of a disk, which some kernels do not let the device write to. */
+/* A file on disk is truncated; not all kernels pin it for writing. */
 TEST_F(memory, file_truncated)
 {
 	const size_t bytes = 4 * self->page;
@@ -321,7 +323,7 @@ TEST_F(memory, file_truncated)
 	close(fd);
 }
 
-/* What the device may do was decided when the memory was registered. */
+/* mprotect() after the registration does not change the region's rights. */
 TEST_F(memory, protected_later)
 {
 	const size_t bytes = 4 * self->page;
@@ -341,7 +343,7 @@ TEST_F(memory, protected_later)
 	}
 }
 
-/* Pages under a registration do not leave, and the region goes with them. */
+/* Advice and moves: pinned pages stay in memory, and the mapping can move. */
 TEST_F(memory, advised_and_moved)
 {
 	const size_t bytes = 4 * self->page;
@@ -353,7 +355,7 @@ TEST_F(memory, advised_and_moved)
 
 	ASSERT_EQ(0, reg(m, self->p, bytes, WRITE, &self->mr));
 	for (i = 0; i < ARRAY_SIZE(advices); i++) {
-		/* Not every kernel has all. */
+		/* Not every kernel has each advice, so errors are ignored. */
 		madvise(self->p, bytes, advices[i]);
 		ASSERT_EQ(RPOST_WC_SUCCESS, put(m, &self->mr, 0, BUF));
 		EXPECT_EQ(0, memcmp(m->buf, self->p, BUF))
@@ -367,7 +369,7 @@ TEST_F(memory, advised_and_moved)
 	munmap(q, bytes);
 }
 
-/* Where a page is, or 0 if the program may not know. */
+/* Return the frame number of a page, or 0 if the program may not read it. */
 static uint64_t frame(const void *p)
 {
 	int fd = open("/proc/self/pagemap", O_RDONLY);
@@ -405,7 +407,7 @@ TEST_F(memory, migrated)
 	EXPECT_EQ(0, memcmp(m->buf, self->p, BUF));
 }
 
-/* A transparent huge page that comes apart while the device has it. */
+/* The program splits a transparent huge page that the device uses. */
 TEST_F(memory, huge_page_split)
 {
 	const char *reason = "";
@@ -431,7 +433,7 @@ TEST_F(memory, huge_page_split)
 	ASSERT_EQ(0, dereg(m, &self->mr));
 }
 
-/* A huge page whose mapping and file are gone is nobody's until the end. */
+/* A huge page has no mapping and no file any more; only the region holds it. */
 TEST_F(memory, huge_page_gone)
 {
 	struct memory *m = &self->m;

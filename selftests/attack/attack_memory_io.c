@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Registered memory that others use at the same time: direct I/O, pipes,
- * userfaultfd, threads that change it; and that all of it comes back.
+ * Tests registered memory that others use at the same time: direct I/O, pipes,
+ * userfaultfd, and threads that change mappings.  A failure means that data is
+ * wrong, that a kill hangs, or that memory does not come back.
  */
 #include <kselftest_harness.h>
+#include <sys/syscall.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <sched.h>
@@ -11,7 +13,8 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 
-#include "attack_memory.h"
+#include "kernel_release.h"
+#include "memory.h"
 
 #define RACE_MS		300
 #define FILE_BYTES	(64 << 10)
@@ -62,7 +65,7 @@ static void *read_direct(void *arg)
 	return NULL;
 }
 
-/* An open file for direct I/O, of 'f', or -1. */
+/* Returns a file of 'f', open for direct I/O, or -1. */
 static int direct_file(const char *dir)
 {
 	char path[256];
@@ -84,7 +87,7 @@ static int direct_file(const char *dir)
 	return fd;
 }
 
-/* A disk and the device in the same pages at the same time. */
+/* A disk and the device use the same pages at the same time. */
 static void both_at_once(struct __test_metadata *_metadata,
 			 FIXTURE_DATA(io) *self, int fd)
 {
@@ -96,7 +99,7 @@ static void both_at_once(struct __test_metadata *_metadata,
 	pthread_t thread;
 	size_t half = FILE_BYTES / 2, at;
 
-	/* Once before, so that all of the half is the file's. */
+	/* Read once before, so that the whole half has the file's data. */
 	ASSERT_EQ(half, (size_t)pread(fd, self->p, half, 0));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, read_direct, &d));
 	while (rp_now_ms() < end ||
@@ -105,7 +108,10 @@ static void both_at_once(struct __test_metadata *_metadata,
 		ASSERT_EQ(RPOST_WC_SUCCESS, get(m, &self->mr, 0, BUF));
 		EXPECT_TRUE(all_bytes(m->buf, BUF, 'f'));
 		ASSERT_EQ(RPOST_WC_SUCCESS, put(m, &self->mr, half, BUF));
-		/* To the disk and back what the device has brought. */
+		/*
+		 * Write the data that the device has brought to the disk, and
+		 * read it.
+		 */
 		at = half + rp_now_ms() % 8 * self->page;
 		ASSERT_EQ(self->page, (size_t)pwrite(fd, self->p + half,
 						     self->page, at));
@@ -142,7 +148,7 @@ TEST_F(io, direct_tmpfs)
 
 /* ---------------------------------------------------------------- pipes */
 
-/* Pages in a pipe, given away or not, are the region's until it ends. */
+/* Pages in a pipe, given away or not, stay the region's until it ends. */
 TEST_F(io, pipes)
 {
 	struct iovec iov = { self->p, 4 * self->page };
@@ -163,24 +169,24 @@ TEST_F(io, pipes)
 		ASSERT_EQ(2 * self->page, (size_t)tee(a[0], b[1],
 						      2 * self->page, 0));
 		ASSERT_EQ(RPOST_WC_SUCCESS, put(m, &self->mr, 0, self->page));
-		/* In the pipe is the page itself. */
+		/* The pipe holds the page itself. */
 		ASSERT_EQ(self->page, (size_t)read(b[0], copy, self->page));
 		EXPECT_EQ(0, memcmp(copy, m->buf, self->page));
 		ASSERT_EQ(self->page, (size_t)read(b[0], copy, self->page));
 		EXPECT_TRUE(all_bytes(copy, self->page, 'v'));
-		/* To a file, whose pages may be moved or copied. */
+		/* Splice to a file, which may move the pages or copy them. */
 		ASSERT_EQ(4 * self->page,
 			  (size_t)splice(a[0], NULL, fd, (loff_t[1]){ 0 },
 					 4 * self->page, SPLICE_F_MOVE));
 		ASSERT_EQ(self->page, (size_t)pread(fd, copy, self->page, 0));
 		EXPECT_EQ(0, memcmp(copy, m->buf, self->page));
-		/* And what is in the file by then is the file's. */
+		/* The region still works, and the file keeps its data. */
 		ASSERT_EQ(RPOST_WC_SUCCESS, put(m, &self->mr, 0, self->page));
 		EXPECT_EQ(0, memcmp(self->p, m->buf, self->page));
 		ASSERT_EQ(1, pread(fd, copy, 1, 3 * self->page));
 		EXPECT_EQ('v', copy[0]);
 	}
-	/* Left in a pipe when everything else is gone. */
+	/* The pages stay in the pipe after the region has ended. */
 	ASSERT_EQ(4 * self->page, (size_t)vmsplice(a[1], &iov, 1, 0));
 	ASSERT_EQ(0, dereg(m, &self->mr));
 	ASSERT_EQ(self->page, (size_t)read(a[0], copy, self->page));
@@ -215,7 +221,7 @@ static int fault_fd(void *p, size_t bytes, unsigned int flags)
 	return fd;
 }
 
-/* Fills pages with 'u' as they are missed, until it is cancelled. */
+/* Fill missing pages with 'u' until the thread is cancelled. */
 static void *fill_pages(void *arg)
 {
 	size_t page = getpagesize();
@@ -233,7 +239,7 @@ static void *fill_pages(void *arg)
 	return NULL;
 }
 
-/* The registration waits for the pages that the program makes. */
+/* The registration waits for pages that the program fills in. */
 TEST_F(io, faults_of_the_program)
 {
 	const size_t bytes = 8 * self->page;
@@ -258,7 +264,7 @@ TEST_F(io, faults_of_the_program)
 	munmap(p, bytes);
 }
 
-/* Where programs may not hold up the kernel, memory that is missed is none. */
+/* Without faults of the kernel, a missing page is an invalid address. */
 TEST_F(io, faults_of_users_only)
 {
 	unsigned char *p = rp_pages(self->page);
@@ -273,7 +279,7 @@ TEST_F(io, faults_of_users_only)
 	munmap(p, self->page);
 }
 
-/* Says that a fault waits, and lets it wait. */
+/* Report that a fault waits, and leave it waiting. */
 static void *tell_of_fault(void *arg)
 {
 	const int *fds = arg;
@@ -282,7 +288,7 @@ static void *tell_of_fault(void *arg)
 
 	if (read(fds[0], &msg, sizeof(msg)) != sizeof(msg))
 		_exit(1);
-	/* Other commands on the file go on meanwhile. */
+	/* Other commands on the file still work. */
 	n = rp_num_objects(fds[2]);
 	if (write(fds[1], &n, sizeof(n)) != sizeof(n))
 		_exit(1);
@@ -335,7 +341,7 @@ TEST_F(io, killed_in_a_fault)
 	close(pipefd[0]);
 }
 
-/* ----------------------------------------------------- all at once, again */
+/* -------------------------------------- memory that changes meanwhile */
 
 struct change {
 	unsigned char *p;
@@ -344,7 +350,7 @@ struct change {
 	bool stop;
 };
 
-/* Changes eight pages, one after the other, in every way. */
+/* Change eight pages, one after the other, in seven ways. */
 static void *change(void *arg)
 {
 	struct change *c = arg;
@@ -403,7 +409,7 @@ TEST_F(io, changed_while_registered)
 			continue;
 		}
 		good++;
-		/* Whatever became of it, the region is whole. */
+		/* Whatever was changed, the region works as a whole. */
 		ASSERT_EQ(RPOST_WC_SUCCESS, put(m, &mr, 2 * self->page, BUF));
 		ASSERT_EQ(0, dereg(m, &mr));
 	}
@@ -415,9 +421,9 @@ TEST_F(io, changed_while_registered)
 	munmap(c.p, 8 * self->page);
 }
 
-/* ----------------------------------------------------------- it comes back */
+/* ------------------------------------------------ memory comes back */
 
-/* Register memory in as few pieces as the device needs; how many, or 0. */
+/* Register memory in few pieces.  Returns their number, or 0. */
 static unsigned int reg_all(struct memory *m, unsigned char *p, size_t bytes,
 			    struct rpost_reg_mr *mrs, unsigned int max)
 {
@@ -439,7 +445,7 @@ static long available_kb(void)
 	return proc_number("/proc/meminfo", "MemAvailable");
 }
 
-/* When what others have freed is back: it does not change much in a second. */
+/* Wait until the available memory changes little within a second. */
 static long settled_kb(void)
 {
 	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
@@ -453,7 +459,7 @@ static long settled_kb(void)
 	return now;
 }
 
-/* Much more than may be missing afterwards. */
+/* Register much more memory than may be missing afterwards. */
 TEST_F(io, comes_back)
 {
 	long kb = settled_kb(), left, after;
@@ -474,7 +480,7 @@ TEST_F(io, comes_back)
 		ASSERT_LT(0, n);
 		EXPECT_LE((long)bytes, rp_pinned());
 		ASSERT_EQ(0, munmap(p, bytes));
-		/* Still pinned, and nobody else's. */
+		/* The memory is still pinned, and not available. */
 		if (!i) {
 			left = available_kb();
 			EXPECT_LT(left, kb - (long)(bytes / 1024) / 2);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Everything that a program can do to the mapping of a completion ring in use.
- * It harms at most itself: completions go on, as another mapping of the same
- * ring shows, and nothing is left when the program is gone.
+ * Tests that a program harms only itself by what it does to the mapping of a
+ * completion ring in use.  Completions must still arrive in another mapping of
+ * the same ring, and nothing may be left once the program has exited.
  */
 #include <kselftest_harness.h>
 #include <pthread.h>
@@ -11,14 +11,28 @@
 #include <sys/personality.h>
 #include <sys/syscall.h>
 
-#include "attack_ring.h"
+#include "ring_map.h"
 
 #define RACE_MS		300
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP	4
 #endif
 
-/* A number of /proc/self/status, or -1. */
+FIXTURE(ring) {
+	struct ring_map r;
+};
+
+FIXTURE_SETUP(ring)
+{
+	ASSERT_EQ(0, ring_map_init(&self->r));
+}
+
+FIXTURE_TEARDOWN(ring)
+{
+	EXPECT_EQ(0, ring_map_close(&self->r));
+}
+
+/* Return a number of /proc/self/status, or -1. */
 static long status_kb(const char *name)
 {
 	FILE *f = fopen("/proc/self/status", "r");
@@ -39,8 +53,8 @@ static long status_kb(const char *name)
 
 TEST_F(ring, offsets)
 {
-	const size_t page = self->page, size = self->size;
-	struct rp_end *c = &self->c;
+	const size_t page = self->r.page, size = self->r.size;
+	struct rp_end *c = &self->r.c;
 	const uint64_t handle = c->cq.cmd.handle;
 	const uint32_t others[] = { 0, c->pd, c->qp, c->id, handle + 1000,
 				    INT32_MAX, UINT32_MAX };
@@ -49,7 +63,7 @@ TEST_F(ring, offsets)
 	unsigned int i;
 	int ret;
 
-	EXPECT_EQ(0, try_map(c->fd, self->offset, size, RW, MAP_SHARED));
+	EXPECT_EQ(0, try_map(c->fd, self->r.offset, size, RW, MAP_SHARED));
 	for (i = 0; i < ARRAY_SIZE(others); i++) {
 		EXPECT_EQ(-ENOENT, try_map(c->fd, (uint64_t)others[i] * page,
 					   size, RW, MAP_SHARED))
@@ -58,83 +72,83 @@ TEST_F(ring, offsets)
 	ASSERT_EQ(0, rp_reg_mr(c->fd, c->pd, rp_pages(page), page, 0, &mr));
 	EXPECT_EQ(-ENOENT, try_map(c->fd, (uint64_t)mr.handle * page, size, RW,
 				   MAP_SHARED));
-	/* Bits above those of a handle, and in a page. */
+	/* Bits above those of a handle, then bits below a page. */
 	for (offset = 1ull << 44; offset; offset <<= 1) {
-		ret = try_map(c->fd, self->offset | offset, size, RW,
+		ret = try_map(c->fd, self->r.offset | offset, size, RW,
 			      MAP_SHARED);
 		EXPECT_TRUE(ret == -EINVAL || ret == -EOVERFLOW)
 			TH_LOG("%#llx: %d", (long long)offset, ret);
 	}
 	for (offset = 1; offset < page; offset <<= 1) {
-		EXPECT_EQ(-EINVAL, try_map(c->fd, self->offset + offset, size,
+		EXPECT_EQ(-EINVAL, try_map(c->fd, self->r.offset + offset, size,
 					   RW, MAP_SHARED));
 	}
 	ret = try_map(c->fd, -(uint64_t)page, size, RW, MAP_SHARED);
 	EXPECT_TRUE(ret == -EINVAL || ret == -EOVERFLOW);
-	EXPECT_EQ(0, works(self));
+	EXPECT_EQ(0, works(&self->r));
 }
 
-/* A handle is of one open file, the queue's, and as long as it lives. */
+/* A handle is valid in its own open file only, until its queue is destroyed. */
 TEST_F(ring, foreign_and_destroyed)
 {
-	struct rp_end *c = &self->c;
+	struct rp_end *c = &self->r.c;
 	int other = rp_open(), channel;
 	struct rp_cq cq;
 
 	ASSERT_LE(0, other);
-	EXPECT_EQ(-ENOENT, try_map(other, self->offset, self->size, RW,
+	EXPECT_EQ(-ENOENT, try_map(other, self->r.offset, self->r.size, RW,
 				   MAP_SHARED));
 	close(other);
 
 	ASSERT_EQ(0, rp_create_cq(c->fd, c->device, c->cq.cmd.cqe, -1, &cq));
-	EXPECT_EQ(0, try_map(c->fd, cq.cmd.mmap_offset, self->size, RW,
+	EXPECT_EQ(0, try_map(c->fd, cq.cmd.mmap_offset, self->r.size, RW,
 			     MAP_SHARED));
 	ASSERT_EQ(0, rp_destroy(c->fd, RPOST_OBJ_CQ, cq.cmd.handle));
-	EXPECT_EQ(-ENOENT, try_map(c->fd, cq.cmd.mmap_offset, self->size, RW,
+	EXPECT_EQ(-ENOENT, try_map(c->fd, cq.cmd.mmap_offset, self->r.size, RW,
 				   MAP_SHARED));
 	rp_unmap_cq(&cq);
 
-	/* Channels are files without memory. */
-	EXPECT_EQ(-ENODEV, try_map(c->channel, self->offset, self->size,
+	/* Channels have no memory to map. */
+	EXPECT_EQ(-ENODEV, try_map(c->channel, self->r.offset, self->r.size,
 				   PROT_READ, MAP_SHARED));
 	channel = rp_comp_channel(c->fd);
-	EXPECT_EQ(-ENODEV, try_map(channel, self->offset, self->size,
+	EXPECT_EQ(-ENODEV, try_map(channel, self->r.offset, self->r.size,
 				   PROT_READ, MAP_SHARED));
 	close(channel);
 }
 
 TEST_F(ring, sizes)
 {
-	const size_t page = self->page, size = self->size;
-	const int fd = self->c.fd;
+	const size_t page = self->r.page, size = self->r.size;
+	const int fd = self->r.c.fd;
 	size_t bytes;
 	int ret;
 
 	for (bytes = 0; bytes < 4 * size; bytes += page) {
 		EXPECT_EQ(bytes == size ? 0 : -EINVAL,
-			  try_map(fd, self->offset, bytes, RW, MAP_SHARED))
+			  try_map(fd, self->r.offset, bytes, RW, MAP_SHARED))
 			TH_LOG("%zu bytes", bytes);
 	}
-	/* mmap() itself rounds up. */
-	EXPECT_EQ(0, try_map(fd, self->offset, size - 1, RW, MAP_SHARED));
-	EXPECT_EQ(0, try_map(fd, self->offset, size - page + 1, RW,
+	/* mmap() rounds the size up to a page. */
+	EXPECT_EQ(0, try_map(fd, self->r.offset, size - 1, RW, MAP_SHARED));
+	EXPECT_EQ(0, try_map(fd, self->r.offset, size - page + 1, RW,
 			     MAP_SHARED));
-	EXPECT_EQ(-EINVAL, try_map(fd, self->offset, size - page, RW,
+	EXPECT_EQ(-EINVAL, try_map(fd, self->r.offset, size - page, RW,
 				   MAP_SHARED));
 	for (bytes = 1ul << 24; bytes; bytes <<= 1) {
-		ret = try_map(fd, self->offset, bytes, RW, MAP_SHARED);
+		ret = try_map(fd, self->r.offset, bytes, RW, MAP_SHARED);
 		EXPECT_TRUE(ret == -EINVAL || ret == -ENOMEM)
 			TH_LOG("%#zx bytes: %d", bytes, ret);
 	}
-	ret = try_map(fd, self->offset, SIZE_MAX & ~(page - 1), RW, MAP_SHARED);
+	ret = try_map(fd, self->r.offset, SIZE_MAX & ~(page - 1), RW, MAP_SHARED);
 	EXPECT_EQ(-ENOMEM, ret);
 }
 
 TEST_F(ring, protections)
 {
-	const uint64_t offset = self->offset;
-	const size_t size = self->size;
-	const int fd = self->c.fd;
+	const uint64_t offset = self->r.offset;
+	const size_t size = self->r.size;
+	const int fd = self->r.c.fd;
 	int prot;
 
 	for (prot = 0; prot < 8; prot++) {
@@ -142,14 +156,14 @@ TEST_F(ring, protections)
 			  try_map(fd, offset, size, prot, MAP_SHARED));
 		EXPECT_EQ(-EINVAL, try_map(fd, offset, size, prot,
 					   MAP_PRIVATE));
-		/* Nor later, whatever it is now. */
+		/* mprotect() must not make a mapping executable, either. */
 		if (prot & PROT_EXEC) {
-			EXPECT_EQ(-1, mprotect(self->ring, size, prot));
+			EXPECT_EQ(-1, mprotect(self->r.ring, size, prot));
 			EXPECT_EQ(EACCES, errno);
 		} else {
-			EXPECT_EQ(0, mprotect(self->ring, size, prot));
+			EXPECT_EQ(0, mprotect(self->r.ring, size, prot));
 		}
-		EXPECT_EQ(0, works(self));
+		EXPECT_EQ(0, works(&self->r));
 	}
 	EXPECT_EQ(0, try_map(fd, offset, size, RW, MAP_SHARED_VALIDATE));
 	EXPECT_EQ(-EOPNOTSUPP, try_map(fd, offset, size, RW,
@@ -159,13 +173,13 @@ TEST_F(ring, protections)
 				   MAP_SHARED | MAP_HUGETLB));
 	EXPECT_EQ(0, try_map(fd, offset, size, RW, MAP_SHARED | MAP_POPULATE |
 			     MAP_LOCKED | MAP_NORESERVE | MAP_STACK));
-	/* In place of itself. */
-	EXPECT_EQ(self->ring, mmap(self->ring, size, RW, MAP_SHARED | MAP_FIXED,
+	/* Map the ring over its own mapping. */
+	EXPECT_EQ(self->r.ring, mmap(self->r.ring, size, RW, MAP_SHARED | MAP_FIXED,
 				   fd, offset));
-	EXPECT_EQ(0, works(self));
+	EXPECT_EQ(0, works(&self->r));
 }
 
-/* Is there a mapping at an address, and may it be executed? */
+/* True if there is a mapping at @p and it is executable. */
 static bool executable(void *p)
 {
 	FILE *f = fopen("/proc/self/maps", "r");
@@ -184,23 +198,23 @@ static bool executable(void *p)
 	return found;
 }
 
-/* Where all that can be read can be executed, a ring is not mapped. */
+/* A ring cannot be mapped if all readable memory must be executable. */
 TEST_F(ring, read_implies_exec)
 {
 	int old = personality(0xffffffff);
 
 	ASSERT_NE(-1, personality(old | READ_IMPLIES_EXEC));
-	EXPECT_EQ(-EACCES, try_map(self->c.fd, self->offset, self->size,
+	EXPECT_EQ(-EACCES, try_map(self->r.c.fd, self->r.offset, self->r.size,
 				   PROT_READ, MAP_SHARED));
-	/* Where it is mapped already, that reading implies nothing. */
-	EXPECT_EQ(0, mprotect(self->ring, self->size, RW));
-	EXPECT_FALSE(executable(self->ring));
-	EXPECT_EQ(-1, mprotect(self->ring, self->size, RW | PROT_EXEC));
+	/* In a mapping that exists, PROT_READ does not imply PROT_EXEC. */
+	EXPECT_EQ(0, mprotect(self->r.ring, self->r.size, RW));
+	EXPECT_FALSE(executable(self->r.ring));
+	EXPECT_EQ(-1, mprotect(self->r.ring, self->r.size, RW | PROT_EXEC));
 	personality(old);
-	EXPECT_EQ(0, works(self));
+	EXPECT_EQ(0, works(&self->r));
 }
 
-/* The ring is for both, and so must the file be. */
+/* The file must be open for reading and writing to map a ring. */
 TEST_F(ring, rights_of_the_open_file)
 {
 	const int modes[] = { O_RDONLY, O_WRONLY };
@@ -228,103 +242,103 @@ TEST_F(ring, rights_of_the_open_file)
 
 TEST_F(ring, mremap_grow)
 {
-	const size_t size = self->size, page = self->page;
+	const size_t size = self->r.size, page = self->r.page;
 	size_t more;
 
 	for (more = page; more <= 4 * size; more *= 2) {
-		EXPECT_EQ(MAP_FAILED, mremap(self->ring, size, size + more, 0));
-		EXPECT_EQ(MAP_FAILED, mremap(self->ring, size, size + more,
+		EXPECT_EQ(MAP_FAILED, mremap(self->r.ring, size, size + more, 0));
+		EXPECT_EQ(MAP_FAILED, mremap(self->r.ring, size, size + more,
 					     MREMAP_MAYMOVE));
-		EXPECT_EQ(MAP_FAILED, mremap(self->ring + page, page,
+		EXPECT_EQ(MAP_FAILED, mremap(self->r.ring + page, page,
 					     page + more, MREMAP_MAYMOVE));
 	}
-	/* No second mapping of a shared one either. */
-	EXPECT_EQ(MAP_FAILED, mremap(self->ring, 0, size, MREMAP_MAYMOVE));
-	EXPECT_EQ(MAP_FAILED, mremap(self->ring, size, size,
+	/* A shared mapping cannot be duplicated by an old size of 0. */
+	EXPECT_EQ(MAP_FAILED, mremap(self->r.ring, 0, size, MREMAP_MAYMOVE));
+	EXPECT_EQ(MAP_FAILED, mremap(self->r.ring, size, size,
 				     MREMAP_MAYMOVE | MREMAP_DONTUNMAP));
-	EXPECT_EQ(0, works(self));
+	EXPECT_EQ(0, works(&self->r));
 }
 
 TEST_F(ring, mremap_move)
 {
-	char *to = rp_pages(self->size), *p = self->ring;
+	char *to = rp_pages(self->r.size), *p = self->r.ring;
 	unsigned int i;
 
 	ASSERT_NE(NULL, to);
-	p = mremap(p, self->size, self->size, MREMAP_MAYMOVE | MREMAP_FIXED,
+	p = mremap(p, self->r.size, self->r.size, MREMAP_MAYMOVE | MREMAP_FIXED,
 		   to);
 	ASSERT_EQ(to, p);
-	EXPECT_FALSE(mapped(self->ring, self->page));
-	ASSERT_EQ(0, works(self));
-	EXPECT_EQ(0, memcmp(to, self->c.cq.ring, self->size));
+	EXPECT_FALSE(mapped(self->r.ring, self->r.page));
+	ASSERT_EQ(0, works(&self->r));
+	EXPECT_EQ(0, memcmp(to, self->r.c.cq.ring, self->r.size));
 
-	/* Page by page, in another order. */
-	p = rp_pages(self->size);
+	/* Move page by page into another order. */
+	p = rp_pages(self->r.size);
 	ASSERT_NE(NULL, p);
-	for (i = 0; i < self->size / self->page; i++) {
-		ASSERT_EQ(p + self->size - (i + 1) * self->page,
-			  mremap(to + i * self->page, self->page, self->page,
+	for (i = 0; i < self->r.size / self->r.page; i++) {
+		ASSERT_EQ(p + self->r.size - (i + 1) * self->r.page,
+			  mremap(to + i * self->r.page, self->r.page, self->r.page,
 				 MREMAP_MAYMOVE | MREMAP_FIXED,
-				 p + self->size - (i + 1) * self->page));
+				 p + self->r.size - (i + 1) * self->r.page));
 	}
-	ASSERT_EQ(0, works(self));
-	EXPECT_EQ(0, memcmp(p + self->size - self->page, self->c.cq.ring,
-			    self->page));
-	EXPECT_EQ(0, munmap(p, self->size));
+	ASSERT_EQ(0, works(&self->r));
+	EXPECT_EQ(0, memcmp(p + self->r.size - self->r.page, self->r.c.cq.ring,
+			    self->r.page));
+	EXPECT_EQ(0, munmap(p, self->r.size));
 }
 
 TEST_F(ring, shrink)
 {
-	const size_t page = self->page;
+	const size_t page = self->r.page;
 	size_t size;
 
-	for (size = self->size - page; size >= page; size -= page) {
-		ASSERT_EQ(self->ring, mremap(self->ring, size + page, size, 0));
-		EXPECT_FALSE(mapped(self->ring + size, page));
-		EXPECT_TRUE(mapped(self->ring, size));
-		EXPECT_EQ(0, works(self));
+	for (size = self->r.size - page; size >= page; size -= page) {
+		ASSERT_EQ(self->r.ring, mremap(self->r.ring, size + page, size, 0));
+		EXPECT_FALSE(mapped(self->r.ring + size, page));
+		EXPECT_TRUE(mapped(self->r.ring, size));
+		EXPECT_EQ(0, works(&self->r));
 	}
-	EXPECT_EQ(0, memcmp(self->ring, self->c.cq.ring, page));
+	EXPECT_EQ(0, memcmp(self->r.ring, self->r.c.cq.ring, page));
 }
 
 TEST_F(ring, munmap_part)
 {
-	const size_t page = self->page;
+	const size_t page = self->r.page;
 	unsigned int i;
 
-	/* A hole, then every other page, then what is left. */
-	ASSERT_EQ(0, munmap(self->ring + 2 * page, page));
-	EXPECT_EQ(0, works(self));
-	EXPECT_EQ(0, memcmp(self->ring, self->c.cq.ring, 2 * page));
-	EXPECT_EQ(0, memcmp(self->ring + 3 * page,
-			    (char *)self->c.cq.ring + 3 * page, page));
-	for (i = 0; i < self->size / page; i += 2) {
-		ASSERT_EQ(0, munmap(self->ring + i * page, page));
+	/* Unmap one page, then every other page, then the rest. */
+	ASSERT_EQ(0, munmap(self->r.ring + 2 * page, page));
+	EXPECT_EQ(0, works(&self->r));
+	EXPECT_EQ(0, memcmp(self->r.ring, self->r.c.cq.ring, 2 * page));
+	EXPECT_EQ(0, memcmp(self->r.ring + 3 * page,
+			    (char *)self->r.c.cq.ring + 3 * page, page));
+	for (i = 0; i < self->r.size / page; i += 2) {
+		ASSERT_EQ(0, munmap(self->r.ring + i * page, page));
 	}
-	EXPECT_EQ(0, works(self));
-	ASSERT_EQ(0, munmap(self->ring, self->size));
-	/* All round. */
-	EXPECT_EQ(0, works_for(self, self->c.cq.cmd.cqe + 2));
+	EXPECT_EQ(0, works(&self->r));
+	ASSERT_EQ(0, munmap(self->r.ring, self->r.size));
+	/* Fill every entry of the ring once and wrap around. */
+	EXPECT_EQ(0, works_for(&self->r, self->r.c.cq.cmd.cqe + 2));
 }
 
-/* Nobody has the ring mapped, and completions still come to it. */
+/* Completions still arrive while the ring is not mapped at all. */
 TEST_F(ring, munmap_all_in_use)
 {
 	struct rp_send send = rp_send(RPOST_WR_RDMA_WRITE, 0, NULL, 0, 0);
-	struct rp_cq *cq = &self->c.cq;
+	struct rp_cq *cq = &self->r.c.cq;
 	struct rpost_wc wc;
 	uint64_t i;
 
-	ASSERT_EQ(0, works(self));
+	ASSERT_EQ(0, works(&self->r));
 	send.wr.num_sge = 0;
 	send.wr.size = sizeof(send.wr);
-	ASSERT_EQ(0, munmap(self->ring, self->size));
+	ASSERT_EQ(0, munmap(self->r.ring, self->r.size));
 	rp_unmap_cq(cq);
 	for (i = 0; i < 10; i++) {
 		send.wr.wr_id = i;
-		ASSERT_EQ(0, rp_post_send(&self->c, &send));
+		ASSERT_EQ(0, rp_post_send(&self->r.c, &send));
 	}
-	cq->ring = map(cq->fd, self->offset, self->size, RW, MAP_SHARED);
+	cq->ring = map(cq->fd, self->r.offset, self->r.size, RW, MAP_SHARED);
 	ASSERT_NE(MAP_FAILED, (void *)cq->ring);
 	cq->wcs = (void *)((char *)cq->ring + cq->cmd.entries_offset);
 	for (i = 0; i < 10; i++) {
@@ -340,7 +354,7 @@ static void on_signal(int sig)
 	siglongjmp(jump, sig);
 }
 
-/* Write a byte: 0, or the signal that it got. */
+/* Write a byte; return 0, or the signal that this raised. */
 static int touch(volatile char *p)
 {
 	struct sigaction sa = { .sa_handler = on_signal }, bus, segv;
@@ -356,81 +370,81 @@ static int touch(volatile char *p)
 	return sig;
 }
 
-/* Pages that the program threw away do not come back by themselves. */
+/* Pages that MADV_DONTNEED discards are not mapped again by a fault. */
 TEST_F(ring, dontneed)
 {
-	ASSERT_EQ(0, touch(self->ring));
-	ASSERT_EQ(0, madvise(self->ring, self->size, MADV_DONTNEED));
-	EXPECT_EQ(SIGBUS, touch(self->ring));
-	EXPECT_EQ(SIGBUS, touch(self->ring + self->size - 1));
-	EXPECT_EQ(-1, madvise(self->ring, self->size, 23));
-	EXPECT_EQ(0, works(self));
-	/* What the kernel is given there, it cannot read either. */
-	EXPECT_EQ(-EFAULT, rp_ioctl(self->c.fd, RPOST_IOC_POLL_CQ, self->ring));
-	ASSERT_EQ(self->ring, mmap(self->ring, self->size, RW,
-				   MAP_SHARED | MAP_FIXED, self->c.fd,
-				   self->offset));
-	EXPECT_EQ(0, memcmp(self->ring, self->c.cq.ring, self->size));
+	ASSERT_EQ(0, touch(self->r.ring));
+	ASSERT_EQ(0, madvise(self->r.ring, self->r.size, MADV_DONTNEED));
+	EXPECT_EQ(SIGBUS, touch(self->r.ring));
+	EXPECT_EQ(SIGBUS, touch(self->r.ring + self->r.size - 1));
+	EXPECT_EQ(-1, madvise(self->r.ring, self->r.size, 23));
+	EXPECT_EQ(0, works(&self->r));
+	/* A command struct at that address is EFAULT for the kernel, too. */
+	EXPECT_EQ(-EFAULT, rp_ioctl(self->r.c.fd, RPOST_IOC_POLL_CQ, self->r.ring));
+	ASSERT_EQ(self->r.ring, mmap(self->r.ring, self->r.size, RW,
+				   MAP_SHARED | MAP_FIXED, self->r.c.fd,
+				   self->r.offset));
+	EXPECT_EQ(0, memcmp(self->r.ring, self->r.c.cq.ring, self->r.size));
 }
 
-/* All that there is and will be; some is refused, none matters. */
+/* Some advice is refused; none may disturb completions. */
 TEST_F(ring, every_advice)
 {
 	int advice;
 
 	for (advice = 0; advice < 128; advice++) {
-		/* To break memory on purpose is root's right. */
+		/* Neither MADV_HWPOISON nor MADV_SOFT_OFFLINE. */
 		if (advice == MADV_HWPOISON || advice == 101)
 			continue;
-		madvise(self->ring, self->size, advice);
-		madvise(self->ring + self->page, 2 * self->page, advice);
-		ASSERT_EQ(0, works(self)) TH_LOG("advice %d", advice);
+		madvise(self->r.ring, self->r.size, advice);
+		madvise(self->r.ring + self->r.page, 2 * self->r.page, advice);
+		ASSERT_EQ(0, works(&self->r)) TH_LOG("advice %d", advice);
 	}
-	/* Not in core dumps, by no means. */
-	EXPECT_EQ(-1, madvise(self->ring, self->size, MADV_DODUMP));
+	/* A ring is never part of a core dump. */
+	EXPECT_EQ(-1, madvise(self->r.ring, self->r.size, MADV_DODUMP));
 	EXPECT_EQ(EINVAL, errno);
 }
 
-/* No limit is spent on what is not the program's memory, nor given back. */
+/* The ring is not the program's memory, so it does not count as locked. */
 TEST_F(ring, locked)
 {
 	long before = status_kb("VmLck");
 
 	ASSERT_LE(0, before);
-	EXPECT_EQ(0, mlock(self->ring, self->size));
+	EXPECT_EQ(0, mlock(self->r.ring, self->r.size));
 	EXPECT_EQ(before, status_kb("VmLck"));
-	EXPECT_EQ(0, munlock(self->ring, self->size));
+	EXPECT_EQ(0, munlock(self->r.ring, self->r.size));
 	ASSERT_EQ(0, mlockall(MCL_CURRENT | MCL_FUTURE));
 	before = status_kb("VmLck");
-	EXPECT_EQ(0, try_map(self->c.fd, self->offset, self->size, RW,
+	EXPECT_EQ(0, try_map(self->r.c.fd, self->r.offset, self->r.size, RW,
 			     MAP_SHARED));
-	EXPECT_EQ(0, munmap(self->ring, self->size));
+	EXPECT_EQ(0, munmap(self->r.ring, self->r.size));
 	EXPECT_EQ(before, status_kb("VmLck"));
-	EXPECT_EQ(0, works(self));
+	EXPECT_EQ(0, works(&self->r));
 	munlockall();
 	EXPECT_EQ(0, status_kb("VmLck"));
 }
 
-/* Replaced, in place, by a queue's, by no queue's, by part of it. */
+/* Replace the mapping in place: by another ring, by no ring, by a part. */
 TEST_F(ring, remap_file_pages)
 {
 #ifdef SYS_remap_file_pages
-	uint64_t handle = self->offset / self->page;
+	uint64_t handle = self->r.offset / self->r.page;
 	struct rp_cq cq;
 
-	ASSERT_EQ(0, rp_create_cq(self->c.fd, self->c.device,
-				  self->c.cq.cmd.cqe, -1, &cq));
-	ASSERT_EQ(self->size, cq.cmd.mmap_size);
-	EXPECT_EQ(0, syscall(SYS_remap_file_pages, self->ring, self->size, 0,
+	ASSERT_EQ(0, rp_create_cq(self->r.c.fd, self->r.c.device,
+				  self->r.c.cq.cmd.cqe, -1, &cq));
+	ASSERT_EQ(self->r.size, cq.cmd.mmap_size);
+	EXPECT_EQ(0, syscall(SYS_remap_file_pages, self->r.ring, self->r.size, 0,
 			     (long)cq.cmd.handle, 0));
 	cq.ring->head = 0x5a5a5a5a;
-	EXPECT_EQ(0x5a5a5a5a, ((struct rpost_ring *)self->ring)->head);
-	EXPECT_EQ(0, works(self));
-	EXPECT_EQ(-1, syscall(SYS_remap_file_pages, self->ring + self->page,
-			      self->page, 0, (long)handle, 0));
-	EXPECT_EQ(-1, syscall(SYS_remap_file_pages, self->ring, self->page, 0,
+	EXPECT_EQ(0x5a5a5a5a, ((struct rpost_ring *)self->r.ring)->head);
+	EXPECT_EQ(0, works(&self->r));
+	EXPECT_EQ(-1, syscall(SYS_remap_file_pages, self->r.ring + self->r.page,
+			      self->r.page, 0, (long)handle, 0));
+	EXPECT_EQ(-1, syscall(SYS_remap_file_pages, self->r.ring, self->r.page, 0,
 			      0l, 0));
-	EXPECT_EQ(0, works(self));
+	EXPECT_EQ(0, works(&self->r));
 	rp_unmap_cq(&cq);
 #else
 	SKIP(return, "no such call on this machine");
@@ -446,23 +460,23 @@ TEST_F(ring, many)
 
 	ASSERT_NE(NULL, maps);
 	for (i = 0; i < N; i++) {
-		maps[i] = map(self->c.fd, self->offset, self->size,
+		maps[i] = map(self->r.c.fd, self->r.offset, self->r.size,
 			      i % 3 ? RW : PROT_READ, MAP_SHARED);
 		ASSERT_NE(MAP_FAILED, (void *)maps[i]);
 	}
-	ASSERT_EQ(0, works(self));
+	ASSERT_EQ(0, works(&self->r));
 	for (i = 0; i < N; i += 97) {
-		EXPECT_EQ(0, memcmp(maps[i], self->c.cq.ring, self->size));
+		EXPECT_EQ(0, memcmp(maps[i], self->r.c.cq.ring, self->r.size));
 	}
-	ASSERT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_QP, self->c.qp));
-	ASSERT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_CQ,
-				self->c.cq.cmd.handle));
-	/* The pages are theirs alone now. */
+	ASSERT_EQ(0, rp_destroy(self->r.c.fd, RPOST_OBJ_QP, self->r.c.qp));
+	ASSERT_EQ(0, rp_destroy(self->r.c.fd, RPOST_OBJ_CQ,
+				self->r.c.cq.cmd.handle));
+	/* The queue is destroyed; only mappings keep its pages. */
 	ring = (void *)maps[N - 1];
 	ring->head = 0x600df00d;
 	for (i = 0; i < N; i++) {
 		EXPECT_EQ(0x600df00d, ((struct rpost_ring *)maps[i])->head);
-		EXPECT_EQ(0, munmap(maps[i], self->size));
+		EXPECT_EQ(0, munmap(maps[i], self->r.size));
 	}
 	free(maps);
 }
@@ -477,25 +491,25 @@ struct attack {
 	bool stop;
 };
 
-/* A life of a mapping, some of it refused. */
+/* Map, change and unmap the ring; some calls are refused. */
 static int attack_once(struct attack *a, unsigned long i)
 {
 	FIXTURE_DATA(ring) *self = a->self;
-	char *p = mmap(a->place, self->size, RW, MAP_SHARED | MAP_FIXED,
-		       self->c.fd, self->offset);
+	char *p = mmap(a->place, self->r.size, RW, MAP_SHARED | MAP_FIXED,
+		       self->r.c.fd, self->r.offset);
 
 	if (p == MAP_FAILED)
 		return -errno;
-	/* Written to, but not changed: completions are being read. */
-	__atomic_fetch_add(&p[i * 8 % self->size], 0, __ATOMIC_RELAXED);
-	mprotect(p + i % 5 * self->page, self->page, PROT_READ);
-	madvise(p + i % 4 * self->page, self->page, MADV_DONTNEED);
-	mremap(p, self->page, 2 * self->page, 0);
+	/* An atomic add of 0 writes without changing what the test reads. */
+	__atomic_fetch_add(&p[i * 8 % self->r.size], 0, __ATOMIC_RELAXED);
+	mprotect(p + i % 5 * self->r.page, self->r.page, PROT_READ);
+	madvise(p + i % 4 * self->r.page, self->r.page, MADV_DONTNEED);
+	mremap(p, self->r.page, 2 * self->r.page, 0);
 	if (i % 2)
-		munmap(p + i % 3 * self->page, self->page);
+		munmap(p + i % 3 * self->r.page, self->r.page);
 	else
-		mprotect(p, self->size, PROT_NONE);
-	if (mmap(p, self->size, PROT_NONE,
+		mprotect(p, self->r.size, PROT_NONE);
+	if (mmap(p, self->r.size, PROT_NONE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
 		return -errno;
 	return 0;
@@ -526,12 +540,12 @@ TEST_F(ring, under_traffic)
 
 	for (i = 0; i < 2; i++) {
 		a[i].self = self;
-		a[i].place = rp_pages(self->size);
+		a[i].place = rp_pages(self->r.size);
 		ASSERT_EQ(0, pthread_create(&threads[i], NULL, attack, &a[i]));
 	}
 	while (rp_now_ms() < end ||
 	       ((rounds(&a[0]) < 20 || !rounds(&a[1])) && rp_now_ms() < last)) {
-		ASSERT_EQ(0, works(self));
+		ASSERT_EQ(0, works(&self->r));
 	}
 	for (i = 0; i < 2; i++) {
 		__atomic_store_n(&a[i].stop, true, __ATOMIC_RELAXED);
@@ -539,7 +553,7 @@ TEST_F(ring, under_traffic)
 		EXPECT_EQ(0, a[i].wrong);
 		EXPECT_LT(0, a[i].rounds);
 	}
-	EXPECT_EQ(0, works(self));
+	EXPECT_EQ(0, works(&self->r));
 }
 
 TEST_HARNESS_MAIN

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * One open file in the hands of several processes.  Objects and keys are the
- * file's: whoever has a descriptor may use them, and they mean the memory of
- * the process that registered it.  What is pinned is charged to that process,
- * also after its end.
+ * Tests one open file in several processes.  Objects and keys belong to the
+ * file: each process with a descriptor can use them, and they refer to the
+ * memory of the process that registered it.  Pinned memory is charged to that
+ * process, even after it has exited.  A failure means that a process reaches
+ * another one's memory, or that the limit of the wrong process changes.
  */
 #include <kselftest_harness.h>
 #include <grp.h>
@@ -13,7 +14,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "attack_memory.h"
+#include "memory.h"
 #include "pass_fd.h"
 
 #define NOBODY	65534
@@ -58,7 +59,7 @@ static bool hear(const int *pipefd)
 	       read(pipefd[0], &byte, 1) == 1;
 }
 
-/* The exit status of a child, or -1. */
+/* Return the exit status of a child, or -1. */
 static int ended(pid_t pid)
 {
 	int status = -1;
@@ -68,7 +69,7 @@ static int ended(pid_t pid)
 	return WEXITSTATUS(status);
 }
 
-/* A message from a region of the server's file to the client's buffer. */
+/* Send from a region of the server's file to the client's buffer. */
 static int send_from(struct memory *m, struct rpost_reg_mr *mr, uint32_t length)
 {
 	struct rp_send send = rp_send(RPOST_WR_SEND, 2, NULL, length, mr->lkey);
@@ -77,7 +78,7 @@ static int send_from(struct memory *m, struct rpost_reg_mr *mr, uint32_t length)
 	return rp_post_send(&m->s, &send);
 }
 
-/* Take it: the status, or a negative errno. */
+/* Wait for the message; return the status, or a negative errno. */
 static int expect_message(struct memory *m, uint32_t length)
 {
 	struct rpost_wc wc;
@@ -94,9 +95,9 @@ static int give_buffer(struct memory *m)
 	return rp_post_recv(&m->c, 1, m->buf, BUF, m->bmr.lkey);
 }
 
-/* ------------------------------------------------------ fork and its copies */
+/* -------------------------------------------------------------- fork */
 
-/* The parent keeps the pages that the device has; the child gets copies. */
+/* The parent keeps the pages that the device uses; the child gets copies. */
 TEST_F(process, fork_then_device_writes)
 {
 	struct memory *m = &self->m;
@@ -113,7 +114,7 @@ TEST_F(process, fork_then_device_writes)
 		CHILD_CHECK(all_bytes(self->p, 2 * self->page, 'c'));
 		_exit(0);
 	}
-	/* The second page is written to by the program first. */
+	/* The program writes to the second page before the device does. */
 	self->p[self->page] = 'w';
 	ASSERT_EQ(RPOST_WC_SUCCESS, put(m, &self->mr, 0, BUF));
 	EXPECT_EQ(0, memcmp(m->buf, self->p, BUF));
@@ -128,7 +129,7 @@ TEST_F(process, fork_then_device_writes)
 	EXPECT_EQ(0, ended(pid));
 }
 
-/* The same for a region that is only read, which some kernels pin otherwise. */
+/* The same for a region that is only read, see pins_by_force(). */
 TEST_F(process, fork_then_device_reads)
 {
 	struct memory *m = &self->m;
@@ -158,7 +159,7 @@ TEST_F(process, fork_then_device_reads)
 	munmap(q, self->page);
 }
 
-/* Memory that a child registers is the child's, and is freed after its end. */
+/* A child registers its own memory, which is freed after its exit. */
 TEST_F(process, registered_by_a_child)
 {
 	struct memory *m = &self->m;
@@ -179,7 +180,7 @@ TEST_F(process, registered_by_a_child)
 	}
 	EXPECT_EQ(0, ended(pid));
 	EXPECT_EQ(before, rp_pinned());
-	/* The same address, by two keys: two processes' memory. */
+	/* The same address by two keys: the memory of two processes. */
 	EXPECT_EQ(self->mr.iova, shared->iova);
 	ASSERT_EQ(RPOST_WC_SUCCESS, get(m, shared, 0, BUF));
 	EXPECT_TRUE(all_bytes(m->buf, BUF, 'c'));
@@ -187,7 +188,7 @@ TEST_F(process, registered_by_a_child)
 	EXPECT_TRUE(all_bytes(m->buf, BUF, 'o'));
 	ASSERT_EQ(RPOST_WC_SUCCESS, put(m, shared, 0, BUF));
 	EXPECT_TRUE(all_bytes(self->p, 2 * self->page, 'o'));
-	/* Charged to who is gone, not to who gives it back. */
+	/* The exited child is charged, not the process that deregisters. */
 	ASSERT_EQ(0, dereg(m, shared));
 	EXPECT_EQ(before, rp_pinned());
 	ASSERT_EQ(0, dereg(m, &self->mr));
@@ -195,7 +196,7 @@ TEST_F(process, registered_by_a_child)
 	munmap(shared, self->page);
 }
 
-/* What a child gives back is charged to the parent no more. */
+/* After a child has deregistered a region, the parent is not charged for it. */
 TEST_F(process, deregistered_by_a_child)
 {
 	struct memory *m = &self->m;
@@ -215,8 +216,8 @@ TEST_F(process, deregistered_by_a_child)
 }
 
 /*
- * Each process has a limit of its own, as over uverbs: one that registers and
- * ends leaves the limits of the others alone.
+ * Each process has its own limit, as over uverbs: a process that registers
+ * memory and exits does not change the limits of the others.
  */
 TEST_F(process, limit_of_each_process)
 {
@@ -235,7 +236,7 @@ TEST_F(process, limit_of_each_process)
 			CHILD_CHECK(!setrlimit(RLIMIT_MEMLOCK, &two_pages));
 			CHILD_CHECK(!setgroups(0, NULL) && !setgid(NOBODY) &&
 				    !setuid(NOBODY));
-			/* The parent's two pages are not the child's. */
+			/* The parent's two pages do not count here. */
 			CHILD_CHECK(!reg(m, self->p, self->page, WRITE, &mr));
 			CHILD_CHECK(reg(m, self->p, 2 * self->page, WRITE,
 					&mr) == -ENOMEM);
@@ -247,9 +248,9 @@ TEST_F(process, limit_of_each_process)
 	}
 }
 
-/* ------------------------------------------------- other ways to get a file */
+/* ------------------------------------ other ways to get a descriptor */
 
-/* The file and itself in a socket that nobody has: the kernel clears it up. */
+/* A socket holds the file and itself; the kernel's collector must free both. */
 TEST_F(process, sent_in_a_circle)
 {
 	long before = rp_module_number("refcnt");
@@ -266,7 +267,7 @@ TEST_F(process, sent_in_a_circle)
 	EXPECT_LT(before, rp_module_number("refcnt"));
 	close(socks[0]);
 	close(socks[1]);
-	/* It looks for circles when sockets come and go. */
+	/* The kernel collects such cycles when sockets are opened or closed. */
 	while (rp_module_number("refcnt") != before && rp_now_ms() < end) {
 		ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_DGRAM, 0, socks));
 		close(socks[0]);
@@ -276,7 +277,7 @@ TEST_F(process, sent_in_a_circle)
 	EXPECT_EQ(before, rp_module_number("refcnt"));
 }
 
-/* A path to a descriptor opens the device anew: nothing of the first file. */
+/* A descriptor's path in /proc opens the device anew, without objects. */
 TEST_F(process, reopened)
 {
 	struct rp_end *s = &self->m.s;
@@ -291,7 +292,7 @@ TEST_F(process, reopened)
 	EXPECT_EQ(-ENOENT, rp_destroy(fd, RPOST_OBJ_MR, self->mr.handle));
 	EXPECT_EQ(-ENOENT, rp_reg_mr(fd, s->pd, self->p, 8, WRITE, &mr));
 	close(fd);
-	/* A descriptor of the name alone is good for nothing. */
+	/* A descriptor opened with O_PATH cannot be used for commands. */
 	fd = open(path, O_PATH | O_CLOEXEC);
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(-1, rp_num_objects(fd));
@@ -300,7 +301,7 @@ TEST_F(process, reopened)
 	close(fd);
 }
 
-/* The program that exec() leaves behind, and what it checks. */
+/* The variable that tells the executed program which objects to use. */
 #define EXEC_VARIABLE	"RPOST_TEST_EXEC"
 
 struct inherited {
@@ -335,7 +336,7 @@ static void __attribute__((constructor)) after_exec(void)
 		_exit(use_inherited(value));
 }
 
-/* In a child: register, and become a program that has nothing but the file. */
+/* In a child: register memory, then exec() a program that has the file. */
 static void exec_with_file(FIXTURE_DATA(process) *self)
 {
 	struct memory *m = &self->m;
@@ -364,19 +365,19 @@ TEST_F(process, exec_with_the_file)
 	if (!pid)
 		exec_with_file(self);
 	ASSERT_EQ(0, ended(pid));
-	/* From the memory of the program that is no more. */
+	/* The message comes from memory of the program before exec(). */
 	ASSERT_EQ(RPOST_WC_SUCCESS, expect_message(m, 64));
 	EXPECT_TRUE(all_bytes(m->buf, 64, 'e'));
 }
 
-/* ------------------------------------------------------- half of a thread */
+/* ---------------------- clone() with either CLONE_FILES or CLONE_VM */
 
 static pid_t clone_with(unsigned long flags)
 {
 	return syscall(SYS_clone, flags | SIGCHLD, 0, 0, 0, 0);
 }
 
-/* Descriptors in common, memory not: commands read the caller's memory. */
+/* Shared descriptors, separate memory: commands read the caller's memory. */
 TEST_F(process, files_shared_without_memory)
 {
 	struct memory *m = &self->m;
@@ -391,9 +392,9 @@ TEST_F(process, files_shared_without_memory)
 	ASSERT_LE(0, pid);
 	if (!pid) {
 		memset(self->p, 'c', 2 * self->page);
-		/* The region is the parent's memory, not this. */
+		/* The region is the parent's memory, not the child's copy. */
 		CHILD_CHECK(!send_from(m, &self->mr, 64));
-		/* A file for both, a ring for the child alone. */
+		/* Both have the file that the child opens. */
 		told[0] = rp_open();
 		CHILD_CHECK(!rp_alloc_pd(told[0], rp_first_device(told[0]),
 					 &told[1]));
@@ -414,7 +415,7 @@ TEST_F(process, files_shared_without_memory)
 	munmap(told, self->page);
 }
 
-/* Closed by one, it is closed for both, and all of it is gone. */
+/* The child closes the shared descriptors, which frees all objects. */
 TEST_F(process, files_shared_and_closed)
 {
 	long before = rp_module_number("refcnt");
@@ -424,7 +425,7 @@ TEST_F(process, files_shared_and_closed)
 
 	ASSERT_EQ(0, rp_end_init(&e));
 	ASSERT_EQ(0, rp_reg_mr(e.fd, e.pd, self->p, self->page, WRITE, &mr));
-	/* Its ring holds the file, too. */
+	/* The mapping of the ring also holds the file. */
 	rp_unmap_cq(&e.cq);
 	pid = clone_with(CLONE_FILES);
 	ASSERT_LE(0, pid);
@@ -438,7 +439,7 @@ TEST_F(process, files_shared_and_closed)
 	EXPECT_EQ(before, rp_wait_refcnt(before));
 }
 
-/* Memory in common, descriptors not, as after vfork(). */
+/* Shared memory, separate descriptors, as after vfork(). */
 TEST_F(process, memory_shared_without_files)
 {
 	struct memory *m = &self->m;
@@ -457,14 +458,14 @@ TEST_F(process, memory_shared_without_files)
 	EXPECT_EQ(0, sent);
 	ASSERT_EQ(RPOST_WC_SUCCESS, expect_message(m, 64));
 	EXPECT_TRUE(all_bytes(m->buf, 64, 'o'));
-	/* The child closed its own descriptor. */
+	/* The child closed only its own descriptor. */
 	EXPECT_LT(0, rp_num_objects(m->s.fd));
 	ASSERT_EQ(RPOST_WC_SUCCESS, put(m, &self->mr, 0, BUF));
 }
 
-/* --------------------------------------------- received, and the sender dies */
+/* ---------------------------- a descriptor that is received by socket */
 
-/* A process that shares nothing gets the file, and outlives who made it. */
+/* Another process receives the file and uses it after the sender's exit. */
 TEST_F(process, sender_dies)
 {
 	long refcnt = rp_module_number("refcnt"), before = rp_pinned();
@@ -494,7 +495,7 @@ TEST_F(process, sender_dies)
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(2, rp_num_objects(fd));
 	EXPECT_EQ(before, rp_pinned());
-	/* Memory of the receiver's beside that of the dead. */
+	/* Memory of the receiver, next to memory of the process that exited. */
 	ASSERT_EQ(0, rp_reg_mr(fd, made->pd, self->p, self->page, WRITE, &mr));
 	EXPECT_EQ(before + (long)self->page, rp_pinned());
 	ASSERT_EQ(0, rp_destroy(fd, RPOST_OBJ_MR, made->mr));

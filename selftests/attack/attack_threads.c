@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Ten threads post while another closes the file, destroys or resets the queue
- * pair, resizes the completion queue, deregisters the memory.
+ * Tests that ten threads can post while another thread closes the file,
+ * destroys or resets the queue pair, resizes the completion queue or
+ * deregisters the memory.  A failure means that a post uses an object that is
+ * freed.
  */
 #include <kselftest_harness.h>
 #include <sys/mman.h>
@@ -12,7 +14,7 @@
 #define SECRET	's'
 #define ARRIVES	'v'
 #define READ	4096	/* several packets */
-#define MESSAGE	1024	/* one: rxe of 6.9 to 7.1 crashes if more are stopped */
+#define MESSAGE	1024	/* one packet, see rxe_repeats_a_packet() */
 
 FIXTURE(threads) {
 	struct race r;
@@ -48,9 +50,11 @@ FIXTURE_TEARDOWN(threads)
 	munmap(self->victim, getpagesize());
 }
 
-/* Where writes go to; @r->handle is the region's key at the other side. */
+/* Post RDMA writes; @r->handle is the rkey of the region at the victim. */
 static int step_write(struct race *r)
 {
+	/* Read before the keys: an old key would fail a new queue pair. */
+	uint32_t qp = load(&r->client.qp);
 	struct rp_send block[4];
 	int i, ret;
 
@@ -61,8 +65,8 @@ static int step_write(struct race *r)
 		block[i].wr.rkey = load(&r->handle);
 	}
 	ret = rp_post(load((uint32_t *)&r->client.fd), RPOST_IOC_POST_SEND,
-		      load(&r->client.qp), block, sizeof(block), 4, NULL);
-	/* It waits for the others; those who are full, too. */
+		      qp, block, sizeof(block), 4, NULL);
+	/* Let the other threads run, also if the queue is full. */
 	sched_yield();
 	return ret;
 }
@@ -88,7 +92,7 @@ static void posters(FIXTURE_DATA(threads) *self)
 
 	for (i = 0; i < POSTERS; i++)
 		self->w[i] = i % 3 ? writer : receiver;
-	/* Named by the iova, which is the victim's address here. */
+	/* Requests name the victim's address by @mr.iova. */
 	self->r.mr.iova = self->victim_mr.addr;
 	store(&self->r.handle, self->victim_mr.rkey);
 }
@@ -103,7 +107,7 @@ static unsigned long taken(FIXTURE_DATA(threads) *self)
 	return sum;
 }
 
-/* Wait until the posters have posted something more. */
+/* Wait until the posters have posted more requests. */
 static bool posts_go_on(FIXTURE_DATA(threads) *self)
 {
 	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
@@ -118,7 +122,7 @@ static bool posts_go_on(FIXTURE_DATA(threads) *self)
 	return true;
 }
 
-/* Wait until the victim has got what they write. */
+/* Wait until the posters' writes have reached the victim. */
 static bool writes_arrive(FIXTURE_DATA(threads) *self)
 {
 	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
@@ -132,7 +136,7 @@ static bool writes_arrive(FIXTURE_DATA(threads) *self)
 	return true;
 }
 
-/* Connect what the posters use, to begin with or again. */
+/* Create and connect the queue pairs that the posters use. */
 static int connect_pair(FIXTURE_DATA(threads) *self)
 {
 	struct race *r = &self->r;
@@ -142,7 +146,7 @@ static int connect_pair(FIXTURE_DATA(threads) *self)
 	RP_TRY(rp_create_own(&client, RPOST_QPT_RC, 0));
 	RP_TRY(rp_bring_up(&server, RPOST_QPT_RC, client.qp_num));
 	RP_TRY(rp_bring_up(&client, RPOST_QPT_RC, server.qp_num));
-	/* Not before both are up: who sends meanwhile gives up soon. */
+	/* Publish them once both are in RTS: a send before that fails soon. */
 	r->client.qp_num = client.qp_num;
 	r->server.qp_num = server.qp_num;
 	store(&r->client.qp, client.qp);
@@ -159,7 +163,7 @@ static int destroy_pair(FIXTURE_DATA(threads) *self)
 	return 0;
 }
 
-/* Posters must meet success or a documented error; nothing is left. */
+/* Each post must succeed or fail with a documented error; no object is left. */
 TEST_F(threads, queue_pair_destroyed)
 {
 	struct race *r = &self->r;
@@ -176,7 +180,7 @@ TEST_F(threads, queue_pair_destroyed)
 	EXPECT_EQ(3, rp_num_objects(r->client.fd));
 }
 
-/* Moved to the error state and to RESET, and brought up again. */
+/* The queue pair moves to ERR and RESET, and is brought up again. */
 TEST_F(threads, queue_pair_reset)
 {
 	struct race *r = &self->r;
@@ -200,7 +204,7 @@ TEST_F(threads, queue_pair_reset)
 	EXPECT_EQ(4, rp_num_objects(r->client.fd));
 }
 
-/* The completion queue's ring is replaced under the posters. */
+/* RESIZE_CQ replaces the ring while the posters post. */
 TEST_F(threads, completion_queue_resized)
 {
 	struct rpost_resize_cq cmd;
@@ -212,7 +216,7 @@ TEST_F(threads, completion_queue_resized)
 	ASSERT_EQ(0, connect_pair(self));
 	ASSERT_EQ(0, start(r, self->w, POSTERS));
 	for (i = 0; i < 40; i++) {
-		/* Who is full goes on. */
+		/* Posters whose queue is full can go on. */
 		step_poll(r);
 		cmd = (struct rpost_resize_cq) {
 			.size = sizeof(cmd),
@@ -234,8 +238,8 @@ TEST_F(threads, completion_queue_resized)
 }
 
 /*
- * The file is closed, and its number is that of another a moment later.  The
- * posters must find what they name in it, or nothing.
+ * The file is closed, and another file gets its number a moment later.  Each
+ * post must find the objects in that file, or none.
  */
 TEST_F(threads, file_closed)
 {
@@ -265,8 +269,8 @@ TEST_F(threads, file_closed)
 }
 
 /*
- * The region is deregistered, and then its memory holds a secret.  What the
- * victim of the writes gets must be what was there before.
+ * After the region is deregistered, its memory holds a secret.  The victim of
+ * the writes may only receive the contents from before.
  */
 TEST_F(threads, memory_deregistered)
 {
@@ -296,12 +300,11 @@ TEST_F(threads, memory_deregistered)
 	EXPECT_EQ(0, stop(r, self->w, POSTERS));
 }
 
-/* ------------------------------------- where the device writes into memory */
+/* ---------------------------------- the device writes into the region */
 
 static int step_read(struct race *r)
 {
-	/* First: an older queue pair has gone, a newer one has no older key. */
-	uint32_t qp = load(&r->client.qp);
+	uint32_t qp = load(&r->client.qp);	/* first, as in step_write() */
 	struct rp_send send = rp_send(RPOST_WR_RDMA_READ, 3, r->mem, READ,
 				      load(&r->mr.lkey));
 	int ret;
@@ -323,7 +326,7 @@ static int step_receive_data(struct race *r)
 	return ret;
 }
 
-/* By the peer; @r->handle is its own region's key. */
+/* Send by the peer; @r->handle is the key of its own region. */
 static int step_send_data(struct race *r)
 {
 	struct rp_send send = rp_send(RPOST_WR_SEND, 5,
@@ -336,7 +339,7 @@ static int step_send_data(struct race *r)
 	return ret;
 }
 
-/* Take the completions: how many say that the memory has gone, or -EPROTO. */
+/* Take completions; return the number of protection errors, or -EPROTO. */
 static int take_completions(struct race *r)
 {
 	struct rpost_wc wc = { 0 };
@@ -359,7 +362,7 @@ static int take_completions(struct race *r)
 	return ret ? ret : gone;
 }
 
-/* Wait until data has come to @mem, and no error. */
+/* Wait until data has arrived in @mem; an error ends the wait. */
 static int wait_for_data(struct race *r, const char *mem)
 {
 	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
@@ -376,7 +379,7 @@ static int wait_for_data(struct race *r, const char *mem)
 	return 0;
 }
 
-/* Wait until a request has found that the memory has gone. */
+/* Wait until a request has failed because the region is gone. */
 static int wait_for_error(struct race *r)
 {
 	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
@@ -389,9 +392,9 @@ static int wait_for_error(struct race *r)
 }
 
 /*
- * The workers let the device write into a region that is deregistered.  From
- * then on nothing may be written any more: neither into its pages, which have
- * another mapping, nor into those that are mapped there instead.
+ * The workers let the device write into a region, which is then deregistered.
+ * From then on the device must write neither to its pages, which have another
+ * mapping, nor to the pages that are mapped in their place.
  */
 static void sink_deregistered(struct __test_metadata *_metadata,
 			      FIXTURE_DATA(threads) *self)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Every word that a program shares with the kernel, overwritten by a thread
- * while the kernel works on the ring.  A queue of the same file, whose ring
- * nobody touches, shows that it harms itself only.
+ * Tests that a thread may overwrite every word that a program shares with the
+ * kernel while the kernel works on the ring.  A second queue of the same file,
+ * whose ring is left alone, shows that the program harms only itself.
  */
 #include <kselftest_harness.h>
 #include <pthread.h>
@@ -15,8 +15,8 @@
 #define WC_WORDS	(sizeof(struct rpost_wc) / 4)
 
 /*
- * Two pairs of queue pairs: @bad and its peer, @good and its peer.  @good is
- * made by the same open file as @bad.
+ * Two pairs of queue pairs: @bad and its peer, @good and its peer.  @good
+ * belongs to the same open file as @bad.
  */
 FIXTURE(words) {
 	struct rp_end bad, bad_peer, good, good_peer;
@@ -27,7 +27,7 @@ FIXTURE(words) {
 	struct scribbler {
 		pthread_t thread;
 		uint32_t *words;
-		uint32_t first, num;	/* which of them */
+		uint32_t first, num;	/* words that are overwritten */
 		uint32_t value;
 		bool random;
 		bool stop;
@@ -35,7 +35,7 @@ FIXTURE(words) {
 };
 
 FIXTURE_VARIANT(words) {
-	uint32_t flags;		/* RPOST_CQ_*; pages are not shared */
+	uint32_t flags;		/* RPOST_CQ_*; the rings share no page */
 };
 
 FIXTURE_VARIANT_ADD(words, plain) { 0 };
@@ -109,7 +109,7 @@ static void scribble_stop(FIXTURE_DATA(words) *self)
 static int write_by(FIXTURE_DATA(words) *self, struct rp_end *end,
 		    uint64_t wr_id)
 {
-	/* What one writes may arrive late, and must not be where the other's is. */
+	/* Late writes of one queue pair must not reach the other's place. */
 	uint32_t at = end == &self->good ? 0 : BUF / 2;
 	struct rp_send send = rp_send(RPOST_WR_RDMA_WRITE, wr_id,
 				      self->mem + at, 8, self->mr.lkey);
@@ -119,7 +119,7 @@ static int write_by(FIXTURE_DATA(words) *self, struct rp_end *end,
 	return rp_post_send(end, &send);
 }
 
-/* Work on the ring that is scribbled on: only errors that are documented. */
+/* Use the ring that is overwritten; only documented errors may occur. */
 static int work(FIXTURE_DATA(words) *self)
 {
 	struct rp_end *bad = &self->bad;
@@ -145,7 +145,7 @@ static int work(FIXTURE_DATA(words) *self)
 	return ret;
 }
 
-/* The other queue: one more message, its completion and no other. */
+/* Use the other queue: one more message, its completion and no other. */
 static void others_work(struct __test_metadata *_metadata,
 			FIXTURE_DATA(words) *self)
 {
@@ -168,9 +168,9 @@ static void others_work(struct __test_metadata *_metadata,
 }
 
 /*
- * Each word of the ring's control block, and of an entry, with each of some
- * values, while completions come.  Posts must succeed or find the queue full;
- * polling and arming must end; the other queue must not notice.
+ * Each word of the ring's control block and of one entry takes each of several
+ * values while completions arrive.  Posts must succeed or find the queue full,
+ * polling and arming must return, and the other queue must not be affected.
  */
 TEST_F(words, one_at_a_time)
 {
@@ -183,7 +183,7 @@ TEST_F(words, one_at_a_time)
 	for (self->s.first = 0; self->s.first < RING_WORDS + WC_WORDS;
 	     self->s.first++) {
 		for (i = 0; i < ARRAY_SIZE(values); i++) {
-			/* Reserved words and entries are not read at all. */
+			/* The kernel does not read these words: try fewer. */
 			if (self->s.first > 2 && (self->s.first < 16 ||
 						  self->s.first > 17) &&
 			    i % 4)
@@ -196,7 +196,7 @@ TEST_F(words, one_at_a_time)
 			others_work(_metadata, self);
 			scribble_stop(self);
 		}
-		/* As a program that consumes. */
+		/* Consume completions as a program does. */
 		__atomic_store_n(&ring->head, ring->tail, __ATOMIC_RELEASE);
 	}
 	EXPECT_EQ(0, rp_destroy(self->bad.fd, RPOST_OBJ_QP, self->bad.qp));
@@ -206,8 +206,9 @@ TEST_F(words, one_at_a_time)
 }
 
 /*
- * The whole mapping, at full speed, with anything, while the queue works, is
- * resized and goes.  The same must hold; a resize may fail with EINVAL.
+ * A thread overwrites the whole mapping with random values at full speed while
+ * the queue works, is resized and is destroyed.  The same must hold, except
+ * that a resize may fail with EINVAL.
  */
 TEST_F(words, all_at_once)
 {
@@ -224,7 +225,7 @@ TEST_F(words, all_at_once)
 		others_work(_metadata, self);
 		if (++i % 16)
 			continue;
-		/* The old ring is what is mapped: it no longer matters. */
+		/* Only the old ring is mapped; the kernel no longer uses it. */
 		scribble_stop(self);
 		resize = (struct rpost_resize_cq) {
 			.size = sizeof(resize),

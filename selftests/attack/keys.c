@@ -1,63 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * An attacker's work requests: keys that are forged, guessed, of others, of
- * destroyed regions; ranges outside of a region; access that was not granted.
- * Each must complete with a local protection error and move no data.
+ * Tests that an attacker's work requests complete with a local protection error
+ * and move no data when their keys are forged, guessed, of another process or
+ * of a destroyed region, when their range leaves the region, or when the region
+ * does not grant the access.
  */
 #include <kselftest_harness.h>
 #include <pthread.h>
 
-#include "rpost_test.h"
+#include "keys_ends.h"
 
-#define MEM_PAGES	4
-#define MSG		64
-#define RW		RPOST_ACCESS_LOCAL_WRITE
-#define ALL		(RW | RPOST_ACCESS_REMOTE_WRITE | \
-			 RPOST_ACCESS_REMOTE_READ | RPOST_ACCESS_REMOTE_ATOMIC)
-#define QP_STATE_ERR	6
-#define OP_RECV		100	/* beside RPOST_WR_* */
+#define OP_RECV		100	/* in addition to RPOST_WR_* */
 
-/*
- * The attacker has one region that may be read and written, at @mr.addr within
- * @mem, and one of the same memory that may only be read; the victim has one
- * with all rights.
- */
-struct keys {
-	size_t bytes;
-	struct rp_end attacker, victim;
-	uint32_t listener;
-	char *mem, *victim_mem;
-	struct rpost_reg_mr mr, ro, victim_mr;
-};
-
-static int attack_setup(struct keys *k)
-{
-	k->bytes = MEM_PAGES * getpagesize();
-	k->mem = rp_pages(k->bytes);
-	k->victim_mem = rp_pages(k->bytes);
-	if (!k->mem || !k->victim_mem)
-		return -ENOMEM;
-	memset(k->mem, 'a', k->bytes);
-	memset(k->victim_mem, 'v', k->bytes);
-	RP_TRY(rp_end_init(&k->attacker));
-	RP_TRY(rp_end_init(&k->victim));
-	RP_TRY(rp_listener(&k->victim, &k->listener));
-	RP_TRY(rp_reg_mr(k->attacker.fd, k->attacker.pd,
-			 k->mem + k->bytes / 4, k->bytes / 2, RW, &k->mr));
-	RP_TRY(rp_reg_mr(k->attacker.fd, k->attacker.pd,
-			 k->mem + k->bytes / 4, k->bytes / 2, 0, &k->ro));
-	RP_TRY(rp_reg_mr(k->victim.fd, k->victim.pd, k->victim_mem, k->bytes,
-			 ALL, &k->victim_mr));
-	return 0;
-}
-
-static void attack_teardown(struct keys *k)
-{
-	rp_end_close(&k->attacker);
-	rp_end_close(&k->victim);
-}
-
-/* Post one operation of the attacker's on a list of entries. */
+/* Post one operation of the attacker with a list of entries. */
 static int post_op(struct keys *k, uint32_t op, const struct rpost_sge *sges,
 		   uint32_t num)
 {
@@ -95,7 +50,7 @@ static int post_op(struct keys *k, uint32_t op, const struct rpost_sge *sges,
 		       k->attacker.qp, &block, head + list, 1, NULL);
 }
 
-/* What the victim does so that the operation can happen. */
+/* Post what the victim needs for the operation. */
 static int post_counterpart(struct keys *k, uint32_t op)
 {
 	struct rp_send send;
@@ -104,37 +59,30 @@ static int post_counterpart(struct keys *k, uint32_t op)
 	case RPOST_WR_SEND:
 	case RPOST_WR_SEND_WITH_IMM:
 	case RPOST_WR_RDMA_WRITE_WITH_IMM:
-		return rp_post_recv(&k->victim, 9, k->victim_mem, MSG,
+		return rp_post_recv(&k->victim, 9, k->victim_mem, KEYS_MSG,
 				    k->victim_mr.lkey);
 	case OP_RECV:
-		send = rp_send(RPOST_WR_SEND, 9, k->victim_mem, MSG,
+		send = rp_send(RPOST_WR_SEND, 9, k->victim_mem, KEYS_MSG,
 			       k->victim_mr.lkey);
 		return rp_post_send(&k->victim, &send);
 	}
 	return 0;
 }
 
-static uint32_t qp_state(struct rp_end *end)
-{
-	struct rpost_query_qp cmd = { .size = sizeof(cmd), .handle = end->qp };
-
-	return rp_ioctl(end->fd, RPOST_IOC_QUERY_QP, &cmd) ? 255 : cmd.qp_state;
-}
-
 /*
- * Does the queue pair stop?  rxe shows the completion first, from a worker of
- * its own, and the state a moment later.
+ * True if the queue pair enters the error state.  A worker of rxe adds the
+ * completion first and changes the state a moment later.
  */
 static bool stops(struct rp_end *end)
 {
 	uint64_t until = rp_now_ms() + TEST_TIMEOUT_MS;
 
-	while (qp_state(end) != QP_STATE_ERR && rp_now_ms() < until)
+	while (rp_qp_state(end) != RPOST_QPS_ERR && rp_now_ms() < until)
 		usleep(1000);
-	return qp_state(end) == QP_STATE_ERR;
+	return rp_qp_state(end) == RPOST_QPS_ERR;
 }
 
-/* The operation on a new connection; its status, or a negative errno. */
+/* Run the operation on a new connection; return its status or an errno. */
 static int run_op(struct keys *k, uint32_t op, const struct rpost_sge *sges,
 		  uint32_t num)
 {
@@ -154,12 +102,12 @@ static int run_op(struct keys *k, uint32_t op, const struct rpost_sge *sges,
 				 wc.qp_num != k->attacker.qp_num))
 			status = -EPROTO;
 	}
-	/* A receive that failed fails its send, too. */
+	/* The victim's send fails if the attacker's receive does. */
 	if (status > 0 && op == OP_RECV) {
 		if (rp_wait_cq(&k->victim.cq, &wc) != 1 || !wc.status)
 			status = -EPROTO;
 	}
-	/* siw says so in the completion, and goes on with the next one. */
+	/* siw reports the error in the completion and keeps the connection. */
 	if (status > 0 && !rp_is_iwarp(k->attacker.fd, k->attacker.device) &&
 	    !stops(&k->attacker))
 		status = -EISCONN;
@@ -168,15 +116,9 @@ static int run_op(struct keys *k, uint32_t op, const struct rpost_sge *sges,
 	return status;
 }
 
-static bool is_atomic(uint32_t op)
-{
-	return op == RPOST_WR_ATOMIC_CMP_AND_SWP ||
-	       op == RPOST_WR_ATOMIC_FETCH_AND_ADD;
-}
-
 /*
- * Expect a protection error and all memory as it was.  (An atomic operation
- * takes place at the victim before its answer finds no place to go.)
+ * Expect a protection error and no memory changed.  An atomic operation changes
+ * the victim's memory before its response finds no place.
  */
 static void attack(struct __test_metadata *_metadata, struct keys *k,
 		   uint32_t op, uint64_t addr, uint32_t length, uint32_t lkey)
@@ -193,11 +135,11 @@ static void attack(struct __test_metadata *_metadata, struct keys *k,
 	EXPECT_TRUE(all_bytes(k->victim_mem, k->bytes, 'v'));
 }
 
-/* Each kind of operation. */
+/* One operation for each variant. */
 FIXTURE(op) {
 	struct keys k;
 	uint32_t length;
-	bool writes;	/* to the attacker's own memory */
+	bool writes;	/* writes to the attacker's memory */
 };
 
 FIXTURE_VARIANT(op) {
@@ -213,8 +155,8 @@ FIXTURE_VARIANT_ADD(op, recv) { .op = OP_RECV };
 
 FIXTURE_SETUP(op)
 {
-	ASSERT_EQ(0, attack_setup(&self->k));
-	self->length = is_atomic(variant->op) ? 8 : MSG;
+	ASSERT_EQ(0, keys_ends_init(&self->k));
+	self->length = is_atomic(variant->op) ? 8 : KEYS_MSG;
 	self->writes = is_atomic(variant->op) ||
 		       variant->op == RPOST_WR_RDMA_READ ||
 		       variant->op == OP_RECV;
@@ -222,10 +164,10 @@ FIXTURE_SETUP(op)
 
 FIXTURE_TEARDOWN(op)
 {
-	attack_teardown(&self->k);
+	keys_ends_close(&self->k);
 }
 
-/* What iWARP does not have. */
+/* Skip operations that iWARP does not have. */
 #define NEED_OP(entries)						\
 	do {								\
 		if (is_atomic(variant->op))				\
@@ -236,7 +178,10 @@ FIXTURE_TEARDOWN(op)
 				      "reads into more than one entry");\
 	} while (0)
 
-/* The attack would succeed with the right key. */
+/*
+ * With the right key the operation succeeds; otherwise the attacks prove
+ * nothing.
+ */
 TEST_F(op, right_key)
 {
 	struct keys *k = &self->k;
@@ -245,10 +190,10 @@ TEST_F(op, right_key)
 	NEED_OP(1);
 	EXPECT_EQ(RPOST_WC_SUCCESS, run_op(k, variant->op, &sge, 1));
 	EXPECT_EQ(self->writes ? 'v' : 'a', k->mem[k->bytes / 4]);
-	/* The first byte and the last that may be used. */
+	/* The last bytes of the region. */
 	sge.addr = k->mr.addr + k->mr.length - self->length;
 	EXPECT_EQ(RPOST_WC_SUCCESS, run_op(k, variant->op, &sge, 1));
-	/* Reading needs no right to write. */
+	/* Without the right to write, operations that only read it succeed. */
 	if (!self->writes) {
 		sge.lkey = k->ro.lkey;
 		EXPECT_EQ(RPOST_WC_SUCCESS, run_op(k, variant->op, &sge, 1));
@@ -264,13 +209,13 @@ TEST_F(op, forged)
 
 	NEED_OP(1);
 	for (i = 0; i < ARRAY_SIZE(keys); i++) {
-		/* Where keys are numbered one after the other. */
+		/* The next number may be the key of another region. */
 		if (keys[i] == self->k.ro.lkey)
 			continue;
 		attack(_metadata, &self->k, variant->op, self->k.mr.addr,
 		       self->length, keys[i]);
 	}
-	/* A privileged key knows all addresses: the kernel's, too. */
+	/* A privileged key would open all addresses, also the kernel's. */
 	attack(_metadata, &self->k, variant->op, 0xffff888000000000,
 	       self->length, 0);
 	attack(_metadata, &self->k, variant->op, 0xffffffff81000000,
@@ -285,18 +230,18 @@ TEST_F(op, of_others)
 	uint32_t pd;
 
 	NEED_OP(1);
-	/* The victim's, by its keys and address. */
+	/* The victim's region, by its keys and address. */
 	attack(_metadata, k, variant->op, k->victim_mr.addr, self->length,
 	       k->victim_mr.lkey);
 	attack(_metadata, k, variant->op, k->victim_mr.addr, self->length,
 	       k->victim_mr.rkey);
-	/* Of another protection domain of the attacker's own. */
+	/* A region in another protection domain of the attacker. */
 	ASSERT_EQ(0, rp_alloc_pd(k->attacker.fd, k->attacker.device, &pd));
-	ASSERT_EQ(0, rp_reg_mr(k->attacker.fd, pd, k->mem, k->bytes, RW, &mr));
+	ASSERT_EQ(0, rp_reg_mr(k->attacker.fd, pd, k->mem, k->bytes, KEYS_RW, &mr));
 	attack(_metadata, k, variant->op, mr.addr, self->length, mr.lkey);
-	/* Of a region that is no more. */
+	/* A region that has been deregistered. */
 	ASSERT_EQ(0, rp_reg_mr(k->attacker.fd, k->attacker.pd, k->mem,
-			       k->bytes, RW, &mr));
+			       k->bytes, KEYS_RW, &mr));
 	ASSERT_EQ(0, rp_destroy(k->attacker.fd, RPOST_OBJ_MR, mr.handle));
 	attack(_metadata, k, variant->op, mr.addr, self->length, mr.lkey);
 }
@@ -336,11 +281,11 @@ TEST_F(op, without_local_write)
 		ASSERT_NE(k->ro.lkey, k->mr.lkey);
 }
 
-/* Among good entries, before and behind: its own memory is not touched. */
+/* The bad entry is first, in the middle, or last: no memory is changed. */
 TEST_F(op, one_of_a_list)
 {
 	struct keys *k = &self->k;
-	const struct rpost_sge good = { k->mr.addr, MSG / 2 - 8, k->mr.lkey };
+	const struct rpost_sge good = { k->mr.addr, KEYS_MSG / 2 - 8, k->mr.lkey };
 	struct rpost_sge list[3];
 	unsigned int i;
 
@@ -361,7 +306,7 @@ TEST_F(op, one_of_a_list)
 	}
 }
 
-/* An entry of 0 bytes names no memory, and its key is not looked at. */
+/* An entry of 0 bytes names no memory, so its key is not checked. */
 TEST_F(op, empty_entries)
 {
 	struct keys *k = &self->k;
@@ -389,15 +334,15 @@ FIXTURE(keys) {
 
 FIXTURE_SETUP(keys)
 {
-	ASSERT_EQ(0, attack_setup(&self->k));
+	ASSERT_EQ(0, keys_ends_init(&self->k));
 }
 
 FIXTURE_TEARDOWN(keys)
 {
-	attack_teardown(&self->k);
+	keys_ends_close(&self->k);
 }
 
-/* Every bit flipped, and the neighbours of a real key. */
+/* All keys with one bit flipped, and the neighbours of a real key. */
 TEST_F(keys, guessed)
 {
 	struct keys *k = &self->k;
@@ -413,11 +358,11 @@ TEST_F(keys, guessed)
 			continue;
 		attack(_metadata, k, i % 3 ? RPOST_WR_RDMA_WRITE :
 					     RPOST_WR_RDMA_READ,
-		       k->mr.addr, MSG, guess);
+		       k->mr.addr, KEYS_MSG, guess);
 	}
 }
 
-/* What comes before it is not disturbed, what comes after it is flushed. */
+/* Earlier requests must succeed, and later ones must be flushed. */
 TEST_F(keys, in_its_turn)
 {
 	struct keys *k = &self->k;
@@ -429,7 +374,7 @@ TEST_F(keys, in_its_turn)
 	ASSERT_EQ(0, rp_join(&k->attacker, &k->victim, k->listener, 0));
 	for (i = 0; i < 4; i++) {
 		block[i] = rp_send(RPOST_WR_RDMA_WRITE, i,
-				   (void *)(uintptr_t)k->mr.addr, MSG,
+				   (void *)(uintptr_t)k->mr.addr, KEYS_MSG,
 				   i == 2 ? 0 : k->mr.lkey);
 		block[i].wr.remote_addr = k->victim_mr.addr + i * 100;
 		block[i].wr.rkey = k->victim_mr.rkey;
@@ -440,7 +385,10 @@ TEST_F(keys, in_its_turn)
 	for (i = 0; i < 4; i++) {
 		ASSERT_EQ(1, rp_wait_cq(&k->attacker.cq, &wc));
 		EXPECT_EQ(i, wc.wr_id);
-		/* Since 6.9, rxe flushes what is not yet acknowledged, too. */
+		/*
+		 * Since 6.9, rxe also flushes requests that are not
+		 * acknowledged.
+		 */
 		EXPECT_TRUE(wc.status == (i == 2 ? RPOST_WC_LOC_PROT_ERR :
 						   RPOST_WC_WR_FLUSH_ERR) ||
 			    (i < 2 && wc.status == RPOST_WC_SUCCESS))
@@ -452,7 +400,7 @@ TEST_F(keys, in_its_turn)
 	EXPECT_EQ('v', k->victim_mem[300]);
 	EXPECT_TRUE(stops(&k->attacker));
 
-	/* The queue pair is in the error state now. */
+	/* The queue pair is in the error state. */
 	ASSERT_EQ(0, rp_post_send(&k->attacker, &block[0]));
 	ASSERT_EQ(1, rp_wait_cq(&k->attacker.cq, &wc));
 	EXPECT_EQ(RPOST_WC_WR_FLUSH_ERR, wc.status);
@@ -461,7 +409,7 @@ TEST_F(keys, in_its_turn)
 	EXPECT_EQ(RPOST_WC_WR_FLUSH_ERR, wc.status);
 }
 
-/* Signaled or not, an error completes. */
+/* An error completes, also without RPOST_SEND_SIGNALED. */
 TEST_F(keys, unsignaled)
 {
 	struct keys *k = &self->k;
@@ -478,7 +426,7 @@ TEST_F(keys, unsignaled)
 	EXPECT_EQ(5, wc.wr_id);
 }
 
-/* A receive that no message has used is flushed, whatever its key. */
+/* An unused receive is flushed, whatever its key is. */
 TEST_F(keys, receive_never_used)
 {
 	struct keys *k = &self->k;
@@ -496,111 +444,7 @@ TEST_F(keys, receive_never_used)
 	}
 }
 
-/* ---------------------------------------------------- the other side's keys */
-
-/* One operation by the attacker on the victim's memory: the status. */
-static int remote_op(struct keys *k, uint32_t op, uint64_t addr, uint32_t rkey)
-{
-	struct rp_send send = rp_send(op, 3, (void *)(uintptr_t)k->mr.addr,
-				      is_atomic(op) ? 8 : MSG, k->mr.lkey);
-	struct rpost_wc wc;
-	int status;
-
-	RP_TRY(rp_join(&k->attacker, &k->victim, k->listener, 0));
-	send.wr.remote_addr = addr;
-	send.wr.rkey = rkey;
-	send.wr.compare_add = 1;
-	status = rp_post_send(&k->attacker, &send);
-	if (!status)
-		status = rp_wait_cq(&k->attacker.cq, &wc) == 1 ?
-			 (int)wc.status : -ETIME;
-	RP_TRY(rp_leave(&k->attacker));
-	RP_TRY(rp_leave(&k->victim));
-	return status;
-}
-
-TEST_F(keys, remote_access)
-{
-	const struct {
-		uint32_t op, access;
-	} needs[] = {
-		{ RPOST_WR_RDMA_WRITE, RPOST_ACCESS_REMOTE_WRITE },
-		{ RPOST_WR_RDMA_READ, RPOST_ACCESS_REMOTE_READ },
-		{ RPOST_WR_ATOMIC_FETCH_AND_ADD, RPOST_ACCESS_REMOTE_ATOMIC },
-	};
-	struct keys *k = &self->k;
-	struct rpost_reg_mr mr;
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(needs); i++) {
-		ASSERT_EQ(0, rp_reg_mr(k->victim.fd, k->victim.pd,
-				       k->victim_mem, k->bytes,
-				       RW | (ALL & ~needs[i].access), &mr));
-		EXPECT_EQ(RPOST_WC_REM_ACCESS_ERR,
-			  remote_op(k, needs[i].op, mr.addr, mr.rkey))
-			TH_LOG("op %u", needs[i].op);
-		EXPECT_TRUE(all_bytes(k->mem, k->bytes, 'a'));
-		EXPECT_TRUE(all_bytes(k->victim_mem, k->bytes, 'v'));
-		ASSERT_EQ(0, rp_destroy(k->victim.fd, RPOST_OBJ_MR,
-					mr.handle));
-		/* Neither with the right alone, nor after it has gone. */
-		ASSERT_EQ(0, rp_reg_mr(k->victim.fd, k->victim.pd,
-				       k->victim_mem, k->bytes,
-				       RW | needs[i].access, &mr));
-		EXPECT_EQ(RPOST_WC_SUCCESS,
-			  remote_op(k, needs[i].op, mr.addr, mr.rkey))
-			TH_LOG("op %u", needs[i].op);
-		memset(k->mem, 'a', k->bytes);
-		memset(k->victim_mem, 'v', k->bytes);
-		ASSERT_EQ(0, rp_destroy(k->victim.fd, RPOST_OBJ_MR,
-					mr.handle));
-		EXPECT_EQ(RPOST_WC_REM_ACCESS_ERR,
-			  remote_op(k, needs[i].op, mr.addr, mr.rkey))
-			TH_LOG("op %u", needs[i].op);
-		EXPECT_TRUE(all_bytes(k->victim_mem, k->bytes, 'v'));
-	}
-}
-
-TEST_F(keys, remote_keys)
-{
-	struct keys *k = &self->k;
-	struct rpost_reg_mr mr;
-	uint32_t pd;
-
-	/* Another domain's region, nobody's, the kernel's, the attacker's. */
-	ASSERT_EQ(0, rp_alloc_pd(k->victim.fd, k->victim.device, &pd));
-	ASSERT_EQ(0, rp_reg_mr(k->victim.fd, pd, k->victim_mem, k->bytes, ALL,
-			       &mr));
-	const struct {
-		uint64_t addr;
-		uint32_t rkey;
-	} bad[] = {
-		{ mr.addr, mr.rkey },
-		{ k->victim_mr.addr, 0 },
-		{ 0xffff888000000000, 0 },
-		{ k->victim_mr.addr, k->victim_mr.rkey ^ 1 },
-		{ k->victim_mr.addr, UINT32_MAX },
-		{ k->mr.addr, k->mr.lkey },
-		{ k->victim_mr.addr - 1, k->victim_mr.rkey },
-		{ k->victim_mr.addr + k->bytes - MSG + 1, k->victim_mr.rkey },
-	};
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(bad); i++) {
-		EXPECT_EQ(RPOST_WC_REM_ACCESS_ERR,
-			  remote_op(k, RPOST_WR_RDMA_WRITE, bad[i].addr,
-				    bad[i].rkey))
-			TH_LOG("key %u", i);
-		EXPECT_EQ(RPOST_WC_REM_ACCESS_ERR,
-			  remote_op(k, RPOST_WR_RDMA_READ, bad[i].addr,
-				    bad[i].rkey))
-			TH_LOG("key %u", i);
-		EXPECT_TRUE(all_bytes(k->mem, k->bytes, 'a'));
-		EXPECT_TRUE(all_bytes(k->victim_mem, k->bytes, 'v'));
-	}
-}
-
-/* ------------------------------------------ a region that goes meanwhile */
+/* --------------------------- a region that is deregistered meanwhile */
 
 struct churn {
 	struct keys *k;
@@ -616,7 +460,7 @@ static void *churn(void *arg)
 
 	while (!__atomic_load_n(&c->stop, __ATOMIC_RELAXED)) {
 		if (rp_reg_mr(c->k->attacker.fd, c->k->attacker.pd, c->k->mem,
-			      c->k->bytes, RW, &mr))
+			      c->k->bytes, KEYS_RW, &mr))
 			break;
 		__atomic_store_n(&c->lkey, mr.lkey, __ATOMIC_RELAXED);
 		usleep(c->rounds % 4 * 50);
@@ -644,7 +488,7 @@ TEST_F(keys, region_goes_meanwhile)
 		connections++;
 		do {
 			usleep(wait++ % 8 * 10);
-			send = rp_send(RPOST_WR_RDMA_WRITE, 1, k->mem, MSG,
+			send = rp_send(RPOST_WR_RDMA_WRITE, 1, k->mem, KEYS_MSG,
 				       __atomic_load_n(&c.lkey,
 						       __ATOMIC_RELAXED));
 			send.wr.remote_addr = k->victim_mr.addr;
@@ -654,7 +498,7 @@ TEST_F(keys, region_goes_meanwhile)
 			good += wc.status == RPOST_WC_SUCCESS;
 		} while (wc.status == RPOST_WC_SUCCESS && rp_now_ms() < end);
 		if (wc.status) {
-			/* After the post, it is the device that finds out. */
+			/* The device finds that the region is gone. */
 			EXPECT_TRUE(wc.status == RPOST_WC_LOC_PROT_ERR ||
 				    wc.status == RPOST_WC_LOC_QP_OP_ERR ||
 				    wc.status == RPOST_WC_WR_FLUSH_ERR)

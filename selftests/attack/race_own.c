@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Races on queue pairs of the program's own, shared receive queues, address
- * handles and groups.
+ * Tests races on queue pairs that the program creates itself, shared receive
+ * queues, address handles and multicast groups.  A failure is an undocumented
+ * error, a hang, a lost slot, or an object that is left.
  */
 #include <kselftest_harness.h>
 
@@ -31,8 +32,8 @@ FIXTURE_TEARDOWN(race)
 }
 
 /*
- * Microseconds that grow, so that in the end a queue pair stays as it is for
- * long enough to be brought up on any machine.
+ * Microseconds between changes.  They grow, so that at last a queue pair keeps
+ * its state long enough to be brought up on any machine.
  */
 static unsigned int calm;
 
@@ -77,7 +78,10 @@ static int step_bring_up(struct race *r)
 	return rp_modify(&end, &attr);
 }
 
-/* All states, by several threads, while the queue pair works, and goes. */
+/*
+ * Several threads move a working queue pair to all states, while it is
+ * destroyed.
+ */
 TEST_F(race, modified_posted_destroyed)
 {
 	struct race *r = &self->r;
@@ -114,7 +118,10 @@ TEST_F(race, modified_posted_destroyed)
 	} while (go_on(since, w, ARRAY_SIZE(w)));
 	EXPECT_EQ(0, stop(r, w, ARRAY_SIZE(w)));
 	EXPECT_TRUE(all_met(w, ARRAY_SIZE(w)));
-	/* What is left works: all slots, and nothing that belongs to others. */
+	/*
+	 * The last queue pair has all of its slots and only its own
+	 * completions.
+	 */
 	r->client.qp = end.qp;
 	r->client.qp_num = end.qp_num;
 	ASSERT_EQ(0, rp_move(&r->client, RPOST_QPS_RESET));
@@ -155,7 +162,7 @@ static int step_qp_on_srq(struct race *r)
 	struct rp_end end = r->client;
 	int ret = rp_create_own(&end, RPOST_QPT_RC, load(&r->handle));
 
-	/* 0 is a queue pair without a shared queue. */
+	/* A queue pair with srq 0 has no shared queue. */
 	return ret ? ret : rp_destroy(end.fd, RPOST_OBJ_QP, end.qp);
 }
 
@@ -197,7 +204,7 @@ TEST_F(race, srq_destroyed)
 	EXPECT_EQ(3, rp_num_objects(r->client.fd));
 }
 
-/* Messages come to a shared queue while receivers come and go. */
+/* Messages arrive for a shared queue while receivers come and go. */
 static int step_send_to(struct race *r)
 {
 	struct rp_send send = rp_send(RPOST_WR_SEND, 1, NULL, 0, 0);
@@ -246,7 +253,7 @@ TEST_F(race, receivers_of_a_srq)
 	} while (go_on(since, w, ARRAY_SIZE(w)));
 	EXPECT_EQ(0, stop(r, w, ARRAY_SIZE(w)));
 	EXPECT_TRUE(all_met(w, ARRAY_SIZE(w)));
-	/* No slot was lost: as many messages go through as there are slots. */
+	/* No slot was lost: as many messages arrive as the queue has slots. */
 	while (!step_post_srq(r))
 		;
 	peer = r->server;
@@ -315,7 +322,7 @@ TEST_F(race, attached_and_destroyed)
 	EXPECT_EQ(3, rp_num_objects(r->client.fd));
 }
 
-/* Two threads destroy the same, and a third uses it. */
+/* Two threads destroy the same handle, and a third uses it. */
 static int step_destroy(struct race *r)
 {
 	int ret = rp_destroy(r->client.fd, RPOST_OBJ_QP, load(&r->client.qp));

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Lines of guest.sh, slurped, become one object for each case: its figures over
-# each column, and the ratios of ours to the others, round by round.
+# Turns the lines of guest.sh, slurped, into one object for each case: its
+# figures over each column, and the ratios of ours to the others, round by
+# round.
 
 def quantile($q):
   sort as $v | ((($v | length) - 1) * $q) as $at | ($at | floor) as $i
@@ -23,9 +24,9 @@ def ratios($rounds; $name; $other):
   $rounds | map(select(.ours[$name] and (.[$other][$name] // 0) != 0)
                 | .ours[$name] / .[$other][$name]) | spread;
 
-# What is not a figure but a case's number is the same in all rounds.
+# The names of figures; other numbers of a result are parameters of the case.
 def figures: ["p50", "p99", "p999", "min", "mean", "rate", "bytes", "down_p50",
-  "down_p99", "dereg_p50", "syscalls", "kernel_bytes", "program_bytes"];
+  "down_p99", "dereg_p50", "syscalls", "cpu", "kernel_bytes", "program_bytes"];
 
 to_entries
 | group_by(.value.line) | sort_by(map(.key) | min)

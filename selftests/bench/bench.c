@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The benchmark's program: it measures one case over the public API of librdmacm
- * and libibverbs, whichever library it finds under these names, and prints one
- * line of JSON. Both ends of each connection are in it, unless there is a peer:
- * another that serves.
+ * The benchmark's program.  It measures one case over the public API of
+ * librdmacm and libibverbs, with whichever library it finds under these names,
+ * and prints one line of JSON.  It has both ends of each connection, unless
+ * another program serves as its peer.
  *
  * Usage: bench CASE [NAME=VALUE]...
  *
  *   latency   one work request at a time, until it has completed
- *   rate      depth of them, in batches
- *   connect   set up until the first byte has arrived, tear down; api=events:
- *             conns of them at once
- *   register  a region, and deregister it; with other conns than 1 beside so
- *             many connections
- *   memory    of conns connections or regions
+ *   echo      a message on each connection, and the answers to all of them
+ *   rate      depth work requests at a time, posted in batches
+ *   connect   connect until the first byte has arrived, then disconnect;
+ *             api=events: conns connections at once
+ *   register  register and deregister a region; conns > 1: beside so many
+ *             connections
+ *   memory    memory of conns connections or regions
  *   serve     be the peer, at addr and port, until SIGTERM or SIGINT
  *
  *   addr=10.0.0.1 op=write|read|send mode=poll|sleep api=ep|events
  *   what=conn|region size=64 ms=200 ops=0 depth=1 batch=1 last=0 conns=1
  *   threads=1 procs=1 count=0 ring=0 peer=ADDR port=18515
  *
- * Times are in ns.  With count=1 system calls are counted, which takes root, makes
- * them slower, and takes those of programs that start later for this one's.  With
- * ring=1 librdma_post posts through submission rings.
+ * Times are in ns.  count=1 counts system calls; it needs root, makes them
+ * slower, and counts those of programs that start later, too.  With ring=1
+ * librdma_post posts through submission rings.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -47,7 +48,7 @@
 
 #include "bench.h"
 
-#define LIMIT	300		/* seconds, for any case */
+#define LIMIT	300		/* seconds, for each case */
 #define MAX_CPUS	4096
 
 struct config config = {
@@ -56,7 +57,7 @@ struct config config = {
 	.conns = 1, .threads = 1, .procs = 1, .port = 18515,
 };
 
-/* Shared by the processes. */
+/* Memory that the processes share. */
 static struct shared {
 	pthread_barrier_t ready;
 	struct figures figures[];
@@ -88,6 +89,14 @@ uint64_t now_ns(void)
 	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
 }
 
+uint64_t cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
 void samples_add(struct samples *s, uint64_t ns)
 {
 	if (s->count == s->max) {
@@ -112,7 +121,7 @@ static int by_time(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Of sorted ones: the smallest that this share of all do not exceed. */
+/* Return the smallest sorted time that at least @share do not exceed. */
 static double percentile(const struct samples *s, double share)
 {
 	size_t n = ceil(share * s->count);
@@ -139,10 +148,9 @@ void samples_figures(struct samples *s, struct figures *f)
 }
 
 /*
- * Counters, for each CPU, of the event that the kernel has for each system call.
- * For one that belongs to a task the kernel changes code of its scheduler, and back
- * when it goes; QEMU before 8.1 may then run what has long been changed, and the
- * kernel dies of a breakpoint that nobody knows.
+ * Open a counter of the system call event on each CPU.  A counter of a task
+ * would make the kernel change its scheduler's code at both ends; QEMU before
+ * 8.1 may run the old code, and the kernel dies of an unknown breakpoint.
  */
 static void open_counters(void)
 {
@@ -161,7 +169,7 @@ static void open_counters(void)
 		die("%s: %m", path);
 	fclose(file);
 	attr.config = id;
-	/* Threads that are still to come have higher numbers; readv() is ours. */
+	/* Later threads have higher ids; readv() reads these counters. */
 	snprintf(filter, sizeof(filter), "common_pid >= %d && id != %d",
 		 getpid(), SYS_readv);
 	for (cpu = 0; cpu < cpus && cpu < MAX_CPUS; cpu++) {
@@ -212,6 +220,7 @@ static const struct {
 	void (*run)(struct figures *f);
 } cases[] = {
 	{ "latency", run_latency },
+	{ "echo", run_echo },
 	{ "rate", run_rate },
 	{ "connect", run_connect },
 	{ "register", run_register },
@@ -221,9 +230,9 @@ static const struct {
 
 static const struct {
 	const char *name;
-	char *text;		/* or */
+	char *text;		/* or NULL */
 	unsigned long *number;
-	size_t size;		/* of the text */
+	size_t size;		/* size of the text */
 } params[] = {
 	{ "addr", config.addr, NULL, sizeof(config.addr) },
 	{ "peer", config.peer, NULL, sizeof(config.peer) },
@@ -245,10 +254,10 @@ static const struct {
 	{ "port", NULL, &config.port, 0 },
 };
 
-/* How the processes' figures become one. */
+/* Combine the figures of all processes: their sum or their median. */
 static const struct {
 	const char *name;
-	bool sum;		/* else their median */
+	bool sum;		/* otherwise the median */
 } figure_names[F_COUNT] = {
 	[F_OPS] = { "ops", true },
 	[F_P50] = { "p50", false },
@@ -262,13 +271,14 @@ static const struct {
 	[F_DOWN_P99] = { "down_p99", false },
 	[F_DEREG_P50] = { "dereg_p50", false },
 	[F_SYSCALLS] = { "syscalls", false },
+	[F_CPU] = { "cpu", false },
 	[F_KERNEL_BYTES] = { "kernel_bytes", false },
 	[F_PROGRAM_BYTES] = { "program_bytes", false },
 };
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 
-/* 64, 4K, 1M */
+/* A number with a suffix K or M, or none */
 static unsigned long parse_number(const char *arg, const char *text)
 {
 	unsigned long value;
@@ -376,8 +386,8 @@ static void share(void)
 }
 
 /*
- * One that fails would leave the others waiting: all end with the group, and with
- * the first process, if that is killed.
+ * If one process fails, the others would wait for it: end the process group.
+ * The children also end when the first process is killed.
  */
 static void run_processes(void (*run)(struct figures *f))
 {
@@ -427,11 +437,11 @@ int main(int argc, char **argv)
 	    (config.count && config.procs > 1) || config.port > 65535)
 		die("these numbers do not go together");
 
-	/* A connection may take four descriptors. */
+	/* A connection may need four descriptors. */
 	must(!getrlimit(RLIMIT_NOFILE, &limit));
 	limit.rlim_cur = limit.rlim_max;
 	must(!setrlimit(RLIMIT_NOFILE, &limit));
-	/* As its user would, for a library that knows it; before that looks. */
+	/* Set the variable before librdma_post reads it, as a user would. */
 	if (config.ring)
 		must(!setenv("RDMA_POST_SUBMISSION_RING", "1", 1));
 	share();

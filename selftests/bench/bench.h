@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the parts of the benchmark share.  A function that fails says why and ends
- * the program.
+ * Shared declarations of the benchmark.  A function that fails prints the
+ * reason and ends the program.
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -15,45 +15,46 @@
 
 #define MAX_BATCH	64
 
-/* What is to be measured, from the command line. */
+/* Parameters from the command line. */
 struct config {
-	char addr[64];		/* of an RDMA device of this host */
-	char peer[64];		/* of a host that serves, instead */
+	char addr[64];		/* address of an RDMA device of this host */
+	char peer[64];		/* address of a serving host, instead of addr */
 	char op[16];		/* write, read or send */
-	char mode[16];		/* poll, or sleep for completions */
+	char mode[16];		/* poll or sleep for completions */
 	char api[16];		/* connect: ep or events */
 	char what[16];		/* memory: conn or region */
-	unsigned long size;	/* of a message or a region */
-	unsigned long ms;	/* how long to measure, unless ops says */
+	unsigned long size;	/* size of a message or a region */
+	unsigned long ms;	/* time to measure, unless ops is set */
 	unsigned long ops;
-	unsigned long depth;	/* of a send queue */
+	unsigned long depth;	/* work requests of a send queue */
 	unsigned long batch;	/* work requests of one call */
-	unsigned long last;	/* signal the last of a batch only */
+	unsigned long last;	/* signal only the last of a batch */
 	unsigned long conns;	/* connections of a process, or regions */
-	unsigned long threads;	/* among which they are shared out */
+	unsigned long threads;	/* share the connections among them */
 	unsigned long procs;
 	unsigned long count;	/* count system calls */
-	unsigned long ring;	/* submission rings */
+	unsigned long ring;	/* post through submission rings */
 	unsigned long port;	/* of the server */
 };
 
 extern struct config config;
 
-/* What is printed, unless it is NaN. */
+/* Figures that are printed unless they are NaN. */
 enum figure {
 	F_OPS,
-	F_P50,			/* ns of one operation, as all of these */
+	F_P50,			/* ns of one operation, like the next four */
 	F_P99,
 	F_P999,
 	F_MIN,
 	F_MEAN,
 	F_RATE,			/* operations in a second */
 	F_BYTES,		/* bytes in a second */
-	F_DOWN_P50,		/* ns of a tear-down */
+	F_DOWN_P50,		/* ns to disconnect */
 	F_DOWN_P99,
-	F_DEREG_P50,		/* ns, of those that are in p50 */
-	F_SYSCALLS,		/* of an operation */
-	F_KERNEL_BYTES,		/* of a connection or region */
+	F_DEREG_P50,		/* ns to deregister, included in p50 */
+	F_SYSCALLS,		/* for each operation, like the next */
+	F_CPU,			/* ns of CPU time that the program takes */
+	F_KERNEL_BYTES,		/* for each connection or region */
 	F_PROGRAM_BYTES,
 	F_COUNT
 };
@@ -63,17 +64,17 @@ struct figures {
 };
 
 void __attribute__((noreturn, format(printf, 1, 2))) die(const char *format, ...);
-/* Ends the program with errno's text if the condition does not hold. */
+/* End the program with errno's text unless the condition holds. */
 #define must(cond) do { \
 	if (!(cond)) \
 		die("%s:%d: %s: %m", __FILE__, __LINE__, #cond); \
 } while (0)
 
 uint64_t now_ns(void);
-/* Memory that is there already. */
+/* Allocate memory and touch it. */
 void *allocate(size_t size);
 
-/* Times, for their percentiles. */
+/* Measured times. */
 struct samples {
 	uint64_t *ns;
 	size_t count, max;
@@ -82,11 +83,11 @@ struct samples {
 
 void samples_add(struct samples *s, uint64_t ns);
 void samples_free(struct samples *s);
-/* As F_P50, F_P99, F_P999, F_MIN and F_MEAN. */
+/* Set F_P50, F_P99, F_P999, F_MIN, F_MEAN and F_OPS. */
 void samples_figures(struct samples *s, struct figures *f);
 double samples_percentile(struct samples *s, double share);
 
-/* True while there is to be measured: by config's ops, or else by its ms. */
+/* True until config.ops operations are done, or config.ms are over. */
 static inline bool go_on(uint64_t start, uint64_t now, uint64_t done,
 			 uint64_t min)
 {
@@ -95,35 +96,37 @@ static inline bool go_on(uint64_t start, uint64_t now, uint64_t done,
 	return done < min || now - start < config.ms * 1000000;
 }
 
-/* System calls of the program since syscalls_begin(), if config says so. */
+/* Count system calls between begin and end, if config.count is set. */
 void syscalls_begin(void);
 void syscalls_end(struct figures *f, uint64_t ops);
 
-/* All processes wait here for each other before they measure. */
+/* Return the CPU time that the program has taken, in ns. */
+uint64_t cpu_ns(void);
+
+/* Wait for all processes before the measurement begins. */
 void all_ready(void);
 
 /*
- * What comes with a client's request, and with the server's answer to it where
- * the server is another program.  All of it is big-endian: there the host may be
- * another, too.
+ * The private data of a client's request and of the answer of a server in
+ * another program.  All is big-endian, because the hosts may differ.
  */
 struct request {
-	uint64_t size;		/* of a message */
-	uint32_t index;		/* of the connection, at the client */
-	uint32_t recvs;		/* that the server posts, and keeps posted */
+	uint64_t size;		/* size of a message */
+	uint32_t index;		/* index of the connection at the client */
+	uint32_t recvs;		/* receives that the server keeps posted */
 };
 
 struct answer {
-	uint64_t addr;		/* where messages may be written to */
+	uint64_t addr;		/* address for RDMA operations */
 	uint32_t rkey;
 	uint32_t reserved;
 };
 
-/* One connection, of the program to itself unless there is a peer. */
+/* A connection of the program to itself, or to the peer. */
 struct conn {
 	struct rdma_cm_id *client, *server;
 	uint32_t index;
-	unsigned int established;	/* ends that are */
+	unsigned int established;	/* established ends */
 	unsigned int down;
 	struct ibv_send_wr wr[MAX_BATCH];
 	struct ibv_sge sge;
@@ -131,19 +134,20 @@ struct conn {
 	struct ibv_sge recv_sge;
 	unsigned long pending;	/* sends that have not completed */
 	unsigned long recvs;	/* receives posted less sends posted */
+	unsigned long sent[2];	/* by the client and the server, for echo */
 };
 
 struct world {
-	struct sockaddr_storage addr;	/* to which connections are made */
+	struct sockaddr_storage addr;	/* address to connect to */
 	struct rdma_event_channel *channel;
-	struct rdma_cm_id *id;	/* has the device; listens without a peer */
+	struct rdma_cm_id *id;	/* owns the device; listens without a peer */
 	struct ibv_context *verbs;
 	struct ibv_pd *pd;
-	size_t slot, slots;	/* of each buffer: their size and number */
-	uint8_t *buf[2];	/* what is sent, and where it arrives */
+	size_t slot, slots;	/* size and number of each buffer's slots */
+	uint8_t *buf[2];	/* of the sender and of the receiver */
 	struct ibv_mr *mr[2];
 	struct conn *conns;
-	unsigned long nconns;	/* made so far */
+	unsigned long nconns;	/* number of connections so far */
 };
 
 static inline bool with_peer(void)
@@ -151,43 +155,46 @@ static inline bool with_peer(void)
 	return config.peer[0];
 }
 
-/* Whether text is an address; addr gets it. */
+/* Parse an address into @addr; false if @text is none. */
 bool parse_addr(const char *text, uint16_t port, struct sockaddr_storage *addr);
-/* The size of a buffer for a message, with lines of its own. */
+/* Return the size of a connection's slot, in whole cache lines. */
 size_t slot_size(size_t size);
-/* How many of them there are for so many connections. */
+/* Return the number of slots for so many connections. */
 size_t slot_count(size_t slot, unsigned long conns);
 struct ibv_mr *register_buffer(struct ibv_pd *pd, size_t size);
-/* With private data, which is not copied. */
+/* The private data is not copied. */
 struct rdma_conn_param conn_param(const void *data, size_t size);
 struct request conn_request(uint32_t index, bool first_byte);
 
-/* A device, a region for each side and, without a peer, a listener. */
+/* Open the device, a region for each side and, without a peer, a listener. */
 void world_open(struct world *w);
 void world_close(struct world *w);
-/* Connects so many, this many at a time; brings a byte across each, if asked. */
+/* Set up @count connections, @window at a time, and send a byte if asked. */
 void world_connect(struct world *w, unsigned long count, unsigned long window,
 		   bool first_byte);
-/* Disconnects and destroys all of them. */
+/* Disconnect and destroy all connections. */
 void world_disconnect(struct world *w);
 
 bool with_receives(void);
-/* Queues' sizes for config. */
+/* Return the queue sizes for the parameters. */
 struct ibv_qp_init_attr queue_attr(void);
-/* Makes the work requests that are posted again and again. */
+/* Prepare the work requests, which are posted again and again. */
 void conn_prepare(struct world *w, struct conn *conn);
-/* Posts the receives that so many sends need, if they are not there: a batch. */
+/* Post a batch of receives if there are fewer than @count. */
 void conn_receive(struct conn *conn, unsigned long count);
-/* Posts so many, and the receives that they need. */
+/* Post @count sends, and the receives that they need. */
 void conn_post(struct conn *conn, unsigned long count);
-/* Ends the program if the work request failed. */
+/* End the program if the work request failed. */
 void check_wc(const struct ibv_wc *wc);
-/* Takes what has arrived. */
+/* Take the receives' completions. */
 void conn_drain(struct conn *conn);
-/* Waits for one completion of a send. */
+/* Wait for one completion of a send. */
 void conn_wait(struct conn *conn);
+/* Wait for one completion of a receive, without sleeping if mode=poll. */
+void end_wait(struct rdma_cm_id *id);
 
 void run_latency(struct figures *f);
+void run_echo(struct figures *f);
 void run_rate(struct figures *f);
 void run_connect(struct figures *f);
 void run_register(struct figures *f);

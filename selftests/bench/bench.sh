@@ -3,51 +3,57 @@
 #
 # Usage: selftests/bench/bench.sh [options]
 #
-# Measures librdma_post against the system's librdmacm and libibverbs and against
-# loops in the kernel, all in one guest in turns, and prints a table with the
-# targets; also with the instructions that icount.sh has counted. build/bench/KERNEL
-# gets results.jsonl (each measurement), results.json (medians, quartiles, ratios),
-# table.txt, table.tsv and, with gnuplot, plots as *.svg. Exits with another status
-# than 0 if a measurement fails or does not end in time, and names it below the table.
+# Compares librdma_post with the system's librdmacm and libibverbs and with
+# loops in the kernel, all in one guest in turns. Prints a table with the
+# targets and with the instructions that icount.sh has counted. Writes to
+# build/bench/KERNEL: results.jsonl (each measurement), results.json (medians,
+# quartiles, ratios), table.txt, table.tsv and, with gnuplot, plots as *.svg. If
+# a measurement fails or does not end in time, names it below the table, and the
+# exit status is not 0.
 #
 #   -k KERNEL   6.1 by default
-#   -s SET      the cases of this set in selftests/bench/cases: quick (those that have
-#               a target), full, scale (with 1 to 1,000 connections and 1 to 64
-#               processes), smoke (a few, short), pair (for -2 and -P). Several with |
-#               between them, "quick|full" by default. Sets that are not in
-#               "quick|full" have a directory of their own, KERNEL.SET
+#   -s SET      the cases of this set in selftests/bench/cases: quick (with a
+#               target), full, scale (with 1 to 1,000 connections and 1 to 64
+#               processes), smoke (a few, short), pair (for -2 and -P). Several
+#               with | between them, "quick|full" by default. Other sets than
+#               these two have a separate directory, KERNEL.SET
 #   -q          -s quick
 #   -c REGEX    only the cases that match
 #   -r ROUNDS   5 by default
-#   -a          measure nothing: the table and the plots of what there is
+#   -e ENGINE   on rdmasim, which works in this context (inline, softirq, hardirq
+#               or work), instead of rxe. It has no user-space provider: without
+#               the system's libraries. Results in build/bench/KERNEL.ENGINE
+#   -a          measure nothing: the table and the plots of earlier results
 #
-# Between two hosts, with the same library at both ends and no loops in the kernel;
-# "-s pair" unless told otherwise:
+# Between two hosts, with the same library at both ends and no loops in the
+# kernel; "-s pair" unless told otherwise:
 #
 #   -2          two guests joined by a wire; results in build/bench/KERNEL.pair
 #
 # Without guests, as root, with the module rdma_post loaded:
 #
-#   -H ADDR     on this host, against floor, too, if that is loaded; ADDR is an
-#               address of its RDMA device
-#   -S ADDR     this host is the peer of another's -P, until it is interrupted; ADDR
-#               is an address of its RDMA device. Ports 18515 and 18516
-#   -P ADDR     from this host to the one that has been told -S ADDR; results in
+#   -H ADDR     on this host, with the module floor, too, if it is loaded; ADDR
+#               is an address of its RDMA device
+#   -S ADDR     this host is the peer of another's -P, until it is interrupted;
+#               ADDR is an address of its RDMA device. Ports 18515 and 18516
+#   -P ADDR     from this host to the one that runs with -S ADDR; results in
 #               build/bench/host.pair
 #
-# The machine should have nothing else to do.
+# Run it on an idle machine.
 
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
 kernel=6.1 sets='' match=. rounds=5 host='' peer='' serve_at='' pair='' measure=1
-while getopts hk:s:qc:r:H:S:P:2a opt; do
+engine=''
+while getopts hk:s:qc:r:e:H:S:P:2a opt; do
 	case $opt in
 	k) kernel=$OPTARG ;;
 	s) sets=$OPTARG ;;
 	q) sets=quick ;;
 	c) match=$OPTARG ;;
 	r) rounds=$OPTARG ;;
+	e) engine=$OPTARG ;;
 	H) host=$OPTARG kernel=host ;;
 	S) serve_at=$OPTARG kernel=host ;;
 	P) peer=$OPTARG pair=1 kernel=host ;;
@@ -70,16 +76,17 @@ else
 	*) out+=.${sets//|/-} ;;
 	esac
 fi
-out=$build_dir/bench/$out
+out=$build_dir/bench/$out${engine:+.$engine}
 status=0
 
 list_cases() {
-	sed -nE "/^#/d;s/^($sets) //p" "$here/cases" | grep -E -- "$match" || true
+	sed -nE "/^#/d;s/^($sets) ${engine:+s}//p" "$here/cases" |
+		grep -E -- "$match" || true
 }
 
-# What takes half a second takes longer with many connections.
+# Cases with many connections take up to 12 s in each round.
 run_guest() {
-	local name=bench.$kernel from results limit
+	local name=bench.$kernel from results limit sim=()
 	limit=$((300 + rounds * $(wc -l <"$out/cases") * 12))
 	if [ -n "$pair" ]; then
 		name+=.pair from=b/out
@@ -87,8 +94,9 @@ run_guest() {
 			-m 1G -t "$limit" || status=$?
 	else
 		from=out
+		[ -z "$engine" ] || sim=(-n sim -P "engine=$engine")
 		bench_guest "$kernel" "$name" "$out/cases" "$rounds" \
-			-m 2G -t "$limit" || status=$?
+			-m 2G -t "$limit" "${sim[@]}" || status=$?
 	fi
 	results=$build_dir/vm/$name/$from/results.jsonl
 	[ ! -e "$results" ] || cp "$results" "$out/"
@@ -107,7 +115,7 @@ run_host() {
 		"$out/cases" "$out/results.jsonl" || status=$?
 }
 
-# What has no result, and what there should be one of.
+# Print the measurements that failed, and the one that did not end.
 failures() {
 	jq -r 'select(.result == null) | "\(.column): \(.line): \(.error)"' \
 		"$out/results.jsonl"

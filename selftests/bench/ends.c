@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Connections of the program to itself or to a peer, all of them driven by one
- * thread.
+ * Connections of the program to itself or to a peer, driven by one thread.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -31,10 +30,7 @@ static enum ibv_wr_opcode opcode(void)
 	die("op=%s: not known", config.op);
 }
 
-/*
- * There are up to depth receives for the sends to come and one for each of the
- * depth sends under way.
- */
+/* Up to depth receives for later sends, and depth for sends in progress. */
 struct ibv_qp_init_attr queue_attr(void)
 {
 	return (struct ibv_qp_init_attr) {
@@ -87,7 +83,7 @@ bool parse_addr(const char *text, uint16_t port, struct sockaddr_storage *addr)
 		addr->ss_family = AF_INET6;
 	else
 		return false;
-	/* It is at the same place in both. */
+	/* The port has the same offset in both structs. */
 	in->sin_port = htobe16(port);
 	return true;
 }
@@ -118,7 +114,7 @@ static void look_for_peer(struct world *w)
 	rdma_ack_cm_event(event);
 }
 
-/* A line of its own for each connection, while that is not too much. */
+/* Each connection has its own cache lines, up to a limit of memory. */
 size_t slot_size(size_t size)
 {
 	return size ? (size + 63) & ~63ul : 64;
@@ -200,7 +196,7 @@ void conn_prepare(struct world *w, struct conn *conn)
 		bool last = i == config.batch - 1;
 
 		conn->wr[i] = (struct ibv_send_wr) {
-			/* How many have completed with this one. */
+			/* The requests that complete with this one. */
 			.wr_id = config.last ? config.batch : 1,
 			.next = last ? NULL : &conn->wr[i + 1],
 			.sg_list = &conn->sge, .num_sge = 1,
@@ -221,7 +217,7 @@ void conn_receive(struct conn *conn, unsigned long count)
 {
 	struct ibv_recv_wr *bad;
 
-	/* A peer does that itself. */
+	/* A peer posts its receives itself. */
 	if (!with_receives() || with_peer() || conn->recvs >= count)
 		return;
 	must(!ibv_post_recv(conn->server->qp, conn->recv_wr, &bad));
@@ -271,6 +267,19 @@ static int poll_one(struct ibv_cq *cq, struct ibv_wc *wc)
 	return n;
 }
 
+void end_wait(struct rdma_cm_id *id)
+{
+	struct ibv_wc wc;
+	int n;
+
+	if (config.mode[0] == 's')
+		n = rdma_get_recv_comp(id, &wc);
+	else
+		n = poll_one(id->recv_cq, &wc);
+	must(n == 1);
+	check_wc(&wc);
+}
+
 void conn_wait(struct conn *conn)
 {
 	struct ibv_wc wc;
@@ -292,7 +301,7 @@ static void make_qp(struct world *w, struct rdma_cm_id *id)
 	must(!rdma_create_qp(id, w->pd, &attr));
 }
 
-/* The other end's first byte comes without waiting for this one's event. */
+/* Accept; the first byte may arrive before this end's ESTABLISHED event. */
 static void answer(struct world *w, struct rdma_cm_event *event,
 		   bool first_byte)
 {
@@ -320,7 +329,7 @@ static void answer(struct world *w, struct rdma_cm_event *event,
 	must(!rdma_accept(conn->server, &param));
 }
 
-/* Where the peer's memory is. */
+/* Take the address and the rkey of the peer's memory from its answer. */
 static void learn(struct conn *conn, const struct rdma_cm_event *event)
 {
 	struct answer answer;
@@ -356,7 +365,7 @@ static void send_byte(struct conn *conn)
 	conn->pending++;
 }
 
-/* Takes one event, and does what follows from it. */
+/* Take one event and react to it. */
 static void step(struct world *w, bool first_byte)
 {
 	struct rdma_cm_event *event;
@@ -386,7 +395,7 @@ static void step(struct world *w, bool first_byte)
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
 		conn->down++;
-		/* Without an answer the other end would ask again. */
+		/* Otherwise the other end repeats its request. */
 		if (event->id == conn->server)
 			must(!rdma_disconnect(conn->server));
 		break;
@@ -407,7 +416,7 @@ static void begin(struct world *w, struct conn *conn, uint32_t index)
 				(struct sockaddr *)&w->addr, RESOLVE_MS));
 }
 
-/* That it was sent is told when a peer has it. */
+/* With a peer, the send's completion says that the byte arrived. */
 static void receive_byte(struct conn *conn)
 {
 	struct ibv_wc wc;
@@ -419,7 +428,7 @@ static void receive_byte(struct conn *conn)
 	conn_wait(conn);
 }
 
-/* Of a connection, in this program. */
+/* Return the number of a connection's ends in this program. */
 static unsigned int ends(void)
 {
 	return with_peer() ? 1 : 2;

@@ -4,16 +4,17 @@
 #
 # Usage: guest.sh ROUNDS CASES RESULTS
 #
-# Measures each of the cases so many times: over the system's libraries, over
-# librdma_post, and in the kernel if the module floor is there, one right after
-# the other, and in each round with another one first. RESULTS gets a line of
-# JSON for each measurement; one that has failed has no result but an error, and is
-# not tried again. What is under way is in the file RESULTS.now. In the environment:
+# Measures each of the cases ROUNDS times: over the system's libraries, over
+# librdma_post, and in the kernel if the module floor is loaded, one right after
+# the other, in each round beginning with another one. Adds a line of JSON to
+# RESULTS for each measurement; a failed one has an error instead of a result,
+# and is not tried again. RESULTS.now names the current measurement. The
+# environment:
 #
 #   BENCH   the program bench    RUN     rdma-post-run
 #   ADDR    of the RDMA device   LIMIT   seconds for one measurement
-#   PEER    the address of a host on which serve.sh runs, instead of ADDR; ADDR is
-#           one of those too, for the cases with peer=self
+#   PEER    the address of a host on which serve.sh runs, instead of ADDR; for
+#           the cases with peer=self, ADDR is such a host, too
 #   PORT    of the servers, 18515 by default
 
 rounds=$1 cases=$2 results=$3 port=${PORT:-18515}
@@ -23,7 +24,7 @@ errors=$dir/errors
 : >"$dir/failed"
 trap 'rm -rf "$dir"' EXIT
 
-# where PORT CASE...: which host, and which server on it
+# where PORT CASE...: print the arguments that name the host and the server
 where() {
 	at=$1
 	shift
@@ -34,10 +35,10 @@ where() {
 	esac
 }
 
-# Whatever happens ends in time, but a program that the kernel does not let go.
+# Every program ends in time, unless it hangs in the kernel.
 bounded() { timeout -k 5 "$LIMIT" "$@"; }
 
-# measure COLUMN CASE...: prints the figures
+# measure COLUMN CASE...: print the figures
 measure() {
 	column=$1
 	shift
@@ -48,14 +49,14 @@ measure() {
 	f) echo "$* addr=$ADDR" | bounded tee "$floor" >/dev/null && cat "$floor" ;;
 	esac
 	status=$?
-	# timeout's own status, or what it has ended the program with.
+	# The status of timeout, or of the signal by which it ended the program.
 	case $status in
 	124 | 137 | 143) echo "no end after $LIMIT s" >&2 ;;
 	esac
 	return "$status"
 }
 
-# The columns, the N-th of them first.
+# rotate COLUMNS N: print the columns, the N-th of them first
 rotate() {
 	columns=$1
 	[ -e "$floor" ] || columns=${columns%f}
@@ -76,20 +77,21 @@ name() {
 	esac
 }
 
-# The reason, as it may stand in a string of JSON.
+# Print the reason of a failure without the characters that JSON escapes.
 reason() {
 	tr '\n' ' ' <"$errors" | tr -d '"\\\000-\037' | cut -c 1-400 |
 		sed 's, *$,,'
 }
 
-# one COLUMN CASE...: measures, and writes a line, with when in s since the boot
+# one COLUMN CASE...: measure, and write a line with the uptime before and after
 one() {
 	column=$1
 	shift
 	! grep -qxF -- "$column $*" "$dir/failed" || return 0
 	echo "$(name "$column"): $*" >"$results.now"
 	read -r before _ </proc/uptime
-	# No pipe: what a program that is ended leaves behind would hold it.
+	# Use a file, since processes that a killed program leaves would keep a
+	# pipe open.
 	if measure "$column" "$@" >"$dir/figures" 2>"$errors"; then
 		figures=$(cat "$dir/figures")
 	else

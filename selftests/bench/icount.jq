@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Lines of guest.sh from $guests guests, slurped, become an object with the median
-# of each case and column, and how far a guest was from it at most. What was not
-# counted in each guest is left out.
-# Wants $kernel, and $list, as icount.sh makes it.
+# Turns the lines of guest.sh from $guests guests, slurped, into an object with
+# the median of each case and column, and the largest distance of a guest from
+# it. Leaves out a case that was not counted in each guest. Needs $kernel, and
+# $list, which icount.sh creates.
 
 def median: sort
   | (.[(length - 1) / 2 | floor] + .[length / 2 | floor]) / 2 | floor;

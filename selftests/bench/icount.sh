@@ -3,15 +3,15 @@
 #
 # Usage: selftests/bench/icount.sh [-u] [-b GUESTS] [KERNEL...]
 #
-# Counts the instructions that the guest executes for an operation, from the call
-# that starts it until its completion is there, where all of a host with one CPU is
-# counted: the program, the kernel and the other end. Unlike times they do not
-# depend on what else the machine does. Prints TAP: a case fails that takes more
-# than selftests/bench/baseline.json allows, or that was not counted. By default
-# on 6.1.
+# Counts the instructions that a guest executes for an operation, from the call
+# that starts it until its completion. The guest has one CPU, so the count
+# includes the program, the kernel and the other end. Unlike times, it does not
+# depend on the load of the machine. Prints TAP: a case fails if it takes more
+# than selftests/bench/baseline.json allows, or if it was not counted. By
+# default on 6.1.
 #
-#   -b GUESTS   how many guests to count in, each a little different: their median.
-#               By default 9 with -u, else 1, and 3 where a case would fail
+#   -b GUESTS   take the median of so many guests, each a little different. By
+#               default 9 with -u, else 1, and 3 where a case would fail
 #   -u          put these counts into baseline.json
 #
 # BASELINE is another file to compare with, instead of baseline.json.
@@ -35,9 +35,9 @@ baseline=${BASELINE:-$here/baseline.json}
 out=$build_dir/bench/icount
 mkdir -p "$out"
 
-# Name, columns, whose count says what the kernel itself does more or less, and what
-# bench is told. A program that polls has the only CPU until the scheduler takes it
-# away, and what it does there is no work: these sleep.
+# The name, the columns, the column whose difference is the kernel's own, and
+# the arguments of bench. A program that polls keeps the only CPU until its time
+# slice ends and would be counted while it only waits, so these programs sleep.
 cat >"$out/list" <<-END
 	write sof floor latency op=write size=64 mode=sleep ops=4000
 	send sof floor latency op=send size=64 mode=sleep ops=4000
@@ -50,10 +50,11 @@ cat >"$out/list" <<-END
 END
 cut -d ' ' -f 2,4- "$out/list" >"$out/cases"
 
-# What the kernel's threads do, as rxe's on 6.12 and later, is done sooner or later
-# by what came before: command lines of other lengths are enough to change that.
+# When the kernel's threads run, like rxe's since 6.12, depends on all that
+# happened before; a command line of another length is enough to change it.
 #
-# count KERNEL FIRST LAST: in guests FIRST to LAST, after those before
+# count KERNEL FIRST LAST: count in guests FIRST to LAST, and use earlier ones,
+# too
 count() {
 	local kernel=$1 first=$2 guests=$3 guest dir results=()
 	rm -f "$out/$kernel.json"
@@ -70,7 +71,7 @@ count() {
 		-f "$here/icount.jq" "${results[@]}" >"$out/$kernel.json" || failed=1
 }
 
-# put KERNEL: its counts into the baseline, if they are all there
+# put KERNEL: put its counts into the baseline if they are complete
 put() {
 	jq -e --rawfile list "$out/list" '
 		length == ($list | [scan("(?m)^\\S+ (\\S+)")[0] | length] | add)

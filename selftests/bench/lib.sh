@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash disable=SC2154
-# What the scripts of the benchmark share; sourced by them.
+# Common functions of the benchmark's scripts; sourced by them.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../vm/lib.sh"
 here=$top_dir/selftests/bench
 
-# bench_build [KERNEL...]: also the modules for guests with these
+# bench_build [KERNEL...]: build the programs, and the modules for these kernels
 bench_build() {
 	local kernel
 	make -s -C "$top_dir" lib >&2
@@ -16,11 +16,11 @@ bench_build() {
 	done
 }
 
-# Seconds for one measurement of one case. Most take less than one, a thousand
-# connections on a busy machine a minute.
+# The time limit of a measurement in seconds. Most take less than one; a
+# thousand connections on a busy machine take a minute.
 measure_limit=120
 
-# What a guest needs for either end, and what guest.sh wants to know.
+# The files that a guest needs for either end, and the environment of guest.sh.
 bench_files=(
 	-f "$here/guest.sh" -f "$here/serve.sh" -f "$build_dir/bench/bench"
 	-f "$build_dir/bin/rdma-post-run:/opt/bin/rdma-post-run"
@@ -28,7 +28,7 @@ bench_files=(
 )
 bench_env=(env BENCH=/root/bench RUN=/opt/bin/rdma-post-run "LIMIT=$measure_limit")
 
-# bench_guest KERNEL NAME CASES ROUNDS [OPTION...]: measures in a guest, with
+# bench_guest KERNEL NAME CASES ROUNDS [OPTION...]: measure in a guest, with
 # options of run.sh; the results are in build/vm/NAME/out
 bench_guest() {
 	local kernel=$1 name=$2 cases=$3 rounds=$4 serve=()
@@ -41,8 +41,8 @@ bench_guest() {
 		./guest.sh "$rounds" cases /out/results.jsonl
 }
 
-# bench_pair KERNEL NAME CASES ROUNDS [OPTION...]: measures between two guests; the
-# results are in build/vm/NAME/b/out
+# bench_pair KERNEL NAME CASES ROUNDS [OPTION...]: measure between two guests;
+# the results are in build/vm/NAME/b/out
 bench_pair() {
 	local kernel=$1 name=$2 cases=$3 rounds=$4
 	shift 4

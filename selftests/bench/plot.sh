@@ -3,18 +3,18 @@
 #
 # Usage: selftests/bench/plot.sh DIRECTORY
 #
-# Draws what is in DIRECTORY/results.json into it: latency against size, rate
+# Plots DIRECTORY/results.json as files in DIRECTORY: latency against size, rate
 # against depth and against batch, cost against connections and processes.
-# Medians, and quartiles as error bars.
+# Points are medians, and error bars are quartiles.
 
 set -euo pipefail
 . "$(dirname "$0")/../vm/lib.sh"
 [ $# = 1 ] || { usage >&2 && exit 2; }
 cd "$1"
 
-# points PREFIX PARAMETER FIGURE SCALE [SUFFIX]: for each column a file with lines
-# "value median q1 q3" of the cases that are PREFIX with PARAMETER=VALUE in it.
-# As in the cases a parameter that is not there is 1.
+# points PREFIX PARAMETER FIGURE SCALE [SUFFIX]: write a file for each column,
+# with lines "value median q1 q3" of the cases that are PREFIX with
+# PARAMETER=VALUE. A parameter that a case does not have is 1.
 points() {
 	local column
 	for column in system ours floor; do
@@ -55,7 +55,7 @@ plot() {
 	END
 }
 
-# 0 bytes have no logarithm: they are left out of the plots.
+# 0 bytes have no logarithm and are not plotted.
 sizes='set logscale x 2; set logscale y; set xrange [32:2097152]; set xtics ("64" 64,'
 sizes+=' "1 Ki" 1024, "4 Ki" 4096, "16 Ki" 16384, "64 Ki" 65536, "256 Ki" 262144,'
 sizes+=' "1 Mi" 1048576)'

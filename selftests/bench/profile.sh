@@ -3,20 +3,22 @@
 #
 # Usage: selftests/bench/profile.sh [options] COLUMN... -- CASE...
 #
-# Where the instructions of a case go: for each function of the kernel and for the
-# program as a whole, how many of them a work request takes (or another operation, see
-# -f), and how often the function is entered. COLUMN is system, ours or floor; with
-# two of them the lines are in the order of the difference. QEMU writes down each
-# instruction of a guest with one CPU for a while, see "log exec" in its manual:
-# nothing is sampled.
+# Prints where the instructions of a case go: for each function of the kernel,
+# and for the program as a whole, the instructions for a work request (or for
+# another operation, see -f), and how often the function is entered. COLUMN is
+# system, ours or floor; with two of them the lines are sorted by the
+# difference. Nothing is
+# sampled: QEMU logs each instruction of a guest with one CPU for some time, see
+# "log exec" in its manual.
 #
-#   -f FUNCTION  that the kernel enters once for each operation: by default
-#                rxe_post_send; for register it is rxe_reg_user_mr
+#   -f FUNCTION  the function that the kernel enters once for each operation: by
+#                default rxe_post_send; for register use rxe_reg_user_mr
 #   -k KERNEL    6.1 by default
 #   -n LINES     of the table, 40 by default
 #   -s SECONDS   of tracing, 2 by default; a second is 70 MB
 #
-# Example: selftests/bench/profile.sh ours floor -- latency op=write size=64 mode=sleep
+# Example: selftests/bench/profile.sh ours floor -- latency op=write size=64
+# mode=sleep
 
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
@@ -47,7 +49,7 @@ fi
 shift
 need socat
 
-# How the guest runs the case, once its symbols are known.
+# measure COLUMN: print the command that runs the case in the guest
 measure() {
 	case $1 in
 	system) echo "/root/bench $case addr=10.0.0.1" ;;
@@ -56,7 +58,7 @@ measure() {
 	esac
 }
 
-# trace COLUMN: leaves trace and out/kallsyms in build/vm/profile.COLUMN
+# trace COLUMN: write trace and out/kallsyms to build/vm/profile.COLUMN
 trace() {
 	local dir=$build_dir/vm/profile.$1 guest
 	rm -rf "$dir"
@@ -79,7 +81,7 @@ trace() {
 	trap 'kill "$guest" 2>/dev/null' EXIT
 	sleep 4
 	{
-		# The second name is that of QEMU 8.1 and later.
+		# QEMU 8.1 and later have the second name.
 		printf '%s\n' "logfile $dir/trace" 'singlestep on' \
 			'one-insn-per-tb on' 'log exec,nochain'
 		sleep "$seconds"
@@ -91,7 +93,7 @@ trace() {
 	[ -s "$dir/trace" ] || die "nothing was traced, see $dir.log"
 }
 
-# count COLUMN: lines of function, instructions and entries, each for a request.
+# count COLUMN: print lines of function, instructions and entries for a request.
 # Addresses have 16 digits, so that they compare as strings.
 count() {
 	local dir=$build_dir/vm/profile.$1

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The far end of other programs' connections: one thread accepts them, tells where
- * its memory is, posts the receives that were asked for, and posts them again when
- * they have been used. It does not end because of a client.
+ * The peer of other programs' connections.  One thread accepts them, sends the
+ * address of its memory, posts the requested receives, and posts them again
+ * when they are used.  A failing client does not end it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,7 +23,7 @@
 #define MAX_SIZE	(1ull << 30)
 #define MAX_RECVS	8192
 #define MAX_REGIONS	64
-#define RNR_10_US	1	/* as IBV_QP_MIN_RNR_TIMER has it */
+#define RNR_10_US	1	/* a value of ibv_qp_attr.min_rnr_timer */
 
 struct served {
 	LIST_ENTRY(served) entry;
@@ -38,7 +38,7 @@ static struct rdma_cm_id *listener;
 static struct ibv_pd *pd;
 static struct ibv_comp_channel *completions;
 static LIST_HEAD(, served) all_served = LIST_HEAD_INITIALIZER(all_served);
-/* Memory that connections with messages of one size share. */
+/* Memory shared by the connections with messages of one size. */
 static struct region {
 	size_t slot;
 	struct ibv_mr *mr;
@@ -82,7 +82,7 @@ static struct region *find_region(size_t slot)
 	return region;
 }
 
-/* All of them, or as many as have completed. */
+/* Post all receives, or as many as have completed. */
 static int post_receives(struct served *served, uint32_t count)
 {
 	struct ibv_recv_wr wr[MAX_BATCH], *bad;
@@ -101,7 +101,7 @@ static int post_receives(struct served *served, uint32_t count)
 	return 0;
 }
 
-/* What there was before the request for the next event is seen here. */
+/* Request the next event first, then poll: no completion is missed. */
 static void take(struct served *served)
 {
 	struct ibv_wc wc[MAX_BATCH];
@@ -113,7 +113,7 @@ static void take(struct served *served)
 		must(n >= 0);
 		for (i = good = 0; i < n; i++)
 			good += !wc[i].status;
-		/* With others the connection is at its end, as it may be here. */
+		/* After an error the connection ends, so stop. */
 		if (post_receives(served, good))
 			return;
 	} while (n);
@@ -141,7 +141,7 @@ static int make_qp(struct served *served)
 	return rdma_create_qp(served->id, pd, &attr);
 }
 
-/* Not its id, whose event may not have been acknowledged. */
+/* Keep the id, whose event may not be acknowledged yet. */
 static void forget(struct served *served)
 {
 	if (served->id->qp)
@@ -182,7 +182,7 @@ static int accept_request(struct served *served, const struct request *request,
 	return rdma_accept(served->id, &param);
 }
 
-/* False if the id is of no use any more. */
+/* Return false if the id must be destroyed. */
 static bool serve_request(struct rdma_cm_event *event)
 {
 	struct request request;
@@ -209,8 +209,8 @@ reject:
 }
 
 /*
- * Who has no receive left is to try again soon: without this after 655 ms. iWARP has
- * no such thing.
+ * A sender that finds no receive should try again soon, instead of after 655
+ * ms.  iWARP has no such timer.
  */
 static void established(struct served *served)
 {
@@ -246,7 +246,7 @@ static void step(void)
 		if (id == listener)
 			die("%s, which was not expected",
 			    rdma_event_str(event->event));
-		/* It is gone, or has never come. */
+		/* The connection has ended, or was never established. */
 		rdma_disconnect(id);
 		forget(id->context);
 		keep = false;

@@ -4,18 +4,18 @@
 #
 # Usage: serve.sh ADDR [COMMAND [ARGS]]
 #
-# The far end of other hosts' measurements: bench serve, over the system's libraries
-# at PORT and over librdma_post at PORT + 1. With a command: for as long as that
-# runs, and exits as it does. Fails if one of the servers does not come up or has
-# not lived until the end. In the environment:
+# Serves measurements of other hosts by "bench serve", over the system's
+# libraries at PORT and over librdma_post at PORT + 1. With a command, serves
+# while that runs and exits with its status. Fails if a server does not start,
+# or ends too soon. The environment:
 #
-#   BENCH   the program bench    RUN     rdma-post-run    PORT    18515 by default
+#   BENCH   the program bench    RUN    rdma-post-run    PORT    18515 by default
 
 addr=$1 port=${PORT:-18515}
 shift
 dir=$(mktemp -d) || exit 1
 pids=
-# They may take their time to destroy what there is.
+# The servers may take some time to destroy their connections.
 trap 'kill $pids 2>/dev/null; wait; rm -rf "$dir"' EXIT
 trap 'exit 130' INT TERM
 

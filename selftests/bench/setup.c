@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What comes before and after: connections, regions, and what they take. */
+/* Measures connections and registrations, and the memory that they take. */
 #include <netdb.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -13,7 +13,7 @@
 
 #define MIN_OPS		5
 
-/* Endpoints, which wait for events themselves: a thread for each side. */
+/* A server of endpoints, which sleep themselves: one thread for each side. */
 struct server {
 	pthread_t thread;
 	struct rdma_cm_id *listen;
@@ -34,7 +34,7 @@ static void serve_one(struct server *server)
 	must(rdma_get_recv_comp(id, &wc) == 1 && !wc.status);
 	server->delivered_at = now_ns();
 	sem_post(&server->delivered);
-	/* Before, the device might not have acknowledged it, and would not now. */
+	/* Once disconnected, the device would not acknowledge the send. */
 	must(!sem_wait(&server->acked));
 	rdma_disconnect(id);
 	rdma_destroy_ep(id);
@@ -71,8 +71,8 @@ static uint64_t down_at(struct server *server)
 }
 
 /*
- * Set-up and tear-down, from the first call to when both ends are done; a peer has
- * what was sent when that is told.
+ * Measure set-up and tear-down, from the first call until both ends are done.
+ * The connection counts as set up once the peer has the first message.
  */
 static void connect_one(struct server *server, struct rdma_addrinfo *info,
 			struct ibv_pd *pd, struct samples *up,
@@ -85,7 +85,7 @@ static void connect_one(struct server *server, struct rdma_addrinfo *info,
 	uint64_t before = now_ns();
 	struct ibv_wc wc;
 
-	/* Nothing is to be read. */
+	/* No reads will be posted. */
 	param.initiator_depth = 0;
 	param.responder_resources = 0;
 	must(!rdma_create_ep(&id, info, pd, &attr));
@@ -106,7 +106,7 @@ static void connect_one(struct server *server, struct rdma_addrinfo *info,
 	samples_add(down, down_at(server) - before);
 }
 
-/* Returns its port. */
+/* Returns the server's port. */
 static unsigned int start_server(struct server *server, struct world *w)
 {
 	struct ibv_qp_init_attr attr = queue_attr();
@@ -125,8 +125,9 @@ static unsigned int start_server(struct server *server, struct world *w)
 
 static void connect_endpoints(struct figures *f)
 {
+	/* The server's thread waits for clients until the program ends. */
+	static struct server server;
 	struct samples up = {}, down = {};
-	struct server server = {};
 	struct rdma_addrinfo *info;
 	struct world w;
 	uint64_t start;
@@ -154,13 +155,12 @@ static void connect_endpoints(struct figures *f)
 	f->value[F_DOWN_P99] = samples_percentile(&down, 0.99);
 	samples_free(&up);
 	samples_free(&down);
-	/* The server waits for one more: it ends with the program. */
 }
 
-/* By an event channel, many at once: the time for all, divided. */
+/* Many connections at once over an event channel: the time is divided. */
 static void connect_events(struct figures *f)
 {
-	/* Many are enough at once. */
+	/* With many connections, one round is enough. */
 	const uint64_t min = config.conns < 100 ? MIN_OPS : 1;
 	struct samples up = {}, down = {};
 	uint64_t start, before, middle, after;
@@ -211,7 +211,7 @@ void run_register(struct figures *f)
 	config.size = 64;
 	world_open(&w);
 	config.size = size;
-	/* One is none: the others are there to be in the way. */
+	/* conns=1 means none; more connections exist beside the regions. */
 	if (config.conns > 1)
 		world_connect(&w, config.conns, 16, false);
 	buf = allocate(size);
@@ -243,7 +243,7 @@ void run_register(struct figures *f)
 	world_close(&w);
 }
 
-/* The sum of some of the lines in kB of a file of /proc. */
+/* Returns the sum of lines, in kB, of a file in /proc. */
 static double proc_bytes(const char *path, const char *names)
 {
 	unsigned long long value;
@@ -262,7 +262,7 @@ static double proc_bytes(const char *path, const char *names)
 	return sum;
 }
 
-/* The lists of free pages that each CPU has, which MemFree leaves out. */
+/* Free pages in the lists of CPUs, which MemFree leaves out. */
 static double percpu_free_bytes(void)
 {
 	FILE *file = fopen("/proc/zoneinfo", "r");
@@ -278,8 +278,8 @@ static double percpu_free_bytes(void)
 }
 
 /*
- * The pages that are not free, but those of the page cache and of programs: what
- * the kernel's queues and tables are made of, however they were allocated.
+ * Returns the bytes that are neither free nor of the page cache or of programs:
+ * the memory of the kernel's queues and tables, however allocated.
  */
 static double kernel_bytes(void)
 {
@@ -313,7 +313,7 @@ static void destroy_regions(struct ibv_mr **mrs)
 		must(!ibv_dereg_mr(mrs[i]));
 }
 
-/* Both ends of a connection are counted, as one; a peer's is not. */
+/* Both ends count together as one connection; a peer's end does not. */
 void run_memory(struct figures *f)
 {
 	bool region = !strcmp(config.what, "region");
@@ -322,9 +322,11 @@ void run_memory(struct figures *f)
 	struct world w;
 
 	world_open(&w);
-	/* The benchmark's own memory is not to be counted, either. */
+	/*
+	 * Touch the benchmark's own memory before, so that it does not count.
+	 */
 	memset(w.conns, 0, config.conns * sizeof(*w.conns));
-	/* What is freed late is not to be counted. */
+	/* Let memory that is freed late be freed before. */
 	sleep(1);
 	all_ready();
 	kernel = kernel_bytes();
@@ -337,7 +339,7 @@ void run_memory(struct figures *f)
 	sleep(1);
 	all_ready();
 	f->value[F_OPS] = config.conns;
-	/* What all the processes have made; a few go unnoticed. */
+	/* The growth of all processes; that of few connections may not show. */
 	taken = kernel_bytes() - kernel;
 	if (taken > 0)
 		f->value[F_KERNEL_BYTES] = taken / (config.conns * config.procs);

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# results.json as tab-separated lines: first what has a target, with whether it was
-# met, then the other cases. A latency is its p50/p99/p99.9.
-# Wants $kernel, $targets and, slurped, $icount, if instructions were counted.
+# Turns results.json into tab-separated lines: first the cases with a target,
+# and whether it was met, then the other cases. A latency is shown as
+# p50/p99/p99.9, and the program's CPU time for an operation. Needs $kernel, $targets and, slurped, $icount, if instructions
+# were counted.
 
 def round($digits): if . == null then "-" else
     (if $digits == 0 then 1 elif $digits == 1 then 10 elif $digits == 2 then 100
@@ -26,25 +27,28 @@ def ratio: if . == null then "-" else
 def column($name): (.figure // "") as $figure | (.columns[$name] // {})[$figure].median;
 
 def cell($name): .columns[$name] as $column
-  | if .figure == "p50" and (.line | test("^latency")) and $column.p999
-    then [$column | .p50, .p99, .p999 | .median] | times
+  | if .figure == "p50" and (.line | test("^(latency|echo)")) and $column.p999
+    then ([$column | .p50, .p99, .p999 | .median] | times)
+      + (if $column.cpu then ", CPU " + ([$column.cpu.median] | times) else "" end)
     else .figure as $figure | column($name) | human($figure) end;
 
 def values: [cell("system", "ours", "floor")]
   + [(.to_system | ratio), (.to_floor | ratio)];
 
-# A target is for all kernels, or for 6.1, where rxe has tasklets, and the others.
+# A target is a value for all kernels, or a list: for 6.1, where rxe has
+# tasklets, and for the others.
 def pick: if type == "array" then (if $kernel | test("6\\.1$") then .[0] else .[1] end)
   else . end;
 
-# "met" if it is, "NOT MET" if not, nothing without a target.
+# "met" or "NOT MET", or nothing without a target.
 def verdict($value; $target; $low):
   if $target == null then []
   elif $value == null then ["not measured"]
   elif (if $low then $value <= $target else $value >= $target end) then ["met"]
   else ["NOT MET"] end;
 
-# The same of a figure against that with one connection, with the ratio.
+# The same for the ratio of a figure to the one with one connection, with the
+# ratio.
 def verdict_against($against; $target): verdict($against; $target; true)
   | map(. + (if $against then " (\($against | round(3)))" else "" end));
 
@@ -52,7 +56,7 @@ def bound($target; $low; $of):
   if $target == null then []
   else ["\(if $low then "<=" else ">=" end) \($target) \($of)"] end;
 
-# What was counted, and not measured.
+# A line for a target of instructions, which icount.sh has counted.
 def counted($t):
   ["system", "ours", "floor"]
   | map($icount[0]["\($kernel) \(.) \($t.icount)"].median) as [$system, $ours, $floor]
@@ -73,7 +77,7 @@ def counted($t):
 
 . as $results
 | (INDEX(.line)) as $by_line
-| (["what (latency: p50/p99/p99.9)", "system", "ours", "floor", "ours/system", "ours/floor", "target", "result"]),
+| (["what (latency: p50/p99/p99.9, CPU time)", "system", "ours", "floor", "ours/system", "ours/floor", "target", "result"]),
   ($targets[] | select(.icount | not) | . as $t
    | ($by_line[.line] // {}) as $r
    | ($t.line | test("^rate") and (test("count=1") | not) | not) as $low
@@ -84,12 +88,12 @@ def counted($t):
    | [$t.what]
      + (if $by_line[.line] then $r | values else ["-", "-", "-", "-", "-"] end)
      + [(bound($s; $low; "system") + bound($f; $low; "floor")
-         + bound($t.ours; true; "ours") + bound($t.ratio; true; "against 1"))
+         + bound($t.ours | pick; true; "ours") + bound($t.ratio; true; "against 1"))
         | join(", ")]
      + [(verdict($r.to_system.median; $s; $low)
          + verdict($r.to_floor.median; $f; $low)
          + verdict(if $by_line[$t.line] then $r | column("ours") else null end;
-                   $t.ours; true)
+                   $t.ours | pick; true)
          + verdict_against($against; $t.ratio))
         | join(", ")]),
   ($targets[] | select(.icount) | counted(.)),

@@ -3,10 +3,10 @@
 #
 # Usage: selftests/bench/table.sh [-d] KERNEL...
 #
-# Prints what bench.sh has measured and icount.sh has counted, in build/bench, with
-# the targets, as tab-separated lines. What is not there is "not measured".
+# Prints the results of bench.sh and icount.sh in build/bench, with the targets,
+# as tab-separated lines. A missing result is "not measured".
 #
-#   -d   put what has a target into Documentation/performance/KERNEL.tsv instead
+#   -d   write the rows with a target to Documentation/performance/KERNEL.tsv
 
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
@@ -28,14 +28,14 @@ table() {
 	local targets
 	targets=$(cat "$here/targets.json")
 	[ -e "$icount" ] || icount=/dev/null
-	# Those are for one host, and not for sets of cases without targets.
+	# Targets are for one host; other sets of cases have none.
 	[[ $1 != *.[a-z]* ]] || targets='[]'
 	if [ -e "$results" ]; then cat "$results"; else echo '[]'; fi |
 		jq -r --arg kernel "$1" --argjson targets "$targets" \
 			--slurpfile icount "$icount" -f "$here/table.jq"
 }
 
-# A "-" alone would be a list.
+# In reStructuredText a single "-" would be a list.
 for kernel; do
 	if [ -n "$docs" ]; then
 		mkdir -p "$docs"

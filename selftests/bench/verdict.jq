@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Counts of one kernel become a line for each case of $list, counted or not:
-# whether it takes as many instructions as are expected, and what it takes.
-# Wants $kernel, $list, and $baseline, slurped.
+# Turns the counts of one kernel into a line for each case of $list, counted or
+# not: whether it takes as many instructions as expected, and their number.
+# Needs $kernel, $list, and $baseline, slurped.
 #
-# What the others need is not the project's. A kernel that is not the baseline's may
-# do more or less itself, in the loop inside it (or in the system's calls) as well:
-# that difference is expected. 3 % more is allowed, or as much as guests that
-# were otherwise the same have differed by; on 6.1, where they do not, only 3 %.
+# Another build of the kernel than the baseline's may take more or fewer
+# instructions itself. The loop in the kernel (or the system's calls) shows this
+# difference, which is added to the expected number. 3 % more is allowed, or as
+# much as equal guests have differed by; on 6.1, where they do not differ, only
+# 3 %.
 
 def count: if . == null then "not counted" else "\(.median)" end;
 

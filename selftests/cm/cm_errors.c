@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Connection commands with values that are wrong, addresses that are, and how
- * events are fetched.
+ * Tests invalid values and addresses in connection commands, and how events are
+ * fetched.  A failure means that the kernel accepts an invalid value, or loses
+ * or duplicates an event.
  */
 #include <kselftest_harness.h>
 #include <grp.h>
@@ -61,7 +62,7 @@ static int resolve(struct rp_end *end, const void *src, uint32_t src_len,
 	return rp_ioctl(end->fd, RPOST_IOC_RESOLVE_ADDR, &cmd);
 }
 
-/* An IPv4 address that is not the host's. */
+/* Write to @ss an IPv4 address that is not the host's. */
 static void elsewhere(struct __kernel_sockaddr_storage *ss, const char *ip)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET, .sin_port = htons(1) };
@@ -160,7 +161,7 @@ TEST_F(errors, address_lengths_and_families)
 		EXPECT_EQ(-EAFNOSUPPORT, resolve(&self->e, &bad, 16, &ss, 16,
 						 100));
 	}
-	/* Half of an IPv6 address. */
+	/* A size that ends within an IPv6 address. */
 	bad = ss;
 	bad.ss_family = AF_INET6;
 	EXPECT_EQ(-EINVAL, bind_to(&self->e, &bad, 16));
@@ -208,7 +209,7 @@ TEST_F(errors, bind_to_addresses)
 	EXPECT_TRUE(ret == -EADDRNOTAVAIL || ret == -ENODEV)
 		TH_LOG("%d", ret);
 	EXPECT_EQ(RPOST_ID_IDLE, state_of(&self->e, first));
-	/* The same id can be bound where it is right. */
+	/* After the error, the id can still be bound to a local address. */
 	ASSERT_EQ(0, rp_bind(self->e.fd, first, 0));
 	EXPECT_EQ(-EINVAL, rp_bind(self->e.fd, first, 0));
 	ASSERT_EQ(0, rp_listen(self->e.fd, first, 1));
@@ -223,7 +224,7 @@ TEST_F(errors, bind_to_addresses)
 	EXPECT_EQ(port, rp_port(self->e.fd, self->e.id));
 }
 
-/* An idle id listens on a port of the kernel's choice. */
+/* An idle id that listens is bound to a port that the kernel chooses. */
 TEST_F(errors, listen_unbound)
 {
 	ASSERT_EQ(0, rp_listen(self->e.fd, self->e.id, UINT32_MAX));
@@ -256,11 +257,11 @@ TEST_F(errors, privileged_port)
 	}
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	EXPECT_EQ(0, status);
-	/* With the capability it is a port like others. */
+	/* With the capability, any free port can be bound. */
 	EXPECT_EQ(0, rp_bind(self->e.fd, self->e.id, 1023));
 }
 
-/* An address to which no device leads ends in an error, now or as an event. */
+/* An address without a device fails with an error or with an event. */
 TEST_F(errors, resolve_nowhere)
 {
 	struct __kernel_sockaddr_storage ss;
@@ -282,7 +283,7 @@ TEST_F(errors, resolve_nowhere)
 	}
 }
 
-/* A source and a destination that do not fit together. */
+/* The source is IPv4, the destination IPv6. */
 TEST_F(errors, resolve_mixed_families)
 {
 	struct __kernel_sockaddr_storage ss, six = { 0 };
@@ -366,7 +367,7 @@ TEST_F(errors, nonblocking_channel)
 				    &event));
 }
 
-/* An event that could not be handed over is not lost. */
+/* An event that could not be copied to the program is not lost. */
 TEST_F(errors, event_to_bad_memory)
 {
 	size_t page = getpagesize();
@@ -433,13 +434,13 @@ TEST_F(errors, signal_while_sleeping)
 	ASSERT_EQ(0, pthread_kill(thread, SIGUSR1));
 	ASSERT_EQ(0, pthread_join(thread, NULL));
 	EXPECT_EQ(-EINTR, f.ret);
-	/* Nothing was lost by it. */
+	/* The signal has lost no event. */
 	ASSERT_EQ(0, make_event(&self->e));
 	EXPECT_EQ(0, rp_expect(self->e.channel, self->e.id,
 			       RPOST_EVENT_ADDR_RESOLVED));
 }
 
-/* Two fetchers, one event: one gets it, the other goes on sleeping. */
+/* Two threads wait for one event: one gets it, the other sleeps on. */
 TEST_F(errors, two_fetchers)
 {
 	struct fetcher f[2] = {
@@ -467,7 +468,7 @@ TEST_F(errors, two_fetchers)
 	EXPECT_NE(f[0].event.event, f[1].event.event);
 }
 
-/* Events of an id that is destroyed are dropped; those of others stay. */
+/* Destroying an id drops its events, and leaves those of other ids. */
 TEST_F(errors, destroy_drops_events)
 {
 	uint32_t other;
@@ -475,14 +476,14 @@ TEST_F(errors, destroy_drops_events)
 	ASSERT_EQ(0, make_event(&self->e));
 	ASSERT_EQ(0, rp_create_id(self->e.fd, self->e.channel, &other));
 	ASSERT_EQ(0, rp_resolve_addr(self->e.fd, other, 1));
-	usleep(TEST_QUIET_MS * 1000);
+	ASSERT_TRUE(rp_id_reaches(self->e.fd, other, RPOST_ID_ADDR_RESOLVED));
 	ASSERT_EQ(0, rp_destroy(self->e.fd, RPOST_OBJ_ID, self->e.id));
 	EXPECT_EQ(0, rp_expect(self->e.channel, other,
 			       RPOST_EVENT_ADDR_RESOLVED));
 	EXPECT_TRUE(rp_quiet(self->e.channel));
 }
 
-/* Parameters of a connection that only events have. */
+/* CONNECT refuses parameters that only events use. */
 TEST_F(errors, connection_parameters)
 {
 	struct rpost_connect cmd = { .size = sizeof(cmd) };
@@ -501,7 +502,7 @@ TEST_F(errors, connection_parameters)
 	cmd.param.srq = 1;
 	EXPECT_EQ(-EOPNOTSUPP, rp_ioctl(self->e.fd, RPOST_IOC_CONNECT, &cmd));
 	EXPECT_EQ(RPOST_ID_ROUTE_RESOLVED, state_of(&self->e, self->e.id));
-	/* Counts above 7 are 7. */
+	/* Retry counts above 7 are taken as 7. */
 	cmd.param.srq = 0;
 	cmd.param.retry_count = 255;
 	cmd.param.rnr_retry_count = 255;

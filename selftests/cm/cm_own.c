@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Connections whose queue pairs the program owns, options of ids, paths, and
- * what else the connection manager is told.
+ * Tests connections whose queue pairs belong to the program instead of the id,
+ * the options of ids, and paths.  A failure means that a connection ends with
+ * the wrong queue pair, or that an id accepts a command in a wrong state.
  */
 #include <kselftest_harness.h>
 
@@ -75,7 +76,7 @@ static int notify(struct rp_end *end, uint32_t event)
 	return rp_ioctl(end->fd, RPOST_IOC_NOTIFY, &cmd);
 }
 
-/* Until the client has the answer. */
+/* Connect up to CONNECT_RESPONSE at the client. */
 static int respond(FIXTURE_DATA(own) *self)
 {
 	RP_TRY(rp_move_connected(&self->c, RPOST_QPS_INIT));
@@ -98,7 +99,7 @@ static int connected(FIXTURE_DATA(own) *self)
 	return rp_expect(self->s.channel, self->s.id, RPOST_EVENT_ESTABLISHED);
 }
 
-/* A message from one to the other. */
+/* Send an empty message from one end to the other. */
 static int message(FIXTURE_DATA(own) *self, struct rp_end *from,
 		   struct rp_end *to)
 {
@@ -125,7 +126,7 @@ TEST_F(own, connected_and_disconnected)
 	EXPECT_EQ(0, message(self, s, c));
 	EXPECT_TRUE(rp_quiet(c->channel));
 	EXPECT_EQ(-EINVAL, establish(c));
-	/* The id does not move the queue pair. */
+	/* Disconnecting does not move the program's queue pair. */
 	ASSERT_EQ(0, rp_disconnect(c->fd, c->id));
 	ASSERT_EQ(0, rp_expect(s->channel, s->id, RPOST_EVENT_DISCONNECTED));
 	ASSERT_EQ(0, rp_disconnect(s->fd, s->id));
@@ -135,14 +136,16 @@ TEST_F(own, connected_and_disconnected)
 	ASSERT_EQ(0, rp_move(c, RPOST_QPS_ERR));
 	ASSERT_EQ(1, rp_wait_cq(&c->cq, &self->wc));
 	EXPECT_EQ(RPOST_WC_WR_FLUSH_ERR, self->wc.status);
-	/* Neither needs the other for its end. */
+	/*
+	 * An id and its program's queue pair can be destroyed in either order.
+	 */
 	EXPECT_EQ(0, rp_destroy(c->fd, RPOST_OBJ_ID, c->id));
 	EXPECT_EQ(0, rp_destroy(c->fd, RPOST_OBJ_QP, c->qp));
 	EXPECT_EQ(0, rp_destroy(s->fd, RPOST_OBJ_QP, s->qp));
 	EXPECT_EQ(0, rp_destroy(s->fd, RPOST_OBJ_ID, s->id));
 }
 
-/* One side's program owns its queue pair, the other's id does. */
+/* The client's program owns its queue pair; the server's belongs to the id. */
 TEST_F(own, with_an_ordinary_side)
 {
 	struct rp_end *c = &self->c, *s = &self->s;
@@ -164,7 +167,7 @@ TEST_F(own, with_an_ordinary_side)
 	EXPECT_EQ(0, message(self, s, c));
 }
 
-/* Queue pairs of other files, and of nobody. */
+/* Numbers of queue pairs of other files, and of none. */
 TEST_F(own, queue_pairs_of_others)
 {
 	const uint32_t bad[] = { 0, 1, self->s.qp_num, 0xffffff,
@@ -184,12 +187,224 @@ TEST_F(own, queue_pairs_of_others)
 	EXPECT_EQ(-EINVAL, accept_qp(s, c->qp_num));
 	EXPECT_EQ(-EINVAL, accept_qp(s, 0));
 	EXPECT_EQ(RPOST_ID_REQUEST, state_of(s, s->id));
-	/* One that has gone. */
+	/* The number of a queue pair that was destroyed. */
 	ASSERT_EQ(0, rp_destroy(s->fd, RPOST_OBJ_QP, s->qp));
 	EXPECT_EQ(-EINVAL, accept_qp(s, s->qp_num));
 }
 
-/* What is told about a queue pair that the connection is not ready for. */
+/*
+ * A connection ends when its queue pair is destroyed: its number may be given
+ * to another queue pair, even another program's, at once.
+ */
+TEST_F(own, connection_ends_with_its_queue_pair)
+{
+	struct rp_end *c = &self->c, *s = &self->s;
+
+	ASSERT_EQ(0, connected(self));
+	ASSERT_EQ(0, rp_destroy(c->fd, RPOST_OBJ_QP, c->qp));
+	EXPECT_EQ(0, rp_expect(s->channel, s->id, RPOST_EVENT_DISCONNECTED));
+	EXPECT_EQ(RPOST_ID_DISCONNECTED, state_of(s, s->id));
+	/* The peer disconnects, and disconnecting twice does no harm. */
+	ASSERT_EQ(0, rp_disconnect(s->fd, s->id));
+	EXPECT_EQ(0, rp_expect(c->channel, c->id, RPOST_EVENT_DISCONNECTED));
+	EXPECT_EQ(0, rp_disconnect(c->fd, c->id));
+}
+
+TEST_F(own, response_ends_with_its_queue_pair)
+{
+	struct rp_end *c = &self->c, *s = &self->s;
+
+	ASSERT_EQ(0, respond(self));
+	ASSERT_EQ(0, rp_destroy(c->fd, RPOST_OBJ_QP, c->qp));
+	ASSERT_EQ(0, rp_get_event(s->channel, &self->event));
+	EXPECT_EQ(RPOST_EVENT_REJECTED, self->event.event);
+	EXPECT_EQ(-EINVAL, establish(c));
+}
+
+TEST_F(own, acceptance_ends_with_its_queue_pair)
+{
+	struct rp_end *c = &self->c, *s = &self->s;
+
+	ASSERT_EQ(0, respond(self));
+	ASSERT_EQ(0, rp_destroy(s->fd, RPOST_OBJ_QP, s->qp));
+	EXPECT_TRUE(rp_quiet(c->channel));
+	/* The connection ends as soon as it is established. */
+	ASSERT_EQ(0, establish(c));
+	EXPECT_EQ(0, rp_expect(s->channel, s->id, RPOST_EVENT_ESTABLISHED));
+	EXPECT_EQ(0, rp_expect(c->channel, c->id, RPOST_EVENT_DISCONNECTED));
+}
+
+/* The queue pair is destroyed before the response arrives. */
+TEST_F(own, queue_pair_gone_before_the_response)
+{
+	struct rp_end *c = &self->c, *s = &self->s;
+
+	ASSERT_EQ(0, rp_connect_qp(c, c->qp_num));
+	ASSERT_EQ(0, rp_take_request(s, self->listener));
+	ASSERT_EQ(0, rp_destroy(c->fd, RPOST_OBJ_QP, c->qp));
+	ASSERT_EQ(0, accept_qp(s, s->qp_num));
+	ASSERT_EQ(0, rp_expect(c->channel, c->id, RPOST_EVENT_CONNECT_RESPONSE));
+	EXPECT_EQ(-EINVAL, establish(c));
+}
+
+/* The server's queue pair belongs to its id. */
+TEST_F(own, ordinary_connection_ends_with_its_queue_pair)
+{
+	struct rp_end *c = &self->c, *s = &self->s;
+
+	ASSERT_EQ(0, rp_destroy(s->fd, RPOST_OBJ_QP, s->qp));
+	ASSERT_EQ(0, rp_connect_qp(c, c->qp_num));
+	ASSERT_EQ(0, rp_take_request(s, self->listener));
+	ASSERT_EQ(0, rp_create_qp(s, 0));
+	ASSERT_EQ(0, rp_accept(s->fd, s->id));
+	ASSERT_EQ(0, rp_expect(c->channel, c->id, RPOST_EVENT_CONNECT_RESPONSE));
+	ASSERT_EQ(0, establish(c));
+	ASSERT_EQ(0, rp_expect(s->channel, s->id, RPOST_EVENT_ESTABLISHED));
+	ASSERT_EQ(0, rp_destroy(s->fd, RPOST_OBJ_QP, s->qp));
+	EXPECT_EQ(0, rp_expect(c->channel, c->id, RPOST_EVENT_DISCONNECTED));
+}
+
+/* Create a second queue pair of the client. */
+static int another_qp(struct rp_end *c, struct rp_end *other)
+{
+	*other = *c;
+	return rp_create_own(other, RPOST_QPT_RC, 0);
+}
+
+/* CONNECT with too much private data. */
+static int connect_too_long(struct rp_end *end, uint32_t qp_num)
+{
+	struct rpost_connect cmd = { .size = sizeof(cmd), .id = end->id };
+
+	rp_conn_param(&cmd.param);
+	cmd.param.qp_num = qp_num;
+	cmd.param.private_data_len = UINT8_MAX;
+	return rp_ioctl(end->fd, RPOST_IOC_CONNECT, &cmd);
+}
+
+/* Connect two ids that have queue pairs; the server's is created here. */
+static int connected_by_ids(FIXTURE_DATA(own) *self)
+{
+	struct rp_end *c = &self->c, *s = &self->s;
+
+	RP_TRY(rp_connect(c->fd, c->id));
+	RP_TRY(rp_take_request(s, self->listener));
+	RP_TRY(rp_create_qp(s, 0));
+	RP_TRY(rp_accept(s->fd, s->id));
+	RP_TRY(rp_expect(c->channel, c->id, RPOST_EVENT_ESTABLISHED));
+	return rp_expect(s->channel, s->id, RPOST_EVENT_ESTABLISHED);
+}
+
+/* A second CONNECT names another queue pair, and fails. */
+TEST_F(own, connection_keeps_its_queue_pair)
+{
+	struct rp_end *c = &self->c, *s = &self->s, other;
+
+	ASSERT_EQ(0, connected(self));
+	ASSERT_EQ(0, another_qp(c, &other));
+	EXPECT_EQ(-EINVAL, rp_connect_qp(c, other.qp_num));
+	ASSERT_EQ(0, rp_destroy(other.fd, RPOST_OBJ_QP, other.qp));
+	EXPECT_TRUE(rp_quiet(s->channel));
+	EXPECT_EQ(0, message(self, c, s));
+	/* The same, but the other queue pair remains. */
+	ASSERT_EQ(0, another_qp(c, &other));
+	EXPECT_EQ(-EINVAL, rp_connect_qp(c, other.qp_num));
+	ASSERT_EQ(0, rp_destroy(c->fd, RPOST_OBJ_QP, c->qp));
+	EXPECT_EQ(0, rp_expect(s->channel, s->id, RPOST_EVENT_DISCONNECTED));
+}
+
+/*
+ * The same after CONNECT_RESPONSE: once the first queue pair is destroyed, the
+ * connection cannot be established with the other one.
+ */
+TEST_F(own, response_keeps_its_queue_pair)
+{
+	struct rp_end *c = &self->c, *s = &self->s, other;
+
+	ASSERT_EQ(0, respond(self));
+	ASSERT_EQ(0, another_qp(c, &other));
+	EXPECT_EQ(-EINVAL, rp_connect_qp(c, other.qp_num));
+	ASSERT_EQ(0, rp_destroy(c->fd, RPOST_OBJ_QP, c->qp));
+	ASSERT_EQ(0, rp_get_event(s->channel, &self->event));
+	EXPECT_EQ(RPOST_EVENT_REJECTED, self->event.event);
+	EXPECT_EQ(-EINVAL, establish(c));
+}
+
+/* A failed CONNECT names a queue pair; then the id gets another one. */
+TEST_F(own, failed_attempt_names_nothing)
+{
+	struct rp_end *c = &self->c, *s = &self->s, first = self->c;
+
+	EXPECT_EQ(-EINVAL, connect_too_long(c, first.qp_num));
+	ASSERT_EQ(0, rp_create_qp(c, 0));
+	ASSERT_EQ(0, connected_by_ids(self));
+	ASSERT_EQ(0, rp_destroy(first.fd, RPOST_OBJ_QP, first.qp));
+	EXPECT_TRUE(rp_quiet(s->channel));
+	EXPECT_EQ(0, message(self, c, s));
+}
+
+/* The queue pair that a failed CONNECT named is destroyed before connecting. */
+TEST_F(own, failed_attempt_ends_nothing)
+{
+	struct rp_end *c = &self->c, *s = &self->s;
+
+	EXPECT_EQ(-EINVAL, connect_too_long(c, c->qp_num));
+	ASSERT_EQ(0, rp_destroy(c->fd, RPOST_OBJ_QP, c->qp));
+	ASSERT_EQ(0, rp_create_qp(c, 0));
+	ASSERT_EQ(0, connected_by_ids(self));
+	EXPECT_TRUE(rp_quiet(s->channel));
+	EXPECT_EQ(0, message(self, c, s));
+}
+
+/* Both ids connect after their first queue pairs have been destroyed. */
+TEST_F(own, second_queue_pairs_of_ids)
+{
+	struct rp_end *c = &self->c, *s = &self->s;
+
+	ASSERT_EQ(0, rp_destroy(c->fd, RPOST_OBJ_QP, c->qp));
+	ASSERT_EQ(0, rp_destroy(s->fd, RPOST_OBJ_QP, s->qp));
+	ASSERT_EQ(0, rp_create_qp(c, 0));
+	ASSERT_EQ(0, rp_destroy(c->fd, RPOST_OBJ_QP, c->qp));
+	ASSERT_EQ(0, rp_create_qp(c, 0));
+	ASSERT_EQ(0, rp_connect(c->fd, c->id));
+	ASSERT_EQ(0, rp_take_request(s, self->listener));
+	ASSERT_EQ(0, rp_create_qp(s, 0));
+	ASSERT_EQ(0, rp_destroy(s->fd, RPOST_OBJ_QP, s->qp));
+	ASSERT_EQ(0, rp_create_qp(s, 0));
+	ASSERT_EQ(0, rp_accept(s->fd, s->id));
+	ASSERT_EQ(0, rp_expect(c->channel, c->id, RPOST_EVENT_ESTABLISHED));
+	ASSERT_EQ(0, rp_expect(s->channel, s->id, RPOST_EVENT_ESTABLISHED));
+	EXPECT_TRUE(rp_quiet(s->channel));
+	EXPECT_TRUE(rp_quiet(c->channel));
+	EXPECT_EQ(0, message(self, c, s));
+	/* The second queue pair has a connection, which ends with it. */
+	ASSERT_EQ(0, rp_destroy(c->fd, RPOST_OBJ_QP, c->qp));
+	EXPECT_EQ(0, rp_expect(s->channel, s->id, RPOST_EVENT_DISCONNECTED));
+}
+
+/* CREATE_QP fails as it copies its answer; the program then tries again. */
+TEST_F(own, queue_pair_whose_answer_failed)
+{
+	struct rp_end *c = &self->c, *s = &self->s;
+	struct rpost_create_qp cmd = {
+		.size = sizeof(cmd),
+		.id = c->id,
+		.pd = c->pd,
+		.send_cq = c->cq.cmd.handle,
+		.recv_cq = c->cq.cmd.handle,
+		.max_send_wr = 1,
+		.max_recv_wr = 1,
+	};
+
+	EXPECT_EQ(-EFAULT, rp_ioctl_unanswered(c->fd, RPOST_IOC_CREATE_QP, &cmd,
+					       sizeof(cmd)));
+	ASSERT_EQ(0, rp_create_qp(c, 0));
+	ASSERT_EQ(0, connected_by_ids(self));
+	EXPECT_TRUE(rp_quiet(s->channel));
+	EXPECT_EQ(0, message(self, c, s));
+}
+
+/* INIT_QP_ATTR fails for states that the connection has not reached. */
 TEST_F(own, states_of_attributes)
 {
 	struct rp_end *c = &self->c, idle = self->c;
@@ -199,7 +414,7 @@ TEST_F(own, states_of_attributes)
 	ASSERT_EQ(0, rp_create_id(c->fd, c->channel, &idle.id));
 	for (state = 0; state <= RPOST_QPS_ERR + 1; state++) {
 		EXPECT_GT(0, rp_init_qp_attr(&idle, state, &attr));
-		/* A route, but no other side. */
+		/* The route is resolved, but the id is not connected. */
 		if (state != RPOST_QPS_INIT)
 			EXPECT_EQ(-EINVAL, rp_init_qp_attr(c, state, &attr)) {
 				TH_LOG("state %u", state);
@@ -253,7 +468,9 @@ TEST_F(own, states_of_commands)
 	EXPECT_EQ(-EINVAL, reject(c, 0));
 }
 
-/* The reason of a rejection arrives, as does a rejected answer. */
+/*
+ * The reason of a rejection arrives, also when the client rejects a response.
+ */
 TEST_F(own, rejected_with_a_reason)
 {
 	struct rp_end *c = &self->c, *s = &self->s;
@@ -275,7 +492,7 @@ TEST_F(own, rejected_with_a_reason)
 	EXPECT_EQ(RPOST_ID_ERROR, state_of(s, s->id));
 }
 
-/* Data came before the message that completes the connection. */
+/* NOTIFY reports data that came before the message that establishes. */
 TEST_F(own, notified)
 {
 	struct rp_end *c = &self->c, *s = &self->s;
@@ -318,7 +535,7 @@ TEST_F(own, enhanced_connection_establishment)
 	EXPECT_EQ(0x11223344, self->event.ece.attr_mod);
 }
 
-/* Destroyed at each step, from either side, with the other side waiting. */
+/* Either side destroys its id at each step while the other side waits. */
 TEST_F(own, destroyed_at_each_step)
 {
 	struct rp_end *c = &self->c, *s = &self->s;
@@ -341,7 +558,7 @@ TEST_F(own, destroyed_at_each_step)
 					step % 2 ? s->id : c->id));
 		ASSERT_EQ(0, rp_client_route(c, self->port));
 	}
-	/* The queue pairs have seen nothing of it. */
+	/* The program's queue pairs have not been moved. */
 	EXPECT_EQ(RPOST_QPS_RESET, rp_qp_state(c));
 	EXPECT_EQ(4, rp_num_objects(c->fd));
 }
@@ -397,20 +614,20 @@ TEST_F(own, option_values)
 	EXPECT_EQ(-EOPNOTSUPP, set_option(c, id, 2, 0, 0));
 	EXPECT_EQ(-EOPNOTSUPP, set_option(c, id, UINT32_MAX, 0, 0));
 	EXPECT_EQ(-ENOENT, set_option(c, 0, RPOST_OPTION_ID, 0, 0));
-	/* A pointer that means nothing here. */
+	/* The data of an option that has a value. */
 	cmd.id = id;
 	cmd.data = (uintptr_t)&cmd;
 	EXPECT_EQ(-EINVAL, rp_ioctl(c->fd, RPOST_IOC_SET_OPTION, &cmd));
 	cmd.data = 0;
 	cmd.data_len = 8;
 	EXPECT_EQ(-EINVAL, rp_ioctl(c->fd, RPOST_IOC_SET_OPTION, &cmd));
-	/* Not when it listens. */
+	/* A listening id refuses the option. */
 	EXPECT_EQ(-EINVAL, set_option(&self->s, self->listener,
 				      RPOST_OPTION_ID,
 				      RPOST_OPTION_ID_AFONLY, 1));
 }
 
-/* Two ids on a port, if both allow it. */
+/* Two ids bind the same port if both have REUSEADDR. */
 TEST_F(own, reused_address)
 {
 	struct rp_end *c = &self->c;
@@ -427,7 +644,7 @@ TEST_F(own, reused_address)
 	EXPECT_EQ(0, rp_bind(c->fd, b, rp_port(c->fd, a)));
 }
 
-/* What was set is seen on the queue pair. */
+/* The attributes for the queue pair have the timeout that was set. */
 TEST_F(own, ack_timeout)
 {
 	struct rp_end *c = &self->c;
@@ -474,11 +691,11 @@ TEST_F(own, path_that_is_set)
 
 	ASSERT_EQ(0, rp_query_id(c->fd, c->id, &q));
 	rp_pack_path(&good, q.dgid, q.sgid);
-	/* Its route is resolved already. */
+	/* The route is resolved already. */
 	EXPECT_EQ(-EINVAL, rp_set_path(c, &good, sizeof(good)));
 	ASSERT_EQ(0, rp_destroy(c->fd, RPOST_OBJ_ID, c->id));
 	ASSERT_EQ(0, rp_client_addr(c, self->port));
-	/* What is no record, and what no driver could bear. */
+	/* Data that is not a path record, or a record that is invalid. */
 	EXPECT_EQ(-EINVAL, rp_set_path(c, &good, 0));
 	EXPECT_EQ(-EINVAL, rp_set_path(c, &good, sizeof(good) - 1));
 	EXPECT_EQ(-EINVAL, rp_set_path(c, &good, UINT32_MAX));
@@ -497,7 +714,7 @@ TEST_F(own, path_that_is_set)
 	EXPECT_EQ(-EINVAL, rp_set_path(c, data, sizeof(data[0])));
 	EXPECT_EQ(RPOST_ID_ADDR_RESOLVED, state_of(c, c->id));
 	EXPECT_TRUE(rp_quiet(c->channel));
-	/* It stands for resolving the route; who uses it, connects. */
+	/* SET_PATH takes the place of RESOLVE_ROUTE. */
 	ASSERT_EQ(0, rp_set_path(c, &good, sizeof(good)));
 	ASSERT_EQ(0, rp_expect(c->channel, c->id, RPOST_EVENT_ROUTE_RESOLVED));
 	EXPECT_EQ(RPOST_ID_ROUTE_RESOLVED, state_of(c, c->id));

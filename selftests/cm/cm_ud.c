@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Ids for datagrams: where to send to is asked for, answered or refused;
- * multicast groups are joined and left.
+ * Tests ids for datagrams, which ask a peer for its queue pair, and multicast
+ * groups.  A failure means that a program gets a wrong address, uses a queue
+ * pair of another file, or that a group's event is lost or comes too late.
  */
 #include <kselftest_harness.h>
 #include <grp.h>
@@ -11,13 +12,13 @@
 
 #define NOBODY		65534
 #define BUF		4096
-#define UDP_QKEY	0x01234567	/* of the port space */
+#define UDP_QKEY	0x01234567	/* of RPOST_PS_UDP */
 #define REQUEST_DATA	180
 #define REPLY_DATA	136
 #define MAX_JOINS	64
 #define MCAST_QPN	0xffffff
 
-/* Both ends have a datagram queue pair; the server's id listens. */
+/* Both ends have a datagram queue pair; the server has a listener. */
 FIXTURE(ud) {
 	struct rp_end c, s;
 	uint32_t listener;
@@ -34,7 +35,7 @@ static int create_id(struct rp_end *end, uint32_t port_space, uint32_t type,
 	return rp_create_id_of(end->fd, end->channel, port_space, type, handle);
 }
 
-/* A queue pair with the key that the port space has. */
+/* Create a queue pair with the Q_Key of the port space. */
 static int bring_up(struct rp_end *end)
 {
 	const struct rpost_qp_attr qkey = {
@@ -75,7 +76,7 @@ static uint32_t state_of(struct rp_end *end, uint32_t id)
 	return rp_query_id(end->fd, id, &cmd) ? 255 : cmd.state;
 }
 
-/* The client's id with its route. */
+/* Create the client's id and resolve its route. */
 static int route(FIXTURE_DATA(ud) *self)
 {
 	struct rp_end *c = &self->c;
@@ -106,7 +107,7 @@ static int accept_as(struct rp_end *end, uint32_t qp_num, uint32_t qkey,
 	return rp_ioctl(end->fd, RPOST_IOC_ACCEPT, &cmd);
 }
 
-/* The client has asked. */
+/* Connect the client's id and fetch the request. */
 static int ask(FIXTURE_DATA(ud) *self)
 {
 	RP_TRY(route(self));
@@ -114,7 +115,7 @@ static int ask(FIXTURE_DATA(ud) *self)
 	return rp_take_request(&self->s, self->listener);
 }
 
-/* A datagram by an event's address comes in at the server. */
+/* Send a datagram to the address in an event; the server must receive it. */
 static int send_by(FIXTURE_DATA(ud) *self, const struct rpost_ud_param *ud)
 {
 	struct rp_send send;
@@ -169,7 +170,7 @@ TEST_F(ud, asked_and_answered)
 	EXPECT_EQ(RPOST_ID_CONNECTED, state_of(s, s->id));
 	EXPECT_EQ(0, send_by(self, &event->ud));
 	EXPECT_TRUE(rp_quiet(s->channel));
-	/* There is no connection that could end. */
+	/* The ids have no connection to end. */
 	EXPECT_EQ(-ENOTCONN, rp_disconnect(c->fd, c->id));
 	EXPECT_EQ(-ENOTCONN, rp_disconnect(s->fd, s->id));
 	EXPECT_EQ(-EINVAL, accept_as(s, s->qp_num, 0, 0));
@@ -177,7 +178,7 @@ TEST_F(ud, asked_and_answered)
 	EXPECT_EQ(0, rp_destroy(s->fd, RPOST_OBJ_ID, s->id));
 }
 
-/* A key of the program's own. */
+/* The server answers with a Q_Key of its program's. */
 TEST_F(ud, own_key)
 {
 	const struct rpost_qp_attr attr = {
@@ -193,7 +194,7 @@ TEST_F(ud, own_key)
 	EXPECT_EQ(0, send_by(self, &self->event.ud));
 }
 
-/* Queue pairs that are not this file's cannot be named. */
+/* ACCEPT refuses queue pairs that are not of its file. */
 TEST_F(ud, queue_pairs_of_others)
 {
 	const uint32_t bad[] = { 0, 1, self->c.qp_num, self->s.qp_num + 1000,
@@ -245,7 +246,7 @@ TEST_F(ud, longest_private_data)
 	EXPECT_TRUE(filled(self->event.param.private_data, REPLY_DATA, 'p'));
 }
 
-/* Commands that such ids do not have. */
+/* Commands that ids for datagrams refuse. */
 TEST_F(ud, what_makes_no_sense)
 {
 	struct rpost_establish establish = { .size = sizeof(establish) };
@@ -267,13 +268,13 @@ TEST_F(ud, what_makes_no_sense)
 				    &establish));
 	EXPECT_EQ(-EINVAL, accept_as(&self->c, self->c.qp_num, 0, 0));
 	EXPECT_EQ(RPOST_ID_ROUTE_RESOLVED, state_of(&self->c, self->c.id));
-	/* A key on an id of another type. */
+	/* A Q_Key on an id for connections. */
 	ASSERT_EQ(0, create_id(&self->s, RPOST_PS_TCP, RPOST_QPT_RC,
 			       &self->s.id));
 	EXPECT_EQ(-EINVAL, accept_as(&self->s, self->s.qp_num, 1, 0));
 }
 
-/* The attributes for a queue pair of the id's. */
+/* INIT_QP_ATTR for an id for datagrams. */
 TEST_F(ud, attributes)
 {
 	struct rpost_init_qp_attr cmd = { .size = sizeof(cmd) };
@@ -296,7 +297,7 @@ TEST_F(ud, attributes)
 	EXPECT_EQ(UDP_QKEY, q.qkey);
 }
 
-/* As nobody: a privileged key in an answer. */
+/* An unprivileged program answers with a privileged Q_Key. */
 TEST_F(ud, privileged_key)
 {
 	int status = -1;
@@ -319,7 +320,7 @@ TEST_F(ud, privileged_key)
 	EXPECT_EQ(0, accept_as(&self->s, self->s.qp_num, 0x80000000, 0));
 }
 
-/* Closed in each state, with the other side waiting. */
+/* Each side destroys its id in several states while the other side waits. */
 TEST_F(ud, destroyed_in_any_state)
 {
 	struct rp_end *c = &self->c, *s = &self->s;
@@ -337,10 +338,10 @@ TEST_F(ud, destroyed_in_any_state)
 	}
 	EXPECT_EQ(3, rp_num_objects(c->fd));
 	EXPECT_EQ(5, rp_num_objects(s->fd));
-	/* With a request that nobody has fetched. */
+	/* The listener is destroyed with a request that was not fetched. */
 	ASSERT_EQ(0, route(self));
 	ASSERT_EQ(0, connect_data(c, 0, 0));
-	usleep(TEST_QUIET_MS * 1000);
+	EXPECT_EQ(6, rp_wait_objects(s->fd, 6));
 	EXPECT_EQ(0, rp_destroy(s->fd, RPOST_OBJ_ID, self->listener));
 	EXPECT_EQ(4, rp_num_objects(s->fd));
 }
@@ -381,7 +382,7 @@ static int leave(struct rp_end *end, uint32_t id, const char *ip)
 	return rp_ioctl(end->fd, RPOST_IOC_LEAVE_MCAST, &cmd);
 }
 
-/* An id with a device, for groups. */
+/* Bind an id, so that it has a device and can join groups. */
 static int bound(struct rp_end *end)
 {
 	RP_TRY(create_id(end, RPOST_PS_UDP, RPOST_QPT_UD, &end->id));
@@ -411,7 +412,9 @@ TEST_F(ud, joined_and_left)
 	EXPECT_EQ(1, event->ud.ah.is_global);
 	EXPECT_EQ(239, event->ud.ah.dgid[12]);
 	EXPECT_EQ(3, event->ud.ah.dgid[15]);
-	/* The address and the queue pair are the program's business. */
+	/*
+	 * The program creates the address handle and attaches its queue pair.
+	 */
 	EXPECT_EQ(0, rp_create_ah(c->fd, c->pd, &event->ud.ah, &ah));
 	attach.qp = c->qp;
 	memcpy(attach.gid, event->ud.ah.dgid, sizeof(attach.gid));
@@ -428,12 +431,12 @@ TEST_F(ud, joined_and_left)
 	EXPECT_EQ(-ENOENT, leave(c, c->id, "239.1.2.3"));
 	EXPECT_EQ(-ENOENT, leave(c, c->id, "239.9.9.9"));
 	EXPECT_TRUE(rp_quiet(c->channel));
-	/* Again, and its event is dropped by leaving. */
+	/* Join again; leaving drops the event that was not read. */
 	ASSERT_EQ(0, join(c, c->id, "239.1.2.3", 1));
 	usleep(TEST_QUIET_MS * 1000);
 	ASSERT_EQ(0, leave(c, c->id, "239.1.2.3"));
 	EXPECT_TRUE(rp_quiet(c->channel));
-	/* Left to the end of the id, with its event. */
+	/* Destroying the id leaves the group and drops its event. */
 	ASSERT_EQ(0, join(c, c->id, "239.1.2.3", 1));
 	EXPECT_EQ(0, rp_destroy(c->fd, RPOST_OBJ_ID, c->id));
 	EXPECT_TRUE(rp_quiet(c->channel));
@@ -485,7 +488,7 @@ TEST_F(ud, limit_of_joins)
 	ASSERT_EQ(0, leave(c, c->id, "239.2.0.7"));
 	EXPECT_EQ(0, join(c, c->id, "239.3.0.1", 0));
 	EXPECT_EQ(-ENOMEM, join(c, c->id, "239.3.0.2", 0));
-	/* The file goes with all of them, and their events. */
+	/* Closing the file leaves all groups and drops their events. */
 }
 
 TEST_HARNESS_MAIN

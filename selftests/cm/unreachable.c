@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Connections that do not come about: there is nothing, or nobody answers, or
- * more ask than a listener takes.  For a host that is silent, RPOST_TEST_SILENT
- * is an IPv4 address on the device's network that has a neighbour entry, and
- * behind it nobody who knows RDMA, as in
+ * Tests connections that cannot be made: there is no route, no listener or no
+ * answer, or more clients ask than a listener's backlog takes.  A failure means
+ * that a client is never told, or that a listener stops serving.
+ *
+ * For a silent host, set RPOST_TEST_SILENT to an IPv4 address on the device's
+ * network that has a neighbor entry, but no host that knows RDMA:
  *
  *   ip neigh add 10.0.0.99 lladdr 02:00:00:00:00:99 dev dummy0 nud permanent
  *   RPOST_TEST_SILENT=10.0.0.99
@@ -33,7 +35,7 @@ FIXTURE_TEARDOWN(nobody)
 	SURVIVED(FAULT_UNREACHABLE);
 }
 
-/* Ask for an IPv4 address. */
+/* Resolve an IPv4 address. */
 static int resolve(struct rp_end *c, uint32_t ip)
 {
 	struct sockaddr_in sin = {
@@ -53,7 +55,7 @@ static int resolve(struct rp_end *c, uint32_t ip)
 	return rp_ioctl(c->fd, RPOST_IOC_RESOLVE_ADDR, &cmd);
 }
 
-/* The command or the event says that there is nothing: what, as an errno. */
+/* Returns the error of the command or of its event, as a negative errno. */
 static int error_of(struct rp_end *c, int ret)
 {
 	struct rpost_get_event event;
@@ -68,7 +70,7 @@ static int error_of(struct rp_end *c, int ret)
 
 TEST_F(nobody, has_a_route_there)
 {
-	/* 203.0.113.1, for documentation */
+	/* This address is reserved for documentation (TEST-NET-3). */
 	int ret = error_of(&self->c, resolve(&self->c, 0xcb007101));
 
 	if (!ret)
@@ -79,7 +81,7 @@ TEST_F(nobody, has_a_route_there)
 	}
 }
 
-/* Ask for a connection, and wait for no answer. */
+/* Connect, but do not wait for the answer. */
 static int ask(struct rp_end *c, uint16_t port)
 {
 	RP_TRY(rp_client_route(c, port));
@@ -87,7 +89,7 @@ static int ask(struct rp_end *c, uint16_t port)
 	return rp_connect(c->fd, c->id);
 }
 
-/* A port that was free a moment ago. */
+/* Returns a port that was free a moment ago. */
 static uint16_t free_port(struct rp_end *end)
 {
 	uint16_t port = 0;
@@ -111,12 +113,12 @@ TEST_F(nobody, listens_at_the_port)
 	ASSERT_EQ(0, ask(c, port));
 	ASSERT_EQ(0, rp_get_event(c->channel, &event));
 	EXPECT_EQ(RPOST_EVENT_REJECTED, event.event);
-	/* IBA: the service ID is invalid */
+	/* The InfiniBand specification: the service ID is invalid. */
 	EXPECT_EQ(8, event.status);
 	EXPECT_EQ(0, rp_leave(c));
 }
 
-/* A server that has been asked, and whose program does nothing. */
+/* Send a request to a server that does not fetch it. */
 static int ask_idle(struct rp_end *c, struct rp_end *s, uint32_t *listener)
 {
 	RP_TRY(rp_end_init(s));
@@ -127,7 +129,7 @@ static int ask_idle(struct rp_end *c, struct rp_end *s, uint32_t *listener)
 	return rp_quiet(c->channel) ? 0 : -EPROTO;
 }
 
-/* The request is there, and stays there. */
+/* The request waits at the server, which does not fetch it. */
 TEST_F(nobody, fetches_the_request)
 {
 	struct rp_end *c = &self->c, s;
@@ -135,22 +137,22 @@ TEST_F(nobody, fetches_the_request)
 	uint64_t began;
 
 	ASSERT_EQ(0, ask_idle(c, &s, &listener));
-	/* The client need not wait for an answer. */
+	/* The client can leave before it has an answer. */
 	began = rp_now_ms();
 	EXPECT_EQ(0, rp_leave(c));
 	EXPECT_GT(TEST_TIMEOUT_MS, rp_now_ms() - began);
 	ASSERT_EQ(0, rp_take_request(&s, listener));
-	/* No event tells the server, but accepting does. */
+	/* The server gets no event, but ACCEPT fails. */
 	EXPECT_TRUE(rp_id_reaches(s.fd, s.id, RPOST_ID_ERROR));
 	EXPECT_TRUE(rp_quiet(s.channel));
 	EXPECT_EQ(-EINVAL, rp_accept(s.fd, s.id));
 	rp_end_close(&s);
 }
 
-/* The client is told after 102 s, or later on a busy machine. */
+/* The client is told after 102 s, later on a busy machine. */
 #define SILENCE_S	400
 
-/* The host is there, but drops what the connection manager asks, every time. */
+/* The host drops each request of the connection manager. */
 TEST_F_TIMEOUT(nobody, answers, SILENCE_S + 60)
 {
 	const char *silent = getenv("RPOST_TEST_SILENT");
@@ -177,9 +179,8 @@ TEST_F_TIMEOUT(nobody, answers, SILENCE_S + 60)
 	EXPECT_EQ(c->id, event.id);
 	printf("# told after %llu ms\n",
 	       (unsigned long long)(rp_now_ms() - began));
-	fflush(stdout);
 	EXPECT_TRUE(rp_quiet(c->channel));
-	/* It is over: the id cannot connect again, and goes at once. */
+	/* The id cannot connect again, and is destroyed at once. */
 	EXPECT_EQ(-EINVAL, rp_connect(c->fd, c->id));
 	began = rp_now_ms();
 	EXPECT_EQ(0, rp_leave(c));
@@ -188,10 +189,10 @@ TEST_F_TIMEOUT(nobody, answers, SILENCE_S + 60)
 
 /* ----------------------------------------- a server that does not go on */
 
-/* Longer than the connection manager waits, 6.4 s, before it asks again. */
+/* Longer than the 6.4 s after which the connection manager repeats. */
 #define STILL_S		8
 
-/* Serve one client: 0, or what went wrong, as an exit status. */
+/* Serve one client.  Returns 0, or the failed step as an exit status. */
 static int serve_one(int socket)
 {
 	struct rp_end s;
@@ -205,7 +206,9 @@ static int serve_one(int socket)
 		return 2;
 	if (read(socket, &port, 1) != 1 || rp_take_request(&s, listener))
 		return 3;
-	/* One, even if the client has asked again meanwhile. */
+	/*
+	 * There is one request, even if the client has repeated it meanwhile.
+	 */
 	if (!rp_quiet(s.channel))
 		return 4;
 	if (rp_create_qp(&s, 0) || rp_accept(s.fd, s.id))
@@ -218,7 +221,7 @@ static int serve_one(int socket)
 	return 0;
 }
 
-/* It listens, but is stopped when the request comes, and goes on later. */
+/* The server is stopped when the request comes, and continued later. */
 TEST_F(nobody, runs_the_server_for_a_while)
 {
 	struct pollfd pfd = { .events = POLLIN };
@@ -247,7 +250,9 @@ TEST_F(nobody, runs_the_server_for_a_while)
 	EXPECT_EQ(0, poll(&pfd, 1, STILL_S * 1000));
 	ASSERT_EQ(0, kill(pid, SIGCONT));
 	EXPECT_EQ(0, rp_expect(c->channel, c->id, RPOST_EVENT_ESTABLISHED));
-	/* ib_cm's threads may look at a DREQ before the RTU that preceded it. */
+	/*
+	 * ib_cm's threads may look at a DREQ before the RTU that preceded it.
+	 */
 	EXPECT_EQ(1, read(sockets[0], &told, 1));
 	EXPECT_EQ(0, rp_disconnect(c->fd, c->id));
 	EXPECT_EQ(0, rp_leave(c));
@@ -257,7 +262,7 @@ TEST_F(nobody, runs_the_server_for_a_while)
 	close(sockets[0]);
 }
 
-/* It stops to listen, without a look at who has asked. */
+/* The listener is destroyed before the server fetches the request. */
 TEST_F(nobody, listens_any_more)
 {
 	struct rp_end *c = &self->c, s;
@@ -304,8 +309,8 @@ static int new_client(struct rp_end *c, uint16_t port)
 }
 
 /*
- * Accept whoever asks until @n connections stand.  A request that comes late may be
- * of a client that has died since: it is REJECTED.
+ * Accept requests until @n connections are established.  A request that comes
+ * late may be of a client that has died meanwhile: its id gets REJECTED.
  */
 static int accept_all(struct rp_end *s, unsigned int n)
 {
@@ -334,8 +339,8 @@ static int accept_all(struct rp_end *s, unsigned int n)
 }
 
 /*
- * No more than the backlog wait here; the others ask again, every four seconds,
- * and all are served once the server does something.
+ * No more requests than the backlog wait.  The other clients repeat theirs
+ * every four seconds, and are served once the server accepts.
  */
 TEST_F(backlog, is_kept_by_the_living)
 {
@@ -347,7 +352,7 @@ TEST_F(backlog, is_kept_by_the_living)
 		ASSERT_EQ(0, new_client(&self->c[i], port));
 	ASSERT_EQ(1, poll(&pfd, 1, TEST_TIMEOUT_MS));
 	usleep(TEST_QUIET_MS * 1000);
-	/* domain, queue, listener, requests */
+	/* The domain, the completion queue, the listener, and requests. */
 	EXPECT_GE(3 + BACKLOG, rp_num_objects(self->s.fd));
 	EXPECT_LT(3, rp_num_objects(self->s.fd));
 	ASSERT_EQ(0, accept_all(&self->s, CLIENTS));
@@ -388,7 +393,9 @@ TEST_F(backlog, is_kept_by_the_dead)
 		close(pipefd[0]);
 		close(pipefd[1]);
 	}
-	/* The server finds none that it can serve; the last may come late. */
+	/*
+	 * All clients of these requests are dead; the last request may be late.
+	 */
 	while (poll(&pfd, 1, 3000) == 1) {
 		ASSERT_EQ(0, rp_get_event(s->channel, &event));
 		if (event.event != RPOST_EVENT_CONNECT_REQUEST) {
@@ -401,7 +408,7 @@ TEST_F(backlog, is_kept_by_the_dead)
 	}
 	EXPECT_GE(CLIENTS, requests);
 	EXPECT_LT(0, requests);
-	/* But it serves the living again. */
+	/* The listener then serves a client that is alive. */
 	ASSERT_EQ(0, new_client(&client, port));
 	ASSERT_EQ(0, accept_all(s, 1));
 	EXPECT_EQ(0, rp_expect(client.channel, client.id,

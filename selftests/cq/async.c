@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Asynchronous channels.  Events are made by the limit of a shared receive
- * queue, which is reached as often as the program likes.
+ * Tests asynchronous event channels.  The test reaches the limit of a shared
+ * receive queue as often as it needs an event.  A failure means that an event
+ * is lost, comes twice, or names an object that is gone.
  */
 #include <kselftest_harness.h>
 #include <pthread.h>
@@ -9,7 +10,7 @@
 
 #include "rpost_own.h"
 
-#define KEPT	256	/* events that are not read */
+#define KEPT	256	/* events that a channel keeps */
 
 FIXTURE(async) {
 	struct rp_end s, r;
@@ -38,13 +39,13 @@ FIXTURE_TEARDOWN(async)
 	rp_end_close(&self->r);
 }
 
-/* Let one message through, by which the limit is reached. */
+/* Receive one message, so that the limit is reached. */
 static int make_event(FIXTURE_DATA(async) *self)
 {
 	return rp_reach_limit(&self->s, &self->r, self->srq.handle);
 }
 
-/* Read events of this file's objects; those of ports may come at any time. */
+/* Read events of this file's objects; a port may have events at any time. */
 static int read_some(int fd, struct rpost_async_event *events, int max)
 {
 	int n = 0;
@@ -57,7 +58,7 @@ static int read_some(int fd, struct rpost_async_event *events, int max)
 	return n;
 }
 
-/* Nothing comes for a while, but for what is of a port. */
+/* Returns true if no event but those of ports comes for a while. */
 static bool no_more(int fd)
 {
 	struct rpost_async_event event;
@@ -91,11 +92,11 @@ TEST_F(async, reads)
 				   0));
 	ASSERT_EQ(0, make_event(self));
 	ASSERT_TRUE(rp_readable(self->ch, TEST_TIMEOUT_MS));
-	/* Into memory that cannot be written. */
+	/* Read into memory that the kernel cannot write to. */
 	ASSERT_EQ(0, mprotect(bad, getpagesize(), PROT_READ));
 	EXPECT_EQ(-1, read(self->ch, bad, sizeof(events[0])));
 	EXPECT_EQ(EFAULT, errno);
-	/* It is not lost. */
+	/* The event is not lost. */
 	EXPECT_EQ(1, read_some(self->ch, events, 4));
 }
 
@@ -114,7 +115,7 @@ TEST_F(async, event_of_an_object)
 	EXPECT_TRUE(no_more(self->ch));
 }
 
-/* As many as fit into the buffer, oldest first. */
+/* A read returns as many events as fit into the buffer, oldest first. */
 TEST_F(async, several_at_once)
 {
 	struct rpost_async_event events[8];
@@ -129,7 +130,7 @@ TEST_F(async, several_at_once)
 	EXPECT_EQ(2, read_some(self->ch, events, 8));
 }
 
-/* The oldest are kept, and there is room again when they have been read. */
+/* A full channel drops new events, and takes new ones after a read. */
 TEST_F(async, overflow)
 {
 	static struct rpost_async_event events[KEPT + 64];
@@ -140,7 +141,7 @@ TEST_F(async, overflow)
 	for (i = 0; i < KEPT; i++) {
 		ASSERT_EQ(0, make_event(self));
 	}
-	/* Another queue's, which come too late. */
+	/* Events of a second queue, which find the channel full. */
 	ASSERT_EQ(0, rp_create_srq(self->r.fd, self->r.pd, 8, &second));
 	ASSERT_EQ(0, rp_destroy(self->r.fd, RPOST_OBJ_QP, self->r.qp));
 	ASSERT_EQ(0, rp_destroy(self->s.fd, RPOST_OBJ_QP, self->s.qp));
@@ -166,7 +167,7 @@ TEST_F(async, overflow)
 	EXPECT_EQ(r.fd, self->r.fd);
 }
 
-/* Every channel of the file's, none of another's, none that comes later. */
+/* Every channel of the file gets the event, if it is open by then. */
 TEST_F(async, channels)
 {
 	int second = rp_async_channel(self->r.fd, self->r.device);
@@ -189,14 +190,16 @@ TEST_F(async, channels)
 	close(second);
 	close(foreign);
 	close(late);
-	/* One that was closed with an event in it. */
+	/*
+	 * Closing a channel with an unread event leaves other channels alone.
+	 */
 	second = rp_async_channel(self->r.fd, self->r.device);
 	ASSERT_EQ(0, make_event(self));
 	close(second);
 	EXPECT_EQ(1, read_some(self->ch, events, 4));
 }
 
-/* Nothing names an object that is no more. */
+/* Destroying an object drops its unread events. */
 TEST_F(async, object_destroyed)
 {
 	struct rpost_async_event events[4];
@@ -221,7 +224,7 @@ TEST_F(async, creation)
 					    &cmd));
 		EXPECT_EQ(0, cmd.fd);
 	}
-	/* It is no channel of another kind. */
+	/* Commands for other kinds of channels refuse it. */
 	EXPECT_EQ(-EBADF, rp_create_id(self->r.fd, self->ch, &cmd.device));
 	struct rp_cq cq;
 
@@ -270,7 +273,7 @@ static void on_signal(int sig)
 	(void)sig;
 }
 
-/* The descriptor and the device file are closed under a reader. */
+/* The device file and the channel are closed while a thread reads. */
 TEST_F(async, closed_while_reading)
 {
 	struct sigaction sa = { .sa_handler = on_signal };
@@ -291,7 +294,7 @@ TEST_F(async, closed_while_reading)
 	ASSERT_EQ(0, pthread_join(thread, NULL));
 	EXPECT_EQ(0, r.ret);
 	self->ch = rp_async_channel(self->r.fd, self->r.device);
-	/* A signal ends the sleep, and loses nothing. */
+	/* A signal ends the read, and no event is lost. */
 	r = (struct reader) { .fd = self->ch, .ret = 1 };
 	ASSERT_EQ(0, pthread_create(&thread, NULL, read_one, &r));
 	ASSERT_TRUE(rp_wait_asleep(&r.tid));
@@ -300,7 +303,7 @@ TEST_F(async, closed_while_reading)
 	EXPECT_EQ(-EINTR, r.ret);
 }
 
-/* The channel outlives the file that it was made by, as a shell. */
+/* The channel stays open after its device file is closed. */
 TEST_F(async, channel_stays)
 {
 	struct rpost_async_event events[4];
@@ -344,7 +347,7 @@ static void *open_and_close(void *arg)
 	return NULL;
 }
 
-/* Channels come and go while events happen. */
+/* Threads open and close channels while events happen. */
 TEST_F(async, channels_race_with_events)
 {
 	struct churn c = { .end = &self->r };

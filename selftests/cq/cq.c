@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Completion queues: the shared ring, its mapping, sleeping, and what a
- * program can do to the words it shares with the kernel.
+ * Tests completion queues: the ring, its mapping, sleeping for an event, and a
+ * program that writes to the ring.  A failure means that a completion or an
+ * event is lost, or that a program harms more than its own ring.
  */
 #include <kselftest_harness.h>
 #include <pthread.h>
 
-#include "kernel_release.h"
-#include "rpost_own.h"
+#include "cq_pair.h"
 
-#define BUF_SIZE	4096
-
-/* Two connected ends; the server's queue has a completion channel. */
 FIXTURE(cq) {
-	struct rp_end c, s;
-	int comp;
-	char *buf;
-	struct rpost_reg_mr cmr, smr;
+	struct cq_pair p;
 	struct rpost_wc wc;
-	uint32_t listener;
 };
 
 FIXTURE_VARIANT(cq) {
@@ -33,45 +26,29 @@ FIXTURE_VARIANT_ADD(cq, shared) {
 
 FIXTURE_SETUP(cq)
 {
-	rp_cq_flags = variant->flags;
-	self->buf = rp_pages(2 * BUF_SIZE);
-	ASSERT_NE(NULL, self->buf);
-	ASSERT_EQ(0, rp_end_init(&self->c));
-	ASSERT_EQ(0, rp_end_init(&self->s));
-	self->comp = rp_end_add_channel(&self->s, 4 * RP_DEPTH);
-	ASSERT_LE(0, self->comp);
-	ASSERT_EQ(0, rp_listener(&self->s, &self->listener));
-	ASSERT_EQ(0, rp_join(&self->c, &self->s, self->listener, 0));
-	ASSERT_EQ(0, rp_reg_mr(self->c.fd, self->c.pd, self->buf, BUF_SIZE,
-			       RPOST_ACCESS_LOCAL_WRITE, &self->cmr));
-	ASSERT_EQ(0, rp_reg_mr(self->s.fd, self->s.pd, self->buf + BUF_SIZE,
-			       BUF_SIZE, RPOST_ACCESS_LOCAL_WRITE |
-			       RPOST_ACCESS_REMOTE_WRITE, &self->smr));
+	ASSERT_EQ(0, cq_pair_init(&self->p, variant->flags));
 }
 
 FIXTURE_TEARDOWN(cq)
 {
-	close(self->comp);
-	rp_end_close(&self->c);
-	rp_end_close(&self->s);
-	munmap(self->buf, 2 * BUF_SIZE);
+	cq_pair_close(&self->p);
 }
 
-/* One message from the client to the server, received under @wr_id. */
+/* Send a message from the client; the server receives it with @wr_id. */
 static int message(FIXTURE_DATA(cq) *self, uint64_t wr_id, uint32_t flags)
 {
-	struct rp_send send = rp_send(RPOST_WR_SEND, wr_id, self->buf, 8,
-				      self->cmr.lkey);
+	struct rp_send send = rp_send(RPOST_WR_SEND, wr_id, self->p.buf, 8,
+				      self->p.cmr.lkey);
 	struct rpost_wc wc;
 	int ret;
 
 	send.wr.send_flags |= flags;
-	ret = rp_post_recv(&self->s, wr_id, self->buf + BUF_SIZE, 64,
-			   self->smr.lkey);
+	ret = rp_post_recv(&self->p.s, wr_id, self->p.buf + CQ_BYTES, 64,
+			   self->p.smr.lkey);
 	if (!ret)
-		ret = rp_post_send(&self->c, &send);
+		ret = rp_post_send(&self->p.c, &send);
 	if (!ret)
-		ret = rp_wait_cq(&self->c.cq, &wc) == 1 ? 0 : -ETIME;
+		ret = rp_wait_cq(&self->p.c.cq, &wc) == 1 ? 0 : -ETIME;
 	return ret;
 }
 
@@ -87,7 +64,7 @@ static int map(struct rp_cq *cq, int prot, int flags, size_t size, off_t offset)
 
 TEST_F(cq, mapping)
 {
-	struct rp_cq *cq = &self->s.cq;
+	struct rp_cq *cq = &self->p.s.cq;
 	size_t size = cq->cmd.mmap_size, page = getpagesize();
 	off_t off = cq->cmd.mmap_offset;
 	int rw = PROT_READ | PROT_WRITE;
@@ -99,8 +76,8 @@ TEST_F(cq, mapping)
 	EXPECT_EQ(-EINVAL, map(cq, rw, MAP_SHARED, size - page, off));
 	EXPECT_EQ(-EACCES, map(cq, rw | PROT_EXEC, MAP_SHARED, size, off));
 	EXPECT_EQ(-ENOENT, map(cq, rw, MAP_SHARED, size, 0));
-	/* Handles of other types have no ring. */
-	EXPECT_EQ(-ENOENT, map(cq, rw, MAP_SHARED, size, self->s.qp * page));
+	/* No other handle or offset has a ring. */
+	EXPECT_EQ(-ENOENT, map(cq, rw, MAP_SHARED, size, self->p.s.qp * page));
 	EXPECT_EQ(-ENOENT, map(cq, rw, MAP_SHARED, size, 1ll << 30));
 	EXPECT_EQ(-EINVAL, map(cq, rw, MAP_SHARED, size, 1ll << 50));
 
@@ -115,12 +92,12 @@ TEST_F(cq, mapping)
 
 TEST_F(cq, mapping_outlives_the_queue)
 {
-	struct rp_cq *cq = &self->s.cq;
+	struct rp_cq *cq = &self->p.s.cq;
 
 	ASSERT_EQ(0, message(self, 7, 0));
 	ASSERT_EQ(1, rp_wait_cq(cq, &self->wc));
-	ASSERT_EQ(0, rp_destroy(self->s.fd, RPOST_OBJ_QP, self->s.qp));
-	ASSERT_EQ(0, rp_destroy(self->s.fd, RPOST_OBJ_CQ, cq->cmd.handle));
+	ASSERT_EQ(0, rp_destroy(self->p.s.fd, RPOST_OBJ_QP, self->p.s.qp));
+	ASSERT_EQ(0, rp_destroy(self->p.s.fd, RPOST_OBJ_CQ, cq->cmd.handle));
 	EXPECT_EQ(7, cq->wcs[0].wr_id);
 	memset(rp_cq_map(cq), 0xff, cq->cmd.mmap_size);
 	EXPECT_EQ(-ENOENT, map(cq, PROT_READ, MAP_SHARED, cq->cmd.mmap_size,
@@ -144,11 +121,11 @@ TEST_F(cq, created_as_asked)
 {
 	struct rp_cq cq;
 
-	ASSERT_EQ(0, rp_create_cq(self->s.fd, self->s.device, 1, -1, &cq));
+	ASSERT_EQ(0, rp_create_cq(self->p.s.fd, self->p.s.device, 1, -1, &cq));
 	EXPECT_EQ(1, cq.cmd.cqe);
 	EXPECT_EQ(RPOST_RING_NEED_POLL, cq.ring->flags);
 	rp_unmap_cq(&cq);
-	ASSERT_EQ(0, rp_create_cq(self->s.fd, self->s.device, 33, -1, &cq));
+	ASSERT_EQ(0, rp_create_cq(self->p.s.fd, self->p.s.device, 33, -1, &cq));
 	EXPECT_EQ(64, cq.cmd.cqe);
 	EXPECT_EQ(sizeof(struct rpost_ring), cq.cmd.entries_offset);
 	EXPECT_EQ(variant->flags, cq.cmd.flags);
@@ -164,17 +141,17 @@ TEST_F(cq, create_errors)
 {
 	struct rpost_create_cq good = {
 		.size = sizeof(good),
-		.device = self->s.device,
+		.device = self->p.s.device,
 		.cqe = 4,
 		.channel_fd = -1,
 	}, cmd;
-	int objects = rp_num_objects(self->s.fd), other;
+	int objects = rp_num_objects(self->p.s.fd), other;
 
 #define REFUSED(err, field, value)					\
 	do {								\
 		cmd = good;						\
 		cmd.field = (value);					\
-		EXPECT_EQ(err, rp_ioctl(self->s.fd, RPOST_IOC_CREATE_CQ, &cmd)) \
+		EXPECT_EQ(err, rp_ioctl(self->p.s.fd, RPOST_IOC_CREATE_CQ, &cmd)) \
 			TH_LOG(#field " = " #value);			\
 		EXPECT_EQ(0, cmd.handle);				\
 	} while (0)
@@ -192,100 +169,108 @@ TEST_F(cq, create_errors)
 	REFUSED(-EOPNOTSUPP, flags, 1u << 31);
 	REFUSED(-EBADF, channel_fd, 9999);
 	REFUSED(-EBADF, channel_fd, -2);
-	REFUSED(-EBADF, channel_fd, self->s.fd);
-	REFUSED(-EBADF, channel_fd, self->s.channel);
-	other = rp_comp_channel(self->c.fd);
+	REFUSED(-EBADF, channel_fd, self->p.s.fd);
+	REFUSED(-EBADF, channel_fd, self->p.s.channel);
+	other = rp_comp_channel(self->p.c.fd);
 	ASSERT_LE(0, other);
 	REFUSED(-EBADF, channel_fd, other);
 	close(other);
 #undef REFUSED
-	EXPECT_EQ(objects, rp_num_objects(self->s.fd));
+	EXPECT_EQ(objects, rp_num_objects(self->p.s.fd));
 }
 
-TEST_F(cq, need_poll_ends_with_the_first_poll)
+/*
+ * The ring says NEED_POLL until the program has polled in vain for a while, and
+ * again when a completion has come.
+ */
+TEST_F(cq, polled_or_armed)
 {
-	struct rp_cq *cq = &self->s.cq;
-	struct rpost_poll_cq cmd = {
-		.size = sizeof(cmd),
-		.handle = cq->cmd.handle,
-	};
+	struct rp_cq *cq = &self->p.s.cq;
+	uint64_t end;
+	int i;
 
 	EXPECT_EQ(RPOST_RING_NEED_POLL, cq->ring->flags);
 	ASSERT_EQ(0, message(self, 1, 0));
 	usleep(20000);
-	/* Nobody has fetched it. */
+	/* Nothing polls the device before the program does. */
 	EXPECT_EQ(0, cq->ring->tail);
-	ASSERT_EQ(0, rp_ioctl(cq->fd, RPOST_IOC_POLL_CQ, &cmd));
-	EXPECT_EQ(1, cmd.count);
-	EXPECT_EQ(1, cq->ring->tail);
-	EXPECT_EQ(0, cq->ring->flags);
+	ASSERT_EQ(1, rp_wait_cq(cq, &self->wc));
+	EXPECT_EQ(1, self->wc.wr_id);
 
-	/* From now on the ring fills by itself. */
-	ASSERT_EQ(0, message(self, 2, 0));
-	ASSERT_EQ(1, rp_wait_cq(cq, &self->wc));
-	ASSERT_EQ(1, rp_wait_cq(cq, &self->wc));
-	EXPECT_EQ(2, self->wc.wr_id);
-	ASSERT_EQ(0, rp_ioctl(cq->fd, RPOST_IOC_POLL_CQ, &cmd));
-	EXPECT_EQ(0, cmd.count);
+	/* More often than calls arm the device at once. */
+	for (i = 2; i < 40; i++) {
+		ASSERT_EQ(0, rp_poll_in_vain(cq));
+		EXPECT_EQ(0, cq->ring->flags);
+		ASSERT_EQ(0, message(self, i, 0));
+		end = rp_now_ms() + TEST_TIMEOUT_MS;
+		while (!rp_need_poll(cq) && rp_now_ms() < end)
+			sched_yield();
+		EXPECT_EQ(cq->ring->head, cq->ring->tail);
+		ASSERT_EQ(1, rp_wait_cq(cq, &self->wc));
+		EXPECT_EQ(i, (int)self->wc.wr_id);
+	}
+	EXPECT_TRUE(rp_quiet(self->p.comp));
 }
 
 TEST_F(cq, event_by_the_arm_word)
 {
-	struct rp_cq *cq = &self->s.cq;
+	struct rp_cq *cq = &self->p.s.cq;
 	struct rpost_comp_event event;
 	uint32_t i;
 
-	/* The first poll makes the ring fill by itself. */
-	ASSERT_EQ(0, rp_poll_cq(cq, &self->wc));
 	for (i = 1; i <= 5; i++) {
-		EXPECT_FALSE(rp_readable(self->comp, 0));
+		ASSERT_EQ(0, rp_poll_in_vain(cq));
+		EXPECT_FALSE(rp_readable(self->p.comp, 0));
 		__atomic_store_n(&cq->ring->arm, i, __ATOMIC_SEQ_CST);
 		ASSERT_EQ(0, message(self, i, 0));
-		ASSERT_TRUE(rp_readable(self->comp, TEST_TIMEOUT_MS));
+		ASSERT_TRUE(rp_readable(self->p.comp, TEST_TIMEOUT_MS));
 		event.user_data = 0;
 		ASSERT_EQ(sizeof(event),
-			  read(self->comp, &event, sizeof(event)));
+			  read(self->p.comp, &event, sizeof(event)));
 		EXPECT_EQ((uintptr_t)cq, event.user_data);
 		EXPECT_EQ(i, cq->ring->fired);
 		ASSERT_EQ(1, rp_wait_cq(cq, &self->wc));
 		EXPECT_EQ(i, self->wc.wr_id);
 	}
-	/* Not armed: no event. */
+	/* Without a request there is no event. */
 	ASSERT_EQ(0, message(self, i, 0));
 	ASSERT_EQ(1, rp_wait_cq(cq, &self->wc));
-	EXPECT_TRUE(rp_quiet(self->comp));
+	EXPECT_TRUE(rp_quiet(self->p.comp));
 }
 
 TEST_F(cq, event_by_ioctl)
 {
 	struct rpost_comp_event event;
 
-	ASSERT_EQ(0, rp_arm_cq(&self->s.cq, 0));
+	ASSERT_EQ(0, rp_arm_cq(&self->p.s.cq, 0));
 	ASSERT_EQ(0, message(self, 1, 0));
-	ASSERT_TRUE(rp_readable(self->comp, TEST_TIMEOUT_MS));
-	ASSERT_EQ(sizeof(event), read(self->comp, &event, sizeof(event)));
-	/* One event for one request. */
+	ASSERT_TRUE(rp_readable(self->p.comp, TEST_TIMEOUT_MS));
+	ASSERT_EQ(sizeof(event), read(self->p.comp, &event, sizeof(event)));
+	/* One request gives one event. */
 	ASSERT_EQ(0, message(self, 2, 0));
-	EXPECT_TRUE(rp_quiet(self->comp));
-	EXPECT_EQ(-EOPNOTSUPP, rp_arm_cq(&self->s.cq, 2));
+	EXPECT_TRUE(rp_quiet(self->p.comp));
+	EXPECT_EQ(-EOPNOTSUPP, rp_arm_cq(&self->p.s.cq, 2));
 }
 
 TEST_F(cq, solicited)
 {
-	struct rp_cq *cq = &self->s.cq;
+	struct rp_cq *cq = &self->p.s.cq;
 	struct rpost_comp_event event;
 	int i;
 
-	/* siw_rqe_complete() does not tell siw_cq_notify_now() of it. */
-	RP_SKIP_IWARP(self->s.fd, "events for solicited receives, with siw");
+	/*
+	 * siw_rqe_complete() does not pass the solicited flag to
+	 * siw_cq_notify_now().
+	 */
+	RP_SKIP_IWARP(self->p.s.fd, "events for solicited receives, with siw");
 	ASSERT_EQ(0, rp_arm_cq(cq, RPOST_ARM_SOLICITED));
 	for (i = 0; i < 3; i++) {
 		ASSERT_EQ(0, message(self, 1, 0));
-		EXPECT_TRUE(rp_quiet(self->comp));
+		EXPECT_TRUE(rp_quiet(self->p.comp));
 		ASSERT_EQ(0, message(self, 2, RPOST_SEND_SOLICITED));
-		ASSERT_TRUE(rp_readable(self->comp, TEST_TIMEOUT_MS));
+		ASSERT_TRUE(rp_readable(self->p.comp, TEST_TIMEOUT_MS));
 		ASSERT_EQ(sizeof(event),
-			  read(self->comp, &event, sizeof(event)));
+			  read(self->p.comp, &event, sizeof(event)));
 		EXPECT_EQ(RPOST_RING_NEED_POLL, cq->ring->flags);
 		ASSERT_EQ(1, rp_wait_cq(cq, &self->wc));
 		EXPECT_EQ(1, self->wc.wr_id);
@@ -293,25 +278,24 @@ TEST_F(cq, solicited)
 		EXPECT_EQ(2, self->wc.wr_id);
 		ASSERT_EQ(0, rp_arm_cq(cq, RPOST_ARM_SOLICITED));
 	}
-	/* Any completion, then: the stronger request stands. */
+	/* A request for any completion outlasts one for solicited ones. */
 	ASSERT_EQ(0, rp_arm_cq(cq, 0));
 	ASSERT_EQ(0, rp_arm_cq(cq, RPOST_ARM_SOLICITED));
 	ASSERT_EQ(0, message(self, 3, 0));
-	EXPECT_TRUE(rp_readable(self->comp, TEST_TIMEOUT_MS));
+	EXPECT_TRUE(rp_readable(self->p.comp, TEST_TIMEOUT_MS));
 }
 
-/* The stronger request stands, also if it was made in the ring. */
+/* The same if the program requested any completion in the ring. */
 TEST_F(cq, solicited_after_the_arm_word)
 {
-	struct rp_cq *cq = &self->s.cq;
+	struct rp_cq *cq = &self->p.s.cq;
 
-	ASSERT_EQ(0, rp_poll_cq(cq, &self->wc));
-	ASSERT_FALSE(rp_need_poll(cq));
+	ASSERT_EQ(0, rp_poll_in_vain(cq));
 	__atomic_store_n(&cq->ring->arm, 1, __ATOMIC_SEQ_CST);
 	ASSERT_EQ(0, rp_arm_cq(cq, RPOST_ARM_SOLICITED));
-	EXPECT_EQ(1, cq->ring->fired);
 	ASSERT_EQ(0, message(self, 1, 0));
-	EXPECT_TRUE(rp_readable(self->comp, TEST_TIMEOUT_MS));
+	EXPECT_TRUE(rp_readable(self->p.comp, TEST_TIMEOUT_MS));
+	EXPECT_EQ(1, cq->ring->fired);
 }
 
 TEST_F(cq, channel_reads)
@@ -321,19 +305,19 @@ TEST_F(cq, channel_reads)
 			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	ASSERT_NE(MAP_FAILED, bad);
-	ASSERT_EQ(0, fcntl(self->comp, F_SETFL, O_NONBLOCK));
-	EXPECT_EQ(-1, read(self->comp, events, sizeof(events)));
+	ASSERT_EQ(0, fcntl(self->p.comp, F_SETFL, O_NONBLOCK));
+	EXPECT_EQ(-1, read(self->p.comp, events, sizeof(events)));
 	EXPECT_EQ(EAGAIN, errno);
-	EXPECT_EQ(-1, read(self->comp, events, sizeof(events[0]) - 1));
+	EXPECT_EQ(-1, read(self->p.comp, events, sizeof(events[0]) - 1));
 	EXPECT_EQ(EINVAL, errno);
-	EXPECT_EQ(-1, write(self->comp, events, sizeof(events[0])));
-	ASSERT_EQ(0, rp_arm_cq(&self->s.cq, 0));
+	EXPECT_EQ(-1, write(self->p.comp, events, sizeof(events[0])));
+	ASSERT_EQ(0, rp_arm_cq(&self->p.s.cq, 0));
 	ASSERT_EQ(0, message(self, 1, 0));
-	ASSERT_TRUE(rp_readable(self->comp, TEST_TIMEOUT_MS));
-	/* What could not be given is not lost. */
-	EXPECT_EQ(-1, read(self->comp, bad, sizeof(events)));
+	ASSERT_TRUE(rp_readable(self->p.comp, TEST_TIMEOUT_MS));
+	/* The event that could not be copied is not lost. */
+	EXPECT_EQ(-1, read(self->p.comp, bad, sizeof(events)));
 	EXPECT_EQ(EFAULT, errno);
-	EXPECT_EQ(sizeof(events[0]), read(self->comp, events, sizeof(events)));
+	EXPECT_EQ(sizeof(events[0]), read(self->p.comp, events, sizeof(events)));
 }
 
 static void *message_later(void *arg)
@@ -348,12 +332,12 @@ TEST_F(cq, sleeping)
 	pthread_t thread;
 	void *ret;
 
-	ASSERT_EQ(0, rp_arm_cq(&self->s.cq, 0));
+	ASSERT_EQ(0, rp_arm_cq(&self->p.s.cq, 0));
 	ASSERT_EQ(0, pthread_create(&thread, NULL, message_later, self));
-	EXPECT_EQ(sizeof(event), read(self->comp, &event, sizeof(event)));
+	EXPECT_EQ(sizeof(event), read(self->p.comp, &event, sizeof(event)));
 	ASSERT_EQ(0, pthread_join(thread, &ret));
 	EXPECT_EQ(NULL, ret);
-	EXPECT_EQ(1, rp_wait_cq(&self->s.cq, &self->wc));
+	EXPECT_EQ(1, rp_wait_cq(&self->p.s.cq, &self->wc));
 	EXPECT_EQ(9, self->wc.wr_id);
 }
 
@@ -362,28 +346,28 @@ TEST_F(cq, two_queues_on_a_channel)
 	struct rpost_comp_event event;
 	struct rp_cq other;
 
-	ASSERT_EQ(0, rp_create_cq(self->s.fd, self->s.device, 4, self->comp,
+	ASSERT_EQ(0, rp_create_cq(self->p.s.fd, self->p.s.device, 4, self->p.comp,
 				  &other));
 	ASSERT_EQ(0, rp_arm_cq(&other, 0));
-	ASSERT_EQ(0, rp_arm_cq(&self->s.cq, 0));
+	ASSERT_EQ(0, rp_arm_cq(&self->p.s.cq, 0));
 	ASSERT_EQ(0, message(self, 1, 0));
-	ASSERT_EQ(sizeof(event), read(self->comp, &event, sizeof(event)));
-	EXPECT_EQ((uintptr_t)&self->s.cq, event.user_data);
-	EXPECT_TRUE(rp_quiet(self->comp));
-	EXPECT_EQ(0, rp_destroy(self->s.fd, RPOST_OBJ_CQ, other.cmd.handle));
+	ASSERT_EQ(sizeof(event), read(self->p.comp, &event, sizeof(event)));
+	EXPECT_EQ((uintptr_t)&self->p.s.cq, event.user_data);
+	EXPECT_TRUE(rp_quiet(self->p.comp));
+	EXPECT_EQ(0, rp_destroy(self->p.s.fd, RPOST_OBJ_CQ, other.cmd.handle));
 	rp_unmap_cq(&other);
 }
 
-/* Events that nobody has read go with the queue. */
+/* Destroying a queue drops its unread event. */
 TEST_F(cq, destroyed_with_an_unread_event)
 {
-	ASSERT_EQ(0, rp_arm_cq(&self->s.cq, 0));
+	ASSERT_EQ(0, rp_arm_cq(&self->p.s.cq, 0));
 	ASSERT_EQ(0, message(self, 1, 0));
-	ASSERT_TRUE(rp_readable(self->comp, TEST_TIMEOUT_MS));
-	ASSERT_EQ(0, rp_destroy(self->s.fd, RPOST_OBJ_QP, self->s.qp));
-	ASSERT_EQ(0, rp_destroy(self->s.fd, RPOST_OBJ_CQ,
-				self->s.cq.cmd.handle));
-	EXPECT_FALSE(rp_readable(self->comp, 0));
+	ASSERT_TRUE(rp_readable(self->p.comp, TEST_TIMEOUT_MS));
+	ASSERT_EQ(0, rp_destroy(self->p.s.fd, RPOST_OBJ_QP, self->p.s.qp));
+	ASSERT_EQ(0, rp_destroy(self->p.s.fd, RPOST_OBJ_CQ,
+				self->p.s.cq.cmd.handle));
+	EXPECT_FALSE(rp_readable(self->p.comp, 0));
 }
 
 TEST_F(cq, overrun)
@@ -393,23 +377,28 @@ TEST_F(cq, overrun)
 	struct rp_end c2, s2;
 	int i;
 
-	/* Two more ends; the server's queue has room for two. */
+	/*
+	 * A second connection, whose server's queue has room for two
+	 * completions.
+	 */
 	ASSERT_EQ(0, rp_end_init(&c2));
 	ASSERT_EQ(0, rp_end_init(&s2));
 	ASSERT_EQ(0, rp_create_cq(s2.fd, s2.device, 2, -1, &tiny));
 	rp_unmap_cq(&s2.cq);
 	s2.cq = tiny;
-	ASSERT_EQ(0, rp_listener(&s2, &self->listener));
-	ASSERT_EQ(0, rp_join(&c2, &s2, self->listener, 0));
+	ASSERT_EQ(0, rp_listener(&s2, &self->p.listener));
+	ASSERT_EQ(0, rp_join(&c2, &s2, self->p.listener, 0));
 	ASSERT_EQ(0, rp_poll_cq(&s2.cq, &self->wc));
 	for (i = 0; i < RP_DEPTH; i++)
 		ASSERT_EQ(0, rp_post_recv(&s2, i, NULL, 0, 0));
-	/* What cannot be delivered is lost, and said to be. */
+	/*
+	 * The ring keeps two of the flushed receives, and reports an overrun.
+	 */
 	ASSERT_EQ(0, rp_move(&s2, RPOST_QPS_ERR));
 	while (!(__atomic_load_n(&s2.cq.ring->flags, __ATOMIC_ACQUIRE) &
 		 RPOST_RING_OVERRUN) && rp_now_ms() < end)
-		sched_yield();
-	/* Who is told finds what is not lost. */
+		ASSERT_EQ(0, rp_fetch(&s2.cq));
+	/* The program finds the completions that are not lost. */
 	EXPECT_EQ(2, s2.cq.ring->tail);
 	EXPECT_EQ(RPOST_RING_OVERRUN, s2.cq.ring->flags & RPOST_RING_OVERRUN);
 	for (i = 0; i < 2; i++) {
@@ -417,14 +406,17 @@ TEST_F(cq, overrun)
 		EXPECT_EQ(i, (int)self->wc.wr_id);
 		EXPECT_EQ(RPOST_WC_WR_FLUSH_ERR, self->wc.status);
 	}
-	EXPECT_EQ(0, rp_poll_cq(&s2.cq, &self->wc));
+	/* More may be flushed into the free room; at least one is lost. */
+	for (; rp_poll_cq(&s2.cq, &self->wc) == 1; i++)
+		EXPECT_LT(i, (int)self->wc.wr_id);
+	EXPECT_GT(RP_DEPTH, i);
 	rp_end_close(&c2);
 	rp_end_close(&s2);
 }
 
 /*
  * One small queue serves many queue pairs: the device's queues grow with them,
- * and nothing is lost while the program polls.
+ * and no completion is lost while the program polls.
  */
 TEST_F(cq, many_queue_pairs)
 {
@@ -434,174 +426,33 @@ TEST_F(cq, many_queue_pairs)
 	unsigned int i, j, got = 0;
 
 	for (i = 0; i < PAIRS; i++) {
-		ASSERT_EQ(0, rp_join(&self->c, &self->s, self->listener, 0));
-		ids[i] = self->s.id;
-		qps[i] = self->s.qp;
-		cids[i] = self->c.id;
-		cqps[i] = self->c.qp;
+		ASSERT_EQ(0, rp_join(&self->p.c, &self->p.s, self->p.listener, 0));
+		ids[i] = self->p.s.id;
+		qps[i] = self->p.s.qp;
+		cids[i] = self->p.c.id;
+		cqps[i] = self->p.c.qp;
 	}
 	for (i = 0; i < PAIRS; i++) {
-		self->s.qp = qps[i];
-		self->c.qp = cqps[i];
+		self->p.s.qp = qps[i];
+		self->p.c.qp = cqps[i];
 		for (j = 0; j < 4; j++) {
-			ASSERT_EQ(0, rp_post_recv(&self->s, i, NULL, 0, 0));
-			ASSERT_EQ(0, rp_post_send(&self->c, &send));
-			ASSERT_EQ(1, rp_wait_cq(&self->c.cq, &self->wc));
+			ASSERT_EQ(0, rp_post_recv(&self->p.s, i, NULL, 0, 0));
+			ASSERT_EQ(0, rp_post_send(&self->p.c, &send));
+			ASSERT_EQ(1, rp_wait_cq(&self->p.c.cq, &self->wc));
 		}
 	}
-	while (got < PAIRS * 4 && rp_wait_cq(&self->s.cq, &self->wc) == 1) {
+	while (got < PAIRS * 4 && rp_wait_cq(&self->p.s.cq, &self->wc) == 1) {
 		EXPECT_EQ(RPOST_WC_SUCCESS, self->wc.status);
 		got++;
 	}
 	EXPECT_EQ(PAIRS * 4, got);
-	EXPECT_EQ(0, self->s.cq.ring->flags & RPOST_RING_OVERRUN);
+	EXPECT_EQ(0, self->p.s.cq.ring->flags & RPOST_RING_OVERRUN);
 	for (i = 0; i < PAIRS; i++) {
-		EXPECT_EQ(0, rp_destroy(self->s.fd, RPOST_OBJ_QP, qps[i]));
-		EXPECT_EQ(0, rp_destroy(self->s.fd, RPOST_OBJ_ID, ids[i]));
-		EXPECT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_QP, cqps[i]));
-		EXPECT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_ID, cids[i]));
+		EXPECT_EQ(0, rp_destroy(self->p.s.fd, RPOST_OBJ_QP, qps[i]));
+		EXPECT_EQ(0, rp_destroy(self->p.s.fd, RPOST_OBJ_ID, ids[i]));
+		EXPECT_EQ(0, rp_destroy(self->p.c.fd, RPOST_OBJ_QP, cqps[i]));
+		EXPECT_EQ(0, rp_destroy(self->p.c.fd, RPOST_OBJ_ID, cids[i]));
 	}
-}
-
-/* The server's sends have a channel, so it writes to the client. */
-static int write_back(FIXTURE_DATA(cq) *self, struct rp_send *send)
-{
-	struct rpost_reg_mr mr;
-	int ret;
-
-	ret = rp_reg_mr(self->c.fd, self->c.pd, self->buf, BUF_SIZE,
-			RPOST_ACCESS_LOCAL_WRITE | RPOST_ACCESS_REMOTE_WRITE,
-			&mr);
-	*send = rp_send(RPOST_WR_RDMA_WRITE, 0, self->buf + BUF_SIZE, 8,
-			self->smr.lkey);
-	send->wr.remote_addr = (uintptr_t)self->buf;
-	send->wr.rkey = mr.rkey;
-	return ret;
-}
-
-static uint32_t flags_of(struct rp_cq *cq)
-{
-	return __atomic_load_n(&cq->ring->flags, __ATOMIC_SEQ_CST);
-}
-
-/*
- * Posts that have completed when they return, again and again, end the
- * interrupts.  Then it is the post that fills the ring.
- */
-TEST_F(cq, prompt_posts)
-{
-	/* Where it is not expected, a few show that nothing is lost. */
-	bool expected = rxe_works_in_posts() &&
-			rp_is_rxe(self->s.fd, self->s.device);
-	int i, j, most = expected ? 2000 : 200;
-	int prompt = 0, changes = 0;
-	struct rp_cq *cq = &self->s.cq;
-	struct rpost_comp_event event;
-	struct rp_send send;
-	uint32_t tail;
-
-	ASSERT_EQ(0, write_back(self, &send));
-	for (j = 0; j < 3; j++) {
-		/* The first poll makes the ring fill by itself. */
-		ASSERT_EQ(0, rp_poll_cq(cq, &self->wc));
-		for (i = 0; i < most && !flags_of(cq); i++) {
-			send.wr.wr_id = i;
-			ASSERT_EQ(0, rp_post_send(&self->s, &send));
-			ASSERT_EQ(1, rp_wait_cq(cq, &self->wc));
-			ASSERT_EQ(i, (int)self->wc.wr_id);
-		}
-		changes += flags_of(cq) == RPOST_RING_NEED_POLL;
-		for (i = 0; i < 100; i++) {
-			tail = cq->ring->tail;
-			ASSERT_EQ(0, rp_post_send(&self->s, &send));
-			prompt += cq->ring->tail == tail + 1;
-			ASSERT_EQ(1, rp_wait_cq(cq, &self->wc));
-		}
-		/* Who asks is told. */
-		ASSERT_EQ(0, rp_arm_cq(cq, 0));
-		ASSERT_EQ(0, rp_post_send(&self->s, &send));
-		ASSERT_TRUE(rp_readable(self->comp, TEST_TIMEOUT_MS));
-		ASSERT_EQ(sizeof(event),
-			  read(self->comp, &event, sizeof(event)));
-		ASSERT_EQ(1, rp_wait_cq(cq, &self->wc));
-	}
-	TH_LOG("%d times without interrupts, %d of 300 posts prompt", changes,
-	       prompt);
-	if (expected) {
-		EXPECT_LT(0, changes);
-		EXPECT_LT(0, prompt);
-	}
-}
-
-struct burst {
-	struct rp_end *end;
-	struct rp_send send;
-	unsigned int count;
-	bool stop;
-	int err;
-};
-
-/* In bursts that are longer than it takes to end the interrupts. */
-static void *post_in_bursts(void *arg)
-{
-	struct burst *b = arg;
-	unsigned int i = 0;
-
-	while (i < b->count && !b->err &&
-	       !__atomic_load_n(&b->stop, __ATOMIC_RELAXED)) {
-		b->err = rp_post_send(b->end, &b->send);
-		if (!b->err && ++i % 50 == 0)
-			usleep(i % 7 * 40);
-		if (b->err == -ENOMEM) {
-			b->err = 0;
-			sched_yield();
-		}
-	}
-	return NULL;
-}
-
-/* Asks for an event.  0: look at the ring again. */
-static int may_sleep(struct rp_cq *cq, uint32_t *arms)
-{
-	RP_TRY(rp_ask_event(cq, arms));
-	return __atomic_load_n(&cq->ring->tail, __ATOMIC_ACQUIRE) ==
-	       cq->ring->head;
-}
-
-/* Whatever ends the interrupts, nobody sleeps for ever. */
-TEST_F(cq, asleep_between_prompt_posts)
-{
-	struct burst b = { .end = &self->s, .count = 5000 };
-	struct rp_cq *cq = &self->s.cq;
-	struct rpost_comp_event event;
-	unsigned int got = 0, slept = 0;
-	uint32_t arms = 0;
-	pthread_t thread;
-	int sleep;
-
-	ASSERT_EQ(0, write_back(self, &b.send));
-	ASSERT_EQ(0, pthread_create(&thread, NULL, post_in_bursts, &b));
-	while (got < b.count) {
-		if (rp_poll_cq(cq, &self->wc) == 1) {
-			EXPECT_EQ(RPOST_WC_SUCCESS, self->wc.status);
-			got++;
-			continue;
-		}
-		sleep = may_sleep(cq, &arms);
-		ASSERT_LE(0, sleep);
-		if (sleep) {
-			if (!rp_readable(self->comp, TEST_TIMEOUT_MS))
-				break;
-			slept++;
-			ASSERT_EQ(sizeof(event),
-				  read(self->comp, &event, sizeof(event)));
-		}
-	}
-	EXPECT_EQ(b.count, got);
-	EXPECT_LT(0, slept);
-	__atomic_store_n(&b.stop, true, __ATOMIC_RELAXED);
-	ASSERT_EQ(0, pthread_join(thread, NULL));
-	EXPECT_EQ(0, b.err);
 }
 
 static volatile bool scribbling;
@@ -620,41 +471,41 @@ static void *scribble(void *arg)
 	return NULL;
 }
 
-/* The program owns its ring's memory, and can harm only itself. */
+/* A program that writes to its ring harms only itself. */
 TEST_F(cq, scribbled_ring)
 {
-	struct rp_send send = rp_send(RPOST_WR_RDMA_WRITE, 1, self->buf, 8,
-				      self->cmr.lkey);
+	struct rp_send send = rp_send(RPOST_WR_RDMA_WRITE, 1, self->p.buf, 8,
+				      self->p.cmr.lkey);
 	struct rpost_poll_cq poll = { .size = sizeof(poll) };
 	uint64_t end = rp_now_ms() + 500;
 	pthread_t thread[2];
 	int ret, posted = 0;
 
-	send.wr.remote_addr = (uintptr_t)self->buf + BUF_SIZE;
-	send.wr.rkey = self->smr.rkey;
+	send.wr.remote_addr = (uintptr_t)self->p.buf + CQ_BYTES;
+	send.wr.rkey = self->p.smr.rkey;
 	scribbling = true;
-	ASSERT_EQ(0, pthread_create(&thread[0], NULL, scribble, &self->c.cq));
-	ASSERT_EQ(0, pthread_create(&thread[1], NULL, scribble, &self->s.cq));
+	ASSERT_EQ(0, pthread_create(&thread[0], NULL, scribble, &self->p.c.cq));
+	ASSERT_EQ(0, pthread_create(&thread[1], NULL, scribble, &self->p.s.cq));
 	while (rp_now_ms() < end || (posted <= RP_DEPTH &&
 				     rp_now_ms() < end + TEST_CHANCE_MS)) {
-		ret = rp_post_send(&self->c, &send);
+		ret = rp_post_send(&self->p.c, &send);
 		ASSERT_TRUE(!ret || ret == -ENOMEM);
 		posted += !ret;
-		rp_post_recv(&self->s, 1, NULL, 0, 0);
-		poll.handle = self->s.cq.cmd.handle;
-		ASSERT_EQ(0, rp_ioctl(self->s.fd, RPOST_IOC_POLL_CQ, &poll));
-		poll.handle = self->c.cq.cmd.handle;
-		ASSERT_EQ(0, rp_ioctl(self->c.fd, RPOST_IOC_POLL_CQ, &poll));
-		ASSERT_EQ(0, rp_arm_cq(&self->s.cq, 0));
+		rp_post_recv(&self->p.s, 1, NULL, 0, 0);
+		poll.handle = self->p.s.cq.cmd.handle;
+		ASSERT_EQ(0, rp_ioctl(self->p.s.fd, RPOST_IOC_POLL_CQ, &poll));
+		poll.handle = self->p.c.cq.cmd.handle;
+		ASSERT_EQ(0, rp_ioctl(self->p.c.fd, RPOST_IOC_POLL_CQ, &poll));
+		ASSERT_EQ(0, rp_arm_cq(&self->p.s.cq, 0));
 	}
 	EXPECT_LT(RP_DEPTH, posted);
-	EXPECT_EQ(0, rp_destroy(self->s.fd, RPOST_OBJ_QP, self->s.qp));
-	EXPECT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_QP, self->c.qp));
+	EXPECT_EQ(0, rp_destroy(self->p.s.fd, RPOST_OBJ_QP, self->p.s.qp));
+	EXPECT_EQ(0, rp_destroy(self->p.c.fd, RPOST_OBJ_QP, self->p.c.qp));
 	scribbling = false;
 	pthread_join(thread[0], NULL);
 	pthread_join(thread[1], NULL);
-	EXPECT_EQ(0, rp_destroy(self->s.fd, RPOST_OBJ_CQ,
-				self->s.cq.cmd.handle));
+	EXPECT_EQ(0, rp_destroy(self->p.s.fd, RPOST_OBJ_CQ,
+				self->p.s.cq.cmd.handle));
 }
 
 TEST_HARNESS_MAIN

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * RPOST_CQ_SMALL_ENTRIES and RPOST_CQ_SHARED_PAGE: rings of one open file in the
- * same pages, each in a place of its own, and those of another never.
+ * Tests rings in shared pages, RPOST_CQ_SMALL_ENTRIES and RPOST_CQ_SHARED_PAGE:
+ * the rings of one open file may share pages, but do not overlap.  A failure
+ * means that programs see each other's rings, or that one ring corrupts
+ * another.
  */
 #include <kselftest_harness.h>
 #include <pthread.h>
@@ -19,7 +21,7 @@ FIXTURE(share) {
 	long pages;
 };
 
-/* The module's pages of rings, or -1. */
+/* Returns the number of the module's ring pages, or -1. */
 static long ring_pages(void)
 {
 	return rp_debug_number("objects", "ring_pages");
@@ -80,7 +82,7 @@ static bool is_filled(const struct rp_cq *cq, int byte)
 	return true;
 }
 
-/* As a new one is: zeros, and the flag. */
+/* Returns true if all is zero but the flags, which are NEED_POLL. */
 static bool is_new(const struct rp_cq *cq)
 {
 	const uint32_t *words = (const uint32_t *)cq->ring;
@@ -101,7 +103,7 @@ static bool fits(const struct rp_cq *cq)
 	       cq->cmd.ring_offset + ring_size(cq) <= cq->cmd.mmap_size;
 }
 
-/* No byte is in two of them. */
+/* No two rings overlap. */
 TEST_F(share, apart)
 {
 	unsigned int i;
@@ -116,7 +118,7 @@ TEST_F(share, apart)
 		EXPECT_TRUE(is_filled(&self->cq[i], i + 1)) TH_LOG("ring %u", i);
 }
 
-/* The queues of a connection take one page, and 16 of one entry do, too. */
+/* The two queues of a connection take one page; so do 16 of one entry. */
 TEST_F(share, pages)
 {
 	long before = ring_pages();
@@ -134,7 +136,7 @@ TEST_F(share, pages)
 	for (i = 0; i < 18; i++)
 		ASSERT_LE(0, make(self, 1));
 	EXPECT_EQ(before + 2, ring_pages());
-	/* Not with these. */
+	/* A larger ring gets pages of its own. */
 	ASSERT_LE(0, make(self, 128));
 	EXPECT_EQ(0, self->cq[self->n - 1].cmd.ring_offset);
 	EXPECT_EQ(before + 4, ring_pages());
@@ -147,7 +149,7 @@ TEST_F(share, pages)
 	EXPECT_EQ(before, ring_pages());
 }
 
-/* What was there before is not seen, and who comes and goes harms nobody. */
+/* A new ring is zero, and creating and destroying rings changes no other. */
 TEST_F(share, used_again)
 {
 	unsigned int i, at, x = 1;
@@ -174,7 +176,7 @@ TEST_F(share, used_again)
 		EXPECT_TRUE(is_filled(&self->cq[i], i + 1)) TH_LOG("ring %u", i);
 }
 
-/* All that a file has mapped is its own. */
+/* Files do not share pages: filling all that one maps changes no other. */
 TEST_F(share, not_with_another_file)
 {
 	unsigned int i;
@@ -188,7 +190,7 @@ TEST_F(share, not_with_another_file)
 		EXPECT_TRUE(is_new(&self->cq[i]));
 }
 
-/* A mapping of a destroyed queue shows whoever has come after it, or nobody. */
+/* After its queue is destroyed, a mapping shows the next ring there. */
 TEST_F(share, mapping_outlives_the_queue)
 {
 	ASSERT_LE(0, make(self, 4));
@@ -205,7 +207,7 @@ TEST_F(share, mapping_outlives_the_queue)
 				self->cq[1].cmd.handle));
 	ASSERT_EQ(0, rp_destroy(self->fd, RPOST_OBJ_CQ,
 				self->cq[2].cmd.handle));
-	/* The page is nobody's any more, and is there. */
+	/* No ring is in the page now, but the mapping remains valid. */
 	memset(rp_cq_map(&self->cq[0]), 0x33, self->cq[0].cmd.mmap_size);
 	ASSERT_LE(0, make(self, 4));
 	EXPECT_TRUE(is_new(&self->cq[3]));
@@ -218,7 +220,7 @@ static int create(int fd, struct rpost_create_cq *cmd)
 	return ret ? ret : rp_destroy(fd, RPOST_OBJ_CQ, cmd->handle);
 }
 
-/* A program that could not tell where the ring is gets a page of its own. */
+/* A program that does not know ring_offset gets a page of its own. */
 TEST_F(share, programs_that_know_less)
 {
 	const uint32_t first = offsetof(struct rpost_create_cq, ring_offset);
@@ -318,7 +320,7 @@ TEST_F(share, many_at_once)
 	EXPECT_EQ(0, rp_num_objects(self->fd));
 }
 
-/* Closed with rings that share pages, mapped and not. */
+/* The file is closed with rings in shared pages, mapped and unmapped. */
 TEST_F(share, closed)
 {
 	int i;
@@ -336,7 +338,7 @@ TEST_F(share, closed)
 	self->n = 15;
 }
 
-/* Traffic through neighbours: each has what is its own, in order. */
+/* Traffic through two neighboring rings arrives in order in each. */
 TEST_F(share, neighbours_work)
 {
 	struct rp_end a, b, peer_a, peer_b;
@@ -361,7 +363,10 @@ TEST_F(share, neighbours_work)
 		ASSERT_EQ(0, rp_post_send(&a, &send));
 		send.wr.wr_id = 2 * i + 1;
 		ASSERT_EQ(0, rp_post_send(&b, &send));
-		/* One more comes and goes in the same page. */
+		/*
+		 * A third ring in the same page is created and destroyed
+		 * meanwhile.
+		 */
 		ASSERT_EQ(0, rp_create_cq(a.fd, a.device, 1 + i % 4, -1, &more));
 		fill(&more, 0xff);
 		ASSERT_EQ(0, rp_destroy(a.fd, RPOST_OBJ_CQ, more.cmd.handle));

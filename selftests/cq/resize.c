@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * RESIZE_CQ: a new ring takes over where the old one was, with all that waits,
- * whatever the program does to its words meanwhile.
+ * Tests RESIZE_CQ: the new ring takes over all waiting completions and the
+ * requested event, whatever the program writes meanwhile.  A failure means that
+ * resizing loses, repeats or reorders completions.
  */
 #include <kselftest_harness.h>
 #include <pthread.h>
@@ -9,7 +10,9 @@
 #define RP_DEPTH	64
 #include "rpost_own.h"
 
-/* A queue pair connected to another, and its completion queue. */
+RP_USE_DEPTH()
+
+/* A connected queue pair and its completion queue. */
 FIXTURE(resize) {
 	struct rp_end e, peer;
 	int comp;
@@ -56,7 +59,7 @@ static int resize_cmd(struct rp_cq *cq, uint32_t cqe, struct rpost_resize_cq *cm
 	return rp_ioctl(cq->fd, RPOST_IOC_RESIZE_CQ, cmd);
 }
 
-/* The ring is another one now. */
+/* Use the new ring. */
 static void go_over(struct rp_cq *cq, const struct rpost_resize_cq *cmd,
 		    void *map)
 {
@@ -67,7 +70,7 @@ static void go_over(struct rp_cq *cq, const struct rpost_resize_cq *cmd,
 	rp_set_ring(cq, map);
 }
 
-/* Resize, and go over to the new ring. */
+/* Resize, map the new ring and use it. */
 static int resize(struct rp_cq *cq, uint32_t cqe)
 {
 	struct rpost_resize_cq cmd;
@@ -83,7 +86,7 @@ static int resize(struct rp_cq *cq, uint32_t cqe)
 	return 0;
 }
 
-/* A write without data, which completes. */
+/* Post a write without data. */
 static int post(FIXTURE_DATA(resize) *self, uint64_t wr_id)
 {
 	struct rp_send send = rp_send(RPOST_WR_RDMA_WRITE, wr_id, NULL, 0, 0);
@@ -93,7 +96,7 @@ static int post(FIXTURE_DATA(resize) *self, uint64_t wr_id)
 	return rp_post_send(&self->e, &send);
 }
 
-/* Have @n completions in the ring. */
+/* Poll until @n completions wait in the ring. */
 static int wait_for(FIXTURE_DATA(resize) *self, uint32_t n)
 {
 	struct rpost_ring *ring = self->e.cq.ring;
@@ -125,7 +128,7 @@ TEST_F(resize, answer)
 	EXPECT_EQ(128, cmd.cqe);
 	EXPECT_EQ(0, cmd.reserved);
 	EXPECT_EQ(0, cmd.reserved2);
-	/* Too large to share a page. */
+	/* The ring is too large to share a page. */
 	EXPECT_EQ(0, cmd.ring_offset);
 	EXPECT_LE(sizeof(struct rpost_ring) + 128 * rp_wc_size(&self->e.cq),
 		  cmd.mmap_size);
@@ -160,12 +163,12 @@ TEST_F(resize, errors)
 	EXPECT_EQ(-ENOENT, resize_cmd(&other, 8, &cmd));
 	close(other.fd);
 	EXPECT_EQ(0, memcmp(&before, self->e.cq.ring, sizeof(before)));
-	/* It goes on with the ring that it has. */
+	/* The queue still uses its old ring. */
 	ASSERT_EQ(0, post(self, 1));
 	EXPECT_NEXT(1);
 }
 
-/* With completions that wait: they are in the new one, at the same numbers. */
+/* Completions that wait are in the new ring, at the same indices. */
 TEST_F(resize, takes_along)
 {
 	const uint32_t sizes[] = { 128, 16, 10, 64, 256, 10, 16 };
@@ -203,7 +206,7 @@ TEST_F(resize, below_what_waits)
 	ASSERT_EQ(0, resize(&self->e.cq, 7));
 	for (; i < 17; i++)
 		EXPECT_NEXT((unsigned int)i);
-	/* Exactly full, and made larger. */
+	/* A ring that is exactly full becomes larger. */
 	for (i = 0; i < 8; i++)
 		ASSERT_EQ(0, post(self, i));
 	ASSERT_EQ(0, wait_for(self, 8));
@@ -215,7 +218,7 @@ TEST_F(resize, below_what_waits)
 		EXPECT_NEXT((unsigned int)i);
 }
 
-/* The old ring stays as it was, and harms nothing. */
+/* The old ring stays as it was, and writing to it changes nothing. */
 TEST_F(resize, old_ring)
 {
 	struct rpost_ring *old = self->e.cq.ring;
@@ -238,12 +241,12 @@ TEST_F(resize, old_ring)
 	EXPECT_NEXT(1);
 	EXPECT_NEXT(2);
 	rp_unmap_cq(&cq);
-	/* The old size does not fit the new ring. */
+	/* The old size does not fit the new ring's mapping. */
 	EXPECT_EQ(MAP_FAILED, mmap(NULL, cq.cmd.mmap_size, PROT_READ,
 				   MAP_SHARED, cq.fd, cmd.mmap_offset));
 }
 
-/* An event that was asked for comes, whichever ring asked. */
+/* A requested event comes, whether the old or the new ring has the request. */
 TEST_F(resize, armed)
 {
 	struct rpost_comp_event event;
@@ -253,7 +256,6 @@ TEST_F(resize, armed)
 	ASSERT_EQ(0, rp_poll_cq(&self->e.cq, &self->wc));
 	for (i = 1; i < 6; i++) {
 		__atomic_store_n(&self->e.cq.ring->arm, i, __ATOMIC_SEQ_CST);
-		/* Posts that complete before they return end interrupts. */
 		if (rp_need_poll(&self->e.cq))
 			ASSERT_EQ(0, rp_arm_cq(&self->e.cq, 0));
 		ASSERT_EQ(0, resize(&self->e.cq, 16 << i % 3));
@@ -270,7 +272,7 @@ TEST_F(resize, armed)
 	EXPECT_TRUE(rp_quiet(self->comp));
 }
 
-/* A ring that lost one says so for good. */
+/* A ring that lost a completion reports it even after a resize. */
 TEST_F(resize, overrun_stays)
 {
 	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
@@ -282,7 +284,7 @@ TEST_F(resize, overrun_stays)
 	ASSERT_EQ(0, wait_for(self, 2));
 	while (!(self->e.cq.ring->flags & RPOST_RING_OVERRUN) &&
 	       rp_now_ms() < end)
-		usleep(1000);
+		ASSERT_EQ(0, rp_fetch(&self->e.cq));
 	EXPECT_NE(0, self->e.cq.ring->flags & RPOST_RING_OVERRUN);
 	ASSERT_EQ(0, resize(&self->e.cq, 64));
 	EXPECT_NE(0, self->e.cq.ring->flags & RPOST_RING_OVERRUN);
@@ -296,6 +298,7 @@ struct traffic {
 	FIXTURE_DATA(resize) *self;
 	bool stop;
 	uint64_t posted;
+	unsigned int resized;
 	int wrong;
 };
 
@@ -316,7 +319,7 @@ static void *post_for_ever(void *arg)
 	return NULL;
 }
 
-/* Completions come in while the ring changes: each once, in order. */
+/* Resize during traffic: each completion comes once, and in order. */
 TEST_F(resize, under_traffic)
 {
 	struct traffic t = { .self = self };
@@ -328,7 +331,7 @@ TEST_F(resize, under_traffic)
 	ASSERT_EQ(0, pthread_create(&thread, NULL, post_for_ever, &t));
 	do {
 		ret = resize(&self->e.cq, 64 + rounds % 3 * 100);
-		/* Too much waited for the smaller one. */
+		/* More completions may wait than the smaller ring takes. */
 		ASSERT_TRUE(!ret || ret == -EINVAL);
 		rounds++;
 		for (i = 0; i < 100 && rp_poll_cq(&self->e.cq,
@@ -381,13 +384,19 @@ static void *resize_for_ever(void *arg)
 
 	while (!__atomic_load_n(&t->stop, __ATOMIC_RELAXED)) {
 		ret = resize_cmd(&t->self->e.cq, 64 + i++ % 4 * 150, &cmd);
-		if (ret && ret != -EINVAL)
+		if (!ret)
+			__atomic_add_fetch(&t->resized, 1, __ATOMIC_RELAXED);
+		else if (ret != -EINVAL)
 			t->wrong = ret;
 	}
 	return NULL;
 }
 
-/* Mapped, and resized by two threads, at the same time. */
+/* The least number of mappings and resizes. */
+#define MAPPED		200
+#define RESIZED		20
+
+/* One thread maps the ring while two others resize it. */
 TEST_F(resize, mapped_meanwhile)
 {
 	struct traffic t = { .self = self };
@@ -398,15 +407,16 @@ TEST_F(resize, mapped_meanwhile)
 	ASSERT_EQ(0, pthread_create(&threads[0], NULL, map_for_ever, &t));
 	ASSERT_EQ(0, pthread_create(&threads[1], NULL, resize_for_ever, &t));
 	ASSERT_EQ(0, pthread_create(&threads[2], NULL, resize_for_ever, &t));
-	do {
-		usleep(300000);
-	} while (!__atomic_load_n(&t.posted, __ATOMIC_RELAXED) &&
-		 rp_now_ms() < end);
+	while ((__atomic_load_n(&t.posted, __ATOMIC_RELAXED) < MAPPED ||
+		__atomic_load_n(&t.resized, __ATOMIC_RELAXED) < RESIZED) &&
+	       rp_now_ms() < end)
+		usleep(1000);
 	__atomic_store_n(&t.stop, true, __ATOMIC_RELAXED);
 	for (i = 0; i < 3; i++)
 		ASSERT_EQ(0, pthread_join(threads[i], NULL));
 	EXPECT_EQ(0, t.wrong);
-	EXPECT_LT(0, t.posted);
+	EXPECT_LE(MAPPED, t.posted);
+	EXPECT_LE(RESIZED, t.resized);
 	ASSERT_EQ(0, resize(&self->e.cq, 64));
 	ASSERT_EQ(0, post(self, 5));
 	EXPECT_NEXT(5);
@@ -426,7 +436,7 @@ static void *scribble(void *arg)
 	return NULL;
 }
 
-/* The program writes whatever it likes where it should not. */
+/* The program writes to the old ring's words before each resize. */
 TEST_F(resize, scribbled)
 {
 	struct traffic t = { .self = self };
@@ -449,7 +459,7 @@ TEST_F(resize, scribbled)
 			TH_LOG("%d", ret);
 		if (ret)
 			continue;
-		/* And the new one, before and after. */
+		/* It also writes to the new ring's words. */
 		map = mmap(NULL, cmd.mmap_size, PROT_READ | PROT_WRITE,
 			   MAP_SHARED, self->e.fd, cmd.mmap_offset);
 		ASSERT_NE(MAP_FAILED, (void *)map);
@@ -466,7 +476,7 @@ TEST_F(resize, scribbled)
 				self->e.cq.cmd.handle));
 }
 
-/* Destroyed while another thread resizes. */
+/* One thread destroys the queue while another resizes it. */
 TEST_F(resize, destroyed_meanwhile)
 {
 	struct traffic t = { .self = self };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * One side of a connection is killed, after each step of its life.  The other
- * side is told by the right event and goes on, and nothing stays behind.
+ * Kills one side of a connection after each step of its life.  A failure means
+ * that the other side gets the wrong event or none, cannot connect again, or
+ * that something stays behind.
  */
 #include <kselftest_harness.h>
 
@@ -12,7 +13,7 @@
 #define REJECTED	BIT(RPOST_EVENT_REJECTED)
 #define ESTABLISHED	BIT(RPOST_EVENT_ESTABLISHED)
 
-/* What the victim tells the survivor, in memory that both have. */
+/* Memory that both processes share, in which the victim reports. */
 struct told {
 	uint16_t port;
 	int reached;
@@ -103,7 +104,7 @@ static int wait_event(struct life *l)
 	return poll(&pfd, 1, TEST_TIMEOUT_MS) == 1 ? 0 : -ETIME;
 }
 
-/* The other side's request, or answer, is there but not fetched. */
+/* The peer's request or answer has arrived, and is not fetched. */
 static int step_asked(struct life *l)
 {
 	return wait_event(l);
@@ -124,7 +125,7 @@ static int step_send(struct life *l)
 	return msg_post_send(&l->end, &l->msgs, 2);
 }
 
-/* Of the message that was sent, and of the survivor's. */
+/* Wait for the completions of the send and of the survivor's message. */
 static int step_completions(struct life *l)
 {
 	struct rpost_wc wc;
@@ -228,7 +229,7 @@ static step_fn * const rejecting_life[] = {
 	NULL,
 };
 
-/* Live until @last has been done, and then wait for the end. */
+/* Run the steps up to @last, then wait to be killed. */
 static void live(step_fn * const *steps, step_fn *last, struct told *told)
 {
 	struct life l = { .told = told };
@@ -253,7 +254,7 @@ struct survivor {
 	struct rp_end end;
 	struct msgs msgs;
 	uint32_t listener;	/* 0: it is the client */
-	bool hold;		/* does its part only when the other is dead */
+	bool hold;		/* acts only once the victim is dead */
 	bool begun;
 	unsigned int posted;
 	uint32_t seen;		/* events, by their bits */
@@ -267,7 +268,7 @@ static int answer(struct survivor *s)
 	return 0;
 }
 
-/* An event, and what the survivor does then. */
+/* Fetch an event and take the survivor's next step. */
 static int survivor_event(struct survivor *s)
 {
 	struct rpost_get_event event;
@@ -310,7 +311,10 @@ static bool may_begin(const struct survivor *s, uint16_t port, bool killed)
 	return !s->listener && !s->begun && port && (!s->hold || killed);
 }
 
-/* The victim dies where it has got to, but not before its request is here. */
+/*
+ * The victim may be killed when it has done @last, but not before its request
+ * has arrived.
+ */
 static bool may_kill(const struct survivor *s, const struct told *told)
 {
 	return __atomic_load_n(&told->reached, __ATOMIC_ACQUIRE) &&
@@ -319,13 +323,16 @@ static bool may_kill(const struct survivor *s, const struct told *told)
 }
 
 /*
- * Who dies between its answer and the answer to that is REJECTED, or has sent a REJ
- * that its peer's ib_cm looks at before the REP, and drops. The peer is told when it
- * disconnects.
+ * If the victim dies between its answer and the answer to that, its peer gets
+ * REJECTED; or ib_cm looks at the victim's REJ before the REP, drops it, and
+ * the peer is told only when it disconnects.
  */
 #define UNTOLD_MS	5000
 
-/* Kill @victim, and go on until one of @ends is told: 0, or what went wrong. */
+/*
+ * Kill @victim and continue until one of @ends is told.  Returns 0 or the first
+ * error.
+ */
 static int survive(struct survivor *s, pid_t victim, struct told *told,
 		   uint32_t ends)
 {
@@ -364,7 +371,7 @@ static int survive(struct survivor *s, pid_t victim, struct told *told,
 	return ret ? ret : told->error;
 }
 
-/* All that was posted comes back, and what came with success is right. */
+/* All posted work completes, and received data is right. */
 static int take_back(struct survivor *s)
 {
 	struct rpost_wc wc;
@@ -378,7 +385,7 @@ static int take_back(struct survivor *s)
 	return rp_quiet_cq(&s->end.cq) ? 0 : -EPROTO;
 }
 
-/* Has a new connection to somebody else, over which data goes both ways. */
+/* Connect to another program and exchange data. */
 static int goes_on(struct survivor *s)
 {
 	struct rp_end other, *client = &s->end, *server = &other;
@@ -409,7 +416,7 @@ FIXTURE(killed) {
 FIXTURE_VARIANT(killed) {
 	step_fn * const *life;
 	step_fn *last;
-	uint32_t ends;		/* one of these must be told, or none */
+	uint32_t ends;		/* events, of which one must come; or 0 */
 	bool hold;
 };
 
@@ -433,7 +440,7 @@ CLIENT(query_route, 0, false);
 CLIENT(route, 0, false);
 CLIENT(qp, 0, false);
 CLIENT(recv, 0, false);
-/* What is asked and not accepted yet gets no event: accepting fails. */
+/* A request that was not accepted gets no event; ACCEPT fails. */
 CLIENT(connect, 0, true);
 CLIENT(answered, DISCONNECTED, false);
 CLIENT(established, DISCONNECTED, false);
@@ -461,7 +468,7 @@ SERVER(asked, REJECTED, false);
 SERVER(request, REJECTED, false);
 SERVER(qp, REJECTED, false);
 SERVER(recv, REJECTED, false);
-/* The answer may be under way. */
+/* The answer may not have arrived yet. */
 SERVER(accept, REJECTED | DISCONNECTED, false);
 SERVER(answered, DISCONNECTED, false);
 SERVER(established, DISCONNECTED, false);
@@ -507,7 +514,7 @@ TEST_F(killed, after)
 
 	ASSERT_LE(0, victim);
 	if (!victim) {
-		/* The survivor's file is not the victim's to keep open. */
+		/* The victim must not keep the survivor's file open. */
 		rp_end_close(&s->end);
 		live(variant->life, variant->last, self->told);
 	}

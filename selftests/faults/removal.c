@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The device goes away under load.  Only where RPOST_TEST_REMOVE is a command
- * that removes it and RPOST_TEST_ADD one that brings it back, as in
+ * Removes the device under load.  A failure means that a program is not told,
+ * that commands on a removed device do not fail with ENODEV, or that objects
+ * stay behind.
+ *
+ * RPOST_TEST_REMOVE is a command that removes the device, RPOST_TEST_ADD one
+ * that brings it back; without them the tests are skipped:
  *
  *   RPOST_TEST_REMOVE="rdma link del rxe0"
  *   RPOST_TEST_ADD="rdma link add rxe0 type rxe netdev dummy0"
@@ -50,7 +54,7 @@ FIXTURE_TEARDOWN(removal)
 	SURVIVED(FAULT_REMOVAL);
 }
 
-/* Events until @ids different ids have been told, in whatever order. */
+/* Fetch events until @ids different ids have DEVICE_REMOVAL. */
 static int wait_removals(int channel, unsigned int ids)
 {
 	struct rpost_get_event event;
@@ -95,7 +99,7 @@ TEST_F(removal, under_load)
 	} while ((!ret || ret == -ENOMEM) && rp_now_ms() < end);
 	EXPECT_EQ(-ENODEV, ret);
 	ASSERT_LT(0, posted);
-	/* The program is told, and holds nothing up. */
+	/* Removal returns and the program is told. */
 	ASSERT_EQ(0, pthread_join(thread, &status));
 	EXPECT_EQ(NULL, status);
 	EXPECT_EQ(0, wait_removals(self->c.channel, 1));
@@ -104,7 +108,7 @@ TEST_F(removal, under_load)
 	EXPECT_EQ(77, wc.wr_id);
 	EXPECT_EQ(RPOST_WC_WR_FLUSH_ERR, wc.status);
 
-	/* Nothing but DESTROY works. */
+	/* Every command but DESTROY fails. */
 	EXPECT_EQ(0, rp_first_device(self->c.fd));
 	EXPECT_EQ(-ENODEV, rp_alloc_pd(self->c.fd, self->c.device, &pd));
 	EXPECT_EQ(-ENODEV, rp_reg_mr(self->c.fd, self->c.pd, self->buf, 64, 0,
@@ -124,7 +128,7 @@ TEST_F(removal, under_load)
 	EXPECT_EQ(0, rp_num_objects(self->c.fd));
 }
 
-/* Queue pairs of the program's own, datagrams, shared queues: all told. */
+/* Queue pairs that no id owns, with datagrams and a shared receive queue. */
 TEST_F(removal, of_own_queue_pairs)
 {
 	struct rp_end ud, rc, peer;
@@ -178,10 +182,10 @@ TEST_F(removal, of_own_queue_pairs)
 	EXPECT_EQ(NULL, status);
 	EXPECT_EQ(0, rp_async_wait(async, RPOST_ASYNC_DEVICE_FATAL, &event));
 	EXPECT_EQ(0, event.handle);
-	/* It is the last. */
+	/* No event follows DEVICE_FATAL. */
 	EXPECT_TRUE(rp_quiet(async));
 
-	/* Nothing but DESTROY works. */
+	/* Every command but DESTROY fails. */
 	EXPECT_EQ(-ENODEV, rp_move(&ud, RPOST_QPS_ERR));
 	EXPECT_EQ(-ENODEV, rp_qp_state(&rc));
 	EXPECT_EQ(-ENODEV, rp_post_srq(ud.fd, srq.handle, 1, NULL, 0, 0));
@@ -210,14 +214,20 @@ TEST_F(removal, of_own_queue_pairs)
 	rp_end_close(&peer);
 }
 
-/* Someone sleeps on the channel. */
+/* A thread that sleeps in a read of the channel. */
+struct reader {
+	int async;
+	pid_t tid;
+};
+
 static void *read_async(void *arg)
 {
 	struct rpost_async_event event;
-	int *channel = arg;
+	struct reader *r = arg;
 
+	rp_put_tid(&r->tid);
 	do {
-		if (read(*channel, &event, sizeof(event)) != sizeof(event))
+		if (read(r->async, &event, sizeof(event)) != sizeof(event))
 			return (void *)1;
 	} while (event.event != RPOST_ASYNC_DEVICE_FATAL);
 	return NULL;
@@ -225,22 +235,22 @@ static void *read_async(void *arg)
 
 TEST_F(removal, wakes_readers)
 {
+	struct reader r = { 0 };
 	pthread_t thread;
 	void *status;
-	int async;
 
 	RP_NEED_REMOVAL();
-	async = rp_async_channel(self->c.fd, self->c.device);
-	ASSERT_LE(0, async);
-	ASSERT_EQ(0, pthread_create(&thread, NULL, read_async, &async));
-	usleep(TEST_QUIET_MS * 1000);
+	r.async = rp_async_channel(self->c.fd, self->c.device);
+	ASSERT_LE(0, r.async);
+	ASSERT_EQ(0, pthread_create(&thread, NULL, read_async, &r));
+	ASSERT_TRUE(rp_wait_asleep(&r.tid));
 	ASSERT_EQ(0, rp_remove_device());
 	ASSERT_EQ(0, pthread_join(thread, &status));
 	EXPECT_EQ(NULL, status);
-	close(async);
+	close(r.async);
 }
 
-/* Rings stay, with what they held, and harm nobody. */
+/* Mapped rings stay readable, with their completions, and are writable. */
 TEST_F(removal, mappings)
 {
 	struct rp_send send = rp_send(RPOST_WR_RDMA_WRITE, 9, NULL, 0, 0);
@@ -274,7 +284,7 @@ TEST_F(removal, mappings)
 	EXPECT_EQ(ENOENT, errno);
 }
 
-/* Closing cleans up what removal has left. */
+/* Closing the file destroys the objects that removal has left. */
 TEST_F(removal, then_close)
 {
 	long refcnt = rp_module_number("refcnt");

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The device goes away under hundreds of connections, while others sleep for
- * what comes from it, while programs are killed; and its link goes down.
+ * Removes the device under hundreds of connections, while threads sleep for its
+ * events, and while programs are killed; and takes its link down.  A failure
+ * means that an id is not told, that a sleeper is not woken, or that something
+ * stays behind.
  *
- * Needs RPOST_TEST_REMOVE and RPOST_TEST_ADD as removal.c does, and the same for
+ * Needs RPOST_TEST_REMOVE and RPOST_TEST_ADD as removal.c does, the same for
  * the driver (RPOST_TEST_UNBIND, RPOST_TEST_BIND) and for the link
- * (RPOST_TEST_DOWN, RPOST_TEST_UP).  RPOST_TEST_CONNECTIONS is how many.
+ * (RPOST_TEST_DOWN, RPOST_TEST_UP).  RPOST_TEST_CONNECTIONS is the number of
+ * connections.
  */
 #include <kselftest_harness.h>
 #include <pthread.h>
@@ -14,13 +17,15 @@
 
 #include "faults.h"
 
+RP_USE_DEPTH()
+
 #define MAX_CONNS	1000
 
 struct conn {
 	struct rp_end c, s;
 };
 
-/* Connections of two open files, with messages and receives in flight. */
+/* Two open files, connected many times, with messages and receives. */
 struct many {
 	struct rp_end c, s;
 	struct msgs out, in;
@@ -72,7 +77,7 @@ static void many_exit(struct many *m)
 	munmap(m->in.m, RP_DEPTH * MSG_BYTES);
 }
 
-/* A message on each: the first error, but for a queue that is full. */
+/* Send a message on each.  Returns the first error but that of a full queue. */
 static int many_talk(struct many *m, unsigned long *done)
 {
 	struct rpost_wc wc = { 0 };
@@ -93,7 +98,9 @@ static int many_talk(struct many *m, unsigned long *done)
 	return 0;
 }
 
-/* Until a message has arrived, or for good: 0, or the first error. */
+/*
+ * Send until a message has arrived, or until an error.  Returns 0 or an error.
+ */
 static int talk_until(struct many *m, bool arrived)
 {
 	uint64_t end = rp_now_ms() + REMOVAL_MS;
@@ -106,7 +113,7 @@ static int talk_until(struct many *m, bool arrived)
 	return ret || done ? ret : -ETIME;
 }
 
-/* Every id of @m is told once: 0, or -ETIME. */
+/* Fetch an event for each of @ids ids.  Returns 0 or a negative errno. */
 static int all_told(int channel, unsigned int ids)
 {
 	struct rpost_get_event event;
@@ -163,7 +170,7 @@ FIXTURE_TEARDOWN(removed)
 	munmap(self->m, sizeof(*self->m));
 	if (!self->remove || !self->add)
 		return;
-	/* It comes back, and works. */
+	/* The device comes back, and a new connection works. */
 	EXPECT_EQ(0, system(self->add));
 	ASSERT_EQ(0, rp_connect_pair(&c, &s, 0));
 	EXPECT_EQ(0, msgs_exchange(&c, &s));
@@ -199,10 +206,11 @@ TEST_F(removed, under_hundreds_of_connections)
 	printf("# %u connections in %llu ms, removed in %llu ms\n", m->n,
 	       (unsigned long long)(removed - began),
 	       (unsigned long long)(rp_now_ms() - removed));
-	fflush(stdout);
 	EXPECT_EQ(0, all_told(m->c.channel, m->n));
 	EXPECT_EQ(0, all_told(m->s.channel, m->n + 1));
-	/* Half are destroyed, the others closed. */
+	/*
+	 * Destroy all but 100 connections; closing the files ends the others.
+	 */
 	for (; m->n > 100; m->n--) {
 		struct conn *conn = &m->conns[m->n - 1];
 
@@ -212,34 +220,43 @@ TEST_F(removed, under_hundreds_of_connections)
 	many_exit(m);
 }
 
-/* ------------------------------------------- who sleeps meanwhile, or dies */
+/* ------------------------------------------ sleeping and killed programs */
 
-static void *fetch(void *end)
+struct sleeper {
+	int channel;
+	pid_t tid;
+};
+
+static void *fetch(void *arg)
 {
 	struct rpost_get_event event = { .size = sizeof(event) };
-	struct rp_end *e = end;
-	int ret = rp_ioctl(e->channel, RPOST_IOC_GET_EVENT, &event);
+	struct sleeper *s = arg;
+	int ret;
 
+	rp_put_tid(&s->tid);
+	ret = rp_ioctl(s->channel, RPOST_IOC_GET_EVENT, &event);
 	return (void *)(intptr_t)(ret || event.event != RPOST_EVENT_DEVICE_REMOVAL);
 }
 
 static void *sleep_for_completion(void *arg)
 {
 	struct rpost_comp_event event;
-	int *channel = arg;
+	struct sleeper *s = arg;
 
-	return (void *)(intptr_t)(read(*channel, &event, sizeof(event)) !=
+	rp_put_tid(&s->tid);
+	return (void *)(intptr_t)(read(s->channel, &event, sizeof(event)) !=
 				  sizeof(event));
 }
 
 TEST_F(removed, wakes_who_sleeps)
 {
 	struct rpost_arm_cq arm = { .size = sizeof(arm) };
+	struct sleeper sleepers[2] = { 0 };
 	pthread_t threads[2];
 	struct rp_end idle, c, s;
 	uint32_t listener;
 	void *status;
-	int channel;
+	int channel, i;
 
 	NEED_COMMANDS();
 	ASSERT_EQ(0, rp_end_init(&idle));
@@ -256,15 +273,18 @@ TEST_F(removed, wakes_who_sleeps)
 	ASSERT_EQ(0, rp_post_recv(&c, 1, NULL, 0, 0));
 	arm.handle = c.cq.cmd.handle;
 	ASSERT_EQ(0, rp_ioctl(c.fd, RPOST_IOC_ARM_CQ, &arm));
-	ASSERT_EQ(0, pthread_create(&threads[0], NULL, fetch, &idle));
+	sleepers[0].channel = idle.channel;
+	sleepers[1].channel = channel;
+	ASSERT_EQ(0, pthread_create(&threads[0], NULL, fetch, &sleepers[0]));
 	ASSERT_EQ(0, pthread_create(&threads[1], NULL, sleep_for_completion,
-				    &channel));
-	usleep(TEST_QUIET_MS * 1000);
+				    &sleepers[1]));
+	for (i = 0; i < 2; i++)
+		ASSERT_TRUE(rp_wait_asleep(&sleepers[i].tid));
 	EXPECT_EQ(0, system(self->remove));
-	ASSERT_EQ(0, pthread_join(threads[0], &status));
-	EXPECT_EQ(NULL, status);
-	ASSERT_EQ(0, pthread_join(threads[1], &status));
-	EXPECT_EQ(NULL, status);
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, pthread_join(threads[i], &status));
+		EXPECT_EQ(NULL, status);
+	}
 	close(channel);
 	rp_end_close(&idle);
 	rp_end_close(&c);
@@ -298,7 +318,7 @@ TEST_F(removed, while_a_program_is_killed)
 		EXPECT_EQ(1, ok);
 		ASSERT_EQ(0, pthread_create(&thread, NULL, run_command,
 					    (void *)self->remove));
-		/* Before, in the middle, or after. */
+		/* The program is killed before, during or after the removal. */
 		usleep(15000 + 10000 * round);
 		ASSERT_EQ(0, kill(pid, SIGKILL));
 		ASSERT_EQ(pid, waitpid(pid, NULL, 0));
@@ -311,7 +331,7 @@ TEST_F(removed, while_a_program_is_killed)
 	}
 }
 
-/* Before the group is joined, while it is, and after. */
+/* Groups are joined before and during the removal; later a join fails. */
 TEST_F(removed, from_multicast_groups)
 {
 	struct rpost_join_mcast join = {
@@ -333,7 +353,7 @@ TEST_F(removed, from_multicast_groups)
 		sin.sin_addr.s_addr = htonl(0xef010203 + i);
 		memcpy(&join.addr, &sin, sizeof(sin));
 		ASSERT_EQ(0, rp_ioctl(end.fd, RPOST_IOC_JOIN_MCAST, &join));
-		/* Of some the event is there, of others not yet. */
+		/* Fetch the events of the first four groups only. */
 		if (i < 4) {
 			ASSERT_EQ(0, rp_get_event(end.channel, &event));
 			EXPECT_EQ(RPOST_EVENT_MULTICAST_JOIN, event.event);
@@ -351,8 +371,9 @@ TEST_F(removed, from_multicast_groups)
 /* --------------------------------------------------------- the link is down */
 
 /*
- * What a device does then is its own affair; but nothing is lost that was said to
- * have arrived, who dies meanwhile leaves nothing behind, and later all works.
+ * While the link is down, connections may fail; but no message that was
+ * reported to have arrived is lost, a program that dies leaves nothing behind,
+ * and with the link up a new device works.
  */
 TEST(link_down)
 {
@@ -399,7 +420,7 @@ TEST(link_down)
 	many_exit(m);
 	EXPECT_EQ(0, rp_wait_counts(counts));
 
-	/* rxe's connections fail after that until it is made anew. */
+	/* After that, new connections of rxe fail until it is created anew. */
 	ASSERT_EQ(0, system(remove));
 	ASSERT_EQ(0, system(add));
 	ASSERT_EQ(0, rp_connect_pair(&c, &s, 0));

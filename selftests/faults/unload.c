@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The module cannot be unloaded while anything of it is in use, and can when not.
- * Only as root and where RPOST_TEST_MODULE is the module's file: it is loaded
- * again, with the parameters in RPOST_TEST_PARAMS, by default none.
+ * Tests that the module cannot be unloaded while a program uses it, and can be
+ * unloaded afterwards.  A failure means a leaked reference, or code that is
+ * gone while it is in use.
+ *
+ * Needs root and RPOST_TEST_MODULE, the module's file, from which the module is
+ * loaded again with the parameters in RPOST_TEST_PARAMS, by default none.
  */
 #include <kselftest_harness.h>
 #include <pthread.h>
-#include <sys/syscall.h>
 
 #include "faults.h"
 
-/* What keeps the module, when all else is closed. */
+/* The one descriptor or mapping that still keeps the module. */
 enum holder { HOLD_FILE, HOLD_EVENTS, HOLD_COMPLETIONS, HOLD_ASYNC, HOLD_RING };
 
 FIXTURE(unload) {
@@ -36,37 +38,6 @@ FIXTURE_TEARDOWN(unload)
 {
 }
 
-static int unload_module(void)
-{
-	return syscall(SYS_delete_module, "rdma_post", O_NONBLOCK) ? -errno : 0;
-}
-
-static int load_module(const char *path)
-{
-	const char *params = getenv("RPOST_TEST_PARAMS") ? : "";
-	int fd = open(path, O_RDONLY | O_CLOEXEC), ret;
-
-	if (fd < 0)
-		return -errno;
-	ret = syscall(SYS_finit_module, fd, params, 0) ? -errno : 0;
-	close(fd);
-	return ret;
-}
-
-/* What delays the last reference is the kernel's; then it must work. */
-static int unload_soon(void)
-{
-	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
-	int ret;
-
-	do {
-		ret = unload_module();
-		if (ret == -EAGAIN)
-			usleep(10000);
-	} while (ret == -EAGAIN && rp_now_ms() < end);
-	return ret;
-}
-
 TEST_F(unload, refused_while_used)
 {
 	int fds[HOLD_RING], i;
@@ -86,26 +57,26 @@ TEST_F(unload, refused_while_used)
 	}
 	if (variant->holder != HOLD_RING)
 		rp_unmap_cq(&end.cq);
-	/* What is mapped keeps its file open. */
+	/* A mapping keeps its file open. */
 	for (i = 0; i < 10; i++)
-		ASSERT_EQ(-EAGAIN, unload_module());
+		ASSERT_EQ(-EAGAIN, rp_unload_module());
 	if (variant->holder == HOLD_RING)
 		rp_unmap_cq(&end.cq);
 	else
 		close(fds[variant->holder]);
-	ASSERT_EQ(0, unload_soon());
+	ASSERT_EQ(0, rp_unload_soon());
 	EXPECT_EQ(-1, rp_module_number("refcnt"));
-	ASSERT_EQ(0, load_module(self->path));
+	ASSERT_EQ(0, rp_load_again());
 	EXPECT_EQ(0, rp_module_number("refcnt"));
 	SURVIVED(FAULT_UNLOAD);
 }
 
 struct user {
 	pthread_t thread;
-	bool connected, stop;
+	bool inside, connected, stop;
 };
 
-/* Programs that come and go as fast as they can. */
+/* Open, connect and close, again and again. */
 static void *connect_again(void *arg)
 {
 	struct user *user = arg;
@@ -116,13 +87,15 @@ static void *connect_again(void *arg)
 		end.fd = rp_open();
 		if (end.fd < 0)
 			continue;
+		__atomic_store_n(&user->inside, true, __ATOMIC_RELAXED);
 		end.channel = rp_event_channel(end.fd);
 		if (end.channel >= 0 && !rp_listener(&end, &listener))
 			__atomic_store_n(&user->connected, true,
 					 __ATOMIC_RELAXED);
+		__atomic_store_n(&user->inside, false, __ATOMIC_RELAXED);
 		close(end.channel);
 		close(end.fd);
-		/* There are moments in which nobody uses it. */
+		/* Sleep, so that at some moments no program uses the module. */
 		usleep(2000);
 	}
 	return NULL;
@@ -131,6 +104,11 @@ static void *connect_again(void *arg)
 static bool connected(const struct user *user)
 {
 	return __atomic_load_n(&user->connected, __ATOMIC_RELAXED);
+}
+
+static bool inside(const struct user *user)
+{
+	return __atomic_load_n(&user->inside, __ATOMIC_RELAXED);
 }
 
 TEST(unloaded_again_and_again)
@@ -150,13 +128,20 @@ TEST(unloaded_again_and_again)
 	end = rp_now_ms() + TEST_TIMEOUT_MS;
 	while ((unloaded < 10 || !refused || !connected(&users[0]) ||
 		!connected(&users[1])) && rp_now_ms() < end) {
-		ret = unload_module();
+		/*
+		 * While it was never refused, wait until a program has the file
+		 * open.
+		 */
+		while (unloaded && !refused && !inside(&users[0]) &&
+		       !inside(&users[1]) && rp_now_ms() < end)
+			usleep(100);
+		ret = rp_unload_module();
 		if (ret == -EAGAIN) {
 			refused++;
 			continue;
 		}
 		ASSERT_EQ(0, ret);
-		ASSERT_EQ(0, load_module(path));
+		ASSERT_EQ(0, rp_load_again());
 		unloaded++;
 	}
 	for (i = 0; i < 2; i++) {
@@ -165,7 +150,6 @@ TEST(unloaded_again_and_again)
 		EXPECT_TRUE(users[i].connected);
 	}
 	printf("# unloaded %u times, refused %u times\n", unloaded, refused);
-	fflush(stdout);
 	EXPECT_LT(0, unloaded);
 	EXPECT_LT(0, refused);
 

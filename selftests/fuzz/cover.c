@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Coverage by KCOV: one area for each of the two threads of a program.  Only
- * the module is instrumented, so all addresses are its own.
+ * Measures coverage by KCOV, with an area for each of a program's two threads.
+ * Only the module is instrumented, so all addresses are in its code.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 static uint64_t *areas[2];
 static uint64_t text_base;
 
-/* Where the module's code begins, or 0. */
+/* Returns the address of the module's code, or 0. */
 static uint64_t module_base(void)
 {
 	unsigned long long base = 0;
@@ -36,7 +36,7 @@ static uint64_t module_base(void)
 	return base;
 }
 
-/* 0, or a negative errno where there is no KCOV. */
+/* Returns 0, or a negative errno if there is no KCOV. */
 int cover_open(int kcov[2])
 {
 	int i;
@@ -54,7 +54,10 @@ int cover_open(int kcov[2])
 				MAP_SHARED, kcov[i], 0);
 		if (areas[i] == MAP_FAILED)
 			return -errno;
-		/* The kernel writes them: programs need no copies. */
+		/*
+		 * The kernel writes to these areas itself; child processes need
+		 * no copy.
+		 */
 		madvise(areas[i], COVER_WORDS * 8, MADV_DONTFORK);
 	}
 	return 0;
@@ -81,7 +84,7 @@ void cover_reset(void)
 	}
 }
 
-/* Offsets into the module's code; the same may come more than once. */
+/* Collect offsets into the module's code, possibly with duplicates. */
 unsigned int cover_collect(uint32_t *offsets, unsigned int max)
 {
 	unsigned int n = 0, a;

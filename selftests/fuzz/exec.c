@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * Runs a program, in a process of its own.
- */
+/* Runs a program in a process of its own. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -37,7 +35,7 @@ static void fill_sock6(struct sockaddr_in6 *to, const char *addr)
 	inet_pton(AF_INET6, addr, &to->sin6_addr);
 }
 
-/* struct sockaddr_ib of <rdma/ib.h> begins like this. */
+/* Like struct sockaddr_ib of <rdma/ib.h>, from its start. */
 struct sock_ib {
 	unsigned short family;
 	uint16_t pkey;
@@ -144,16 +142,10 @@ static uint64_t sock_len_of(const struct call *call, const char *name)
 	return value && value->set ? sock_len(value->val) : 0;
 }
 
-/* What the call itself knows best. */
+/* Compute a field that depends on the call or on its other fields. */
 static uint64_t auto_value(const struct context *c, const struct call *call,
 			   const struct field *field)
 {
-	static const uint32_t types[NUM_REGS] = {
-		[R_PD] = RPOST_OBJ_PD, [R_MR] = RPOST_OBJ_MR,
-		[R_CQ] = RPOST_OBJ_CQ, [R_QP] = RPOST_OBJ_QP,
-		[R_ID] = RPOST_OBJ_ID, [R_SRQ] = RPOST_OBJ_SRQ,
-		[R_AH] = RPOST_OBJ_AH,
-	};
 	const char *name = field->name;
 
 	if (!strcmp(name, "size"))
@@ -173,7 +165,7 @@ static uint64_t auto_value(const struct context *c, const struct call *call,
 	if (!strcmp(name, "iova"))
 		return number(c, find(call, "addr"));
 	if (!strcmp(name, "type"))
-		return types[call->desc->fields[call->desc->num_fields - 1].reg];
+		return call->desc->fields[call->desc->num_fields - 1].reg;
 	return 0;
 }
 
@@ -232,7 +224,7 @@ static void take_outputs(const struct context *c, const struct call *call,
 
 /* ------------------------------------------------------------------ calls */
 
-/* Where the program's struct is: well mapped, or not. */
+/* Place the struct of a call: mapped well, partly, read-only or not at all. */
 static char *place_arg(const struct context *c, const struct call *call,
 		       const char *arg)
 {
@@ -264,7 +256,7 @@ static void set_fail(const struct context *c, unsigned int nth)
 	char text[16];
 	int n = snprintf(text, sizeof(text), "%u", nth);
 
-	/* The write itself may be what fails. */
+	/* This write may be what fails, so try twice. */
 	if (c->fail_fd >= 0 && pwrite(c->fail_fd, text, n, 0) != n &&
 	    pwrite(c->fail_fd, text, n, 0) != n)
 		return;
@@ -275,7 +267,7 @@ static void note(const struct call *call, long ret)
 	unsigned int nr = _IOC_NR(call->desc->nr), n;
 	unsigned int err = ret < 0 ? -ret : 0;
 
-	/* The kernel's own, and what says that the command is not there. */
+	/* Report errors of the kernel's own, and of a missing command. */
 	if (err > EHWPOISON || err == ENOSYS)
 		outcome->odd_errno = err;
 	err &= 0xff;
@@ -296,7 +288,7 @@ static long run_command(const struct context *c, const struct call *call,
 	ret = ioctl(fd, call->desc->nr, to) ? -errno : 0;
 	if (!ret && to)
 		memcpy(arg, to, call->desc->size);
-	/* That a register is empty says nothing of the command. */
+	/* An empty register says nothing about the command. */
 	if (fd > 0)
 		note(call, ret);
 	return ret;
@@ -378,7 +370,7 @@ static void group_wait(struct group *group)
 
 	if (!group->running)
 		return;
-	/* Signals are for the one that may sleep. */
+	/* Signals must go to the thread that may sleep. */
 	sigemptyset(&alarm);
 	sigaddset(&alarm, SIGALRM);
 	pthread_sigmask(SIG_BLOCK, &alarm, NULL);
@@ -387,7 +379,10 @@ static void group_wait(struct group *group)
 	group->running = false;
 }
 
-/* Start the second thread's next calls; the number of the first after them. */
+/*
+ * Start the next calls of the second thread.  Returns the index of the first
+ * call after them.
+ */
 static unsigned int group_start(struct group *group, unsigned int begin)
 {
 	const struct prog *prog = group->context.run->prog;
@@ -412,7 +407,7 @@ static bool map_at(unsigned long addr, size_t bytes, int prot)
 		    MAP_FIXED, -1, 0) != MAP_FAILED;
 }
 
-/* Pages for the arguments of a thread, and the same pages read-only. */
+/* Map pages for a thread's arguments, and the same pages read-only. */
 static bool map_args(unsigned long addr)
 {
 	int fd = memfd_create("fuzz", MFD_CLOEXEC);
@@ -436,7 +431,7 @@ static void close_all(void)
 		close(fd);
 }
 
-/* In the process of the program. */
+/* Runs in the program's process, and does not return. */
 void exec_prog(const struct prog *prog, const int kcov[2], int wait_ms,
 	       bool loud)
 {
@@ -471,7 +466,7 @@ void exec_prog(const struct prog *prog, const int kcov[2], int wait_ms,
 	_exit(0);
 }
 
-/* The devices' numbers, and the GID index of the address: registers. */
+/* Put the numbers of devices and the GID index in registers. */
 int find_devices(void)
 {
 	uint32_t ids[NUM_SLOTS] = { 0 };

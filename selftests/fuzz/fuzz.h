@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * A fuzzer of /dev/rdma_post, guided by the coverage that KCOV tells.
+ * A fuzzer of /dev/rdma_post, guided by coverage from KCOV.  A find is a
+ * process that hangs, an object that stays behind, an error that no program
+ * should see, or a complaint of the kernel.
  *
- * What it runs is a program: a list of calls, one in each line of its text:
+ * A program is a list of calls, one in each line of its text:
  *
  *   open file=>f0
  *   alloc_pd on=f0 device=dev0 handle=>pd0
  *   & reg_mr on=f0 pd=pd0 addr=0x10000000 length=4096 lkey=>lkey0
  *
- * Results go to registers (f0, pd0), and later calls name them.  What a call
- * does not name is 0.  A second thread does the calls that begin with '&', and
- * does them N times with '&N'; it begins with the first of a group, and is
- * waited for before the next group, and at the end.  A call whose line ends in
- * '!N' has the Nth of its allocations, or of its copies, fail.
+ * Results go to registers (f0, pd0), which later calls name.  A field that a
+ * call does not name is 0.  Calls that begin with '&' run in a second thread, N
+ * times with '&N': the thread starts at the first call of a group, and is
+ * joined before the next group and at the end.  In a call whose line ends in
+ * '!N', the Nth allocation or user copy fails.
  */
 #ifndef FUZZ_H
 #define FUZZ_H
@@ -22,7 +24,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include <rdma/rdma_post_abi.h>
+#include "commands.h"
 
 #define MAX_FIELDS	72
 #define MAX_CALLS	64
@@ -30,30 +32,8 @@
 #define NUM_SLOTS	8
 #define MAX_ARG		512
 
-/* What registers hold; each kind has NUM_SLOTS of them. */
-enum reg {
-	R_NONE, R_FILE, R_PD, R_MR, R_CQ, R_QP, R_ID, R_SRQ, R_AH, R_COMP,
-	R_EVENT, R_ASYNC, R_DEV, R_LKEY, R_RKEY, R_QPN, R_OFF, R_LEN, R_RING,
-	R_PORT, R_GIDX, NUM_REGS,
-	R_AUTO = 0xff,		/* the call knows itself what is right */
-};
-
+/* The names of registers by enum reg; each kind has NUM_SLOTS of them. */
 extern const char * const reg_names[NUM_REGS];
-
-enum kind {
-	K_INT,			/* up to @max, or any if that is 0 */
-	K_FLAGS,		/* bits of @max */
-	K_REG,
-	K_OUT,
-	K_SOCK,			/* a sockaddr_storage: SOCK() */
-	K_GID,			/* 16 bytes: enum gid */
-	K_BYTES,		/* a byte, repeated */
-	K_ADDR,			/* user memory */
-	K_ZERO,			/* reserved */
-	K_AUTO,			/* found by the call, unless it is given */
-	K_ON,			/* the file: not in the struct */
-	K_ARG,			/* enum arg: not in the struct */
-};
 
 enum arg { ARG_OK, ARG_EDGE, ARG_READONLY, ARG_SHORT, ARG_NULL, NUM_ARGS };
 
@@ -68,56 +48,52 @@ enum gid { G_ZERO, G_V4, G_V6, G_LINK, G_MCAST4, G_MCAST6, G_NOWHERE,
 
 extern const char * const sock_names[NUM_SOCKS];
 
-struct field {
-	const char *name;
-	int offset;
-	unsigned int size;
-	enum kind kind;
-	enum reg reg;
-	uint64_t max;
-};
-
-/* Field @f of struct @s. */
+/* The field @f of struct @s. */
 #define FIELD(s, f, k, r, m)						\
-	{ #f, offsetof(struct s, f), sizeof(((struct s *)0)->f), k, r, m }
+	{ .name = #f, .offset = offsetof(struct s, f),			\
+	  .size = sizeof(((struct s *)0)->f), .kind = k, .reg = r, .max = m }
 #define INT(s, f, max)		FIELD(s, f, K_INT, R_NONE, max)
 #define FLAGS(s, f, mask)	FIELD(s, f, K_FLAGS, R_NONE, mask)
 #define IN(s, f, reg)		FIELD(s, f, K_REG, reg, 0)
 #define OUT(s, f, reg)		FIELD(s, f, K_OUT, reg, 0)
 #define SPACE(s, f, kind)	FIELD(s, f, kind, R_NONE, 0)
-#define ZERO(s, f)		FIELD(s, f, K_ZERO, R_NONE, 0)
 
 struct context;
 
-/* What can be called: an ioctl, or something else, with a struct as well. */
+/* A call: an ioctl, or another function that takes a struct. */
 struct desc {
 	const char *name;
 	unsigned long nr;	/* of the ioctl, or 0 */
 	long (*run)(struct context *c, void *arg);
 	unsigned int size;
-	unsigned int weight;	/* how often to generate it */
+	unsigned int weight;	/* how often it is generated */
 	unsigned int num_fields;
 	const struct field *fields;
 };
 
-extern const struct desc descs[];
-extern const unsigned int num_descs;
-extern const struct desc *others;
+extern const struct desc others[];
 extern const unsigned int num_others;
+extern const struct desc blocks[];
+extern const unsigned int num_blocks;
+
+/* A row of the tables of calls that are not ioctls. */
+#define RUN(name, args, fn, table, weight)				\
+	{ name, 0, fn, sizeof(struct args), weight,			\
+	  sizeof(table) / sizeof((table)[0]), table }
 
 unsigned int desc_count(void);
 const struct desc *desc_get(unsigned int i);
 
 struct value {
 	bool set;
-	uint8_t reg;		/* enum reg; R_NONE for a number */
+	uint8_t reg;		/* enum reg, R_NONE: a number */
 	uint64_t val;		/* the number, or the slot */
 };
 
 struct call {
 	const struct desc *desc;
-	unsigned int async;	/* times, by the second thread; 0: not there */
-	unsigned int fail;	/* which allocation fails, 0 for none */
+	unsigned int async;	/* runs in the second thread, or 0 */
+	unsigned int fail;	/* failing allocation, or 0 */
 	struct value values[MAX_FIELDS];
 };
 
@@ -142,8 +118,8 @@ void prog_generate(struct prog *prog);
 void prog_mutate(struct prog *prog, const struct prog *other);
 extern bool gen_faults;
 
-/* exec.c: where the memory of programs is */
-#define MEM_ADDR	0x10000000ul	/* to be registered, read, written */
+/* exec.c: addresses of a program's memory */
+#define MEM_ADDR	0x10000000ul	/* for regions, reads, writes */
 #define MEM_PAGES	64
 #define MEM_READONLY	(MEM_ADDR + 0x100000)
 #define BLOCK_ADDR	0x14000000ul	/* work requests */
@@ -152,7 +128,7 @@ extern bool gen_faults;
 #define RING_ADDR	0x30000000ul	/* slot by slot */
 #define RING_STRIDE	0x1000000ul
 
-/* A thread of a program that runs. */
+/* A thread of a program. */
 struct context {
 	struct run *run;
 	unsigned int thread;
@@ -165,23 +141,23 @@ struct context {
 struct run {
 	const struct prog *prog;
 	uint64_t regs[NUM_REGS][NUM_SLOTS];
-	int wait_ms;		/* the longest wait, until some came to nothing */
+	int wait_ms;		/* halved after each wait in vain */
 	unsigned int in_vain;
 	int kcov[2];
-	bool leave_open;	/* to the exit */
-	bool signals;		/* come all the time */
+	bool leave_open;	/* until the process exits */
+	bool signals;		/* SIGALRM comes every 200 ms */
 };
 
 #define MAX_RESULTS	512
 
 struct outcome {
-	unsigned int commands;	/* ioctls that were called */
-	unsigned int waits;	/* that ended with what was waited for */
+	unsigned int commands;	/* ioctls that ran */
+	unsigned int waits;	/* that were not in vain */
 	unsigned int waited_ms;
 	bool device_gone;	/* at least once */
-	unsigned int odd_errno;	/* that no program should see */
+	unsigned int odd_errno;	/* one that no program should see */
 	unsigned int num_results;
-	uint16_t results[MAX_RESULTS];	/* enum rpost_cmd and errno */
+	uint16_t results[MAX_RESULTS];	/* command and errno */
 };
 
 void exec_prog(const struct prog *prog, const int kcov[2], int wait_ms,

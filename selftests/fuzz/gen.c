@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * New programs, out of nothing or of others.
- */
+/* Generates programs, new ones or from others. */
 #include <string.h>
 
 #include "fuzz.h"
@@ -56,7 +54,7 @@ static uint64_t any_addr(void)
 		return boundary();
 	case 1:
 		return MEM_READONLY + rnd(0x10000);
-	case 2:			/* the end of what is mapped */
+	case 2:			/* the end of the mapping */
 		return MEM_ADDR + MEM_PAGES * 4096 - rnd(4096);
 	case 3:
 		return ~0ull - rnd(65536);
@@ -81,7 +79,7 @@ static uint64_t any_sock(void)
 
 /* ----------------------------------------------------------------- calls */
 
-/* Slots of a kind that calls before @end give a value to, as bits. */
+/* Returns the slots, as bits, that calls before @end set. */
 static unsigned int slots_set(const struct prog *prog, unsigned int end,
 			      enum reg reg)
 {
@@ -167,6 +165,9 @@ static void pick_value(const struct prog *prog, unsigned int at,
 	case K_AUTO:
 		value->val = any_int(field->max);
 		break;
+	case K_ANSWER:
+	case K_UNUSED:
+		break;
 	}
 }
 
@@ -176,31 +177,30 @@ static bool rare(const struct field *field)
 	       field->kind == K_AUTO || !strcmp(field->name, "flags");
 }
 
-/* What is right more often than not, where that is not 0. */
+/*
+ * Returns a value that is right more often than not, or 0.  Calls that are not
+ * commands go by the field's name.
+ */
+static uint64_t usual_value(const struct field *field)
+{
+	if (field->kind == K_ADDR)
+		return strcmp(field->name, "addr") ? 0 : MEM_ADDR;
+	if (field->kind != K_INT && field->kind != K_FLAGS)
+		return 0;
+	if (!strcmp(field->name, "ms"))
+		return 500;
+	return strcmp(field->name, "prot") ? field->usual : 3;
+}
+
 static void usual_values(struct call *call)
 {
-	static const struct { const char *name; uint64_t val; } usual[] = {
-		{ "access", 0xf }, { "addr", MEM_ADDR }, { "length", 0x10000 },
-		{ "cqe", 32 }, { "max_send_wr", 8 }, { "max_recv_wr", 8 },
-		{ "max_send_sge", 2 }, { "max_recv_sge", 2 },
-		{ "max_inline_data", 64 }, { "timeout_ms", 1000 },
-		{ "port_space", RPOST_PS_TCP }, { "qp_type", RPOST_QPT_RC },
-		{ "ms", 500 }, { "prot", 3 }, { "max_wr", 8 },
-		{ "max_sge", 2 }, { "backlog", 4 }, { "port", 1 },
-	};
-	const struct field *field;
-	unsigned int f, i;
+	unsigned int f;
+	uint64_t n;
 
 	for (f = 0; f < call->desc->num_fields; f++) {
-		field = &call->desc->fields[f];
-		for (i = 0; i < sizeof(usual) / sizeof(usual[0]); i++) {
-			if (strcmp(field->name, usual[i].name) || one_in(8) ||
-			    field->kind == K_REG || field->kind == K_SOCK)
-				continue;
-			call->values[f] = (struct value) {
-				true, R_NONE, usual[i].val
-			};
-		}
+		n = usual_value(&call->desc->fields[f]);
+		if (n && !one_in(8))
+			call->values[f] = (struct value) { true, R_NONE, n };
 	}
 }
 
@@ -262,7 +262,7 @@ static void insert_new(struct prog *prog)
 	unsigned int at = rnd(prog->num_calls + 1);
 	struct call call;
 
-	/* Most of what there is to do comes after all has been made. */
+	/* Most calls are useful only after all objects exist. */
 	if (one_in(2))
 		at = prog->num_calls - rnd(prog->num_calls / 3 + 1);
 	make_call(prog, at, &call);
@@ -313,7 +313,7 @@ static void change_way(struct prog *prog)
 		call->async = call->async ? 0 : one_in(2) ? 1 : 1 + rnd(30);
 }
 
-/* Do a run of calls in the second thread, while others are done in the first. */
+/* Let the second thread run some calls while the first runs others. */
 static void make_race(struct prog *prog)
 {
 	unsigned int at, n, i, times = one_in(2) ? 1 : 1 + rnd(30);
@@ -345,7 +345,7 @@ static void splice(struct prog *prog, const struct prog *other)
 	at = rnd(prog->num_calls + 1);
 	from = rnd(other->num_calls);
 	n = 1 + rnd(other->num_calls - from);
-	if (one_in(3)) {	/* all of it, after this */
+	if (one_in(3)) {	/* all of it, at the end */
 		at = prog->num_calls;
 		from = 0;
 		n = other->num_calls;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Takes the first RDMA device away, and brings it back, as rdma(8) does with
- * "link del" and "link add".  In the thread that calls, so that coverage counts.
+ * Removes the first RDMA device and brings it back, as rdma(8) does with "link
+ * del" and "link add", but in the calling thread, so that coverage counts.
  */
 #include <errno.h>
 #include <linux/netlink.h>
@@ -41,7 +41,7 @@ static void begin(struct request *req, int cmd, int flags)
 	req->head.nlmsg_flags = NLM_F_REQUEST | flags;
 }
 
-/* The number of the device that is called LINK_NAME, in a part of a dump. */
+/* Returns the number of the device LINK_NAME in a part of a dump. */
 static int find_index(const char *reply, int len)
 {
 	const struct nlmsghdr *head;
@@ -116,7 +116,7 @@ static int nl_open(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* 0 or a negative errno. */
+/* Returns 0 or a negative errno. */
 int link_remove(void)
 {
 	struct request req;
@@ -139,7 +139,7 @@ int link_remove(void)
 	return ret;
 }
 
-/* On the interface called @netdev; 0, -EEXIST, or another negative errno. */
+/* On the interface @netdev.  Returns 0 or a negative errno such as -EEXIST. */
 int link_add(const char *netdev)
 {
 	struct request req;

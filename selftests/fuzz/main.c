@@ -3,20 +3,20 @@
  * Usage: fuzz [-t SECONDS] [-s SEED] [-l LOG] [-o FILE] CORPUS
  *        fuzz -r PROGRAM
  *
- * Runs all programs in the directory CORPUS, then makes more of them and keeps
- * those that reach code, or give a command's error, that none has before.
+ * Runs all programs in the directory CORPUS, then generates programs, and keeps
+ * those that reach code, or get an error from a command, that no other has.
  *
- *   -t SECONDS  time to make programs, 60 by default; 0: only run the corpus
- *   -s SEED     of all random numbers; by default from the clock
- *   -l LOG      each program is written here before it runs, "=== NUMBER" above
- *               it; "+++" and what it has reached follow if it is kept, "!!!" and
+ *   -t SECONDS  time to generate programs, 60 by default; 0: only run CORPUS
+ *   -s SEED     seed of all random numbers; by default from the clock
+ *   -l LOG      write each program here before it runs, below "=== NUMBER";
+ *               "+++" and what it has reached follow if it is kept, "!!!" and
  *               the reason if it is a find
- *   -o FILE     the offsets in the module's code that were reached
+ *   -o FILE     write the offsets in the module's code that were reached
  *   -F          let no allocations fail
- *   -d NETDEV   programs may take the device rxe0, which is on this interface, away
- *   -r PROGRAM  run one program, and tell what each call gives
+ *   -d NETDEV   let programs remove the device rxe0, which is on this interface
+ *   -r PROGRAM  run one program, and print the result of each call
  *
- * Exit status: 0, 1 after a find, 2 for errors of its own.
+ * Exit status: 0; 1 after a find; 2 for errors of the fuzzer.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -43,7 +43,7 @@
 
 static struct prog *corpus[MAX_CORPUS];
 static unsigned int corpus_size;
-static uint8_t reached[COVER_MAX];	/* by offset: an instruction was */
+static uint8_t reached[COVER_MAX];	/* by offset into the code */
 static uint8_t said[1 << 16];		/* by command and errno */
 static unsigned int num_reached, num_said;
 static uint32_t *trace;
@@ -80,7 +80,7 @@ static void told_slow(int pid, const struct prog *prog)
 	slow++;
 }
 
-/* Wait for all processes of a program; false if one hangs. */
+/* Wait for all processes of a program.  Returns false if one hangs. */
 static bool reap(int pid, const struct prog *prog)
 {
 	uint64_t begin = now_ms(), t;
@@ -119,7 +119,7 @@ static void report(void)
 	reported = now_ms();
 }
 
-/* It has another number then. */
+/* Add the device again, and learn its new number. */
 static void bring_device_back(void)
 {
 	int ret = link_add(link_netdev), i;
@@ -173,7 +173,7 @@ static void run(const struct prog *prog, int patience, bool verbose)
 		report();
 }
 
-/* Has the last run reached anything new?  Remembers it if @keep. */
+/* Returns how much of the last run is new, and remembers it if @keep. */
 static unsigned int news(bool keep)
 {
 	unsigned int i, n = 0, results = outcome->num_results;
@@ -201,7 +201,7 @@ static unsigned int news(bool keep)
 	return n;
 }
 
-/* Remember what the last run has reached, and write it to the log. */
+/* Remember new places and answers of the last run, and log them. */
 static void remember(const char *mark, const char *name)
 {
 	unsigned int i, n = news(false);
@@ -258,7 +258,7 @@ static int by_name(const struct dirent **a, const struct dirent **b)
 	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* Run what is in the directory; how many files make no sense. */
+/* Run all programs of the directory.  Returns how many cannot be parsed. */
 static int corpus_run(const char *path)
 {
 	static struct prog prog;
@@ -282,7 +282,7 @@ static int corpus_run(const char *path)
 		run(&prog, wait_ms, false);
 		remember("---", names[i]->d_name);
 		corpus_add(&prog);
-		/* What takes much longer than things take here will not come. */
+		/* Later waits take at most 50 ms and five average waits. */
 		if (waits > 20)
 			wait_ms = 50 + 5 * waited_ms / waits;
 	}
@@ -292,7 +292,7 @@ static int corpus_run(const char *path)
 	return bad;
 }
 
-/* Leave out calls without which the program still reaches what is new. */
+/* Leave out calls that are not needed to reach the new places. */
 static void minimize(struct prog *prog, unsigned int want)
 {
 	static struct prog shorter;
@@ -316,7 +316,7 @@ static void keep(struct prog *prog, unsigned int want)
 {
 	unsigned int n;
 
-	/* Chance does not make a corpus. */
+	/* Run it again: results that come by chance are not kept. */
 	run(prog, wait_ms, false);
 	n = news(false);
 	if (!n || found) {
@@ -339,7 +339,7 @@ static void fuzz(uint64_t seconds)
 
 	while (!found && now_ms() - begin < seconds * 1000) {
 		if (corpus_size && !one_in(20)) {
-			/* What is new is worth more than what is old. */
+			/* Prefer programs that were added late. */
 			n = one_in(3) ? corpus_size - 1 -
 					rnd((corpus_size + 3) / 4) :
 					rnd(corpus_size);
@@ -369,7 +369,7 @@ static bool write_to(const char *path, const char *text)
 	return ok;
 }
 
-/* Can allocations be made to fail, silently? */
+/* Returns true if allocations can be made to fail silently. */
 static bool have_faults(void)
 {
 	static const char * const files[] = {
@@ -410,9 +410,9 @@ static void set_up(bool faults)
 	if (watch_open())
 		printf("fuzz: cannot read the kernel's log\n");
 	gen_faults = faults && have_faults();
-	/* Tracepoints are code, too. */
+	/* Enabled tracepoints run code of the module, too. */
 	write_to("/sys/kernel/tracing/events/rdma_post/enable", "1");
-	/* Programs have the descriptors from 64 on. */
+	/* Descriptors below 64 are the fuzzer's own. */
 	do {
 		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	} while (fd >= 0 && fd < 63);

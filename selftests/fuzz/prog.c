@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * Programs as text, and back.
- */
+/* Prints programs as text, and parses them. */
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +54,7 @@ static void print_value(struct text *t, const struct field *field,
 		add(t, "0x%llx", (unsigned long long)value->val);
 }
 
-/* Its length without the NUL. */
+/* Returns the length of the text without the NUL. */
 unsigned int prog_print(const struct prog *prog, char *text, size_t size)
 {
 	struct text t = { text, size, 0 };
@@ -176,7 +174,10 @@ static int parse_line(struct call *call, char *line)
 	return 0;
 }
 
-/* 0, or the number of the line that makes no sense.  '#' begins a comment. */
+/*
+ * Returns 0, or the number of the line that cannot be parsed.  '#' begins a
+ * comment.
+ */
 int prog_parse(struct prog *prog, const char *text)
 {
 	char *copy = strdup(text), *line, *save;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * Numbers that are the same for the same seed: xorshift64*.  And the time.
- */
+/* Random numbers that a seed repeats, by xorshift64*; and the time. */
 #include <time.h>
 
 #include "fuzz.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/*
- * What the kernel says, and what the module has left.
- */
+/* Watches the kernel's log and the module's objects. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -15,7 +13,10 @@
 
 #define OBJECTS		"/sys/kernel/debug/rdma_post/objects"
 
-/* The words of selftests/vm/guest.sh, as far as they come while it runs. */
+/*
+ * Complaints of the kernel, as in selftests/vm/guest.sh, that it can make while
+ * a program runs.
+ */
 static const char * const splats[] = {
 	"BUG:", "BUG at ", "WARNING:", "Oops", "general protection fault",
 	"KASAN:", "UBSAN:", "KFENCE:", "possible circular", "possible recursive",
@@ -30,10 +31,10 @@ static const char * const splats[] = {
 };
 
 /*
- * Complaints that are not about the module.  rxe_xmit_packet() hands a packet on
- * and then schedules its queue pair's task, for which the packet held the only
- * reference: destroying the queue pair at that moment makes rxe warn, over
- * uverbs, too.
+ * Complaints that are not about the module.  rxe_xmit_packet() hands a packet
+ * on, and then schedules the task of its queue pair, to which the packet held
+ * the only reference: if the queue pair is destroyed at that moment, rxe warns,
+ * with uverbs as well.
  */
 static const char * const known[] = {
 	"rxe_task.c", " rxe_sched_task+",
@@ -61,7 +62,7 @@ int watch_open(void)
 	return 0;
 }
 
-/* Has the kernel complained?  The line in which. */
+/* Returns true if the kernel has complained, with the line. */
 bool watch_log(char *line, size_t size)
 {
 	char record[4096], *text;
@@ -109,7 +110,7 @@ static bool any_left(char *left, size_t size)
 	return any;
 }
 
-/* Is anything left of the program, some time after it has ended?  What? */
+/* Returns true if objects stay after the program has ended, with a list. */
 bool watch_objects(char *left, size_t size)
 {
 	int i;
@@ -122,7 +123,7 @@ bool watch_objects(char *left, size_t size)
 	return true;
 }
 
-/* Where the threads of a process sleep. */
+/* Print where the threads of a process sleep. */
 void watch_stacks(int pid, FILE *to)
 {
 	char path[320], text[4096];

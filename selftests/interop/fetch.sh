@@ -3,9 +3,9 @@
 #
 # Usage: selftests/interop/fetch.sh
 #
-# Downloads the programs that the suite runs, Debian 12's packages with all that
-# they depend on, and makes a file system image of them, without a look at what
-# the host has installed. Prints where the image is, in
+# Downloads the programs that the suite runs, Debian 12's packages with their
+# dependencies, and makes a file system image of them. The packages that the
+# host has installed do not matter. Prints the path of the image, which is in
 # ${RDMA_POST_CACHE:-~/.cache/rdma_post}/programs. Needs no root.
 
 set -euo pipefail
@@ -31,7 +31,7 @@ closure() {
 		grep -vE "$unwanted"
 }
 
-# What packages leave to their installation scripts.
+# Do the work of the packages' installation scripts.
 finish_root() {
 	local root=$1
 	rm -rf "$root"/usr/share/{doc,man,locale,info,icons,fonts,lintian}

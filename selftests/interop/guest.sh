@@ -4,9 +4,9 @@
 #
 # Usage: guest.sh "LIBRARY..." [smoke|FUNCTION...]
 #
-# Runs the cases in the guest, in a root directory of Debian 12's packages only,
-# which is on /dev/vda: first over the system's libraries, then over librdma_post,
-# where there are no /dev/infiniband, no providers and no /sys.
+# Runs the cases in the guest, in a root directory with only Debian 12's
+# packages, from /dev/vda: first over the system's libraries, then over
+# librdma_post, without /dev/infiniband, providers and /sys.
 
 libraries=$1
 shift
@@ -14,7 +14,7 @@ root=/mnt/debian
 suite=$root/suite
 trap 'cp $suite/results /out/results' EXIT
 mkdir -p $root
-# A program that crashes has its status for that; the log is the kernel's.
+# A crash shows in the program's status; keep it out of the kernel's log.
 echo 0 >/proc/sys/debug/exception-trace
 mount -t ext4 -o ro /dev/vda $root || exit 1
 mount -o bind /root/interop $suite || exit 1
@@ -30,16 +30,16 @@ run_cases() {
 		/suite/run_cases.sh "$library" /suite/results "$@"
 }
 
-# All of the guest's devices.
+# The system's libraries get all devices of the guest.
 system_root() {
 	mount -o rbind /dev $root/dev
 	mount -o bind /sys $root/sys
 }
 
-# What a container would have, and /dev/rdma_post.
+# librdma_post gets the devices of a container, and /dev/rdma_post.
 rdma_post_root() {
 	rmmod rdma_ucm || exit 1
-	# A new device, with the GIDs in the order that the first one had.
+	# Create the device anew, so that its GIDs are in the same order again.
 	rdma link del rxe0
 	rdma link add rxe0 type rxe netdev dummy0 || exit 1
 	mount -t tmpfs tmpfs $root/dev

@@ -3,24 +3,25 @@
 #
 # Usage: selftests/interop/interop.sh [options] [KERNEL...]
 #
-# Runs programs out of Debian 12, unmodified, in guests: over the system's
-# librdmacm and libibverbs, which shows that a case is sound, and over
-# librdma_post. Prints TAP with one test for each case and library, and a line
-# "program | system | rdma_post" for each program. By default 6.1 in full, and
-# 6.12 and 7.2 with a few cases. A case that fails is tried once more, and the
-# lines tell the tries; "# retried: ..." is a case that needed more than one over
-# rdma_post only.
+# Runs unmodified programs of Debian 12 in guests: over the system's librdmacm
+# and libibverbs, which shows that the case itself works, and over librdma_post.
+# Prints TAP with one test for each case and library, and a line "program |
+# system | rdma_post" for each program. By default runs all cases on 6.1, and a
+# few on 6.12 and 7.2. Tries a failed case once more, and prints the number of
+# tries; "# retried: ..." is a case that needed a second try over rdma_post
+# only.
 #
-#   -c "FUNCTION..."   only these cases, patterns; their results are not compared
-#                      with the documentation
+#   -c "FUNCTION..."   only these cases (patterns); their results are not
+#                      compared with the documentation
 #   -l LIBRARY         only system or only rdma_post
 #   -v                 show what the programs print
 #   -t SECONDS         time limit of a program, 180 by default
 #   -u                 update the tables in Documentation/programs.rst
 #
-# A case that is known to fail is in the file "expected", with the reason, and
-# counts as skipped as long as it fails. Exit status 1 if another one fails, one
-# of these passes, or the results are not those in Documentation/programs.rst.
+# The file "expected" lists the cases that are known to fail, with the reason;
+# they count as skipped as long as they fail. The exit status is 1 if another
+# case fails, if one of these passes, or if the results differ from
+# Documentation/programs.rst.
 
 set -euo pipefail
 . "$(dirname "$0")/../vm/lib.sh"
@@ -43,7 +44,7 @@ done
 shift $((OPTIND - 1))
 [ $# -gt 0 ] || set -- 6.1 6.12 7.2
 
-# What the guest gets as /root/interop.
+# Make the directory that is /root/interop in the guest.
 make_suite() {
 	local suite=$out/suite
 	rm -rf "$suite"
@@ -55,7 +56,7 @@ make_suite() {
 	make -s -C "$here" OUT="$suite" >&2
 }
 
-# run_guest KERNEL: leaves results-KERNEL and output-KERNEL
+# run_guest KERNEL: write results-KERNEL and output-KERNEL
 run_guest() {
 	local kernel=$1 status=0 only=$cases
 	[ -n "$cases" ] || [ "$kernel" = 6.1 ] || only=smoke

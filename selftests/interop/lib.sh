@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=dash disable=SC2154
-# What a case is made of.  Sourced by run_cases.sh, which sets:
+# The functions that cases use.  Sourced by run_cases.sh, which sets:
 #
 #   library  system or rdma_post      addr  an address of the RDMA device
 #   tmp      for the case's files     dev   the device
 #   port     of this case alone       keep  files that the cases keep
-#   over     what runs a program over the library
+#   over     the command that runs a program over the library
 #
 # A case is a function; it passes if no command in it fails ("set -e").
 
-# case_ FUNCTION PROGRAM WHAT [smoke]: declares a case.  Those marked "smoke" run
-# on every kernel.  WHAT may have no "|".
+# case_ FUNCTION PROGRAM WHAT [smoke]: declares a case.  Those marked "smoke"
+# run on every kernel.  WHAT may have no "|".
 case_() {
 	printf '%s|%s|%s|%s\n' "$1" "$2" "$3" "${4-}" >>"$list"
 }
@@ -20,19 +20,24 @@ fail() {
 	exit 1
 }
 
+# as_root: this case's programs run as root, without a limit of locked memory.
+as_root() {
+	over=${over#"$as_user "}
+}
+
 skip() {
 	echo "$*" >"$tmp/.why"
 	exit 4
 }
 
-# Is something listening on a port, by TCP or the RDMA CM?
+# listening PORT: true if a program listens on it, by TCP or the RDMA CM
 listening() {
 	grep -q ":$(printf %04X "$1") 0*:0000 0A" /proc/net/tcp /proc/net/tcp6 ||
 		{ rdma resource show cm_id 2>/dev/null |
 			grep 'state LISTEN' | grep -q ":$1 " && sleep 0.1; }
 }
 
-# start NAME COMMAND...: in the background, output in $tmp/NAME.
+# start NAME COMMAND...: run it in the background, with its output in $tmp/NAME
 start() {
 	local name=$1
 	shift
@@ -47,8 +52,8 @@ running() {
 	kill -0 "$pid" 2>/dev/null
 }
 
-# serve PORT COMMAND...: starts a server and waits until it listens.  A server
-# that says $refusal cannot do the case on this device.
+# serve PORT COMMAND...: start a server and wait until it listens.  If its
+# output has $refusal, the device does not support the case.
 serve() {
 	local n=0 at=$1
 	shift
@@ -67,9 +72,10 @@ refused() {
 	false
 }
 
-# run COMMAND...: output in $tmp/client.  Perftest's clients connect twice, the
-# second time when the server may not listen again yet.  The server has then taken
-# the first connection, and is of no use to another client.
+# run COMMAND...: run a client, with its output in $tmp/client.  Perftest's
+# clients connect twice, the second time perhaps before the server listens
+# again.  The server has then taken the first connection and cannot serve
+# another client.
 run() {
 	local status=0
 	# shellcheck disable=SC2086
@@ -85,7 +91,7 @@ run() {
 	esac
 }
 
-# ends [NAME]: waits for a background command, which must end with status 0.
+# ends [NAME]: wait for a background command, which must end with status 0
 ends() {
 	local pid status=0 name=${1:-server}
 	read -r pid <"$tmp/.pid.$name"
@@ -98,8 +104,8 @@ ends() {
 	esac
 }
 
-# written FILE [REGEX [NAME]]: waits until a background command, by default that
-# whose output the file is, has written something.
+# written FILE [REGEX [NAME]]: wait until a background command has written a
+# line that matches; by default it is the command whose output is FILE
 written() {
 	local n=0 name=${3-$1}
 	until grep -qE -- "${2-.}" "$tmp/$1"; do
@@ -111,7 +117,7 @@ written() {
 	done
 }
 
-# stop [NAME]: ends a background command that must still be running.
+# stop [NAME]: end a background command, which must still be running
 stop() {
 	local name=${1:-server}
 	running "$name" || fail "the $name has died"
@@ -133,7 +139,7 @@ kill_all() {
 	done
 }
 
-# says NAME REGEX: the output of "client", "server", ... has such a line.
+# says NAME REGEX: fail unless the output of "client", "server", ... has a match
 says() {
 	grep -qE -- "$2" "$tmp/$1" || fail "no /$2/ in the output of the $1"
 }
@@ -142,15 +148,15 @@ says_not() {
 	! grep -qE -- "$2" "$tmp/$1" || fail "/$2/ in the output of the $1"
 }
 
-# lines NAME REGEX NUMBER
+# lines NAME REGEX NUMBER: fail unless the output has so many matching lines
 lines() {
 	local n
 	n=$(grep -cE -- "$2" "$tmp/$1") || true
 	[ "$n" = "$3" ] || fail "/$2/ is $n times, not $3, in the output of the $1"
 }
 
-# same_as_system NAME [REGEX]: the output is what it is over the system's
-# libraries, whose cases run first, but for lines that match.
+# same_as_system NAME [REGEX]: fail unless the output is the same as over the
+# system's libraries, whose cases run first; matching lines may differ
 same_as_system() {
 	local kept=$keep/$case.$1
 	grep -vE -- "${2-^\$}" "$tmp/$1" >"$tmp/.same"
@@ -162,7 +168,7 @@ same_as_system() {
 	fi
 }
 
-# How many packets the device has sent.
+# Print the number of packets that the device has sent.
 packets() {
 	rdma statistic show link "$dev/1" | sed 's/.*sent_pkts \([0-9]*\).*/\1/'
 }

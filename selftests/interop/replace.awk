@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # awk -v kernel=K -v new=FILE -f replace.awk programs.rst: prints the document
-# with FILE in place of the kernel's results.
+# with the results of kernel K replaced by FILE.
 
 /^\.\. end of results/ { skipping = 0 }
 !skipping { print }

@@ -1,249 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Uses Debian's librpma, of which nothing is rebuilt: every group of its API, a
- * server and a client in two processes.
+ * Uses Debian's librpma, which is not rebuilt: each test is a server and a
+ * client in two processes, and covers a group of the library's functions.  A
+ * failure means that librpma does not work over rdma_post's library.
  *
  *   rpma ADDRESS PORT TEST
  *
- * Exit status 0 if the test passed, 2 if there is no such test, 1 otherwise.
+ * The exit status is 0 if the test passed, 2 if there is no such test, 1
+ * otherwise.
  */
 #include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <librpma.h>
 #include <poll.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#define SIZE	(64 << 10)
-#define MSG	512
+#include "rpma.h"
 
-static const char *addr, *port, *side = "both";
-static int ready_fd, go_fd;
-
-static void fail(int line, const char *what, long value)
-{
-	fprintf(stderr, "%s: line %d: %s is %ld (errno %d, %s)\n", side, line,
-		what, value, errno, strerror(errno));
-	exit(1);
-}
-
-/* An int of the library's that must be the value. */
-#define IS(call, value)							\
-	do {								\
-		long got_ = (call);					\
-		if (got_ != (value))					\
-			fail(__LINE__, #call, got_);			\
-	} while (0)
-#define OK(call)	IS(call, 0)
-#define TRUE(what)	IS(!!(what), 1)
-
-/* What a server tells its client as private data. */
-struct hello {
-	uint8_t mr_size, cfg_size;
-	uint8_t mr[32], cfg[8];
-};
-
-/* One end of a connection and its memory. */
-struct end {
-	struct rpma_peer *peer;
-	struct rpma_ep *ep;
-	struct rpma_conn_cfg *cfg;
-	struct rpma_conn *conn;
-	struct rpma_cq *cq, *rcq;
-	struct rpma_mr_local *mr;
-	struct rpma_mr_remote *remote;
-	struct hello hello;
-	unsigned char *mem;
-};
-
-static void fill(unsigned char *mem, size_t len, unsigned int seed)
-{
-	while (len--)
-		*mem++ = seed = seed * 1103515245 + 12345;
-}
-
-static void open_peer(struct end *e, enum rpma_util_ibv_context_type type)
-{
-	int usage = RPMA_MR_USAGE_READ_SRC | RPMA_MR_USAGE_READ_DST |
-		    RPMA_MR_USAGE_WRITE_SRC | RPMA_MR_USAGE_WRITE_DST |
-		    RPMA_MR_USAGE_FLUSH_TYPE_VISIBILITY |
-		    RPMA_MR_USAGE_FLUSH_TYPE_PERSISTENT |
-		    RPMA_MR_USAGE_SEND | RPMA_MR_USAGE_RECV;
-	struct ibv_context *context;
-
-	OK(rpma_utils_get_ibv_context(addr, type, &context));
-	OK(rpma_peer_new(context, &e->peer));
-	e->mem = mmap(NULL, SIZE, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	TRUE(e->mem != MAP_FAILED);
-	OK(rpma_mr_reg(e->peer, e->mem, SIZE, usage, &e->mr));
-	OK(rpma_conn_cfg_new(&e->cfg));
-}
-
-static void next_event(struct end *e, enum rpma_conn_event wanted)
-{
-	enum rpma_conn_event event = RPMA_CONN_UNDEFINED;
-
-	OK(rpma_conn_next_event(e->conn, &event));
-	if (event != wanted)
-		fprintf(stderr, "%s: event %s\n", side,
-			rpma_utils_conn_event_2str(event));
-	IS(event, wanted);
-}
-
-static void connected(struct end *e)
-{
-	next_event(e, RPMA_CONN_ESTABLISHED);
-	OK(rpma_conn_get_cq(e->conn, &e->cq));
-	OK(rpma_conn_get_rcq(e->conn, &e->rcq));
-}
-
-static void listen_here(struct end *e)
-{
-	open_peer(e, RPMA_UTIL_IBV_CONTEXT_LOCAL);
-	OK(rpma_ep_listen(e->peer, addr, port, &e->ep));
-	IS(write(ready_fd, "", 1), 1);
-}
-
-static struct rpma_conn_private_data describe(struct end *e)
-{
-	struct rpma_conn_private_data data = { &e->hello, sizeof(e->hello) };
-	struct rpma_peer_cfg *pcfg;
-	size_t size;
-
-	OK(rpma_mr_get_descriptor_size(e->mr, &size));
-	TRUE(size <= sizeof(e->hello.mr));
-	OK(rpma_mr_get_descriptor(e->mr, e->hello.mr));
-	e->hello.mr_size = size;
-	OK(rpma_peer_cfg_new(&pcfg));
-	OK(rpma_peer_cfg_set_direct_write_to_pmem(pcfg, true));
-	OK(rpma_peer_cfg_get_descriptor_size(pcfg, &size));
-	TRUE(size <= sizeof(e->hello.cfg));
-	OK(rpma_peer_cfg_get_descriptor(pcfg, e->hello.cfg));
-	e->hello.cfg_size = size;
-	OK(rpma_peer_cfg_delete(&pcfg));
-	return data;
-}
-
-static struct rpma_conn_req *next_request(struct end *e)
-{
-	struct rpma_conn_req *req;
-
-	OK(rpma_ep_next_conn_req(e->ep, e->cfg, &req));
-	return req;
-}
-
-static void answer(struct end *e, struct rpma_conn_req *req)
-{
-	struct rpma_conn_private_data data = describe(e);
-
-	OK(rpma_conn_req_connect(&req, &data, &e->conn));
-	connected(e);
-	IS(write(ready_fd, "", 1), 1);
-}
-
-static void server_open(struct end *e)
-{
-	listen_here(e);
-	answer(e, next_request(e));
-}
-
-/* Learn about the server's memory from the private data. */
-static void learn(struct end *e)
-{
-	struct rpma_conn_private_data data;
-	struct rpma_peer_cfg *pcfg;
-	struct hello hello;
-	size_t size;
-
-	OK(rpma_conn_get_private_data(e->conn, &data));
-	TRUE(data.ptr && data.len >= sizeof(hello));
-	memcpy(&hello, data.ptr, sizeof(hello));
-	OK(rpma_mr_remote_from_descriptor(hello.mr, hello.mr_size, &e->remote));
-	OK(rpma_mr_remote_get_size(e->remote, &size));
-	IS(size, SIZE);
-	OK(rpma_peer_cfg_from_descriptor(hello.cfg, hello.cfg_size, &pcfg));
-	OK(rpma_conn_apply_remote_peer_cfg(e->conn, pcfg));
-	OK(rpma_peer_cfg_delete(&pcfg));
-}
-
-/*
- * The server listens before a client's test begins.  It has seen the RTU before
- * the client goes on: ib_cm's threads may look at a DREQ first.
- */
-static void client_open(struct end *e)
-{
-	struct rpma_conn_req *req;
-	char byte;
-
-	if (!e->peer)
-		open_peer(e, RPMA_UTIL_IBV_CONTEXT_REMOTE);
-	OK(rpma_conn_req_new(e->peer, addr, port, e->cfg, &req));
-	OK(rpma_conn_req_connect(&req, NULL, &e->conn));
-	connected(e);
-	IS(read(go_fd, &byte, 1), 1);
-	learn(e);
-}
-
-static void close_peer(struct end *e)
-{
-	if (e->ep)
-		OK(rpma_ep_shutdown(&e->ep));
-	OK(rpma_mr_dereg(&e->mr));
-	OK(rpma_conn_cfg_delete(&e->cfg));
-	OK(rpma_peer_delete(&e->peer));
-}
-
-static void server_close(struct end *e)
-{
-	next_event(e, RPMA_CONN_CLOSED);
-	OK(rpma_conn_disconnect(e->conn));
-	OK(rpma_conn_delete(&e->conn));
-	close_peer(e);
-}
-
-static void client_close(struct end *e)
-{
-	OK(rpma_conn_disconnect(e->conn));
-	next_event(e, RPMA_CONN_CLOSED);
-	OK(rpma_mr_remote_delete(&e->remote));
-	OK(rpma_conn_delete(&e->conn));
-	close_peer(e);
-}
-
-/* The next completion, which must be good, of this operation. */
-static struct ibv_wc completion(struct rpma_cq *cq, const void *context,
-				enum ibv_wc_opcode opcode)
-{
-	struct ibv_wc wc = { 0 };
-	int ret, got = 0;
-
-	while ((ret = rpma_cq_get_wc(cq, 1, &wc, &got)) == RPMA_E_NO_COMPLETION)
-		OK(rpma_cq_wait(cq));
-	OK(ret);
-	IS(got, 1);
-	IS(wc.status, IBV_WC_SUCCESS);
-	IS(wc.opcode, opcode);
-	TRUE(wc.wr_id == (uintptr_t)context);
-	return wc;
-}
-
-static void no_completion(struct rpma_cq *cq)
-{
-	struct ibv_wc wc;
-
-	IS(rpma_cq_get_wc(cq, 1, &wc, NULL), RPMA_E_NO_COMPLETION);
-}
-
-/* peers and memory: one side only */
+/* Peers and memory, on one side only. */
 static void peer_client(struct end *e)
 {
 	struct ibv_context *local, *remote;
@@ -266,7 +39,7 @@ static void peer_client(struct end *e)
 	OK(rpma_mr_get_size(e->mr, &size));
 	IS(size, SIZE);
 	IS(rpma_mr_reg(e->peer, e->mem, SIZE, 0, &e->mr), RPMA_E_INVAL);
-	/* Neither rxe's provider nor librdma_post takes advice. */
+	/* Neither rxe's provider nor librdma_post supports advice. */
 	IS(rpma_mr_advise(e->mr, 0, SIZE, IBV_ADVISE_MR_ADVICE_PREFETCH, 0),
 	   RPMA_E_NOSUPP);
 	describe(e);
@@ -280,7 +53,7 @@ static void peer_client(struct end *e)
 	close_peer(e);
 }
 
-/* endpoints: one side only */
+/* Endpoints, on one side only. */
 static void endpoint_client(struct end *e)
 {
 	struct rpma_conn_req *req;
@@ -295,14 +68,14 @@ static void endpoint_client(struct end *e)
 	pfd = (struct pollfd){ .fd = fd, .events = POLLIN };
 	IS(poll(&pfd, 1, 0), 0);
 	OK(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK));
-	/* It takes the EAGAIN for a failure of the provider. */
+	/* librpma reports EAGAIN as an error of the provider. */
 	IS(rpma_ep_next_conn_req(e->ep, NULL, &req), RPMA_E_PROVIDER);
 	OK(rpma_ep_shutdown(&e->ep));
 	OK(rpma_ep_listen(e->peer, addr, port, &e->ep));
 	close_peer(e);
 }
 
-/* connections: refused, then accepted; private data; what fds say */
+/* Connections are refused, then accepted, with private data and events. */
 static void connect_server(struct end *e)
 {
 	struct rpma_conn_private_data data;
@@ -352,7 +125,7 @@ static void connect_client(struct end *e)
 	close_peer(e);
 }
 
-/* reads, of 0 and more bytes, with both flags for completions */
+/* Reads of 0 and more bytes, with both completion flags. */
 static void read_server(struct end *e)
 {
 	listen_here(e);
@@ -389,7 +162,7 @@ static void read_client(struct end *e)
 	client_close(e);
 }
 
-/* writes, with a number, atomic; flush; what was written is read back */
+/* Writes, with immediate data and atomic; flushes; reading back. */
 static void write_server(struct end *e)
 {
 	unsigned char *wanted = malloc(SIZE);
@@ -462,7 +235,7 @@ static void flush_client(struct end *e)
 	client_close(e);
 }
 
-/* messages, there and back; an empty one; one with a number */
+/* Messages in both directions, an empty one, one with immediate data. */
 static void message_server(struct end *e)
 {
 	struct rpma_conn_req *req;
@@ -479,7 +252,7 @@ static void message_server(struct end *e)
 		IS(wc.byte_len, i == 1 ? 0 : MSG);
 		if (i == 2)
 			IS(ntohl(wc.imm_data), 77);
-		/* The next message may arrive before a completion of this one. */
+		/* The next message may arrive before this send completes. */
 		OK(rpma_send(e->conn, e->mr, i * MSG, wc.byte_len,
 			     i == 2 ? RPMA_F_COMPLETION_ALWAYS :
 				      RPMA_F_COMPLETION_ON_ERROR, e));
@@ -512,7 +285,7 @@ static void message_client(struct end *e)
 	client_close(e);
 }
 
-/* a queue of its own for receives, one channel for both */
+/* Receives have a queue of their own; one channel serves both queues. */
 static void channel_wait(struct end *e, bool receive)
 {
 	struct rpma_cq *cq = NULL;
@@ -563,7 +336,7 @@ static void channel_client(struct end *e)
 	client_close(e);
 }
 
-/* two connections, one shared receive queue */
+/* Two connections share one receive queue. */
 static void srq_server(struct end *e)
 {
 	struct rpma_conn *conn[2];

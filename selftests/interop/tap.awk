@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# awk -v kernel=K -v n=N -f tap.awk expected results: prints TAP of the results
-# of the suite, numbered from N + 1, a line for each program and one for all, with
-# the number of tries if it is more than that of the cases (without those that are
-# known to fail, each time), and a warning for each case that needed more tries
-# over rdma_post only.  Exit status 1 if a case failed that is not expected to, or
-# passed that is.
+# awk -v kernel=K -v n=N -f tap.awk expected results: prints the results of the
+# suite as TAP, numbered from N + 1.
+#
+# A comment line for each program, and one for all, counts passed cases, and
+# tries if there were more tries than cases; repetitions of cases that are known
+# to fail do not count.  A warning names each case that needed more tries over
+# rdma_post only.  The exit status is 1 if a case failed that is not expected to
+# fail, or passed although it is.
 
 BEGIN { FS = "|" }
 

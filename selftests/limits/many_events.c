@@ -1,18 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The end of ids with events that nobody has fetched takes as long for each of many
- * as for each of few.  With a number of ids as RPOST_TEST_IDS, 65536 at most, only
- * the time for so many is printed.
+ * Tests that closing a file takes no longer for each of many ids with unread
+ * events than for each of few.
  */
 #include <kselftest_harness.h>
+#include <limits.h>
+#include <time.h>
 
 #include "rpost_test.h"
 
 #define EVENTS	8
-#define FEW	256
-#define MANY	(8 * FEW)
+#define FEW	128
+#define MANY	(16 * FEW)
+#define TRIES	5
 
-/* Each of these ends with an event. */
+static long cpu_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+/* Each join ends with an event. */
 static int join_groups(struct rp_end *end, uint32_t id)
 {
 	struct rpost_join_mcast cmd = {
@@ -32,7 +42,7 @@ static int join_groups(struct rp_end *end, uint32_t id)
 	return 0;
 }
 
-static int bound_id(struct rp_end *end, uint32_t *id)
+static int bound_id(struct rp_end *end, uint16_t port, uint32_t *id)
 {
 	struct rpost_set_option reuse = {
 		.size = sizeof(reuse),
@@ -45,23 +55,28 @@ static int bound_id(struct rp_end *end, uint32_t *id)
 			       RPOST_QPT_UD, id));
 	reuse.id = *id;
 	RP_TRY(rp_ioctl(end->fd, RPOST_IOC_SET_OPTION, &reuse));
-	return rp_bind(end->fd, *id, 7471);
+	return rp_bind(end->fd, *id, port);
 }
 
-/* In ms, how long the file with so many ids takes to close, or a negative errno. */
+/*
+ * Return the CPU time in us that closing a file with so many ids takes, or a
+ * negative errno.
+ */
 static long time_to_close(unsigned int ids)
 {
-	uint64_t until = rp_now_ms() + 60 * TEST_TIMEOUT_MS, begin;
+	uint64_t until = rp_now_ms() + 60 * TEST_TIMEOUT_MS;
 	struct rp_end end = { 0 };
 	unsigned int i;
 	uint32_t id;
+	long begin;
 
 	end.fd = rp_open();
 	if (end.fd < 0)
 		return -errno;
 	end.channel = rp_event_channel(end.fd);
 	for (i = 0; i < ids; i++) {
-		RP_TRY(bound_id(&end, &id));
+		/* Several ports, because cma searches all ids of a port. */
+		RP_TRY(bound_id(&end, 7471 + i % 64, &id));
 		RP_TRY(join_groups(&end, id));
 	}
 	while (rp_debug_number("objects", "event") < (long)ids * EVENTS) {
@@ -70,36 +85,43 @@ static long time_to_close(unsigned int ids)
 		usleep(1000);
 	}
 	close(end.channel);
-	begin = rp_now_ms();
+	begin = cpu_us();
 	close(end.fd);
-	return rp_now_ms() - begin;
+	return cpu_us() - begin;
+}
+
+static long min_of(long a, long b)
+{
+	return a < b ? a : b;
 }
 
 TEST(closing_takes_no_longer_for_each)
 {
-	const char *ids = getenv("RPOST_TEST_IDS");
-	int fd = rp_open();
-	long few, many;
+	long few, many, least_few = LONG_MAX, least_many = LONG_MAX;
+	int fd = rp_open(), tries;
 
 	RP_SKIP_IWARP(fd, "multicast");
 	close(fd);
 	if (rp_debug_number("objects", "event"))
 		SKIP(return, "cannot see in debugfs that there are no events");
-	if (ids) {
-		many = time_to_close(atoi(ids));
-		printf("# %s ids with %u events each: closed in %ld ms\n", ids,
-		       EVENTS, many);
-		ASSERT_LE(0, many);
-		return;
+	/*
+	 * If each id walked the events of all, it would take 16 times as long
+	 * among many.  Allow 4 times, and try again, because a guest's CPU time
+	 * includes the delays of a busy host.
+	 */
+	for (tries = 0; tries < TRIES; tries++) {
+		few = time_to_close(FEW);
+		many = time_to_close(MANY);
+		ASSERT_LT(0, few);
+		ASSERT_LT(0, many);
+		least_few = min_of(few, least_few);
+		least_many = min_of(many, least_many);
+		printf("# ids with %u events each: %u closed in %ld us, %u in %ld us\n",
+		       EVENTS, FEW, few, MANY, many);
+		if (least_many <= 4 * least_few * (MANY / FEW))
+			break;
 	}
-	few = time_to_close(FEW);
-	many = time_to_close(MANY);
-	printf("# ids with %u events each: %u closed in %ld ms, %u in %ld ms\n",
-	       EVENTS, FEW, few, MANY, many);
-	ASSERT_LE(0, few);
-	ASSERT_LE(0, many);
-	/* Twice as long for each is for what else the host does. */
-	EXPECT_GE(2 * (few + 10) * (MANY / FEW), many);
+	EXPECT_GE(4 * least_few * (MANY / FEW), least_many);
 }
 
 TEST_HARNESS_MAIN

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The rdma cgroup: what is charged, its limits, and that every charge comes
- * back, to whom it was taken from.
+ * Tests the rdma cgroup: the objects that are charged, its limits, and that
+ * every charge is returned to the cgroup that was charged.
  */
 #include <kselftest_harness.h>
 #include <sys/wait.h>
@@ -9,7 +9,7 @@
 #include "cgroup.h"
 #include "rpost_own.h"
 
-/* What a cgroup is charged for on the tests' device, or may be. */
+/* A cgroup's charge on the test's device, or its limit. */
 struct charge {
 	int handles;
 	int objects;
@@ -39,7 +39,7 @@ FIXTURE_SETUP(rdmacg)
 	ASSERT_EQ(0, cg_enter(&self->cg));
 }
 
-/* A skip in the setup would not keep the test from running. */
+/* Each test calls this, because a skip in FIXTURE_SETUP() does not skip it. */
 #define NEED_RDMACG()							\
 	do {								\
 		if (self->skip)						\
@@ -52,8 +52,8 @@ static int set_limit(const FIXTURE_DATA(rdmacg) *self, const char *what)
 }
 
 /*
- * Older kernels forget to free the limits of a cgroup that is removed, and find
- * freed memory when the device goes.
+ * Older kernels do not free the limits of a removed cgroup, and use freed
+ * memory when the device is removed: so remove the limits first.
  */
 FIXTURE_TEARDOWN(rdmacg)
 {
@@ -91,7 +91,7 @@ static struct charge charged(struct __test_metadata *_metadata,
 		EXPECT_EQ(want_objects, now.objects);			\
 	} while (0)
 
-/* One of each that is charged, made in this order. */
+/* The charged objects, in the order of their creation. */
 enum { PD, CQ, MR, SRQ, AH, QP, NUM };
 
 static const uint32_t types[NUM] = {
@@ -162,7 +162,7 @@ TEST_F(rdmacg, charges_what_uverbs_charges)
 	NEED_RDMACG();
 	set = new_set(self);
 	EXPECT_CHARGE(&self->cg, 0, 0);
-	/* Neither channels nor ids are objects of a device. */
+	/* Channels and ids are not objects of a device. */
 	channel = rp_event_channel(self->fd);
 	comp = rp_comp_channel(self->fd);
 	ASSERT_EQ(0, rp_create_id(self->fd, channel, &id));
@@ -193,7 +193,7 @@ TEST_F(rdmacg, limit_of_objects)
 		snprintf(limit, sizeof(limit), "hca_object=%d", i);
 		ASSERT_EQ(0, set_limit(self, limit));
 		EXPECT_EQ(-EAGAIN, make(&set, i));
-		/* Nothing has changed. */
+		/* The failed command has changed nothing. */
 		EXPECT_EQ(i, rp_num_objects(self->fd));
 		EXPECT_CHARGE(&self->cg, i ? 1 : 0, i);
 
@@ -201,7 +201,7 @@ TEST_F(rdmacg, limit_of_objects)
 		ASSERT_EQ(0, set_limit(self, limit));
 		ASSERT_EQ(0, make(&set, i));
 	}
-	/* What has been given back can be had again. */
+	/* A returned charge can be used again. */
 	ASSERT_EQ(0, unmake(&set, QP));
 	ASSERT_EQ(0, make(&set, QP));
 	EXPECT_EQ(-EAGAIN, make(&set, MR));
@@ -222,7 +222,7 @@ TEST_F(rdmacg, limit_of_handles)
 	EXPECT_EQ(-EAGAIN, rp_alloc_pd(fd, self->dev, &pd));
 	EXPECT_EQ(0, rp_num_objects(fd));
 	EXPECT_CHARGE(&self->cg, 1, 1);
-	/* Another of the same file's needs no other. */
+	/* A second object of the same file needs no second handle. */
 	EXPECT_EQ(0, rp_alloc_pd(self->fd, self->dev, &pd));
 	EXPECT_CHARGE(&self->cg, 1, 2);
 	close(self->fd);
@@ -244,7 +244,7 @@ TEST_F(rdmacg, what_fails_is_not_charged)
 
 	NEED_RDMACG();
 	set = new_set(self);
-	/* The program cannot be answered. */
+	/* The answer cannot be written, so the command fails. */
 	EXPECT_EQ(-EFAULT, rp_ioctl_unanswered(self->fd, RPOST_IOC_ALLOC_PD,
 					       &cmd, sizeof(cmd)));
 	EXPECT_CHARGE(&self->cg, 0, 0);
@@ -267,7 +267,7 @@ TEST_F(rdmacg, comes_back_to_who_was_charged)
 	ASSERT_EQ(0, make(&set, PD));
 	ASSERT_EQ(0, make(&set, CQ));
 
-	/* The handle stays where the first object was charged. */
+	/* The handle stays charged where the first object was. */
 	ASSERT_EQ(0, cg_enter(&other));
 	ASSERT_EQ(0, make(&set, MR));
 	ASSERT_EQ(0, make(&set, SRQ));
@@ -277,7 +277,7 @@ TEST_F(rdmacg, comes_back_to_who_was_charged)
 	EXPECT_CHARGE(&self->cg, 1, 1);
 	EXPECT_CHARGE(&other, 0, 2);
 
-	/* One can go while it is charged. */
+	/* A cgroup can be removed while it is charged. */
 	ASSERT_EQ(0, cg_enter(&self->cg));
 	ASSERT_EQ(0, cg_remove(&other));
 	for (i = SRQ; i > CQ; i--)
@@ -286,7 +286,7 @@ TEST_F(rdmacg, comes_back_to_who_was_charged)
 	EXPECT_CHARGE(&self->cg, 0, 0);
 }
 
-/* A process that has one of each, in two open files, and a connection. */
+/* Create one of each in two open files, and a connection. */
 static int live(const FIXTURE_DATA(rdmacg) *self)
 {
 	struct rp_end client, server;
@@ -331,7 +331,7 @@ TEST_F(rdmacg, comes_back_at_the_end_of_a_process)
 	NEED_RDMACG();
 	pid = fork_live(self);
 	ASSERT_LT(0, pid);
-	/* Each end of the connection has PD, CQ and QP. */
+	/* Each end of the connection has a domain, a CQ and a QP. */
 	EXPECT_CHARGE(&self->cg, 3, NUM + 6);
 	ASSERT_EQ(0, kill(pid, SIGKILL));
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
@@ -350,16 +350,16 @@ TEST_F(rdmacg, comes_back_when_the_device_goes)
 	for (i = 0; i < NUM; i++)
 		ASSERT_EQ(0, make(&set, i));
 	EXPECT_CHARGE(&self->cg, 1, NUM);
-	/* The command must not be charged for anything. */
+	/* The removal in this process charges nothing. */
 	ASSERT_EQ(0, rp_remove_device());
 	EXPECT_CHARGE(&self->cg, 0, 0);
 
-	/* A new device of the same name owes nothing. */
+	/* The new device has the same name but no charges. */
 	ASSERT_EQ(0, rp_add_device());
 	EXPECT_CHARGE(&self->cg, 0, 0);
 	ASSERT_EQ(0, rp_alloc_pd(self->fd, rp_first_device(self->fd), &pd));
 	EXPECT_CHARGE(&self->cg, 1, 1);
-	/* Shells of the old one are not charged, so nothing comes back. */
+	/* Objects of the removed device are not charged any more. */
 	while (i--)
 		ASSERT_EQ(0, unmake(&set, i));
 	EXPECT_CHARGE(&self->cg, 1, 1);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The two ways to register memory, and what only the fast one has: a limit,
- * large pages, a queue pair behind the scenes.  The module parameter belongs to
- * the whole host, so this needs root, and no other test beside it.
+ * Tests both ways to register memory, and what only fast registration has: a
+ * size limit, large pages, and a hidden queue pair.  A failure means that a
+ * region covers wrong memory, or that pins or queue pairs stay behind.  The
+ * module parameter is the host's, so this needs root and no other test beside
+ * it.
  */
 #include <kselftest_harness.h>
 #include <sys/wait.h>
@@ -31,7 +33,7 @@ static int write_text(const char *path, const char *text)
 	return ret;
 }
 
-/* The value without its newline. */
+/* Read the value without its newline. */
 static int get_way(char *way, size_t size)
 {
 	FILE *f = fopen(PARAMETER, "re");
@@ -52,7 +54,7 @@ static int set_way(const char *way)
 	return write_text(PARAMETER, way);
 }
 
-/* A line of the module's counts, or -1. */
+/* Returns one of the module's counts, or -1. */
 static long count(const char *what)
 {
 	return rp_debug_number("objects", what);
@@ -92,7 +94,7 @@ FIXTURE_SETUP(fastreg)
 	ASSERT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_MR, mr.handle));
 }
 
-/* A skip in the setup would not keep the test from running. */
+/* A SKIP in the setup would not skip the test. */
 #define NEED_FAST()							\
 	do {								\
 		if (self->skip)						\
@@ -115,7 +117,7 @@ static int reg(struct rp_end *end, void *addr, uint64_t length,
 	return rp_reg_mr(end->fd, end->pd, addr, length, ALL, mr);
 }
 
-/* RDMA write from a region to another; the status, or a negative errno. */
+/* Write from one region to another.  Returns the status or a negative errno. */
 static int write_mr(struct rp_end *end, const struct rpost_reg_mr *from,
 		    const struct rpost_reg_mr *to, uint64_t offset,
 		    uint32_t length)
@@ -147,7 +149,7 @@ TEST_F(fastreg, parameter)
 		ASSERT_EQ(0, get_way(way, sizeof(way)));
 		EXPECT_STREQ(ways[i], way);
 	}
-	/* Nothing that is written is no write at all. */
+	/* An empty write is ignored, so begin with the second. */
 	for (i = 1; i < ARRAY_SIZE(bad); i++) {
 		EXPECT_EQ(-EINVAL, set_way(bad[i]))
 			TH_LOG("%s", bad[i]);
@@ -156,7 +158,7 @@ TEST_F(fastreg, parameter)
 	}
 }
 
-/* Regions of both kinds, in one domain, work together. */
+/* Regions of both kinds work together in one domain. */
 TEST_F(fastreg, beside_direct)
 {
 	struct rpost_reg_mr from, to, direct;
@@ -185,7 +187,7 @@ TEST_F(fastreg, beside_direct)
 	EXPECT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_MR, from.handle));
 }
 
-/* The queue pair behind it is nobody's object, and goes with the domain. */
+/* The hidden queue pair is not an object, and ends with the domain. */
 TEST_F(fastreg, domain)
 {
 	struct rpost_reg_mr mr;
@@ -205,7 +207,7 @@ TEST_F(fastreg, domain)
 	}
 }
 
-/* The other end reaches neither the byte before nor the one after. */
+/* The peer can write neither before the region nor behind it. */
 TEST_F(fastreg, edges)
 {
 	struct rpost_reg_mr from, to;
@@ -241,7 +243,9 @@ TEST_F(fastreg, too_large)
 		SKIP(return, "the device takes more memory than is tried here");
 	mem = rp_pages(self->size + 2 * self->page);
 	ASSERT_NE(NULL, mem);
-	/* Huge pages would make room, and pages that are neighbours by chance. */
+	/*
+	 * Huge pages and pages that are neighbors by chance need less entries.
+	 */
 	madvise(mem, self->size + 2 * self->page, MADV_NOHUGEPAGE);
 	for (odd = 0; odd < 2; odd++) {
 		for (i = odd; i < self->size / self->page + 2; i += 2)
@@ -260,7 +264,7 @@ TEST_F(fastreg, too_large)
 	EXPECT_EQ(pinned, rp_pinned());
 }
 
-/* Larger than the limit, but in few pieces. */
+/* The region is larger than the limit, but has few pieces. */
 TEST_F(fastreg, huge_pages)
 {
 	const size_t bytes = 3 * HUGE_PAGE, odd = 4099;
@@ -302,7 +306,7 @@ TEST_F(fastreg, huge_pages)
 
 /* ------------------------------------------------- many at once */
 
-/* Register, and give it back, with the domain that all threads share. */
+/* Register and deregister in the domain that all threads share. */
 static int step_reg(struct race *r)
 {
 	struct rpost_reg_mr mr;
@@ -335,7 +339,7 @@ TEST_F(fastreg, threads)
 	EXPECT_EQ(objects, rp_num_objects(self->c.fd));
 }
 
-/* How many queue pairs there were to break, or a negative errno. */
+/* Returns how many queue pairs were broken, or a negative errno. */
 static int break_queue_pairs(void)
 {
 	int broken = -EIO, ret = write_text(QP_ERROR, "1");
@@ -352,7 +356,7 @@ static int break_queue_pairs(void)
 	return broken;
 }
 
-/* The queue pair goes into error, between registrations and under them. */
+/* The queue pair fails between registrations and during them. */
 TEST_F(fastreg, queue_pair_in_error)
 {
 	struct rpost_reg_mr from, to;
@@ -368,7 +372,7 @@ TEST_F(fastreg, queue_pair_in_error)
 	for (i = 0; i < 5; i++) {
 		ASSERT_EQ(0, reg(&self->c, self->mem, self->page, &from));
 		EXPECT_LE(1, break_queue_pairs());
-		/* What is registered stays so. */
+		/* Existing regions still work. */
 		memset(self->mem, 'a' + i, self->page);
 		ASSERT_EQ(RPOST_WC_SUCCESS,
 			  write_mr(&self->c, &from, &to, 0, self->page));
@@ -379,7 +383,7 @@ TEST_F(fastreg, queue_pair_in_error)
 	memset(w, 0, sizeof(w));
 	for (i = 0; i < (int)ARRAY_SIZE(w); i++) {
 		w[i].step = step_reg;
-		/* Twice in error for one registration is too much. */
+		/* A registration fails if its queue pair fails twice. */
 		w[i].errors[0] = -EIO;
 		w[i].succeeds = true;
 	}
@@ -398,7 +402,7 @@ TEST_F(fastreg, queue_pair_in_error)
 	ASSERT_EQ(0, reg(&self->c, self->mem, self->page, &from));
 }
 
-/* A child registers its own memory, in its parent's domain, until it dies. */
+/* A child registers its own memory in its parent's domain until killed. */
 TEST_F(fastreg, killed_child)
 {
 	struct race r = { .client = self->c, .mem = self->mem };
@@ -427,38 +431,48 @@ TEST_F(fastreg, killed_child)
 		EXPECT_TRUE(WIFSIGNALED(status));
 		close(pipes[0]);
 		close(pipes[1]);
-		/* What it had registered just then stays: the file is shared. */
+		/* Its last region may stay, since the file is shared. */
 		ASSERT_EQ(0, reg(&self->c, self->mem, 100, &mr));
 		ASSERT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_MR, mr.handle));
 	}
 	EXPECT_GE(objects + 10, rp_num_objects(self->c.fd));
 }
 
-/* Children with files of their own leave nothing. */
+/* Killed children with files of their own leave nothing behind. */
 TEST_F(fastreg, killed_processes)
 {
 	long pinned = count("pinned_pages"), pds = count("pd");
 	struct race r = { .mem = self->mem };
 	uint64_t end;
 	pid_t pids[8];
-	unsigned int i;
+	unsigned int i, rounds = 0;
+	int pipefd[2];
+	char byte = 0;
 
 	NEED_FAST();
+	ASSERT_EQ(0, pipe(pipefd));
 	for (i = 0; i < ARRAY_SIZE(pids); i++) {
 		pids[i] = fork();
 		ASSERT_LE(0, pids[i]);
 		if (pids[i])
 			continue;
-		while (!rp_end_init(&r.client) && !step_reg(&r))
+		while (!rp_end_init(&r.client) && !step_reg(&r)) {
 			rp_end_close(&r.client);
+			if (!rounds++)
+				CHILD_CHECK(write(pipefd[1], &byte, 1) == 1);
+		}
 		_exit(1);
 	}
-	usleep(200000);
+	/* Each child has begun its second round. */
+	for (i = 0; i < ARRAY_SIZE(pids); i++)
+		ASSERT_EQ(1, read(pipefd[0], &byte, 1));
 	for (i = 0; i < ARRAY_SIZE(pids); i++) {
 		EXPECT_EQ(0, waitpid(pids[i], NULL, WNOHANG));
 		ASSERT_EQ(0, kill(pids[i], SIGKILL));
 		ASSERT_EQ(pids[i], waitpid(pids[i], NULL, 0));
 	}
+	close(pipefd[0]);
+	close(pipefd[1]);
 	if (pds < 0)
 		SKIP(return, "cannot read " OBJECTS);
 	end = rp_now_ms() + TEST_TIMEOUT_MS;

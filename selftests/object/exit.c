@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Programs that die: nothing of them stays behind, and their peers are told.
+ * Kills programs at each stage of their lives.  A failure means that something
+ * of them stays behind, or that their peers are not told.
  */
 #include <kselftest_harness.h>
 #include <sys/wait.h>
@@ -44,7 +45,7 @@ FIXTURE_TEARDOWN(stage)
 {
 }
 
-/* A program that gets as far as @stage, with memory registered. */
+/* Live up to @stage, with registered memory. */
 static int live_until(enum stage stage)
 {
 	struct rp_end end, server;
@@ -76,7 +77,7 @@ static int live_until(enum stage stage)
 	RP_TRY(rp_post_recv(&end, 1, mem, 64, mr.lkey));
 	if (stage == WITH_QP)
 		return 0;
-	/* The request is not even fetched. */
+	/* The server does not fetch the request. */
 	return rp_connect(end.fd, end.id);
 }
 
@@ -101,13 +102,13 @@ TEST_F(stage, killed)
 	EXPECT_LT(self->refcnt, rp_module_number("refcnt"));
 	ASSERT_EQ(0, kill(pid, SIGKILL));
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
-	/* All was undone before the process was gone. */
+	/* The kernel undid everything before the process was gone. */
 	EXPECT_EQ(self->refcnt, rp_wait_refcnt(self->refcnt));
 	close(pipefd[0]);
 	close(pipefd[1]);
 }
 
-/* The client dies while both ends have work posted. */
+/* Connect and post work; the client is then killed. */
 static int connect_to(uint16_t port)
 {
 	struct rp_end end;
@@ -159,13 +160,13 @@ TEST(peer_of_a_killed_program)
 	rp_end_close(&server);
 }
 
-/* More than one packet, where that is safe. */
+/* The length of a message: many packets, unless rxe may repeat one. */
 static size_t long_message(void)
 {
 	return rxe_repeats_a_packet() ? 1024 : 1 << 16;
 }
 
-/* Both ends in one program, which dies in the middle of its traffic. */
+/* Connect two ends of one program, and send until it is killed. */
 static void talk_for_ever(int pipefd)
 {
 	struct rp_end c, s;
@@ -221,9 +222,7 @@ TEST(killed_with_traffic)
 	}
 }
 
-/* ---------------------------- with queue pairs of the program's own */
-
-/* What a program of datagrams has, in use. */
+/* The objects of a program with datagrams, all in use. */
 struct own {
 	struct rp_end ud, rc, peer;
 	struct rpost_create_srq srq;
@@ -266,7 +265,7 @@ static int own_make(struct own *o)
 	return 0;
 }
 
-/* Datagrams to itself, and messages to the shared queue. */
+/* Send datagrams to itself, and messages to the shared receive queue. */
 static void own_talk(struct own *o, unsigned int i)
 {
 	struct rp_send send = rp_datagram(o->ahs[i % 20], o->ud.qp_num, 1,
@@ -320,8 +319,8 @@ TEST(own_objects_killed)
 }
 
 /*
- * Some objects destroyed before, in an order that changes with each round, the
- * others by the close: nothing depends on the order.
+ * Destroy some objects in an order that changes with each round, and leave the
+ * others to the close: no order may matter.
  */
 TEST(own_objects_closed)
 {
@@ -345,13 +344,16 @@ TEST(own_objects_closed)
 			{ RPOST_OBJ_PD, o.ud.pd },
 		};
 
-		/* A step that has no common factor with 7: all are met. */
+		/*
+		 * The step has no common factor with 7, so it meets all
+		 * objects.
+		 */
 		n = round % 8;
 		for (i = 0; i < n; i++)
 			rp_destroy(o.ud.fd,
 				   objs[(i * (1 + round % 6) + round) % 7].type,
 				   objs[(i * (1 + round % 6) + round) % 7].handle);
-		/* The channel before the file, or after. */
+		/* The channel is closed before the file, or after it. */
 		if (round % 2)
 			close(o.async);
 		rp_end_close(&o.ud);
@@ -370,24 +372,32 @@ TEST(many_killed_at_once)
 	enum { N = 20 };
 	long refcnt = rp_module_number("refcnt");
 	pid_t pids[N];
-	int i, status;
+	int pipefd[2], i, status;
+	char done = 0;
 
+	ASSERT_EQ(0, pipe(pipefd));
 	for (i = 0; i < N; i++) {
 		pids[i] = fork();
 		ASSERT_LE(0, pids[i]);
 		if (!pids[i]) {
 			live_until(i % (CONNECTING + 1));
+			CHILD_CHECK(write(pipefd[1], &done, 1) == 1);
 			for (;;)
 				pause();
 		}
 	}
-	/* Each is somewhere else by now. */
-	usleep(200000);
+	/*
+	 * Half of the programs are ready; the others may still be on their way.
+	 */
+	for (i = 0; i < N / 2; i++)
+		ASSERT_EQ(1, read(pipefd[0], &done, 1));
 	for (i = 0; i < N; i++)
 		ASSERT_EQ(0, kill(pids[i], SIGKILL));
 	for (i = 0; i < N; i++)
 		ASSERT_EQ(pids[i], waitpid(pids[i], &status, 0));
 	EXPECT_EQ(refcnt, rp_wait_refcnt(refcnt));
+	close(pipefd[0]);
+	close(pipefd[1]);
 }
 
 TEST_HARNESS_MAIN

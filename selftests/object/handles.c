@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Handles in numbers: the table of an open file grows, by one thread and by many,
- * is emptied and filled again, and ends at max_objects.
+ * Tests many handles: the table of an open file grows, with one thread and with
+ * several, is emptied and filled again, and ends at max_objects.  A failure
+ * means that a handle names nothing, a wrong object, or one that is gone.
  */
 #include <kselftest_harness.h>
 #include <pthread.h>
@@ -34,7 +35,7 @@ FIXTURE_SETUP(handles)
 	ASSERT_LE(0, self->fd);
 	self->channel = rp_event_channel(self->fd);
 	ASSERT_LE(0, self->channel);
-	/* Only root may change it. */
+	/* Only root may change the limit. */
 	if (!access(PARAM_MAX_OBJECTS, W_OK))
 		self->limit = rp_module_number("parameters/max_objects");
 }
@@ -47,7 +48,7 @@ FIXTURE_TEARDOWN(handles)
 	close(self->fd);
 }
 
-/* 0 if it names an id. */
+/* Returns 0 if the handle names an id. */
 static int find(int fd, uint32_t handle)
 {
 	struct rpost_query_id query;
@@ -62,7 +63,7 @@ static int by_number(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Are they as many as they look like, and such as mmap(2) can take? */
+/* Returns true if all handles differ, and mmap(2) can take each. */
 static bool distinct(const uint32_t *handles, unsigned int n)
 {
 	uint32_t *sorted = malloc(n * sizeof(*sorted));
@@ -80,8 +81,8 @@ static bool distinct(const uint32_t *handles, unsigned int n)
 }
 
 /*
- * The table grows many times, shrinks in the middle, is filled again: each
- * handle names its object as long as that is there, and nothing afterwards.
+ * The table grows many times, half of it is emptied and filled again: a
+ * handle names its object while that exists, and nothing afterwards.
  */
 TEST_F(handles, many)
 {
@@ -114,7 +115,7 @@ TEST_F(handles, many)
 	}
 }
 
-/* With nothing else, a handle comes again after many others only. */
+/* With no other object, a handle is not given out again soon. */
 TEST_F(handles, no_handle_twice)
 {
 	uint32_t handles[4 * MANY];
@@ -139,7 +140,7 @@ struct grower {
 	const bool *stop;
 };
 
-/* Makes many, and some of them again and again. */
+/* Create many ids, and some of them again and again. */
 static void *grow(void *arg)
 {
 	struct grower *g = arg;
@@ -156,7 +157,7 @@ static void *grow(void *arg)
 	return NULL;
 }
 
-/* Looks for everything that there could be; some of it comes just then. */
+/* Look up all possible handles while other threads create some. */
 static void *look(void *arg)
 {
 	struct grower *g = arg;
@@ -173,7 +174,7 @@ static void *look(void *arg)
 	return NULL;
 }
 
-/* Several threads make the table grow while others look handles up. */
+/* Threads make the table grow while others look handles up. */
 TEST_F(handles, grows_meanwhile)
 {
 	struct grower growers[GROWERS], lookers[2];
@@ -210,7 +211,7 @@ TEST_F(handles, grows_meanwhile)
 	EXPECT_EQ(0, rp_num_objects(self->fd));
 }
 
-/* A limit that is exactly reached, and that moves; the table has more room. */
+/* Reach a limit exactly, then change it; the table itself has room. */
 TEST_F(handles, limit)
 {
 	int i, fd = self->fd, channel = self->channel;
@@ -231,7 +232,7 @@ TEST_F(handles, limit)
 	ASSERT_EQ(0, write_limit(300));
 	for (; i < 300; i++)
 		ASSERT_EQ(0, rp_create_id(fd, channel, &ids[i]));
-	/* What is there stays, and more does not come. */
+	/* A lower limit keeps existing objects, and allows no new ones. */
 	ASSERT_EQ(0, write_limit(10));
 	EXPECT_EQ(-EMFILE, rp_create_id(fd, channel, &id));
 	for (i = 0; i < 300; i++)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * The open file in more than one process: dup, fork, exec, and descriptors sent
- * over a socket.
+ * Tests an open file in several processes: dup, fork, exec, and descriptors
+ * sent over a socket.  A failure means that objects end too early or too late,
+ * or that memory of the wrong process is used.
  */
 #include <kselftest_harness.h>
 #include "pass_fd.h"
@@ -10,7 +11,7 @@
 FIXTURE(handover) {
 	long refcnt;
 	struct rp_end end;
-	int pipe[2];	/* the child says something */
+	int pipe[2];	/* for results of the child */
 	int hold[2];	/* the child waits for its end */
 };
 
@@ -28,7 +29,7 @@ FIXTURE_TEARDOWN(handover)
 	EXPECT_EQ(self->refcnt, rp_wait_refcnt(self->refcnt));
 }
 
-/* In a child: report a result and wait until the parent lets go. */
+/* In a child: report a result, and wait until the parent lets go. */
 static void say_and_wait(FIXTURE_DATA(handover) *self, int result)
 {
 	char byte;
@@ -74,7 +75,7 @@ TEST_F(handover, dup)
 	rp_end_close(&self->end);
 }
 
-/* A child shares the file; its objects live until both have let go. */
+/* A child shares the file; its objects live until both have closed it. */
 TEST_F(handover, fork)
 {
 	uint32_t pd;
@@ -99,7 +100,7 @@ TEST_F(handover, fork_and_parent_dies_first)
 	uint32_t listener;
 	pid_t pid;
 
-	/* The peer lives here; the child has the connection and a child. */
+	/* The peer is here; the child shares the connected file. */
 	ASSERT_EQ(0, rp_end_init(&peer));
 	ASSERT_EQ(0, rp_listener(&peer, &listener));
 	ASSERT_EQ(0, rp_join(end, &peer, listener, 0));
@@ -116,7 +117,7 @@ TEST_F(handover, fork_and_parent_dies_first)
 	rp_end_close(&peer);
 }
 
-/* Pinned memory stays that of the process that registered it. */
+/* After a fork, registered memory stays that of the parent. */
 TEST_F(handover, fork_and_memory)
 {
 	const size_t page = getpagesize();
@@ -167,7 +168,7 @@ TEST_F(handover, close_on_exec)
 	rp_end_close(&self->end);
 }
 
-/* exec in the process that has the file: nothing is left, though it lives. */
+/* exec closes the file: nothing is left, though the process lives. */
 TEST_F(handover, exec)
 {
 	char script[64];
@@ -193,7 +194,7 @@ TEST_F(handover, exec)
 	let_go(self, pid);
 }
 
-/* The device file and a channel, sent to a process that has neither. */
+/* Send the device file and a channel to a process that has neither. */
 TEST_F(handover, sent_over_a_socket)
 {
 	int socks[2], fd, channel;
@@ -223,7 +224,7 @@ TEST_F(handover, sent_over_a_socket)
 	EXPECT_EQ(0, let_go(self, pid));
 }
 
-/* On its way in a socket that nobody reads, the file is still open. */
+/* A descriptor that was sent but not received keeps the file open. */
 TEST_F(handover, left_in_a_socket)
 {
 	int socks[2];

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Network namespaces.  An open file belongs to the namespace in which it was
- * opened, as a socket does; a device of another is neither seen nor used.
+ * Tests network namespaces.  An open file belongs to the namespace in which it
+ * was opened, as a socket does.  A failure means that a program sees or uses a
+ * device of another namespace.
  */
 #include <kselftest_harness.h>
 #include <sched.h>
 #include <sys/wait.h>
 
+#include "command_env.h"
 #include "pass_fd.h"
-#include "rpost_own.h"
 
 static int new_netns(void)
 {
@@ -16,9 +17,9 @@ static int new_netns(void)
 }
 
 /*
- * "rdma system": "shared", where each namespace has all devices, or "exclusive".
- * It cannot be changed while there are others, and those that are no longer used
- * take a while to go.
+ * "rdma system": in mode "shared" each namespace has all devices, in mode
+ * "exclusive" a device has one namespace.  The mode cannot change while other
+ * namespaces exist; unused ones take a while to go.
  */
 static int set_mode(const char *mode)
 {
@@ -38,40 +39,38 @@ static bool is_shared(void)
 	return !system("rdma system show 2>/dev/null | grep -q 'netns shared'");
 }
 
-/* Not even by a number that a program has from elsewhere. */
+static bool names_device(const struct command *cmd)
+{
+	const struct field *field;
+
+	for_each_field(field, cmd) {
+		if (field->kind == K_REG && field->reg == R_DEV)
+			return true;
+	}
+	return false;
+}
+
+/* A device's number from elsewhere does not help: all commands fail. */
 static int cannot_use(int fd, uint32_t device)
 {
 	struct rpost_query query = { .size = sizeof(query) };
-	struct rpost_query_device dev = {
-		.size = sizeof(dev), .device = device,
-	};
-	struct rpost_query_port port = {
-		.size = sizeof(port), .device = device, .port = 1,
-	};
-	struct rpost_query_pkeys pkeys = {
-		.size = sizeof(pkeys), .device = device, .port = 1,
-	};
-	struct rpost_create_cq cq = {
-		.size = sizeof(cq), .device = device, .cqe = 1,
-		.channel_fd = -1,
-	};
-	struct rpost_gid gid;
-	uint32_t pd, count = 1;
+	struct env env = { .end.fd = fd, .end.device = device };
+	const struct command *cmd;
+	char arg[MAX_STRUCT];
 
 	RP_TRY(rp_first_device(fd));
 	RP_TRY(rp_ioctl(fd, RPOST_IOC_QUERY, &query));
 	RP_TRY(query.num_devices);
-	RP_TRY(rp_ioctl(fd, RPOST_IOC_QUERY_DEVICE, &dev) != -ENODEV);
-	RP_TRY(rp_ioctl(fd, RPOST_IOC_QUERY_PORT, &port) != -ENODEV);
-	RP_TRY(rp_ioctl(fd, RPOST_IOC_QUERY_PKEYS, &pkeys) != -ENODEV);
-	RP_TRY(rp_query_gids(fd, device, 0, 0, &gid, &count) != -ENODEV);
-	RP_TRY(rp_alloc_pd(fd, device, &pd) != -ENODEV);
-	RP_TRY(rp_ioctl(fd, RPOST_IOC_CREATE_CQ, &cq) != -ENODEV);
-	RP_TRY(rp_async_channel(fd, device) != -ENODEV);
+	for_each_command(cmd) {
+		if (!names_device(cmd))
+			continue;
+		RP_TRY(env_fill(&env, cmd, arg));
+		RP_TRY(rp_ioctl(fd, cmd->nr, arg) != -ENODEV);
+	}
 	return 0;
 }
 
-/* Nor can an id be bound to an address that its namespace has not. */
+/* An id cannot be bound to an address that its namespace does not have. */
 static int cannot_bind(int fd)
 {
 	int channel = rp_event_channel(fd);
@@ -87,7 +86,7 @@ static int cannot_bind(int fd)
 	return 0;
 }
 
-/* Run @call in a child that is in a new namespace: its result. */
+/* Run @call in a child in a new namespace.  Returns its result. */
 static int in_netns(int (*call)(int fd, uint32_t device), int fd,
 		    uint32_t device)
 {
@@ -143,7 +142,7 @@ TEST_F(netns, a_file_stays_where_it_was_opened)
 	pid = fork();
 	ASSERT_LE(0, pid);
 	if (!pid) {
-		/* Opened here, used from elsewhere. */
+		/* The files are opened here, and used from a new namespace. */
 		if (rp_end_init(&c) || rp_end_init(&s) || new_netns() ||
 		    rp_first_device(c.fd) != self->device ||
 		    rp_listener(&s, &listener) ||
@@ -177,7 +176,7 @@ static int see_nothing(int fd, uint32_t device)
 
 	if (own < 0)
 		return -errno;
-	/* The one that came from outside has it still. */
+	/* The file from outside still has the device. */
 	RP_TRY(rp_first_device(fd) != device);
 	RP_TRY(cannot_use(own, device));
 	return cannot_bind(own);
@@ -191,7 +190,7 @@ TEST_F(netns, exclusive)
 	EXPECT_EQ(0, in_netns(see_nothing, self->fd, self->device));
 }
 
-/* As rp_end_init(), but on the device of this name. */
+/* Like rp_end_init(), but on the device called @name. */
 static int init_on(struct rp_end *end, const char *name)
 {
 	uint32_t ids[16], i;
@@ -218,7 +217,7 @@ static int init_on(struct rp_end *end, const char *name)
 	return rp_create_cq(end->fd, end->device, 64, -1, &end->cq);
 }
 
-/* A connection within a namespace that has an address of its own. */
+/* Connect within a namespace that has an address of its own. */
 static int connect_inside(int fd, uint32_t device)
 {
 	struct rp_end c, s;
@@ -249,7 +248,7 @@ TEST_F(netns, with_an_address_of_its_own)
 	EXPECT_EQ(0, in_netns(connect_inside, self->fd, self->device));
 }
 
-/* A file that comes from a namespace without devices has none anywhere. */
+/* A file that was opened without devices has none anywhere. */
 TEST_F(netns, a_file_from_elsewhere)
 {
 	int sockets[2], fd, status;
@@ -272,7 +271,7 @@ TEST_F(netns, a_file_from_elsewhere)
 	ASSERT_EQ(0, status);
 	EXPECT_EQ(0, cannot_use(fd, self->device));
 	EXPECT_EQ(0, cannot_bind(fd));
-	/* Its namespace goes with it, see the teardown. */
+	/* The namespace ends with the file; the teardown waits for that. */
 	close(fd);
 }
 

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Handles: what they name, whose they are, what depends on what, and what is
- * left when a program closes, forks, execs or hands its file on.
+ * Tests handles: their types, their files, dependencies between objects, and
+ * the limit of objects.  A failure means that a handle names a wrong object, or
+ * that an object is destroyed while another uses it.
  */
 #include <kselftest_harness.h>
-#include <pthread.h>
-#include <sys/syscall.h>
 
 #include "rpost_own.h"
 
-#define OBJECTS	7	/* that the fixture makes */
-#define PARAM_MAX_OBJECTS "/sys/module/rdma_post/parameters/max_objects"
+#define OBJECTS	7	/* that the fixture creates */
+#define MAX_OBJECTS	RP_PARAMETERS "max_objects"
 
 /* One object of each type; the id is bound. */
 FIXTURE(objects) {
@@ -126,7 +125,7 @@ TEST_F(objects, wrong_type)
 	EXPECT_EQ(OBJECTS, rp_num_objects(self->end.fd));
 }
 
-/* Every command that names an object, with a handle that is not one. */
+/* Every command that names an object refuses the handles of @handles. */
 static void names_nothing(struct __test_metadata *_metadata, struct rp_end *end,
 			  const uint32_t *handles)
 {
@@ -242,7 +241,7 @@ TEST_F(objects, commands_check_the_type)
 	EXPECT_EQ(OBJECTS, rp_num_objects(self->end.fd));
 }
 
-/* Handles of another open file name nothing, even in the same process. */
+/* Handles of another open file name nothing, even in one process. */
 TEST_F(objects, another_file)
 {
 	struct rp_end other = self->end;
@@ -282,7 +281,7 @@ TEST_F(objects, create_qp_names_its_parts)
 	for (i = 0; i < ARRAY_SIZE(parts); i++) {
 		cmd = good;
 		*parts[i] = 0;
-		/* These need not be there. */
+		/* The id and the shared receive queue are optional. */
 		if (parts[i] != &cmd.id && parts[i] != &cmd.srq)
 			EXPECT_EQ(-ENOENT, rp_ioctl(self->end.fd,
 						    RPOST_IOC_CREATE_QP, &cmd));
@@ -299,7 +298,7 @@ TEST_F(objects, create_qp_names_its_parts)
 		}
 	}
 	EXPECT_EQ(OBJECTS + 1, rp_num_objects(self->end.fd));
-	/* None of them is in use by the failed attempts. */
+	/* The failed calls have left no object in use. */
 	EXPECT_EQ(0, rp_destroy(self->end.fd, RPOST_OBJ_ID, good.id));
 	EXPECT_EQ(0, rp_destroy(self->end.fd, RPOST_OBJ_QP, self->end.qp));
 	EXPECT_EQ(0, rp_destroy(self->end.fd, RPOST_OBJ_CQ,
@@ -312,13 +311,13 @@ TEST_F(objects, busy)
 	struct rpost_query_id query;
 	struct rp_cq other;
 
-	/* A region and a queue pair on a domain. */
+	/* A region and a queue pair use the domain. */
 	EXPECT_EQ(-EBUSY, rp_destroy(end->fd, RPOST_OBJ_PD, end->pd));
 	EXPECT_EQ(-EBUSY, rp_destroy(end->fd, RPOST_OBJ_CQ,
 				     end->cq.cmd.handle));
 	EXPECT_EQ(-EBUSY, rp_destroy(end->fd, RPOST_OBJ_ID, end->id));
 	EXPECT_EQ(OBJECTS, rp_num_objects(end->fd));
-	/* What was refused still works. */
+	/* The id that was not destroyed still works. */
 	EXPECT_EQ(0, rp_query_id(end->fd, end->id, &query));
 	EXPECT_EQ(RPOST_ID_BOUND, query.state);
 
@@ -326,7 +325,7 @@ TEST_F(objects, busy)
 	EXPECT_EQ(-EBUSY, rp_destroy(end->fd, RPOST_OBJ_PD, end->pd));
 	EXPECT_EQ(0, rp_destroy(end->fd, RPOST_OBJ_QP, end->qp));
 
-	/* Two queues: each is in use by itself. */
+	/* With two completion queues, each is in use. */
 	ASSERT_EQ(0, rp_create_cq(end->fd, end->device, 4, -1, &other));
 	struct rpost_create_qp qp = {
 		.size = sizeof(qp),
@@ -344,7 +343,7 @@ TEST_F(objects, busy)
 
 	EXPECT_EQ(0, rp_destroy(end->fd, RPOST_OBJ_CQ, other.cmd.handle));
 	EXPECT_EQ(0, rp_destroy(end->fd, RPOST_OBJ_CQ, end->cq.cmd.handle));
-	/* An address handle and a shared receive queue on the domain. */
+	/* An address handle and a shared receive queue use the domain. */
 	EXPECT_EQ(-EBUSY, rp_destroy(end->fd, RPOST_OBJ_PD, end->pd));
 	EXPECT_EQ(0, rp_destroy(end->fd, RPOST_OBJ_AH, self->ah));
 	EXPECT_EQ(-EBUSY, rp_destroy(end->fd, RPOST_OBJ_PD, end->pd));
@@ -356,18 +355,6 @@ TEST_F(objects, busy)
 }
 
 /* --------------------------------------------------------- the limit */
-
-static int write_limit(long limit)
-{
-	FILE *f = fopen(PARAM_MAX_OBJECTS, "w");
-	int ret;
-
-	if (!f)
-		return -errno;
-	fprintf(f, "%ld\n", limit);
-	ret = fclose(f) ? -errno : 0;
-	return ret;
-}
 
 FIXTURE(limit) {
 	struct rp_end end;
@@ -383,8 +370,8 @@ FIXTURE_SETUP(limit)
 
 FIXTURE_TEARDOWN(limit)
 {
-	if (!access(PARAM_MAX_OBJECTS, W_OK))
-		ASSERT_EQ(0, write_limit(self->limit));
+	if (!access(MAX_OBJECTS, W_OK))
+		ASSERT_EQ(0, rp_set_number("max_objects", self->limit));
 	rp_end_close(&self->end);
 }
 
@@ -396,12 +383,12 @@ TEST_F(limit, emfile)
 	struct rp_cq cq;
 	int fd;
 
-	if (access(PARAM_MAX_OBJECTS, W_OK))
+	if (access(MAX_OBJECTS, W_OK))
 		SKIP(return, "needs root");
 	ASSERT_EQ(0, rp_create_id(end->fd, end->channel, &end->id));
 	ASSERT_EQ(0, rp_bind(end->fd, end->id, 0));
 	ASSERT_EQ(3, rp_num_objects(end->fd));
-	ASSERT_EQ(0, write_limit(3));
+	ASSERT_EQ(0, rp_set_number("max_objects", 3));
 
 	EXPECT_EQ(-EMFILE, rp_alloc_pd(end->fd, end->device, &pd));
 	EXPECT_EQ(0, pd);
@@ -414,7 +401,9 @@ TEST_F(limit, emfile)
 	EXPECT_EQ(-EMFILE, rp_create_qp(end, 0));
 	EXPECT_EQ(0, end->qp);
 	EXPECT_EQ(3, rp_num_objects(end->fd));
-	/* Channels are descriptors, which have a limit of their own. */
+	/*
+	 * Channels are descriptors; only the limit of descriptors counts them.
+	 */
 	fd = rp_comp_channel(end->fd);
 	EXPECT_LE(0, fd);
 	close(fd);
@@ -425,8 +414,8 @@ TEST_F(limit, emfile)
 	EXPECT_EQ(0, rp_alloc_pd(fd, end->device, &pd));
 	close(fd);
 
-	/* One goes, one comes; nothing that failed is counted. */
-	ASSERT_EQ(0, write_limit(4));
+	/* An object that ends makes room for one; failed calls take none. */
+	ASSERT_EQ(0, rp_set_number("max_objects", 4));
 	EXPECT_EQ(0, rp_create_qp(end, 0));
 	EXPECT_EQ(-EMFILE, rp_alloc_pd(end->fd, end->device, &pd));
 	ASSERT_EQ(0, rp_destroy(end->fd, RPOST_OBJ_QP, end->qp));
@@ -435,201 +424,31 @@ TEST_F(limit, emfile)
 	EXPECT_EQ(3, rp_num_objects(end->fd));
 }
 
-/* A request for which there is no room is rejected; the listener goes on. */
+/* A request beyond the limit is rejected, and the listener goes on. */
 TEST_F(limit, connection_request)
 {
 	struct rp_end *server = &self->end, client;
 	struct rpost_get_event event;
 	uint32_t listener;
 
-	if (access(PARAM_MAX_OBJECTS, W_OK))
+	if (access(MAX_OBJECTS, W_OK))
 		SKIP(return, "needs root");
 	ASSERT_EQ(0, rp_listener(server, &listener));
 	ASSERT_EQ(0, rp_end_init(&client));
 	ASSERT_EQ(0, rp_client_route(&client, rp_port(server->fd, listener)));
 	ASSERT_EQ(0, rp_create_qp(&client, 0));
 	ASSERT_EQ(3, rp_num_objects(server->fd));
-	ASSERT_EQ(0, write_limit(3));
+	ASSERT_EQ(0, rp_set_number("max_objects", 3));
 	ASSERT_EQ(0, rp_connect(client.fd, client.id));
 	ASSERT_EQ(0, rp_get_event(client.channel, &event));
 	EXPECT_EQ(RPOST_EVENT_REJECTED, event.event);
 	EXPECT_TRUE(rp_quiet(server->channel));
 	EXPECT_EQ(3, rp_num_objects(server->fd));
 
-	ASSERT_EQ(0, write_limit(self->limit));
+	ASSERT_EQ(0, rp_set_number("max_objects", self->limit));
 	ASSERT_EQ(0, rp_leave(&client));
 	EXPECT_EQ(0, rp_join(&client, server, listener, 0));
 	rp_end_close(&client);
-}
-
-/* ------------------------------------------------------ the last close */
-
-FIXTURE(last) {
-	long refcnt;
-	struct rp_end client, server;
-	uint32_t listener;
-};
-
-FIXTURE_SETUP(last)
-{
-	self->refcnt = rp_module_number("refcnt");
-	ASSERT_EQ(0, rp_end_init(&self->client));
-	ASSERT_EQ(0, rp_end_init(&self->server));
-	ASSERT_EQ(0, rp_listener(&self->server, &self->listener));
-	ASSERT_EQ(0, rp_join(&self->client, &self->server, self->listener, 0));
-}
-
-FIXTURE_TEARDOWN(last)
-{
-	EXPECT_EQ(self->refcnt, rp_wait_refcnt(self->refcnt));
-}
-
-TEST_F(last, all_alive)
-{
-	struct rpost_get_event event;
-	struct rpost_reg_mr mr;
-	struct rp_send send;
-	void *mem = rp_pages(getpagesize());
-	int i;
-
-	/* Work under way on both sides, and memory that it uses. */
-	ASSERT_EQ(0, rp_reg_mr(self->client.fd, self->client.pd, mem, 64,
-			       RPOST_ACCESS_LOCAL_WRITE, &mr));
-	for (i = 0; i < RP_DEPTH; i++) {
-		send = rp_send(RPOST_WR_SEND, i, mem, 64, mr.lkey);
-		ASSERT_EQ(0, rp_post_send(&self->client, &send));
-		ASSERT_EQ(0, rp_post_recv(&self->client, i, mem, 64, mr.lkey));
-	}
-	rp_end_close(&self->client);
-	ASSERT_EQ(0, rp_get_event(self->server.channel, &event));
-	EXPECT_EQ(RPOST_EVENT_DISCONNECTED, event.event);
-	EXPECT_EQ(self->server.id, event.id);
-	rp_end_close(&self->server);
-}
-
-TEST_F(last, events_and_requests_queued)
-{
-	struct rp_end *clients = calloc(3, sizeof(*clients));
-	struct pollfd pfd = { .fd = self->server.channel, .events = POLLIN };
-	struct rpost_get_event event;
-	int i;
-
-	ASSERT_NE(NULL, clients);
-	for (i = 0; i < 3; i++) {
-		ASSERT_EQ(0, rp_end_init(&clients[i]));
-		ASSERT_EQ(0, rp_client_route(&clients[i],
-					     rp_port(self->server.fd,
-						     self->listener)));
-		ASSERT_EQ(0, rp_create_qp(&clients[i], 0));
-		ASSERT_EQ(0, rp_connect(clients[i].fd, clients[i].id));
-	}
-	ASSERT_EQ(0, rp_disconnect(self->client.fd, self->client.id));
-	ASSERT_EQ(1, poll(&pfd, 1, TEST_TIMEOUT_MS));
-	usleep(TEST_QUIET_MS * 1000);
-
-	/* Nothing was fetched. */
-	rp_end_close(&self->server);
-	rp_end_close(&self->client);
-	for (i = 0; i < 3; i++) {
-		EXPECT_EQ(0, rp_get_event(clients[i].channel, &event));
-		EXPECT_EQ(RPOST_EVENT_REJECTED, event.event);
-		rp_end_close(&clients[i]);
-	}
-	free(clients);
-}
-
-/* Channels may outlive the file, as shells. */
-TEST_F(last, channels_stay)
-{
-	struct pollfd pfd = { .fd = self->server.channel, .events = POLLIN };
-	struct rpost_get_event event = { .size = sizeof(event) };
-	int comp = rp_comp_channel(self->server.fd);
-
-	ASSERT_LE(0, comp);
-	rp_unmap_cq(&self->server.cq);
-	close(self->server.fd);
-	EXPECT_EQ(-ENODEV, rp_ioctl(self->server.channel, RPOST_IOC_GET_EVENT,
-				    &event));
-	EXPECT_EQ(1, poll(&pfd, 1, 0));
-	EXPECT_NE(0, pfd.revents & POLLHUP);
-	ASSERT_LT(self->refcnt, rp_module_number("refcnt"));
-	close(self->server.channel);
-	close(comp);
-	EXPECT_EQ(0, rp_expect(self->client.channel, self->client.id,
-			       RPOST_EVENT_DISCONNECTED));
-	rp_end_close(&self->client);
-}
-
-struct waiter {
-	pthread_t thread;
-	int channel;
-	int ret;
-};
-
-static void *wait_event(void *arg)
-{
-	struct rpost_get_event event = { .size = sizeof(event) };
-	struct waiter *w = arg;
-
-	w->ret = rp_ioctl(w->channel, RPOST_IOC_GET_EVENT, &event);
-	return NULL;
-}
-
-TEST_F(last, close_wakes_fetchers)
-{
-	struct waiter w[2] = {
-		{ .channel = self->server.channel, .ret = 1 },
-		{ .channel = self->server.channel, .ret = 1 },
-	};
-	int i;
-
-	for (i = 0; i < 2; i++)
-		ASSERT_EQ(0, pthread_create(&w[i].thread, NULL, wait_event,
-					    &w[i]));
-	usleep(TEST_QUIET_MS * 1000);
-	EXPECT_EQ(1, w[0].ret);
-	rp_unmap_cq(&self->server.cq);
-	close(self->server.fd);
-	for (i = 0; i < 2; i++) {
-		ASSERT_EQ(0, pthread_join(w[i].thread, NULL));
-		EXPECT_EQ(-ENODEV, w[i].ret);
-	}
-	close(self->server.channel);
-	rp_end_close(&self->client);
-}
-
-/* The module stays while anything of it is in use. */
-TEST_F(last, module_is_in_use)
-{
-	int comp = rp_comp_channel(self->client.fd);
-
-	if (geteuid())
-		SKIP(goto out, "needs root");
-#define STAYS() do {							\
-	ASSERT_LT(self->refcnt, rp_module_number("refcnt"));		\
-	EXPECT_EQ(-1, syscall(SYS_delete_module, "rdma_post", O_NONBLOCK)); \
-	EXPECT_EQ(EAGAIN, errno);					\
-} while (0)
-	STAYS();
-	rp_end_close(&self->server);
-	close(self->client.fd);
-	/* The ring's mapping. */
-	close(self->client.channel);
-	close(comp);
-	STAYS();
-	rp_unmap_cq(&self->client.cq);
-	EXPECT_EQ(self->refcnt, rp_wait_refcnt(self->refcnt));
-	/* A channel alone. */
-	ASSERT_EQ(0, rp_end_init(&self->client));
-	comp = rp_comp_channel(self->client.fd);
-	rp_end_close(&self->client);
-	STAYS();
-	close(comp);
-	return;
-out:
-	close(comp);
-	rp_end_close(&self->server);
-	rp_end_close(&self->client);
 }
 
 TEST_HARNESS_MAIN

@@ -1,51 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Blocks of work requests: long ones, wrong ones, and exactly how much of them
- * is posted.
+ * Tests long and invalid blocks of work requests.  A failure means that @posted
+ * does not say exactly how many are posted, or that an invalid one is.
  */
 #include <kselftest_harness.h>
-#include <pthread.h>
 
 #define RP_DEPTH	64
-#include "rpost_own.h"
+#include "post_pair.h"
+
+RP_USE_DEPTH()
 
 #define BUF	4096
-#define ALL	(RPOST_ACCESS_LOCAL_WRITE | RPOST_ACCESS_REMOTE_WRITE | \
-		 RPOST_ACCESS_REMOTE_READ | RPOST_ACCESS_REMOTE_ATOMIC)
 
 FIXTURE(blocks) {
-	struct rp_end c, s;
-	char *cbuf, *sbuf;
-	struct rpost_reg_mr cmr, smr;
+	struct post_pair p;
 	struct rpost_wc wc;
 };
 
 FIXTURE_SETUP(blocks)
 {
-	self->cbuf = rp_pages(BUF);
-	self->sbuf = rp_pages(BUF);
-	ASSERT_EQ(0, rp_connect_pair(&self->c, &self->s, 0));
-	ASSERT_EQ(0, rp_reg_mr(self->c.fd, self->c.pd, self->cbuf, BUF, ALL,
-			       &self->cmr));
-	ASSERT_EQ(0, rp_reg_mr(self->s.fd, self->s.pd, self->sbuf, BUF, ALL,
-			       &self->smr));
+	ASSERT_EQ(0, post_pair_init(&self->p, BUF, 0));
 }
 
 FIXTURE_TEARDOWN(blocks)
 {
-	rp_end_close(&self->c);
-	rp_end_close(&self->s);
-}
-
-/* A good write of 8 bytes. */
-static struct rp_send good(FIXTURE_DATA(blocks) *self, uint64_t wr_id)
-{
-	struct rp_send send = rp_send(RPOST_WR_RDMA_WRITE, wr_id, self->cbuf, 8,
-				      self->cmr.lkey);
-
-	send.wr.remote_addr = self->smr.addr + wr_id % 64 * 8;
-	send.wr.rkey = self->smr.rkey;
-	return send;
+	post_pair_close(&self->p);
 }
 
 static struct rpost_recv_wr good_recv(uint64_t wr_id)
@@ -60,16 +39,16 @@ static void refused(struct __test_metadata *_metadata,
 		    FIXTURE_DATA(blocks) *self, unsigned long nr,
 		    struct rpost_post cmd, int want)
 {
-	struct rp_send send = good(self, 55);
+	struct rp_send send = pair_write(&self->p, 55);
 
 	cmd.size = sizeof(cmd);
-	cmd.qp = self->c.qp;
+	cmd.qp = self->p.c.qp;
 	cmd.posted = 0xa5a5a5a5;
-	EXPECT_EQ(want, rp_ioctl(self->c.fd, nr, &cmd))
+	EXPECT_EQ(want, rp_ioctl(self->p.c.fd, nr, &cmd))
 		TH_LOG("count %u wrs_size %u", cmd.count, cmd.wrs_size);
 	EXPECT_EQ(0, cmd.posted);
-	ASSERT_EQ(0, rp_post_send(&self->c, &send));
-	ASSERT_EQ(1, rp_wait_cq(&self->c.cq, &self->wc));
+	ASSERT_EQ(0, rp_post_send(&self->p.c, &send));
+	ASSERT_EQ(1, rp_wait_cq(&self->p.c.cq, &self->wc));
 	EXPECT_EQ(RPOST_WC_SUCCESS, self->wc.status);
 	EXPECT_EQ(55, self->wc.wr_id);
 }
@@ -93,7 +72,7 @@ TEST_F(blocks, do_not_add_up)
 	unsigned int i, k;
 
 	for (k = 0; k < 3; k++) {
-		block[k] = good(self, k);
+		block[k] = pair_write(&self->p, k);
 		recvs[k] = good_recv(k);
 	}
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
@@ -101,7 +80,7 @@ TEST_F(blocks, do_not_add_up)
 		cmd.wrs_size = bad[i].bytes;
 		refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
 	}
-	/* A size in the last one; in another it shifts what follows. */
+	/* An invalid size in the last request, where it moves no later one. */
 	cmd.count = 3;
 	cmd.wrs_size = sizeof(block);
 	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
@@ -127,7 +106,7 @@ TEST_F(blocks, limits_of_the_block)
 	struct rpost_post cmd = { .count = 1 };
 	char *block;
 
-	ASSERT_EQ(0, rp_ioctl(self->c.fd, RPOST_IOC_QUERY, &query));
+	ASSERT_EQ(0, rp_ioctl(self->p.c.fd, RPOST_IOC_QUERY, &query));
 	block = calloc(1, query.max_wr_bytes + 8);
 	ASSERT_NE(NULL, block);
 	cmd.wrs = (uintptr_t)block;
@@ -136,13 +115,13 @@ TEST_F(blocks, limits_of_the_block)
 	cmd.wrs_size = UINT32_MAX;
 	refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
 
-	/* As many receives as fit: all looked at, as many taken as fit. */
+	/* The largest block of receives: RP_DEPTH of them are posted. */
 	struct rpost_recv_wr *recvs = (void *)block;
 	uint32_t n = query.max_wr_bytes / sizeof(*recvs), i, posted;
 
 	for (i = 0; i < n; i++)
 		recvs[i] = good_recv(i);
-	EXPECT_EQ(-ENOMEM, rp_post(self->c.fd, RPOST_IOC_POST_RECV, self->c.qp,
+	EXPECT_EQ(-ENOMEM, rp_post(self->p.c.fd, RPOST_IOC_POST_RECV, self->p.c.qp,
 				   recvs, query.max_wr_bytes, n, &posted));
 	EXPECT_EQ(RP_DEPTH, posted);
 	free(block);
@@ -167,7 +146,7 @@ TEST_F(blocks, bad_pointer)
 	refused(_metadata, self, RPOST_IOC_POST_RECV, cmd, -EFAULT);
 }
 
-/* Blocks of many batches; work requests of different kinds and lengths. */
+/* Blocks of many batches, with requests of different kinds and lengths. */
 TEST_F(blocks, long_and_mixed)
 {
 	struct {
@@ -183,34 +162,34 @@ TEST_F(blocks, long_and_mixed)
 
 	memset(block, 0, sizeof(block));
 	for (i = 0; i < n; i++) {
-		block[i].write = good(self, 3 * i);
-		block[i].inl.wr = good(self, 3 * i + 1).wr;
+		block[i].write = pair_write(&self->p, 3 * i);
+		block[i].inl.wr = pair_write(&self->p, 3 * i + 1).wr;
 		block[i].inl.wr.send_flags |= RPOST_SEND_INLINE;
 		block[i].inl.wr.num_sge = 0;
 		block[i].inl.wr.inline_len = 17;
 		block[i].inl.wr.size = sizeof(block[i].inl);
-		block[i].inl.wr.remote_addr = self->smr.addr + 1024 + i * 32;
+		block[i].inl.wr.remote_addr = self->p.smr.addr + 1024 + i * 32;
 		memset(block[i].inl.data, 'A' + i, 17);
-		block[i].nothing = good(self, 3 * i + 2).wr;
+		block[i].nothing = pair_write(&self->p, 3 * i + 2).wr;
 		block[i].nothing.num_sge = 0;
 		block[i].nothing.size = sizeof(block[i].nothing);
 	}
-	ASSERT_EQ(0, rp_post(self->c.fd, RPOST_IOC_POST_SEND, self->c.qp, block,
+	ASSERT_EQ(0, rp_post(self->p.c.fd, RPOST_IOC_POST_SEND, self->p.c.qp, block,
 			     sizeof(block), 3 * n, &posted));
 	EXPECT_EQ(3 * n, posted);
 	for (i = 0; i < 3 * n; i++) {
-		ASSERT_EQ(1, rp_wait_cq(&self->c.cq, &self->wc));
+		ASSERT_EQ(1, rp_wait_cq(&self->p.c.cq, &self->wc));
 		ASSERT_EQ(RPOST_WC_SUCCESS, self->wc.status);
 		EXPECT_EQ(i, self->wc.wr_id);
 	}
 	for (i = 0; i < n; i++) {
-		EXPECT_EQ((char)('A' + i), self->sbuf[1024 + i * 32]);
-		EXPECT_EQ((char)('A' + i), self->sbuf[1024 + i * 32 + 16]);
-		EXPECT_EQ(0, self->sbuf[1024 + i * 32 + 17]);
+		EXPECT_EQ((char)('A' + i), self->p.sbuf[1024 + i * 32]);
+		EXPECT_EQ((char)('A' + i), self->p.sbuf[1024 + i * 32 + 16]);
+		EXPECT_EQ(0, self->p.sbuf[1024 + i * 32 + 17]);
 	}
 }
 
-/* The k-th is refused: k are posted, and complete; the others are not. */
+/* Request k is invalid: only the k requests before it are posted. */
 TEST_F(blocks, the_kth_is_bad)
 {
 	const uint32_t ks[] = { 0, 1, 2, 15, 16, 17, 31, 32, 47, 49 };
@@ -220,38 +199,38 @@ TEST_F(blocks, the_kth_is_bad)
 
 	for (k = 0; k < ARRAY_SIZE(ks); k++) {
 		for (i = 0; i < 50; i++)
-			block[i] = good(self, i);
+			block[i] = pair_write(&self->p, i);
 		block[ks[k]].wr.opcode = 7;
 		posted = 99;
 		EXPECT_EQ(-EOPNOTSUPP,
-			  rp_post(self->c.fd, RPOST_IOC_POST_SEND, self->c.qp,
+			  rp_post(self->p.c.fd, RPOST_IOC_POST_SEND, self->p.c.qp,
 				  block, sizeof(block), 50, &posted));
 		ASSERT_EQ(ks[k], posted);
 		for (i = 0; i < ks[k]; i++) {
-			ASSERT_EQ(1, rp_wait_cq(&self->c.cq, &self->wc));
+			ASSERT_EQ(1, rp_wait_cq(&self->p.c.cq, &self->wc));
 			ASSERT_EQ(RPOST_WC_SUCCESS, self->wc.status);
 			EXPECT_EQ(i, self->wc.wr_id);
 		}
 	}
-	EXPECT_TRUE(rp_quiet_cq(&self->c.cq));
+	EXPECT_TRUE(rp_quiet_cq(&self->p.c.cq));
 
-	/* Receives: one says that it has an entry, and has none. */
+	/* A receive whose num_sge is 1 but whose size has no entry. */
 	for (i = 0; i < 50; i++)
 		recvs[i] = good_recv(i);
 	recvs[20].num_sge = 1;
-	EXPECT_EQ(-EINVAL, rp_post(self->c.fd, RPOST_IOC_POST_RECV, self->c.qp,
+	EXPECT_EQ(-EINVAL, rp_post(self->p.c.fd, RPOST_IOC_POST_RECV, self->p.c.qp,
 				   recvs, sizeof(recvs), 50, &posted));
 	EXPECT_EQ(20, posted);
-	ASSERT_EQ(0, rp_move(&self->c, RPOST_QPS_ERR));
+	ASSERT_EQ(0, rp_move(&self->p.c, RPOST_QPS_ERR));
 	for (i = 0; i < 20; i++) {
-		ASSERT_EQ(1, rp_wait_cq(&self->c.cq, &self->wc));
+		ASSERT_EQ(1, rp_wait_cq(&self->p.c.cq, &self->wc));
 		EXPECT_EQ(RPOST_WC_WR_FLUSH_ERR, self->wc.status);
 		EXPECT_EQ(i, self->wc.wr_id);
 	}
-	EXPECT_TRUE(rp_quiet_cq(&self->c.cq));
+	EXPECT_TRUE(rp_quiet_cq(&self->p.c.cq));
 }
 
-/* ------------------------------------------- what a work request may say */
+/* --------------------------------------- values of a work request */
 
 static void refused_wr(struct __test_metadata *_metadata,
 		       FIXTURE_DATA(blocks) *self, struct rp_send send,
@@ -274,16 +253,16 @@ TEST_F(blocks, opcodes_and_flags)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(opcodes); i++) {
-		send = good(self, 1);
+		send = pair_write(&self->p, 1);
 		send.wr.opcode = opcodes[i];
 		refused_wr(_metadata, self, send, -EOPNOTSUPP);
 	}
 	for (i = 4; i < 32; i++) {
-		send = good(self, 1);
+		send = pair_write(&self->p, 1);
 		send.wr.send_flags |= 1u << i;
 		refused_wr(_metadata, self, send, -EOPNOTSUPP);
 	}
-	send = good(self, 1);
+	send = pair_write(&self->p, 1);
 	send.wr.reserved = 1;
 	refused_wr(_metadata, self, send, -EOPNOTSUPP);
 }
@@ -302,24 +281,24 @@ TEST_F(blocks, atomics_are_8_bytes)
 
 	for (i = 0; i < 2; i++) {
 		for (j = 0; j < ARRAY_SIZE(lengths); j++) {
-			two.send = good(self, 1);
+			two.send = pair_write(&self->p, 1);
 			two.send.wr.opcode = ops[i];
 			two.send.sge.length = lengths[j];
 			refused_wr(_metadata, self, two.send, -EINVAL);
 		}
 		for (j = 1; j < 8; j++) {
-			two.send = good(self, 1);
+			two.send = pair_write(&self->p, 1);
 			two.send.wr.opcode = ops[i];
 			two.send.wr.remote_addr += j;
 			refused_wr(_metadata, self, two.send, -EINVAL);
 		}
-		/* Not one entry: none, or two that make up 8 bytes. */
-		two.send = good(self, 1);
+		/* Atomic operations need exactly one entry. */
+		two.send = pair_write(&self->p, 1);
 		two.send.wr.opcode = ops[i];
 		two.send.wr.num_sge = 0;
 		two.send.wr.size = sizeof(two.send.wr);
 		refused_wr(_metadata, self, two.send, -EINVAL);
-		two.send = good(self, 1);
+		two.send = pair_write(&self->p, 1);
 		two.send.wr.opcode = ops[i];
 		two.send.sge.length = 4;
 		two.second = two.send.sge;
@@ -327,8 +306,8 @@ TEST_F(blocks, atomics_are_8_bytes)
 		two.send.wr.size = sizeof(two);
 		cmd.wrs_size = sizeof(two);
 		refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
-		/* Nor inline. */
-		two.send = good(self, 1);
+		/* It cannot be inline either. */
+		two.send = pair_write(&self->p, 1);
 		two.send.wr.opcode = ops[i];
 		two.send.wr.send_flags |= RPOST_SEND_INLINE;
 		two.send.wr.num_sge = 0;
@@ -338,11 +317,11 @@ TEST_F(blocks, atomics_are_8_bytes)
 	}
 }
 
-/* Entries up to what the queue pair was made for. */
+/* More entries than the queue pair was created with. */
 TEST_F(blocks, too_many_entries)
 {
 	struct rpost_query_device dev = {
-		.size = sizeof(dev), .device = self->c.device,
+		.size = sizeof(dev), .device = self->p.c.device,
 	};
 	struct {
 		struct rpost_send_wr wr;
@@ -355,9 +334,9 @@ TEST_F(blocks, too_many_entries)
 	struct rpost_post cmd = { .count = 1 };
 	uint32_t n;
 
-	ASSERT_EQ(0, rp_ioctl(self->c.fd, RPOST_IOC_QUERY_DEVICE, &dev));
+	ASSERT_EQ(0, rp_ioctl(self->p.c.fd, RPOST_IOC_QUERY_DEVICE, &dev));
 	for (n = RP_SGE + 1; n <= RP_SGE + 2; n++) {
-		send.wr = good(self, 1).wr;
+		send.wr = pair_write(&self->p, 1).wr;
 		send.wr.num_sge = n;
 		send.wr.size = sizeof(send.wr) + n * sizeof(*send.sges);
 		cmd.wrs = (uintptr_t)&send;
@@ -371,8 +350,8 @@ TEST_F(blocks, too_many_entries)
 		cmd.wrs_size = recv.wr.size;
 		refused(_metadata, self, RPOST_IOC_POST_RECV, cmd, -EINVAL);
 	}
-	/* A count that would wrap the size. */
-	send.wr = good(self, 1).wr;
+	/* A count of entries whose size wraps around in 32 bits. */
+	send.wr = pair_write(&self->p, 1).wr;
 	send.wr.num_sge = 0x10000001;
 	send.wr.size = sizeof(send.wr) + sizeof(*send.sges);
 	cmd.wrs = (uintptr_t)&send;
@@ -380,7 +359,7 @@ TEST_F(blocks, too_many_entries)
 	refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
 	if (dev.max_sge_rd >= RP_SGE)
 		return;
-	send.wr = good(self, 1).wr;
+	send.wr = pair_write(&self->p, 1).wr;
 	send.wr.opcode = RPOST_WR_RDMA_READ;
 	send.wr.num_sge = dev.max_sge_rd + 1;
 	send.wr.size = sizeof(send.wr) + send.wr.num_sge * sizeof(*send.sges);
@@ -388,28 +367,28 @@ TEST_F(blocks, too_many_entries)
 	refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
 }
 
-/* Entries far outside of their region, whose sum is more than any message. */
+/* Entries that leave their region and whose total length wraps around. */
 TEST_F(blocks, sum_that_wraps)
 {
 	struct {
 		struct rpost_send_wr wr;
 		struct rpost_sge sges[RP_SGE];
-	} send = { .wr = good(self, 1).wr };
+	} send = { .wr = pair_write(&self->p, 1).wr };
 	int i;
 
 	send.wr.num_sge = RP_SGE;
 	send.wr.size = sizeof(send);
-	memset(self->sbuf, 's', BUF);
+	memset(self->p.sbuf, 's', BUF);
 	for (i = 0; i < RP_SGE; i++)
 		send.sges[i] = (struct rpost_sge) {
-			(uintptr_t)self->cbuf, 0x40000000, self->cmr.lkey,
+			(uintptr_t)self->p.cbuf, 0x40000000, self->p.cmr.lkey,
 		};
-	ASSERT_EQ(0, rp_post(self->c.fd, RPOST_IOC_POST_SEND, self->c.qp, &send,
+	ASSERT_EQ(0, rp_post(self->p.c.fd, RPOST_IOC_POST_SEND, self->p.c.qp, &send,
 			     sizeof(send), 1, NULL));
-	ASSERT_EQ(1, rp_wait_cq(&self->c.cq, &self->wc));
+	ASSERT_EQ(1, rp_wait_cq(&self->p.c.cq, &self->wc));
 	EXPECT_EQ(RPOST_WC_LOC_PROT_ERR, self->wc.status);
 	for (i = 0; i < BUF; i++)
-		ASSERT_EQ('s', self->sbuf[i]);
+		ASSERT_EQ('s', self->p.sbuf[i]);
 }
 
 TEST_F(blocks, inline_errors)
@@ -423,8 +402,8 @@ TEST_F(blocks, inline_errors)
 	struct rpost_post cmd = { .count = 1, .wrs = (uintptr_t)&b };
 	unsigned int i;
 
-	/* One byte more than the queue pair was made for. */
-	b.send = good(self, 1);
+	/* One byte more than the queue pair was created with. */
+	b.send = pair_write(&self->p, 1);
 	b.send.wr.send_flags |= RPOST_SEND_INLINE;
 	b.send.wr.num_sge = 0;
 	b.send.wr.inline_len = RP_INLINE + 1;
@@ -433,7 +412,7 @@ TEST_F(blocks, inline_errors)
 	refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
 	b.send.wr.inline_len = UINT32_MAX;
 	refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
-	/* More, and less, than there is behind the work request. */
+	/* Lengths that differ from the data behind the work request. */
 	b.send.wr.inline_len = 16;
 	b.send.wr.size = sizeof(b.send.wr) + 8;
 	cmd.wrs_size = b.send.wr.size;
@@ -442,7 +421,7 @@ TEST_F(blocks, inline_errors)
 	b.send.wr.size = sizeof(b.send.wr) + 16;
 	cmd.wrs_size = b.send.wr.size;
 	refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
-	/* Inline and entries, and inline without the flag. */
+	/* Inline data together with an entry, then without the flag. */
 	b.send.wr.inline_len = 16;
 	b.send.wr.num_sge = 1;
 	refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
@@ -457,145 +436,6 @@ TEST_F(blocks, inline_errors)
 		cmd.wrs_size = b.send.wr.size;
 		refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
 	}
-}
-
-/* ----------------------------- a block that changes while it is being read */
-
-struct changer {
-	struct rp_send *block;
-	bool stop;
-};
-
-static void *change(void *arg)
-{
-	struct changer *c = arg;
-	volatile struct rpost_send_wr *wr = &c->block[1].wr;
-	volatile struct rpost_sge *sge = &c->block[1].sge;
-	uint32_t size = wr->size, lkey = sge->lkey, x = 1;
-
-	while (!__atomic_load_n(&c->stop, __ATOMIC_RELAXED)) {
-		x = x * 1664525 + 1013904223;
-		wr->size = x & 0x1000 ? size : x;
-		wr->num_sge = x & 0x6000 ? 1 : x;
-		wr->inline_len = x & 0x18000 ? 0 : x;
-		wr->opcode = x >> 28;
-		sge->lkey = x & 0x20000 ? lkey : 0;
-		sge->length = x & 0xc0000 ? 8 : x;
-	}
-	return NULL;
-}
-
-TEST_F(blocks, changed_meanwhile)
-{
-	uint64_t end = rp_now_ms() + 400;
-	struct rp_send block[3];
-	struct changer c = { .block = block };
-	unsigned int i, taken = 0, refusals = 0;
-	pthread_t thread;
-	uint32_t posted;
-	int ret;
-
-	memset(self->sbuf, 's', BUF);
-	for (i = 0; i < 3; i++)
-		block[i] = good(self, i);
-	ASSERT_EQ(0, pthread_create(&thread, NULL, change, &c));
-	do {
-		ret = rp_post(self->c.fd, RPOST_IOC_POST_SEND, self->c.qp,
-			      block, sizeof(block), 3, &posted);
-		ASSERT_TRUE(!ret || ret == -EINVAL || ret == -EOPNOTSUPP ||
-			    ret == -ENOMEM)
-			TH_LOG("%d", ret);
-		if (ret)
-			refusals++;
-		else
-			taken++;
-		ASSERT_TRUE(ret ? posted < 3 : posted == 3);
-		while (rp_poll_cq(&self->c.cq, &self->wc) == 1)
-			;
-	} while (rp_now_ms() < end ||
-		 (!refusals && rp_now_ms() < end + TEST_CHANCE_MS));
-	c.stop = true;
-	ASSERT_EQ(0, pthread_join(thread, NULL));
-	EXPECT_LT(0, refusals);
-	/* Nothing went where no good block could have sent it. */
-	for (i = 3 * 8; i < BUF; i++)
-		ASSERT_EQ('s', self->sbuf[i]);
-}
-
-/* ------------------- more posts at once than the kernel keeps memory for */
-
-#define POSTERS		4
-#define POSTS		300
-
-struct poster {
-	FIXTURE_DATA(blocks) *self;
-	pthread_t thread;
-	unsigned int number;
-	uint32_t seen;		/* of its completions, by who polls */
-	int ret;
-};
-
-/* Each has lengths of its own, below and above what the kernel keeps. */
-static void *post_batches(void *arg)
-{
-	struct poster *p = arg;
-	FIXTURE_DATA(blocks) *self = p->self;
-	const uint32_t max = 2 + p->number * 9;
-	uint32_t i, n, taken, seq = 0;
-	struct rp_send block[2 + 3 * 9];
-
-	while (seq < POSTS && !p->ret) {
-		n = POSTS - seq < max ? POSTS - seq : max;
-		for (i = 0; i < n; i++) {
-			uint32_t cell = p->number * 64 + (seq + i) % 64;
-
-			block[i] = good(self, (uint64_t)p->number << 32 |
-					      (seq + i));
-			block[i].sge.addr = (uintptr_t)self->cbuf + cell * 8;
-			block[i].wr.remote_addr = self->smr.addr + cell * 8;
-		}
-		p->ret = rp_post(self->c.fd, RPOST_IOC_POST_SEND, self->c.qp,
-				 block, n * sizeof(block[0]), n, &taken);
-		seq += taken;
-		/* The queue is full. */
-		if (p->ret == -ENOMEM) {
-			p->ret = 0;
-			sched_yield();
-		} else if (!p->ret && taken != n) {
-			p->ret = -EIO;
-		}
-	}
-	return NULL;
-}
-
-TEST_F(blocks, many_at_once)
-{
-	struct poster p[POSTERS] = {};
-	uint64_t *cells = (uint64_t *)self->cbuf;
-	unsigned int i, number;
-
-	for (i = 0; i < POSTERS * 64; i++)
-		cells[i] = 0x5a5a000000000000 + i;
-	for (i = 0; i < POSTERS; i++) {
-		p[i].self = self;
-		p[i].number = i;
-		ASSERT_EQ(0, pthread_create(&p[i].thread, NULL, post_batches,
-					    &p[i]));
-	}
-	/* Each work request is posted once, and as it was written. */
-	for (i = 0; i < POSTERS * POSTS; i++) {
-		ASSERT_EQ(1, rp_wait_cq(&self->c.cq, &self->wc));
-		ASSERT_EQ(RPOST_WC_SUCCESS, self->wc.status);
-		number = self->wc.wr_id >> 32;
-		ASSERT_GT(POSTERS, number);
-		ASSERT_EQ(p[number].seen, (uint32_t)self->wc.wr_id);
-		p[number].seen++;
-	}
-	for (i = 0; i < POSTERS; i++) {
-		ASSERT_EQ(0, pthread_join(p[i].thread, NULL));
-		EXPECT_EQ(0, p[i].ret);
-	}
-	EXPECT_EQ(0, memcmp(self->cbuf, self->sbuf, POSTERS * 64 * 8));
 }
 
 TEST_HARNESS_MAIN

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Writes that are posted by one call: the program has a completion of each that is
- * signaled, in order, and none says more than is true.
+ * Tests writes that one call posts.  A failure means that a signaled write has
+ * no completion, one out of order, or one that reports success before the data
+ * has arrived.
  */
 #include <kselftest_harness.h>
 
 #define RP_DEPTH	32	/* two batches of the module */
 #include "rpost_own.h"
 
-#define SLOT	64		/* bytes of a write */
+RP_USE_DEPTH()
+
+#define SLOT	64		/* bytes of each write */
 #define BUF	(RP_DEPTH * SLOT)
 #define ALL	(RPOST_ACCESS_LOCAL_WRITE | RPOST_ACCESS_REMOTE_WRITE | \
 		 RPOST_ACCESS_REMOTE_READ)
@@ -22,7 +25,7 @@ FIXTURE(signaled) {
 	uint32_t posted;
 };
 
-/* Writes of SLOT bytes, all signaled. */
+/* Prepare writes of SLOT bytes, all signaled. */
 static void fill(FIXTURE_DATA(signaled) *self)
 {
 	unsigned int i;
@@ -62,7 +65,7 @@ FIXTURE_TEARDOWN(signaled)
 	rp_end_close(&self->s);
 }
 
-/* The work requests from @first to @end - 1, by one call. */
+/* Post the work requests from @first to @end - 1 by one call. */
 static int post(FIXTURE_DATA(signaled) *self, unsigned int first, unsigned int end)
 {
 	return rp_post(self->c.fd, RPOST_IOC_POST_SEND, self->c.qp,
@@ -83,9 +86,9 @@ static bool arrived(FIXTURE_DATA(signaled) *self, unsigned int i)
 } while (0)
 
 /*
- * Each of @n has completed, those from @bad on with errors, the first of which is the
- * device's, unless an error flushes even what has caused it.  What has succeeded is
- * there.
+ * Expect completions of @n writes.  From @bad on they fail: write @bad with the
+ * device's error, or flushed if the device flushes the write that fails, and
+ * the others flushed.  Data of each success has arrived.
  */
 #define EXPECT_FAILED_AT(bad, n) do {					\
 	unsigned int n_;						\
@@ -109,7 +112,7 @@ static int part(FIXTURE_DATA(signaled) *self)
 	return rp_destroy(self->s.fd, RPOST_OBJ_QP, self->s.qp);
 }
 
-/* Two new queue pairs. */
+/* Replace both queue pairs by new ones. */
 static int again(FIXTURE_DATA(signaled) *self)
 {
 	RP_TRY(part(self));
@@ -133,12 +136,12 @@ TEST_F(signaled, each_completes)
 	EXPECT_TRUE(rp_quiet_cq(&self->c.cq));
 }
 
-/* What the program does not want to hear of, it does not. */
+/* Unsignaled writes between signaled ones must not complete in the ring. */
 TEST_F(signaled, unsignaled_among_them)
 {
 	unsigned int i, round;
 
-	/* The last is signaled, so that the queue is empty after it. */
+	/* Signal the last one, so that the queue is empty after it. */
 	for (i = 0; i < RP_DEPTH - 1; i++) {
 		if (i % 5 == 1 || i % 7 == 2)
 			self->block[i].wr.send_flags = 0;
@@ -153,10 +156,7 @@ TEST_F(signaled, unsignaled_among_them)
 	}
 }
 
-/*
- * A send waits for its receive, which may be posted only when the writes before it are
- * known to be there.
- */
+/* Writes must complete while the send after them waits for its receive. */
 TEST_F(signaled, before_a_send)
 {
 	unsigned int i;
@@ -187,7 +187,7 @@ TEST_F(signaled, refused_after_them)
 	EXPECT_TRUE(rp_quiet_cq(&self->c.cq));
 }
 
-/* Each has one completion, in order: done up to somewhere, and flushed from there. */
+/* Each write completes once and in order: successes first, then flushes. */
 TEST_F(signaled, stopped)
 {
 	unsigned int round, i, flushed;
@@ -212,14 +212,14 @@ TEST_F(signaled, stopped)
 	}
 }
 
-/* One after the other fails, with these bits of its keys the wrong way round. */
+/* Make one write after another fail; @lkey and @rkey flip bits of its keys. */
 static void fails(struct __test_metadata *_metadata, FIXTURE_DATA(signaled) *self,
 		  uint32_t lkey, uint32_t rkey)
 {
 	const unsigned int at[] = { 0, 1, 7, 14, 15, 16, 17, 30 };
 	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(at) && at[i] < RP_DEPTH; i++) {
+	for (i = 0; i < ARRAY_SIZE(at); i++) {
 		memset(self->sbuf, 0, BUF);
 		fill(self);
 		self->block[at[i]].sge.lkey ^= lkey;
@@ -230,13 +230,13 @@ static void fails(struct __test_metadata *_metadata, FIXTURE_DATA(signaled) *sel
 	}
 }
 
-/* The other side refuses it. */
+/* The peer refuses the write. */
 TEST_F(signaled, error)
 {
 	fails(_metadata, self, 0, 0x80);
 }
 
-/* The module finds the key bad, and the device is told to refuse it. */
+/* The module finds the bad key and makes the device refuse the write. */
 TEST_F(signaled, bad_key)
 {
 	fails(_metadata, self, 0x80, 0);

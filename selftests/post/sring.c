@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Send rings: what they take and refuse, in which order it completes, when the
- * kernel's thread sleeps and wakes, and how many there may be.
+ * Tests submission rings: which requests they accept and refuse, the order of
+ * completions, and when the kernel's thread sleeps and wakes.  A failure means
+ * that a request is lost or out of order, or that a ring stops.
  */
 #include <kselftest_harness.h>
 
-#include "cgroup.h"
+#include "../cq/cq_pair.h"
 #include "sring.h"
 
-#define PARAMETER	"/sys/module/rdma_post/parameters/"
 #define MEM		4096
 #define BYTES		4096
 #define ALL	(RPOST_ACCESS_LOCAL_WRITE | RPOST_ACCESS_REMOTE_WRITE | \
@@ -43,7 +43,7 @@ FIXTURE_TEARDOWN(sring)
 	rp_end_close(&self->s);
 }
 
-/* With an entry of @length bytes, and the same place on the other side. */
+/* Return a request with @length bytes at the same offset on both sides. */
 static struct rp_send request(FIXTURE_DATA(sring) *self, uint32_t opcode,
 			      uint64_t wr_id, uint32_t length)
 {
@@ -76,7 +76,7 @@ TEST_F(sring, values)
 	EXPECT_EQ(sizeof(struct rpost_send_ring), cmd->data_offset);
 	EXPECT_LE(cmd->data_offset + BYTES, cmd->mmap_size);
 	EXPECT_EQ(0, cmd->mmap_size % getpagesize());
-	/* A queue pair has one. */
+	/* A queue pair has only one ring. */
 	EXPECT_EQ(-EINVAL, sr_setup(self->c.fd, self->c.qp, BYTES, &other));
 	EXPECT_EQ(-ENOENT, sr_setup(self->c.fd, self->c.pd, BYTES, &other));
 	EXPECT_EQ(-ENOENT, sr_setup(self->c.fd, 0x7ffffff0, BYTES, &other));
@@ -101,7 +101,7 @@ TEST_F(sring, largest)
 	sr_unmap(&other);
 }
 
-/* If the answer cannot be written there is no ring. */
+/* If the answer cannot be written, no ring exists. */
 TEST_F(sring, unanswered)
 {
 	struct rpost_setup_send_ring cmd = {
@@ -145,7 +145,7 @@ TEST_F(sring, mapping)
 	EXPECT_EQ(-EACCES, map_as(self, cmd->mmap_size, rw | PROT_EXEC,
 				  MAP_SHARED, cmd->mmap_offset));
 	EXPECT_EQ(-1, mprotect(self->ring.hdr, page, rw | PROT_EXEC));
-	/* The domain's handle. */
+	/* A handle of a domain cannot be mapped. */
 	EXPECT_EQ(-ENOENT, map_as(self, cmd->mmap_size, rw, MAP_SHARED,
 				  (uint64_t)self->c.pd * page));
 }
@@ -217,7 +217,7 @@ TEST_F(sring, atomic)
 
 /* ------------------------------------------------------ order and room */
 
-/* Shown by one tail, around the end of the ring, more than the queue holds. */
+/* Publish more requests at once than the queue holds, around the ring's end. */
 TEST_F(sring, many_at_once)
 {
 	struct rp_send send;
@@ -237,7 +237,7 @@ TEST_F(sring, many_at_once)
 	EXPECT_EQ(0, sr_error(&self->ring));
 }
 
-/* Without a completion of their own. */
+/* Unsignaled requests have no completions. */
 TEST_F(sring, unsignaled)
 {
 	struct rp_send send;
@@ -255,7 +255,7 @@ TEST_F(sring, unsignaled)
 	EXPECT_TRUE(rp_quiet_cq(&self->c.cq));
 }
 
-/* A program that does not poll: what does not fit waits. */
+/* While the program does not poll, requests wait in the full ring. */
 TEST_F(sring, full)
 {
 	struct rp_send send;
@@ -274,7 +274,7 @@ TEST_F(sring, full)
 	}
 	EXPECT_TRUE(sr_wait(&self->ring.hdr->flags, RPOST_SEND_RING_BLOCKED,
 			    RPOST_SEND_RING_BLOCKED));
-	/* The thread does not wait awake. */
+	/* The thread sleeps while the ring is blocked. */
 	EXPECT_TRUE(sr_wait_asleep(&self->ring));
 	EXPECT_EQ(BYTES, self->ring.tail - sr_head(&self->ring));
 	for (i = 0; i < n; i++)
@@ -285,7 +285,7 @@ TEST_F(sring, full)
 	EXPECT_EQ(0, sr_flags(&self->ring) & RPOST_SEND_RING_BLOCKED);
 }
 
-/* Calls can be used beside it. */
+/* POST_SEND can be used together with the ring. */
 TEST_F(sring, calls_beside)
 {
 	struct rp_send send = sr_nop(2);
@@ -307,7 +307,7 @@ TEST_F(sring, sleeps_until_entered)
 
 	for (tries = 0; slept < 3 && tries < 50; tries++) {
 		ASSERT_TRUE(sr_wait_asleep(&self->ring));
-		/* It says so, and then looks once more. */
+		/* The thread looks once more after it has set the flag. */
 		usleep(20000);
 		ASSERT_EQ(0, sr_put(&self->ring, &send, send.wr.size));
 		__atomic_store_n(&self->ring.hdr->tail, self->ring.tail,
@@ -320,14 +320,14 @@ TEST_F(sring, sleeps_until_entered)
 	EXPECT_EQ(3, slept);
 }
 
-/* Completions come while it sleeps, without a call. */
+/* Completions arrive while the thread sleeps, without a call. */
 TEST_F(sring, receives_while_it_sleeps)
 {
 	struct rp_send send = rp_send(RPOST_WR_SEND, 1, NULL, 0, 0);
 
 	send.wr.num_sge = 0;
 	send.wr.size = sizeof(send.wr);
-	/* The device is armed from the first time on that the program asks. */
+	/* The first poll arms the device's queue. */
 	ASSERT_EQ(0, rp_poll_cq(&self->c.cq, &self->wc));
 	POST(sr_nop(1));
 	EXPECT_DONE(1, SUCCESS);
@@ -339,28 +339,15 @@ TEST_F(sring, receives_while_it_sleeps)
 	EXPECT_DONE(9, SUCCESS);
 }
 
-static int set_parameter(const char *name, long value)
-{
-	char text[32];
-
-	snprintf(text, sizeof(text), "%ld", value);
-	return cg_put(PARAMETER, name, text);
-}
-
-#define NEED_ROOT()							\
-	do {								\
-		if (access(PARAMETER "max_pollers", W_OK))		\
-			SKIP(return, "needs root");			\
-	} while (0)
-
-/* While it is awake, neither posts nor polls call the kernel. */
+/* While the thread is awake, neither posts nor polls call the kernel. */
 TEST_F(sring, no_calls)
 {
 	long idle = rp_module_number("parameters/poller_idle_ms");
 	int i, polls = 0;
 
-	NEED_ROOT();
-	ASSERT_EQ(0, set_parameter("poller_idle_ms", 1000));
+	if (access(RP_PARAMETERS "poller_idle_ms", W_OK))
+		SKIP(return, "needs root");
+	ASSERT_EQ(0, rp_set_number("poller_idle_ms", 1000));
 	ASSERT_EQ(0, rp_poll_cq(&self->c.cq, &self->wc));
 	POST(sr_nop(0));
 	EXPECT_DONE(0, SUCCESS);
@@ -371,14 +358,48 @@ TEST_F(sring, no_calls)
 		EXPECT_DONE(i, SUCCESS);
 		polls += rp_need_poll(&self->c.cq);
 	}
-	EXPECT_EQ(0, set_parameter("poller_idle_ms", idle));
+	EXPECT_EQ(0, rp_set_number("poller_idle_ms", idle));
 	EXPECT_EQ(0, self->ring.entered);
 	EXPECT_EQ(0, polls);
 }
 
+/*
+ * Each request for an event in the completion ring is answered, whichever task
+ * polls the completion: the thread, or the post that it makes.
+ */
+TEST(event_for_each_request)
+{
+	struct rpost_comp_event event;
+	struct rp_send send;
+	struct sring ring;
+	struct cq_pair p;
+	struct rpost_wc wc;
+	uint32_t arms = 0;
+	int i;
+
+	ASSERT_EQ(0, cq_pair_init(&p, 0));
+	ASSERT_EQ(0, sr_setup(p.s.fd, p.s.qp, BYTES, &ring));
+	for (i = 0; i < 200; i++) {
+		/* The device is unarmed afterwards. */
+		send = sr_nop(i);
+		ASSERT_EQ(0, sr_post(&ring, &send));
+		ASSERT_EQ(1, rp_wait_cq(&p.s.cq, &wc));
+		ASSERT_EQ(0, rp_ask_event(&p.s.cq, &arms));
+		ASSERT_EQ(0, sr_post(&ring, &send));
+		ASSERT_TRUE(rp_readable(p.comp, TEST_TIMEOUT_MS));
+		ASSERT_EQ(sizeof(event), read(p.comp, &event, sizeof(event)));
+		ASSERT_EQ(1, rp_wait_cq(&p.s.cq, &wc));
+		ASSERT_EQ(i, (int)wc.wr_id);
+	}
+	/* Most of them were in memory. */
+	EXPECT_LT(100, (int)arms);
+	sr_unmap(&ring);
+	cq_pair_close(&p);
+}
+
 /* ------------------------------------------------------------ refusals */
 
-/* In its turn, and what comes later is flushed. */
+/* The bad request fails in its turn, and later ones are flushed. */
 #define REFUSED(...) do {						\
 	struct rp_send bad = request(self, RPOST_WR_RDMA_WRITE, 12, 8);	\
 									\
@@ -436,7 +457,7 @@ TEST_F(sring, refuses_odd_atomic)
 	});
 }
 
-/* A key is another matter. */
+/* A bad lkey is a protection error. */
 TEST_F(sring, bad_key)
 {
 	struct rp_send bad = request(self, RPOST_WR_RDMA_WRITE, 12, 8);
@@ -448,7 +469,7 @@ TEST_F(sring, bad_key)
 	EXPECT_DONE(13, WR_FLUSH_ERR);
 }
 
-/* ------------------------------------------- queue pairs of the program */
+/* ------------------------- queue pairs that the program creates itself */
 
 FIXTURE(own) {
 	struct rp_end a, b;
@@ -469,7 +490,7 @@ FIXTURE_TEARDOWN(own)
 	rp_end_close(&self->b);
 }
 
-/* What is written before the queue pair takes sends waits. */
+/* Requests wait in the ring until the queue pair can send. */
 TEST_F(own, waits_for_the_state)
 {
 	struct rp_send send = sr_nop(1);
@@ -487,7 +508,7 @@ TEST_F(own, waits_for_the_state)
 	EXPECT_EQ(0, sr_expect(&self->a.cq, 1, RPOST_WC_SUCCESS));
 }
 
-/* On the way to RESET what it holds is given up; then it goes on. */
+/* RESET discards the requests in the ring; then the ring works again. */
 TEST_F(own, reset)
 {
 	struct rp_send send;
@@ -496,7 +517,7 @@ TEST_F(own, reset)
 	RP_SKIP_IWARP(self->a.fd, "queue pairs of its own");
 	ASSERT_EQ(0, rp_own_join(&self->a, &self->b, RPOST_QPT_RC));
 	ASSERT_EQ(0, sr_setup(self->a.fd, self->a.qp, BYTES, &self->ring));
-	/* The completions of the first fill the queue. */
+	/* Completions of the first RP_DEPTH requests fill the queue. */
 	for (i = 0; i < RP_DEPTH + 20; i++) {
 		send = sr_nop(i);
 		ASSERT_EQ(0, sr_post(&self->ring, &send));
@@ -517,7 +538,7 @@ TEST_F(own, reset)
 	EXPECT_EQ(0, sr_expect(&self->a.cq, 100, RPOST_WC_SUCCESS));
 }
 
-/* In its turn, and the others are not concerned. */
+/* A bad request completes in its turn; the others are sent. */
 TEST_F(own, datagrams)
 {
 	struct rp_send send;
@@ -545,192 +566,6 @@ TEST_F(own, datagrams)
 				       RPOST_WC_LOC_QP_OP_ERR :
 				       RPOST_WC_SUCCESS));
 	EXPECT_EQ(0, rp_destroy(self->a.fd, RPOST_OBJ_AH, ah));
-}
-
-/* ------------------------------------------------------------- limits */
-
-#define NUM_FILES	3
-#define NOBODY		65534
-
-/* Who opens the file is charged, and root would not be. */
-static int end_as(uid_t uid, struct rp_end *end)
-{
-	int ret;
-
-	if (geteuid())
-		return rp_end_init(end);
-	if (setresuid(uid, uid, 0))
-		return -errno;
-	ret = rp_end_init(end);
-	return setresuid(0, 0, 0) ? -errno : ret;
-}
-
-FIXTURE(limits) {
-	struct rp_end end[NUM_FILES];
-	struct sring ring[NUM_FILES];
-	long pollers, user_pollers;
-};
-
-FIXTURE_SETUP(limits)
-{
-	int i;
-
-	memset(self->ring, 0, sizeof(self->ring));
-	self->pollers = rp_module_number("parameters/max_pollers");
-	self->user_pollers = rp_module_number("parameters/max_user_pollers");
-	for (i = 0; i < NUM_FILES; i++) {
-		ASSERT_EQ(0, end_as(NOBODY, &self->end[i]));
-		ASSERT_EQ(0, rp_create_own(&self->end[i], RPOST_QPT_RC, 0));
-	}
-}
-
-FIXTURE_TEARDOWN(limits)
-{
-	int i;
-
-	for (i = 0; i < NUM_FILES; i++) {
-		sr_unmap(&self->ring[i]);
-		rp_end_close(&self->end[i]);
-	}
-	if (!access(PARAMETER "max_pollers", W_OK)) {
-		set_parameter("max_pollers", self->pollers);
-		set_parameter("max_user_pollers", self->user_pollers);
-	}
-}
-
-static int ring_of(FIXTURE_DATA(limits) *self, int i)
-{
-	return sr_setup(self->end[i].fd, self->end[i].qp, BYTES,
-			&self->ring[i]);
-}
-
-TEST_F(limits, of_a_user)
-{
-	uint32_t qp = self->end[0].qp;
-	struct rp_end other;
-	struct sring more;
-	int i;
-
-	NEED_ROOT();
-	ASSERT_EQ(0, set_parameter("max_user_pollers", 2));
-	ASSERT_EQ(0, ring_of(self, 0));
-	ASSERT_EQ(0, ring_of(self, 1));
-	EXPECT_EQ(-EMFILE, ring_of(self, 2));
-	/* Others are not hindered. */
-	for (i = 0; i < 2; i++) {
-		ASSERT_EQ(0, end_as(i ? 0 : NOBODY - 1, &other));
-		ASSERT_EQ(0, rp_create_own(&other, RPOST_QPT_RC, 0));
-		ASSERT_EQ(0, sr_setup(other.fd, other.qp, BYTES, &more));
-		sr_unmap(&more);
-		rp_end_close(&other);
-	}
-	/* A file has one for all of its rings. */
-	ASSERT_EQ(0, rp_create_own(&self->end[0], RPOST_QPT_RC, 0));
-	ASSERT_EQ(0, sr_setup(self->end[0].fd, self->end[0].qp, BYTES, &more));
-	sr_unmap(&more);
-	ASSERT_EQ(0, rp_destroy(self->end[0].fd, RPOST_OBJ_QP, qp));
-	EXPECT_EQ(-EMFILE, ring_of(self, 2));
-	/* It ends with the file. */
-	ASSERT_EQ(0, rp_destroy(self->end[0].fd, RPOST_OBJ_QP,
-				self->end[0].qp));
-	EXPECT_EQ(-EMFILE, ring_of(self, 2));
-	sr_unmap(&self->ring[0]);
-	rp_end_close(&self->end[0]);
-	EXPECT_EQ(0, ring_of(self, 2));
-	ASSERT_EQ(0, rp_end_init(&self->end[0]));
-}
-
-TEST_F(limits, of_all)
-{
-	NEED_ROOT();
-	ASSERT_EQ(0, set_parameter("max_pollers", 1));
-	ASSERT_EQ(0, ring_of(self, 0));
-	EXPECT_EQ(-EMFILE, ring_of(self, 1));
-	ASSERT_EQ(0, set_parameter("max_pollers", 0));
-	EXPECT_EQ(-EMFILE, ring_of(self, 1));
-	ASSERT_EQ(0, set_parameter("max_pollers", 2));
-	EXPECT_EQ(0, ring_of(self, 1));
-}
-
-/* Nothing is left of rings that are destroyed, or closed, with things in them. */
-TEST_F(limits, nothing_is_left)
-{
-	long pages = rp_debug_number("objects", "ring_pages");
-	long before = rp_debug_number("objects", "poller");
-	struct rp_send send = sr_nop(1);
-
-	if (pages < 0)
-		SKIP(return, "no debugfs");
-	ASSERT_EQ(0, ring_of(self, 0));
-	EXPECT_EQ(before + 1, rp_debug_number("objects", "poller"));
-	ASSERT_EQ(0, sr_post(&self->ring[0], &send));
-	ASSERT_EQ(0, rp_destroy(self->end[0].fd, RPOST_OBJ_QP,
-				self->end[0].qp));
-	EXPECT_EQ(ENODEV, sr_error(&self->ring[0]));
-	/* It has been mapped until now. */
-	sr_unmap(&self->ring[0]);
-	EXPECT_EQ(pages, rp_debug_number("objects", "ring_pages"));
-	/* The thread waits for the next ring, or for the last close. */
-	EXPECT_EQ(before + 1, rp_debug_number("objects", "poller"));
-	rp_end_close(&self->end[0]);
-	EXPECT_EQ(before, rp_debug_number("objects", "poller"));
-	ASSERT_EQ(0, rp_end_init(&self->end[0]));
-}
-
-/* Lines of a file of a cgroup that name a kernel thread of ours. */
-static int pollers_in(const struct cgroup *cg)
-{
-	char text[4096], path[64], name[32] = "";
-	char *at = text;
-	int found = 0;
-	FILE *f;
-
-	if (cg_read(cg, "cgroup.procs", text, sizeof(text)))
-		return -1;
-	for (; *at; at = strchr(at, '\n') + 1) {
-		snprintf(path, sizeof(path), "/proc/%d/comm", atoi(at));
-		f = fopen(path, "r");
-		if (f && fscanf(f, "%31s", name) == 1)
-			found += !strncmp(name, "rdma_post-", 10);
-		if (f)
-			fclose(f);
-	}
-	return found;
-}
-
-/* The thread is in the program's cgroup, which pays for its time. */
-TEST_F(limits, cgroup)
-{
-	struct rp_send send = sr_nop(1);
-	struct cgroup cg;
-	long long used;
-
-	if (geteuid() || !cg_has("cpu"))
-		SKIP(return, "no cpu controller");
-	ASSERT_EQ(0, cg_create(&cg, "sring"));
-	ASSERT_EQ(0, cg_enter(&cg));
-	EXPECT_EQ(0, pollers_in(&cg));
-	ASSERT_EQ(0, ring_of(self, 0));
-	EXPECT_EQ(1, pollers_in(&cg));
-	/* Not that of this process. */
-	ASSERT_EQ(0, cg_enter(NULL));
-	EXPECT_EQ(1, pollers_in(&cg));
-	ASSERT_TRUE(sr_wait_asleep(&self->ring[0]));
-	used = cg_number(&cg, "cpu.stat", "usage_usec");
-	ASSERT_LE(0, used);
-	ASSERT_EQ(0, sr_post(&self->ring[0], &send));
-	usleep(50000);
-	ASSERT_TRUE(sr_wait_asleep(&self->ring[0]));
-	EXPECT_LT(used, cg_number(&cg, "cpu.stat", "usage_usec"));
-	/* The next ring's is where the program is now. */
-	ASSERT_EQ(0, rp_destroy(self->end[0].fd, RPOST_OBJ_QP,
-				self->end[0].qp));
-	EXPECT_EQ(1, pollers_in(&cg));
-	sr_unmap(&self->ring[0]);
-	ASSERT_EQ(0, rp_create_own(&self->end[0], RPOST_QPT_RC, 0));
-	ASSERT_EQ(0, ring_of(self, 0));
-	EXPECT_EQ(0, pollers_in(&cg));
-	EXPECT_EQ(0, cg_remove(&cg));
 }
 
 TEST_HARNESS_MAIN

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Send rings as shared memory: indices and entries that are scribbled over, also
- * while the kernel reads them, and queue pairs, files and devices that go
- * meanwhile.  A ring that is broken ends, and nothing else is concerned.
+ * Tests submission rings as shared memory: a thread overwrites indices and
+ * entries while the kernel reads them, and queue pairs, files and devices go
+ * meanwhile.  A failure means that this harms more than the ring itself.
  */
 #include <kselftest_harness.h>
 #include <pthread.h>
@@ -21,8 +21,8 @@ FIXTURE(shared) {
 };
 
 FIXTURE_VARIANT(shared) {
-	uint32_t tail;		/* where it is set to */
-	uint32_t size;		/* of the entry there; 0: as it should be */
+	uint32_t tail;		/* value of the tail */
+	uint32_t size;		/* size of the first entry, or 0: correct */
 };
 
 FIXTURE_VARIANT_ADD(shared, odd) { .tail = 63 };
@@ -51,7 +51,7 @@ FIXTURE_TEARDOWN(shared)
 	EXPECT_EQ(self->refcnt, rp_wait_refcnt(self->refcnt));
 }
 
-/* The queue pair works, by calls, when its ring does not. */
+/* Without its ring, the queue pair still works by calls. */
 static int works_by_calls(FIXTURE_DATA(shared) *self)
 {
 	struct rp_send send = sr_nop(77);
@@ -60,7 +60,7 @@ static int works_by_calls(FIXTURE_DATA(shared) *self)
 	return sr_expect(&self->c.cq, 77, RPOST_WC_SUCCESS);
 }
 
-/* ---------------------------------------------------------- what breaks */
+/* ------------------------------------------- values that break a ring */
 
 TEST_F(shared, breaks)
 {
@@ -77,7 +77,7 @@ TEST_F(shared, breaks)
 	EXPECT_TRUE(sr_wait(&self->ring.hdr->error, UINT32_MAX, EINVAL));
 	EXPECT_EQ(0, sr_head(&self->ring));
 	EXPECT_TRUE(rp_quiet_cq(&self->c.cq));
-	/* For good. */
+	/* The ring stays broken. */
 	self->ring.hdr->error = 0;
 	self->ring.hdr->tail = 0;
 	EXPECT_EQ(0, works_by_calls(self));
@@ -106,7 +106,7 @@ FIXTURE_TEARDOWN(words)
 	rp_end_close(&self->s);
 }
 
-/* What is the kernel's is not read back. */
+/* The kernel does not read back the words that it writes. */
 TEST_F(words, of_the_kernel)
 {
 	struct rp_send send = sr_nop(1);
@@ -146,7 +146,7 @@ static void *scribble(void *arg)
 		at = rand_r(&seed) % (s->ring->cmd.bytes / 4);
 		__atomic_store_n(&words[at], rand_r(&seed) % 200,
 				 __ATOMIC_RELAXED);
-		/* The sizes are right again soon. */
+		/* Restore the size of the entry. */
 		at = at / 16 * 16 + 2;
 		__atomic_store_n(&words[at], 64, __ATOMIC_RELAXED);
 		if (s->tails)
@@ -168,7 +168,7 @@ static void scribble_stop(struct scribbler *s)
 	pthread_join(s->thread, NULL);
 }
 
-/* Entries that change while they are read: each is what its copy was. */
+/* The kernel uses its copy of an entry that changes. */
 TEST_F(words, entries_change)
 {
 	uint64_t end = rp_now_ms() + RACE_MS;
@@ -264,7 +264,7 @@ FIXTURE_TEARDOWN(race)
 	rp_end_close(&self->s);
 }
 
-/* The queue pair goes while the ring is written to. */
+/* The queue pair is destroyed while a thread writes to its ring. */
 TEST_F(race, destroy)
 {
 	uint64_t end = rp_now_ms() + RACE_MS, all = 0;
@@ -275,7 +275,7 @@ TEST_F(race, destroy)
 		ASSERT_EQ(0, sr_setup(self->c.fd, self->c.qp, BYTES,
 				      &self->ring));
 		post_start(&poster, &self->ring, &self->c.cq);
-		/* Once at least in full swing, on a slow machine, too. */
+		/* In one round at least, requests must complete first. */
 		while (!all && !__atomic_load_n(&poster.done, __ATOMIC_RELAXED) &&
 		       rp_now_ms() < end + 10000)
 			usleep(1000);
@@ -292,7 +292,7 @@ TEST_F(race, destroy)
 	EXPECT_LT(0, all);
 }
 
-/* Rings begin and end, of one file, while another is in use. */
+/* Other rings of the file begin and end while one is in use. */
 TEST_F(race, others_begin)
 {
 	uint64_t end = rp_now_ms() + RACE_MS;
@@ -312,13 +312,16 @@ TEST_F(race, others_begin)
 		ASSERT_EQ(0, rp_destroy(other.fd, RPOST_OBJ_QP, other.qp));
 	} while (rp_now_ms() < end);
 	before = __atomic_load_n(&poster.done, __ATOMIC_RELAXED);
-	usleep(50000);
+	end = rp_now_ms() + TEST_TIMEOUT_MS;
+	while (__atomic_load_n(&poster.done, __ATOMIC_RELAXED) == before &&
+	       rp_now_ms() < end)
+		usleep(1000);
 	EXPECT_LT(before, __atomic_load_n(&poster.done, __ATOMIC_RELAXED));
 	post_stop(&poster);
 	sr_unmap(&self->ring);
 }
 
-/* A program that is killed, with its thread awake. */
+/* A program is killed while the kernel's thread is awake. */
 TEST_F(race, kill)
 {
 	long pollers = rp_debug_number("objects", "poller");
@@ -348,7 +351,7 @@ TEST_F(race, kill)
 	}
 }
 
-/* The descriptor survives exec, and the mapping does not. */
+/* exec() keeps the descriptor but not the mapping. */
 TEST_F(race, exec)
 {
 	struct rp_send send = sr_nop(1);
@@ -372,9 +375,9 @@ TEST_F(race, exec)
 	EXPECT_TRUE(WIFEXITED(status) && !WEXITSTATUS(status));
 }
 
-/* ------------------------------------------------- the device goes */
+/* ------------------------------------------- the device is removed */
 
-/* All that was written completes, or its post is refused. */
+/* Each posted request completes, or its post is refused. */
 TEST_F(race, removal)
 {
 	struct rp_send send = sr_nop(1);
@@ -390,7 +393,7 @@ TEST_F(race, removal)
 	ASSERT_EQ(0, pthread_create(&thread, NULL, rp_remove_soon, NULL));
 	end = rp_now_ms() + TEST_TIMEOUT_MS;
 	while (!sr_error(&self->ring) && rp_now_ms() < end) {
-		/* No more than the completion queue has room for. */
+		/* Post no more than the completion queue has room for. */
 		if (posted - done < 4 * RP_DEPTH &&
 		    !sr_put(&self->ring, &send, send.wr.size)) {
 			n = sr_show(&self->ring);

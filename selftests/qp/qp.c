@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Queue pairs: what they can be made with, and what they say of themselves.
+ * Tests the creation of queue pairs and QUERY_QP.  A failure means that an
+ * invalid size is accepted, or that the answer differs from the queue pair.
  */
 #include <kselftest_harness.h>
 
@@ -79,7 +80,7 @@ TEST_F(qp, answer)
 	EXPECT_EQ(cmd.max_recv_sge, q.max_recv_sge);
 	EXPECT_EQ(cmd.max_inline_data, q.max_inline_data);
 	EXPECT_EQ(0, q.qp_flags);
-	/* A second one on the same id. */
+	/* An id has only one queue pair. */
 	cmd = self->good;
 	EXPECT_EQ(-EINVAL, create(self, &cmd));
 	EXPECT_EQ(0, cmd.handle);
@@ -96,7 +97,7 @@ TEST_F(qp, flags_are_told)
 	EXPECT_EQ(RPOST_QP_SIG_ALL, q.qp_flags);
 }
 
-/* What is asked for can be posted at least, and nothing at all is fine. */
+/* All sizes may be 0; the sizes of the answer can be used. */
 TEST_F(qp, of_size_nothing)
 {
 	struct rpost_create_qp cmd = {
@@ -142,13 +143,13 @@ TEST_F(qp, counts)
 		EXPECT_EQ(-EINVAL, create(self, &cmd));
 		EXPECT_EQ(0, memcmp(&before, &cmd, sizeof(cmd)));
 	}
-	/* The failures have left nothing behind. */
+	/* The failed commands have left no object behind. */
 	EXPECT_EQ(3, rp_num_objects(self->e.fd));
 	cmd = self->good;
 	EXPECT_EQ(0, create(self, &cmd));
 }
 
-/* An id without a device: idle, or bound to all addresses. */
+/* An id that has no device: new, or bound to the wildcard address. */
 TEST_F(qp, needs_a_device)
 {
 	struct rpost_bind_addr any = {
@@ -166,7 +167,7 @@ TEST_F(qp, needs_a_device)
 	EXPECT_EQ(0, rp_destroy(self->e.fd, RPOST_OBJ_ID, cmd.id));
 }
 
-/* A queue pair may go and another come, until the id is used up. */
+/* An id can have one queue pair after another. */
 TEST_F(qp, again)
 {
 	struct rpost_create_qp cmd;
@@ -183,7 +184,7 @@ TEST_F(qp, again)
 	EXPECT_EQ(3, rp_num_objects(self->e.fd));
 }
 
-/* Sends and receives in queues of their own. */
+/* Separate completion queues for sends and receives. */
 TEST_F(qp, two_completion_queues)
 {
 	struct rp_send send = rp_send(RPOST_WR_SEND, 1, NULL, 0, 0);
@@ -256,7 +257,7 @@ TEST_F(qp, states_of_a_connection)
 	rp_end_close(&s);
 }
 
-/* Many at once, all with numbers of their own. */
+/* Many queue pairs, all with different numbers. */
 TEST_F(qp, many)
 {
 	enum { N = 50 };

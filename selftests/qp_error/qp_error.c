@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A module for tests: whoever writes to /sys/module/qp_error/parameters/break
- * brings those queue pairs of rdma_post into error that are connected to
- * themselves, on the RDMA device that came last, and reads there how many.
+ * A kernel module for the tests.  Writing to
+ * /sys/module/qp_error/parameters/break moves those queue pairs of rdma_post to
+ * the error state that are connected to themselves on the RDMA device that was
+ * added last.  Reading returns their number.
  */
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <rdma/ib_verbs.h>
 
-/* Larger than the number of any queue pair of rxe. */
+/* Larger than all queue pair numbers of rxe. */
 #define QP_ERROR_NUMS	0x20000
 
 static DEFINE_MUTEX(qp_error_lock);
@@ -37,7 +38,7 @@ static struct ib_client qp_error_client = {
 	.remove	= qp_error_remove,
 };
 
-/* With a reference on the queue pair's entry, so that it stays. */
+/* The caller's reference to the restrack entry keeps the queue pair. */
 static bool qp_error_break(struct ib_qp *qp)
 {
 	struct ib_qp_attr attr = {}, error = { .qp_state = IB_QPS_ERR };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What differs between kernels.  Nothing else in rdmasim knows a version.
+ * Differences between kernels.  No other file of rdmasim checks the version.
  */
 #ifndef SIM_COMPAT_H
 #define SIM_COMPAT_H
@@ -9,7 +9,7 @@
 #include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
 
-/* 6.11 gave create_cq() all attributes of the call, of which udata is a part. */
+/* 6.11 replaced the udata argument of create_cq() by the attribute bundle. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
 #define sim_compat_cq_udata	struct uverbs_attr_bundle
 #else
@@ -25,7 +25,7 @@
 #define sim_compat_has_dmah(dmah) false
 #endif
 
-/* 7.2 renamed it. */
+/* 7.2 renamed ib_umem_get(). */
 static inline struct ib_umem *sim_compat_umem_get(struct ib_device *ib_dev,
 						  u64 addr, u64 length,
 						  int access)

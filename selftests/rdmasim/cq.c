@@ -9,7 +9,11 @@
 #include "compat.h"
 #include "rdmasim.h"
 
-static void sim_cq_call(struct sim_cq *cq)
+/**
+ * sim_cq_call() - call who waits
+ * @cq: the queue
+ */
+void sim_cq_call(struct sim_cq *cq)
 {
 	if (cq->ibcq.comp_handler)
 		cq->ibcq.comp_handler(&cq->ibcq, cq->ibcq.cq_context);
@@ -63,7 +67,7 @@ static void sim_cq_overrun(struct sim_cq *cq)
  * sim_cq_add() - complete a work request
  * @ibcq: the queue
  * @wc: the completion
- * @solicited: tell also who waits for solicited ones only
+ * @solicited: also notify a consumer that waits for solicited completions
  */
 void sim_cq_add(struct ib_cq *ibcq, const struct ib_wc *wc, bool solicited)
 {
@@ -97,9 +101,9 @@ void sim_cq_add(struct ib_cq *ibcq, const struct ib_wc *wc, bool solicited)
 }
 
 /**
- * sim_cq_purge() - forget completions
+ * sim_cq_purge() - remove the completions of a queue pair
  * @ibcq: the queue
- * @ibqp: of this queue pair
+ * @ibqp: the queue pair
  */
 void sim_cq_purge(struct ib_cq *ibcq, const struct ib_qp *ibqp)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Datagrams: address handles, headers, multicast, and queue pair 1.
+ * Datagrams: address handles, headers, multicast groups, and queue pair 1.
  */
 #include <linux/ip.h>
 #include <linux/ipv6.h>
@@ -21,14 +21,14 @@ static bool sim_path_is_ipv4(const struct sim_path *path)
 	return ipv6_addr_v4mapped((const struct in6_addr *)&path->sgid);
 }
 
-/* As the receiver finds it: of IPv4 only the last 20 bytes are used. */
+/* Build the header that the receiver sees; IPv4 uses only its last 20 bytes. */
 static void sim_header(union rdma_network_hdr *hdr, const struct sim_path *path,
 		       u32 length)
 {
 	struct iphdr *ip = &hdr->roce4grh;
 
 	memset(hdr, 0, sizeof(*hdr));
-	/* UDP's header, the BTH, the DETH and the ICRC. */
+	/* Add the UDP header, the BTH, the DETH and the ICRC. */
 	length += 8 + 12 + 8 + 4;
 	if (!sim_path_is_ipv4(path)) {
 		hdr->ibgrh.version_tclass_flow =
@@ -57,7 +57,7 @@ static void sim_header(union rdma_network_hdr *hdr, const struct sim_path *path,
 static bool sim_qkey_fits(const struct sim_qp *qp, const struct sim_qp *peer,
 			  u32 qkey)
 {
-	/* With the high bit the sender's own is meant. */
+	/* The high bit selects the Q_Key of the sender. */
 	if (qkey & BIT(31))
 		qkey = qp->attr.qkey;
 	return peer->ibqp.qp_type == IB_QPT_GSI ? qkey == IB_QP1_QKEY :
@@ -111,7 +111,7 @@ out:
 	spin_unlock_irqrestore(&peer->datagram_lock, flags);
 }
 
-/* ------------------------------------------------- who it is for */
+/* ------------------------------------------------- receivers */
 
 static bool sim_has_gid(struct sim_dev *dev, const union ib_gid *gid)
 {
@@ -159,7 +159,7 @@ static struct sim_qp *sim_find_peer(const struct sim_swqe *wqe)
 	return NULL;
 }
 
-/* Hold the @index-th queue pair of a group; groups may change in between. */
+/* Hold the @index-th queue pair of a group, which may change between calls. */
 static struct sim_qp *sim_mcast_get(struct sim_dev *dev, const union ib_gid *gid,
 				    unsigned int index)
 {
@@ -179,7 +179,7 @@ static struct sim_qp *sim_mcast_get(struct sim_dev *dev, const union ib_gid *gid
 	return qp;
 }
 
-/* A group is one network's, and that is a device's. */
+/* Members of a group are on one network, that is, on one device. */
 static void sim_multicast(struct sim_qp *qp, const struct sim_swqe *wqe)
 {
 	struct sim_qp *peer;
@@ -196,10 +196,11 @@ static void sim_multicast(struct sim_qp *qp, const struct sim_swqe *wqe)
 
 /**
  * sim_datagram() - send a datagram
- * @qp: from this queue pair; its memory is in @qp->from
+ * @qp: the sender; the data is in @qp->from
  * @wqe: the work request
  *
- * Return: the status.  Who is not there, or not ready, gets nothing.
+ * Return: the status.  The datagram is lost if its receiver does not exist or
+ * is not ready.
  */
 int sim_datagram(struct sim_qp *qp, const struct sim_swqe *wqe)
 {

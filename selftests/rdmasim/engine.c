@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The engine: does the work requests of a queue pair, one after the other.
+ * The engine executes the work requests of a queue pair one after the other.
  *
- * It runs in any context, and takes references on what it uses.  Of each queue pair
- * only one runs at a time; who comes second makes the first look once more.
+ * It runs in any context, and takes references to all that it uses.  Only one
+ * context runs the engine of a queue pair at a time; if another one arrives, it
+ * makes the first look once more.
  */
 #include <linux/delay.h>
 
 #include "rdmasim.h"
 
 #define SIM_MAX_MESSAGE	BIT(30)
-
-static DEFINE_SPINLOCK(sim_atomic_lock);
 
 /* ------------------------------------------------- receiving */
 
@@ -48,7 +47,7 @@ static bool sim_receive_claim(struct sim_qp *qp, bool flush)
 	return claimed;
 }
 
-/* Tells whether the queue pair has been stopped meanwhile. */
+/* Returns true if the queue pair was stopped meanwhile. */
 static bool sim_receive_release(struct sim_qp *qp)
 {
 	unsigned long flags;
@@ -88,8 +87,8 @@ int sim_receive_begin(struct sim_qp *qp)
 /**
  * sim_receive_end() - complete a receive
  * @qp: the queue pair
- * @wc: the completion, but for what names the receive
- * @solicited: as the sender says
+ * @wc: the completion, without the fields that identify the receive
+ * @solicited: whether the sender asked for a solicited event
  */
 void sim_receive_end(struct sim_qp *qp, const struct ib_wc *wc, bool solicited)
 {
@@ -104,42 +103,8 @@ void sim_receive_end(struct sim_qp *qp, const struct ib_wc *wc, bool solicited)
 		sim_engine_kick(qp);
 }
 
-/*
- * Stop the other side because of what it was asked for.  What is not acknowledged
- * is only ignored.
- */
-static void sim_stop_peer(struct sim_qp *peer, enum ib_event_type event)
-{
-	if (peer->ibqp.qp_type == IB_QPT_UC)
-		return;
-	sim_qp_stop(peer);
-	sim_qp_event(peer, event);
-	sim_engine_kick(peer);
-}
-
-/* The other side has taken a receive; how it completes is @wc->status. */
-static int sim_end_message(struct sim_qp *peer, const struct sim_swqe *wqe,
-			   const struct ib_wc *wc)
-{
-	bool solicited = wqe->flags & IB_SEND_SOLICITED;
-
-	if (wc->status)
-		sim_qp_stop(peer);
-	sim_receive_end(peer, wc, solicited);
-	switch (wc->status) {
-	case IB_WC_SUCCESS:
-		return IB_WC_SUCCESS;
-	case IB_WC_LOC_PROT_ERR:
-		sim_qp_event(peer, IB_EVENT_QP_FATAL);
-		return IB_WC_REM_OP_ERR;
-	default:
-		sim_qp_event(peer, IB_EVENT_QP_REQ_ERR);
-		return IB_WC_REM_INV_REQ_ERR;
-	}
-}
-
 /**
- * sim_receive_pd() - the domain in which the keys of receives are looked up
+ * sim_receive_pd() - find the domain of the keys of receives
  * @qp: the queue pair
  *
  * Return: the domain.
@@ -149,128 +114,6 @@ struct ib_pd *sim_receive_pd(const struct sim_qp *qp)
 	if (qp->srq && !(READ_ONCE(sim_options.bad_rkeys) & SIM_BAD_RKEY_SRQ))
 		return qp->srq->ibsrq.pd;
 	return qp->ibqp.pd;
-}
-
-static int sim_send(struct sim_qp *qp, struct sim_qp *peer,
-		    const struct sim_swqe *wqe)
-{
-	struct ib_wc wc = {
-		.opcode = IB_WC_RECV,
-		.byte_len = wqe->length,
-		.src_qp = qp->ibqp.qp_num,
-	};
-	int ret = sim_receive_begin(peer);
-
-	if (ret)
-		return ret;
-	if (wqe->opcode == IB_WR_SEND_WITH_IMM) {
-		wc.wc_flags = IB_WC_WITH_IMM;
-		wc.ex.imm_data = wqe->ex.imm;
-	}
-	if (sim_sg_add_local(&peer->to, sim_receive_pd(peer), peer->rwqe->sge,
-			     peer->rwqe->num_sge, IB_ACCESS_LOCAL_WRITE)) {
-		wc.status = IB_WC_LOC_PROT_ERR;
-	} else if (sim_sg_length(&peer->to) < wqe->length) {
-		wc.status = IB_WC_LOC_LEN_ERR;
-	} else {
-		sim_sg_copy(&peer->to, &qp->from);
-		if (wqe->opcode == IB_WR_SEND_WITH_INV) {
-			wc.wc_flags = IB_WC_WITH_INVALIDATE;
-			wc.ex.invalidate_rkey = wqe->ex.rkey;
-			if (sim_mr_invalidate(peer->ibqp.pd, wqe->ex.rkey))
-				wc.status = IB_WC_REM_ACCESS_ERR;
-		}
-	}
-	return sim_end_message(peer, wqe, &wc);
-}
-
-/* May the other side's memory be used?  If not, it stops. */
-static int sim_check_remote(struct sim_qp *qp, struct sim_qp *peer,
-			    const struct sim_swqe *wqe, u64 length, int access)
-{
-	if (!(peer->attr.qp_access_flags & access)) {
-		sim_stop_peer(peer, IB_EVENT_QP_REQ_ERR);
-		return IB_WC_REM_INV_REQ_ERR;
-	}
-	if (sim_sg_add_remote(&qp->remote, peer->ibqp.pd, wqe->rkey,
-			      wqe->remote_addr, length, access)) {
-		sim_stop_peer(peer, IB_EVENT_QP_ACCESS_ERR);
-		return IB_WC_REM_ACCESS_ERR;
-	}
-	return IB_WC_SUCCESS;
-}
-
-static int sim_write(struct sim_qp *qp, struct sim_qp *peer,
-		     const struct sim_swqe *wqe)
-{
-	struct ib_wc wc = {
-		.opcode = IB_WC_RECV_RDMA_WITH_IMM,
-		.byte_len = wqe->length,
-		.src_qp = qp->ibqp.qp_num,
-		.wc_flags = IB_WC_WITH_IMM,
-		.ex.imm_data = wqe->ex.imm,
-	};
-	int ret = sim_check_remote(qp, peer, wqe, wqe->length,
-				   IB_ACCESS_REMOTE_WRITE);
-
-	if (ret)
-		return ret;
-	if (wqe->opcode == IB_WR_RDMA_WRITE_WITH_IMM) {
-		ret = sim_receive_begin(peer);
-		if (ret)
-			return ret;
-	}
-	sim_sg_copy(&qp->remote, &qp->from);
-	if (wqe->opcode == IB_WR_RDMA_WRITE_WITH_IMM)
-		return sim_end_message(peer, wqe, &wc);
-	return IB_WC_SUCCESS;
-}
-
-static int sim_read(struct sim_qp *qp, struct sim_qp *peer,
-		    const struct sim_swqe *wqe)
-{
-	int ret = sim_check_remote(qp, peer, wqe, wqe->length,
-				   IB_ACCESS_REMOTE_READ);
-
-	if (!ret)
-		sim_sg_copy(&qp->from, &qp->remote);
-	return ret;
-}
-
-static int sim_atomic(struct sim_qp *qp, struct sim_qp *peer,
-		      const struct sim_swqe *wqe)
-{
-	struct sim_sg result = {};
-	unsigned long flags;
-	u64 *target, old, room;
-	int ret;
-
-	if (wqe->remote_addr % sizeof(u64)) {
-		sim_stop_peer(peer, IB_EVENT_QP_REQ_ERR);
-		return IB_WC_REM_INV_REQ_ERR;
-	}
-	ret = sim_check_remote(qp, peer, wqe, sizeof(u64),
-			       IB_ACCESS_REMOTE_ATOMIC);
-	if (ret)
-		return ret;
-	target = sim_seg_pointer(&qp->remote.seg[0], 0, &room);
-	spin_lock_irqsave(&sim_atomic_lock, flags);
-	do {
-		u64 new;
-
-		old = READ_ONCE(*target);
-		new = wqe->opcode == IB_WR_ATOMIC_FETCH_AND_ADD ?
-			      old + wqe->compare_add :
-		      old == wqe->compare_add ? wqe->swap : old;
-		/* A program may write to the same word. */
-		if (cmpxchg64(target, old, new) == old)
-			break;
-	} while (true);
-	spin_unlock_irqrestore(&sim_atomic_lock, flags);
-
-	sim_sg_add_kernel(&result, &old, sizeof(old));
-	sim_sg_copy(&qp->from, &result);
-	return IB_WC_SUCCESS;
 }
 
 /* ------------------------------------------------- sending */
@@ -293,68 +136,6 @@ static int sim_gather(struct sim_qp *qp, struct sim_swqe *wqe)
 		return IB_WC_LOC_PROT_ERR;
 	return sim_sg_length(&qp->from) > SIM_MAX_MESSAGE ? IB_WC_LOC_LEN_ERR :
 							    IB_WC_SUCCESS;
-}
-
-/* The other end of a connection, if it would answer. */
-static struct sim_qp *sim_peer(const struct sim_qp *qp)
-{
-	struct sim_qp *peer;
-
-	if (!sim_port_up(qp->dev))
-		return NULL;
-	peer = sim_qp_get(qp->attr.dest_qp_num);
-	if (!peer)
-		return NULL;
-	if (peer->ibqp.qp_type == qp->ibqp.qp_type && sim_can_receive(peer) &&
-	    peer->attr.dest_qp_num == qp->ibqp.qp_num && sim_port_up(peer->dev))
-		return peer;
-	sim_qp_put(peer);
-	return NULL;
-}
-
-/* As long as a queue pair cannot send, its owner may not know of the connection. */
-static void sim_tell_established(struct sim_qp *peer)
-{
-	unsigned long flags;
-	bool tell;
-
-	spin_lock_irqsave(&peer->lock, flags);
-	tell = peer->state == IB_QPS_RTR && !peer->comm_est;
-	peer->comm_est |= tell;
-	spin_unlock_irqrestore(&peer->lock, flags);
-	if (tell)
-		sim_qp_event(peer, IB_EVENT_COMM_EST);
-}
-
-static int sim_connected(struct sim_qp *qp, const struct sim_swqe *wqe)
-{
-	bool unreliable = qp->ibqp.qp_type == IB_QPT_UC;
-	struct sim_qp *peer = sim_peer(qp);
-	int ret;
-
-	if (!peer)
-		return unreliable ? IB_WC_SUCCESS : SIM_NO_ANSWER;
-	sim_tell_established(peer);
-	switch (wqe->opcode) {
-	case IB_WR_RDMA_WRITE:
-	case IB_WR_RDMA_WRITE_WITH_IMM:
-		ret = sim_write(qp, peer, wqe);
-		break;
-	case IB_WR_RDMA_READ:
-		ret = sim_read(qp, peer, wqe);
-		break;
-	case IB_WR_ATOMIC_CMP_AND_SWP:
-	case IB_WR_ATOMIC_FETCH_AND_ADD:
-		ret = wqe->length == sizeof(u64) ? sim_atomic(qp, peer, wqe) :
-						   IB_WC_LOC_LEN_ERR;
-		break;
-	default:
-		ret = sim_send(qp, peer, wqe);
-	}
-	if (ret == SIM_NOT_READY)
-		qp->rnr_timer = peer->attr.min_rnr_timer;
-	sim_qp_put(peer);
-	return unreliable ? IB_WC_SUCCESS : ret;
 }
 
 static int sim_execute(struct sim_qp *qp, struct sim_swqe *wqe)
@@ -413,7 +194,7 @@ static void sim_send_end(struct sim_qp *qp, const struct sim_swqe *wqe,
 		.port_num = SIM_PORT,
 	};
 
-	/* Who sees the completion must find room, and the state. */
+	/* A program that sees the completion finds room and the state. */
 	sim_sq_retire(&qp->sq);
 	if (status && status != IB_WC_WR_FLUSH_ERR)
 		sim_qp_fail(qp);
@@ -421,7 +202,7 @@ static void sim_send_end(struct sim_qp *qp, const struct sim_swqe *wqe,
 		sim_cq_add(qp->ibqp.send_cq, &wc, false);
 }
 
-/* As encoded for ib_qp_attr.min_rnr_timer. */
+/* Decode ib_qp_attr.min_rnr_timer, in microseconds. */
 static unsigned int sim_rnr_usecs(unsigned int timer)
 {
 	if (timer == 1)
@@ -437,8 +218,8 @@ static unsigned long sim_ack_jiffies(const struct sim_qp *qp)
 }
 
 /*
- * The oldest send has not been done.  Returns the status if that was once too
- * often, and @why if it is to be tried again.
+ * The oldest send could not be executed.  Returns the status if the retries are
+ * used up, or @why if the send is tried again.
  */
 static int sim_try_later(struct sim_qp *qp, int why)
 {
@@ -455,7 +236,7 @@ static int sim_try_later(struct sim_qp *qp, int why)
 		delay = usecs_to_jiffies(sim_rnr_usecs(qp->rnr_timer));
 	}
 	qp->waiting = true;
-	/* Without a time-out nobody looks again. */
+	/* Without a timeout, the send is not tried again. */
 	if (why != SIM_NO_ANSWER || qp->attr.timeout)
 		queue_delayed_work(sim_wq, &qp->retry, delay);
 	return why;
@@ -510,7 +291,7 @@ static void sim_flush_receives(struct sim_qp *qp)
 	}
 }
 
-/* No receive will be taken from the shared queue any more. */
+/* The queue pair takes no more receives from the shared queue. */
 static void sim_tell_last_wqe(struct sim_qp *qp)
 {
 	unsigned long flags;
@@ -531,12 +312,12 @@ static void sim_tell_last_wqe(struct sim_qp *qp)
 
 static void sim_flush(struct sim_qp *qp)
 {
-	/* The RDMA core drains queue pair 1 and waits for ever. */
+	/* The RDMA core would wait for ever as it drains queue pair 1. */
 	if (READ_ONCE(sim_options.never_flushes) &&
 	    qp->ibqp.qp_type != IB_QPT_GSI)
 		return;
 	sim_flush_sends(qp);
-	/* Else who has claimed it comes back here. */
+	/* If a receive is claimed, its end kicks the engine, which flushes. */
 	if (!sim_receive_claim(qp, true))
 		return;
 	sim_flush_receives(qp);
@@ -619,7 +400,7 @@ static void sim_engine_late(struct work_struct *work)
 }
 
 /**
- * sim_engine_kick() - there may be something to do
+ * sim_engine_kick() - let the engine look for work
  * @qp: the queue pair; the caller keeps it from being destroyed
  */
 void sim_engine_kick(struct sim_qp *qp)
@@ -653,16 +434,21 @@ void sim_engine_init(struct sim_qp *qp)
 }
 
 /**
- * sim_engine_stop() - wait until nothing goes on any more
- * @qp: the queue pair, in a state in which nothing begins
+ * sim_engine_stop() - wait until the engine has stopped
+ * @qp: the queue pair, in a state in which no work begins
  */
 void sim_engine_stop(struct sim_qp *qp)
 {
-	cancel_delayed_work_sync(&qp->late);
-	cancel_delayed_work_sync(&qp->retry);
-	irq_work_sync(&qp->irq);
-	tasklet_kill(&qp->tasklet);
-	cancel_work_sync(&qp->work);
-	while (atomic_read(&qp->kicks) || READ_ONCE(qp->busy))
-		usleep_range(10, 50);
+	int i;
+
+	/* A round that ran at first may have queued either work again. */
+	for (i = 0; i < 2; i++) {
+		cancel_delayed_work_sync(&qp->late);
+		cancel_delayed_work_sync(&qp->retry);
+		irq_work_sync(&qp->irq);
+		tasklet_kill(&qp->tasklet);
+		cancel_work_sync(&qp->work);
+		while (atomic_read(&qp->kicks) || READ_ONCE(qp->busy))
+			usleep_range(10, 50);
+	}
 }

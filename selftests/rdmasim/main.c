@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Devices, their port, and the parameters that say how they behave.
+ * Devices, their port, and the parameters that select their behaviour.
  */
 #include <linux/delay.h>
 #include <linux/module.h>
@@ -27,6 +27,7 @@ struct sim_options sim_options = {
 	.max_sge = SIM_MAX_SGE,
 	.max_wr = 16384,
 	.max_pages = 512,
+	.driver_id = RDMA_DRIVER_UNKNOWN,
 };
 
 module_param_named(engine, sim_options.engine, charp, 0644);
@@ -63,8 +64,10 @@ module_param_named(max_wr, sim_options.max_wr, uint, 0644);
 MODULE_PARM_DESC(max_wr, "work requests in a queue");
 module_param_named(max_pages, sim_options.max_pages, uint, 0644);
 MODULE_PARM_DESC(max_pages, "pages in a fast registration");
+module_param_named(driver_id, sim_options.driver_id, uint, 0644);
+MODULE_PARM_DESC(driver_id, "says that it is another driver's device");
 
-/* With the end of the vice, what has waited completes. */
+/* When the parameter is cleared, the waiting work requests complete. */
 static int sim_set_never_flushes(const char *val, const struct kernel_param *kp)
 {
 	int ret = param_set_bool(val, kp);
@@ -85,10 +88,10 @@ module_param_cb(never_flushes, &sim_never_flushes_ops,
 MODULE_PARM_DESC(never_flushes, "nothing completes in the error state, until this is 0");
 
 /**
- * sim_fail() - shall this fail?
- * @left: parameter that says how many of the next do
+ * sim_fail() - decide whether a call fails
+ * @left: the parameter with the number of calls that still have to fail
  *
- * Return: true if so.
+ * Return: true if the call must fail.
  */
 bool sim_fail(uint *left)
 {
@@ -128,7 +131,7 @@ static int sim_choose_contexts(struct sim_dev *dev)
 	kernel_param_unlock(THIS_MODULE);
 	if (engine < 0 || engine > SIM_WORK || notify < SIM_SOFTIRQ)
 		return -EINVAL;
-	/* No driver calls who posts. */
+	/* A device must not call the consumer from its own post. */
 	if (engine == SIM_INLINE && notify >= SIM_ENGINE)
 		notify = SIM_HARDIRQ;
 	dev->engine = engine;
@@ -139,10 +142,10 @@ static int sim_choose_contexts(struct sim_dev *dev)
 /* ------------------------------------------------- the port */
 
 /**
- * sim_port_up() - does anything come through?
+ * sim_port_up() - check whether the port can send and receive
  * @dev: the device
  *
- * Return: true if so.
+ * Return: true if it can.
  */
 bool sim_port_up(const struct sim_dev *dev)
 {
@@ -151,14 +154,14 @@ bool sim_port_up(const struct sim_dev *dev)
 
 static enum ib_mtu sim_port_ib_mtu(const struct sim_dev *dev)
 {
-	/* Less by the headers of RoCE. */
+	/* Leave room for RoCE's headers. */
 	int mtu = READ_ONCE(dev->ndev->mtu) - 80;
 
 	return mtu < 256 ? IB_MTU_256 : iboe_get_mtu(dev->ndev->mtu);
 }
 
 /**
- * sim_port_mtu() - how long a datagram may be
+ * sim_port_mtu() - get the largest size of a datagram
  * @dev: the device
  *
  * Return: bytes.
@@ -294,14 +297,15 @@ static void sim_dealloc_driver(struct ib_device *ib_dev)
 	spin_lock_irq(&sim_dev_lock);
 	list_del_init(&dev->link);
 	spin_unlock_irq(&sim_dev_lock);
-	WARN_ON(!xa_empty(&dev->mrs) && !list_empty(&dev->mcasts));
+	sim_qps_end(dev);
+	WARN_ON(!xa_empty(&dev->mrs) || !list_empty(&dev->mcasts));
 	xa_destroy(&dev->mrs);
 	dev_put(dev->ndev);
 }
 
 static const struct ib_device_ops sim_dev_ops = {
 	.owner = THIS_MODULE,
-	/* There is no number for it; its name is "rdmasim". */
+	/* rdmasim has no number of its own; sim_set_ops() may set another's. */
 	.driver_id = RDMA_DRIVER_UNKNOWN,
 
 	.alloc_pd = sim_alloc_pd,
@@ -317,7 +321,7 @@ static const struct ib_device_ops sim_dev_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_pd, sim_pd, ibpd),
 };
 
-/* The device on a network device, with a reference, or NULL. */
+/* Return the device on a network device, with a reference, or NULL. */
 static struct sim_dev *sim_find(const struct net_device *ndev)
 {
 	struct sim_dev *dev, *found = NULL;
@@ -345,6 +349,7 @@ static void sim_set_ops(struct sim_dev *dev)
 	ib_set_device_ops(&dev->ib_dev, &sim_srq_ops);
 	if (!sim_options.no_fast_reg)
 		ib_set_device_ops(&dev->ib_dev, &sim_fast_reg_ops);
+	dev->ib_dev.ops.driver_id = sim_options.driver_id;
 }
 
 static int sim_add(const char *name, struct net_device *ndev)
@@ -468,7 +473,7 @@ static void __exit sim_exit(void)
 
 	rdma_link_unregister(&sim_link_ops);
 	unregister_netdevice_notifier(&sim_netdev_notifier);
-	/* Those that somebody else removes just now are waited for. */
+	/* Wait for devices that another thread is removing. */
 	while (!sim_none_left()) {
 		dev = sim_find(NULL);
 		if (dev)

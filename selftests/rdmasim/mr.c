@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory regions, their keys, and the copying of what lies in them.
+ * Memory regions, their keys, and copies between regions.
  */
 #include <linux/mm.h>
 #include <linux/scatterlist.h>
@@ -9,7 +9,7 @@
 #include "compat.h"
 #include "rdmasim.h"
 
-/* Places in a device's table of regions; the last is the local DMA key's. */
+/* Indices in a device's table of regions; the next is the local DMA lkey. */
 #define SIM_MR_LIMIT	XA_LIMIT(1, 0xfffffe)
 
 static u32 sim_key_index(u32 key)
@@ -44,7 +44,7 @@ static bool sim_mr_in_range(const struct sim_mr *mr, u64 addr, u64 length)
 	       addr - mr->iova <= mr->length - length;
 }
 
-/* One byte before a region and one byte behind it, if they are in its pages. */
+/* True for one byte before or behind a region, if its pages contain it. */
 static bool sim_mr_almost_in_range(const struct sim_mr *mr, u64 addr, u64 length)
 {
 	u64 mask = BIT_ULL(mr->page_shift) - 1;
@@ -57,11 +57,23 @@ static bool sim_mr_almost_in_range(const struct sim_mr *mr, u64 addr, u64 length
 	       offset + length <= room;
 }
 
-/* May a work request of @pd use the region like this?  @bad: what is not checked. */
+/*
+ * A bad key gives access to kernel memory only for reads of a page at most, so
+ * that the host survives.
+ */
+static bool sim_kernel_shows(u64 addr, u64 length, int access)
+{
+	return access == IB_ACCESS_REMOTE_READ && length <= PAGE_SIZE &&
+	       virt_addr_valid((void *)(uintptr_t)addr) &&
+	       virt_addr_valid((void *)(uintptr_t)(addr + length - 1));
+}
+
+/* True if a work request of @pd may use the region; @bad skips checks. */
 static bool sim_mr_allows(const struct sim_mr *mr, const struct ib_pd *pd,
 			  u32 key, u64 addr, u64 length, int access, uint bad)
 {
-	if (!READ_ONCE(mr->valid))
+	/* Pairs with smp_store_release() in sim_mr_register(). */
+	if (!smp_load_acquire(&mr->valid))
 		return false;
 	if (mr->key != key && !(bad & SIM_BAD_RKEY_STALE))
 		return false;
@@ -83,7 +95,9 @@ static int sim_sg_add(struct sim_sg *sg, const struct ib_pd *pd, u32 key,
 
 	if (!mr)
 		return -EACCES;
-	if (!sim_mr_allows(mr, pd, key, addr, length, access, bad)) {
+	if (!sim_mr_allows(mr, pd, key, addr, length, access, bad) ||
+	    (bad && mr->kind == SIM_MR_DMA &&
+	     !sim_kernel_shows(addr, length, access))) {
 		sim_mr_put(mr);
 		return -EACCES;
 	}
@@ -97,7 +111,7 @@ static int sim_sg_add(struct sim_sg *sg, const struct ib_pd *pd, u32 key,
 /**
  * sim_sg_add_kernel() - add memory of the kernel
  * @sg: the pieces
- * @addr: where it begins
+ * @addr: its start
  * @length: in bytes
  */
 void sim_sg_add_kernel(struct sim_sg *sg, void *addr, u64 length)
@@ -110,12 +124,12 @@ void sim_sg_add_kernel(struct sim_sg *sg, void *addr, u64 length)
 }
 
 /**
- * sim_sg_add_local() - add memory that a work request names by lkeys
- * @sg: the pieces; on error, too, the caller gives up what it has
+ * sim_sg_add_local() - add the memory of a work request's entries
+ * @sg: the pieces; the caller releases them, even after an error
  * @pd: domain of the queue
- * @sge: the work request's pieces
- * @num: of @sge
- * @access: what the device is to do with them
+ * @sge: the work request's entries
+ * @num: the number of @sge
+ * @access: IB_ACCESS_* that the work request needs
  *
  * Return: 0 or -EACCES.
  */
@@ -142,13 +156,13 @@ int sim_sg_add_local(struct sim_sg *sg, struct ib_pd *pd,
 }
 
 /**
- * sim_sg_add_remote() - add memory that the other side names by an rkey
- * @sg: the pieces; on error, too, the caller gives up what it has
+ * sim_sg_add_remote() - add memory that the peer names by an rkey
+ * @sg: the pieces; the caller releases them, even after an error
  * @pd: domain of the queue pair at this side
  * @rkey: the key
- * @addr: where it begins
+ * @addr: its start
  * @length: in bytes
- * @access: what the other side wants to do with it
+ * @access: IB_ACCESS_* that the peer needs
  *
  * Return: 0 or -EACCES.
  */
@@ -160,6 +174,8 @@ int sim_sg_add_remote(struct sim_sg *sg, struct ib_pd *pd, u32 rkey, u64 addr,
 	if (!length)
 		return 0;
 	if (!rkey && (bad & SIM_BAD_RKEY_ZERO)) {
+		if (!sim_kernel_shows(addr, length, access))
+			return -EACCES;
 		sim_sg_add_kernel(sg, (void *)(uintptr_t)addr, length);
 		return 0;
 	}
@@ -167,8 +183,8 @@ int sim_sg_add_remote(struct sim_sg *sg, struct ib_pd *pd, u32 rkey, u64 addr,
 }
 
 /**
- * sim_sg_put() - give up pieces
- * @sg: the pieces; there are none then
+ * sim_sg_put() - release the pieces
+ * @sg: the pieces; empty afterwards
  */
 void sim_sg_put(struct sim_sg *sg)
 {
@@ -181,7 +197,7 @@ void sim_sg_put(struct sim_sg *sg)
 }
 
 /**
- * sim_sg_length() - how long are all pieces together?
+ * sim_sg_length() - get the total length of the pieces
  * @sg: the pieces
  *
  * Return: bytes.
@@ -199,10 +215,10 @@ u64 sim_sg_length(const struct sim_sg *sg)
 /* ------------------------------------------------- copying */
 
 /**
- * sim_seg_pointer() - where a byte of a piece is
+ * sim_seg_pointer() - get the address of a byte
  * @seg: the piece
- * @offset: of the byte
- * @room: out: how many bytes follow in one piece, itself included
+ * @offset: offset of the byte
+ * @room: out: number of contiguous bytes from there
  *
  * Return: the address.
  */
@@ -224,8 +240,8 @@ void *sim_seg_pointer(const struct sim_seg *seg, u64 offset, u64 *room)
 
 /**
  * sim_sg_copy() - copy a message
- * @to: where to; as long as @from or longer
- * @from: where from
+ * @to: destination, at least as long as @from
+ * @from: source
  */
 void sim_sg_copy(const struct sim_sg *to, const struct sim_sg *from)
 {
@@ -239,7 +255,7 @@ void sim_sg_copy(const struct sim_sg *to, const struct sim_sg *from)
 		dst = sim_seg_pointer(&to->seg[t], to_offset, &to_room);
 		src = sim_seg_pointer(&from->seg[f], from_offset, &from_room);
 		bytes = min3(to_room, from_room, left);
-		/* Both ends may be the same memory. */
+		/* The source and the destination may overlap. */
 		memmove(dst, src, bytes);
 		left -= bytes;
 		to_offset += bytes;
@@ -306,7 +322,7 @@ static void sim_mr_destroy(struct sim_mr *mr)
 }
 
 /**
- * sim_get_dma_mr() - a region for all of the kernel's memory
+ * sim_get_dma_mr() - create a region of all kernel memory
  * @pd: its domain
  * @access: IB_ACCESS_*
  *
@@ -342,7 +358,7 @@ static struct ib_mr *sim_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
 	struct ib_umem *umem;
 	struct sim_mr *mr;
 
-	/* As drivers that find their arguments in it, though they would crash. */
+	/* Refused; drivers that read arguments from @udata crash instead. */
 	if (sim_options.no_user_mr || sim_compat_has_dmah(dmah) ||
 	    (access & (IB_ACCESS_ON_DEMAND | IB_ACCESS_MW_BIND)))
 		return ERR_PTR(-EOPNOTSUPP);
@@ -401,7 +417,7 @@ static int sim_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sgl, int nents,
 
 /**
  * sim_mr_register() - fast registration
- * @pd: domain of the queue pair that the work request was posted to
+ * @pd: domain of the queue pair with the work request
  * @ibmr: the region
  * @key: its new key
  * @access: IB_ACCESS_*
@@ -419,17 +435,17 @@ int sim_mr_register(struct ib_pd *pd, struct ib_mr *ibmr, u32 key, int access)
 	mr->access = access;
 	mr->iova = ibmr->iova;
 	mr->length = ibmr->length;
-	/* sim_mr_allows() looks at this first. */
+	/* Set last; pairs with smp_load_acquire() in sim_mr_allows(). */
 	smp_store_release(&mr->valid, true);
 	return 0;
 }
 
 /**
- * sim_mr_invalidate() - make the key of a fast registration useless
- * @pd: domain of the queue pair that was asked to
+ * sim_mr_invalidate() - invalidate the key of a fast registration
+ * @pd: domain of the queue pair with the request
  * @key: the key
  *
- * What has begun to use the region goes on.
+ * Accesses to the region that have begun go on.
  *
  * Return: 0 or -EACCES.
  */

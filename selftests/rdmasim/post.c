@@ -13,9 +13,9 @@ static struct sim_swqe *sim_sq_slot(const struct sim_sq *sq, u32 index)
 }
 
 /**
- * sim_sq_init() - make room for sends
+ * sim_sq_init() - allocate a send queue
  * @sq: the queue
- * @cap: how many, and what is in each
+ * @cap: number and size of the sends
  *
  * Return: 0 or -ENOMEM.
  */
@@ -43,10 +43,10 @@ void sim_sq_free(struct sim_sq *sq)
 }
 
 /**
- * sim_sq_first() - the oldest send
+ * sim_sq_first() - get the oldest send
  * @sq: the queue
  *
- * Return: the send, which stays until sim_sq_retire(), or NULL.
+ * Return: the send, which is valid until sim_sq_retire(), or NULL.
  */
 struct sim_swqe *sim_sq_first(struct sim_sq *sq)
 {
@@ -61,7 +61,7 @@ struct sim_swqe *sim_sq_first(struct sim_sq *sq)
 }
 
 /**
- * sim_sq_retire() - give the room of the oldest send back
+ * sim_sq_retire() - free the slot of the oldest send
  * @sq: the queue
  */
 void sim_sq_retire(struct sim_sq *sq)
@@ -99,7 +99,7 @@ static bool sim_opcode_fits(const struct sim_qp *qp, enum ib_wr_opcode opcode)
 	}
 }
 
-/* What is special about each operation. */
+/* Set the fields that depend on the opcode. */
 static void sim_build_ex(const struct sim_qp *qp, struct sim_swqe *wqe,
 			 const struct ib_send_wr *wr)
 {

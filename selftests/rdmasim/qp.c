@@ -11,13 +11,13 @@
 #define SIM_QPN_GSI	1
 #define SIM_QPN_LIMIT	XA_LIMIT(16, 0xfffffe)
 
-/* Those of all devices, so that a number says where a message goes. */
+/* All devices' queue pairs by number, so that the number finds the peer. */
 static DEFINE_XARRAY_FLAGS(sim_qps, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ);
 static u32 sim_next_qpn;
 
 /**
  * sim_qp_get() - find a queue pair
- * @qpn: its number
+ * @qpn: the number
  *
  * Return: the queue pair with a reference, or NULL.
  */
@@ -45,7 +45,7 @@ void sim_qp_put(struct sim_qp *qp)
 }
 
 /**
- * sim_qp_event() - tell what has happened
+ * sim_qp_event() - deliver an event of a queue pair
  * @qp: the queue pair, with a reference
  * @type: the event
  */
@@ -72,7 +72,7 @@ static void sim_qp_move(struct sim_qp *qp, enum ib_qp_state state)
 }
 
 /**
- * sim_qp_fail() - a send has failed
+ * sim_qp_fail() - stop a queue pair whose send has failed
  * @qp: the queue pair
  */
 void sim_qp_fail(struct sim_qp *qp)
@@ -81,7 +81,7 @@ void sim_qp_fail(struct sim_qp *qp)
 }
 
 /**
- * sim_qp_stop() - a message that came in has failed
+ * sim_qp_stop() - stop a queue pair whose receive has failed
  * @qp: the queue pair
  */
 void sim_qp_stop(struct sim_qp *qp)
@@ -90,7 +90,7 @@ void sim_qp_stop(struct sim_qp *qp)
 }
 
 /**
- * sim_qps_kick() - have all queue pairs look whether there is something to do
+ * sim_qps_kick() - run the engines of all queue pairs
  */
 void sim_qps_kick(void)
 {
@@ -106,7 +106,7 @@ void sim_qps_kick(void)
 	}
 }
 
-/* ------------------------------------------------- begin */
+/* ------------------------------------------------- creation */
 
 static int sim_check_init(const struct ib_device *ib_dev,
 			  const struct ib_qp_init_attr *init)
@@ -118,6 +118,9 @@ static int sim_check_init(const struct ib_device *ib_dev,
 	    (init->qp_type != IB_QPT_RC && init->qp_type != IB_QPT_UC &&
 	     init->qp_type != IB_QPT_UD && init->qp_type != IB_QPT_GSI))
 		return -EOPNOTSUPP;
+	/* ib_mad requests 512 entries, whatever max_wr is. */
+	if (init->qp_type == IB_QPT_GSI)
+		return 0;
 	if (cap->max_send_wr > limits->max_qp_wr ||
 	    cap->max_send_sge > limits->max_send_sge ||
 	    cap->max_inline_data > SIM_MAX_INLINE)
@@ -170,7 +173,7 @@ static void sim_queues_free(struct sim_qp *qp)
 	sim_sq_free(&qp->sq);
 }
 
-/* From here on messages can come in. */
+/* From here on the queue pair can receive messages. */
 static int sim_qp_publish(struct sim_qp *qp)
 {
 	struct sim_dev *dev = qp->dev;
@@ -244,7 +247,7 @@ static void sim_purge(struct sim_qp *qp)
 	sim_cq_purge(qp->ibqp.recv_cq, &qp->ibqp);
 }
 
-/* Forget what has been posted, and what was modified. */
+/* Discard all posted work requests and all modified attributes. */
 static void sim_qp_reset(struct sim_qp *qp)
 {
 	spin_lock_irq(&qp->lock);
@@ -328,7 +331,7 @@ static void sim_copy_attr(struct ib_qp_attr *to, const struct ib_qp_attr *from,
 		to->dest_qp_num = from->dest_qp_num;
 	if (mask & IB_QP_EN_SQD_ASYNC_NOTIFY)
 		to->en_sqd_async_notify = from->en_sqd_async_notify;
-	/* The RDMA core's, which keeps it as long as it is needed. */
+	/* The RDMA core owns this pointer. */
 	to->ah_attr.grh.sgid_attr = NULL;
 }
 
@@ -390,13 +393,14 @@ static int sim_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	return 0;
 }
 
-/* ------------------------------------------------- end */
+/* ------------------------------------------------- destruction */
 
 static int sim_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 {
 	struct sim_qp *qp = to_sim_qp(ibqp);
 
-	if (qp->ibqp.qp_type != IB_QPT_GSI &&
+	/* A device that goes is no longer in the list. */
+	if (qp->ibqp.qp_type != IB_QPT_GSI && !list_empty(&qp->dev->link) &&
 	    sim_fail(&sim_options.fail_destroy_qp))
 		return -EBUSY;
 	if (qp->ibqp.qp_type != IB_QPT_GSI && sim_options.slow_destroy)
@@ -408,6 +412,48 @@ static int sim_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	sim_qp_reset(qp);
 	sim_queues_free(qp);
 	return 0;
+}
+
+static void sim_kept_cq_end(struct ib_cq *ibcq)
+{
+	sim_cq_call(to_sim_cq(ibcq));
+	if (!atomic_read(&ibcq->usecnt))
+		ib_destroy_cq(ibcq);
+}
+
+static void sim_kept_end(struct sim_qp *qp)
+{
+	struct ib_cq *send_cq = qp->ibqp.send_cq, *recv_cq = qp->ibqp.recv_cq;
+	struct ib_srq *srq = qp->ibqp.srq;
+	struct ib_pd *pd = qp->ibqp.pd;
+
+	sim_qp_event(qp, IB_EVENT_QP_FATAL);
+	WARN_ON(ib_destroy_qp(&qp->ibqp));
+	sim_kept_cq_end(send_cq);
+	if (recv_cq != send_cq)
+		sim_kept_cq_end(recv_cq);
+	if (srq && !atomic_read(&srq->usecnt))
+		ib_destroy_srq(srq);
+	if (!atomic_read(&pd->usecnt))
+		ib_dealloc_pd(pd);
+}
+
+/**
+ * sim_qps_end() - end the queue pairs that were refused to be destroyed for good
+ * @dev: the device, which is about to go, and has no other queue pairs
+ *
+ * Their owners are told of them and of their completion queues a last time.
+ */
+void sim_qps_end(struct sim_dev *dev)
+{
+	unsigned long index;
+	struct sim_qp *qp;
+
+	xa_for_each(&sim_qps, index, qp)
+		if (qp->dev == dev)
+			sim_kept_end(qp);
+	/* The RDMA core frees their addresses there. */
+	flush_workqueue(ib_wq);
 }
 
 const struct ib_device_ops sim_qp_ops = {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * rdmasim: an RDMA device in software, whose behaviour is chosen by parameters.
+ * rdmasim: an RDMA device in software, whose behaviour parameters select.
  *
  * All queue pairs are on this host.  A device moves data by copying it from one
- * region to another.  README.rst says what can be chosen.
+ * region to another.  README.rst describes the parameters.
  *
- * Locks, outermost first; all are taken with interrupts disabled, because a device
- * may work in any context:
+ * Locks, outermost first; all are taken with interrupts disabled, because a
+ * device may work in any context:
  *
  *   sim_dev_lock	list of devices, and their QP1
  *   sim_qp.lock	state of a queue pair and its receive side
@@ -38,19 +38,19 @@
 #define SIM_GRH_BYTES		40
 #define SIM_GID_TABLE		1024
 
-/* Opens all of memory to who works for the kernel on this device, locally. */
+/* Gives kernel users local access to all memory. */
 #define SIM_LOCAL_DMA_LKEY	0xffffff00u
 
 /* ------------------------------------------------------------- main.c */
 
 /**
- * enum sim_context - where the device works, or calls who waits for completions
- * @SIM_INLINE: in the post itself (of an engine only)
+ * enum sim_context - where the device works, or calls completion handlers
+ * @SIM_INLINE: in the post itself (engine only)
  * @SIM_SOFTIRQ: in a softirq
  * @SIM_HARDIRQ: in a hard interrupt
- * @SIM_WORK: in a thread of the kernel
- * @SIM_ENGINE: where the device works (of a completion only)
- * @SIM_LOCKED: the same, under the lock of the completion queue
+ * @SIM_WORK: in a kernel thread
+ * @SIM_ENGINE: where the device works (completions only)
+ * @SIM_LOCKED: where the device works, under the completion queue's lock
  */
 enum sim_context {
 	SIM_INLINE,
@@ -61,37 +61,38 @@ enum sim_context {
 	SIM_LOCKED,
 };
 
-/* What rkeys are not checked for, as in the parameter bad_rkeys. */
-#define SIM_BAD_RKEY_ZERO	BIT(0)	/* 0 opens the kernel's memory */
+/* Checks of rkeys that are left out, as in the parameter bad_rkeys. */
+#define SIM_BAD_RKEY_ZERO	BIT(0)	/* 0 opens kernel memory */
 #define SIM_BAD_RKEY_DOMAIN	BIT(1)	/* the protection domain */
 #define SIM_BAD_RKEY_STALE	BIT(2)	/* the 8 bits that vary */
 #define SIM_BAD_RKEY_RANGE	BIT(3)	/* one byte on either side */
 #define SIM_BAD_RKEY_ACCESS	BIT(4)	/* the access that was granted */
-#define SIM_BAD_RKEY_SRQ	BIT(5)	/* lkeys of shared receives: the SRQ's domain */
+#define SIM_BAD_RKEY_SRQ	BIT(5)	/* the SRQ's domain */
 
 /**
- * struct sim_options - what is chosen by parameters
- * @engine: where devices work, as enum sim_context says
- * @notify: where completions are told, as enum sim_context says
- * @never_flushes: a queue pair in the error state completes nothing
- * @purge: completions of a queue pair that is reset or destroyed are forgotten
- * @no_last_wqe: that no receive is taken any more is never told
+ * struct sim_options - the parameters
+ * @engine: where devices work, see enum sim_context
+ * @notify: where completion handlers are called, see enum sim_context
+ * @never_flushes: a queue pair in the error state completes no request
+ * @purge: RESET and destroying a queue pair remove its completions
+ * @no_last_wqe: IB_EVENT_QP_LAST_WQE_REACHED never occurs
  * @no_user_mr: reg_user_mr() is refused
  * @no_dma_lkey: there is no local DMA lkey
  * @no_fast_reg: there is no fast registration
  * @no_sge_rd: max_sge_rd is 0
- * @round_up: queues are larger than was asked for
+ * @round_up: queues are larger than requested
  * @bad_rkeys: SIM_BAD_RKEY_*
- * @slow_destroy: how long the destruction of a queue pair takes, in ms
- * @last_wqe_late: how late it is told that no receive is taken any more, in ms
- * @fail_destroy_qp: how many of the next destructions of queue pairs fail
- * @fail_dereg_mr: how many of the next deregistrations fail
- * @max_sge: pieces in a work request
- * @max_wr: work requests in a queue
- * @max_pages: pages in a fast registration
+ * @slow_destroy: time that destroying a queue pair takes, in ms
+ * @last_wqe_late: delay of IB_EVENT_QP_LAST_WQE_REACHED, in ms
+ * @fail_destroy_qp: number of the next destructions of queue pairs that fail
+ * @fail_dereg_mr: number of the next deregistrations that fail
+ * @max_sge: entries of a work request
+ * @max_wr: work requests of a queue
+ * @max_pages: pages of a fast registration
+ * @driver_id: the driver that the device reports, enum rdma_driver_id
  *
- * Limits, @engine, @notify, @no_dma_lkey and @no_fast_reg are read when a device is
- * made, the others whenever they matter.
+ * Limits, @engine, @notify, @no_dma_lkey, @no_fast_reg and @driver_id are read
+ * when a device is created, the others when they are needed.
  */
 struct sim_options {
 	char *engine;
@@ -112,6 +113,7 @@ struct sim_options {
 	uint max_sge;
 	uint max_wr;
 	uint max_pages;
+	uint driver_id;
 };
 
 extern struct sim_options sim_options;
@@ -120,15 +122,15 @@ extern struct workqueue_struct *sim_wq;
 /**
  * struct sim_dev - a device
  * @ib_dev: the RDMA core's part
- * @link: in the list of devices
- * @ndev: whose addresses its port has
+ * @link: entry in the list of devices
+ * @ndev: the network device with the port's addresses
  * @engine: where it works
- * @notify: where it tells of completions
+ * @notify: where it calls completion handlers
  * @gsi: queue pair 1, or NULL; under sim_dev_lock
  * @mcast_lock: guards @mcasts
- * @mcasts: struct sim_mcast, the groups that queue pairs are in
- * @mrs: regions, by their keys without the 8 bits that vary
- * @next_mr: where to look for a free place in @mrs
+ * @mcasts: list of struct sim_mcast, members of groups
+ * @mrs: regions by their keys without the low 8 bits
+ * @next_mr: index in @mrs from which to search for a free one
  */
 struct sim_dev {
 	struct ib_device ib_dev;
@@ -158,10 +160,10 @@ bool sim_fail(uint *left);
 /* --------------------------------------------------------------- mr.c */
 
 /**
- * enum sim_mr_kind - how a region was made
- * @SIM_MR_DMA: for all of the kernel's memory, by its address
- * @SIM_MR_USER: for memory of a program
- * @SIM_MR_FAST: by a work request, IB_WR_REG_MR
+ * enum sim_mr_kind - how a region was created
+ * @SIM_MR_DMA: all kernel memory by its address
+ * @SIM_MR_USER: memory of a program
+ * @SIM_MR_FAST: by IB_WR_REG_MR
  */
 enum sim_mr_kind {
 	SIM_MR_DMA,
@@ -172,19 +174,19 @@ enum sim_mr_kind {
 /**
  * struct sim_mr - memory region
  * @ibmr: the RDMA core's part
- * @kind: how it was made
- * @refs: one, and one for each access that goes on
- * @gone: the last of @refs has been dropped
+ * @kind: how it was created
+ * @refs: one, plus one for each access in progress
+ * @gone: completed when @refs drops to 0
  * @valid: the key can be used
  * @key: lkey and rkey
  * @access: IB_ACCESS_*
- * @iova: where it begins, as work requests say
+ * @iova: address of its start in work requests
  * @length: in bytes
- * @umem: the memory of a program, or NULL
- * @pages: where its pages are, by their addresses in the kernel
- * @num_pages: of @pages
- * @max_pages: room in @pages
- * @page_shift: log2 of their size
+ * @umem: a program's memory, or NULL
+ * @pages: kernel addresses of its pages
+ * @num_pages: number of @pages
+ * @max_pages: capacity of @pages
+ * @page_shift: log2 of the page size
  */
 struct sim_mr {
 	struct ib_mr ibmr;
@@ -209,7 +211,7 @@ static inline struct sim_mr *to_sim_mr(struct ib_mr *ibmr)
 }
 
 /**
- * struct sim_seg - a piece of memory that may be used
+ * struct sim_seg - a piece of memory that was checked
  * @mr: its region, with a reference; NULL for the kernel's own
  * @addr: where it begins
  * @length: in bytes
@@ -222,8 +224,8 @@ struct sim_seg {
 
 /**
  * struct sim_sg - the pieces of a message
- * @num: of @seg
- * @seg: the pieces; one more than a work request has, for the GRH
+ * @num: number of @seg
+ * @seg: the pieces; one more than the entries of a request, for the GRH
  */
 struct sim_sg {
 	unsigned int num;
@@ -252,16 +254,16 @@ extern const struct ib_device_ops sim_fast_reg_ops;
  * struct sim_cq - completion queue
  * @ibcq: the RDMA core's part
  * @dev: its device
- * @lock: guards all that follows
- * @ring: completions, @size of them
- * @size: room in @ring
- * @head: the oldest
- * @count: how many there are
- * @armed: enum ib_cq_notify_flags that somebody waits for, or 0
- * @overrun: one had no room; nothing works any more
- * @irq: calls who waits, in a hard interrupt
- * @tasklet: the same in a softirq
- * @work: the same in a thread
+ * @lock: guards the fields below
+ * @ring: the completions
+ * @size: capacity of @ring
+ * @head: index of the oldest
+ * @count: number of entries in use
+ * @armed: requested notification, enum ib_cq_notify_flags, or 0
+ * @overrun: a completion did not fit; the queue has stopped
+ * @irq: calls the completion handler in a hard interrupt
+ * @tasklet: calls it in a softirq
+ * @work: calls it in a thread
  */
 struct sim_cq {
 	struct ib_cq ibcq;
@@ -283,6 +285,7 @@ static inline struct sim_cq *to_sim_cq(struct ib_cq *ibcq)
 	return container_of(ibcq, struct sim_cq, ibcq);
 }
 
+void sim_cq_call(struct sim_cq *cq);
 void sim_cq_add(struct ib_cq *ibcq, const struct ib_wc *wc, bool solicited);
 void sim_cq_purge(struct ib_cq *ibcq, const struct ib_qp *ibqp);
 extern const struct ib_device_ops sim_cq_ops;
@@ -291,10 +294,10 @@ extern const struct ib_device_ops sim_cq_ops;
 
 /**
  * struct sim_rwqe - a receive
- * @cqe: names it to its owner, as does @wr_id
- * @wr_id: see @cqe
- * @num_sge: of @sge
- * @sge: where it goes
+ * @cqe: the owner's identification; shares memory with @wr_id
+ * @wr_id: the owner's number, see @cqe
+ * @num_sge: number of @sge
+ * @sge: the entries
  */
 struct sim_rwqe {
 	union {
@@ -307,12 +310,12 @@ struct sim_rwqe {
 
 /**
  * struct sim_rq - receives, of a queue pair or shared
- * @lock: guards all that follows
- * @ring: struct sim_rwqe, with @max_sge pieces each
+ * @lock: guards the fields below
+ * @ring: entries of struct sim_rwqe with @max_sge entries each
  * @max_sge: see @ring
- * @size: room in @ring
- * @head: the oldest
- * @count: how many there are
+ * @size: capacity of @ring
+ * @head: index of the oldest
+ * @count: number of entries in use
  */
 struct sim_rq {
 	spinlock_t lock;
@@ -327,7 +330,8 @@ struct sim_rq {
  * struct sim_srq - shared receive queue
  * @ibsrq: the RDMA core's part
  * @rq: its receives
- * @limit: tell when there are fewer; 0 to tell nothing.  Under @rq's lock
+ * @limit: number of receives below which the event occurs, or 0.  Under
+ *	@rq's lock
  */
 struct sim_srq {
 	struct ib_srq ibsrq;
@@ -350,9 +354,9 @@ extern const struct ib_device_ops sim_srq_ops;
 /* --------------------------------------------------------------- qp.c */
 
 /**
- * struct sim_path - where a datagram goes
- * @sgid: from
- * @dgid: to
+ * struct sim_path - path of a datagram
+ * @sgid: source
+ * @dgid: destination
  * @hop_limit: of the header
  * @traffic_class: of the header
  */
@@ -376,20 +380,20 @@ static inline struct sim_ah *to_sim_ah(struct ib_ah *ibah)
 
 /**
  * struct sim_swqe - a send
- * @cqe: names it to its owner, as does @wr_id
- * @wr_id: see @cqe
- * @opcode: what to do
+ * @cqe: the owner's identification; shares memory with @wr_id
+ * @wr_id: the owner's number, see @cqe
+ * @opcode: IB_WR_*
  * @flags: IB_SEND_*
  * @ex: immediate data (@ex.imm), or the key to be invalidated (@ex.rkey)
- * @remote_addr: of RDMA and atomic operations
- * @rkey: the same
- * @compare_add: of atomic operations
- * @swap: the same
- * @ud: of datagrams
- * @reg: of registrations
- * @length: of the message, in bytes
- * @num_sge: of the pieces that follow; with IB_SEND_INLINE it is the data
- * @sge: the pieces
+ * @remote_addr: remote address of RDMA and atomic operations
+ * @rkey: remote key of these operations
+ * @compare_add: operand of atomic operations
+ * @swap: second operand of atomic operations
+ * @ud: destination of datagrams
+ * @reg: arguments of registrations
+ * @length: size of the message in bytes
+ * @num_sge: number of @sge; with IB_SEND_INLINE, @sge holds the data
+ * @sge: the entries
  */
 struct sim_swqe {
 	union {
@@ -423,12 +427,12 @@ struct sim_swqe {
 
 /**
  * struct sim_sq - send queue
- * @lock: guards all that follows
+ * @lock: guards the fields below
  * @ring: struct sim_swqe
- * @stride: of @ring, in bytes
- * @size: room in @ring
- * @head: the oldest
- * @count: how many there are
+ * @stride: size of an entry of @ring in bytes
+ * @size: capacity of @ring
+ * @head: index of the oldest
+ * @count: number of entries in use
  */
 struct sim_sq {
 	spinlock_t lock;
@@ -444,35 +448,35 @@ struct sim_sq {
  * @ibqp: the RDMA core's part
  * @dev: its device
  * @srq: its shared receive queue, or NULL
- * @cap: what its queues have room for
+ * @cap: capacity of its queues
  * @signal_all: each send completes
- * @refs: one, and one for each message that comes in
- * @gone: the last of @refs has been dropped
+ * @refs: one, plus one for each message that arrives
+ * @gone: completed when @refs drops to 0
  * @lock: guards @attr, @state, @busy, @last_wqe, @comm_est, @sqd_told
- * @datagram_lock: held while a datagram comes in, as there are many senders
- * @attr: what was modified
- * @state: of the queue pair; who only looks at it does so without the lock
- * @busy: a message is being received; @rwqe and @to are the receiver's
- * @last_wqe: it was told that no receive will be taken any more
- * @comm_est: it was told that the other side has begun
- * @sqd_told: it was told that the send queue has been drained
+ * @datagram_lock: serializes datagrams that arrive from several senders
+ * @attr: the modified attributes
+ * @state: its state; may be read without @lock
+ * @busy: a message is being received; its receiver owns @rwqe and @to
+ * @last_wqe: IB_EVENT_QP_LAST_WQE_REACHED was delivered
+ * @comm_est: IB_EVENT_COMM_EST was delivered
+ * @sqd_told: IB_EVENT_SQ_DRAINED was delivered
  * @sq: sends
  * @rq: receives
- * @kicks: how often the engine was called since it began; only who finds 0 runs it
- * @tries: how often the oldest send has been tried, with nobody answering
- * @rnr_tries: the same, with the other side not ready
- * @rnr_timer: after how long to try again then, as the other side says
- * @waiting: for that, or for an answer
+ * @kicks: calls of the engine since it began; the caller that finds 0 runs it
+ * @tries: attempts of the oldest send without an answer
+ * @rnr_tries: attempts of the oldest send with the peer not ready
+ * @rnr_timer: delay before the next attempt, from the peer's RNR NAK
+ * @waiting: the engine waits for @rnr_timer or for an answer
  * @irq: runs the engine in a hard interrupt
- * @tasklet: the same in a softirq
- * @work: the same in a thread
- * @retry: the same later
- * @late: tells late that no receive will be taken any more
- * @from: memory of the send that is being done; the engine's
- * @remote: the other side's memory; the engine's
- * @message: the same as @from, after the header of a datagram; the engine's
- * @to: memory of the message that is being received
- * @rwqe: its receive
+ * @tasklet: runs the engine in a softirq
+ * @work: runs the engine in a thread
+ * @retry: runs the engine after a delay
+ * @late: delivers IB_EVENT_QP_LAST_WQE_REACHED after a delay
+ * @from: memory of the current send; the engine owns it
+ * @remote: memory of the peer; the engine owns it
+ * @message: a datagram's header and @from; the engine owns it
+ * @to: memory for the message that is being received
+ * @rwqe: the receive of that message
  */
 struct sim_qp {
 	struct ib_qp ibqp;
@@ -525,6 +529,7 @@ void sim_qp_event(struct sim_qp *qp, enum ib_event_type type);
 void sim_qp_fail(struct sim_qp *qp);
 void sim_qp_stop(struct sim_qp *qp);
 void sim_qps_kick(void);
+void sim_qps_end(struct sim_dev *dev);
 extern const struct ib_device_ops sim_qp_ops;
 
 /* ------------------------------------------------------------- post.c */
@@ -537,7 +542,7 @@ extern const struct ib_device_ops sim_post_ops;
 
 /* ----------------------------------------------------------- engine.c */
 
-/* Instead of a status: not acknowledged, or not ready to receive. */
+/* Results beside a status: no acknowledgment, or receiver not ready. */
 #define SIM_NO_ANSWER	-1
 #define SIM_NOT_READY	-2
 
@@ -549,11 +554,15 @@ int sim_receive_begin(struct sim_qp *qp);
 void sim_receive_end(struct sim_qp *qp, const struct ib_wc *wc, bool solicited);
 struct ib_pd *sim_receive_pd(const struct sim_qp *qp);
 
+/* -------------------------------------------------------- connected.c */
+
+int sim_connected(struct sim_qp *qp, const struct sim_swqe *wqe);
+
 /* --------------------------------------------------------- datagram.c */
 
 /**
  * struct sim_mcast - a queue pair in a multicast group
- * @link: in its device's list
+ * @link: entry in its device's list
  * @gid: the group
  * @qp: the queue pair
  */

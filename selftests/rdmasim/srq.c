@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Receives, and shared receive queues.
+ * Receive queues, and shared receive queues.
  */
 #include <linux/log2.h>
 #include <linux/mm.h>
@@ -16,10 +16,10 @@ static struct sim_rwqe *sim_rq_slot(const struct sim_rq *rq, u32 index)
 }
 
 /**
- * sim_rq_init() - make room for receives
+ * sim_rq_init() - allocate a receive queue
  * @rq: the queue
- * @size: how many
- * @max_sge: pieces in each
+ * @size: number of receives
+ * @max_sge: entries of each
  *
  * Return: 0 or -ENOMEM.
  */
@@ -86,7 +86,7 @@ static bool sim_rq_take_locked(struct sim_rq *rq, struct sim_rwqe *to)
 /**
  * sim_rq_take() - take the oldest receive
  * @rq: the queue
- * @to: out: the receive, with room for all pieces that it may have
+ * @to: out: the receive, with room for the maximum of entries
  *
  * Return: false if there is none.
  */
@@ -104,7 +104,7 @@ bool sim_rq_take(struct sim_rq *rq, struct sim_rwqe *to)
 /**
  * sim_srq_take() - take the oldest receive of a shared queue
  * @srq: the queue
- * @to: out: the receive, with room for all pieces that it may have
+ * @to: out: the receive, with room for the maximum of entries
  *
  * Return: false if there is none.
  */

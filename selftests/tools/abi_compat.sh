@@ -3,11 +3,11 @@
 #
 # Usage: selftests/tools/abi_compat.sh [KERNEL]
 #
-# The library and the module as they are now, each with its counterpart of the
-# ABI's first release, in guests: the new library and API tests over the old
-# module, and the old ones over the new module. Prints TAP. The old ones are
-# built from the history, into build/abi-1; without it everything is skipped.
-# The library, the tests and the module must have been built.
+# Runs, in guests, the library and its API tests over the module of the ABI's
+# first release, and that release's library and API tests over the module.
+# Prints TAP. Builds the first release from git's history, into build/abi-1;
+# without the history, skips everything. The library, the tests and the module
+# must have been built.
 
 set -uo pipefail
 . "$(dirname "$0")/../vm/lib.sh"
@@ -17,14 +17,16 @@ cd "$top_dir" || exit 1
 first=849c18008acd8c33b888030c1a1e3f097ae31727
 kernel=${1:-6.1}
 old=$build_dir/abi-1
-tests=(posts cm states sync)
+# Programs of that release, and the present programs with the same tests.
+old_tests=(posts cm states sync)
+new_tests=("${old_tests[@]}" posts_flags cm_end cm_channel getaddrinfo)
 
 bail() {
 	echo "Bail out! $*"
 	exit 1
 }
 
-# skip REASON: a clone without history, or no clone at all
+# skip REASON: end, as there is no clone, or a clone without history
 skip() {
 	echo "TAP version 13"
 	echo "1..1"
@@ -32,7 +34,7 @@ skip() {
 	exit 0
 }
 
-# What the first release was, once.
+# Unpack the sources of the first release, once.
 unpack() {
 	[ ! -e "$old/.$first" ] || return 0
 	rm -rf "$old"
@@ -53,8 +55,8 @@ build_new() {
 		selftests/abi/abi_compat.c -L"$build_dir/lib" -lrdma_post
 }
 
-# guest NAME OPTIONS... -- COMMAND...: its TAP without plans, and one test more
-# if the guest ended in a way that its tests do not show.
+# guest NAME OPTIONS... -- COMMAND...: print the command's TAP without plans,
+# and one more test if the guest failed although its tests passed
 guest() {
 	local name=$1 log=$build_dir/vm/abi-$1.$kernel.tap status
 	shift
@@ -68,27 +70,30 @@ guest() {
 	fi
 }
 
-# files DIRECTORY: the tests as run.sh's options
-files() {
-	local test
+# choose DIRECTORY TEST...: set programs, and options of run.sh for them
+choose() {
+	local program
 	options=(-f selftests/tools/run_tests.sh)
-	for test in "${tests[@]}"; do
-		options+=(-f "$1/$test-rpost")
+	programs=("${@:2}")
+	programs=("${programs[@]/%/-rpost}")
+	for program in "${programs[@]}"; do
+		options+=(-f "$1/$program")
 	done
+	programs=("${programs[@]/#/./}")
 }
 
 new_library_old_module() {
-	files "$build_dir/selftests/api"
+	choose "$build_dir/selftests/api" "${new_tests[@]}"
 	guest old_module -M -i "$old/kmod-$kernel/rdma_post.ko" \
 		"${options[@]}" -f "$build_dir/selftests/abi_compat" \
 		-- ./run_tests.sh ./abi_compat "${programs[@]}"
 }
 
 old_library_new_module() {
-	files "$old/api"
-	# One CPU: its programs do not expect that ib_cm's threads, one on each,
-	# look at a DREQ before the RTU that preceded it.
-	# No test that the new library passes in its place.
+	choose "$old/api" "${old_tests[@]}"
+	# Use one CPU: the old programs do not expect that ib_cm's threads, one
+	# on each CPU, handle a DREQ before the RTU that came first.
+	# Check first that the old tests load the old library.
 	# shellcheck disable=SC2016
 	guest old_library -s 1 "${options[@]}" -f "$old/lib:/root/lib" \
 		-- env LD_LIBRARY_PATH=/root/lib sh -c '
@@ -100,8 +105,6 @@ git cat-file -e "$first^{commit}" 2>/dev/null ||
 	skip "the history does not reach back to ${first:0:7}"
 { unpack && build_old; } >&2 || bail "the first release does not build"
 build_new >&2 || bail "selftests/abi/abi_compat.c does not build"
-programs=("${tests[@]/#/./}")
-programs=("${programs[@]/%/-rpost}")
 
 echo "TAP version 13"
 {

@@ -4,10 +4,10 @@
 # Usage: selftests/tools/check.sh [-a] [-k KERNEL]... [TEST...]
 #
 # Builds everything, boots guests and runs tests in them. Each step prints a line
-# with what it counted and its time; the last line is "N passed, N failed, N
-# skipped", and before it stand the names of what failed. Without arguments: Debian
-# 12's kernel 6.1 in full, 6.12 and 7.2 with a few tests, the file transfer between
-# two hosts, and lint of what has changed.
+# with its counts and its time; the last line is "N passed, N failed, N
+# skipped", and before it stand the names of failed tests. Without arguments: Debian
+# 12's kernel 6.1 in full, the probe on rdmasim, 6.12 and 7.2 with a few tests, the
+# file transfer between two hosts, and lint of the files that have changed.
 #
 #   -k KERNEL   test only on this kernel, in full; "debug" is one with KASAN and
 #               lockdep, which is built first if it is not cached
@@ -71,17 +71,17 @@ install_tree() {
 		test -e "$dest/usr/lib/udev/rules.d/90-rdma-post.rules"
 }
 
-# How tests remove the device, and bring it back.
+# The commands by which tests remove the device, and bring it back.
 device=('RPOST_TEST_REMOVE=rdma link del rxe0'
 	'RPOST_TEST_ADD=rdma link add rxe0 type rxe netdev dummy0')
 
-# How they take the network down and up, and which address is resolved late: a dummy
-# resolves everything else at once.
+# The commands by which tests take the network down and up, and the one that prints an
+# address that is resolved late: a dummy device resolves all others at once.
 network=('RPOST_TEST_DOWN=ip link set dummy0 down'
 	'RPOST_TEST_UP=ip link set dummy0 up && ip addr add fd00::1/64 dev dummy0 nodad'
 	'RPOST_TEST_LATE=ip neigh replace 10.0.0.77 dev dummy0 nud failed && echo 10.0.0.77')
 
-# programs DIRECTORY TEST...: sets files, for run.sh, and names, for run_tests.sh
+# programs DIRECTORY TEST...: set files, for run.sh, and names, for run_tests.sh
 programs() {
 	local directory=$1 test
 	shift
@@ -92,20 +92,20 @@ programs() {
 	done
 }
 
-# guest NAME KERNEL ARGS...: run.sh's, with the time that a guest may take
+# guest NAME KERNEL ARGS...: call run.sh with ARGS and a time limit
 guest() {
 	local limit=1500
 	[[ $2 != debug* ]] || limit=4500
 	"$vm_dir/run.sh" -k "$2" -t "$limit" -o "$build_dir/vm/check-$1.$2" "${@:3}"
 }
 
-# kernel_tests KERNEL BITS TEST...: the tests of the kernel interface, as 64-bit
+# kernel_tests KERNEL BITS TEST...: run tests of the kernel interface, as 64-bit
 # programs (BITS is empty) or as 32-bit programs (-32)
 kernel_tests() {
 	local kernel=$1 bits=$2 files names driver=()
 	# With lockdep, each queue pair of 7.2's rxe holds the module (see
-	# rxe_reclassify_send_socket()), and ib_mad has one for each device. On
-	# debug-6.1 it was not tried.
+	# rxe_reclassify_send_socket()), and ib_mad has one for each device.
+	# Nobody has tried it on debug-6.1.
 	[[ $kernel == debug* ]] || driver=('RPOST_TEST_UNBIND=rmmod rdma_rxe'
 		'RPOST_TEST_BIND=modprobe rdma_rxe && rdma link add rxe0 type rxe netdev dummy0')
 	programs "$build_dir/selftests$bits" "${@:3}"
@@ -119,12 +119,12 @@ kernel_tests() {
 		sh -c 'vm-disk /disk && exec "$@"' sh ./run_tests.sh "${names[@]}"
 }
 
-# What registers memory, with the way that auto does not take on rxe; on the debug
-# kernels with every failure point, too.
+# Run the programs that register memory, with the way of registration that auto does
+# not take on rxe; on the debug kernels with every failure point, too.
 fast_registration() {
-	local files names tests=(fastreg mr keys post exit)
-	tests+=(attack_keys attack_memory attack_threads)
-	[[ $1 != debug* ]] || tests+=(inject failnth)
+	local files names tests=(fastreg mr keys keys_remote post post_queues)
+	tests+=(exit attack_keys attack_memory attack_threads)
+	[[ $1 != debug* ]] || tests+=(inject inject_mr failnth)
 	programs "$build_dir/selftests" "${tests[@]}"
 	# shellcheck disable=SC2016
 	"$vm_dir/kmod.sh" -s selftests/qp_error "$1" &&
@@ -136,56 +136,82 @@ fast_registration() {
 			sh -c 'vm-disk /disk && exec "$@"' sh ./run_tests.sh "${names[@]}"
 }
 
-# iWARP.
+# iWARP. Peers read more of siw's memory than they may (Documentation/devices.rst).
 siw_tests() {
 	local files names
-	programs "$build_dir/selftests" device mr handover cq
-	guest siw "$1" -n siw -f selftests/tools/run_tests.sh "${files[@]}" -- \
-		./run_tests.sh "${names[@]}"
+	programs "$build_dir/selftests" device mr handover cq cq_prompt
+	# shellcheck disable=SC2016
+	"$vm_dir/debug-kernel.sh" "$1" && "$vm_dir/kmod.sh" "$1" &&
+		guest siw "$1" -n siw -f selftests/tools/run_tests.sh \
+			-f selftests/tools/probe_vices.sh \
+			-f "$build_dir/selftests/probe" "${files[@]}" -- sh -c '
+				./probe_vices.sh ./probe holds.no_access_that_was_not_granted
+				status=$?
+				./run_tests.sh "$@" && exit $status' sh "${names[@]}"
 }
 
-# sim_tests NAME KERNEL VICES TEST...: tests of the kernel interface on rdmasim
-sim_tests() {
-	local files names vices=$3
-	programs "$build_dir/selftests" "${@:4}"
+# sim_guest NAME KERNEL VICES COMMAND...: run a command in a guest with rdmasim and
+# the files that programs has set
+sim_guest() {
+	local vices=$3
 	# shellcheck disable=SC2016
 	"$vm_dir/kmod.sh" -s selftests/rdmasim "$2" &&
 		guest "$1" "$2" -n sim ${vices:+-P "$vices"} \
 			-f selftests/tools/run_tests.sh "${files[@]}" -- \
 			env 'RPOST_TEST_REMOVE=rdma link del sim0' \
 			'RPOST_TEST_ADD=rdma link add sim0 type sim netdev dummy0' \
+			'RPOST_TEST_UNBIND=rmmod rdmasim' \
+			"RPOST_TEST_BIND=insmod /vm/rdmasim.ko $vices &&
+				rdma link add sim0 type sim netdev dummy0" \
 			"${network[@]}" \
 			RPOST_TEST_MODULE=/vm/modules/rdma_post.ko \
 			RPOST_TEST_PARAMS=devices=rdmasim RPOST_TEST_DIR=/disk \
-			sh -c 'vm-disk /disk && exec "$@"' sh ./run_tests.sh "${names[@]}"
+			sh -c 'vm-disk /disk && exec "$@"' sh "${@:4}"
 }
 
-# Each kind of object on the well-behaved form; and on vices what they concern.
+# sim_tests NAME KERNEL VICES TEST...: run tests of the kernel interface on rdmasim
+sim_tests() {
+	local files names
+	programs "$build_dir/selftests" "${@:4}"
+	sim_guest "$1" "$2" "$3" ./run_tests.sh "${names[@]}"
+}
+
+# Run the probe, then the programs that each set of vices concerns.
+sim_vices() {
+	local files names
+	programs "$build_dir/selftests" "${all_programs[@]}"
+	files+=(-f selftests/tools/probe_vices.sh -f selftests/tools/sim_vices.sh)
+	# shellcheck disable=SC2016
+	sim_guest vices "$1" '' sh -c './probe_vices.sh ./probe
+		status=$?
+		./sim_vices.sh && exit $status'
+}
+
+# Run all tests on a device without vices. Leave out admit, which needs a device that
+# the module offers by default.
 sim_steps() {
-	local kernel=$1
-	queue tap "rdmasim-$kernel" sim_tests sim "$kernel" '' \
-		device keys modify post srq datagram cq cm cm_ud removal
-	[ "$kernel" = 6.1 ] || return 0
-	queue tap rdmasim-locked sim_tests sim-locked 6.1 \
-		'engine=hardirq notify=locked round_up=1 no_sge_rd=1' \
-		cm cq post srq datagram
-	queue tap rdmasim-purge sim_tests sim-purge 6.1 'purge=1 no_last_wqe=1' \
-		srq modify exit
+	local kernel=$1 name names=()
+	for name in "${all_programs[@]}"; do
+		[ "$name" = admit ] || names+=("$name")
+	done
+	queue tap "rdmasim-$kernel" sim_tests sim "$kernel" '' "${names[@]}"
+	[ "$kernel" != 6.1 ] || queue tap rdmasim-vices sim_vices 6.1
 }
 
-# api_tests KERNEL [TEST...]: over both libraries; by default all
+# api_tests KERNEL [TEST...]: run tests, by default all, over both libraries
 api_tests() {
 	# shellcheck disable=SC2016
 	guest api "$1" \
 		-f "$build_dir/selftests/api" -f selftests/api/compare.sh -- \
-		env RPOST_TEST_LINK=yes RPOST_TEST_DIR=/disk \
+		env "${device[@]}" RPOST_TEST_LINK=yes RPOST_TEST_DIR=/disk \
 		sh -c 'vm-disk /disk && exec ./compare.sh ./api "$@"' sh "${@:2}"
 }
 
-# A few tests of each kind.
+# Run a few tests of each kind.
 smoke() {
 	local files names
-	programs "$build_dir/selftests" abi device mr qp post cq srq datagram cm exit
+	programs "$build_dir/selftests" abi device mr qp post post_queues cq cq_prompt srq \
+		srq_limits datagram datagram_addresses cm cm_states exit
 	guest smoke "$1" -f "$build_dir/selftests/api" -f selftests/api/compare.sh \
 		-f selftests/tools/run_tests.sh "${files[@]}" -- sh -c "
 			./run_tests.sh ${names[*]}
@@ -193,15 +219,16 @@ smoke() {
 			./compare.sh ./api posts cm && exit \$status"
 }
 
-# Programs that post through send rings without knowing it.
+# Run API tests over a library that posts through submission rings.
 api_ring_tests() {
 	guest api-ring "$1" \
 		-f "$build_dir/selftests/api" -f selftests/api/compare.sh -- \
 		env RDMA_POST_SUBMISSION_RING=1 \
-		./compare.sh ./api posts lists comp threads wr_ex ud qp_end
+		./compare.sh ./api posts posts_flags lists comp comp_own_cq threads \
+		wr_ex qp_ex ud qp_end
 }
 
-# The 32-bit library, compared with the 64-bit libraries of the system.
+# Compare the 32-bit library with the 64-bit libraries of the system.
 api_tests_32() {
 	local files=() program name
 	for program in "$build_dir"/selftests-32/api/*-rpost; do
@@ -215,7 +242,8 @@ api_tests_32() {
 		env LD_LIBRARY_PATH=/root/lib32:/usr/lib32 ./compare.sh ./api
 }
 
-# suite_programs SUITE: SUITE.tar, with what its programs need, or SUITE.missing
+# suite_programs SUITE: write SUITE.tar, with all files that its programs need, or
+# SUITE.missing with the reason
 suite_programs() {
 	local root=$cache_dir/rdma/$1 dir=$build_dir/unmodified/$1 name
 	rm -rf "$dir" "$dir".*
@@ -242,18 +270,18 @@ unmodified_programs() {
 		cc -x c - -o "$build_dir/unmodified/rpath" -Wl,--no-as-needed -lrdmacm \
 			-Wl,--disable-new-dtags,-rpath,'$ORIGIN/elsewhere' || return 1
 	make -s -C userlib/tests BUILD="$build_dir" \
-		"$build_dir/userlib/tests/newer" &&
+		"$build_dir/userlib/tests/rpost_only" &&
 		guest unmodified 6.1 \
 			-f "$build_dir/bin" -f "$build_dir/lib" \
-			-f "$build_dir/userlib/tests/newer" \
+			-f "$build_dir/userlib/tests/rpost_only" \
 			-f "$build_dir/unmodified/rpath" "${files[@]}" \
+			-f /sbin/getcap -f /sbin/setcap \
 			-f selftests/tools/unmodified.sh -- sh -c \
 			"./unmodified.sh bin/rdma-post-run ${suites[*]} &&
-			LD_LIBRARY_PATH=lib ./newer"
+			LD_LIBRARY_PATH=lib ./rpost_only"
 }
 
-# The same library, for programs that were built with newer headers, which
-# symbols.sh does.
+# Run programs that symbols.sh has built with newer headers over the library.
 newer_headers() {
 	if [ ! -e "$build_dir/selftests/api-sid/posts-rpost" ]; then
 		echo "ok 1 newer_headers # SKIP not built, see $logs/symbols.log"
@@ -262,7 +290,7 @@ newer_headers() {
 	fi
 	guest newer 6.1 \
 		-f "$build_dir/selftests/api-sid" -f selftests/api/compare.sh -- \
-		./compare.sh ./api-sid posts comp device
+		./compare.sh ./api-sid posts posts_flags comp comp_own_cq device
 }
 
 example_programs() {
@@ -273,26 +301,53 @@ example_programs() {
 		./examples.sh /opt/ours /opt/system 10.0.0.1
 }
 
-# Every failure point of every command, and failures made in callbacks.
+# Try every failure point of every command, and make callbacks fail.
 failure_points() {
 	"$vm_dir/debug-kernel.sh" debug && "$vm_dir/kmod.sh" debug &&
 		guest failure-points debug \
 			-f selftests/tools/run_tests.sh \
 			-f "$build_dir/selftests/inject" \
+			-f "$build_dir/selftests/inject_mr" \
 			-f "$build_dir/selftests/failnth" -- \
 			env "${device[@]}" \
-			./run_tests.sh ./inject ./failnth
+			./run_tests.sh ./inject ./inject_mr ./failnth
 }
 
-# fuzz KERNEL SECONDS: the corpus, and programs that nobody has written
+# fuzz KERNEL SECONDS: run the fuzzer's corpus, and programs that it generates
 fuzz() {
 	step "fuzz-$1" selftests/fuzz/fuzz.sh -k "$1" -t "$2" \
 		-o "$build_dir/fuzz-check.$1"
 }
 
-# Does the benchmark work? What it measured is in the log, and not judged.
+# Test that the benchmark works. The log has its figures, which nothing judges.
 bench_smoke() {
 	selftests/bench/bench.sh -k "$1" -s smoke -r 1
+}
+
+# Test that gdb stops a program in the module, names the place, and continues it.
+gdb_stops() {
+	local out
+	out=$(timeout 900 selftests/vm/gdb.sh -c 'hello & until hello 10.0.0.1; do sleep 0.2; done' -- \
+		-batch -ex 'break rpost_post_send_ioctl' -ex continue \
+		-ex backtrace -ex delete -ex detach 2>&1)
+	echo "$out"
+	grep -q '^#0 .*rpost_post_send_ioctl (.*/kmod/post\.c:' <<<"$out" &&
+		grep -q '^#[0-9].* in __x64_sys_ioctl ()' <<<"$out" &&
+		grep -q '^hello, client' <<<"$out"
+}
+
+# Test that a script in the guest finds the tree, the module and the new programs.
+shell_script() {
+	local out status=0
+	out=$(selftests/vm/shell.sh -t 600 <<-'END'
+		ls -1 /dev/rdma_post /tree /build/bin
+		hello & until hello 10.0.0.1; do sleep 0.2; done
+		exit 42
+	END
+	) || status=$?
+	echo "$out"
+	[ "$status" = 42 ] && grep -qx Makefile <<<"$out" &&
+		grep -qx rdma-post-run <<<"$out" && grep -qx 'hello, client' <<<"$out"
 }
 
 symbols_and_headers() {
@@ -300,17 +355,14 @@ symbols_and_headers() {
 	tap library-newer-headers newer_headers
 }
 
-read -ra all_programs < <(sed -n 's/^RPOST_TESTS := //p' selftests/tests.mk)
-read -ra api_programs < <(sed -n 's/^API_TESTS [:+]= //p' selftests/api/tests.mk |
-	tr '\n' ' ')
-
-# choose SUBJECT...: sets chosen and chosen_api, the programs of these subjects
+# choose SUBJECT...: set chosen and chosen_api to the programs of these subjects
 choose() {
 	local subject name
 	chosen=() chosen_api=()
 	for subject; do
 		for name in "${all_programs[@]}"; do
-			[[ $name != "$subject" && ! -e selftests/$subject/$name.c ]] ||
+			[[ $name != "$subject" && ($subject == api ||
+				! -e selftests/$subject/$name.c) ]] ||
 				chosen+=("$name")
 		done
 		for name in "${api_programs[@]}"; do
@@ -333,7 +385,7 @@ get_kernels() {
 	done
 }
 
-# Some tests, on one kernel.
+# Run the chosen tests on one kernel.
 check_subjects() {
 	local kernel=${kernels[0]:-6.1}
 	choose "${subjects[@]}"
@@ -349,7 +401,7 @@ check_subjects() {
 		api_tests "$kernel" "${chosen_api[@]}"
 }
 
-# What concerns one kernel, in full.
+# Run all tests that a kernel takes part in.
 check_kernel() {
 	local kernel=$1
 	queue tap "kernel-interface-$kernel" kernel_tests "$kernel" "" \
@@ -364,7 +416,7 @@ check_kernel() {
 	[ "$kernel" != debug ] || queue tap siw siw_tests "$kernel"
 }
 
-# These kernels only.
+# Run all tests on the kernels of -k.
 check_kernels() {
 	local kernel
 	get_kernels "${kernels[@]}"
@@ -385,22 +437,23 @@ check_quick() {
 	step build make -s -j"$(nproc)" lib tests || finish
 	step module-6.1 "$vm_dir/kmod.sh" 6.1 || finish
 	check_kernel 6.1
+	queue tap rdmasim-probe-6.1 sim_tests probe 6.1 '' probe
 	queue smoke_on 7.2
 	queue smoke_on 6.12
 	queue step two-hosts-file-transfer examples/demo.sh
 	queue tap lint-of-changes selftests/tools/lint.sh -c
 }
 
-# What takes long comes first, so that no slot is idle at the end.
+# Run everything. Long steps come first, so that no slot is idle at the end.
 check_all() {
 	local kernel programs_32
-	read -ra programs_32 < <(sed -n 's/^RPOST_TESTS_32 := //p' selftests/tests.mk)
+	read -ra programs_32 < <(names_in selftests/tests.mk RPOST_TESTS_32)
 	get_kernels 6.1 6.12 7.2
 	step build build || finish
 	for kernel in 6.1 6.12 7.2; do
 		step "module-$kernel" "$vm_dir/kmod.sh" "$kernel" || finish
 	done
-	# The debug kernel is made while stock ones are tested; who needs it waits.
+	# Build the debug kernel while stock ones are tested; steps that need it wait.
 	nice "$vm_dir/debug-kernel.sh" debug >"$logs/debug-kernel.log" 2>&1 &
 	disown -a
 	for kernel in 6.1 6.12 7.2; do
@@ -411,6 +464,7 @@ check_all() {
 	done
 	queue tap interop selftests/interop/interop.sh 6.1 6.12 7.2
 	queue tap failure-points failure_points
+	queue tap siw siw_tests debug
 	queue tap two-hosts-faults-6.1 selftests/wire/wire.sh -k 6.1
 	queue tap library-asan selftests/tools/sanitize.sh asan
 	queue tap kernel-interface-32-bit kernel_tests 6.12 -32 "${programs_32[@]}"
@@ -425,12 +479,17 @@ check_all() {
 	queue step bench-smoke-6.1 bench_smoke 6.1
 	queue step bench-smoke-7.2 bench_smoke 7.2
 	queue step two-hosts-file-transfer examples/demo.sh
+	queue step gdb gdb_stops
+	queue step shell shell_script
 	queue step library-needs-libc-only libc_only
 	queue step install install_tree
 }
 
-step packages "$vm_dir/deps.sh" || finish
+step packages "$vm_dir/deps.sh" build guests ${all:+gdb} || finish
 "$vm_dir/fetch.sh" kselftest || exit 1
+# names_in needs make, which deps.sh may have installed.
+read -ra all_programs < <(names_in selftests/tests.mk RPOST_TESTS)
+read -ra api_programs < <(names_in selftests/api/tests.mk API_TESTS)
 if [ ${#subjects[@]} != 0 ]; then
 	check_subjects
 elif [ -n "$all" ]; then

@@ -4,10 +4,11 @@
 #
 # Usage: examples.sh OURS SYSTEM ADDRESS
 #
-# Runs the examples, server and client on this host: those in the directory
-# SYSTEM, linked with the system's librdmacm, and those in OURS, the same
-# sources linked with librdma_post. Prints TAP: ok if both end well and print
-# the same. Last, one over librdma_post as an ordinary user.
+# Runs the examples, server and client on this host: first the programs in the
+# directory SYSTEM, linked with the system's librdmacm, then the programs in
+# OURS, the same sources linked with librdma_post. Prints TAP: an example passes
+# if both end with status 0 and print the same. Last, runs one over librdma_post
+# as an ordinary user.
 
 ours=$1 system=$2 address=$3
 tmp=$(mktemp -d) || exit 1
@@ -15,8 +16,8 @@ chmod 755 "$tmp"
 trap 'rm -rf "$tmp"' EXIT
 failed=0 n=0
 
-# both OUT COMMAND...: a server, then a client of it; the client retries until
-# the server listens
+# both OUT COMMAND...: run a server, and a client that retries until the server
+# listens
 both() {
 	out=$1
 	shift

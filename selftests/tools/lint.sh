@@ -3,12 +3,14 @@
 #
 # Usage: selftests/tools/lint.sh [-c]
 #
-# Static checks, as TAP: checkpatch --strict, sparse, coccinelle with the kernel's
-# scripts, clang's analyzer, kernel-doc, gcc and clang warnings, shellcheck.  Fails
-# if one of them has anything to say.  (kmod.sh builds the module with W=1.)
+# Runs static checks, and prints TAP: checkpatch --strict, sparse, coccinelle with the
+# kernel's scripts, clang's analyzer, kernel-doc, gcc and clang warnings, shellcheck.
+# Also checks that no file is empty, that the tests which documents name exist, and that
+# make help has all targets. A check fails if it prints anything. (kmod.sh builds the
+# module with W=1.)
 #
 #   -c   only files that have changed since the branch's upstream, or else in the
-#        last commit, and without what needs minutes: coccinelle and the analyzer
+#        last commit, and not the checks that take minutes: coccinelle and the analyzer
 
 # The checks are functions that check calls by name.
 # shellcheck disable=SC2317
@@ -32,7 +34,7 @@ out=$build_dir/lint
 mkdir -p "$out"
 failed=0 n=0
 
-# check NAME COMMAND...: one test; passes if the command succeeds in silence
+# check NAME COMMAND...: a test that passes if the command succeeds in silence
 check() {
 	local name=$1 ok=ok
 	shift
@@ -45,7 +47,7 @@ check() {
 	echo "$ok $n lint.$name"
 }
 
-# files PATHSPEC...: those that are to be looked at
+# files PATHSPEC...: print the files to check
 files() {
 	local base
 	if [ -z "$changed" ]; then
@@ -59,15 +61,20 @@ files() {
 	git ls-files --others --exclude-standard "$@"
 }
 
-# Locks are described in the kernel-doc above their struct, which checkpatch
-# does not see.  Tracepoints have a layout of their own.  The interface's header
-# is for programs too, and they have no BIT().  The poller of send rings yields, to
-# be polite; it does not rely on it.
+# The modules for tests.
+modules=(selftests/{rdmasim,bench/floor,qp_error}/*.[ch])
+
+# Locks are described in the kernel-doc above their struct, which checkpatch does
+# not see. Tracepoints have a layout of their own. Programs include the interface's
+# header, too, and have no BIT(). The poller of submission rings yields, but does not
+# rely on it.
 checkpatch() {
 	local ignore=UNCOMMENTED_DEFINITION
 	case $1 in
 	*/trace.h) ignore+=,OPEN_ENDED_LINE,PARENTHESIS_ALIGNMENT ;;
-	kmod/sring.c) ignore+=,YIELD ;;
+	kmod/poller.c) ignore+=,YIELD ;;
+	# Both make declarations of the rows of commands.h.
+	kmod/rpost.h | kmod/main.c) ignore+=,TRAILING_SEMICOLON ;;
 	kmod/compat/* | */rdmasim/compat.h) ignore+=,LINUX_VERSION_CODE,CONSTANT_COMPARISON ;;
 	esac
 	perl "$scripts/checkpatch.pl" --strict --no-tree --terse --no-summary \
@@ -76,12 +83,12 @@ checkpatch() {
 
 checkpatch_all() {
 	local file
-	for file in $(files 'kmod/*.[ch]' 'uapi/*.h' 'selftests/rdmasim/*.[ch]'); do
+	for file in $(files 'kmod/*.[ch]' 'uapi/*.h' "${modules[@]}"); do
 		checkpatch "$file"
 	done
 }
 
-# Nothing but compat/ may know a version.
+# Only compat/ may depend on the kernel's version.
 versions() {
 	! grep -rn LINUX_VERSION_CODE kmod --include='*.[ch]' --exclude-dir=compat
 }
@@ -89,13 +96,14 @@ versions() {
 sparse_all() {
 	[ -n "$(files kmod uapi Kbuild)" ] || return 0
 	rm -rf "$out/kmod" && mkdir -p "$out/kmod" &&
-		cp -r Kbuild kmod uapi "$out/kmod" &&
-		make -s -C "$headers" M="$out/kmod" C=2 W=1 modules 2>&1 |
-		grep -E ': (warning|error):' | grep -v "$headers/"
+		cp -r Kbuild kmod uapi "$out/kmod" || return 1
+	make -s -C "$headers" M="$out/kmod" C=2 W=1 modules >"$out/make.log" 2>&1 ||
+		tail -n 20 "$out/make.log"
+	grep -E ': (warning|error):' "$out/make.log" | grep -v "$headers/"
 	true
 }
 
-# One of coccinelle's scripts, with the options that it asks for.
+# cocci_script FILE: run a script of coccinelle with the options that it names
 cocci_script() {
 	local options
 	read -ra options < <(sed -n 's|^// Options: *||p' "$1")
@@ -104,20 +112,20 @@ cocci_script() {
 }
 export -f cocci_script
 
-# Left out: badzero and check_bq27xxx_data need an OCaml compiler, kmalloc_objs
-# only makes patches (to kmalloc_obj(), which 6.1 does not have).
+# Leave three scripts out: badzero and check_bq27xxx_data need an OCaml compiler, and
+# kmalloc_objs only makes patches (to kmalloc_obj(), which 6.1 does not have).
 coccinelle() {
 	find "$cache_dir/source/7.2/scripts/coccinelle" -name '*.cocci' |
 		grep -vE '/(badzero|check_bq27xxx_data|kmalloc_objs)\.cocci$' |
 		xargs -P "$(nproc)" -I{} bash -c 'cocci_script {}' |
-		# What it has to say of the scripts themselves.
+		# Ignore warnings about the scripts themselves.
 		grep -vE '^warning: line [0-9]+: should .* be a metavariable' || true
 }
 
-# clang's analyzer with what it understands of gcc's command for this file, which
-# sparse_all has left; what it says of the kernel's headers is not for us.  It
-# does not see what is initialized by copy_from_user() or where ERR_PTR() is
-# returned, nor that kref_put() need not be the last: those checks are left out.
+# Run clang's analyzer with the options that it knows of gcc's command for this file,
+# which sparse_all has left. Ignore reports about the kernel's headers. Leave out checks
+# that fail because the analyzer does not know that copy_from_user() initializes memory,
+# where ERR_PTR() is returned, and that a kref_put() need not be the last.
 analyze_module() {
 	local words i checker args=()
 	read -ra words < <(sed -n "1{s/^[^=]*= gcc //;s/ *;.*//;s/'//g;p}" "$1")
@@ -149,10 +157,9 @@ analyzer_module() {
 		xargs -P "$(nproc)" -I{} bash -c "analyze_module {} '$headers'"
 }
 
-# The programs and the library, but not modules for the tests.
+# Print the files of the programs and the library, but not of modules for the tests.
 user_files() {
-	files "$@" | grep '\.c$' | grep -v /rdmasim/ |
-		xargs grep -L '<linux/module.h>' || true
+	files "$@" | grep '\.c$' | grep -vE '/(rdmasim|floor|qp_error)/' || true
 }
 
 # user_check COMMAND FILE
@@ -178,11 +185,49 @@ user_checks() {
 		xargs -P "$(nproc)" -I{} bash -c "user_check '$1' {}"
 }
 
-# symbols.rst is made from symbols.txt, and who changes that makes it anew.
+# symbols.rst must be the one that symbols.awk makes from symbols.txt.
 symbols() {
 	awk -v to=rst -f userlib/symbols.awk userlib/symbols.txt |
 		diff -u Documentation/symbols.rst - ||
 		echo "make -C Documentation symbols"
+}
+
+# Tests that documents name, as PROGRAM FIXTURE.TEST (see security.rst), must exist.
+named_tests() {
+	local program name test where found
+	# shellcheck disable=SC2016
+	grep -ohE '``[a-z_/]+ [a-z_]+(\.[a-z_0-9*]+)+``' Documentation/*.rst | tr -d '`' |
+		grep -v '^struct ' | sort -u | while read -r program name; do
+		test=${name##*.} where=(-not -path 'selftests/api/*')
+		[[ $program != api/* ]] || where=(-path 'selftests/api/*')
+		case $name in
+		wire.*) found="^[^#]*\b$test\b" ;;
+		global.*) found="^TEST\(${test//\*/.*}\)" ;;
+		*) found="^TEST_F(_TIMEOUT)?\(${name%%.*}, ${test//\*/.*}[,)]" ;;
+		esac
+		find selftests "${where[@]}" \( -name "${program##*/}.c" -o \
+			-name "${program##*/}*.h" -o -path selftests/wire/guest.sh \) \
+			-exec grep -hE "$found" {} + | grep -q . ||
+			echo "$program $name: no such test"
+	done
+}
+
+# make help, which prints the Makefile's head, must list every target and no other.
+make_help() {
+	diff <(sed -n '/^\.PHONY/,$p' Makefile | tr -s '\\ \t' '\n' |
+		grep -vxE '\.PHONY:|all|packages|guests|headers|' | sort) \
+		<(make -s help | grep -oE 'make [a-z_-]+' | cut -d ' ' -f 2 | sort)
+}
+
+# An empty script does nothing, and succeeds.
+scripts() {
+	local mode file
+	git ls-files -s | while read -r mode _ _ file; do
+		[ -e "$file" ] || continue
+		[ -s "$file" ] || echo "$file is empty"
+		[ "$mode" != 100755 ] || [ "$(head -c 2 "$file" | tr -d '\0')" = '#!' ] ||
+			echo "$file is executable and does not begin with #!"
+	done
 }
 
 shell_all() {
@@ -197,15 +242,18 @@ shell_all() {
 
 warn='-Wall -Wextra -Werror'
 echo "TAP version 13"
-echo "1..$((changed ? 8 : 11))"
+echo "1..$((changed ? 11 : 14))"
 check checkpatch checkpatch_all
 check versions versions
 check sparse sparse_all
 check kernel-doc perl "$scripts/kernel-doc" -none -Werror kmod/*.[ch] \
-	uapi/rdma/*.h userlib/*.c selftests/rdmasim/*.[ch]
+	uapi/rdma/*.h userlib/*.c "${modules[@]}"
 check gcc user_checks "gcc -fsyntax-only $warn" userlib examples selftests
 check clang user_checks "clang -fsyntax-only $warn" userlib examples selftests
 check symbols symbols
+check make-help make_help
+check scripts scripts
+check named-tests named_tests
 check shellcheck shell_all
 if [ -z "$changed" ]; then
 	check coccinelle coccinelle

@@ -5,33 +5,36 @@
 # Usage: run_tests.sh PROGRAM ...
 #
 # Runs tests one after the other and prints TAP as the kernel's kselftests do:
-# each program's own TAP indented by "# ". A program in which every test was
-# skipped counts as skipped. A program that leaves something behind in the
-# module, as root can see there, fails, and so does one that makes the kernel
-# warn. After the last one the kernel's slab memory must be back to within a MB of
-# what it was before the first. Exit status 1 if a program failed, or there is more
-# slab memory, 4 if all were skipped.
+# each program's TAP is indented by "# ". A program counts as skipped if all of
+# its tests were. A program fails if it leaves objects in the module, which root
+# can see, or if it makes the kernel warn. A program may announce warnings
+# (rp_expect_log() in lib/rpost_test.h), and fails if they do not come. After
+# the last program the kernel's slab memory may be at most a MB more than before
+# the first. The exit status is 1 if a program failed or slab memory has grown,
+# and 4 if all programs were skipped.
 
 failed=0 skipped=0 n=0
 log=$(mktemp) || exit 1
-trap 'rm -f "$log" "$log.status"' EXIT
+trap 'rm -f "$log" "$log.status" "$log.expected"' EXIT
 
-# The reason of the first skip.
+# Print the reason of the first skip.
 reason() { sed -n 's/^.*# SKIP *//p' "$log" | head -n 1; }
 
-# Nothing but skips?
+# True if all tests of the program were skipped.
 only_skips() {
 	! grep '^ok ' "$log" | grep -qv '# SKIP' && grep -q '# SKIP' "$log"
 }
 
-# What is left, once what runs behind the program's back has come to its end.
+# Print the objects that are left after some time for asynchronous cleanup;
+# false if there are none. The module of the ABI's first release has no file
+# "users".
 objects=/sys/kernel/debug/rdma_post/objects
 users=/sys/kernel/debug/rdma_post/users
 left_behind() {
 	local left tries=0
 	[ -r "$objects" ] || return 1
 	while left=$(awk '$2 != 0 { printf " %s %d", $1, $2 }' "$objects"
-		awk '{ printf " of user %s", $0 }' "$users")
+		[ ! -r "$users" ] || awk '{ printf " of user %s", $0 }' "$users")
 		[ -n "$left" ] && [ "$tries" -lt 30 ]; do
 		tries=$((tries + 1))
 		sleep 1
@@ -39,8 +42,9 @@ left_behind() {
 	[ -n "$left" ] && echo "# left behind:$left"
 }
 
-# Slab memory in KiB, of objects in use only; nothing where root cannot see it. A
-# kernel with debugging aids keeps what has been freed, and has kmemleak.
+# Print the slab memory of objects in use in KiB, or nothing if it cannot be
+# read. Kernels with debugging aids keep freed objects, and have kmemleak
+# instead.
 slab_kib() {
 	[ -r /proc/slabinfo ] && [ -d /sys/kernel/slab ] && [ ! -e /proc/lockdep ] ||
 		return 0
@@ -52,8 +56,8 @@ slab_kib() {
 		END { printf "%d\n", sum / 1024 }' /proc/slabinfo
 }
 
-# More than before, after a while? The slack is what others in the kernel have
-# more at one time than at another.
+# True if slab memory stays larger than before. The slack covers the fluctuation
+# of the kernel's other users.
 slab_slack_kib=1024
 more_slab() {
 	local before=$1 now tries=0
@@ -67,21 +71,24 @@ more_slab() {
 	[ "$now" -gt $((before + slab_slack_kib)) ]
 }
 
-# What the kernel says at level warning or above that is no fault. A port of a
-# device without a speed was queried.
+# Messages at level warning or above that are no faults. This one: a test
+# queried the port of a device without a speed.
 harmless='^[a-z0-9]+ speed is unknown, defaulting to '
-# rxe tells of each request that it refuses or fails.
+# rxe reports each request that it refuses or fails.
 harmless="$harmless|^(rdma_rxe|(infiniband )?(rxe[0-9]+|rpost[a-z0-9]*)): "
 harmless="$harmless|^[a-z_]+: [0-9]+ callbacks suppressed$"
-# What attack_mmap tries is old.
+# attack_mmap tries a deprecated system call.
 harmless="$harmless|^mmap: .* uses deprecated remap_file_pages\(\) syscall"
-# An administrator's mistakes, which admit makes.
+# admit sets wrong parameters, as an administrator might.
 harmless="$harmless|^rdma_post: devices="
-# A busy emulator: something took long.
+# Something took long in a busy emulator.
 harmless="$harmless|^(clocksource|hrtimer|perf|sched|workqueue): "
 
-# Where the kernel's log stands, as a line in it. A kernel with debugging aids
-# says much more, and is judged by its whole log (see vm/guest.sh).
+# Print the warnings that the program has announced, one pattern a line.
+expected() { sed -n 's/^# the kernel will say: //p' "$log" | sort -u; }
+
+# Write a line to the kernel's log to mark the position. The logs of kernels
+# with debugging aids are longer, and vm/guest.sh checks them as a whole.
 mark_log() {
 	mark=''
 	[ ! -e /proc/lockdep ] || return 0
@@ -90,11 +97,11 @@ mark_log() {
 	mark="run_tests.sh $$ $n."
 }
 
-# Show what it has said since, without the time. So-called splats are left to
-# vm/guest.sh, too, which knows one that is not the module's. That a memory cgroup
-# has killed for its limit is no fault of the kernel's: tests look at the count.
+# Print the warnings since the mark without the time; false if there are none.
+# vm/guest.sh checks splats, since it knows which are not the module's. OOM
+# kills of a memory cgroup are no faults: the tests count them.
 warned() {
-	local lines
+	local lines pattern unsaid=''
 	[ -n "$mark" ] || return 1
 	lines=$(dmesg -r 2>/dev/null | awk -v mark="$mark" '
 		index($0, mark) { seen = 1; lines = held = ""; splat = oom = 0; next }
@@ -115,6 +122,16 @@ warned() {
 				print "the log has no room for what this program made the kernel say"
 			printf "%s", lines held
 		}' | grep -Ev "$harmless")
+	expected >"$log.expected"
+	while read -r pattern; do
+		printf '%s\n' "$lines" | grep -qEx "$pattern" ||
+			unsaid="$unsaid${unsaid:+
+}the kernel has not said: $pattern"
+	done <"$log.expected"
+	[ ! -s "$log.expected" ] ||
+		lines=$(printf '%s\n' "$lines" | grep -Evxf "$log.expected")
+	lines=$lines${unsaid:+${lines:+
+}$unsaid}
 	[ -n "$lines" ] || return 1
 	printf '%s\n' "$lines" | head -n 40 | sed 's/^/# # kernel: /'
 }

@@ -3,10 +3,10 @@
 #
 # Usage: selftests/tools/sanitize.sh [-k KERNEL] [-t SECONDS] asan|tsan|valgrind [TEST...]
 #
-# The library's API tests over the library, both built with gcc's sanitizers, or
-# under valgrind, in a guest (6.1).  asan has UBSan, too.
-# TESTs are names from selftests/api/tests.mk, by default all.  The output is TAP;
-# a program of which there is a report fails, whatever its tests say.
+# Runs the library's API tests in a guest (6.1), with the tests and the library
+# built with gcc's sanitizers, or under valgrind.  asan includes UBSan.
+# TESTs are names from selftests/api/tests.mk, by default all.  Prints TAP; a
+# program with a report fails, whatever its tests say.
 
 set -euo pipefail
 . "$(dirname "$0")/../vm/lib.sh"
@@ -25,12 +25,11 @@ shift $((OPTIND - 1))
 [ $# -gt 0 ] || { usage >&2 && exit 2; }
 variant=$1
 shift
-read -ra tests <<<"$(sed -n 's/^API_TESTS [:+]= //p' selftests/api/tests.mk |
-	tr '\n' ' ')"
+read -ra tests < <(names_in selftests/api/tests.mk API_TESTS)
 [ $# = 0 ] || tests=("$@")
 tests=("${tests[@]/%/-rpost}")
 
-# What the programs run under, and with what in their environment.
+# Set the command that runs each program, its files, and its environment.
 under='' files=() memory=1G default_limit=2700
 reports=/tmp/report
 case $variant in
@@ -45,7 +44,8 @@ asan)
 	memory=2G
 	;;
 tsan)
-	# It does not know fences; the library's are for memory shared with the kernel.
+	# TSan does not know fences; the library's are for memory that it shares
+	# with the kernel.
 	flags='-O1 -fno-omit-frame-pointer -fsanitize=thread -Wno-tsan'
 	environment=("TSAN_OPTIONS=log_path=$reports:second_deadlock_stack=1")
 	memory=2G
@@ -58,7 +58,7 @@ valgrind)
 	under+=" --leak-check=full --num-callers=20 --vgdb=no --sim-hints=lax-ioctls"
 	under+=" --trace-children=yes --trace-children-skip=*/sh,*/ip,*/rdma"
 	files=(-f /usr/bin/valgrind.bin:/usr/bin/valgrind)
-	# Without the loader's symbols it does not begin.
+	# valgrind needs the symbols of the loader.
 	for name in /lib64/ld-linux-x86-64.so.2 /lib/x86_64-linux-gnu/libc.so.6; do
 		id=$(readelf -n "$name" | awk '/Build ID/ { print $3 }')
 		name=/usr/lib/debug/.build-id/${id::2}/${id:2}.debug

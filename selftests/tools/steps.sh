@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash disable=SC2154
-# Steps of a check: runs them beside each other, prints a line for each with what it
-# counted and its time, and adds them up. Sourced by check.sh, after vm/lib.sh.
+# The steps of a check: runs them in parallel, prints a line with the counts and
+# the time of each, and adds them up. Sourced by check.sh, after vm/lib.sh.
 #
-# A step leaves NAME.log, NAME.count ("PASSED FAILED SKIPPED") and, while it runs,
-# NAME.running in $logs; "failed" and "skipped" there name what failed, and what
-# was skipped with the reason; "times" has the seconds of each step and those of CPUs,
-# which depend less on what else the host does.
+# A step writes NAME.log, NAME.count ("PASSED FAILED SKIPPED") and, while it
+# runs, NAME.running in $logs. The file "failed" there lists the failed tests,
+# "skipped" the skipped ones with their reasons, and "times" the seconds of each
+# step, and its CPU seconds, which depend less on the load of the host.
 
 logs=$build_dir/check
 rm -rf "$logs"
@@ -16,8 +16,8 @@ jobs=${JOBS:-$(nproc)}
 terminal=''
 [ ! -t 1 ] || terminal=1
 
-# One line, or the lines of one step, without those of another between them. On a
-# terminal the last line says which steps run.
+# note LINE...: print the lines of a step together. On a terminal the last line
+# shows the running steps.
 note() {
 	exec 9>"$logs/print"
 	flock 9
@@ -51,13 +51,13 @@ wait_below() {
 	done
 }
 
-# queue STEP...: run a step beside others
+# queue STEP...: run a step in parallel with others
 queue() {
 	wait_below "$jobs"
 	"$@" &
 }
 
-# cpu_seconds NAME: those of this step's commands, and so of its guests
+# cpu_seconds NAME: print the CPU time of the step's commands, with its guests
 cpu_seconds() {
 	times >"$logs/$1.times"
 	awk 'NR == 2 {
@@ -67,7 +67,7 @@ cpu_seconds() {
 	rm "$logs/$1.times"
 }
 
-# done_with NAME START PASSED FAILED SKIPPED [LINE...]: a step has ended
+# done_with NAME START PASSED FAILED SKIPPED [LINE...]: record the end of a step
 done_with() {
 	local name=$1 then=$2 counts="$3 $4 $5" result
 	result="$3 passed, $4 failed, $5 skipped"
@@ -83,7 +83,7 @@ done_with() {
 		"$(seconds_since "$then")")" "${@/#/  | }"
 }
 
-# step NAME COMMAND...: a step without TAP counts as one test
+# step NAME COMMAND...: run a step without TAP, which counts as one test
 step() {
 	local name=$1 log=$logs/$1.log then=$EPOCHREALTIME lines
 	shift
@@ -98,12 +98,13 @@ step() {
 	return 1
 }
 
-# tap NAME COMMAND...: a step whose output is TAP, programs nested in it or not.
-# An exit status that no test accounts for, like that of a guest whose kernel
-# complained, is a failure.
+# tap NAME COMMAND...: run a step whose output is TAP, nested or not. If no test
+# failed, an exit status other than 0 counts as a failure: a guest's kernel may
+# have complained.
 tap() {
 	local name=$1 log=$logs/$1.log then=$EPOCHREALTIME status p f s lines=()
-	# And what the harness says of a failure: FILE:LINE:TEST:Expected ...
+	# Also match the harness's report of a failure: FILE:LINE:TEST:Expected
+	# ...
 	local failures='^(# )*not ok|\.c:[0-9]+:.*:Expected |: Test '
 	shift
 	touch "$logs/$name.running"
@@ -116,7 +117,10 @@ tap() {
 		printf '%s\n' "${lines[@]/#/$name: }" >>"$logs/failed"
 	elif [ "$status" != 0 ]; then
 		f=1
-		echo "$name: exit status $status" >>"$logs/failed"
+		{
+			echo "$name: exit status $status, after:"
+			tail -n 6 "$log"
+		} >>"$logs/failed"
 		mapfile -t lines < <(echo "exit status $status, see $log"
 			tail -n 25 "$log")
 	fi
@@ -125,7 +129,7 @@ tap() {
 	done_with "$name" "$then" "$p" "$f" "$s" "${lines[@]}"
 }
 
-# What programs counted, added up over all steps.
+# Print the sums of the programs' counts over all steps.
 sums() {
 	local counts='faults survived|failure points swept'
 	counts+='|injection points in callbacks'
@@ -134,10 +138,16 @@ sums() {
 		END { for (name in sum) print name ": " sum[name] }' | sort
 }
 
-# The verdict, and the exit.
+# Wait for all steps, print the result, and exit.
 finish() {
-	local passed failed skipped lines
+	local passed failed skipped lines file
 	wait_below 1
+	for file in "$logs"/*.running; do
+		[ -e "$file" ] || continue
+		file=${file%.running}
+		echo "${file##*/}: the step did not come to its end" >>"$logs/failed"
+		echo "0 1 0" >"$file.count"
+	done
 	read -r passed failed skipped < <(cat "$logs"/*.count |
 		awk '{ p += $1; f += $2; s += $3 } END { print p + 0, f + 0, s + 0 }')
 	mapfile -t lines < <(sums)

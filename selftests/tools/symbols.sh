@@ -3,12 +3,13 @@
 #
 # Usage: selftests/tools/symbols.sh
 #
-# What librdma_post.so.1 exports, as TAP: every symbol of the libibverbs and
-# librdmacm that are installed and of Debian's newer ones; what Debian's programs
-# and libraries import; the headers in C and C++; the library and the API tests
-# built with newer headers. Needs no device: programs are only started.
+# Tests the symbols that librdma_post.so.1 exports, and prints TAP. It must have
+# all symbols of the installed libibverbs and librdmacm and of Debian's newer
+# ones, and all that Debian's programs and libraries import. The headers must
+# compile in C and C++, and the library and the API tests with newer headers.
+# Needs no device: programs are only started.
 
-# The checks are functions that check calls by name.
+# check() calls the functions below by name.
 # shellcheck disable=SC2317
 
 set -uo pipefail
@@ -19,14 +20,14 @@ lib=$build_dir/lib
 out=$build_dir/symbols
 table=userlib/symbols.txt
 suites=(trixie sid)
-# What sid was when the table was made; a later one may export more.
+# The suites' versions that the table covers; a later one may export more.
 declare -A known=([trixie]=56 [sid]=65)
 rm -rf "$out"
 mkdir -p "$out"
 failed=0 n=0
 
-# check NAME COMMAND...: passes if the command succeeds; 4 is a skip, with the
-# reason as its last line.
+# check NAME COMMAND...: a test that passes if the command succeeds; status 4 is
+# a skip, with the reason in the last line of the output
 check() {
 	local name=$1 log=$out/$1.log
 	shift
@@ -43,22 +44,25 @@ check() {
 	esac
 }
 
-# exports FILE: SYMBOL@@NODE of a default version, SYMBOL@NODE of another
+# exports FILE: print SYMBOL@@NODE for a default version, SYMBOL@NODE for
+# another
 exports() {
 	nm -D --with-symbol-versions --defined-only "$1" |
 		awk '$2 != "A" { print $3 }' | sort
 }
 
-# imports FILE: SYMBOL@NODE of both libraries
+# imports FILE: print SYMBOL@NODE for the symbols of both libraries
 imports() {
 	nm -D --with-symbol-versions --undefined-only "$1" 2>/dev/null |
 		awk '$2 ~ /@(IBVERBS|RDMACM)_/ { print $2 }' | sort
 }
 
-# Nobody links with private versions, so that none of ours is a default.
+# No program links with private versions, so librdma_post has no default of
+# them.
 without_private_defaults() { sed 's/@@\(IBVERBS_PRIVATE_\)/@\1/' | sort; }
 
-# missing: those lines of standard input that ours has not; fails if there are
+# missing FILE: print the lines of standard input that are not in FILE; fail if
+# there are any
 missing() { ! comm -23 - "$1" | grep .; }
 
 table_agrees() {
@@ -66,29 +70,30 @@ table_agrees() {
 		diff - "$out/ours"
 }
 
-# stubs: the functions of the library that only fail
+# stubs: print the functions of the library that always fail
 stubs() {
 	{
 		tr '\n\t' '  ' <userlib/stubs.c | grep -oE \
 			'RPOST_API [a-z_ ]+[ *][a-z_]+\('
 		cat userlib/*.c | tr '\n\t' '  ' | grep -oE \
 			'(_STUB\(([a-z_ ]+, *)?|NO_RSOCKET\([a-z_]+, )[a-z_0-9]+, *\('
-		# Those whose body is nothing but an error.
+		# Functions whose body only returns an error.
 		cat userlib/*.c | tr '\n\t' '  ' | grep -oE \
 			'RPOST_API [^;{}]*\) *\{ *(\(void\)[a-z_]+; *)*return (rpost_(fail|null)\(E[A-Z]+\)|E[A-Z]+); *\}' |
 			sed 's/(.*/(/'
 	} | sed -E 's/,? *\($//; s/.*[ (*]//' | sort -u
 }
 
-# What only fails is not said to work, and the other way round.
+# The table says "no" for exactly the functions that always fail.
 states_agree() {
 	grep -E '^\w+@@(IBVERBS|RDMACM)_' "$table" |
 		awk '$3 == "no" { sub(/@@.*/, "", $1); print $1 }' | sort |
 		diff - <(stubs)
 }
 
-# The inlines that call through struct verbs_context work if the entry is there.
-# ibv_create_srq_ex() is ibv_create_srq() for what there is.
+# The inline functions that call through struct verbs_context must work exactly
+# if the library sets the entry. ibv_create_srq_ex() works without one, by
+# ibv_create_srq().
 inlines_agree() {
 	local entries
 	entries=$(awk '/^struct verbs_context \{/, /^};/' \
@@ -101,6 +106,17 @@ inlines_agree() {
 			sort -u)
 }
 
+# Each function that works in both libraries is either called in outputs.c, or
+# listed as one without outputs.
+outputs_agree() {
+	local without=selftests/api/no_outputs.txt
+	awk '$1 ~ /@@(IBVERBS|RDMACM)_|@inline/ && $2 == 12 && $3 != "no" {
+		sub(/^_/, ""); sub(/@.*/, ""); print $1
+	}' "$table" | grep -vxEf <(grep -vE '^(#|$)' "$without") | sort -u |
+		missing <(grep -oE '\b(ibv|rdma)_\w+\(' selftests/api/outputs.c |
+			tr -d '(' | sort -u)
+}
+
 installed_library() {
 	local file
 	file=$(gcc -print-file-name="$1")
@@ -108,7 +124,7 @@ installed_library() {
 	exports "$file" | without_private_defaults | missing "$out/ours"
 }
 
-# suite_root SUITE: where its packages are, or the reason why not
+# suite_root SUITE: print the path of its packages, or why there are none
 suite_root() {
 	"$vm_dir/fetch.sh" "rdma-$1" >"$out/fetch-$1.log" 2>&1 || {
 		echo "cannot fetch $1's packages: $(tail -n 1 "$out/fetch-$1.log")"
@@ -128,8 +144,8 @@ suite_library() {
 	return 4
 }
 
-# What a suite's programs and provider libraries import, whatever C library they
-# need.
+# The library must export all that a suite's programs and providers import; they
+# are not started, so their C library does not matter.
 suite_imports() {
 	local suite=$1 root file files=0 bad=0
 	root=$(suite_root "$suite") || { echo "$root" && return 4; }
@@ -145,7 +161,8 @@ suite_imports() {
 	[ "$bad" = 0 ] && [ "$files" -gt 0 ]
 }
 
-# Every program and library of an installed package, by the dynamic linker.
+# The dynamic linker must find all symbols of the programs and libraries of an
+# installed package.
 package_links() {
 	local file files=0 bad=0
 	dpkg -s "$1" 2>/dev/null | grep -q '^Status: .* installed$' ||
@@ -164,8 +181,8 @@ package_links() {
 	[ "$bad" = 0 ] && [ "$files" -gt 0 ]
 }
 
-# A program that was linked with Debian's libraries and wants all their public
-# symbols at its start.
+# A program that is linked with Debian's libraries and needs all of their public
+# symbols at its start must run.
 bind_now() {
 	local names
 	mapfile -t names < <(grep -hoE '^\w+@@(IBVERBS|RDMACM)_[0-9.]+ +12 ' \
@@ -188,7 +205,7 @@ headers=(rdma/rdma_post_abi.h rdma/rdma_cma.h rdma/rdma_verbs.h
 	rdma/rsocket.h infiniband/verbs.h)
 [ ! -e userlib/include/rdma/rdma_post.h ] || headers+=(rdma/rdma_post.h)
 
-# include_flags SUITE: compiler options for its headers; none for the host's
+# include_flags SUITE: print the compiler options for its headers
 include_flags() {
 	local root
 	echo "-Iuapi -Iuserlib/include"
@@ -210,7 +227,7 @@ each_header() {
 	done
 }
 
-# A program that must start on any host: without a device it finds none.
+# Print a program that must run on any host, also without a device.
 program() {
 	local header
 	for header in "${headers[@]}"; do
@@ -250,7 +267,7 @@ static_library() {
 		"$out/program-static"
 }
 
-# The library, built with a suite's headers, exports the same.
+# The library must export the same symbols if built with a suite's headers.
 library_with() {
 	local root
 	root=$(suite_root "$1") || { echo "$root" && return 4; }
@@ -259,7 +276,7 @@ library_with() {
 		exports "$out/$1/lib/librdma_post.so.1" | diff "$out/ours" -
 }
 
-# The API tests, built with a suite's headers, against the one library.
+# The API tests must compile with a suite's headers and link with the library.
 api_tests_with() {
 	local root
 	root=$(suite_root "$1") || { echo "$root" && return 4; }
@@ -273,6 +290,7 @@ echo "TAP version 13"
 check table table_agrees
 check states states_agree
 check inlines inlines_agree
+check outputs outputs_agree
 check installed.libibverbs installed_library libibverbs.so.1
 check installed.librdmacm installed_library librdmacm.so.1
 check bookworm.imports suite_imports bookworm

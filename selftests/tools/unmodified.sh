@@ -4,10 +4,10 @@
 #
 # Usage: unmodified.sh RDMA-POST-RUN [SUITE...]
 #
-# What the wrapper does for a program, as TAP; then programs of the given Debian
-# suites, with the C library of each: SUITE.tar or SUITE.missing. Needs the module
-# and a device at 10.0.0.1; the first argument is build/bin/rdma-post-run, beside
-# build/lib.
+# Tests the wrapper, and runs programs of the given Debian suites with the C library
+# of each, from SUITE.tar; skips a suite with a file SUITE.missing. Prints TAP. Needs
+# the module and a device at 10.0.0.1; the first argument is build/bin/rdma-post-run,
+# beside build/lib.
 
 # Functions are called by name.
 # shellcheck disable=SC2317
@@ -19,7 +19,7 @@ log=$(mktemp) || exit 1
 trap 'rm -f "$log"' EXIT
 failed=0 n=0
 
-# expect NAME STATUS TEXT COMMAND...: the command's exit status, and its output
+# expect NAME STATUS TEXT COMMAND...: test the command's exit status, and its output
 # if TEXT is not empty
 expect() {
 	name=$1 want=$2 text=$3
@@ -40,7 +40,7 @@ expect() {
 
 ours() { LD_LIBRARY_PATH='' "$run" ibv_devinfo -v | grep -q rxe0; }
 without_uverbs() {
-	# What the system's library finds there must not be needed.
+	# The system's library needs files in /sys/class; librdma_post must not.
 	mount -t tmpfs none /sys/class && ours
 	status=$?
 	umount /sys/class
@@ -54,13 +54,22 @@ without_device() {
 	return "$status"
 }
 
-# privileged BIT OWNER: of a program that the wrapper runs, and not as its owner
+# privileged BIT OWNER: run a program with this mode and owner by the wrapper
 privileged() {
 	cp "$(readlink -f "$(command -v sh)")" /tmp/privileged &&
 		chown "$2" /tmp/privileged && chmod "$1" /tmp/privileged &&
 		"$run" /tmp/privileged -c :
 	status=$?
 	rm -f /tmp/privileged
+	return "$status"
+}
+
+# capable COMMAND...: run a program with capabilities by COMMAND and the wrapper
+capable() {
+	cp "$(readlink -f "$(command -v sh)")" /tmp/capable &&
+		setcap cap_net_raw+ep /tmp/capable && "$@" "$run" /tmp/capable -c :
+	status=$?
+	rm -f /tmp/capable
 	return "$status"
 }
 
@@ -93,7 +102,11 @@ expect set_group_id 0 \
 	'rdma-post-run: warning: /tmp/privileged is set-group-ID: librdma_post is not used' \
 	privileged 2755 :nogroup
 expect set_user_id_of_its_own 0 '' privileged 4755 root
-# check.sh has built it with a DT_RPATH of $ORIGIN/elsewhere.
+expect file_capabilities 0 \
+	'rdma-post-run: warning: /tmp/capable has file capabilities: librdma_post is not used' \
+	capable vm-user
+expect file_capabilities_of_root 0 '' capable env
+# check.sh has built the program rpath with a DT_RPATH of $ORIGIN/elsewhere.
 mkdir elsewhere && cp "$lib/librdmacm.so.1" elsewhere
 expect rpath 0 "rdma-post-run: warning: $PWD/rpath finds $PWD/elsewhere/librdmacm.so.1 first: librdma_post is not used" \
 	"$run" "$PWD/rpath"
@@ -101,7 +114,7 @@ rm -r elsewhere
 expect rpath_to_nothing 0 '' "$run" "$PWD/rpath"
 expect devinfo 0 '' ours
 expect devinfo_without_sysfs 0 '' without_uverbs
-# A program of the suite that was unpacked in $suite, as the wrapper would.
+# Run a program of the suite that is unpacked in $suite, as the wrapper would.
 suite_run() {
 	program=$1
 	shift
@@ -109,7 +122,8 @@ suite_run() {
 		"./$suite/$program" "$@"
 }
 
-# client COMMAND...: again until $server listens, but not if it fails otherwise
+# client COMMAND...: run a client, again and again until $server listens; fail if
+# the client fails for another reason
 client() {
 	tries=0
 	until suite_run "$@" >"$log.client" 2>&1; do
@@ -126,7 +140,7 @@ client() {
 	rm -f "$log.client"
 }
 
-# pair CLIENT-ARGUMENTS COMMAND...: a server, then its client
+# pair CLIENT-ARGUMENTS COMMAND...: run a server, then its client
 pair() {
 	arguments=$1
 	shift

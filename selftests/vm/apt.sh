@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash disable=SC2154
-# Packages out of Debian suites that the host does not use: an apt state of our
-# own per suite, so that the system's configuration is neither used nor changed
-# except for the mirror and the key ring it names. Sourced by fetch.sh.
+# Gets packages of Debian suites that the host does not use. Each suite has a
+# separate apt state, so that the system's configuration does not change; only
+# its mirror and key ring are used. Sourced by fetch.sh.
 
-# "URI key-ring" for the archive with the given Release label, as the system's
-# own sources have it; "-" for one that they do not name.
+# Print "URI key-ring" of the archive with this Release label in the system's
+# sources; the URI is "-" if they do not have it.
 apt_mirror() {
 	local label=$1 found uri entry keyring=
 	found=$(apt-get indextargets --format \
@@ -50,7 +50,7 @@ apt_setup() {
 	esac
 }
 
-# apt_run SUITE TOOL ARGS: an apt tool that sees nothing but this suite.
+# apt_run SUITE TOOL ARGS: run an apt tool that sees only this suite
 apt_run() {
 	local dir=$cache_dir/apt/$1 tool=$2
 	shift 2
@@ -70,7 +70,7 @@ apt_update() {
 	apt_run "$1" apt-get update
 }
 
-# The packages of a kernel: those that PACKAGE... depend on, by their names.
+# Print the packages of a kernel: those that PACKAGE... depend on.
 apt_kernel_packages() {
 	local suite=$1
 	shift

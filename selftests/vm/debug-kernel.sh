@@ -3,12 +3,12 @@
 #
 # Usage: selftests/vm/debug-kernel.sh [debug|debug-6.1|debug-kcsan]
 #
-# Builds a kernel with KASAN, lockdep, kmemleak, fault injection, KCOV, gcov,
-# rxe and siw out of Debian's source, of 7.2 (debug) or 6.1 (debug-6.1), or one
-# with KCSAN and lockdep (debug-kcsan, 7.2), into
-# ${RDMA_POST_CACHE:-~/.cache/rdma_post}/kernels/NAME, with what modules need to
-# be built for it. Takes a quarter of an hour or more on two CPUs; does nothing
-# if it is there for this source, configuration and compiler.
+# Builds a kernel from Debian's source: with KASAN, lockdep, kmemleak, fault
+# injection, KCOV, gcov, rxe and siw, of 7.2 (debug) or 6.1 (debug-6.1), or with
+# KCSAN and lockdep (debug-kcsan, 7.2). Puts it into
+# ${RDMA_POST_CACHE:-~/.cache/rdma_post}/kernels/NAME, with the files that
+# module builds need. Takes 15 minutes or more on two CPUs; does nothing if the
+# kernel exists for this source, configuration and compiler.
 
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
@@ -25,14 +25,14 @@ configs=("$vm_dir/configs/debug.config")
 [ "$name" != debug-kcsan ] || configs+=("$vm_dir/configs/kcsan.config")
 source_dir=$cache_dir/source/$version
 link=$cache_dir/kernels/$name
-# 6.1 does not boot by PVH with KASAN: the code there runs before KASAN has its
-# shadow, but is instrumented.
+# 6.1 does not boot by PVH with KASAN: PVH's code is instrumented, but runs
+# before KASAN has its shadow memory.
 case $version in
 6.1) image=bzImage ;;
 *) image=vmlinux ;;
 esac
 
-# Without these the kernel does not do its work.
+# The options that a debug kernel must have.
 required="PROVE_LOCKING DEBUG_ATOMIC_SLEEP DMA_API_DEBUG FAULT_INJECTION FAILSLAB
 	FAIL_PAGE_ALLOC FAULT_INJECTION_USERCOPY RDMA_RXE RDMA_SIW VIRTIO_CONSOLE
 	VIRTIO_NET PVH"
@@ -50,7 +50,7 @@ configure() {
 		grep -q "^CONFIG_$option=[ym]" "$dir/build/.config" ||
 			die "$version: no CONFIG_$option with ${configs[*]}"
 	done
-	# Options come and go with versions: say which of ours are not there.
+	# Some versions lack some options: report those that were not taken.
 	comm -23 <(awk -F= '/^CONFIG/ { last[$1] = $0 } END { for (i in last) print last[i] }' \
 		"$config" | grep '=[ym]$' | sort) <(sort "$dir/build/.config") >"$dir/missing"
 	[ ! -s "$dir/missing" ] ||
@@ -76,7 +76,7 @@ compile() {
 	rm -f "$dir/root"/lib/modules/*/{build,source}
 }
 
-# Keep what modules are built with.
+# Delete all objects except the tools that module builds need.
 prune() {
 	find "$dir/build" \( -path "$dir/build/scripts" -o -path "$dir/build/tools" \) \
 		-prune -o \( -name '*.o' -o -name '*.a' -o -name '*.ko' -o -name 'vmlinux*' \) \

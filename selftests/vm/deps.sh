@@ -1,23 +1,34 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Usage: selftests/vm/deps.sh [--check]
+# Usage: selftests/vm/deps.sh [--check] [PART]...
 #
-# The Debian packages that building, checking and the guests need. As root,
-# installs what is missing; otherwise, and with --check, prints the command that
-# does and exits 1. Says nothing and exits 0 if nothing is missing.
+# Installs the Debian packages that parts of the project need: build (module, library,
+# tests, examples), headers (of a kernel), guests (checks, benchmarks and guests), docs,
+# gdb; by default build and guests. If the user is not root, or with --check, prints the
+# command that installs the missing packages and exits 1. Says nothing and exits 0 if
+# no package is missing, or if the system does not have Debian's packages.
+
+# The arguments name the lists.
+# shellcheck disable=SC2034
 
 set -euo pipefail
 
-packages=(
-	# module and library
-	gcc g++ libc6-dev make pkg-config libibverbs-dev librdmacm-dev
-	# 32-bit programs
-	gcc-multilib libc6-dev-i386
+build=(gcc libc6-dev make libibverbs-dev librdmacm-dev libssl-dev)
+# fetch.sh takes the headers of the tests out of the kernel's source.
+build+=(xz-utils)
+
+headers=(linux-headers-amd64)
+
+guests=(
+	# 32-bit programs, C++, pkg-config
+	gcc-multilib libc6-dev-i386 g++ pkg-config
 	# checks: sparse, coccinelle for the module; checkpatch, kernel-doc are perl
 	sparse perl shellcheck clang coccinelle valgrind
 	# interop/: a program that uses librpma; a file system of Debian's programs
 	librpma-dev e2fsprogs
+	# tools/unmodified.sh
+	libcap2-bin
 	# kernels: fetch.sh, kmod.sh; the rest is for debug-kernel.sh
 	binutils kmod xz-utils zstd lz4 libelf-dev
 	flex bison bc m4 libssl-dev
@@ -27,11 +38,28 @@ packages=(
 	# bench/: column is in bsdextrautils, socat talks to QEMU
 	jq bsdextrautils socat
 )
-
 # busybox-static would do as well.
-command -v busybox >/dev/null || packages+=(busybox)
+command -v busybox >/dev/null || guests+=(busybox)
 # bench/: any gnuplot draws.
-command -v gnuplot >/dev/null || packages+=(gnuplot-nox)
+command -v gnuplot >/dev/null || guests+=(gnuplot-nox)
+
+# kernel-doc is a perl script of the kernel; fetch.sh fetches it like the tests' headers.
+docs=(python3-sphinx make perl xz-utils)
+
+gdb=(gdb binutils)
+
+check=''
+[ "${1-}" != --check ] || { check=1 && shift; }
+[ $# -gt 0 ] || set -- build guests
+packages=()
+for part; do
+	case $part in
+	build | headers | guests | docs | gdb) declare -n list=$part ;;
+	*) sed -n '/^# Usage/,/^$/s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
+	esac
+	packages+=("${list[@]}")
+done
+command -v dpkg-query >/dev/null || exit 0
 
 missing=()
 installed=" $(dpkg-query -W -f '${db:Status-Status}:${Package} ' \
@@ -44,7 +72,7 @@ for package in "${packages[@]}"; do
 done
 [ ${#missing[@]} -gt 0 ] || exit 0
 
-if [ "${1-}" = --check ] || [ "$(id -u)" != 0 ]; then
+if [ -n "$check" ] || [ "$(id -u)" != 0 ]; then
 	echo "Missing packages; install them as root:" >&2
 	echo "apt-get install --no-install-recommends ${missing[*]}"
 	exit 1
@@ -52,8 +80,12 @@ fi
 
 export DEBIAN_FRONTEND=noninteractive
 install() {
-	apt-get -qq -y --no-install-recommends install "${missing[@]}"
+	apt-get -qq -y -o DPkg::Lock::Timeout=300 --no-install-recommends install \
+		"${missing[@]}"
 }
+# Two targets of one make may come here at a time.
+exec 9>/var/lock/rdma_post-packages
+flock 9
 echo "installing ${missing[*]}" >&2
 # Package lists may be missing or old.
 install || { apt-get -qq update && install; }

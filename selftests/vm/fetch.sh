@@ -9,8 +9,8 @@
 # Downloads Debian's kernels into ${RDMA_POST_CACHE:-~/.cache/rdma_post}:
 #   kernels/VERSION/{release,vmlinux,root,build}   source/VERSION
 #   kselftest/   scripts/   rdma/SUITE
-# What is there already is left alone. Needs no root and leaves the system's
-# packages and apt configuration as they are.
+# Downloads nothing that exists already. Needs no root, and does not change the
+# system's packages and apt configuration.
 
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
@@ -25,8 +25,9 @@ suite_of() {
 	esac
 }
 
-# The ELF vmlinux inside a bzImage boots by PVH, without the decompressor, which
-# is slow under emulation. Offsets: Documentation/arch/x86/boot.rst.
+# Extract the ELF vmlinux from a bzImage. It boots by PVH without the
+# decompressor, which is slow under emulation. Offsets:
+# Documentation/arch/x86/boot.rst.
 extract_vmlinux() {
 	local image=$1 out=$2 setup offset length
 	number() { od -An -v -j "$1" -N "$2" -t "u$2" "$image" | tr -d ' '; }
@@ -38,7 +39,7 @@ extract_vmlinux() {
 		dd if="$image" bs=1M iflag=skip_bytes,count_bytes \
 			skip="$offset" count="$1" status=none
 	}
-	# All formats but gzip have the unpacked size appended.
+	# All formats except gzip end with the unpacked size.
 	case $(payload 4 | od -An -t x1 | tr -d ' ') in
 	fd377a58) payload $((length - 4)) | xz -dc ;;
 	28b52ffd) payload $((length - 4)) | zstd -qdc ;;
@@ -50,7 +51,8 @@ extract_vmlinux() {
 		die "$image: no PVH entry"
 }
 
-# Programs linked with a newer C library than the host's run by that library.
+# Wrap the build tools that need a newer C library than the host's, so that they
+# run with the library of their suite.
 wrap_foreign_tools() {
 	local root=$1 libs=$2 tool
 	find "$root"/usr/lib/linux-kbuild-* -type f -perm -100 | while read -r tool; do
@@ -63,7 +65,8 @@ wrap_foreign_tools() {
 	done
 }
 
-# The configuration names what Debian's compiler can do; keep what ours can.
+# The configuration has the features of Debian's compiler; remove those that the
+# host's compiler lacks.
 match_compiler() {
 	local headers=$1 name version
 	version=$(printf '__GNUC__ __GNUC_MINOR__ __GNUC_PATCHLEVEL__\n' |
@@ -81,7 +84,7 @@ match_compiler() {
 		"$headers/include/generated/autoconf.h"
 }
 
-# Features by the release of gcc that brought them.
+# Print the features that this release of gcc does not have yet.
 unsupported_features() {
 	local version=$1
 	[ "$version" -ge 130000 ] || echo ASSUME
@@ -94,7 +97,7 @@ fix_headers() {
 	local root=$1 release=$2 final=$3 headers libs
 	headers=$root/usr/src/linux-headers-$release
 	sed -i "s|/usr/src/|$final/root/usr/src/|g" "$headers/Makefile"
-	# Without vmlinux modpost makes no BTF, which would need pahole.
+	# Without vmlinux the build makes no BTF, which would need pahole.
 	rm -f "$headers/vmlinux"
 	grep -q '^export.*CC\|gcc-[0-9]' "$headers/.kernelvariables" 2>/dev/null &&
 		sed -i 's/gcc-[0-9][0-9]*/gcc/g' "$headers/.kernelvariables"
@@ -102,7 +105,7 @@ fix_headers() {
 	libs=$root/usr/lib/x86_64-linux-gnu
 	if [ -e "$libs/ld-linux-x86-64.so.2" ]; then
 		wrap_foreign_tools "$root" "$libs"
-		# The wrappers were written with the temporary place in them.
+		# The wrappers contain the path of the temporary directory.
 		grep -rlI --include='*' "$libs" "$root"/usr/lib/linux-kbuild-* |
 			xargs -r sed -i "s|$root|$final/root|g"
 	fi
@@ -121,7 +124,7 @@ fetch_kernel() {
 	*"linux-image-$name."*) ;;
 	*) die "$suite has no $name now: $(grep image <<<"$packages")" ;;
 	esac
-	# Unstable's build tools need its own libraries.
+	# The build tools of sid need the libraries of sid.
 	[ "$suite" != sid ] ||
 		packages+=" libc6 libelf1t64 libssl3t64 zlib1g libzstd1"
 	# shellcheck disable=SC2086
@@ -138,7 +141,7 @@ fetch_kernel() {
 		[ ! -f "$image" ] || extract_vmlinux "$image" "$tmp/vmlinux"
 	done
 	[ -s "$tmp/vmlinux" ] || die "$name: no kernel image in its packages"
-	# It warns of lists that some packages do not have, and that are not needed.
+	# depmod warns of lists that some packages lack and nothing here needs.
 	depmod -b "$tmp/root" "$release" 2>/dev/null
 	fix_headers "$tmp/root" "$release" "$final"
 	ln -s "root/usr/src/linux-headers-$release" "$tmp/build"
@@ -147,7 +150,8 @@ fetch_kernel() {
 	mv "$tmp" "$final"
 }
 
-# Where the source tarball of a version is; downloads it if the host has none.
+# Print the path of a version's source tarball; download it if the host has
+# none.
 source_tarball() {
 	local version=$1 suite dir=$cache_dir/source/deb-$1 tarball
 	for tarball in "/usr/src/linux-source-$version.tar.xz" \
@@ -193,7 +197,7 @@ fetch_kselftest() {
 	rm -rf "$tmp"
 }
 
-# A suite's libraries, headers and programs, to compare and to compile with.
+# Fetch a suite's libraries, headers and programs, for symbols.sh and check.sh.
 fetch_rdma() {
 	local suite=$1 final=$cache_dir/rdma/$1 rdmacm=librdmacm1t64 deb user
 	need apt-get dpkg-deb
@@ -205,7 +209,7 @@ fetch_rdma() {
 		rdmacm-utils libc6
 	for user in perftest fio librados2 librpma0 libfabric1 libiscsi7 \
 		qperf tgt; do
-		# Not each suite has all.
+		# A suite may lack some of them.
 		apt_download "$suite" "$final.tmp/debs" "$user" || true
 	done
 	for deb in "$final.tmp"/debs/*.deb; do
@@ -232,7 +236,7 @@ fetch() {
 		;;
 	esac
 	[ ! -e "$2" ] || return 0
-	# One at a time: those of a suite share apt's lists.
+	# One at a time, because fetches of a suite share apt's lists.
 	lock "$cache_dir/locks/fetch"
 	if [ ! -e "$2" ]; then
 		"$1" "${@:3}"

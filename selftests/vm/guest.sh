@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash disable=SC2154
-# One guest: QEMU and what it left behind. Sourced by run.sh.
+# One guest: QEMU, its arguments, and the check of its kernel log. Sourced by
+# run.sh.
 
 # Lines of a kernel log that fail a run.
 splat_pattern='BUG:|BUG at |WARNING: |Oops: |Oops\b|general protection fault'
@@ -16,8 +17,8 @@ splat_pattern+='|unregister_netdevice: waiting|Kernel panic|page allocation fail
 splat_pattern+='|Memory cgroup out of memory|Out of memory: Killed|unable to handle'
 splat_pattern+='|detected stalls|Objects remaining in .* on __kmem_cache_shutdown'
 
-# "kvm" or "tcg". A host may offer KVM that does not run a stock kernel, so boot
-# one once, and keep the answer for this host.
+# Print "kvm" or "tcg". Some hosts have a KVM that does not run a stock kernel,
+# so boot one once, and store the result for this host.
 accelerator() {
 	local mark answer=tcg
 	if [ ! -w /dev/kvm ]; then
@@ -36,9 +37,9 @@ accelerator() {
 	cat "$mark"
 }
 
-# kHz of the time stamp counter of emulated guests, measured once; nothing if the
-# host has none. A guest that measures it while the host is busy may find a
-# fraction of it: then its clock runs several times too fast.
+# Print the frequency of an emulated guest's time stamp counter in kHz, measured
+# once; nothing if the host has none. A guest that measured it on a busy host
+# could get a fraction of it, and its clock would be several times too fast.
 tsc_khz() {
 	local file
 	[ "$(uname -m)" = x86_64 ] || return 0
@@ -51,7 +52,7 @@ tsc_khz() {
 	cat "$file"
 }
 
-# The guest's kernel command line.
+# Print the guest's kernel command line.
 kernel_args() {
 	echo -n "console=ttyS0 panic=-1 ignore_loglevel log_buf_len=4M nokaslr" \
 		"mitigations=off random.trust_cpu=on tsc=reliable no_timer_check" \
@@ -62,18 +63,22 @@ kernel_args() {
 	elif [ "$1" != kvm ]; then
 		echo -n " lpj=4000000 tsc_early_khz=$(tsc_khz || echo 0)"
 	fi
-	# Per-CPU arrays of free objects ("sheaves") keep pointers to objects long
-	# allocated, which hides leaks from kmemleak: checked caches have none.
-	# The name of the parameter changed.
+	# Per-CPU arrays of free objects ("sheaves") keep stale pointers to
+	# objects, which hides leaks from kmemleak. Caches with consistency
+	# checks (F) have no sheaves. Kernels know the parameter by one of its
+	# two names.
 	[[ $kernel != debug* ]] || echo -n " slab_debug=F slub_debug=F"
 }
 
-# qemu_run SECONDS ARGS...: become a guest, whose output goes to descriptor 3.
+# qemu_run SECONDS ARGS...: become a guest, whose output goes to descriptor 3, or
+# whose terminal is standard input.
 qemu_run() {
-	local seconds=$1 accel
+	local seconds=$1 accel out=file,path=/dev/fdset/1,append=on
 	shift
 	accel=$(accelerator "$image")
 	local cpu=max
+	[ "$input" = /dev/null ] ||
+		out=stdio,mux=on,signal=off,logfile=$out_dir/output.log
 	if [ -n "$icount" ]; then
 		accel=tcg,thread=single
 		set -- "$@" -icount shift=0,sleep=off -seed 42 \
@@ -93,24 +98,25 @@ qemu_run() {
 		-chardev file,id=console,path="$out_dir/kernel.log" \
 		-serial chardev:console \
 		-device virtio-serial-pci,max_ports=8 \
-		-chardev file,id=out,path=/dev/fdset/1,append=on \
+		-chardev "$out,id=out" \
 		-device virtconsole,nr=0,chardev=out \
 		-chardev file,id=status,path="$out_dir/status" \
 		-device virtserialport,nr=1,chardev=status \
 		-chardev file,id=files,path="$out_dir/out.tar" \
 		-device virtserialport,nr=2,chardev=files \
-		"$@" </dev/null 2>"$out_dir/qemu.log"
+		"$@" 2>"$out_dir/qemu.log"
 }
 
-# The log without what is not the project's: what the guest's watchdog makes the
-# kernel print, data races between others, and a warning of rxe's.  It queues a
-# packet, and with it its reference to the queue pair, before it schedules the
-# task; when the task runs already and the queue pair is being destroyed, there
-# is none left, and KASAN finds a use after free.  One with the module in its
-# trace, or another in it, counts; but not what hrtimer_wakeup() does to the sleeper
-# on the stack of a task that wakes.
-# What disables kmemleak at time 0 is the command line.
-# A memory cgroup that kills at its limit does what it is for; the tests count that.
+# Print the log without these reports, which are not the project's:
+# - the lines that the guest's watchdog causes;
+# - kmemleak's message at time 0, which the command line causes;
+# - OOM kills of a memory cgroup, which the tests count;
+# - data races (KCSAN) without the module in the trace, and always the one of
+#   hrtimer_wakeup() with the sleeper on the stack of the task that wakes;
+# - warnings and KASAN reports in rxe_sched_task() without the module in the
+#   trace and without another report inside. rxe queues a packet, with its
+#   reference to the queue pair, before it schedules the task. If the task runs
+#   already and the queue pair is being destroyed, that reference may be gone.
 own_log() {
 	sed '/vm-init: timeout/,$d
 	/^\[ *0\.000000\] kmemleak: Kernel memory leak detector disabled/d
@@ -122,7 +128,7 @@ own_log() {
 			past = 0
 			next
 		}
-		# KASAN also tells who made and freed the queue pair.
+		# KASAN then prints the traces of allocation and free.
 		/Allocated by task/ { past = 1 }
 		report != "" && !past { report = report "\n" $0 }
 		report == "" { print }

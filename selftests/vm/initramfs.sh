@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash disable=SC2154
-# What the guest's memory disk holds: a base that is cached per kernel, and what
-# a run adds to it. Sourced by run.sh.
+# The guest's initramfs: a base that is cached for each kernel, and the files
+# that a run adds to it. Sourced by run.sh.
 
-# Programs of the base. The first list must exist, the second is taken if there.
+# Programs of the base: the first list is required, the second optional.
 vm_programs="busybox dash ip rdma tc setpriv"
 vm_programs_optional="rping udaddy ucmatose mckey riostream rstream cmtime
 	ibv_devices ibv_devinfo ibv_rc_pingpong ibv_ud_pingpong ibv_srq_pingpong
@@ -13,8 +13,10 @@ vm_programs_optional="rping udaddy ucmatose mckey riostream rstream cmtime
 vm_modules="virtio_pci virtio_console virtio_net virtio_rng ib_uverbs rdma_ucm
 	rdma_cm rdma_rxe siw crc32_generic crc32c_generic dummy veth sch_netem 8021q
 	ib_umad virtio_blk ext4 brd"
+# The guest of shell.sh loads these for its tree.
+vm_modules_optional="9pnet_virtio 9p"
 
-# Where a path is in the guest, which has no /bin beside /usr/bin.
+# Print a path as it is in the guest, where /bin is a link to /usr/bin.
 guest_path() {
 	case $1 in
 	/bin/* | /sbin/* | /lib/* | /lib32/* | /lib64/*) printf '/usr%s\n' "$1" ;;
@@ -22,8 +24,8 @@ guest_path() {
 	esac
 }
 
-# put STAGE SRC DEST: copy a file or directory into a stage, its symlinks
-# followed, and the libraries that its ELF files need.
+# put STAGE SRC DEST: copy a file or directory into a stage, following symlinks,
+# with the libraries that its ELF files need
 put() {
 	local stage=$1 src=$2 dest file
 	dest=$stage$(guest_path "$3")
@@ -36,7 +38,7 @@ put() {
 		cp -pL "$src" "$dest"
 		printf '%s\n' "$dest"
 	fi | while read -r file; do
-		# A dynamic program or a shared object; not .o, .ko, .a.
+		# Only programs and shared objects, not .o, .ko and .a.
 		case $(od -An -v -t x1 -N 17 "$file" | tr -d ' \n') in
 		7f454c4601*0[23]) put_libraries_32 "$stage" "$file" ;;
 		7f454c46*0[23]) put_libraries "$stage" "$file" ;;
@@ -44,9 +46,9 @@ put() {
 	done
 }
 
-# The libraries of an ELF file, from where the host's loader finds them or from
-# the project's build. Those that the base has are not added again. Of a static
-# program ldd says that it fails.
+# Copy the libraries of an ELF file, which the host's loader finds on the host
+# or in the project's build, unless the base has them. ldd fails for a static
+# program.
 put_libraries() {
 	local stage=$1 lib dest
 	{ LD_LIBRARY_PATH=$build_dir/lib ldd "$2" 2>/dev/null || true; } |
@@ -54,7 +56,7 @@ put_libraries() {
 		while read -r lib; do
 			case $lib in
 			/lib* | /usr/lib*) dest=$(guest_path "$lib") ;;
-			# Elsewhere the guest's loader would not look.
+			# The guest's loader does not look in other directories.
 			*) dest=/usr/lib/x86_64-linux-gnu/${lib##*/} ;;
 			esac
 			[ ! -e "$stage$dest" ] || continue
@@ -64,14 +66,15 @@ put_libraries() {
 		done
 }
 
-# The same for 32-bit files. ldd would run their loader, which not every host can.
+# The same for 32-bit files, without ldd: some hosts cannot run the 32-bit
+# loader.
 put_libraries_32() {
 	local stage=$1 lib dest
 	objdump -p "$2" | awk '$1 == "NEEDED" { print $2 }' | while read -r lib; do
 		dest=/usr/lib32/$lib
-		# The kernel's way to it.
+		# 32-bit programs name their loader by this path.
 		[ "$lib" != ld-linux.so.2 ] || dest=/usr/lib/$lib
-		# The project's own are where the tests say.
+		# The tests set the path of the project's library.
 		[[ $lib != librdma_post.* && ! -e $stage$dest ]] || continue
 		mkdir -p "$stage${dest%/*}"
 		cp -pL "/usr/lib32/$lib" "$stage$dest"
@@ -93,7 +96,7 @@ base_programs() {
 
 base_files() {
 	local dir=/usr/lib/x86_64-linux-gnu
-	# pthread_exit() loads libgcc_s, uverbs its providers.
+	# pthread_exit() loads libgcc_s, and libibverbs loads providers.
 	ls -d /lib/x86_64-linux-gnu/libgcc_s.so.1 "$dir"/libibverbs/librxe-*.so \
 		"$dir"/libibverbs/libsiw-*.so /etc/libibverbs.d/rxe.driver \
 		/etc/libibverbs.d/siw.driver /etc/services /etc/protocols 2>/dev/null ||
@@ -102,7 +105,7 @@ base_files() {
 
 put_modules() {
 	local stage=$1 root=$2 release=$3 mod file out
-	for mod in $vm_modules; do
+	for mod in $vm_modules $vm_modules_optional; do
 		modprobe -d "$root" --set-version "$release" --show-depends "$mod" \
 			2>/dev/null || true
 	done | awk '$1 == "insmod" { print $2 }' | sort -u | while read -r file; do
@@ -163,7 +166,7 @@ build_base() {
 	rm -rf "$stage"
 }
 
-# Set base_cpio and base_list, building them if tools or kernel have changed.
+# Set base_cpio and base_list; build them if a tool or the kernel has changed.
 base_initramfs() {
 	local kernel=$1 release=$2 key
 	# shellcheck disable=SC2046

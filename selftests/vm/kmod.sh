@@ -4,9 +4,9 @@
 # Usage: selftests/vm/kmod.sh [-s SOURCE] KERNEL...      6.1, 6.12, 7.2, debug, ...
 #
 # Builds rdma_post.ko for the guest kernels as build/kmod-KERNEL/rdma_post.ko,
-# with W=1; any warning is an error. The build directories hold links to the
-# sources, so that kernels do not fight over object files.
-# -s: build the module in this directory instead, into build/NAME-KERNEL.
+# with W=1; any warning is an error. Each kernel has its own build directory
+# with links to the sources. -s: build the module in this directory instead,
+# into build/NAME-KERNEL.
 
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
@@ -22,7 +22,7 @@ done
 shift $((OPTIND - 1))
 [ $# -gt 0 ] || { usage >&2 && exit 2; }
 
-# The sources of the module, relative to the source directory.
+# List the sources of the module, relative to the source directory.
 list_sources() {
 	cd "$source_dir"
 	if [ "$source_dir" = "$top_dir" ]; then
@@ -51,7 +51,7 @@ build() {
 	case $kernel in
 	debug*)
 		"$vm_dir/debug-kernel.sh" "$kernel"
-		# Coverage is told by source line.
+		# Coverage is reported by source line.
 		cflags+=" -g"
 		;;
 	*) "$vm_dir/fetch.sh" "$kernel" ;;
@@ -61,7 +61,8 @@ build() {
 	mkdir -p "$dir"
 	lock "$dir/.lock"
 	link_sources "$dir"
-	# CC: the headers may name a compiler that the host does not have.
+	# The headers may name a compiler that the host does not have, so set
+	# CC.
 	if ! make -C "$headers" M="$dir" CC=gcc W=1 KCFLAGS="$cflags" \
 		-j"$(nproc)" modules >"$log" 2>&1; then
 		grep -E 'error|warning|ERROR|WARNING|\*\*\*' "$log" >&2 || cat "$log" >&2
@@ -70,7 +71,7 @@ build() {
 	fi
 	if grep -vE 'pahole|BTF|compiler differs|^ *(The kernel was|You are using)' \
 		"$log" | grep -iE 'warning|\berror' >&2; then
-		# Forget the objects, so that the next build warns again.
+		# Delete the objects, so that the next build warns again.
 		find "$dir" \( -name '*.o' -o -name '*.ko' \) -delete
 		die "warnings in the build for $kernel (see $log)"
 	fi

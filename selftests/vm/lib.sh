@@ -23,7 +23,7 @@ usage() {
 	sed -n '/^# Usage/,/^[^#]/s/^# \{0,1\}//p' "$0"
 }
 
-# Run under an exclusive lock that is dropped when the shell ends.
+# lock FILE: take an exclusive lock, until unlock or the end of the shell
 lock() {
 	mkdir -p "$(dirname "$1")"
 	exec {lock_fd}>"$1"
@@ -47,4 +47,9 @@ need() {
 seconds_since() {
 	local now=${EPOCHREALTIME/[.,]/} then=${1/[.,]/}
 	printf '%d.%d' $(((now - then) / 1000000)) $(((now - then) / 100000 % 10))
+}
+
+# names_in MAKEFILE VARIABLE: print the names in one of its lists
+names_in() {
+	make -s --no-print-directory -f "$1" --eval "names: ; @echo \$($2)" names
 }

@@ -10,13 +10,14 @@
 # a command "vm-sync NAME" waits until the other has called the same.
 #
 #   -o DIRECTORY   for the logs, in a/ and b/; by default build/vm/pair.KERNEL
-#   -S DIRECTORY   for what steers the guests: a.pid and b.pid; a.monitor.in and
-#                  b.monitor.in, which take commands of QEMU's monitor
-#   -r COMMAND     A will be killed: then wait until there is a file "restart" in
-#                  -S's directory, and boot A again with COMMAND, without vm-sync.
-#                  It ends with B, and all exit statuses are B's.
+#   -S DIRECTORY   for files that control the guests: a.pid and b.pid;
+#                  a.monitor.in and b.monitor.in, which take commands for QEMU's
+#                  monitor
+#   -r COMMAND     when A has been killed, wait for a file "restart" in the
+#                  directory of -S, and boot A again with COMMAND, without
+#                  vm-sync. A ends with B, and the exit status is B's.
 #   -k KERNEL -f SRC[:DEST] -B -M -p PARAMS -i FILE.ko -U -m SIZE -s CPUS
-#   -t SECONDS -c ARGS     as those of run.sh, for both (-c is its -a)
+#   -t SECONDS -c ARGS     options of run.sh, for both guests (-c is its -a)
 #
 # Exit status: 0 if both ended with 0, otherwise A's, or B's if A's is 0.
 
@@ -54,7 +55,7 @@ lock "$out_dir/.lock"
 [ -z "$build" ] || "$vm_dir/kmod.sh" "$kernel"
 [[ $kernel == debug* ]] || "$vm_dir/fetch.sh" "$kernel"
 
-# The wire and the ends of vm-sync are sockets.
+# The wire and the channel of vm-sync are Unix sockets in this directory.
 sockets=$(mktemp -d)
 trap 'rm -rf "$sockets"' EXIT
 [ -z "$steer" ] || mkfifo "$steer"/{a,b}.monitor.{in,out}
@@ -97,14 +98,14 @@ wait "$pid_b" || status_b=$?
 if [ -n "$again" ]; then
 	kill "$pid_a" 2>/dev/null || true
 	wait "$pid_a" || true
-	# Its status tells only that it was killed, both times.
+	# A was killed both times, so its status means nothing.
 	status_a=0
 	for life in a a.again; do
 		[ ! -e "$out_dir/$life/kernel.log" ] ||
 			! out_dir=$out_dir/$life splats || status_a=99
 	done
 fi
-# What is left in the pipes.
+# Wait for the processes that print the output.
 wait
 trap 'rm -rf "$sockets"' EXIT
 

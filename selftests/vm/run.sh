@@ -3,15 +3,16 @@
 #
 # Usage: selftests/vm/run.sh [options] -- COMMAND [ARGS]
 #
-# Boots a guest with a software RDMA device, runs COMMAND in it as root in /root,
-# and exits as COMMAND does. Output comes live; the kernel's log is checked.
+# Boots a guest with a software RDMA device, runs COMMAND in it as root in
+# /root, and exits with its status. Shows the output live, and checks the
+# kernel's log.
 #
 #   -k KERNEL      6.1 (default), 6.12, 7.2, debug, debug-6.1, debug-kcsan
 #   -n NETWORK     dummy (default): rxe0, 10.0.0.1/24, fd00::1/64
 #                  veth: rxe0 and rxe1, .1 and .2, joined by a wire
-#                  siw: siw0, iWARP, else like dummy; debug kernels only
-#                  sim: sim0 of selftests/rdmasim, which is built if needed, else
-#                  like dummy; rdma_post.ko is told to offer it
+#                  siw: siw0 (iWARP), otherwise like dummy; debug kernels only
+#                  sim: sim0 of selftests/rdmasim, which is built if needed,
+#                  otherwise like dummy; rdma_post.ko offers it
 #                  none
 #   -P "NAME=X .." parameters of rdmasim.ko, with -n sim
 #   -f SRC[:DEST]  add a file or directory, by default as /root/NAME
@@ -23,32 +24,34 @@
 #   -m SIZE        memory, 1G by default
 #   -s CPUS        2 by default
 #   -I             count instructions: one CPU whose clock advances by 1 ns with
-#                  each of them, so that every run is the same
+#                  each instruction, so that all runs are the same
 #   -t SECONDS     time limit without the boot, 120 by default
 #   -a ARGS        add to the kernel's command line
 #   -o DIRECTORY   for the logs, by default build/vm/COMMAND.KERNEL
 #   -q ARG         one more argument for QEMU
+#   -T             connect the guest's terminal, /dev/hvc0, to this one, for input,
+#                  too; Ctrl-A x ends QEMU
 #
-# In the guest "vm-user COMMAND" runs COMMAND as nobody; /vm/modules/rdma_post.ko is
-# the module, for commands that load it again.
+# In the guest "vm-user COMMAND" runs COMMAND as nobody;
+# /vm/modules/rdma_post.ko is the module, for commands that load it again.
 #
 # Exit status: COMMAND's; 99 if the kernel complained or died or the module did
 # not unload; 124 after the time limit; 125 if the guest could not be set up.
-# The directory has output.log, kernel.log, qemu.log, and as out/ what the
-# guest left in /out.
+# The directory gets output.log, kernel.log, qemu.log, and out/ with the files
+# of the guest's /out.
 
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 . "$vm_dir/initramfs.sh"
 . "$vm_dir/guest.sh"
 
-# What goes wrong here must not look like the command's status.
+# The status of an error of this script differs from those of commands.
 die_status=125
 kernel=6.1 network=dummy memory=1G smp=2 limit=120 append='' params='' sim='' out_dir=''
-load=1 unload=1 build='' name='' host=1 sync='' icount=''
+load=1 unload=1 build='' name='' host=1 sync='' icount='' input=/dev/null
 files=() modules=() qemu_args=()
 
-while getopts hk:n:P:f:BMp:i:Um:s:It:a:o:q:w:W: opt; do
+while getopts hk:n:P:f:BMp:i:Um:s:It:a:o:q:Tw:W: opt; do
 	case $opt in
 	k) kernel=$OPTARG ;;
 	n) network=$OPTARG ;;
@@ -66,7 +69,8 @@ while getopts hk:n:P:f:BMp:i:Um:s:It:a:o:q:w:W: opt; do
 	a) append=$OPTARG ;;
 	o) out_dir=$OPTARG ;;
 	q) qemu_args+=("$OPTARG") ;;
-	w) host=$OPTARG sync=1 ;; # pair.sh: which of the two hosts this is
+	T) input=/dev/tty ;;
+	w) host=$OPTARG sync=1 ;; # pair.sh: the number of this host
 	W) host=$OPTARG sync='' ;; # without vm-sync
 	h) usage && exit ;;
 	*) usage >&2 && exit 125 ;;
@@ -83,7 +87,7 @@ esac
 
 need qemu-system-x86_64 cpio flock strip
 
-# The directory for the logs: ours alone while we run.
+# Lock the directory for the logs until this script ends.
 claim_out_dir() {
 	local base n=''
 	name=$(basename "${1%% *}" | tr -cd 'A-Za-z0-9._-')
@@ -109,7 +113,7 @@ find_kernel() {
 	[ -e "$image" ] || image=$cache_dir/kernels/$kernel/bzImage
 }
 
-# The project's module, unless it is not wanted or not there.
+# Add the project's module to the list, unless it was not built, or for -M.
 find_module() {
 	local ko=$build_dir/kmod-$kernel/rdma_post.ko
 	[ -z "$build" ] || "$vm_dir/kmod.sh" "$kernel" || exit 125
@@ -123,10 +127,20 @@ find_module() {
 	fi
 }
 
-# The device of -n sim.
+# rdma_post.ko does not offer devices of these drivers by default.
+name_driver() {
+	local driver
+	case $network in
+	siw) driver=siw ;;
+	sim) driver=rdmasim ;;
+	*) return ;;
+	esac
+	[[ " $params" = *' devices='* ]] || params+=" devices=$driver"
+}
+
+# Build the driver of -n sim.
 find_sim() {
 	[ "$network" = sim ] || return 0
-	[[ " $params" = *' devices='* ]] || params+=' devices=rdmasim'
 	"$vm_dir/kmod.sh" -s "$top_dir/selftests/rdmasim" "$kernel" || exit 125
 }
 
@@ -175,7 +189,7 @@ make_initramfs() {
 	rm -rf "$stage"
 }
 
-# Say how the run went, and exit as it did.
+# Print why the run failed and exit, or return the command's status.
 verdict() {
 	local qemu=$1 status='' unload=0 setup='' end='' words word
 	read -ra words <"$out_dir/status" || true
@@ -195,7 +209,7 @@ verdict() {
 	if splats; then
 		fail 99 "the kernel complained, see above; the command's status: ${status:-none}"
 	elif [ "$status" = timeout ] || [ "$qemu" = 124 ] || [ "$qemu" = 137 ]; then
-		# What the guest's watchdog had the kernel say of sleepers.
+		# The guest's watchdog made the kernel print the blocked tasks.
 		grep -A 20 'Show Blocked State' "$out_dir/kernel.log" >&2 || true
 		fail 124 "no end after $limit s"
 	elif [ -n "$setup" ]; then
@@ -215,6 +229,7 @@ start=$EPOCHREALTIME
 explicit_out=$out_dir
 claim_out_dir "$1"
 find_kernel
+name_driver
 find_sim
 find_module
 make_initramfs "$@"
@@ -222,23 +237,45 @@ trap 'rm -f "$out_dir/initramfs.cpio"' EXIT
 say "kernel $release, initramfs $(($(stat -c %s "$out_dir/initramfs.cpio") >> 20)) MB" \
 	"made in $(seconds_since "$start") s, log in $out_dir"
 
-touch "$out_dir"/{kernel.log,status,qemu.log}
-booted=$EPOCHREALTIME
-exec 3> >(exec tee "$out_dir/output.log")
-tee_pid=$!
-qemu_status=0
-# The guest's own watchdog comes first, unless the guest is dead; it does not
-# count the boot, which is slow with KASAN.
+# The guest's own watchdog ends the command before, unless the guest is dead. It
+# does not count the boot, which is slow with KASAN.
 grace=60
 [[ $kernel != debug* ]] || grace=300
-qemu_run $((limit + grace)) "${qemu_args[@]}" &
-qemu_pid=$!
-exec 3>&-
-trap 'kill "$qemu_pid" 2>/dev/null; rm -f "$out_dir/initramfs.cpio"' EXIT
-trap 'exit 130' INT TERM
-wait "$qemu_pid" || qemu_status=$?
-trap 'rm -f "$out_dir/initramfs.cpio"' EXIT
-wait "$tee_pid" || true
+
+# Run the guest, and set qemu_status.
+run_qemu() {
+	local qemu_pid tee_pid
+	rm -f "$out_dir"/{kernel.log,status,qemu.log}
+	touch "$out_dir"/{kernel.log,status,qemu.log}
+	qemu_status=0
+	exec 3> >(exec tee "$out_dir/output.log")
+	tee_pid=$!
+	qemu_run $((limit + grace)) "${qemu_args[@]}" <"$input" &
+	qemu_pid=$!
+	exec 3>&-
+	# shellcheck disable=SC2064
+	trap "kill $qemu_pid 2>/dev/null; rm -f '$out_dir/initramfs.cpio'" EXIT
+	trap 'exit 130' INT TERM
+	wait "$qemu_pid" || qemu_status=$?
+	trap 'rm -f "$out_dir/initramfs.cpio"' EXIT
+	wait "$tee_pid" || true
+}
+
+# True if the kernel panicked before it started /init.
+boot_failed() {
+	grep -q 'Kernel panic' "$out_dir/kernel.log" &&
+		! grep -q 'Run /init as init process' "$out_dir/kernel.log"
+}
+
+booted=$EPOCHREALTIME
+run_qemu
+# On a busy host QEMU's emulator sometimes runs code that the kernel is patching
+# at that moment (jump labels): "Oops: int3" during the boot.
+for ((i = 1; i < 3; i++)); do
+	boot_failed || break
+	say "the kernel panicked before /init ran: booting it once more"
+	run_qemu
+done
 say "guest ran for $(seconds_since "$booted") s"
 if [ -s "$out_dir/out.tar" ]; then
 	mkdir -p "$out_dir/out"

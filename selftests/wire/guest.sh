@@ -4,20 +4,21 @@
 #
 # Usage: guest.sh a|b|again [long]      in one of two guests, see wire.sh
 #
-# A serves, B sends and prints TAP.  A line that begins with "host:" asks wire.sh
-# to do something to A's guest.
+# A serves; B sends and prints TAP.  With a line that begins with "host:", B
+# requests an action of wire.sh on A's guest.
 
 who=$1 long=${2-}
 objects=/sys/kernel/debug/rdma_post/objects
 n=0
 
-# On both sides: what leaves here, and the answers, are harmed alike.
+# harm [NETEM...]: apply netem to outgoing packets.  Both guests do so, so
+# requests and answers suffer alike.
 harm() {
 	tc qdisc del dev eth0 root 2>/dev/null
 	[ $# = 0 ] || tc qdisc replace dev eth0 root netem limit 10000 "$@"
 }
 
-# test NAME COMMAND...: one test of B's
+# test_ NAME COMMAND...: run one test of B
 test_() {
 	name=$1
 	shift
@@ -29,7 +30,7 @@ test_() {
 	[ "$ok" != ok ] || kind "$name" >>survived
 }
 
-# The fault of a test.  To come back, and to leave nothing, are none.
+# kind TEST: print the fault of a test; "restarted" and "nothing_left" have none
 kind() {
 	case $1 in
 	outage_*|broken) echo outage ;;
@@ -41,7 +42,7 @@ kind() {
 	esac
 }
 
-# In the form of faults.h.
+# Print the number of survived faults as lib/faults.h does.
 tell_survived() {
 	awk '
 		!n[$0]++ { kinds[++m] = $0 }
@@ -54,7 +55,7 @@ tell_survived() {
 		}' survived
 }
 
-# Nothing is left of programs that are gone.
+# True once no object of the programs that exited is left.
 all_gone() {
 	tries=0
 	until awk '$2 != 0 { exit 1 }' $objects; do
@@ -64,7 +65,8 @@ all_gone() {
 	done
 }
 
-# until PID, or for a while, PATTERN is in FILE
+# wait_for PID PATTERN FILE: wait until the file has the pattern; fail if the
+# process ends before, or after the time limit
 wait_for() {
 	tries=0
 	until grep -qs "$2" "$3"; do
@@ -74,7 +76,7 @@ wait_for() {
 	done
 }
 
-# Every line: the name of a test, and what netem does for it.
+# Print a line for each selected test: its name, and the arguments of netem.
 networks() {
 	while read -r name netem; do
 		case ,${only:-$name}, in *,"$name",*) echo "$name $netem" ;; esac
@@ -94,8 +96,8 @@ each_network() {
 		# shellcheck disable=SC2086
 		harm $netem
 		vm-sync "$name"
-		# What rxe reads while packets change places is wrong at times, over
-		# the system's librdmacm too.
+		# rxe sometimes reads wrong data while packets are reordered,
+		# over the system's librdmacm, too.
 		reads=
 		[ "$name" != reorder ] || reads=no-reads
 		# shellcheck disable=SC2086
@@ -106,7 +108,8 @@ each_network() {
 	done
 }
 
-# begin NAME PATTERN ARGUMENT...: run wire until its output has PATTERN
+# begin NAME PATTERN ARGUMENT...: start wire, and wait until its output has
+# PATTERN
 begin() {
 	log=$1.log
 	pattern=$2
@@ -116,7 +119,8 @@ begin() {
 	wait_for $pid "$pattern" "$log"
 }
 
-# Wait for what has begun: its output and its status.
+# Wait for the program that begin() started; print its output, return its
+# status.
 finish() {
 	wait "$pid"
 	status=$?
@@ -124,7 +128,8 @@ finish() {
 	return $status
 }
 
-# 8,000 bytes take a third of a second.
+# The first of two writes must complete while the second is in progress; on this
+# link 8,000 bytes take 0.3 s.
 told_each() {
 	harm rate 200kbit
 	./wire each 10.0.1.1 3
@@ -133,7 +138,7 @@ told_each() {
 	return $status
 }
 
-# The network loses all for so many seconds, while there is traffic.
+# outage SECONDS: the network loses all packets for a time, during traffic
 outage() {
 	begin outage connected send 10.0.1.1 400
 	tc qdisc replace dev eth0 root netem loss 100%
@@ -142,34 +147,36 @@ outage() {
 	finish
 }
 
-# The same until the connection breaks: told in time, and a new one works.
+# The network loses all packets until the connection breaks, which the program
+# must learn in time; then a new connection must work.
 broken() {
 	begin broken traffic break 10.0.1.1 120
 	tc qdisc replace dev eth0 root netem loss 100%
-	# It ends only when the disconnection has been answered, or given up.
+	# Not until its end, which waits for the answer to its disconnect
+	# request.
 	wait_for $pid 'after the last success' "$log"
 	harm
 	finish && ./wire send 10.0.1.1 50
 }
 
-# host ACTION...: ask wire.sh, and go on when it has begun.
+# host ACTION...: request an action of wire.sh, and do not wait for its end
 host() { echo "host: $*" >/dev/hvc0; }
 
-# The peer stands still for so many seconds.  The wire between guests holds back
-# what it does not take, so that the connection outlives it.
+# paused SECONDS: the peer's machine pauses.  The socket between the guests
+# keeps packets for it, so the connection survives.
 paused() {
 	begin paused connected send 10.0.1.1 400
 	host pause "$1"
-	# Nearly: the monitor takes its time to stop the guest.
+	# 80 % of the pause is enough, because the monitor stops the guest late.
 	finish && awk -v pause="$1" '/^# longest between two successes/ {
 		n = $6 } END { exit !(n >= 0.8 * pause) }' paused.log
 }
 
-# A switch would lose it: the connection breaks, and a new one comes about when
-# the peer is back.
+# paused_and_lost SECONDS: the same while packets are lost, as a switch would
+# do.  The connection breaks, and a new one works when the peer is back.
 paused_and_lost() {
 	begin paused traffic break 10.0.1.1 150
-	# First, or the wire holds some until the peer is back.
+	# Before the pause, or the socket keeps some packets for the peer.
 	tc qdisc replace dev eth0 root netem loss 100%
 	host pause "$1"
 	wait_for $pid 'after the last success' paused.log
@@ -180,12 +187,14 @@ paused_and_lost() {
 		./wire send 10.0.1.1 50
 }
 
-# No such host.
+# Connecting to a host that does not exist must fail.
 nobody() { ! ./wire connect 10.0.1.99 10; }
 
-# The peer's machine dies, and comes back.
+# The peer's machine is killed; restarted() boots it again.
 killed() {
-	# The connection manager asks a dead peer for minutes to disconnect.
+	# The connection manager repeats the disconnect request to a dead peer
+	# for
+	# minutes: only the long test waits for that.
 	begin killed traffic \
 		"$([ -n "$long" ] && echo break || echo fail)" 10.0.1.1 200
 	host kill
@@ -194,7 +203,7 @@ killed() {
 
 restarted() {
 	host restart
-	# What the last server saw is gone with it.
+	# The new server does not know the messages of the old one.
 	rm -f acked
 	./wire send 10.0.1.1 50
 }
@@ -203,12 +212,12 @@ case $who in
 a)
 	./wire serve 10.0.1.1 >/dev/hvc0 2>&1 &
 	each_network
-	# Whoever is killed does not come to here.
+	# A guest that is killed does not get here.
 	vm-sync over
 	;;
 again)
 	./wire serve 10.0.1.1 >/dev/hvc0 2>&1 &
-	# Until wire.sh ends this guest.
+	# pair.sh ends this guest when B has ended.
 	sleep 600
 	;;
 b)

@@ -3,14 +3,15 @@
 #
 # Usage: selftests/wire/wire.sh [-k KERNEL] [-l] [-L]
 #
-# Two guests with traffic between them that verifies itself, over networks that
-# lose, repeat, reorder, delay and damage packets; one guest stands still, is
-# killed, comes back. Prints TAP. Needs the library and the module built.
+# Runs self-verifying traffic between two guests over networks that lose,
+# duplicate, reorder, delay and corrupt packets; then one guest is paused,
+# killed and restarted. Prints TAP. The library and the module must have been
+# built.
 #
 #   -k KERNEL   6.1 by default
-#   -l          long: the guest stands still for a minute, too
+#   -l          long: also pause the guest for a minute
 #   -o NAMES    only these tests, with commas between them
-#   -L          over the system's librdmacm, to see what is not ours
+#   -L          over the system's librdmacm, to compare
 
 set -euo pipefail
 . "$(dirname "$0")/../vm/lib.sh"
@@ -34,7 +35,7 @@ trap 'rm -rf "$steer"' EXIT
 
 monitor() { echo "$1" >"$steer/a.monitor.in"; }
 
-# What B asks for.
+# act ACTION [SECONDS]: carry out a request of B
 act() {
 	case $1 in
 	pause)

@@ -17,12 +17,12 @@
  *
  * Every command takes a pointer to a struct that begins with ``__u32 size``
  * and ``__u32 flags``.  The program sets @size to the size of the struct that
- * it was compiled with.  A shorter struct than the command's first version is
- * refused, a longer one (up to 64 KiB) is accepted as long as what the kernel
- * does not know is zero, and a kernel that knows more than the program assumes zero for the
- * rest.  Output fields are written back as far as the program's @size goes.
- * An ioctl that fails changes nothing, except where its description says
- * otherwise.
+ * it was compiled with.  The kernel refuses a struct that is shorter than the
+ * command's first version.  It accepts a longer one (up to 64 KiB) if the bytes
+ * that it does not know are zero.  If it knows more fields than the program,
+ * it takes them as zero.  It writes output fields back up to the program's
+ * @size.  An ioctl that fails changes nothing, except where its description
+ * says otherwise.
  *
  * Errors with the same meaning in every command:
  *
@@ -33,23 +33,23 @@
  * EINVAL        @size is too small, a value is out of range, or the object
  *               is not in a state in which the command makes sense
  * E2BIG         bytes that this kernel does not know are not zero, or @size is
- *               absurd
+ *               above 64 KiB
  * EOPNOTSUPP    an unknown flag or opcode, a reserved field that is not zero,
  *               or something that the device cannot do
  * ENOENT        a handle that names no object of the right type in this file
  * EOVERFLOW     an address or length computation wraps around
  * ENOTCONN      the operation needs a connection
- * EBUSY         the object is in use by others
- * ENOMEM        out of memory, or the limit of locked memory, of the memory cgroup or
- *               of what one user may have (max_user_bytes) has been reached, or the
+ * EBUSY         other objects use the object
+ * ENOMEM        out of memory, or the limit of locked memory, of the memory
+ *               cgroup or of one user (max_user_bytes) has been reached, or the
  *               queue is full
  * ENOBUFS       no memory for the copy of a post's work requests
- * EMFILE        this file's limit of objects or queue entries has been reached, or
- *               the process has no file descriptor left, or there are as many
- *               pollers as this user, or all users, may have
- * EAGAIN        the limit of the caller's rdma cgroup has been reached; on an event
- *               channel that does not block, there is no event
- * ENODEV        the device has been removed, or there is none such
+ * EMFILE        this file's limit of objects or queue entries has been reached,
+ *               the process has no file descriptor left, or the limit of
+ *               pollers, of this user or of all users, has been reached
+ * EAGAIN        the limit of the caller's rdma cgroup has been reached, or an
+ *               event channel that does not block has no event
+ * ENODEV        the device has been removed, or does not exist
  * EBADF         a file descriptor is not one of this file's channels
  * EFAULT        a pointer does not name readable (writable) memory
  * EMSGSIZE      a memory region is larger than the device can take
@@ -57,13 +57,17 @@
  * ============  ============================================================
  */
 
-/** The version of this interface.  It changes only when programs would break. */
+/* The version of this interface.  It changes only when programs would break. */
 #define RPOST_ABI_VERSION	1
 
 #define RPOST_DEVICE_PATH	"/dev/rdma_post"
 
 #define RPOST_IOC_TYPE		0xBD
 
+/*
+ * Numbers of the commands.  No command has ever had 0x2d to 0x2f or 0x32 to
+ * 0x3f.  From 0x40 on they are commands of event channels.
+ */
 enum rpost_cmd {
 	RPOST_CMD_QUERY			= 0x00,
 	RPOST_CMD_QUERY_DEVICES		= 0x01,
@@ -117,27 +121,35 @@ enum rpost_cmd {
 
 /* ------------------------------------------------------------ the file */
 
-/* struct rpost_query.features: commands and fields that the first release of
- * this ABI did not have.  Where a feature is missing its commands are ENOTTY.
+/**
+ * enum rpost_feature - commands and fields that the first release did not have
+ * @RPOST_FEATURE_QP: queue pairs without an id, MODIFY_QP, types of queue pair,
+ *     and a DESTROY that discards outstanding work requests
+ * @RPOST_FEATURE_DATAGRAM: address handles, UD queue pairs, RPOST_PS_UDP ids,
+ *     multicast
+ * @RPOST_FEATURE_SRQ: shared receive queues
+ * @RPOST_FEATURE_ASYNC: asynchronous events
+ * @RPOST_FEATURE_RESIZE_CQ: RESIZE_CQ
+ * @RPOST_FEATURE_CM: SET_OPTION, NOTIFY, ESTABLISH, INIT_QP_ATTR, paths,
+ *     reasons, ECE
+ * @RPOST_FEATURE_TABLES: QUERY_GIDS, QUERY_PKEYS
+ * @RPOST_FEATURE_SEND_RING: SETUP_SEND_RING, ENTER_SEND_RING
+ * @RPOST_FEATURE_SMALL_RING: RPOST_CQ_SMALL_ENTRIES, RPOST_CQ_SHARED_PAGE
+ *
+ * Bits of @features in struct rpost_query.  The commands of a missing feature
+ * fail with ENOTTY.  No feature has ever had the bits 0x80 and 0x100.
  */
-/* queue pairs without an id, MODIFY_QP, types of queue pair, discarding DESTROY */
-#define RPOST_FEATURE_QP		0x01
-/* address handles, UD queue pairs, RPOST_PS_UDP ids, multicast */
-#define RPOST_FEATURE_DATAGRAM		0x02
-/* shared receive queues */
-#define RPOST_FEATURE_SRQ		0x04
-/* asynchronous events */
-#define RPOST_FEATURE_ASYNC		0x08
-/* RESIZE_CQ */
-#define RPOST_FEATURE_RESIZE_CQ		0x10
-/* SET_OPTION, NOTIFY, ESTABLISH, INIT_QP_ATTR, paths, reasons, ECE */
-#define RPOST_FEATURE_CM		0x20
-/* QUERY_GIDS, QUERY_PKEYS */
-#define RPOST_FEATURE_TABLES		0x40
-/* SETUP_SEND_RING, ENTER_SEND_RING */
-#define RPOST_FEATURE_SEND_RING		0x200
-/* RPOST_CQ_SMALL_ENTRIES, RPOST_CQ_SHARED_PAGE */
-#define RPOST_FEATURE_SMALL_RING	0x400
+enum rpost_feature {
+	RPOST_FEATURE_QP		= 0x01,
+	RPOST_FEATURE_DATAGRAM		= 0x02,
+	RPOST_FEATURE_SRQ		= 0x04,
+	RPOST_FEATURE_ASYNC		= 0x08,
+	RPOST_FEATURE_RESIZE_CQ		= 0x10,
+	RPOST_FEATURE_CM		= 0x20,
+	RPOST_FEATURE_TABLES		= 0x40,
+	RPOST_FEATURE_SEND_RING		= 0x200,
+	RPOST_FEATURE_SMALL_RING	= 0x400,
+};
 
 /**
  * struct rpost_query - ioctl(RPOST_IOC_QUERY)
@@ -148,13 +160,13 @@ enum rpost_cmd {
  * @features: out: RPOST_FEATURE_*
  * @max_wr_bytes: out: longest block of work requests that a post takes
  * @num_objects: out: objects that live in this file
- * @num_refused: out: RDMA devices that this file would see, but which are not
- *               offered, since it is not known whether their drivers keep
- *               programs out of memory that is not theirs
+ * @num_refused: out: RDMA devices of the file's network namespace that the
+ *               module does not offer, since it does not know whether their
+ *               drivers keep programs out of memory that is not theirs
  * @reserved: must be 0
  *
- * Tells a program what it talks to.  @num_refused and @reserved came after the
- * first release, which leaves them as they are.
+ * Tells a program which module it talks to.  The first release does not have
+ * @num_refused and @reserved, and leaves them as they are.
  */
 struct rpost_query {
 	__u32 size;
@@ -171,7 +183,7 @@ struct rpost_query {
 #define RPOST_IOC_QUERY		_IO(RPOST_IOC_TYPE, RPOST_CMD_QUERY)
 
 /**
- * enum rpost_obj_type - what a handle stands for
+ * enum rpost_obj_type - types of objects that handles name
  * @RPOST_OBJ_PD: protection domain
  * @RPOST_OBJ_MR: memory region
  * @RPOST_OBJ_CQ: completion queue
@@ -197,18 +209,21 @@ enum rpost_obj_type {
  * @type: enum rpost_obj_type of the object
  * @handle: the object
  *
- * Destroys one object.  A queue pair is moved to the error state and drained
- * first; what it still held does not complete any more, and nothing of it
- * comes into its completion queues once the call has returned.  A connection
- * is closed, and events of the id that nobody fetched are dropped, as are
- * asynchronous events of the object that nobody has read.  Channels are file
- * descriptors and end with close(2).
+ * Destroys one object.  The module first moves a queue pair to the error state
+ * and drains it: work requests that are still outstanding do not complete, and
+ * no completion of the queue pair appears once the call has returned.  It
+ * closes the connection of an id.  It drops events of the id that have not been
+ * fetched, and asynchronous events of the object that have not been read.
+ * Channels are file descriptors and end with close(2).
  *
- * Errors: EBUSY if others depend on the object: regions, queue pairs, shared
- * receive queues and address handles on a protection domain, queue pairs on a
- * completion queue, a shared receive queue or an id, sends whose completions
- * have not been fetched from the device on an address handle.  ENOENT if
- * @handle is not an object of @type.
+ * Errors: EBUSY if others depend on the object: memory regions, queue pairs,
+ * shared receive queues and address handles on a protection domain; queue pairs
+ * on a completion queue, a shared receive queue or an id; sends whose
+ * completions have not been polled from the device on an address handle.
+ * ENOENT if @handle is not an object of @type.  The device's own error if it
+ * does not give up a memory region or a queue pair: the object remains and may
+ * be destroyed later, but posts can no longer use it, nor can MODIFY_QP
+ * (ENODEV).
  */
 struct rpost_destroy {
 	__u32 size;
@@ -225,9 +240,8 @@ struct rpost_destroy {
  * struct rpost_query_devices - ioctl(RPOST_IOC_QUERY_DEVICES)
  * @size: sizeof(struct rpost_query_devices)
  * @flags: must be 0
- * @devices: user pointer to an array of __u32, may be 0 if @count is
- * @count: in: room in the array; out: number of devices there are, which may
- *         be more than there was room for
+ * @devices: user pointer to an array of __u32; may be 0 if @count is 0
+ * @count: in: room in the array; out: number of devices, which may be more
  * @reserved: must be 0
  *
  * Lists the devices of the file's network namespace by number.  A number is
@@ -269,7 +283,7 @@ struct rpost_query_devices {
  * @vendor_part_id: out: as in ibv_query_device(3)
  * @hw_ver: out: as in ibv_query_device(3)
  * @max_qp: out: queue pairs
- * @max_qp_wr: out: work requests on a queue, as far as this module goes
+ * @max_qp_wr: out: work requests on a queue that this module allows
  * @max_send_sge: out: entries in the list of a send
  * @max_recv_sge: out: entries in the list of a receive
  * @max_sge_rd: out: entries in the list of an RDMA read
@@ -404,7 +418,7 @@ struct rpost_query_port {
 
 #define RPOST_IOC_QUERY_PORT	_IO(RPOST_IOC_TYPE, RPOST_CMD_QUERY_PORT)
 
-/* enum ibv_gid_type_sysfs and ibv_gid_type, as the kernel counts them */
+/* enum ibv_gid_type has the same values */
 #define RPOST_GID_IB		0
 #define RPOST_GID_ROCE_V1	1
 #define RPOST_GID_ROCE_V2	2
@@ -486,14 +500,14 @@ struct rpost_query_pkeys {
  * @device: in: number of the device
  * @fd: out: file descriptor of the channel, close-on-exec
  *
- * An asynchronous channel is a file: poll(2) says when it is readable, read(2)
- * returns struct rpost_async_event records, as many as fit, at least one; it
- * sleeps for the first unless the file is O_NONBLOCK (EAGAIN).  A buffer with
- * room for none is EINVAL.  Each channel of a device gets the events of the
- * device and those of this open file's objects on it, from its creation on.
- * Removal of the device ends with RPOST_ASYNC_DEVICE_FATAL.  Of the events that
- * a program does not read, the 256 oldest are kept.  An event that cannot be
- * written (EFAULT) stays.
+ * An asynchronous channel is a file.  poll(2) reports when it is readable.
+ * read(2) returns as many struct rpost_async_event records as fit, at least
+ * one; without an event it sleeps, or fails with EAGAIN if the file is
+ * O_NONBLOCK.  It fails with EINVAL if the buffer has no room for a record.
+ * From its creation on, each channel of a device gets the events of the device
+ * and of this open file's objects on it.  The last event of a removed device is
+ * RPOST_ASYNC_DEVICE_FATAL.  A channel keeps the 256 oldest unread events and
+ * drops later ones.  An event that read(2) cannot write (EFAULT) stays.
  *
  * Errors: ENODEV, EMFILE for more than 16 channels of a device, ENOMEM.
  */
@@ -529,9 +543,9 @@ struct rpost_create_async_channel {
 #define RPOST_ASYNC_GID_CHANGE		18
 
 /**
- * struct rpost_async_event - what read(2) returns on an asynchronous channel
+ * struct rpost_async_event - record that read(2) on an async channel returns
  * @user_data: of the queue pair, completion queue or shared receive queue that
- *             the event concerns; 0 if it concerns a port or the device
+ *             has the event; 0 for an event of a port or the device
  * @event: RPOST_ASYNC_*
  * @obj_type: RPOST_OBJ_QP, RPOST_OBJ_CQ or RPOST_OBJ_SRQ, or 0
  * @handle: the object, or 0
@@ -565,14 +579,31 @@ struct rpost_alloc_pd {
 
 #define RPOST_IOC_ALLOC_PD	_IO(RPOST_IOC_TYPE, RPOST_CMD_ALLOC_PD)
 
-/* enum ibv_access_flags has the same values */
-#define RPOST_ACCESS_LOCAL_WRITE	0x1
-#define RPOST_ACCESS_REMOTE_WRITE	0x2
-#define RPOST_ACCESS_REMOTE_READ	0x4
-#define RPOST_ACCESS_REMOTE_ATOMIC	0x8
-#define RPOST_ACCESS_FLUSH_GLOBAL	0x100
-#define RPOST_ACCESS_FLUSH_PERSISTENT	0x200
-#define RPOST_ACCESS_RELAXED_ORDERING	0x100000
+/**
+ * enum rpost_access - access that a memory region allows
+ * @RPOST_ACCESS_LOCAL_WRITE: the device may write for local work requests
+ * @RPOST_ACCESS_REMOTE_WRITE: the peer may write
+ * @RPOST_ACCESS_REMOTE_READ: the peer may read
+ * @RPOST_ACCESS_REMOTE_ATOMIC: the peer may compare and swap, and fetch and add
+ * @RPOST_ACCESS_FLUSH_GLOBAL: the peer may flush its writes, so that they are
+ *     globally visible
+ * @RPOST_ACCESS_FLUSH_PERSISTENT: the peer may flush its writes to persistent
+ *     memory
+ * @RPOST_ACCESS_RELAXED_ORDERING: the device may reorder its accesses; a hint
+ *
+ * Values of enum ibv_access_flags.  Its other flags are for memory windows,
+ * zero-based regions, on-demand paging and huge pages, which the module does
+ * not offer.
+ */
+enum rpost_access {
+	RPOST_ACCESS_LOCAL_WRITE	= 0x1,
+	RPOST_ACCESS_REMOTE_WRITE	= 0x2,
+	RPOST_ACCESS_REMOTE_READ	= 0x4,
+	RPOST_ACCESS_REMOTE_ATOMIC	= 0x8,
+	RPOST_ACCESS_FLUSH_GLOBAL	= 0x100,
+	RPOST_ACCESS_FLUSH_PERSISTENT	= 0x200,
+	RPOST_ACCESS_RELAXED_ORDERING	= 0x100000,
+};
 
 /**
  * struct rpost_reg_mr - ioctl(RPOST_IOC_REG_MR)
@@ -583,7 +614,7 @@ struct rpost_alloc_pd {
  * @addr: in: first byte, in the calling process
  * @length: in: bytes, at least 1
  * @iova: in: the address by which work requests and the peer name the first
- *        byte; in its page, the offset must be that of @addr
+ *        byte; its offset in its page must be the same as that of @addr
  * @handle: out: the region
  * @lkey: out: key for scatter/gather entries on queue pairs of @pd
  * @rkey: out: key for the peer
@@ -593,16 +624,18 @@ struct rpost_alloc_pd {
  * Without RPOST_ACCESS_LOCAL_WRITE the memory need only be readable.
  *
  * Errors: EFAULT for memory that is not mapped with the needed access, ENOMEM
- * above RLIMIT_MEMLOCK, EPERM if that is 0, EOVERFLOW if @addr or @iova plus @length wraps,
- * EOPNOTSUPP for other access flags (on-demand paging, memory windows), and for
- * RPOST_ACCESS_FLUSH_* where the kernel or the device cannot; EINVAL for
- * RPOST_ACCESS_FLUSH_PERSISTENT on memory that does not persist.
+ * above RLIMIT_MEMLOCK, EPERM if that is 0, EOVERFLOW if @addr or @iova plus
+ * @length wraps, EOPNOTSUPP for other access flags (on-demand paging, memory
+ * windows), and for RPOST_ACCESS_FLUSH_* if the kernel or the device does not
+ * support it; EINVAL for RPOST_ACCESS_FLUSH_PERSISTENT on memory that is not
+ * persistent.
  *
  * Where the module registers by fast registration (see
  * Documentation/registration.rst), also EMSGSIZE for more memory than the
  * device can take, ENETDOWN if no port of the device has an address,
- * ETIMEDOUT or EIO if the device does not answer or refuses, and EOPNOTSUPP
- * for RPOST_ACCESS_FLUSH_*.  EOPNOTSUPP if the device allows neither way.
+ * ETIMEDOUT if the device does not answer, EIO if it refuses, and EOPNOTSUPP
+ * for RPOST_ACCESS_FLUSH_*.  EOPNOTSUPP if the device allows neither way of
+ * registering.
  */
 struct rpost_reg_mr {
 	__u32 size;
@@ -629,10 +662,11 @@ struct rpost_reg_mr {
  * @fd: out: file descriptor of the channel, close-on-exec
  * @reserved: must be 0
  *
- * A completion channel is a file: poll(2) says when it is readable, read(2)
- * returns struct rpost_comp_event records, as many as fit, at least one; it
- * sleeps for the first unless the file is O_NONBLOCK (EAGAIN).  A buffer with
- * room for none is EINVAL.  An event that cannot be written (EFAULT) is lost.
+ * A completion channel is a file.  poll(2) reports when it is readable.
+ * read(2) returns as many struct rpost_comp_event records as fit, at least one;
+ * without an event it sleeps, or fails with EAGAIN if the file is O_NONBLOCK.
+ * It fails with EINVAL if the buffer has no room for a record.  An event that
+ * read(2) cannot write (EFAULT) is lost.
  */
 struct rpost_create_comp_channel {
 	__u32 size;
@@ -645,35 +679,41 @@ struct rpost_create_comp_channel {
 	_IO(RPOST_IOC_TYPE, RPOST_CMD_CREATE_COMP_CHANNEL)
 
 /**
- * struct rpost_comp_event - what read(2) returns on a completion channel
- * @user_data: of the completion queue that has the event
+ * struct rpost_comp_event - record that read(2) on a completion channel returns
+ * @user_data: the user_data of the completion queue that has the event
  */
 struct rpost_comp_event {
 	__aligned_u64 user_data;
 };
 
-/* flags of CREATE_CQ, where there is RPOST_FEATURE_SMALL_RING */
-/* entries take RPOST_WC_SMALL_SIZE bytes, not sizeof(struct rpost_wc) */
-#define RPOST_CQ_SMALL_ENTRIES	0x1
-/*
- * the ring may be in one page with others of this file: it begins at @ring_offset,
- * and to write elsewhere in what is mapped is to write to the others
+/**
+ * enum rpost_cq_flag - flags of struct rpost_create_cq
+ * @RPOST_CQ_SMALL_ENTRIES: an entry takes RPOST_WC_SMALL_SIZE bytes instead of
+ *     sizeof(struct rpost_wc)
+ * @RPOST_CQ_SHARED_PAGE: the ring may share a page with other rings of this
+ *     file; it begins at @ring_offset, and the rest of the mapping belongs to
+ *     the other rings
+ *
+ * Both need RPOST_FEATURE_SMALL_RING.
  */
-#define RPOST_CQ_SHARED_PAGE	0x2
+enum rpost_cq_flag {
+	RPOST_CQ_SMALL_ENTRIES	= 0x1,
+	RPOST_CQ_SHARED_PAGE	= 0x2,
+};
 
 /**
  * struct rpost_create_cq - ioctl(RPOST_IOC_CREATE_CQ)
  * @size: sizeof(struct rpost_create_cq)
  * @flags: RPOST_CQ_*
  * @device: in: number of the device
- * @cqe: in: entries wanted, at least 1; out: entries that there are, a power
- *       of two and not fewer than wanted
+ * @cqe: in: entries wanted, at least 1; out: entries of the ring, a power of
+ *       two and not fewer than wanted
  * @comp_vector: in: completion vector, below the device's num_comp_vectors
  * @channel_fd: in: completion channel, or -1
  * @user_data: in: handed back in struct rpost_comp_event
  * @mmap_offset: out: where to mmap(2) the ring on this file
  * @mmap_size: out: bytes to map, with PROT_READ | PROT_WRITE and MAP_SHARED
- * @entries_offset: out: where entry 0 begins, in bytes from the ring's beginning
+ * @entries_offset: out: where entry 0 begins in the ring, in bytes
  * @handle: out: the completion queue
  * @reserved: must be 0
  * @ring_offset: out: where in the mapping the ring begins, in bytes; 0 without
@@ -681,8 +721,8 @@ struct rpost_comp_event {
  * @reserved2: must be 0
  *
  * Completions appear in the shared ring, see struct rpost_ring.  The mapping
- * stays valid after the queue is destroyed; it just no longer changes, or, with
- * RPOST_CQ_SHARED_PAGE, may become another queue's.
+ * stays valid after the queue is destroyed, but the module no longer writes to
+ * it; with RPOST_CQ_SHARED_PAGE it may give the memory to another queue.
  *
  * Errors: EINVAL for @cqe outside 1 to the device's max_cqe or for
  * @comp_vector, or if @size leaves out @ring_offset with RPOST_CQ_SHARED_PAGE,
@@ -712,22 +752,22 @@ struct rpost_create_cq {
  * @size: sizeof(struct rpost_resize_cq)
  * @flags: must be 0
  * @handle: in: the completion queue
- * @cqe: in: entries wanted, at least 1; out: entries that there are
+ * @cqe: in: entries wanted, at least 1; out: entries of the new ring
  * @mmap_offset: out: where to mmap(2) the new ring on this file
  * @mmap_size: out: bytes to map
  * @reserved: must be 0
  * @ring_offset: out: where in the mapping the new ring begins, in bytes
  * @reserved2: must be 0
  *
- * Gives the queue a new ring, with entries of the same size.  Completions that
- * have not been consumed are in it, and the indices of its control words are
- * those of the old one, which does not change any more, or, with
- * RPOST_CQ_SHARED_PAGE, may become another queue's.  The program must not consume
- * from, or write to, the old ring while the call runs.  A page is shared only if
- * @size does not leave out @ring_offset.
+ * Gives the queue a new ring, with entries of the same size.  The module copies
+ * the completions that have not been consumed, and the indices of the control
+ * words.  It no longer writes to the old ring; with RPOST_CQ_SHARED_PAGE it may
+ * give the memory to another queue.  The program must not consume from, or
+ * write to, the old ring while the call runs.  The new ring shares a page only
+ * if @size includes @ring_offset.
  *
- * Errors: EINVAL for @cqe outside 1 to the device's max_cqe or below the
- * completions that wait, ENODEV, ENOMEM.
+ * Errors: EINVAL for @cqe outside 1 to the device's max_cqe or below the number
+ * of completions that have not been consumed, ENODEV, ENOMEM.
  */
 struct rpost_resize_cq {
 	__u32 size;
@@ -743,35 +783,39 @@ struct rpost_resize_cq {
 
 #define RPOST_IOC_RESIZE_CQ	_IO(RPOST_IOC_TYPE, RPOST_CMD_RESIZE_CQ)
 
-/* struct rpost_ring.flags, written by the kernel */
-/* an empty ring tells nothing: RPOST_IOC_POLL_CQ fetches from the device */
-#define RPOST_RING_NEED_POLL	0x1
-/*
- * a completion was lost because the ring was full; those before it are there;
- * stays set
+/**
+ * enum rpost_ring_flag - flags of struct rpost_ring
+ * @RPOST_RING_NEED_POLL: the device may have completions although the ring is
+ *     empty; RPOST_IOC_POLL_CQ polls the device
+ * @RPOST_RING_OVERRUN: a completion was lost because the ring was full; the
+ *     completions before it are in the ring.  The flag stays set
  */
-#define RPOST_RING_OVERRUN	0x2
+enum rpost_ring_flag {
+	RPOST_RING_NEED_POLL	= 0x1,
+	RPOST_RING_OVERRUN	= 0x2,
+};
 
 /**
  * struct rpost_ring - the shared completion ring's control words
- * @tail: written by the kernel: entries produced so far.  Read with acquire
- *        semantics; entries before it are complete.
- * @flags: written by the kernel: RPOST_RING_*.  Read with acquire semantics,
- *         before @tail, to know what came before RPOST_RING_OVERRUN.
- * @fired: written by the kernel: the last value of @arm that has been answered
- *         with an event on the completion channel, or is going to be
+ * @tail: written by the kernel: entries produced so far.  Read it with acquire
+ *        semantics; the entries before it are complete.
+ * @flags: written by the kernel: RPOST_RING_*.  Read them with acquire
+ *         semantics before @tail; then @tail covers every entry that precedes
+ *         an RPOST_RING_OVERRUN.
+ * @fired: written by the kernel: the last value of @arm for which the kernel
+ *         has put an event into the completion channel, or is about to
  * @reserved: written by the kernel: 0
  * @head: written by the program: entries consumed so far, with release
- *        semantics.  The kernel uses it for nothing but to see that the ring
- *        is full.
+ *        semantics.  The kernel uses it only to see whether the ring is full.
  * @arm: written by the program: any value different from @fired asks for an
  *       event with the next completion.  After writing it, execute a full
- *       memory barrier and look at @flags and @tail once more before sleeping.
- *       While RPOST_RING_NEED_POLL is set the word is not looked at, and
- *       RPOST_IOC_ARM_CQ does the work.  The flag comes and goes.
+ *       memory barrier and read @flags and @tail once more before sleeping.
+ *       While RPOST_RING_NEED_POLL is set the kernel may not read the word;
+ *       use RPOST_IOC_ARM_CQ.  The kernel sets and clears the flag at any
+ *       time.
  * @reserved2: written by the program: 0
  *
- * Both indices count freely; entry number i is at i modulo the number of
+ * Both indices wrap at 2^32; entry number i is at i modulo the number of
  * entries.  Every word has one writer.
  */
 struct rpost_ring {
@@ -784,7 +828,10 @@ struct rpost_ring {
 	__u32 reserved2[14];
 };
 
-/* enum ibv_wc_status has the same values; so have the opcodes and flags */
+/*
+ * Values of enum ibv_wc_status.  The module passes on the device's status, so
+ * other values of that enum may appear, too.
+ */
 #define RPOST_WC_SUCCESS		0
 #define RPOST_WC_LOC_LEN_ERR		1
 #define RPOST_WC_LOC_QP_OP_ERR		2
@@ -801,6 +848,7 @@ struct rpost_ring {
 #define RPOST_WC_RNR_RETRY_EXC_ERR	13
 #define RPOST_WC_GENERAL_ERR		21
 
+/* Values of enum ibv_wc_opcode; its others are of operations without a post. */
 #define RPOST_WC_SEND			0
 #define RPOST_WC_RDMA_WRITE		1
 #define RPOST_WC_RDMA_READ		2
@@ -809,17 +857,28 @@ struct rpost_ring {
 #define RPOST_WC_RECV			128
 #define RPOST_WC_RECV_RDMA_WITH_IMM	129
 
-#define RPOST_WC_F_GRH			0x1
-#define RPOST_WC_F_WITH_IMM		0x2
-#define RPOST_WC_F_WITH_INV		0x8
+/**
+ * enum rpost_wc_flag - flags of struct rpost_wc
+ * @RPOST_WC_F_GRH: the first 40 bytes received are the global routing header
+ * @RPOST_WC_F_WITH_IMM: @imm_data has immediate data
+ * @RPOST_WC_F_WITH_INV: @imm_data has the key that was invalidated
+ *
+ * Values of enum ibv_wc_flags.  Its other flags are for raw packet queue pairs
+ * and tag matching, which the module does not offer.
+ */
+enum rpost_wc_flag {
+	RPOST_WC_F_GRH		= 0x1,
+	RPOST_WC_F_WITH_IMM	= 0x2,
+	RPOST_WC_F_WITH_INV	= 0x8,
+};
 
 /**
  * struct rpost_wc - one completion in the ring
- * @wr_id: of the work request
+ * @wr_id: wr_id of the work request
  * @status: RPOST_WC_*; if it is not RPOST_WC_SUCCESS, only @wr_id, @status,
  *          @qp_num and @vendor_err are valid
  * @opcode: RPOST_WC_*
- * @vendor_err: of the device
+ * @vendor_err: the device's error code
  * @byte_len: bytes received, or read
  * @imm_data: immediate data as it was sent, or the key that was invalidated
  * @qp_num: local queue pair
@@ -848,24 +907,29 @@ struct rpost_wc {
 	__u8 reserved[18];
 };
 
-/* Bytes of an entry of a queue with RPOST_CQ_SMALL_ENTRIES. */
+/* The size of an entry with RPOST_CQ_SMALL_ENTRIES. */
 #define RPOST_WC_SMALL_SIZE		48
 
-#define RPOST_ARM_SOLICITED	0x1
+/**
+ * enum rpost_arm_flag - flags of struct rpost_arm_cq
+ * @RPOST_ARM_SOLICITED: only a completion of a send with the solicited flag, or
+ *     one with an error, causes an event
+ */
+enum rpost_arm_flag {
+	RPOST_ARM_SOLICITED	= 0x1,
+};
 
 /**
  * struct rpost_arm_cq - ioctl(RPOST_IOC_ARM_CQ)
  * @size: sizeof(struct rpost_arm_cq)
- * @flags: RPOST_ARM_SOLICITED: only completions of sends with the solicited
- *         flag and errors are worth an event
+ * @flags: RPOST_ARM_*
  * @handle: in: the completion queue
  * @reserved: must be 0
  *
- * Asks for one event with the next completion.  Needed for solicited events
- * and while RPOST_RING_NEED_POLL is set; else writing @arm in the ring does
- * the same.  After the first use with RPOST_ARM_SOLICITED the ring keeps
- * RPOST_RING_NEED_POLL set.  An event may come that is not due; one that is
- * due always comes.  Look at the queue once more before sleeping.
+ * Asks for one event with the next completion.  A program needs this call for
+ * solicited events and while RPOST_RING_NEED_POLL is set; otherwise writing
+ * @arm in the ring does the same.  There may be an event too many, but never one
+ * too few.  Poll the queue once more before sleeping.
  */
 struct rpost_arm_cq {
 	__u32 size;
@@ -883,8 +947,9 @@ struct rpost_arm_cq {
  * @handle: in: the completion queue
  * @count: out: entries that the call put into the ring
  *
- * Fetches completions from the device into the ring, without sleeping.
- * Needed if the ring is empty and has RPOST_RING_NEED_POLL set, else allowed.
+ * Polls the device and puts its completions into the ring, without sleeping.
+ * A program needs this call if the ring is empty and has RPOST_RING_NEED_POLL
+ * set; it may use it at any time.
  */
 struct rpost_poll_cq {
 	__u32 size;
@@ -935,8 +1000,8 @@ struct rpost_ah_attr {
  * @handle: out: the address handle
  * @attr: in: the address
  *
- * Errors: EINVAL for a port, GID index or address that cannot be, or that has
- * no route; ENODEV, EMFILE, ENOMEM.
+ * Errors: EINVAL for an invalid port, GID index or address, or an address
+ * without a route; ENODEV, EMFILE, ENOMEM.
  */
 struct rpost_create_ah {
 	__u32 size;
@@ -957,8 +1022,8 @@ struct rpost_create_ah {
  * @fd: out: file descriptor of the channel, close-on-exec
  * @reserved: must be 0
  *
- * An event channel is a file that poll(2) reports readable while an event
- * waits; RPOST_IOC_GET_EVENT on it fetches one.
+ * An event channel is a file.  poll(2) reports it readable while it has an
+ * event; RPOST_IOC_GET_EVENT on it fetches one.
  */
 struct rpost_create_event_channel {
 	__u32 size;
@@ -974,22 +1039,22 @@ struct rpost_create_event_channel {
 
 /**
  * struct rpost_conn_param - parameters of a connection
- * @qp_num: queue pair of the other side (in events); this side's, if the
- *          program owns it (commands)
+ * @qp_num: in events, the queue pair of the other side; in commands, the
+ *          queue pair of this side if the program owns it
  * @responder_resources: RDMA reads and atomics that this side will answer at
  *                       a time
  * @initiator_depth: RDMA reads and atomics that this side will have in flight
  * @flow_control: 1 if hardware flow control is available
- * @retry_count: sends that are not acknowledged are repeated so often; above
- *               7 counts as 7; not used when accepting
- * @rnr_retry_count: sends that found no receive are repeated so often; 7 is
- *                   for ever; above 7 counts as 7
- * @srq: the other side uses a shared receive queue (in events); this side
- *       does, if the program owns the queue pair (commands)
+ * @retry_count: how often the device repeats a send that is not acknowledged;
+ *               above 7 counts as 7; not used when accepting
+ * @rnr_retry_count: how often the device repeats a send that found no receive;
+ *                   7 is for ever; above 7 counts as 7
+ * @srq: in events, 1 if the other side uses a shared receive queue; in
+ *       commands, 1 if this side does and the program owns the queue pair
  * @private_data_len: valid bytes in @private_data
  * @reserved: must be 0
- * @private_data: bytes for the other side; how many a transport carries is in
- *                rdma_connect(3)
+ * @private_data: bytes for the other side; rdma_connect(3) says how many each
+ *                transport carries
  */
 struct rpost_conn_param {
 	__u32 qp_num;
@@ -1035,8 +1100,9 @@ struct rpost_ud_param {
 };
 
 /**
- * struct rpost_ece - enhanced connection establishment, see rdma_set_local_ece(3)
- * @vendor_id: of the device, 0 for none
+ * struct rpost_ece - enhanced connection establishment options, see
+ *                    rdma_set_local_ece(3)
+ * @vendor_id: vendor of the device, 0 for no options
  * @attr_mod: the vendor's options
  */
 struct rpost_ece {
@@ -1049,26 +1115,26 @@ struct rpost_ece {
  * @size: sizeof(struct rpost_get_event)
  * @flags: must be 0
  * @id: out: the id that the event belongs to; for a connection request, a new
- *      one, which the program owns from then on
+ *      id, which the program has to destroy
  * @listen_id: out: for a connection request, the id that listens; else 0
  * @event: out: RPOST_EVENT_*
- * @status: out: as in rdma_get_cm_event(3), 0 or a negative errno or a
- *          transport's reason
+ * @status: out: 0, a negative errno or the transport's reason, as in
+ *          rdma_get_cm_event(3)
  * @param: out: parameters that the other side proposed or answered; valid for
- *         connection requests, established and rejected connections.  On ids
- *         of RPOST_QPT_UD only the private data is
- * @ud: out: on ids of RPOST_QPT_UD, for established connections and multicast
- *      joins: where to send to
+ *         connection requests, established and rejected connections; on ids of
+ *         RPOST_QPT_UD only its private data is valid
+ * @ud: out: on ids of RPOST_QPT_UD, the destination to send to, for
+ *      established connections and multicast joins
  * @ece: out: options that the other side proposed or answered
- * @user_data: out: of the join, for multicast events
+ * @user_data: out: for multicast events, the user_data of the join
  *
  * Fetches the oldest event.  Sleeps if there is none, unless the channel is
- * O_NONBLOCK.  If the struct cannot be written the event stays where it is.
- * The id of a request has no events before it has been accepted: if the other
- * side goes, or the device, RPOST_IOC_ACCEPT fails.
+ * O_NONBLOCK.  If the module cannot write the struct, the event stays first.
+ * The id of a request gets no events before the program accepts it; if the
+ * other side or the device has gone by then, RPOST_IOC_ACCEPT fails.
  *
- * Errors: EAGAIN, EINTR (ERESTARTSYS), ENODEV after the device file that the
- * channel was made by has been closed, EFAULT.
+ * Errors: EAGAIN, EINTR (ERESTARTSYS), ENODEV once the file of /dev/rdma_post
+ * that the channel belongs to has been closed, EFAULT.
  */
 struct rpost_get_event {
 	__u32 size;
@@ -1125,9 +1191,8 @@ struct rpost_create_id {
  * @size: sizeof(struct rpost_bind_addr)
  * @flags: must be 0
  * @id: in: the id, which must not be bound yet
- * @addr_len: in: bytes of @addr that count: those of struct sockaddr_in or
- *            struct sockaddr_in6
- * @addr: in: AF_INET or AF_INET6 address; port 0 lets the kernel choose
+ * @addr_len: in: valid bytes of @addr
+ * @addr: in: AF_INET, AF_INET6 or AF_IB address; port 0 lets the kernel choose
  *
  * Errors: EINVAL for a bound id or a bad length, EAFNOSUPPORT, EADDRINUSE,
  * EADDRNOTAVAIL, ENODEV, EACCES for a privileged port.
@@ -1147,15 +1212,15 @@ struct rpost_bind_addr {
  * @size: sizeof(struct rpost_resolve_addr)
  * @flags: must be 0
  * @id: in: the id, idle or bound
- * @timeout_ms: in: milliseconds until it counts as failed, 1 to 3,600,000
- * @src_len: in: bytes of @src that count, 0 for none; a bound id has none
- * @dst_len: in: bytes of @dst that count
+ * @timeout_ms: in: milliseconds until the command fails, 1 to 3,600,000
+ * @src_len: in: valid bytes of @src; 0 for no address, and for a bound id
+ * @dst_len: in: valid bytes of @dst
  * @src: in: address to bind to
  * @dst: in: address of the other side
  *
  * Ends with RPOST_EVENT_ADDR_RESOLVED or RPOST_EVENT_ADDR_ERROR.
  *
- * Errors: as for RPOST_IOC_BIND_ADDR; ENOMEM while the id has many events that
+ * Errors: as for RPOST_IOC_BIND_ADDR; ENOMEM while too many events of the id
  * have not been fetched.
  */
 struct rpost_resolve_addr {
@@ -1176,11 +1241,11 @@ struct rpost_resolve_addr {
  * @size: sizeof(struct rpost_resolve_route)
  * @flags: must be 0
  * @id: in: the id, with its address resolved
- * @timeout_ms: in: milliseconds until it counts as failed, 1 to 3,600,000
+ * @timeout_ms: in: milliseconds until the command fails, 1 to 3,600,000
  *
  * Ends with RPOST_EVENT_ROUTE_RESOLVED or RPOST_EVENT_ROUTE_ERROR.
  *
- * Errors: EINVAL in another state, ENOMEM while the id has many events that have
+ * Errors: EINVAL in another state, ENOMEM while too many events of the id have
  * not been fetched.
  */
 struct rpost_resolve_route {
@@ -1193,7 +1258,7 @@ struct rpost_resolve_route {
 #define RPOST_IOC_RESOLVE_ROUTE	_IO(RPOST_IOC_TYPE, RPOST_CMD_RESOLVE_ROUTE)
 
 /**
- * enum rpost_id_state - where a connection id stands
+ * enum rpost_id_state - state of a connection id
  * @RPOST_ID_IDLE: created
  * @RPOST_ID_BOUND: has a local address
  * @RPOST_ID_ADDR_QUERY: resolving the address
@@ -1202,12 +1267,12 @@ struct rpost_resolve_route {
  * @RPOST_ID_ROUTE_RESOLVED: ready to connect
  * @RPOST_ID_LISTEN: listening
  * @RPOST_ID_REQUEST: made by a connection request that awaits an answer
- * @RPOST_ID_CONNECTING: the other side has been asked
+ * @RPOST_ID_CONNECTING: a connection request is under way
  * @RPOST_ID_ACCEPTING: accepted, not yet established
  * @RPOST_ID_CONNECTED: established
  * @RPOST_ID_DISCONNECTED: was connected
  * @RPOST_ID_ERROR: the connection failed, or the request was rejected
- * @RPOST_ID_REMOVED: the device has gone; can only be destroyed
+ * @RPOST_ID_REMOVED: the device has gone; the id can only be destroyed
  */
 enum rpost_id_state {
 	RPOST_ID_IDLE,
@@ -1231,7 +1296,7 @@ enum rpost_id_state {
  * @dgid: the other side's GID
  * @sgid: local GID
  * @dlid: local id of the other side, big endian
- * @slid: own local id, big endian
+ * @slid: local id of this side, big endian
  * @flow_label: big endian
  * @raw_traffic: as in struct ibv_sa_path_rec
  * @reversible: as in struct ibv_sa_path_rec
@@ -1288,10 +1353,12 @@ struct rpost_path {
  * @dst: out: the other side's address, family 0 if there is none
  * @sgid: out: local GID
  * @dgid: out: the other side's GID
- * @paths: out: the paths of the route, as many as @num_paths says
+ * @paths: out: the first @num_paths entries are the paths of the route
  *
- * What the id knows about its ends.  ENODEV if its device is not one of those that
- * RPOST_IOC_QUERY_DEVICES lists: it has just come, is about to go, or is not offered.
+ * Tells the state, the addresses and the route of an id.
+ *
+ * Errors: ENODEV if RPOST_IOC_QUERY_DEVICES does not list the id's device: the
+ * device is being added or removed, or the module does not offer it.
  */
 struct rpost_query_id {
 	__u32 size;
@@ -1318,13 +1385,14 @@ struct rpost_query_id {
  * @size: sizeof(struct rpost_listen)
  * @flags: must be 0
  * @id: in: the id, bound, or idle to listen on a port that the kernel chooses
- * @backlog: in: requests that may wait to be fetched; further ones are not
- *           answered, and the other side repeats them until it gives up, but
- *           those for the address of a datagram queue pair are refused; 0 or
- *           above the module's maximum counts as the maximum
+ * @backlog: in: requests that may wait to be fetched; 0 or above the module's
+ *           maximum counts as the maximum
  *
- * Each request comes as RPOST_EVENT_CONNECT_REQUEST with an id of its own.  Those on
- * a device that RPOST_IOC_QUERY_DEVICES does not list are refused.
+ * Each request comes as RPOST_EVENT_CONNECT_REQUEST with a new id.  The module
+ * does not answer a connection request above @backlog: the other side repeats
+ * it until it gives up.  It refuses a request for the address of a datagram
+ * queue pair above @backlog, and any request on a device that
+ * RPOST_IOC_QUERY_DEVICES does not list.
  */
 struct rpost_listen {
 	__u32 size;
@@ -1345,12 +1413,16 @@ struct rpost_listen {
  * @ece: in: options to propose
  *
  * Ends with RPOST_EVENT_ESTABLISHED, RPOST_EVENT_REJECTED,
- * RPOST_EVENT_UNREACHABLE or RPOST_EVENT_CONNECT_ERROR.  An id without a queue
- * pair connects the one of this file that @param.qp_num names, which the
- * program brings up itself with what RPOST_IOC_INIT_QP_ATTR tells; it gets
- * RPOST_EVENT_CONNECT_RESPONSE, to be answered by RPOST_IOC_ESTABLISH or
- * RPOST_IOC_REJECT.  On an id of RPOST_QPT_UD the address of the other side is
- * asked for, and comes with RPOST_EVENT_ESTABLISHED.
+ * RPOST_EVENT_UNREACHABLE or RPOST_EVENT_CONNECT_ERROR.
+ *
+ * An id without a queue pair connects the queue pair of this file that
+ * @param.qp_num names.  The program brings that queue pair up with the
+ * attributes from RPOST_IOC_INIT_QP_ATTR.  The id gets
+ * RPOST_EVENT_CONNECT_RESPONSE, which the program answers by
+ * RPOST_IOC_ESTABLISH or RPOST_IOC_REJECT.
+ *
+ * On an id of RPOST_QPT_UD the command asks for the address of the other
+ * side's queue pair, which comes with RPOST_EVENT_ESTABLISHED.
  *
  * Errors: EINVAL in another state, for a @param.qp_num that is not one of this
  * file's queue pairs on the device, or for more private data than the transport
@@ -1376,12 +1448,12 @@ struct rpost_connect {
  * @reserved: must be 0
  * @param: in: as for RPOST_IOC_CONNECT
  * @ece: in: options to answer with
- * @qkey: in: queue key, on ids of RPOST_QPT_UD; 0 for the port space's
+ * @qkey: in: queue key, on ids of RPOST_QPT_UD; 0 for that of the port space
  * @reserved2: must be 0
  *
- * Ends with RPOST_EVENT_ESTABLISHED or RPOST_EVENT_CONNECT_ERROR; on an id of
- * RPOST_QPT_UD, with the answer that is sent.  For an id without a queue pair
- * the program brings its own up before.
+ * Ends with RPOST_EVENT_ESTABLISHED or RPOST_EVENT_CONNECT_ERROR.  On an id of
+ * RPOST_QPT_UD no event follows.  If the id has no queue pair, the program
+ * brings up the one that @param.qp_num names before it calls.
  *
  * Errors: as for RPOST_IOC_CONNECT; EINVAL for a @qkey on another type of id;
  * EPERM for a privileged @qkey.
@@ -1399,7 +1471,7 @@ struct rpost_accept {
 
 #define RPOST_IOC_ACCEPT	_IO(RPOST_IOC_TYPE, RPOST_CMD_ACCEPT)
 
-/* struct rpost_reject.reason: the values of InfiniBand's CM REJ messages */
+/* Values of struct rpost_reject.reason, from InfiniBand's CM REJ messages */
 #define RPOST_REJ_CONSUMER_DEFINED		28
 #define RPOST_REJ_VENDOR_OPTION_NOT_SUPPORTED	35
 
@@ -1409,11 +1481,11 @@ struct rpost_accept {
  * @flags: must be 0
  * @id: in: the id of the request
  * @private_data_len: in: bytes of @private_data
- * @private_data: in: goes with the rejection
+ * @private_data: in: bytes for the other side
  * @reason: in: RPOST_REJ_*, or 0 for RPOST_REJ_CONSUMER_DEFINED
  * @reserved: must be 0
  *
- * The id remains and should be destroyed.  Also answers
+ * The id remains, and the program should destroy it.  The command also answers
  * RPOST_EVENT_CONNECT_RESPONSE.
  */
 struct rpost_reject {
@@ -1435,11 +1507,12 @@ struct rpost_reject {
  * @id: in: the id, connected or accepting or disconnected
  * @reserved: must be 0
  *
- * Both sides get RPOST_EVENT_DISCONNECTED, and what their queue pairs still
- * hold is flushed.  Answers a disconnection by the other side too.
+ * Both sides get RPOST_EVENT_DISCONNECTED, and the outstanding work requests of
+ * their queue pairs are flushed.  The command also answers a disconnection by
+ * the other side.
  *
- * Errors: ENOTCONN for an id that never had a connection, as those of
- * RPOST_QPT_UD have none.
+ * Errors: ENOTCONN for an id that has not been connected, and for any id of
+ * RPOST_QPT_UD.
  */
 struct rpost_disconnect {
 	__u32 size;
@@ -1470,7 +1543,7 @@ struct rpost_migrate_id {
 
 #define RPOST_IOC_MIGRATE_ID	_IO(RPOST_IOC_TYPE, RPOST_CMD_MIGRATE_ID)
 
-/* struct rpost_set_option.level and .option, as in rdma_set_option(3) */
+/* Values of struct rpost_set_option.level and .option: rdma_set_option(3) */
 #define RPOST_OPTION_ID			0
 #define RPOST_OPTION_IB			1
 #define RPOST_OPTION_ID_TOS		0
@@ -1486,17 +1559,18 @@ struct rpost_migrate_id {
  * @id: in: the id
  * @level: in: RPOST_OPTION_ID or RPOST_OPTION_IB
  * @option: in: RPOST_OPTION_ID_* or RPOST_OPTION_IB_*
- * @value: in: the value, except for RPOST_OPTION_IB_PATH; a type of service
- *         takes 8 bits, a timeout 5, the others 0 or 1
+ * @value: in: the value: 0 to 255 for RPOST_OPTION_ID_TOS, 0 to 31 for
+ *         RPOST_OPTION_ID_ACK_TIMEOUT, 0 or 1 for the other options of ids; 0
+ *         for RPOST_OPTION_IB_PATH
  * @data: in: user pointer to an array of struct ib_path_rec_data, see
  *        <rdma/ib_user_sa.h>, for RPOST_OPTION_IB_PATH; else 0
- * @data_len: in: bytes of it; at most 64 records
+ * @data_len: in: bytes of the array; at most 64 records
  * @reserved: must be 0
  *
- * RPOST_OPTION_IB_PATH stands for resolving the route, and ends with
- * RPOST_EVENT_ROUTE_RESOLVED.  It cannot be set when a resolution has failed.
- * Of the records the first counts that has just the flags IB_PATH_GMP,
- * IB_PATH_PRIMARY and IB_PATH_BIDIRECTIONAL.
+ * RPOST_OPTION_IB_PATH replaces RPOST_IOC_RESOLVE_ROUTE, and ends with
+ * RPOST_EVENT_ROUTE_RESOLVED.  A program cannot set it after a resolution has
+ * failed.  The module uses the first record whose flags are exactly
+ * IB_PATH_GMP, IB_PATH_PRIMARY and IB_PATH_BIDIRECTIONAL.
  *
  * Errors: EINVAL for a value out of range or a state in which the option cannot
  * be set, EOPNOTSUPP for an option that is not known.
@@ -1525,9 +1599,9 @@ struct rpost_set_option {
  * Tells the connection manager of an event on a queue pair that the program
  * owns, see rdma_notify(3).
  *
- * Errors: EINVAL for another event, or an id for which it makes no sense;
+ * Errors: EINVAL for another event, or an id in a state without such events;
  * EISCONN for an id that is connected already; EOPNOTSUPP for
- * RPOST_ASYNC_PATH_MIG, which the kernel's connection manager gets wrong.
+ * RPOST_ASYNC_PATH_MIG: ib_cm copies the alternate path without its references.
  */
 struct rpost_notify {
 	__u32 size;
@@ -1558,7 +1632,7 @@ struct rpost_establish {
 
 #define RPOST_IOC_ESTABLISH	_IO(RPOST_IOC_TYPE, RPOST_CMD_ESTABLISH)
 
-/* struct rpost_join_mcast.join_flags, as in rdma_join_multicast_ex(3) */
+/* Values of struct rpost_join_mcast.join_flags: rdma_join_multicast_ex(3) */
 #define RPOST_JOIN_FULLMEMBER		0
 #define RPOST_JOIN_SENDONLY		1
 
@@ -1568,16 +1642,16 @@ struct rpost_establish {
  * @flags: must be 0
  * @id: in: the id, of RPOST_QPT_UD, with a device
  * @join_flags: in: RPOST_JOIN_*
- * @addr_len: in: bytes of @addr that count
+ * @addr_len: in: valid bytes of @addr
  * @reserved: must be 0
  * @addr: in: the group; AF_INET, AF_INET6 or AF_IB
  * @user_data: in: handed back in the event
  *
- * Ends with RPOST_EVENT_MULTICAST_JOIN, which tells where to send to, or
- * RPOST_EVENT_MULTICAST_ERROR.  The program attaches its queue pair itself, by
- * RPOST_IOC_ATTACH_MCAST.
+ * Ends with RPOST_EVENT_MULTICAST_JOIN, which has the group's address for
+ * sends, or RPOST_EVENT_MULTICAST_ERROR.  The program attaches its queue pair
+ * by RPOST_IOC_ATTACH_MCAST.
  *
- * Errors: EINVAL for another kind or state of id or an address that is no
+ * Errors: EINVAL for another kind or state of id or an address that is not a
  * group's, EOPNOTSUPP for a device without multicast, ENOMEM above 64 groups.
  */
 struct rpost_join_mcast {
@@ -1598,10 +1672,10 @@ struct rpost_join_mcast {
  * @size: sizeof(struct rpost_leave_mcast)
  * @flags: must be 0
  * @id: in: the id
- * @addr_len: in: bytes of @addr that count
+ * @addr_len: in: valid bytes of @addr
  * @addr: in: the group
  *
- * Events of the join that have not been fetched are dropped.
+ * Leaves a group, and drops events of the join that have not been fetched.
  *
  * Errors: ENOENT for a group that the id has not joined.
  */
@@ -1629,8 +1703,9 @@ struct rpost_leave_mcast {
  * @handle: out: the shared receive queue
  * @reserved: must be 0
  *
- * Errors: EINVAL for a count above what the device or this module takes,
- * EOPNOTSUPP for a device that has none, ENODEV, EMFILE, ENOMEM.
+ * Errors: EINVAL for a count above the limits of the device or this module,
+ * EOPNOTSUPP for a device without shared receive queues, ENODEV, EMFILE,
+ * ENOMEM.
  */
 struct rpost_create_srq {
 	__u32 size;
@@ -1646,9 +1721,17 @@ struct rpost_create_srq {
 
 #define RPOST_IOC_CREATE_SRQ	_IO(RPOST_IOC_TYPE, RPOST_CMD_CREATE_SRQ)
 
-/* enum ibv_srq_attr_mask has the same values */
-#define RPOST_SRQ_MAX_WR	0x1
-#define RPOST_SRQ_LIMIT		0x2
+/**
+ * enum rpost_srq_attr - @attr_mask of struct rpost_modify_srq
+ * @RPOST_SRQ_MAX_WR: @max_wr
+ * @RPOST_SRQ_LIMIT: @limit
+ *
+ * Values of enum ibv_srq_attr_mask.
+ */
+enum rpost_srq_attr {
+	RPOST_SRQ_MAX_WR	= 0x1,
+	RPOST_SRQ_LIMIT		= 0x2,
+};
 
 /**
  * struct rpost_modify_srq - ioctl(RPOST_IOC_MODIFY_SRQ)
@@ -1657,11 +1740,11 @@ struct rpost_create_srq {
  * @handle: in: the shared receive queue
  * @attr_mask: in: RPOST_SRQ_LIMIT
  * @max_wr: in: must be 0
- * @limit: in: once fewer work requests than this are left,
- *         RPOST_ASYNC_SRQ_LIMIT_REACHED comes, one time; 0 for never
+ * @limit: in: once fewer work requests than this remain, the event
+ *         RPOST_ASYNC_SRQ_LIMIT_REACHED comes, once; 0 for never
  *
  * Errors: EINVAL for a limit above the queue's size, EOPNOTSUPP for
- * RPOST_SRQ_MAX_WR: a queue keeps its size.
+ * RPOST_SRQ_MAX_WR, since a queue keeps its size.
  */
 struct rpost_modify_srq {
 	__u32 size;
@@ -1679,8 +1762,8 @@ struct rpost_modify_srq {
  * @size: sizeof(struct rpost_query_srq)
  * @flags: must be 0
  * @handle: in: the shared receive queue
- * @max_wr: out: as it was made
- * @max_sge: out: as it was made
+ * @max_wr: out: as RPOST_IOC_CREATE_SRQ returned it
+ * @max_sge: out: as RPOST_IOC_CREATE_SRQ returned it
  * @limit: out: the limit, 0 if none is set or it has been reached
  */
 struct rpost_query_srq {
@@ -1696,10 +1779,13 @@ struct rpost_query_srq {
 
 /* --------------------------------------------------------- queue pairs */
 
-/* struct rpost_create_qp.flags: every work request on the send queue is
- * signaled
+/**
+ * enum rpost_qp_flag - flags of struct rpost_create_qp
+ * @RPOST_QP_SIG_ALL: every work request on the send queue is signaled
  */
-#define RPOST_QP_SIG_ALL	0x1
+enum rpost_qp_flag {
+	RPOST_QP_SIG_ALL	= 0x1,
+};
 
 /**
  * struct rpost_create_qp - ioctl(RPOST_IOC_CREATE_QP)
@@ -1721,15 +1807,15 @@ struct rpost_query_srq {
  * @srq: in: shared receive queue, of the same protection domain; or 0
  * @user_data: in: handed back in struct rpost_async_event
  *
- * The queue pair of an id starts in the INIT state: it takes receives, and
- * sends when the connection exists.  Only RPOST_QPT_RC can be an id's; others
- * the program owns, as it owns those without an id: they start in the RESET
- * state, and RPOST_IOC_MODIFY_QP brings them up.
+ * With @id, the connection manager owns the queue pair.  It has to be of
+ * RPOST_QPT_RC, and starts in the INIT state: it takes receives at once, and
+ * sends when the connection exists.  Without @id, the program owns the queue
+ * pair, which starts in the RESET state; RPOST_IOC_MODIFY_QP brings it up.
  *
- * With a shared receive queue, @max_recv_wr and @max_recv_sge are not looked at
- * and 0 afterwards.
+ * With a shared receive queue the module ignores @max_recv_wr and
+ * @max_recv_sge, and sets both to 0.
  *
- * Errors: EINVAL for a count above what the device or this module takes, an
+ * Errors: EINVAL for a count above the limits of the device or this module, an
  * id without a device or with a queue pair, an id of another type than
  * RPOST_QPT_RC, objects of different devices, or a shared receive queue of
  * another protection domain.
@@ -1756,28 +1842,57 @@ struct rpost_create_qp {
 
 #define RPOST_IOC_CREATE_QP	_IO(RPOST_IOC_TYPE, RPOST_CMD_CREATE_QP)
 
-/* struct rpost_qp_attr.attr_mask: enum ibv_qp_attr_mask has the same values */
-#define RPOST_QP_STATE			0x000001
-#define RPOST_QP_CUR_STATE		0x000002
-#define RPOST_QP_EN_SQD_ASYNC_NOTIFY	0x000004
-#define RPOST_QP_ACCESS_FLAGS		0x000008
-#define RPOST_QP_PKEY_INDEX		0x000010
-#define RPOST_QP_PORT			0x000020
-#define RPOST_QP_QKEY			0x000040
-#define RPOST_QP_AV			0x000080
-#define RPOST_QP_PATH_MTU		0x000100
-#define RPOST_QP_TIMEOUT		0x000200
-#define RPOST_QP_RETRY_CNT		0x000400
-#define RPOST_QP_RNR_RETRY		0x000800
-#define RPOST_QP_RQ_PSN			0x001000
-#define RPOST_QP_MAX_QP_RD_ATOMIC	0x002000
-#define RPOST_QP_ALT_PATH		0x004000
-#define RPOST_QP_MIN_RNR_TIMER		0x008000
-#define RPOST_QP_SQ_PSN			0x010000
-#define RPOST_QP_MAX_DEST_RD_ATOMIC	0x020000
-#define RPOST_QP_PATH_MIG_STATE		0x040000
-#define RPOST_QP_DEST_QPN		0x100000
-#define RPOST_QP_RATE_LIMIT		0x2000000
+/**
+ * enum rpost_qp_attr_mask - fields of struct rpost_qp_attr that are valid
+ * @RPOST_QP_STATE: @qp_state
+ * @RPOST_QP_CUR_STATE: @cur_qp_state
+ * @RPOST_QP_EN_SQD_ASYNC_NOTIFY: @en_sqd_async_notify
+ * @RPOST_QP_ACCESS_FLAGS: @access
+ * @RPOST_QP_PKEY_INDEX: @pkey_index
+ * @RPOST_QP_PORT: @port_num
+ * @RPOST_QP_QKEY: @qkey
+ * @RPOST_QP_AV: @ah
+ * @RPOST_QP_PATH_MTU: @path_mtu
+ * @RPOST_QP_TIMEOUT: @timeout
+ * @RPOST_QP_RETRY_CNT: @retry_cnt
+ * @RPOST_QP_RNR_RETRY: @rnr_retry
+ * @RPOST_QP_RQ_PSN: @rq_psn
+ * @RPOST_QP_MAX_QP_RD_ATOMIC: @max_rd_atomic
+ * @RPOST_QP_ALT_PATH: @alt_ah, @alt_pkey_index, @alt_port_num and @alt_timeout
+ * @RPOST_QP_MIN_RNR_TIMER: @min_rnr_timer
+ * @RPOST_QP_SQ_PSN: @sq_psn
+ * @RPOST_QP_MAX_DEST_RD_ATOMIC: @max_dest_rd_atomic
+ * @RPOST_QP_PATH_MIG_STATE: @path_mig_state
+ * @RPOST_QP_DEST_QPN: @dest_qp_num
+ * @RPOST_QP_RATE_LIMIT: @rate_limit
+ *
+ * Values of enum ibv_qp_attr_mask.  IBV_QP_CAP, 0x80000, is missing, since a
+ * queue pair keeps its size.  The bits from 0x200000 to 0x1000000 are reserved
+ * for the kernel.
+ */
+enum rpost_qp_attr_mask {
+	RPOST_QP_STATE			= 0x000001,
+	RPOST_QP_CUR_STATE		= 0x000002,
+	RPOST_QP_EN_SQD_ASYNC_NOTIFY	= 0x000004,
+	RPOST_QP_ACCESS_FLAGS		= 0x000008,
+	RPOST_QP_PKEY_INDEX		= 0x000010,
+	RPOST_QP_PORT			= 0x000020,
+	RPOST_QP_QKEY			= 0x000040,
+	RPOST_QP_AV			= 0x000080,
+	RPOST_QP_PATH_MTU		= 0x000100,
+	RPOST_QP_TIMEOUT		= 0x000200,
+	RPOST_QP_RETRY_CNT		= 0x000400,
+	RPOST_QP_RNR_RETRY		= 0x000800,
+	RPOST_QP_RQ_PSN			= 0x001000,
+	RPOST_QP_MAX_QP_RD_ATOMIC	= 0x002000,
+	RPOST_QP_ALT_PATH		= 0x004000,
+	RPOST_QP_MIN_RNR_TIMER		= 0x008000,
+	RPOST_QP_SQ_PSN			= 0x010000,
+	RPOST_QP_MAX_DEST_RD_ATOMIC	= 0x020000,
+	RPOST_QP_PATH_MIG_STATE		= 0x040000,
+	RPOST_QP_DEST_QPN		= 0x100000,
+	RPOST_QP_RATE_LIMIT		= 0x2000000,
+};
 
 /* enum ibv_qp_state has the same values */
 #define RPOST_QPS_RESET		0
@@ -1790,28 +1905,28 @@ struct rpost_create_qp {
 
 /**
  * struct rpost_qp_attr - attributes of a queue pair, see ibv_modify_qp(3)
- * @attr_mask: RPOST_QP_*: which of the others are valid
+ * @attr_mask: RPOST_QP_* of the valid fields
  * @qp_state: RPOST_QPS_*
- * @cur_qp_state: RPOST_QPS_* that is assumed
+ * @cur_qp_state: RPOST_QPS_* that the queue pair must be in
  * @path_mtu: enum ibv_mtu
  * @path_mig_state: enum ibv_mig_state
  * @qkey: queue key (datagrams)
- * @rq_psn: first packet number that is expected
- * @sq_psn: first packet number that is sent
+ * @rq_psn: first packet number expected
+ * @sq_psn: first packet number sent
  * @dest_qp_num: queue pair of the other side
  * @access: RPOST_ACCESS_* granted to the other side
  * @rate_limit: as in ibv_modify_qp_rate_limit(3)
- * @pkey_index: P_Key by its index
+ * @pkey_index: index of the P_Key
  * @alt_pkey_index: for the alternate path
  * @ah: path to the other side
  * @alt_ah: alternate path
  * @en_sqd_async_notify: as in ibv_modify_qp(3)
  * @sq_draining: as in ibv_query_qp(3)
- * @max_rd_atomic: RDMA reads and atomics in flight from here
- * @max_dest_rd_atomic: the same from the other side
+ * @max_rd_atomic: RDMA reads and atomics that this side has in flight
+ * @max_dest_rd_atomic: RDMA reads and atomics of the other side in flight
  * @min_rnr_timer: as in ibv_modify_qp(3)
  * @port_num: local port
- * @timeout: 4.096 us times two to this power
+ * @timeout: local ACK timeout: 4.096 us times two to this power
  * @retry_cnt: as in ibv_modify_qp(3)
  * @rnr_retry: as in ibv_modify_qp(3)
  * @alt_port_num: for the alternate path
@@ -1854,12 +1969,12 @@ struct rpost_qp_attr {
  * @flags: must be 0
  * @handle: in: the queue pair
  * @reserved: must be 0
- * @attr: in: what to change
+ * @attr: in: the attributes to change
  *
- * As ibv_modify_qp(3).  On the way to the RESET state all that the queue pair
- * holds is given up without completions.  The connection manager changes the
- * states of an id's queue pair; the program can only move it to the error
- * state, or change what may change in its state.
+ * Works as ibv_modify_qp(3).  A move to the RESET state discards all work
+ * requests of the queue pair without completions.  The connection manager moves
+ * the queue pair of an id; the program can only move it to the error state, or
+ * change attributes that may change in its state.
  *
  * Errors: EINVAL for a transition or an attribute that its state does not
  * allow, EPERM for a privileged queue key, EOPNOTSUPP for an unknown attribute.
@@ -1880,8 +1995,8 @@ struct rpost_modify_qp {
  * @flags: must be 0
  * @id: in: the id
  * @reserved: must be 0
- * @attr: in: @attr.qp_state; out: the attributes that bring a queue pair of
- *        the program's into this state, for the id's connection
+ * @attr: in: @attr.qp_state; out: the attributes that bring a queue pair that
+ *        the program owns into this state, for the id's connection
  *
  * See rdma_init_qp_attr(3).
  *
@@ -1906,10 +2021,10 @@ struct rpost_init_qp_attr {
  * @lid: in: local id of the group
  * @gid: in: GID of the group
  *
- * See ibv_attach_mcast(3).  Attaching twice is attaching once.
+ * See ibv_attach_mcast(3).  To attach a group again changes nothing.
  *
- * Errors: EINVAL for another type of queue pair, a GID or local id that is no
- * group's, or a group that is not attached; ENOMEM above 64 groups.
+ * Errors: EINVAL for another type of queue pair, a GID or local id that is not
+ * a group's, or a group that is not attached; ENOMEM above 64 groups.
  */
 struct rpost_attach_mcast {
 	__u32 size;
@@ -1950,9 +2065,9 @@ struct rpost_attach_mcast {
  * @max_inline_data: out: as the queue pair was made
  * @qp_flags: out: the flags that the queue pair was made with
  * @dgid: out: GID of the other side
- * @sgid_index: out: local GID by its index
- * @hop_limit: out: of the path
- * @traffic_class: out: of the path
+ * @sgid_index: out: index of the local GID
+ * @hop_limit: out: hop limit of the path
+ * @traffic_class: out: traffic class of the path
  * @sl: out: service level of the path
  * @reserved: out: 0
  * @attr: out: all attributes
@@ -2002,11 +2117,11 @@ struct rpost_query_qp {
 
 /**
  * struct rpost_sge - one scatter/gather entry
- * @addr: first byte, as named by the region's iova
+ * @addr: first byte, counted from the memory region's iova
  * @length: bytes
- * @lkey: of a region in the queue pair's protection domain
+ * @lkey: lkey of a memory region in the queue pair's protection domain
  *
- * An entry of 0 bytes names no memory, and its key is not looked at.
+ * The module ignores the key of an entry of 0 bytes.
  */
 struct rpost_sge {
 	__aligned_u64 addr;
@@ -2024,25 +2139,36 @@ struct rpost_sge {
 #define RPOST_WR_ATOMIC_FETCH_AND_ADD	6
 #define RPOST_WR_SEND_WITH_INV		9
 
-/* enum ibv_send_flags has the same values */
-#define RPOST_SEND_FENCE	0x1
-#define RPOST_SEND_SIGNALED	0x2
-#define RPOST_SEND_SOLICITED	0x4
-#define RPOST_SEND_INLINE	0x8
+/**
+ * enum rpost_send_flag - flags of struct rpost_send_wr
+ * @RPOST_SEND_FENCE: the work request starts when earlier reads and atomic
+ *     operations have ended
+ * @RPOST_SEND_SIGNALED: the work request has a completion also if it succeeds
+ * @RPOST_SEND_SOLICITED: the peer's completion is a solicited one
+ * @RPOST_SEND_INLINE: the data follows the work request
+ *
+ * Values of enum ibv_send_flags.
+ */
+enum rpost_send_flag {
+	RPOST_SEND_FENCE	= 0x1,
+	RPOST_SEND_SIGNALED	= 0x2,
+	RPOST_SEND_SOLICITED	= 0x4,
+	RPOST_SEND_INLINE	= 0x8,
+};
 
 /**
  * struct rpost_send_wr - one work request for a send queue
  * @wr_id: handed back in the completion
- * @size: bytes from here to the next work request: this struct and what
- *        follows it, rounded up to a multiple of 8
+ * @size: bytes from here to the next work request: this struct with its entries
+ *        or data, rounded up to a multiple of 8
  * @opcode: RPOST_WR_*
  * @send_flags: RPOST_SEND_*
  * @num_sge: entries of struct rpost_sge that follow this struct; 0 with
  *           RPOST_SEND_INLINE
  * @inline_len: bytes of data that follow this struct; 0 without
  *              RPOST_SEND_INLINE
- * @imm_data: immediate data, big endian, handed on as it is
- * @rkey: key of the remote region (RDMA and atomics), or to invalidate
+ * @imm_data: immediate data, big endian, passed on unchanged
+ * @rkey: key of the remote region (RDMA and atomics), or the key to invalidate
  *        (RPOST_WR_SEND_WITH_INV)
  * @reserved: must be 0
  * @remote_addr: address in the remote region; a multiple of 8 for atomics
@@ -2053,7 +2179,7 @@ struct rpost_sge {
  * @remote_qpn: on queue pairs of RPOST_QPT_UD: queue pair of the other side
  * @remote_qkey: on queue pairs of RPOST_QPT_UD: its queue key
  *
- * Inline data goes with sends and RDMA writes.  Atomics have one entry of 8
+ * Sends and RDMA writes may have inline data.  An atomic has one entry of 8
  * bytes, which receives the former value.
  */
 struct rpost_send_wr {
@@ -2103,24 +2229,25 @@ struct rpost_recv_wr {
  *       rpost_recv_wr, each followed by its entries or data
  * @wrs_size: in: bytes in the block, at most max_wr_bytes of struct
  *            rpost_query
- * @posted: out: work requests that were taken, also when the call fails
+ * @posted: out: work requests that were posted, also when the call fails
  *
- * Posts in order.  The first work request that is refused ends the call with
- * its error, and those before it are posted.
- * The block, inline data included, has been copied when the call returns.
+ * Posts in order.  The first work request that the module refuses ends the call
+ * with its error; those before it are posted.  When the call returns, the
+ * module has copied the block, inline data included.
  *
- * A scatter/gather entry whose key, range or access rights are not those of a
- * live region of the queue pair's protection domain does not fail the post:
- * the work request completes with RPOST_WC_LOC_PROT_ERR, and the queue pair
- * goes to the error state, as in verbs.  Sends in the error state complete
+ * If no live memory region of the queue pair's protection domain has the key,
+ * the range and the access that a scatter/gather entry needs, the post does not
+ * fail: the work request completes with RPOST_WC_LOC_PROT_ERR, and the queue
+ * pair goes to the error state, as in verbs.  Sends in the error state complete
  * with RPOST_WC_WR_FLUSH_ERR.
  *
- * Errors: EINVAL for a queue pair that is not connected yet (sends), that is in
- * the RESET state or has a shared receive queue (receives), a count or length
- * above what it was made for, an opcode that its type does not have, a block
- * that does not add up; EOPNOTSUPP for an opcode or flag that is not known;
- * ENOENT for an address handle that is not one of the protection domain's;
- * ENOMEM when the queue is full; ENOBUFS without memory for the block.
+ * Errors: for sends, EINVAL for a queue pair that is not connected yet; for
+ * receives, EINVAL for a queue pair that is in the RESET state or has a shared
+ * receive queue; EINVAL for a count or length above the queue's size, an opcode
+ * that the queue pair's type does not have, or sizes that do not add up to the
+ * block; EOPNOTSUPP for an unknown opcode or flag; ENOENT for an address handle
+ * of another protection domain; ENOMEM when the queue is full; ENOBUFS without
+ * memory for the block.
  */
 struct rpost_post {
 	__u32 size;
@@ -2136,41 +2263,45 @@ struct rpost_post {
 #define RPOST_IOC_POST_RECV	_IO(RPOST_IOC_TYPE, RPOST_CMD_POST_RECV)
 #define RPOST_IOC_POST_SRQ_RECV	_IO(RPOST_IOC_TYPE, RPOST_CMD_POST_SRQ_RECV)
 
-/* --------------------------------------------------------- send rings */
-
-/* struct rpost_send_ring.flags */
-/* the poller sleeps: call RPOST_IOC_ENTER_SEND_RING */
-#define RPOST_SEND_RING_NEED_WAKEUP	0x1
-/* the next work request waits, for room in the send queue, or for a state of
- * the queue pair in which it takes sends
- */
-#define RPOST_SEND_RING_BLOCKED		0x2
+/* --------------------------------------------------- submission rings */
 
 /**
- * struct rpost_send_ring - control words of a send ring, at its beginning
- * @tail: program: bytes of work requests that it has written
+ * enum rpost_send_ring_flag - flags of struct rpost_send_ring
+ * @RPOST_SEND_RING_NEED_WAKEUP: the poller sleeps; RPOST_IOC_ENTER_SEND_RING
+ *     wakes it
+ * @RPOST_SEND_RING_BLOCKED: the next work request waits for room in the send
+ *     queue, or for the queue pair to enter a state that takes sends
+ */
+enum rpost_send_ring_flag {
+	RPOST_SEND_RING_NEED_WAKEUP	= 0x1,
+	RPOST_SEND_RING_BLOCKED		= 0x2,
+};
+
+/**
+ * struct rpost_send_ring - control words of a submission ring, at its beginning
+ * @tail: written by the program: bytes of work requests written so far
  * @reserved0: not used
- * @head: kernel: bytes of them that it has taken
- * @flags: kernel: RPOST_SEND_RING_*
- * @error: kernel: 0, or the errno for which it takes nothing more: EINVAL for
- *         a @tail or a size that cannot be, ENODEV when the device or the queue
- *         pair has gone, EOPNOTSUPP or another if the device takes no work request
- *         in the place of one that was refused
+ * @head: written by the kernel: bytes of work requests taken so far
+ * @flags: written by the kernel: RPOST_SEND_RING_*
+ * @error: written by the kernel: 0, or the errno that has stopped the ring:
+ *         EINVAL for an invalid @tail or work request size, ENODEV when the
+ *         device or the queue pair has gone, another one if the device did not
+ *         take the substitute for a refused work request (EOPNOTSUPP or other)
  * @reserved1: not used
  *
- * Both count modulo 2^32; byte number i is at i modulo the ring's size in the
- * data that follows.  The program writes struct rpost_send_wr, each with what
- * follows it, and wraps around at any byte.  Work requests are taken whole and
- * in order, and only what lies before @tail is looked at.
+ * Both counters wrap at 2^32; byte number i is at i modulo the ring's size in
+ * the data that follows.  The program writes each struct rpost_send_wr with its
+ * entries or data, and may wrap around at any byte.  The kernel takes whole
+ * work requests in order, and reads only bytes before @tail.
  *
- * To post: read @head (acquire) and see that there is room, write the work
- * requests, write @tail (release).  Then, after a full barrier, read @error and
- * @flags: if RPOST_SEND_RING_NEED_WAKEUP is set, call RPOST_IOC_ENTER_SEND_RING.
- * With an @error, call it too, and read @head (acquire) after it: what lies before
- * @head has been taken and completes, the rest does not.
+ * To post: read @head (acquire) to check for room, write the work requests,
+ * write @tail (release).  Then, after a full barrier, read @error and @flags.
+ * If RPOST_SEND_RING_NEED_WAKEUP is set, call RPOST_IOC_ENTER_SEND_RING.  If
+ * there is an @error, call it as well, then read @head (acquire): work requests
+ * before @head have been taken and complete, the others do not.
  *
- * When the device is removed, what is in the ring completes as flushed: for this the
- * completion queue needs room for the ring's work requests beside the send queue's.
+ * When the device is removed, the work requests in the ring complete as
+ * flushed.  So the completion queue needs room for them, too.
  */
 struct rpost_send_ring {
 	__u32 tail;
@@ -2185,33 +2316,34 @@ struct rpost_send_ring {
  * struct rpost_setup_send_ring - ioctl(RPOST_IOC_SETUP_SEND_RING)
  * @size: sizeof(struct rpost_setup_send_ring)
  * @flags: must be 0
- * @qp: in: the queue pair, which has none yet
- * @bytes: in: bytes of work requests that it has room for, from 1 to
- *         max_wr_bytes of struct rpost_query; out: at least as many, a power of two
- * @mmap_offset: out: for mmap(2) on the device, MAP_SHARED
- * @mmap_size: out: for mmap(2)
- * @data_offset: out: of the first byte of the data in the mapping
+ * @qp: in: the queue pair, which has no ring yet
+ * @bytes: in: size of the ring's data, from 1 to max_wr_bytes of struct
+ *         rpost_query; out: the actual size, a power of two and not smaller
+ * @mmap_offset: out: offset for mmap(2) on this file, with MAP_SHARED
+ * @mmap_size: out: length for mmap(2)
+ * @data_offset: out: where the data begins in the mapping, in bytes
  *
- * Gives a queue pair a ring through which it is posted to without a system
- * call.  A thread of the kernel takes work requests from it, checks them as
- * RPOST_IOC_POST_SEND does, and posts them; while it is awake it also fetches
- * the completions of the queue pair's send queue.  One thread serves all rings of
- * an open file, and stays, asleep, when the last ring has gone, until the file is
- * closed.  When there has been nothing to do for a while it sleeps.
+ * Gives a queue pair a submission ring, through which a program posts without a
+ * system call.  A kernel thread, the poller, takes work requests from the ring,
+ * checks them as RPOST_IOC_POST_SEND does, and posts them; while it is awake it
+ * also polls the device for completions of the send queue.  It sleeps after a
+ * while without work.  One poller serves all rings of an open file, and lives
+ * until the file is closed.
  *
- * Work requests that find the send queue full, or the queue pair in a state in
- * which RPOST_IOC_POST_SEND is refused, wait in the ring.  One that cannot be
- * posted for another reason completes with RPOST_WC_LOC_QP_OP_ERR, in its turn,
- * and takes the queue pair to the error state; of RPOST_QPT_UD, the queue
- * pair stays as it is.  What is in the ring when the device is removed completes
- * with RPOST_WC_WR_FLUSH_ERR; on the way to the RESET state it is given up.
+ * Work requests wait in the ring while the send queue is full, or while the
+ * queue pair is in a state in which RPOST_IOC_POST_SEND fails.  A work request
+ * that the module refuses for another reason completes in order, with
+ * RPOST_WC_LOC_QP_OP_ERR, and moves the queue pair to the error state unless it
+ * is of RPOST_QPT_UD.  If the device is removed, the work requests in the ring
+ * complete with RPOST_WC_WR_FLUSH_ERR; a move to the RESET state discards them.
  *
- * RPOST_IOC_POST_SEND can still be used; it overtakes what is in the ring.  The
- * ring ends with the queue pair.
+ * A program may still use RPOST_IOC_POST_SEND, whose work requests overtake
+ * those in the ring.  The ring ends with the queue pair.
  *
  * Errors: EINVAL for a number of bytes out of range or a queue pair that has a
- * ring, EMFILE if this user, or all, have as many pollers as they may, ENODEV.  A
- * user who has made as many in the last second waits for a second first.
+ * ring, EMFILE at the limit of pollers of this user or of all users, ENODEV.
+ * If the user has made that many pollers within the last second, the call
+ * first waits for a second.
  */
 struct rpost_setup_send_ring {
 	__u32 size;
@@ -2223,7 +2355,8 @@ struct rpost_setup_send_ring {
 	__u32 data_offset;
 };
 
-#define RPOST_IOC_SETUP_SEND_RING	_IO(RPOST_IOC_TYPE, RPOST_CMD_SETUP_SEND_RING)
+#define RPOST_IOC_SETUP_SEND_RING \
+	_IO(RPOST_IOC_TYPE, RPOST_CMD_SETUP_SEND_RING)
 
 /**
  * struct rpost_enter_send_ring - ioctl(RPOST_IOC_ENTER_SEND_RING)
@@ -2232,7 +2365,7 @@ struct rpost_setup_send_ring {
  * @qp: in: the queue pair
  * @reserved: must be 0
  *
- * Wakes the thread that serves the ring.
+ * Wakes the poller that serves the ring.
  *
  * Errors: EINVAL for a queue pair without a ring, ENODEV.
  */
@@ -2243,6 +2376,7 @@ struct rpost_enter_send_ring {
 	__u32 reserved;
 };
 
-#define RPOST_IOC_ENTER_SEND_RING	_IO(RPOST_IOC_TYPE, RPOST_CMD_ENTER_SEND_RING)
+#define RPOST_IOC_ENTER_SEND_RING \
+	_IO(RPOST_IOC_TYPE, RPOST_CMD_ENTER_SEND_RING)
 
 #endif /* _UAPI_RDMA_POST_ABI_H */

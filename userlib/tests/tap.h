@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The little of TAP that this test needs. */
+/* The parts of TAP that this test needs. */
 #ifndef TAP_H
 #define TAP_H
 
@@ -26,7 +26,7 @@ static inline bool tap_ok(bool pass, const char *what, const char *file,
 
 #define ok(cond)	tap_ok(!!(cond), #cond, __FILE__, __LINE__)
 
-/* For what the rest of a test cannot do without. */
+/* Ends the test if @cond is false, since the rest depends on it. */
 #define need(cond) \
 	do { \
 		if (!(cond)) { \

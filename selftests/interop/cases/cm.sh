@@ -28,8 +28,8 @@ rping_4096() { rping_sized 4096 20; }
 case_ rping_65000 rping "-V, 65000 bytes"
 rping_65000() { rping_sized 65000 5; }
 
-# The server mistakes requests that come at the same time for one another, so
-# each client starts when the one before it is connected.
+# The server confuses simultaneous requests, so each client starts when the one
+# before it is connected.
 case_ rping_many rping "-P, six clients connected at once"
 rping_many() {
 	local i
@@ -75,7 +75,9 @@ rping_ipv6() {
 	lines client '^ping data: rdma-ping-[0-9]+:' 5
 }
 
-# Over the system's library the trace has what it must not have over ours.
+# Over the system's library the trace must have the files that it must not have
+# over
+# librdma_post: so the pattern is right.
 case_ rping_opens rping "opens nothing of uverbs, sysfs or providers" smoke
 rping_opens() {
 	local others='/dev/infiniband|/sys/|libibverbs\.d|rxe-rdmav'
@@ -130,7 +132,7 @@ udaddy() {
 
 case_ mckey mckey "ten messages to a group"
 mckey() {
-	# Who joins later waits for messages in vain.
+	# The receiver must join before the messages are sent.
 	start server stdbuf -oL mckey -m 239.1.2.3 -b "$addr" -C 10
 	written server 'joined dgid'
 	run mckey -m 239.1.2.3 -b "$addr" -s -C 10

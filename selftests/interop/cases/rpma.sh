@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=dash disable=SC2154
-# Debian's librpma, in a program of the project's.
+# Debian's librpma, used by the project's program rpma.
 
 rpma_test() { run "$here/rpma" "$addr" "$port" "$1"; }
 

@@ -4,12 +4,13 @@
 
 fio_args="--ioengine=rdma --size=512k --bs=16k --thread --group_reporting"
 
-# fio_both VERB ARGS...: the server's job takes what the client's writes.  It has
-# more requests waiting, or the client's sends would find none.
+# fio_both VERB ARGS...: the server's job receives the data that the client's
+# writes. The server has more requests outstanding than the client, so that each
+# send finds a receive.
 #
-# Only what is sent can be verified.  fio verifies requests of a job that reads, and
-# with the other verbs those of the server never complete: it waits until it is told
-# that the client is done.  The client writes, with verb=read, too.
+# Only verb=send can be verified: fio verifies the requests of a job that reads,
+# and with the other verbs the server's requests never complete, but wait until
+# the client reports its end.  The client's job writes with verb=read, too.
 fio_both() {
 	local verb=$1
 	shift
@@ -40,7 +41,7 @@ fio_send_verify() {
 	says_not server 'verify: bad|verify failed'
 }
 
-# The same receiver must complain of a sender that puts no checksums into its data.
+# The same receiver must complain if the sender adds no checksums to its data.
 case_ fio_send_unverified fio "verb=send without checksums, the receiver complains"
 fio_send_unverified() {
 	# shellcheck disable=SC2086
@@ -68,8 +69,9 @@ fio_mixed() {
 	says client 'issued rwts: total=0,64,0,0'
 }
 
-# A target with one disk of 8 MiB of random data.
+# A target with one disk of 8 MiB of random data.  It registers 16 MiB.
 target() {
+	as_root
 	initiator=iqn.2024-01.org.example:host
 	target_name=iqn.2024-01.org.example:disk
 	url=iser://$addr:3260/$target_name/1
@@ -107,7 +109,7 @@ iser_perf() {
 	stop
 }
 
-# The test leaves blocks of 0xa6 behind, 256 at the beginning of the disk.
+# The test leaves 256 blocks of 0xa6 bytes at the beginning of the disk.
 case_ iser_write tgtd/iscsi-test-cu "iSER, writes, compared in the target's file"
 iser_write() {
 	local other

@@ -23,14 +23,15 @@ devinfo_v() {
 	run ibv_devinfo -v -d "$dev"
 	says client 'max_qp_wr:[[:space:]]+[1-9]'
 	says client 'GID\[ *1\]:[[:space:]]+::ffff:10.0.0.1'
-	# The limits of a kernel queue; no memory windows, no local registration.
+	# Kernel queues have other limits, and there are no memory windows and
+	# no local registration.
 	same_as_system client 'max_(qp|srq)_wr|max_mw|device_cap_flags|MEM_|SRQ_RESIZE'
 
 }
 
-# pingpong PROGRAM ARGS...: with -c the server looks at the first byte of each page
-# at the end, which must be the client's 0 and no longer its own 0x7b.  In
-# ibv_srq_pingpong its own is 0, too: there -c cannot fail.
+# pingpong PROGRAM ARGS...: with -c the server checks the first byte of each
+# page at the end, which must be the client's 0 and no longer its own 0x7b.  In
+# ibv_srq_pingpong the server's own byte is 0, too, so -c cannot fail there.
 pingpong() {
 	local program=$1
 	shift

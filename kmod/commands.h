@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The list of all commands of the interface, in the order of their numbers:
+ *
+ *   RPOST_COMMAND(NAME, name, type, first, size, flags)
+ *
+ * NAME:  the command's number is RPOST_CMD_NAME
+ * name:  its handler is rpost_name_ioctl()
+ * type:  its argument is a struct rpost_type
+ * first: size of the struct in its first version, the least that is accepted
+ * size:  size of the struct now
+ * flags: flags that the command accepts
+ *
+ * RPOST_CHANNEL_COMMAND() is the same for a command of an event channel's
+ * descriptor.  A file that includes this defines RPOST_COMMAND first, and also
+ * RPOST_CHANNEL_COMMAND if it treats these commands differently.  The
+ * module's table, the declarations of its handlers, and the tests of lengths,
+ * flags and layout are made from this list.
+ */
+#ifndef RPOST_CHANNEL_COMMAND
+#define RPOST_CHANNEL_COMMAND RPOST_COMMAND
+#endif
+
+RPOST_COMMAND(QUERY, query, query, 32, 40, 0)
+RPOST_COMMAND(QUERY_DEVICES, query_devices, query_devices, 24, 24, 0)
+RPOST_COMMAND(QUERY_DEVICE, query_device, query_device, 248, 248, 0)
+RPOST_COMMAND(QUERY_PORT, query_port, query_port, 72, 72, 0)
+RPOST_COMMAND(DESTROY, destroy, destroy, 16, 16, 0)
+RPOST_COMMAND(ALLOC_PD, alloc_pd, alloc_pd, 16, 16, 0)
+RPOST_COMMAND(REG_MR, reg_mr, reg_mr, 56, 56, 0)
+RPOST_COMMAND(CREATE_COMP_CHANNEL, create_comp_channel, create_comp_channel, 16, 16, 0)
+RPOST_COMMAND(CREATE_CQ, create_cq, create_cq, 56, 64,
+	      RPOST_CQ_SMALL_ENTRIES | RPOST_CQ_SHARED_PAGE)
+RPOST_COMMAND(ARM_CQ, arm_cq, arm_cq, 16, 16, RPOST_ARM_SOLICITED)
+RPOST_COMMAND(POLL_CQ, poll_cq, poll_cq, 16, 16, 0)
+RPOST_COMMAND(CREATE_EVENT_CHANNEL, create_event_channel, create_event_channel, 16, 16,
+	      0)
+RPOST_COMMAND(CREATE_ID, create_id, create_id, 24, 24, 0)
+RPOST_COMMAND(BIND_ADDR, bind_addr, bind_addr, 144, 144, 0)
+RPOST_COMMAND(RESOLVE_ADDR, resolve_addr, resolve_addr, 280, 280, 0)
+RPOST_COMMAND(RESOLVE_ROUTE, resolve_route, resolve_route, 16, 16, 0)
+RPOST_COMMAND(QUERY_ID, query_id, query_id, 320, 448, 0)
+RPOST_COMMAND(LISTEN, listen, listen, 16, 16, 0)
+RPOST_COMMAND(CONNECT, connect, connect, 288, 296, 0)
+RPOST_COMMAND(ACCEPT, accept, accept, 288, 304, 0)
+RPOST_COMMAND(REJECT, reject, reject, 272, 280, 0)
+RPOST_COMMAND(DISCONNECT, disconnect, disconnect, 16, 16, 0)
+RPOST_COMMAND(CREATE_QP, create_qp, create_qp, 56, 72, RPOST_QP_SIG_ALL)
+RPOST_COMMAND(QUERY_QP, query_qp, query_qp, 96, 232, 0)
+RPOST_COMMAND(POST_SEND, post_send, post, 32, 32, 0)
+RPOST_COMMAND(POST_RECV, post_recv, post, 32, 32, 0)
+RPOST_COMMAND(MIGRATE_ID, migrate_id, migrate_id, 16, 16, 0)
+RPOST_COMMAND(MODIFY_QP, modify_qp, modify_qp, 144, 144, 0)
+RPOST_COMMAND(QUERY_GIDS, query_gids, query_gids, 32, 32, 0)
+RPOST_COMMAND(QUERY_PKEYS, query_pkeys, query_pkeys, 32, 32, 0)
+RPOST_COMMAND(RESIZE_CQ, resize_cq, resize_cq, 32, 40, 0)
+RPOST_COMMAND(CREATE_SRQ, create_srq, create_srq, 40, 40, 0)
+RPOST_COMMAND(MODIFY_SRQ, modify_srq, modify_srq, 24, 24, 0)
+RPOST_COMMAND(QUERY_SRQ, query_srq, query_srq, 24, 24, 0)
+RPOST_COMMAND(POST_SRQ_RECV, post_srq_recv, post, 32, 32, 0)
+RPOST_COMMAND(CREATE_AH, create_ah, create_ah, 48, 48, 0)
+RPOST_COMMAND(ATTACH_MCAST, attach_mcast, attach_mcast, 32, 32, 0)
+RPOST_COMMAND(DETACH_MCAST, detach_mcast, attach_mcast, 32, 32, 0)
+RPOST_COMMAND(CREATE_ASYNC_CHANNEL, create_async_channel, create_async_channel, 16, 16,
+	      0)
+RPOST_COMMAND(SET_OPTION, set_option, set_option, 40, 40, 0)
+RPOST_COMMAND(NOTIFY, notify, notify, 16, 16, 0)
+RPOST_COMMAND(ESTABLISH, establish, establish, 16, 16, 0)
+RPOST_COMMAND(INIT_QP_ATTR, init_qp_attr, init_qp_attr, 144, 144, 0)
+RPOST_COMMAND(JOIN_MCAST, join_mcast, join_mcast, 160, 160, 0)
+RPOST_COMMAND(LEAVE_MCAST, leave_mcast, leave_mcast, 144, 144, 0)
+RPOST_COMMAND(SETUP_SEND_RING, setup_send_ring, setup_send_ring, 32, 32, 0)
+RPOST_COMMAND(ENTER_SEND_RING, enter_send_ring, enter_send_ring, 16, 16, 0)
+RPOST_CHANNEL_COMMAND(GET_EVENT, get_event, get_event, 296, 352, 0)
+
+#undef RPOST_COMMAND
+#undef RPOST_CHANNEL_COMMAND

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Queue pairs, their queues, and address handles.
+ */
+#ifndef RPOST_QP_H
+#define RPOST_QP_H
+
+#include "cm.h"
+#include "cq.h"
+
+/* --------------------------------------- qp.c, drain.c, comp.c */
+
+/**
+ * struct rpost_wqe_kind - opcode and flags of a work request
+ * @opcode: RPOST_WC_* of its completion
+ * @signaled: the program wants a completion on success, too
+ * @refused: it replaces one from a submission ring that could not be posted
+ * @bad_key: it names memory that it may not use, see struct rpost_pd
+ * @waits: it has completed, and its slot is free once the program has consumed
+ *         the completion
+ */
+struct rpost_wqe_kind {
+	u8 opcode;
+	u8 signaled : 1;
+	u8 refused : 1;
+	bool bad_key;
+	bool waits;
+};
+
+/**
+ * struct rpost_wqe - a work request between post and completion, 32 bytes
+ * @cqe: identifies it to the device, whose completion points to it
+ * @qp: the queue pair; that of the completion may have been freed
+ * @wr_id: identifies it to the program
+ * @pos: number of the ring entry of its completion, plus 1
+ * @kind: opcode and flags
+ */
+struct rpost_wqe {
+	struct ib_cqe cqe;
+	struct rpost_qp *qp;
+	u64 wr_id;
+	u32 pos;
+	struct rpost_wqe_kind kind;
+};
+
+/**
+ * struct rpost_queue - send or receive queue
+ * @lock: held for a post, so that slots are taken in the order in which the
+ *        device gets the work requests.  It disables bottom halves, so that a
+ *        driver's tasklet runs after the post, and not in ksoftirqd (rxe
+ *        before 6.9).
+ * @wqes: @mask + 1 slots; slot number i is at i & @mask
+ * @mask: a power of two, minus 1
+ * @max_wr: work requests that the program may have in the queue
+ * @max_sge: scatter/gather entries in each
+ * @head: number of slots ever taken; under @lock
+ * @free: number of slots ever freed, a lower bound; under @lock
+ * @unsignaled: slots taken since the last one signaled on the device; under
+ *              @lock
+ * @closed: the negative errno of posts, or 0; written under @lock
+ * @tail: number of slots ever completed; completions write it, under the lock
+ *        of the completion queue.  Queues complete in order, so a completion
+ *        ends every slot up to its own.  Released after the slot was read, and
+ *        acquired before it is reused.
+ *
+ * As in verbs, a slot is free once the program has consumed its completion.  So
+ * a program whose completion queue is as large as its queues, and which polls
+ * when a queue is full, never overruns it.
+ */
+struct rpost_queue {
+	spinlock_t lock;
+	struct rpost_wqe *wqes;
+	u32 mask;
+	u32 max_wr;
+	u32 max_sge;
+	u32 head;
+	u32 free;
+	u32 unsignaled;
+	int closed;
+	u32 tail ____cacheline_aligned_in_smp;
+};
+
+/**
+ * struct rpost_inline_page - a page of inline data, mapped for the device
+ * @page: the page
+ * @dma: its address for the device
+ */
+struct rpost_inline_page {
+	struct page *page;
+	u64 dma;
+};
+
+/**
+ * struct rpost_drain_wr - the last work request of a queue
+ * @cqe: identifies it to the device
+ * @done: completed by its completion
+ */
+struct rpost_drain_wr {
+	struct ib_cqe cqe;
+	struct completion done;
+};
+
+/**
+ * struct rpost_mcast - a multicast group that a queue pair is attached to
+ * @link: in the queue pair's list
+ * @gid: GID of the group
+ * @lid: LID of the group
+ */
+struct rpost_mcast {
+	struct list_head link;
+	union ib_gid gid;
+	u16 lid;
+};
+
+/**
+ * struct rpost_qp - queue pair
+ * @obj: its handle
+ * @id: depends on it, and cma changes its state; NULL if the program does
+ * @lock: guards @ib_qp, @state and @mcasts of a queue pair without an id; else
+ *        @id->lock does, see rpost_qp_lock()
+ * @pd: depends on it
+ * @send_cq: depends on it
+ * @recv_cq: depends on it
+ * @srq: depends on it; NULL if receives go to @rq
+ * @send_hwcq: device queue of @send_cq
+ * @recv_hwcq: device queue of @recv_cq; may be the same
+ * @ib_qp: NULL once shut down
+ * @ahs: for each slot of @sq, the address handle of a datagram on the device;
+ *       NULL if it is not a datagram queue pair
+ * @qp_type: RPOST_QPT_*
+ * @qp_flags: RPOST_QP_*
+ * @qp_num: its number, valid after @ib_qp has gone, too
+ * @named: CONNECT or ACCEPT has passed its number to an id
+ * @user_data: identifies it to the program
+ * @state: the state that the program has moved it to, without an id
+ * @max_sge_rd: scatter/gather entries in a read
+ * @iwarp: the device is iWARP, where a read needs an entry even if it is empty
+ * @failed: it has been stopped or disconnected, or a work request has failed,
+ *          so that others are flushed
+ * @discard: the program gets no completions any more
+ * @refused: the device has refused to destroy it, and it can only be destroyed;
+ *           written under its lock
+ * @leaked: the device has kept it, so that nothing of it may be freed
+ * @stopped: moved to the error state before its end or RESET; stays true if it
+ *           could not be reset
+ * @can_take: it could have taken receives of @srq when it was stopped
+ * @stopped_at: time of that in jiffies
+ * @max_inline: bytes of inline data in a send
+ * @inline_stride: bytes between two slots' inline data
+ * @inline_per_page: slots whose inline data share a page
+ * @inline_pages: pages of inline data, in the order of slots
+ * @num_inline_pages: number of @inline_pages; a single one is allocated when it
+ *                    is needed first, under @sq.lock
+ * @inline_page: the single one
+ * @mcasts: struct rpost_mcast
+ * @num_mcasts: number of @mcasts
+ * @send_drain_wr: drains @sq
+ * @recv_drain_wr: drains @rq
+ * @last_wqe: completed when the device takes no more from @srq
+ * @sring: submission ring, or NULL; set once, under the file's poller_lock, and
+ *         freed with the queue pair
+ * @sring_begins: @sring is being set up; under the file's poller_lock
+ * @sq: send queue
+ * @rq: receive queue; without slots if there is a @srq
+ *
+ * A slot belongs to the poster that takes it, then to the device that gets the
+ * work request, then to the completion, which reads and retires the slot.
+ * Shutdown closes the queues, moves the queue pair to the error state, and
+ * waits until a drain WR on @sq and on @rq has completed; then no slot is in
+ * use.  The SQ has no spare entry for its drain WR, which is posted when there
+ * is room, see rpost_drain_sq().  A datagram queue pair has no address for
+ * a drain WR: all its sends are signaled on the device, and its SQ is drained
+ * when they have completed.
+ */
+struct rpost_qp {
+	struct rpost_obj obj;
+	struct rpost_id *id;
+	struct mutex lock;
+	struct rpost_pd *pd;
+	struct rpost_cq *send_cq;
+	struct rpost_cq *recv_cq;
+	struct rpost_srq *srq;
+	struct rpost_hwcq *send_hwcq;
+	struct rpost_hwcq *recv_hwcq;
+	struct ib_qp *ib_qp;
+	struct rpost_ah **ahs;
+	u32 qp_type;
+	u32 qp_flags;
+	u32 qp_num;
+	bool named;
+	u64 user_data;
+	u32 state;
+	u32 max_sge_rd;
+	bool iwarp;
+	bool failed;
+	bool discard;
+	bool refused;
+	bool leaked;
+	bool stopped;
+	bool can_take;
+	unsigned long stopped_at;
+	u32 max_inline;
+	u32 inline_stride;
+	u32 inline_per_page;
+	struct rpost_inline_page *inline_pages;
+	u32 num_inline_pages;
+	struct rpost_inline_page inline_page;
+	struct list_head mcasts;
+	unsigned int num_mcasts;
+	struct rpost_drain_wr send_drain_wr;
+	struct rpost_drain_wr recv_drain_wr;
+	struct completion last_wqe;
+	struct rpost_sring *sring;
+	bool sring_begins;
+	struct rpost_queue sq;
+	struct rpost_queue rq;
+};
+
+/**
+ * rpost_qp_lock() - keep others from changing a queue pair
+ * @qp: the queue pair
+ */
+static inline void rpost_qp_lock(struct rpost_qp *qp)
+{
+	mutex_lock(qp->id ? &qp->id->lock : &qp->lock);
+}
+
+/**
+ * rpost_qp_unlock() - undo rpost_qp_lock()
+ * @qp: the queue pair
+ */
+static inline void rpost_qp_unlock(struct rpost_qp *qp)
+{
+	mutex_unlock(qp->id ? &qp->id->lock : &qp->lock);
+}
+
+/**
+ * rpost_qp_stopped() - has anything but a bad key stopped the queue pair?
+ * @qp: the queue pair
+ *
+ * Return: true if so.
+ */
+static inline bool rpost_qp_stopped(const struct rpost_qp *qp)
+{
+	return READ_ONCE(qp->failed) || (qp->id && !rpost_id_connected(qp->id));
+}
+
+/**
+ * rpost_sq_entries() - size of the device's send queue
+ * @qp: the queue pair
+ *
+ * Return: work requests, at least one for the drain WR.
+ */
+static inline u32 rpost_sq_entries(const struct rpost_qp *qp)
+{
+	return max(qp->sq.max_wr, 1u);
+}
+
+void rpost_qp_detach_mcasts(struct rpost_qp *qp);
+int rpost_qp_inline_room(struct rpost_qp *qp);
+int rpost_qp_drain(struct rpost_qp *qp, int error);
+void rpost_qp_fetch_rest(struct rpost_qp *qp);
+int rpost_qp_reset(struct rpost_qp *qp);
+void rpost_qp_open(struct rpost_qp *qp, u32 state);
+void rpost_qp_stop_early(struct rpost_obj *obj);
+void rpost_qp_hang_up(struct rpost_qp *qp);
+int rpost_qp_shutdown(struct rpost_obj *obj);
+void rpost_qp_free(struct rpost_obj *obj);
+void rpost_scratch_free(struct rpost_file *file);
+int rpost_post_ring(struct rpost_qp *qp, void *block, u32 count, u32 *posted);
+int rpost_post_refused(struct rpost_qp *qp, u64 wr_id);
+void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc);
+void rpost_recv_done(struct ib_cq *ib_cq, struct ib_wc *wc);
+void rpost_srq_done(struct ib_cq *ib_cq, struct ib_wc *wc);
+
+/**
+ * rpost_inline_addr() - find the inline data of a slot
+ * @qp: the queue pair
+ * @slot: index of the slot
+ * @dma: out: the address for the device
+ *
+ * Return: the address for the CPU.
+ */
+static inline void *rpost_inline_addr(struct rpost_qp *qp, u32 slot, u64 *dma)
+{
+	struct rpost_inline_page *ip = &qp->inline_pages[slot / qp->inline_per_page];
+	u32 offset = slot % qp->inline_per_page * qp->inline_stride;
+
+	*dma = ip->dma + offset;
+	return page_address(ip->page) + offset;
+}
+
+/* --------------------------------------------------------- qp_attr.c */
+
+int rpost_check_qkey(u32 qkey);
+void rpost_qp_attr_fill(struct rpost_qp_attr *to,
+			const struct ib_qp_attr *from);
+
+/* -------------------------------------------------------------- ah.c */
+
+/**
+ * struct rpost_ah - address handle
+ * @obj: its handle
+ * @pd: depends on it
+ * @ib_ah: NULL once shut down
+ * @pending: number of sends on the device that name it; if there are any it
+ *           cannot be destroyed (EBUSY).  The poster increments it under the
+ *           send queue's lock, with a reference on @obj; the completion
+ *           decrements it.  It is 0 when removal has shut the queue pairs down.
+ */
+struct rpost_ah {
+	struct rpost_obj obj;
+	struct rpost_pd *pd;
+	struct ib_ah *ib_ah;
+	atomic_t pending;
+};
+
+void rpost_ah_attr_fill(struct rpost_ah_attr *to,
+			const struct rdma_ah_attr *from);
+int rpost_ah_attr_build(struct ib_device *ib_dev, struct rdma_ah_attr *to,
+			const struct rpost_ah_attr *from);
+int rpost_ah_attr_resolve(struct ib_pd *ib_pd, struct rdma_ah_attr *attr);
+void rpost_qp_release_ah(struct rpost_qp *qp, const struct rpost_wqe *wqe);
+int rpost_ah_shutdown(struct rpost_obj *obj);
+void rpost_ah_free(struct rpost_obj *obj);
+
+#endif /* RPOST_QP_H */

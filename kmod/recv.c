@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Receives, of queue pairs and of shared receive queues.
+ */
+#include "post.h"
+
+static int rpost_build_recv(struct rpost_pd *pd, u32 max_sge,
+			    struct rpost_rwr *rwr, struct rpost_recv_wr *wr)
+{
+	struct rpost_sge *sges = (struct rpost_sge *)(wr + 1);
+	u32 total;
+	int n;
+
+	if (wr->num_sge > max_sge ||
+	    wr->size != sizeof(*wr) + wr->num_sge * sizeof(*sges))
+		return -EINVAL;
+	rwr->kind = (struct rpost_wqe_kind) { .opcode = RPOST_WC_RECV };
+	n = rpost_check_sges(pd, sges, wr->num_sge, RPOST_ACCESS_LOCAL_WRITE,
+			     &total, &rwr->kind.bad_key);
+	if (n < 0)
+		return n;
+	rwr->wr_id = wr->wr_id;
+	rwr->wr = (struct ib_recv_wr) {
+		.sg_list = (struct ib_sge *)sges,
+		.num_sge = n,
+	};
+	return 0;
+}
+
+static int rpost_recv_batch(struct rpost_qp *qp, struct rpost_rwr *rwrs, u32 n,
+			    u32 *posted)
+{
+	struct rpost_queue *rq = &qp->rq;
+	const struct ib_recv_wr *bad = &rwrs[0].wr, *wr;
+	struct rpost_wqe *wqe;
+	u32 i, room, done;
+	int ret = 0, err;
+
+	spin_lock_bh(&rq->lock);
+	if (rq->closed) {
+		ret = rq->closed;
+		spin_unlock_bh(&rq->lock);
+		return ret;
+	}
+	room = rpost_queue_room(rq, qp->recv_cq, n);
+	if (room < n)
+		ret = -ENOMEM;
+	for (i = 0; i < room; i++) {
+		wqe = rpost_queue_slot(rq, rwrs[i].wr_id, rwrs[i].kind);
+		rwrs[i].wr.wr_cqe = &wqe->cqe;
+		if (i)
+			rwrs[i - 1].wr.next = &rwrs[i].wr;
+	}
+	done = room;
+	if (room) {
+		err = ib_post_recv(qp->ib_qp, &rwrs[0].wr, &bad);
+		if (err) {
+			ret = err;
+			done = 0;
+			for (wr = &rwrs[0].wr; wr && wr != bad; wr = wr->next)
+				done++;
+			rq->head -= room - done;
+		}
+	}
+	spin_unlock_bh(&rq->lock);
+	*posted += done;
+	return ret;
+}
+
+static int rpost_srq_batch(struct rpost_srq *srq, struct rpost_rwr *rwrs, u32 n,
+			   u32 *posted)
+{
+	const struct ib_recv_wr *bad, *wr;
+	struct rpost_srq_wqe *wqe;
+	int ret = 0;
+	u32 i;
+
+	spin_lock_bh(&srq->lock);
+	if (srq->closing) {
+		spin_unlock_bh(&srq->lock);
+		return -ENODEV;
+	}
+	for (i = 0; i < n; i++) {
+		wqe = rpost_srq_slot(srq);
+		if (!wqe)
+			break;
+		wqe->wr_id = rwrs[i].wr_id;
+		wqe->bad_key = rwrs[i].kind.bad_key;
+		rwrs[i].wr.wr_cqe = &wqe->cqe;
+		if (i)
+			rwrs[i - 1].wr.next = &rwrs[i].wr;
+	}
+	if (i) {
+		bad = &rwrs[0].wr;
+		ret = ib_post_srq_recv(srq->ib_srq, &rwrs[0].wr, &bad);
+		*posted += i;
+		for (wr = ret ? bad : NULL; wr; wr = wr->next) {
+			rpost_srq_slot_free(srq, container_of(wr->wr_cqe,
+							      struct rpost_srq_wqe,
+							      cqe));
+			--*posted;
+		}
+	}
+	spin_unlock_bh(&srq->lock);
+	return ret ? : i < n ? -ENOMEM : 0;
+}
+
+/**
+ * rpost_post_recvs() - check, build and post receives
+ * @obj: the queue pair, or the shared receive queue
+ * @cmd: in: number of work requests; out: number that were posted
+ * @block: the work requests, in the kernel's memory
+ * @scratch: for a batch; NULL to post them one by one
+ *
+ * Return: 0, or a negative errno for the first that was not posted.
+ */
+int rpost_post_recvs(struct rpost_obj *obj, struct rpost_post *cmd, void *block,
+		     struct rpost_scratch *scratch)
+{
+	u32 i, max_sge, max = scratch ? RPOST_POST_BATCH : 1;
+	struct rpost_rwr one rpost_uninitialized;
+	struct rpost_rwr *rwrs = scratch ? scratch->rwrs : &one;
+	struct rpost_srq *srq = NULL;
+	struct rpost_qp *qp = NULL;
+	int ret = 0, err = 0;
+	struct rpost_pd *pd;
+
+	if (obj->type == RPOST_OBJ_SRQ) {
+		srq = container_of(obj, struct rpost_srq, obj);
+		pd = srq->pd;
+		max_sge = srq->max_sge;
+	} else {
+		qp = container_of(obj, struct rpost_qp, obj);
+		if (qp->srq)
+			return -EINVAL;
+		pd = qp->pd;
+		max_sge = qp->rq.max_sge;
+	}
+	while (!ret && !err && cmd->posted < cmd->count) {
+		for (i = 0; i < max && cmd->posted + i < cmd->count; i++) {
+			struct rpost_recv_wr *wr = block;
+			u32 size = wr->size;
+
+			err = rpost_build_recv(pd, max_sge, &rwrs[i], wr);
+			if (err)
+				break;
+			block += size;
+		}
+		if (i && srq)
+			ret = rpost_srq_batch(srq, rwrs, i, &cmd->posted);
+		else if (i)
+			ret = rpost_recv_batch(qp, rwrs, i, &cmd->posted);
+	}
+	return ret ? : err;
+}

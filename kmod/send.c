@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Sends: the program's work requests are checked, and the device's are built.
+ */
+#include <linux/nospec.h>
+
+#include "post.h"
+
+static_assert(RPOST_SEND_FENCE == (int)IB_SEND_FENCE);
+static_assert(RPOST_SEND_SIGNALED == (int)IB_SEND_SIGNALED);
+static_assert(RPOST_SEND_SOLICITED == (int)IB_SEND_SOLICITED);
+
+#define RPOST_SEND_MASK							\
+	(RPOST_SEND_FENCE | RPOST_SEND_SIGNALED |			\
+	 RPOST_SEND_SOLICITED | RPOST_SEND_INLINE)
+
+#define RPOST_QPT_CONNECTED	(BIT(RPOST_QPT_RC) | BIT(RPOST_QPT_UC))
+
+/**
+ * struct rpost_opcode - properties of an opcode that programs use
+ * @opcode: opcode for the device
+ * @qp_types: bits of the types of queue pairs that have it
+ * @access: required access to the program's memory, RPOST_ACCESS_*
+ * @wc_opcode: opcode of its completion, RPOST_WC_*
+ * @inline_ok: data may be inline
+ * @more: rpost_build_more() sets further fields
+ */
+struct rpost_opcode {
+	enum ib_wr_opcode opcode;
+	u32 qp_types;
+	u8 access;
+	u8 wc_opcode;
+	bool inline_ok;
+	bool more;
+};
+
+static const struct rpost_opcode rpost_opcodes[] = {
+	[RPOST_WR_RDMA_WRITE] = {
+		IB_WR_RDMA_WRITE, RPOST_QPT_CONNECTED,
+		0, RPOST_WC_RDMA_WRITE, true, false },
+	[RPOST_WR_RDMA_WRITE_WITH_IMM] = {
+		IB_WR_RDMA_WRITE_WITH_IMM, RPOST_QPT_CONNECTED,
+		0, RPOST_WC_RDMA_WRITE, true, true },
+	[RPOST_WR_SEND] = {
+		IB_WR_SEND, RPOST_QPT_CONNECTED | BIT(RPOST_QPT_UD),
+		0, RPOST_WC_SEND, true, false },
+	[RPOST_WR_SEND_WITH_IMM] = {
+		IB_WR_SEND_WITH_IMM, RPOST_QPT_CONNECTED | BIT(RPOST_QPT_UD),
+		0, RPOST_WC_SEND, true, true },
+	[RPOST_WR_RDMA_READ] = {
+		IB_WR_RDMA_READ, BIT(RPOST_QPT_RC),
+		RPOST_ACCESS_LOCAL_WRITE, RPOST_WC_RDMA_READ, false, false },
+	[RPOST_WR_ATOMIC_CMP_AND_SWP] = {
+		IB_WR_ATOMIC_CMP_AND_SWP, BIT(RPOST_QPT_RC),
+		RPOST_ACCESS_LOCAL_WRITE, RPOST_WC_COMP_SWAP, false, true },
+	[RPOST_WR_ATOMIC_FETCH_AND_ADD] = {
+		IB_WR_ATOMIC_FETCH_AND_ADD, BIT(RPOST_QPT_RC),
+		RPOST_ACCESS_LOCAL_WRITE, RPOST_WC_FETCH_ADD, false, true },
+	[RPOST_WR_SEND_WITH_INV] = {
+		IB_WR_SEND_WITH_INV, BIT(RPOST_QPT_RC),
+		0, RPOST_WC_SEND, true, true },
+};
+
+static noinline int rpost_build_inline(struct rpost_qp *qp,
+				       struct rpost_swr *swr,
+				       const struct rpost_opcode *op,
+				       const struct rpost_send_wr *wr)
+{
+	if (!op->inline_ok || wr->num_sge ||
+	    wr->inline_len > qp->max_inline ||
+	    wr->size != ALIGN(sizeof(*wr) + wr->inline_len, 8))
+		return -EINVAL;
+	swr->data = wr + 1;
+	swr->data_len = wr->inline_len;
+	swr->wr.sg_list = &swr->sge;
+	swr->wr.num_sge = 0;
+	if (wr->inline_len) {
+		int ret = rpost_qp_inline_room(qp);
+
+		if (ret)
+			return ret;
+		swr->sge.length = wr->inline_len;
+		swr->sge.lkey = qp->pd->local_dma_lkey;
+		swr->wr.num_sge = 1;
+	}
+	return 0;
+}
+
+static inline int rpost_build_sges(struct rpost_qp *qp, struct rpost_swr *swr,
+				   const struct rpost_opcode *op,
+				   struct rpost_send_wr *wr)
+{
+	struct rpost_sge *sges = (struct rpost_sge *)(wr + 1);
+	u32 num = wr->num_sge, max = qp->sq.max_sge, total;
+	int n;
+
+	if (op->opcode == IB_WR_RDMA_READ)
+		max = qp->max_sge_rd;
+	if (wr->inline_len || num > max ||
+	    wr->size != sizeof(*wr) + num * sizeof(*sges))
+		return -EINVAL;
+	n = rpost_check_sges(qp->pd, sges, num, op->access, &total,
+			     &swr->kind.bad_key);
+	if (n < 0)
+		return n;
+	if (!n && op->opcode == IB_WR_RDMA_READ && qp->iwarp) {
+		if (!num || !rpost_mr_check(qp->pd, sges, op->access))
+			return -EINVAL;
+		n = 1;
+	}
+	swr->wr.sg_list = (struct ib_sge *)sges;
+	swr->wr.num_sge = n;
+	if (op->opcode == IB_WR_ATOMIC_CMP_AND_SWP ||
+	    op->opcode == IB_WR_ATOMIC_FETCH_AND_ADD) {
+		if (n != 1 || total != sizeof(u64) || wr->remote_addr & 7)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+static noinline int rpost_build_ud(struct rpost_qp *qp, struct rpost_swr *swr,
+				   const struct rpost_send_wr *wr)
+{
+	struct rpost_obj *obj;
+	struct rpost_ah *ah;
+
+	obj = rpost_obj_get(qp->obj.file, wr->ah, RPOST_OBJ_AH);
+	if (!obj)
+		return -ENOENT;
+	ah = container_of(obj, struct rpost_ah, obj);
+	/* Only removal clears ib_ah meanwhile; it has closed the queue, too. */
+	if (ah->pd != qp->pd) {
+		rpost_obj_put(obj);
+		return -ENOENT;
+	}
+	swr->ah = ah;
+	swr->ud = (struct ib_ud_wr) { .wr = swr->wr, .ah = ah->ib_ah };
+	swr->ud.remote_qpn = wr->remote_qpn;
+	swr->ud.remote_qkey = wr->remote_qkey;
+	return 0;
+}
+
+static void rpost_put_ahs(struct rpost_swr *swrs, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		if (swrs[i].ah)
+			rpost_obj_put(&swrs[i].ah->obj);
+	}
+}
+
+/* Set the fields that only some opcodes have. */
+static void rpost_build_more(struct rpost_swr *swr,
+			     const struct rpost_send_wr *wr)
+{
+	switch (wr->opcode) {
+	case RPOST_WR_RDMA_WRITE_WITH_IMM:
+	case RPOST_WR_SEND_WITH_IMM:
+		swr->wr.ex.imm_data = wr->imm_data;
+		break;
+	case RPOST_WR_SEND_WITH_INV:
+		swr->wr.ex.invalidate_rkey = wr->rkey;
+		break;
+	case RPOST_WR_ATOMIC_CMP_AND_SWP:
+	case RPOST_WR_ATOMIC_FETCH_AND_ADD:
+		swr->atomic.remote_addr = wr->remote_addr;
+		swr->atomic.compare_add = wr->compare_add;
+		swr->atomic.swap = wr->swap;
+		swr->atomic.compare_add_mask = 0;
+		swr->atomic.swap_mask = 0;
+		swr->atomic.rkey = wr->rkey;
+		break;
+	}
+}
+
+/*
+ * Check one work request and build the device's from it; rpost_fill_send() sets
+ * the rest.
+ */
+static noinline int rpost_build_send(struct rpost_qp *qp, struct rpost_swr *swr,
+				     struct rpost_send_wr *wr)
+{
+	u32 opcode = wr->opcode, flags = wr->send_flags;
+	const struct rpost_opcode *op;
+	int ret;
+
+	if (wr->reserved || (flags & ~RPOST_SEND_MASK) ||
+	    opcode >= ARRAY_SIZE(rpost_opcodes))
+		return -EOPNOTSUPP;
+	opcode = array_index_nospec(opcode, ARRAY_SIZE(rpost_opcodes));
+	op = &rpost_opcodes[opcode];
+	if (!op->qp_types)
+		return -EOPNOTSUPP;
+	wr->opcode = opcode;
+	if (!(op->qp_types & BIT(qp->qp_type)))
+		return -EINVAL;
+
+	swr->wr.opcode = op->opcode;
+	swr->wr.send_flags = flags & (RPOST_SEND_FENCE | RPOST_SEND_SOLICITED);
+	swr->wr.ex.imm_data = 0;
+	swr->rdma.remote_addr = wr->remote_addr;
+	swr->rdma.rkey = wr->rkey;
+	swr->ah = NULL;
+	swr->data_len = 0;
+	swr->wr_id = wr->wr_id;
+	swr->kind = (struct rpost_wqe_kind) {
+		.opcode = op->wc_opcode,
+		.signaled = (flags & RPOST_SEND_SIGNALED) ||
+			    (qp->qp_flags & RPOST_QP_SIG_ALL),
+	};
+	if (op->more)
+		rpost_build_more(swr, wr);
+	if (flags & RPOST_SEND_INLINE)
+		ret = rpost_build_inline(qp, swr, op, wr);
+	else
+		ret = rpost_build_sges(qp, swr, op, wr);
+	/* This comes last because it takes a reference. */
+	if (!ret && qp->qp_type == RPOST_QPT_UD)
+		ret = rpost_build_ud(qp, swr, wr);
+	return ret;
+}
+
+static void rpost_fill_send(struct rpost_qp *qp, struct rpost_swr *swr)
+{
+	struct rpost_queue *sq = &qp->sq;
+	struct rpost_wqe *wqe = rpost_queue_slot(sq, swr->wr_id, swr->kind);
+	void *to;
+
+	if (unlikely(swr->ah)) {
+		qp->ahs[wqe - sq->wqes] = swr->ah;
+		atomic_inc(&swr->ah->pending);
+	}
+	swr->wr.wr_cqe = &wqe->cqe;
+
+	/*
+	 * Slots come back only by completions, so signal some even if the
+	 * program wants none.  Signal all datagrams, so that each releases its
+	 * address handle.
+	 */
+	if (swr->kind.signaled || swr->ah || ++sq->unsignaled > sq->max_wr / 4) {
+		swr->wr.send_flags |= IB_SEND_SIGNALED;
+		sq->unsignaled = 0;
+	}
+	if (swr->data_len) {
+		to = rpost_inline_addr(qp, wqe - sq->wqes, &swr->sge.addr);
+		memcpy(to, swr->data, swr->data_len);
+		ib_dma_sync_single_for_device(qp->ib_qp->device, swr->sge.addr,
+					      swr->data_len, DMA_TO_DEVICE);
+	}
+}
+
+/* Take back the last @n slots, whose sends the device has refused. */
+static void rpost_send_refused(struct rpost_qp *qp, u32 n)
+{
+	struct rpost_queue *sq = &qp->sq;
+
+	while (n--) {
+		sq->head--;
+		if (qp->ahs)
+			rpost_qp_release_ah(qp, &sq->wqes[sq->head & sq->mask]);
+	}
+	sq->unsignaled = sq->max_wr;
+}
+
+/*
+ * Post a chain of @n sends that have slots.  @done is set to the number that
+ * the device has got.
+ */
+static int rpost_send_chain(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
+			    u32 *done)
+{
+	const struct ib_send_wr *bad = &swrs[0].wr, *wr;
+	int ret;
+
+	*done = n;
+	ret = ib_post_send(qp->ib_qp, &swrs[0].wr, &bad);
+	if (!ret)
+		return 0;
+	*done = 0;
+	for (wr = &swrs[0].wr; wr && wr != bad; wr = wr->next)
+		++*done;
+	rpost_send_refused(qp, n - *done);
+	return ret;
+}
+
+static int rpost_send_batch(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
+			    u32 *posted)
+{
+	struct rpost_queue *sq = &qp->sq;
+	u32 room, done = 0;
+	struct rpost_swr *swr;
+	int ret = 0, err;
+
+	spin_lock_bh(&sq->lock);
+	if (sq->closed) {
+		ret = sq->closed;
+		spin_unlock_bh(&sq->lock);
+		return ret;
+	}
+	room = rpost_queue_room(sq, qp->send_cq, n);
+	if (room < n)
+		ret = -ENOMEM;
+	for (swr = swrs; swr < swrs + room; swr++) {
+		rpost_fill_send(qp, swr);
+		swr->wr.next = &(swr + 1)->wr;
+	}
+	if (room) {
+		swrs[room - 1].wr.next = NULL;
+		err = rpost_send_chain(qp, swrs, room, &done);
+		if (err)
+			ret = err;
+	}
+	spin_unlock_bh(&sq->lock);
+	/* A driver's tasklet has run by now, see struct rpost_queue. */
+	if (done)
+		rpost_cq_posted(qp->send_cq);
+	*posted += done;
+	return ret;
+}
+
+/**
+ * rpost_post_sends() - check, build and post sends
+ * @obj: the queue pair
+ * @cmd: in: number of work requests; out: number that were posted
+ * @block: the work requests, in the kernel's memory
+ * @scratch: for a batch; NULL to post them one by one
+ *
+ * Return: 0, or a negative errno for the first that was not posted.
+ */
+int rpost_post_sends(struct rpost_obj *obj, struct rpost_post *cmd, void *block,
+		     struct rpost_scratch *scratch)
+{
+	struct rpost_qp *qp = container_of(obj, struct rpost_qp, obj);
+	u32 i, max = scratch ? RPOST_POST_BATCH : 1;
+	struct rpost_swr one rpost_uninitialized;
+	struct rpost_swr *swrs = scratch ? scratch->swrs : &one;
+	int ret = 0, err = 0;
+
+	if (qp->id && !READ_ONCE(qp->id->can_send))
+		return -EINVAL;
+	/* Report this error before others; it is checked again under the lock. */
+	ret = READ_ONCE(qp->sq.closed);
+	if (ret)
+		return ret;
+	while (!ret && !err && cmd->posted < cmd->count) {
+		for (i = 0; i < max && cmd->posted + i < cmd->count; i++) {
+			struct rpost_send_wr *wr = block;
+			u32 size = wr->size;
+
+			err = rpost_build_send(qp, &swrs[i], wr);
+			if (err)
+				break;
+			block += size;
+		}
+		if (i)
+			ret = rpost_send_batch(qp, swrs, i, &cmd->posted);
+		if (qp->qp_type == RPOST_QPT_UD)
+			rpost_put_ahs(swrs, i);
+	}
+	return ret ? : err;
+}
+
+/* Complete @wr_id in the module, once all sends before it have completed. */
+static int rpost_post_complete(struct rpost_qp *qp, u64 wr_id)
+{
+	const struct rpost_wqe_kind kind = {
+		.opcode = RPOST_WC_SEND, .signaled = true, .refused = true,
+	};
+	struct ib_wc wc = { .status = IB_WC_LOC_QP_OP_ERR };
+	struct rpost_queue *sq = &qp->sq;
+	int ret;
+
+	spin_lock_bh(&sq->lock);
+	ret = sq->closed;
+	/* Pairs with the release in rpost_queue_retire(). */
+	if (!ret && smp_load_acquire(&sq->tail) != sq->head)
+		ret = -EAGAIN;
+	if (!ret && !rpost_queue_room(sq, qp->send_cq, 1))
+		ret = -ENOMEM;
+	if (!ret) {
+		wc.wr_cqe = &rpost_queue_slot(sq, wr_id, kind)->cqe;
+		rpost_cq_complete(qp->send_cq, &wc);
+	}
+	spin_unlock_bh(&sq->lock);
+	return ret;
+}
+
+/**
+ * rpost_post_refused() - complete a work request that cannot be posted
+ * @qp: the queue pair, which takes sends
+ * @wr_id: identifies it to the program
+ *
+ * It completes in order, with RPOST_WC_LOC_QP_OP_ERR, because the device gets a
+ * work request with a bad key in its place, see struct rpost_pd.  A datagram
+ * would need an address; there it waits until all before it have completed.
+ *
+ * Return: 0; -ENOMEM or -EAGAIN to try later; another errno if the device takes
+ * nothing.
+ */
+int rpost_post_refused(struct rpost_qp *qp, u64 wr_id)
+{
+	struct rpost_swr swr = {
+		.wr.opcode = IB_WR_RDMA_WRITE,
+		.wr.num_sge = 1,
+		.sge.length = 1,
+		.sge.lkey = qp->pd->bad_lkey,
+		.wr_id = wr_id,
+		.kind = {
+			.opcode = RPOST_WC_SEND, .signaled = true,
+			.refused = true, .bad_key = true,
+		},
+	};
+	u32 posted = 0;
+
+	if (qp->qp_type == RPOST_QPT_UD)
+		return rpost_post_complete(qp, wr_id);
+	if (!qp->pd->bad_lkey)
+		return -EOPNOTSUPP;
+	swr.wr.sg_list = &swr.sge;
+	return rpost_send_batch(qp, &swr, 1, &posted);
+}

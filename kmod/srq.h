@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Shared receive queues.
+ */
+#ifndef RPOST_SRQ_H
+#define RPOST_SRQ_H
+
+#include "qp.h"
+
+/* ------------------------------------------------------------- srq.c */
+
+/**
+ * struct rpost_srq_wqe - a receive between post and completion
+ * @cqe: identifies it to the device
+ * @srq: the shared receive queue
+ * @wr_id: identifies it to the program
+ * @next: the next free slot
+ * @bad_key: it names memory that the program may not use
+ */
+struct rpost_srq_wqe {
+	struct ib_cqe cqe;
+	struct rpost_srq *srq;
+	u64 wr_id;
+	u32 next;
+	bool bad_key;
+};
+
+/**
+ * struct rpost_srq - shared receive queue
+ * @obj: its handle
+ * @pd: depends on it
+ * @ib_srq: NULL once shut down; under the context's rwsem
+ * @user_data: identifies it to the program
+ * @max_wr: work requests that the program may have in it
+ * @max_sge: scatter/gather entries in each
+ * @qp_lock: held while a queue pair is added or removed; guards @cqs
+ * @cqs: struct rpost_srq_cq.  Any receive may complete on any of them, so each
+ *       has room for all receives.
+ * @qps: its queue pairs by the address of their struct ib_qp, to find the queue
+ *       pair of a completion.  The address is not followed: the ib_qp may have
+ *       been freed by then.
+ * @lock: guards all that follows, and the order of posts
+ * @wqes: slots, @max_slots of them
+ * @max_slots: size of @wqes, and room for completions in each of @cqs
+ * @num_slots: number of slots that have come into use
+ * @lost: number of receives that may never complete
+ * @free: first free slot, or RPOST_NO_SLOT
+ * @closing: posts fail, and events are not reported
+ * @leaked: the device keeps it, so that its memory may not be freed
+ *
+ * Receives complete in any order, so each slot returns to a free list by
+ * itself, and can be taken again at once.
+ *
+ * A queue pair that is stopped within a message should flush its receive; since
+ * 6.9 rxe forgets it, and its slot, which cannot be identified, never returns.
+ * So once the program has run out of slots, it may use one spare slot for each
+ * queue pair that has been stopped, while there are any.
+ */
+struct rpost_srq {
+	struct rpost_obj obj;
+	struct rpost_pd *pd;
+	struct ib_srq *ib_srq;
+	u64 user_data;
+	u32 max_wr;
+	u32 max_sge;
+	struct mutex qp_lock;
+	struct list_head cqs;
+	struct xarray qps;
+	spinlock_t lock;
+	struct rpost_srq_wqe *wqes;
+	u32 max_slots;
+	u32 num_slots;
+	u32 lost;
+	u32 free;
+	bool closing;
+	bool leaked;
+};
+
+int rpost_srq_shutdown(struct rpost_obj *obj);
+void rpost_srq_free(struct rpost_obj *obj);
+struct rpost_hwcq *rpost_srq_attach_cq(struct rpost_srq *srq,
+				       struct rpost_cq *cq);
+void rpost_srq_detach_cq(struct rpost_srq *srq, struct rpost_cq *cq);
+int rpost_srq_add_qp(struct rpost_srq *srq, struct rpost_qp *qp);
+void rpost_srq_del_qp(struct rpost_srq *srq, struct ib_qp *ib_qp);
+struct rpost_qp *rpost_srq_find_qp(struct rpost_srq *srq, struct ib_qp *ib_qp);
+void rpost_srq_may_lose(struct rpost_srq *srq);
+struct rpost_srq_wqe *rpost_srq_slot(struct rpost_srq *srq);
+void rpost_srq_slot_free(struct rpost_srq *srq, struct rpost_srq_wqe *wqe);
+
+#endif /* RPOST_SRQ_H */

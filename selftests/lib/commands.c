@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * One row for each command:
+ *
+ *   ROW(NAME, number, weight, result, fields...)
+ *
+ * NAME:   as in RPOST_CMD_NAME
+ * number: as published
+ * weight: how often the fuzzer calls it
+ * result: of a call without harm: struct field says what such a call is
+ * fields: all but size and flags, in the struct's order, with their bytes
+ *
+ * EVENT_ROW is the row of a command whose result is an event.
+ *
+ * A command that is in rdma_post_abi.h, but not in kmod/commands.h or not here,
+ * does not compile.  Names, bytes and order of the fields are the layout as it
+ * was published: abi tests that they follow each other without a gap.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "commands.h"
+
+#define COMMAND(nr, name, type, first, size, flags, on)			\
+	typedef struct rpost_##type ARG_##nr;				\
+	static const char NAME_##nr[] = #name;				\
+	enum { SIZE_##nr = (size), FIRST_##nr = (first),		\
+	       FLAGS_##nr = (flags), ON_##nr = (on) };
+#define RPOST_COMMAND(...)		COMMAND(__VA_ARGS__, R_FILE)
+#define RPOST_CHANNEL_COMMAND(...)	COMMAND(__VA_ARGS__, R_EVENT)
+#include "../../kmod/commands.h"
+
+/* Each row is in a function, so that S can be another struct in each. */
+#define ROW(NR, ...)		COMMAND_ROW(NR, false, __VA_ARGS__)
+#define EVENT_ROW(NR, ...)	COMMAND_ROW(NR, true, __VA_ARGS__)
+#define COMMAND_ROW(NR, event_, number, weight_, result, ...)		\
+static const struct command *row_##NR(void)				\
+{									\
+	typedef ARG_##NR S;						\
+	static const struct field fields[] = { __VA_ARGS__ };		\
+	static const struct command row = {				\
+		.name = NAME_##NR, .nr = RPOST_IOC_##NR,		\
+		.on = (enum reg)ON_##NR, .size = SIZE_##NR,		\
+		.first = FIRST_##NR, .flags = FLAGS_##NR,		\
+		.want = (result), .event = (event_),			\
+		.weight = (weight_),					\
+		.num_fields = sizeof(fields) / sizeof(fields[0]),	\
+		.fields = fields,					\
+	};								\
+									\
+	_Static_assert(RPOST_IOC_##NR == 0xbd00 + (number), #NR);	\
+	return &row;							\
+}
+
+#define BYTES_OF(f)	sizeof(((S *)0)->f)
+/* @bytes, or an error if that is not the field's size. */
+#define EXACTLY(f, bytes) \
+	((bytes) + 0 * sizeof(char[BYTES_OF(f) == (bytes) ? 1 : -1]))
+#define F(f, bytes, ...) \
+	{ .name = #f, .offset = offsetof(S, f), .size = bytes, __VA_ARGS__ }
+#define FIX(f, bytes, ...)	F(f, EXACTLY(f, bytes), __VA_ARGS__)
+
+#define NUM(f, bytes, m, ...) \
+	FIX(f, bytes, .kind = K_INT, .max = m, ##__VA_ARGS__)
+#define U8(f, m, ...)		NUM(f, 1, m, ##__VA_ARGS__)
+#define U16(f, m, ...)		NUM(f, 2, m, ##__VA_ARGS__)
+#define U32(f, m, ...)		NUM(f, 4, m, ##__VA_ARGS__)
+#define U64(f, m, ...)		NUM(f, 8, m, ##__VA_ARGS__)
+#define FLAGS(f, m, ...) \
+	FIX(f, 4, .kind = K_FLAGS, .max = m, ##__VA_ARGS__)
+#define AUTO(f, bytes, m, ...) \
+	FIX(f, bytes, .kind = K_AUTO, .max = m, ##__VA_ARGS__)
+#define IN(f, r, ...) \
+	FIX(f, 4, .kind = K_REG, .reg = r, ##__VA_ARGS__)
+#define OUT(f, r)		FIX(f, 4, .kind = K_OUT, .reg = r)
+#define OUT64(f, r)		FIX(f, 8, .kind = K_OUT, .reg = r)
+#define ANSWER(f, bytes)	FIX(f, bytes, .kind = K_ANSWER)
+#define SOCK(f, ...)		FIX(f, 128, .kind = K_SOCK, ##__VA_ARGS__)
+#define SOCK_LEN(f, ...)	AUTO(f, 4, 128, ##__VA_ARGS__)
+#define GID(f, ...)		FIX(f, 16, .kind = K_GID, ##__VA_ARGS__)
+#define BYTES(f)		FIX(f, 256, .kind = K_BYTES)
+#define ADDR(f, ...)		FIX(f, 8, .kind = K_ADDR, ##__VA_ARGS__)
+#define ZERO(f, ...)		F(f, BYTES_OF(f), .kind = K_ZERO, ##__VA_ARGS__)
+/* Answers of which only the end is fixed. */
+#define ANSWERS(f, last)						\
+	F(f, offsetof(S, last) + BYTES_OF(last) - offsetof(S, f),	\
+	  .kind = K_ANSWER)
+
+#define IPV4	sizeof(struct sockaddr_in)
+
+#define CONN_PARAM							\
+	IN(param.qp_num, R_QPN), U8(param.responder_resources, 16),	\
+	U8(param.initiator_depth, 16), U8(param.flow_control, 1),	\
+	U8(param.retry_count, 8), U8(param.rnr_retry_count, 8),		\
+	U8(param.srq, 1), U8(param.private_data_len, 255),		\
+	ZERO(param.reserved), BYTES(param.private_data),		\
+	U32(ece.vendor_id, 2), U32(ece.attr_mod, 2)
+
+#define AH_ATTR(f, ...)							\
+	GID(f.dgid), U32(f.flow_label, 0x100000), U16(f.dlid, 2),	\
+	FIX(f.sgid_index, 1, .kind = K_REG, .reg = R_GIDX),		\
+	U8(f.hop_limit, 255), U8(f.traffic_class, 255), U8(f.sl, 16),	\
+	U8(f.src_path_bits, 1), U8(f.static_rate, 20),			\
+	U8(f.is_global, 2), U8(f.port_num, 2), ZERO(f.reserved, ##__VA_ARGS__)
+
+#define QP_ATTR(draining)						\
+	FLAGS(attr.attr_mask, 0x3ffffff), U32(attr.qp_state, 7),	\
+	U32(attr.cur_qp_state, 7), U32(attr.path_mtu, 6),		\
+	U32(attr.path_mig_state, 3), U32(attr.qkey, 0),			\
+	U32(attr.rq_psn, 0x1000000), U32(attr.sq_psn, 0x1000000),	\
+	IN(attr.dest_qp_num, R_QPN), FLAGS(attr.access, 0x10030f),	\
+	U32(attr.rate_limit, 2), U16(attr.pkey_index, 2),		\
+	U16(attr.alt_pkey_index, 2), AH_ATTR(attr.ah, .optional = true), \
+	AH_ATTR(attr.alt_ah, .optional = true),				\
+	U8(attr.en_sqd_async_notify, 1),				\
+	FIX(attr.sq_draining, 1, .kind = draining),			\
+	U8(attr.max_rd_atomic, 17), U8(attr.max_dest_rd_atomic, 17),	\
+	U8(attr.min_rnr_timer, 32), U8(attr.port_num, 2),		\
+	U8(attr.timeout, 32), U8(attr.retry_cnt, 8), U8(attr.rnr_retry, 8), \
+	U8(attr.alt_port_num, 2), U8(attr.alt_timeout, 32), ZERO(attr.reserved)
+
+#define POST(r, which, wr)						\
+	IN(qp, r, .give = which), AUTO(count, 4, 16, .usual = 1),	\
+	AUTO(wrs, 8, 0), AUTO(wrs_size, 4, 0x10000, .usual = sizeof(wr)), \
+	ANSWER(posted, 4)
+
+ROW(QUERY, 0x00, 1, 0,
+    ANSWER(abi_version, 4), ANSWER(num_devices, 4), ANSWER(features, 8),
+    ANSWER(max_wr_bytes, 4), ANSWER(num_objects, 4), ANSWER(num_refused, 4),
+    ZERO(reserved))
+ROW(QUERY_DEVICES, 0x01, 1, 0,
+    ADDR(devices), U32(count, 4, .usual = 4, .out = true), ZERO(reserved))
+ROW(QUERY_DEVICE, 0x02, 1, 0,
+    IN(device, R_DEV), ANSWERS(phys_port_cnt, reserved))
+ROW(QUERY_PORT, 0x03, 1, 0,
+    IN(device, R_DEV), U32(port, 2, .usual = 1), ANSWERS(state, reserved))
+ROW(DESTROY, 0x04, 2, -ENOENT,
+    AUTO(type, 4, 8, .usual = RPOST_OBJ_PD), IN(handle, R_PD, .give = G_BAD))
+ROW(ALLOC_PD, 0x05, 3, 0,
+    IN(device, R_DEV), OUT(handle, R_PD))
+ROW(REG_MR, 0x06, 6, 0,
+    IN(pd, R_PD), FLAGS(access, 0x10030f, .usual = 0xf), ADDR(addr),
+    U64(length, 0x40000, .usual = 0x10000), AUTO(iova, 8, 0),
+    OUT(handle, R_MR), OUT(lkey, R_LKEY), OUT(rkey, R_RKEY), ZERO(reserved))
+ROW(CREATE_COMP_CHANNEL, 0x07, 2, 0,
+    OUT(fd, R_COMP), ZERO(reserved))
+ROW(CREATE_CQ, 0x08, 4, 0,
+    IN(device, R_DEV), U32(cqe, 256, .usual = 32), U32(comp_vector, 2),
+    IN(channel_fd, R_COMP, .optional = true), U64(user_data, 8),
+    OUT64(mmap_offset, R_OFF), OUT(mmap_size, R_LEN), ANSWER(entries_offset, 4),
+    OUT(handle, R_CQ), ZERO(reserved), ANSWER(ring_offset, 4), ZERO(reserved2))
+ROW(ARM_CQ, 0x09, 4, 0,
+    IN(handle, R_CQ), ZERO(reserved))
+ROW(POLL_CQ, 0x0a, 4, 0,
+    IN(handle, R_CQ), ANSWER(count, 4))
+ROW(CREATE_EVENT_CHANNEL, 0x0b, 2, 0,
+    OUT(fd, R_EVENT), ZERO(reserved))
+ROW(CREATE_ID, 0x0c, 5, 0,
+    IN(channel_fd, R_EVENT),
+    U32(port_space, RPOST_PS_IB, .usual = RPOST_PS_TCP),
+    U32(qp_type, 4, .usual = RPOST_QPT_RC), OUT(handle, R_ID))
+ROW(BIND_ADDR, 0x0d, 4, 0,
+    IN(id, R_ID, .give = G_NEW), SOCK_LEN(addr_len, .usual = IPV4), SOCK(addr))
+EVENT_ROW(RESOLVE_ADDR, 0x0e, 5, 0,
+    IN(id, R_ID, .give = G_NEW), U32(timeout_ms, 2000, .usual = 1000),
+    SOCK_LEN(src_len), SOCK_LEN(dst_len, .usual = IPV4),
+    SOCK(src, .optional = true), SOCK(dst))
+EVENT_ROW(RESOLVE_ROUTE, 0x0f, 5, -ENOENT,
+    IN(id, R_ID, .give = G_BAD), U32(timeout_ms, 2000, .usual = 1000))
+ROW(QUERY_ID, 0x10, 2, 0,
+    IN(id, R_ID), ANSWERS(state, num_paths), ZERO(reserved), ANSWERS(src, dgid),
+    ANSWER(paths, 128))
+ROW(LISTEN, 0x11, 4, 0,
+    IN(id, R_ID, .give = G_BOUND), U32(backlog, 8, .usual = 4))
+EVENT_ROW(CONNECT, 0x12, 6, -ENOENT,
+    IN(id, R_ID, .give = G_BAD), ZERO(reserved), CONN_PARAM)
+EVENT_ROW(ACCEPT, 0x13, 6, -ENOENT,
+    IN(id, R_ID, .give = G_BAD), ZERO(reserved), CONN_PARAM, U32(qkey, 0),
+    ZERO(reserved2))
+ROW(REJECT, 0x14, 3, -ENOENT,
+    IN(id, R_ID, .give = G_BAD), U32(private_data_len, 256),
+    BYTES(private_data), U32(reason, 64), ZERO(reserved))
+EVENT_ROW(DISCONNECT, 0x15, 3, -ENOTCONN,
+    IN(id, R_ID), ZERO(reserved))
+ROW(CREATE_QP, 0x16, 6, 0,
+    IN(id, R_ID, .give = G_BOUND, .optional = true), IN(pd, R_PD),
+    IN(send_cq, R_CQ), IN(recv_cq, R_CQ), U32(max_send_wr, 64, .usual = 8),
+    U32(max_recv_wr, 64, .usual = 8), U32(max_send_sge, 4, .usual = 2),
+    U32(max_recv_sge, 4, .usual = 2), U32(max_inline_data, 1024, .usual = 64),
+    OUT(handle, R_QP), OUT(qp_num, R_QPN), ZERO(reserved),
+    U32(qp_type, 4, .usual = RPOST_QPT_RC), IN(srq, R_SRQ, .optional = true),
+    U64(user_data, 8))
+ROW(QUERY_QP, 0x17, 2, 0,
+    IN(handle, R_QP), ANSWERS(qp_state, reserved), ANSWER(attr, 128),
+    ANSWER(qp_type, 4), ANSWER(srq, 4))
+ROW(POST_SEND, 0x18, 8, -ENOENT, POST(R_QP, G_BAD, struct rpost_send_wr))
+ROW(POST_RECV, 0x19, 6, 0, POST(R_QP, G_NEW, struct rpost_recv_wr))
+ROW(MIGRATE_ID, 0x1a, 3, 0,
+    IN(id, R_ID), IN(channel_fd, R_EVENT))
+ROW(MODIFY_QP, 0x1b, 10, 0,
+    IN(handle, R_QP), ZERO(reserved), QP_ATTR(K_UNUSED))
+ROW(QUERY_GIDS, 0x1c, 2, 0,
+    IN(device, R_DEV), U32(port, 2, .usual = 1), U32(first, 1024),
+    U32(count, 64, .usual = 4, .out = true), ADDR(gids))
+ROW(QUERY_PKEYS, 0x1d, 2, 0,
+    IN(device, R_DEV), U32(port, 2, .usual = 1), U32(first, 64),
+    U32(count, 64, .usual = 4, .out = true), ADDR(pkeys))
+ROW(RESIZE_CQ, 0x1e, 4, 0,
+    IN(handle, R_CQ), U32(cqe, 256, .usual = 32), OUT64(mmap_offset, R_OFF),
+    OUT(mmap_size, R_LEN), ZERO(reserved), ANSWER(ring_offset, 4),
+    ZERO(reserved2))
+ROW(CREATE_SRQ, 0x1f, 3, 0,
+    IN(pd, R_PD), U32(max_wr, 64, .usual = 8), U32(max_sge, 4, .usual = 2),
+    U32(limit, 8), U64(user_data, 8), OUT(handle, R_SRQ), ZERO(reserved))
+ROW(MODIFY_SRQ, 0x20, 3, 0,
+    IN(handle, R_SRQ, .give = G_NEW),
+    FLAGS(attr_mask, 3, .usual = RPOST_SRQ_LIMIT), ZERO(max_wr),
+    U32(limit, 64, .usual = 1))
+ROW(QUERY_SRQ, 0x21, 1, 0,
+    IN(handle, R_SRQ, .give = G_NEW), ANSWER(max_wr, 4), ANSWER(max_sge, 4),
+    ANSWER(limit, 4))
+ROW(POST_SRQ_RECV, 0x22, 5, 0, POST(R_SRQ, G_NEW, struct rpost_recv_wr))
+ROW(CREATE_AH, 0x23, 4, 0,
+    IN(pd, R_PD), OUT(handle, R_AH), AH_ATTR(attr))
+ROW(ATTACH_MCAST, 0x24, 3, -ENOENT,
+    IN(qp, R_QP, .give = G_BAD), U32(lid, 0xc001), GID(gid, .usual = 0xff))
+ROW(DETACH_MCAST, 0x25, 3, -ENOENT,
+    IN(qp, R_QP, .give = G_BAD), U32(lid, 0xc001), GID(gid, .usual = 0xff))
+ROW(CREATE_ASYNC_CHANNEL, 0x26, 2, 0,
+    IN(device, R_DEV), OUT(fd, R_ASYNC))
+ROW(SET_OPTION, 0x27, 5, 0,
+    IN(id, R_ID, .give = G_NEW), U32(level, 2), U32(option, 4), U32(value, 255),
+    ADDR(data, .optional = true), U32(data_len, 144), ZERO(reserved))
+ROW(NOTIFY, 0x28, 2, -ENOENT,
+    IN(id, R_ID, .give = G_BAD), U32(event, 19, .usual = RPOST_ASYNC_COMM_EST))
+ROW(ESTABLISH, 0x29, 3, -ENOENT,
+    IN(id, R_ID, .give = G_BAD), ZERO(reserved))
+ROW(INIT_QP_ATTR, 0x2a, 4, 0,
+    IN(id, R_ID), ZERO(reserved), QP_ATTR(K_ANSWER))
+EVENT_ROW(JOIN_MCAST, 0x2b, 4, -ENOENT,
+    IN(id, R_ID, .give = G_BAD), U32(join_flags, 2),
+    SOCK_LEN(addr_len, .usual = IPV4), ZERO(reserved), SOCK(addr),
+    U64(user_data, 8))
+ROW(LEAVE_MCAST, 0x2c, 3, -ENOENT,
+    IN(id, R_ID, .give = G_BAD), SOCK_LEN(addr_len, .usual = IPV4), SOCK(addr))
+ROW(SETUP_SEND_RING, 0x30, 2, 0,
+    IN(qp, R_QP, .give = G_NEW),
+    U32(bytes, 0x11000, .usual = 4096, .out = true),
+    ANSWER(mmap_offset, 8), ANSWER(mmap_size, 4), ANSWER(data_offset, 4))
+ROW(ENTER_SEND_RING, 0x31, 2, -ENOENT,
+    IN(qp, R_QP, .give = G_BAD), ZERO(reserved))
+ROW(GET_EVENT, 0x40, 8, 0,
+    OUT(id, R_ID), ANSWER(listen_id, 4), ANSWER(event, 4), ANSWER(status, 4),
+    OUT(param.qp_num, R_QPN),
+    ANSWERS(param.responder_resources, param.private_data),
+    OUT(ud.qp_num, R_QPN), ANSWER(ud.qkey, 4), ANSWER(ud.ah, 32),
+    ANSWER(ece, 8), ANSWER(user_data, 8))
+
+#pragma GCC diagnostic error "-Wswitch"
+#pragma GCC diagnostic error "-Wimplicit-function-declaration"
+/* The command of a number, or NULL. */
+const struct command *command_of(unsigned int nr)
+{
+	switch ((enum rpost_cmd)nr) {
+#define RPOST_COMMAND(nr, name, type, first, size, flags) \
+	case RPOST_CMD_##nr: return row_##nr();
+#include "../../kmod/commands.h"
+	}
+	return NULL;
+}
+
+/* The first after @cmd, which may be NULL, in the order of their numbers. */
+const struct command *next_command(const struct command *cmd)
+{
+	unsigned int nr = cmd ? (cmd->nr & (MAX_COMMANDS - 1)) + 1 : 0;
+	const struct command *next = NULL;
+
+	while (!next && nr < MAX_COMMANDS)
+		next = command_of(nr++);
+	return next;
+}
+
+static const struct field *out_field(const struct command *cmd,
+				     const char *name)
+{
+	const struct field *field;
+
+	for_each_field(field, cmd) {
+		if (field->kind == K_OUT && !strcmp(field->name, name))
+			return field;
+	}
+	return NULL;
+}
+
+/* The handle of the object that the command makes, or NULL if it makes none. */
+const struct field *made_object(const struct command *cmd)
+{
+	return out_field(cmd, "handle");
+}
+
+/* The descriptor of the channel that the command makes, or NULL. */
+const struct field *made_channel(const struct command *cmd)
+{
+	return out_field(cmd, "fd");
+}
+
+/* Does a call without harm write to the struct? */
+bool command_answers(const struct command *cmd)
+{
+	const struct field *field;
+
+	for_each_field(field, cmd) {
+		if (field->kind == K_OUT || field->kind == K_ANSWER ||
+		    field->out)
+			return !cmd->want;
+	}
+	return false;
+}
+
+/* Does a call without harm pass a user pointer in the field? */
+bool is_pointer(const struct field *field)
+{
+	return field->size == 8 && !field->optional &&
+	       (field->kind == K_ADDR || field->kind == K_AUTO);
+}

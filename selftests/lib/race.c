@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Threads that repeat one step until they are stopped.
+ */
+#define _GNU_SOURCE
+#include <kselftest.h>
+
+#include "race.h"
+
+bool may_meet(const struct worker *w, int ret)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(w->errors); i++) {
+		if (ret == w->errors[i])
+			return true;
+	}
+	return false;
+}
+
+void *work(void *arg)
+{
+	struct worker *w = arg;
+	int ret;
+
+	while (!__atomic_load_n(&w->race->stop, __ATOMIC_RELAXED)) {
+		ret = w->step(w->race);
+		if (!ret) {
+			w->good++;
+		} else if (may_meet(w, ret)) {
+			w->bad++;
+			sched_yield();
+		} else {
+			__atomic_store_n(&w->wrong, ret, __ATOMIC_RELAXED);
+			break;
+		}
+	}
+	return NULL;
+}
+
+int start(struct race *race, struct worker *workers, unsigned int n)
+{
+	unsigned int i;
+
+	race->stop = false;
+	for (i = 0; i < n; i++) {
+		workers[i].race = race;
+		if (pthread_create(&workers[i].thread, NULL, work, &workers[i]))
+			return -1;
+	}
+	return 0;
+}
+
+/*
+ * Stop the workers; return 0, or the first error that a worker must not meet.
+ */
+int stop(struct race *race, struct worker *workers, unsigned int n)
+{
+	unsigned int i;
+	int wrong = 0;
+
+	__atomic_store_n(&race->stop, true, __ATOMIC_RELAXED);
+	for (i = 0; i < n; i++) {
+		pthread_join(workers[i].thread, NULL);
+		if (workers[i].wrong && !wrong) {
+			fprintf(stderr, "# worker %u met %d\n", i,
+				workers[i].wrong);
+			wrong = workers[i].wrong;
+		}
+	}
+	return wrong;
+}
+
+/*
+ * True if each worker has met the results that it must meet, or if one has
+ * failed.  go_on() gives slow machines more time for this.
+ */
+bool all_met(const struct worker *w, unsigned int n)
+{
+	const struct worker *end = w + n;
+
+	for (; w < end; w++) {
+		if (__atomic_load_n(&w->wrong, __ATOMIC_RELAXED))
+			return true;
+		if ((w->succeeds && !__atomic_load_n(&w->good, __ATOMIC_RELAXED)) ||
+		    (w->fails && !__atomic_load_n(&w->bad, __ATOMIC_RELAXED)))
+			return false;
+	}
+	return true;
+}
+
+int step_post_send(struct race *r)
+{
+	struct rp_send send = rp_send(RPOST_WR_SEND, 1, r->mem, 8, r->mr.lkey);
+
+	return rp_post(r->client.fd, RPOST_IOC_POST_SEND, load(&r->client.qp),
+		       &send, sizeof(send), 1, NULL);
+}
+
+int step_post_recv(struct race *r)
+{
+	struct rpost_recv_wr recv = { .wr_id = 2, .size = sizeof(recv) };
+
+	return rp_post(r->client.fd, RPOST_IOC_POST_RECV, load(&r->client.qp),
+		       &recv, sizeof(recv), 1, NULL);
+}
+
+int step_poll(struct race *r)
+{
+	struct rp_cq *cq = &r->client.cq;
+	struct rpost_poll_cq cmd = {
+		.size = sizeof(cmd),
+		.handle = cq->cmd.handle,
+	};
+	int ret = rp_ioctl(cq->fd, RPOST_IOC_POLL_CQ, &cmd);
+
+	cq->ring->head = __atomic_load_n(&cq->ring->tail, __ATOMIC_ACQUIRE);
+	return ret;
+}
+
+int step_query_qp(struct race *r)
+{
+	struct rpost_query_qp cmd = {
+		.size = sizeof(cmd),
+		.handle = load(&r->client.qp),
+	};
+
+	return rp_ioctl(r->client.fd, RPOST_IOC_QUERY_QP, &cmd);
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The module's numbers in sysfs, unloading and loading it, and waiting for
+ * threads, quiet and new devices.
+ */
+#define _GNU_SOURCE
+#include <sys/syscall.h>
+
+#include "cgroup.h"
+#include "rpost_test.h"
+
+/* Return a number from one of the module's files in sysfs, or -1. */
+long rp_module_number(const char *name)
+{
+	char path[128];
+	long value = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/module/rdma_post/%s", name);
+	f = fopen(path, "r");
+	if (!f)
+		return -1;
+	if (fscanf(f, "%ld", &value) != 1)
+		value = -1;
+	fclose(f);
+	return value;
+}
+
+/* Set one of the module's parameters; needs root. */
+int rp_set_parameter(const char *name, const char *text)
+{
+	return cg_put(RP_PARAMETERS, name, text);
+}
+
+int rp_set_number(const char *name, long value)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%ld", value);
+	return rp_set_parameter(name, text);
+}
+
+/* Unload the module if it is not in use: 0, -EAGAIN, or another negative errno. */
+int rp_unload_module(void)
+{
+	return syscall(SYS_delete_module, "rdma_post", O_NONBLOCK) ? -errno : 0;
+}
+
+/* The same, once the kernel has dropped the last reference, which it may do late. */
+int rp_unload_soon(void)
+{
+	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
+	int ret;
+
+	while ((ret = rp_unload_module()) == -EAGAIN && rp_now_ms() < end)
+		usleep(10000);
+	return ret;
+}
+
+/* Load the module's file with parameters as insmod takes them. */
+int rp_load_module(const char *path, const char *params)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = syscall(SYS_finit_module, fd, params, 0) ? -errno : 0;
+	close(fd);
+	return ret;
+}
+
+/* The file and the parameters that RPOST_TEST_MODULE and RPOST_TEST_PARAMS name. */
+int rp_load_again(void)
+{
+	const char *params = getenv("RPOST_TEST_PARAMS");
+
+	return rp_load_module(getenv("RPOST_TEST_MODULE"), params ? params : "");
+}
+
+/* Wait until the module's use count is @want; return the last one read. */
+long rp_wait_refcnt(long want)
+{
+	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
+	long seen;
+
+	while ((seen = rp_module_number("refcnt")) != want &&
+	       rp_now_ms() < end)
+		usleep(1000);
+	return seen;
+}
+
+/* Wait until a file has @want objects; return the last number read. */
+int rp_wait_objects(int fd, int want)
+{
+	uint64_t end = rp_now_ms() + 2 * TEST_TIMEOUT_MS;
+	int now;
+
+	while ((now = rp_num_objects(fd)) < want && rp_now_ms() < end)
+		usleep(500);
+	return now;
+}
+
+/*
+ * Wait until a thread sleeps.  It stores its thread id in @tid just before the
+ * call in which it is to sleep.
+ */
+bool rp_wait_asleep(const pid_t *tid)
+{
+	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
+	char path[64], state = 0;
+	pid_t id;
+	FILE *f;
+
+	while (state != 'S' && rp_now_ms() < end) {
+		usleep(1000);
+		id = __atomic_load_n(tid, __ATOMIC_ACQUIRE);
+		snprintf(path, sizeof(path), "/proc/self/task/%d/stat", id);
+		f = id ? fopen(path, "r") : NULL;
+		if (!f)
+			continue;
+		if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+			state = 0;
+		fclose(f);
+	}
+	return state == 'S';
+}
+
+/* True if no completion arrives for TEST_QUIET_MS. */
+bool rp_quiet_cq(struct rp_cq *cq)
+{
+	uint64_t end = rp_now_ms() + TEST_QUIET_MS;
+	struct rpost_wc wc;
+
+	do {
+		if (rp_poll_cq(cq, &wc))
+			return false;
+	} while (rp_now_ms() < end);
+	return true;
+}
+
+void *rp_pages(size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* Run a command whose struct of @size bytes is in read-only memory. */
+int rp_ioctl_unanswered(int fd, unsigned long nr, const void *cmd, size_t size)
+{
+	void *page = rp_pages(4096);
+	int ret;
+
+	if (!page)
+		return -ENOMEM;
+	memcpy(page, cmd, size);
+	if (mprotect(page, 4096, PROT_READ))
+		return -errno;
+	ret = rp_ioctl(fd, nr, page);
+	munmap(page, 4096);
+	return ret;
+}
+
+/*
+ * Register memory, and wait until a new device has an address, which fast
+ * registration needs.
+ */
+int rp_reg_mr_soon(const struct rp_end *end, void *addr, uint64_t length,
+		   uint32_t access, struct rpost_reg_mr *mr)
+{
+	uint64_t until = rp_now_ms() + TEST_TIMEOUT_MS;
+	int ret;
+
+	do {
+		ret = rp_reg_mr(end->fd, end->pd, addr, length, access, mr);
+	} while (ret == -ENETDOWN && rp_now_ms() < until && !usleep(10000));
+	return ret;
+}
