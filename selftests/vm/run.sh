@@ -210,7 +210,8 @@ verdict() {
 		fail 99 "the kernel complained, see above; the command's status: ${status:-none}"
 	elif [ "$status" = timeout ] || [ "$qemu" = 124 ] || [ "$qemu" = 137 ]; then
 		# The guest's watchdog made the kernel print the blocked tasks.
-		grep -A 20 'Show Blocked State' "$out_dir/kernel.log" >&2 || true
+		grep -A 20 'Show Blocked State' "$out_dir/kernel.log" >&2 ||
+			tail -n 5 "$out_dir/kernel.log" >&2
 		fail 124 "no end after $limit s"
 	elif [ -n "$setup" ]; then
 		tail -n 5 "$out_dir/kernel.log" >&2
@@ -239,13 +240,31 @@ say "kernel $release, initramfs $(($(stat -c %s "$out_dir/initramfs.cpio") >> 20
 
 # The guest's own watchdog ends the command before, unless the guest is dead. It
 # does not count the boot, which is slow with KASAN.
-grace=60
-[[ $kernel != debug* ]] || grace=300
+grace=60 boot_limit=90
+[[ $kernel != debug* ]] || grace=300 boot_limit=300
+# The guests of a pair wait for each other, and each may have to boot three times.
+[ -z "$sync" ] || grace=$((grace + 2 * boot_limit))
+
+# Kill the QEMU of a guest that has not started /init in time. Another run may
+# take the lock before this ends.
+watch_boot() {
+	local i
+	exec {out_lock}>&-
+	for ((i = 0; i < boot_limit; i++)); do
+		! init_ran || return 0
+		sleep 1
+	done
+	! init_ran || return 0
+	say "no /init after $boot_limit s"
+	tail -n 3 "$out_dir/kernel.log" >&2
+	touch "$out_dir/.hung"
+	kill "$1"
+}
 
 # Run the guest, and set qemu_status.
 run_qemu() {
-	local qemu_pid tee_pid
-	rm -f "$out_dir"/{kernel.log,status,qemu.log}
+	local qemu_pid tee_pid watch_pid
+	rm -f "$out_dir"/{kernel.log,status,qemu.log,.hung}
 	touch "$out_dir"/{kernel.log,status,qemu.log}
 	qemu_status=0
 	exec 3> >(exec tee "$out_dir/output.log")
@@ -253,27 +272,33 @@ run_qemu() {
 	qemu_run $((limit + grace)) "${qemu_args[@]}" <"$input" &
 	qemu_pid=$!
 	exec 3>&-
+	watch_boot "$qemu_pid" &
+	watch_pid=$!
 	# shellcheck disable=SC2064
-	trap "kill $qemu_pid 2>/dev/null; rm -f '$out_dir/initramfs.cpio'" EXIT
+	trap "kill $qemu_pid $watch_pid 2>/dev/null; rm -f '$out_dir/initramfs.cpio'" EXIT
 	trap 'exit 130' INT TERM
 	wait "$qemu_pid" || qemu_status=$?
+	kill "$watch_pid" 2>/dev/null || true
+	wait "$watch_pid" || true
 	trap 'rm -f "$out_dir/initramfs.cpio"' EXIT
 	wait "$tee_pid" || true
 }
 
-# True if the kernel panicked before it started /init.
-boot_failed() {
-	grep -q 'Kernel panic' "$out_dir/kernel.log" &&
-		! grep -q 'Run /init as init process' "$out_dir/kernel.log"
+init_ran() {
+	grep -q 'Run /init as init process' "$out_dir/kernel.log"
 }
 
 booted=$EPOCHREALTIME
 run_qemu
 # On a busy host QEMU's emulator sometimes runs code that the kernel is patching
-# at that moment (jump labels): "Oops: int3" during the boot.
+# at that moment (jump labels): "Oops: int3" during the boot. Rarely a boot just
+# stops.
 for ((i = 1; i < 3; i++)); do
-	boot_failed || break
-	say "the kernel panicked before /init ran: booting it once more"
+	if init_ran || { [ ! -e "$out_dir/.hung" ] &&
+		! grep -q 'Kernel panic' "$out_dir/kernel.log"; }; then
+		break
+	fi
+	say "the kernel did not start /init: booting it once more"
 	run_qemu
 done
 say "guest ran for $(seconds_since "$booted") s"
