@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Usage: awk -v to=map|rst -f symbols.awk symbols.txt
+# Usage: awk -v to=map|rst|list -f symbols.awk symbols.txt
 #
-# Prints the linker's version script, or the documentation's table.
+# Prints the linker's version script, the documentation's table, or a line
+# SYMBOL@NODE for each symbol that the library exports.
 
 function fail(text) {
 	print FILENAME ":" FNR ": " text > "/dev/stderr"
@@ -18,6 +19,15 @@ BEGIN {
 	state["works"] = "works"
 	state["partly"] = "partly"
 	state["no"] = "no"
+	# The interface between libibverbs and its providers, by release.
+	providers = split("34 57 59 64 65", provider)
+}
+
+function add_node(node) {
+	if (node in members)
+		return
+	order[++nodes] = node
+	members[node] = ""
 }
 
 /^(#|$)/ { next }
@@ -45,9 +55,14 @@ BEGIN {
 	if ($3 == "partly" && remark == "")
 		fail("partly, but what: " $1)
 
-	if (node != "inline" && !(node in members)) {
-		order[++nodes] = node
-		members[node] = ""
+	if (node == "IBVERBS_PRIVATE_*") {
+		for (i = 1; i <= providers; i++) {
+			add_node("IBVERBS_PRIVATE_" provider[i])
+			list = list symbol "@IBVERBS_PRIVATE_" provider[i] "\n"
+		}
+	} else if (node != "inline") {
+		add_node(node)
+		list = list $1 "\n"
 	}
 	if ($1 ~ /@@/)
 		members[node] = members[node] "\t\t" symbol ";\n"
@@ -113,6 +128,8 @@ END {
 		exit 1
 	if (to == "map")
 		print_map()
+	else if (to == "list")
+		printf "%s", list
 	else
 		print_rst()
 }

@@ -4,10 +4,11 @@
  * The static library does not have them.
  *
  * IBVERBS_1.0 is for programs from before 2007, which use other structs; they
- * find no device.  IBVERBS_PRIVATE_34 (rdma-core 34 to 56 in Debian 12 and 13)
- * and IBVERBS_PRIVATE_65 (unstable) are the interface between libibverbs and
- * its providers: with them the dynamic linker can load libmlx5, libefa and so
- * on for programs that link them.  These providers find no device.
+ * find no device.  IBVERBS_PRIVATE_N is the interface between libibverbs and its
+ * providers: with them the dynamic linker can load libmlx5, libefa and so on for
+ * programs that link them.  These providers find no device.  A release of
+ * rdma-core has one of these nodes: 34 to 56 have 34, 57 and 58 have 57, 59 to
+ * 63 have 59, 64 has 64, 65 has 65.  Here each node has every name of 44 to 65.
  *
  * Each symbol is an alias of one of four functions, which ignore their
  * arguments and fail in different ways, or of a flag.
@@ -43,8 +44,11 @@ long rpost_none_nothing(void)
 /* verbs_allow_disassociate_destroy, which providers read. */
 bool rpost_none_flag;
 
-#define VERSION(target, name, version) \
-	__asm__(".symver rpost_none_" #target ", " #name "@" version)
+#define VERSION_OF(symbol, name, version) \
+	__asm__(".symver " #symbol ", " #name "@" version)
+
+#define VERSION(how, name, version) \
+	VERSION_OF(rpost_none_##how, name, version)
 
 /* ------------------------------------------------------- IBVERBS_1.0 */
 
@@ -89,101 +93,109 @@ VERSION(nothing, ibv_register_driver, "IBVERBS_1.1");
 
 /* --------------------------------------------------- IBVERBS_PRIVATE */
 
-#define ONLY_34(how, name) VERSION(how, name, "IBVERBS_PRIVATE_34")
-#define ONLY_65(how, name) VERSION(how, name, "IBVERBS_PRIVATE_65")
-#define BOTH(how, name) ONLY_34(how, name); ONLY_65(how, name)
+#define PRIVATE_OF(symbol, name)				\
+	VERSION_OF(symbol, name, "IBVERBS_PRIVATE_34");		\
+	VERSION_OF(symbol, name, "IBVERBS_PRIVATE_57");		\
+	VERSION_OF(symbol, name, "IBVERBS_PRIVATE_59");		\
+	VERSION_OF(symbol, name, "IBVERBS_PRIVATE_64");		\
+	VERSION_OF(symbol, name, "IBVERBS_PRIVATE_65")
 
-BOTH(flag, verbs_allow_disassociate_destroy);
-BOTH(nothing, __ioctl_final_num_attrs);
-BOTH(nothing, __verbs_log);
-BOTH(null, _verbs_init_and_alloc_context);
-BOTH(error, execute_ioctl);
-BOTH(error, ibv_cmd_advise_mr);
-BOTH(error, ibv_cmd_alloc_dm);
-ONLY_65(error, ibv_cmd_alloc_dmah);
-BOTH(error, ibv_cmd_alloc_mw);
-BOTH(error, ibv_cmd_alloc_pd);
-BOTH(error, ibv_cmd_attach_mcast);
-BOTH(error, ibv_cmd_close_xrcd);
-BOTH(error, ibv_cmd_create_ah);
-ONLY_65(error, ibv_cmd_create_comp_cntr);
-BOTH(error, ibv_cmd_create_counters);
-BOTH(error, ibv_cmd_create_cq);
-BOTH(error, ibv_cmd_create_cq_ex);
-BOTH(error, ibv_cmd_create_cq_ex2);
-BOTH(error, ibv_cmd_create_flow);
-BOTH(error, ibv_cmd_create_flow_action_esp);
-BOTH(error, ibv_cmd_create_qp);
-BOTH(error, ibv_cmd_create_qp_ex);
-BOTH(error, ibv_cmd_create_qp_ex2);
-BOTH(error, ibv_cmd_create_rwq_ind_table);
-BOTH(error, ibv_cmd_create_srq);
-BOTH(error, ibv_cmd_create_srq_ex);
-BOTH(error, ibv_cmd_create_wq);
-BOTH(error, ibv_cmd_dealloc_mw);
-BOTH(error, ibv_cmd_dealloc_pd);
-BOTH(error, ibv_cmd_dereg_mr);
-BOTH(error, ibv_cmd_destroy_ah);
-ONLY_65(error, ibv_cmd_destroy_comp_cntr);
-BOTH(error, ibv_cmd_destroy_counters);
-BOTH(error, ibv_cmd_destroy_cq);
-BOTH(error, ibv_cmd_destroy_flow);
-BOTH(error, ibv_cmd_destroy_flow_action);
-BOTH(error, ibv_cmd_destroy_qp);
-BOTH(error, ibv_cmd_destroy_rwq_ind_table);
-BOTH(error, ibv_cmd_destroy_srq);
-BOTH(error, ibv_cmd_destroy_wq);
-BOTH(error, ibv_cmd_detach_mcast);
-ONLY_65(error, ibv_cmd_export_dmabuf_fd);
-BOTH(error, ibv_cmd_free_dm);
-ONLY_65(error, ibv_cmd_free_dmah);
-BOTH(error, ibv_cmd_get_context);
-ONLY_65(error, ibv_cmd_inc_comp_cntr);
-ONLY_65(error, ibv_cmd_inc_err_comp_cntr);
-BOTH(error, ibv_cmd_modify_cq);
-BOTH(error, ibv_cmd_modify_flow_action_esp);
-BOTH(error, ibv_cmd_modify_qp);
-BOTH(error, ibv_cmd_modify_qp_ex);
-BOTH(error, ibv_cmd_modify_srq);
-BOTH(error, ibv_cmd_modify_wq);
-BOTH(error, ibv_cmd_open_qp);
-BOTH(error, ibv_cmd_open_xrcd);
-BOTH(error, ibv_cmd_poll_cq);
-BOTH(error, ibv_cmd_post_recv);
-BOTH(error, ibv_cmd_post_send);
-BOTH(error, ibv_cmd_post_srq_recv);
-ONLY_65(error, ibv_cmd_qp_attach_comp_cntr);
-ONLY_65(error, ibv_cmd_query_comp_cntr_caps);
-BOTH(error, ibv_cmd_query_context);
-BOTH(error, ibv_cmd_query_device_any);
-BOTH(error, ibv_cmd_query_mr);
-BOTH(error, ibv_cmd_query_port);
-ONLY_65(error, ibv_cmd_query_port_speed);
-BOTH(error, ibv_cmd_query_qp);
-BOTH(error, ibv_cmd_query_srq);
-ONLY_65(error, ibv_cmd_read_comp_cntr);
-BOTH(error, ibv_cmd_read_counters);
-ONLY_65(error, ibv_cmd_read_err_comp_cntr);
-BOTH(error, ibv_cmd_reg_dm_mr);
-BOTH(error, ibv_cmd_reg_dmabuf_mr);
-BOTH(error, ibv_cmd_reg_mr);
-ONLY_65(error, ibv_cmd_reg_mr_ex);
-BOTH(error, ibv_cmd_req_notify_cq);
-BOTH(error, ibv_cmd_rereg_mr);
-BOTH(error, ibv_cmd_resize_cq);
-ONLY_65(error, ibv_cmd_set_comp_cntr);
-ONLY_65(error, ibv_cmd_set_err_comp_cntr);
-ONLY_65(null, ibv_dmabuf_heap_alloc);
-ONLY_65(null, ibv_dmabuf_heap_cc_shared_init);
-ONLY_65(nothing, ibv_dmabuf_heap_destroy);
-ONLY_65(nothing, ibv_dmabuf_heap_free);
-BOTH(minus_one, ibv_read_ibdev_sysfs_file);
-BOTH(nothing, verbs_init_cq);
-BOTH(null, verbs_open_device);
-ONLY_34(nothing, verbs_register_driver_34);
-ONLY_65(nothing, verbs_register_driver_65);
-BOTH(nothing, verbs_set_ops);
-BOTH(nothing, verbs_uninit_context);
+#define PRIVATE(how, name) PRIVATE_OF(rpost_none_##how, name)
+
+PRIVATE(flag, verbs_allow_disassociate_destroy);
+PRIVATE(nothing, __ioctl_final_num_attrs);
+PRIVATE(nothing, __verbs_log);
+PRIVATE(null, _verbs_init_and_alloc_context);
+PRIVATE(error, execute_ioctl);
+PRIVATE(error, ibv_cmd_advise_mr);
+PRIVATE(error, ibv_cmd_alloc_dm);
+PRIVATE(error, ibv_cmd_alloc_dmah);
+PRIVATE(error, ibv_cmd_alloc_mw);
+PRIVATE(error, ibv_cmd_alloc_pd);
+PRIVATE(error, ibv_cmd_attach_mcast);
+PRIVATE(error, ibv_cmd_close_xrcd);
+PRIVATE(error, ibv_cmd_create_ah);
+PRIVATE(error, ibv_cmd_create_comp_cntr);
+PRIVATE(error, ibv_cmd_create_counters);
+PRIVATE(error, ibv_cmd_create_cq);
+PRIVATE(error, ibv_cmd_create_cq_ex);
+PRIVATE(error, ibv_cmd_create_cq_ex2);
+PRIVATE(error, ibv_cmd_create_flow);
+PRIVATE(error, ibv_cmd_create_flow_action_esp);
+PRIVATE(error, ibv_cmd_create_qp);
+PRIVATE(error, ibv_cmd_create_qp_ex);
+PRIVATE(error, ibv_cmd_create_qp_ex2);
+PRIVATE(error, ibv_cmd_create_rwq_ind_table);
+PRIVATE(error, ibv_cmd_create_srq);
+PRIVATE(error, ibv_cmd_create_srq_ex);
+PRIVATE(error, ibv_cmd_create_wq);
+PRIVATE(error, ibv_cmd_dealloc_mw);
+PRIVATE(error, ibv_cmd_dealloc_pd);
+PRIVATE(error, ibv_cmd_dereg_mr);
+PRIVATE(error, ibv_cmd_destroy_ah);
+PRIVATE(error, ibv_cmd_destroy_comp_cntr);
+PRIVATE(error, ibv_cmd_destroy_counters);
+PRIVATE(error, ibv_cmd_destroy_cq);
+PRIVATE(error, ibv_cmd_destroy_flow);
+PRIVATE(error, ibv_cmd_destroy_flow_action);
+PRIVATE(error, ibv_cmd_destroy_qp);
+PRIVATE(error, ibv_cmd_destroy_rwq_ind_table);
+PRIVATE(error, ibv_cmd_destroy_srq);
+PRIVATE(error, ibv_cmd_destroy_wq);
+PRIVATE(error, ibv_cmd_detach_mcast);
+PRIVATE(error, ibv_cmd_export_dmabuf_fd);
+PRIVATE(error, ibv_cmd_free_dm);
+PRIVATE(error, ibv_cmd_free_dmah);
+PRIVATE(error, ibv_cmd_get_context);
+PRIVATE(error, ibv_cmd_inc_comp_cntr);
+PRIVATE(error, ibv_cmd_inc_err_comp_cntr);
+PRIVATE(error, ibv_cmd_modify_cq);
+PRIVATE(error, ibv_cmd_modify_flow_action_esp);
+PRIVATE(error, ibv_cmd_modify_qp);
+PRIVATE(error, ibv_cmd_modify_qp_ex);
+PRIVATE(error, ibv_cmd_modify_srq);
+PRIVATE(error, ibv_cmd_modify_wq);
+PRIVATE(error, ibv_cmd_open_qp);
+PRIVATE(error, ibv_cmd_open_xrcd);
+PRIVATE(error, ibv_cmd_poll_cq);
+PRIVATE(error, ibv_cmd_post_recv);
+PRIVATE(error, ibv_cmd_post_send);
+PRIVATE(error, ibv_cmd_post_srq_recv);
+PRIVATE(error, ibv_cmd_qp_attach_comp_cntr);
+PRIVATE(error, ibv_cmd_query_comp_cntr_caps);
+PRIVATE(error, ibv_cmd_query_context);
+PRIVATE(error, ibv_cmd_query_device_any);
+PRIVATE(error, ibv_cmd_query_mr);
+PRIVATE(error, ibv_cmd_query_port);
+PRIVATE(error, ibv_cmd_query_port_speed);
+PRIVATE(error, ibv_cmd_query_qp);
+PRIVATE(error, ibv_cmd_query_srq);
+PRIVATE(error, ibv_cmd_read_comp_cntr);
+PRIVATE(error, ibv_cmd_read_counters);
+PRIVATE(error, ibv_cmd_read_err_comp_cntr);
+PRIVATE(error, ibv_cmd_reg_dm_mr);
+PRIVATE(error, ibv_cmd_reg_dmabuf_mr);
+PRIVATE(error, ibv_cmd_reg_mr);
+PRIVATE(error, ibv_cmd_reg_mr_ex);
+PRIVATE(error, ibv_cmd_req_notify_cq);
+PRIVATE(error, ibv_cmd_rereg_mr);
+PRIVATE(error, ibv_cmd_resize_cq);
+PRIVATE(error, ibv_cmd_set_comp_cntr);
+PRIVATE(error, ibv_cmd_set_err_comp_cntr);
+PRIVATE(null, ibv_dmabuf_heap_alloc);
+PRIVATE(null, ibv_dmabuf_heap_cc_shared_init);
+PRIVATE(nothing, ibv_dmabuf_heap_destroy);
+PRIVATE(nothing, ibv_dmabuf_heap_free);
+PRIVATE(minus_one, ibv_read_ibdev_sysfs_file);
+PRIVATE(nothing, verbs_init_cq);
+PRIVATE(null, verbs_open_device);
+VERSION(nothing, verbs_register_driver_34, "IBVERBS_PRIVATE_34");
+VERSION(nothing, verbs_register_driver_57, "IBVERBS_PRIVATE_57");
+VERSION(nothing, verbs_register_driver_59, "IBVERBS_PRIVATE_59");
+VERSION(nothing, verbs_register_driver_64, "IBVERBS_PRIVATE_64");
+VERSION(nothing, verbs_register_driver_65, "IBVERBS_PRIVATE_65");
+PRIVATE(nothing, verbs_set_ops);
+PRIVATE(nothing, verbs_uninit_context);
 
 /*
  * Programs called it before it was private.  @type is an
@@ -205,11 +217,7 @@ int rpost_query_gid_type(struct ibv_context *context, uint8_t port_num,
 	return rpost_fail(err);
 }
 
-#define QUERY_GID_TYPE(version) \
-	__asm__(".symver rpost_query_gid_type, ibv_query_gid_type@" version)
-
-QUERY_GID_TYPE("IBVERBS_PRIVATE_34");
-QUERY_GID_TYPE("IBVERBS_PRIVATE_65");
+PRIVATE_OF(rpost_query_gid_type, ibv_query_gid_type);
 
 /* The headers of version 56 declare it, so programs call it. */
 RPOST_API const char *rpost_wr_opcode_str(enum ibv_wr_opcode opcode);
@@ -220,8 +228,4 @@ const char *rpost_wr_opcode_str(enum ibv_wr_opcode opcode)
 	return ibv_wr_opcode_str(opcode);
 }
 
-#define WR_OPCODE_STR(version) \
-	__asm__(".symver rpost_wr_opcode_str, ibv_wr_opcode_str@" version)
-
-WR_OPCODE_STR("IBVERBS_PRIVATE_34");
-WR_OPCODE_STR("IBVERBS_PRIVATE_65");
+PRIVATE_OF(rpost_wr_opcode_str, ibv_wr_opcode_str);
