@@ -33,7 +33,11 @@ static struct rpost_dev *dev_alloc(const struct rpost_query_device *query)
 	dev->ibv.transport_type = query->transport;
 	snprintf(dev->ibv.name, sizeof(dev->ibv.name), "%s",
 		 (const char *)query->name);
-	/* Programs may read it; the library does not. */
+	/*
+	 * Programs may read these; the library does not.  UCX looks for a node
+	 * /dev/infiniband/DEV_NAME that it may open.
+	 */
+	strcpy(dev->ibv.dev_name, "rdma_post");
 	snprintf(dev->ibv.ibdev_path, sizeof(dev->ibv.ibdev_path),
 		 "/sys/class/infiniband/%s", dev->ibv.name);
 	return dev;

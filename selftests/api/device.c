@@ -44,6 +44,7 @@ TEST(list)
 		name = ibv_get_device_name(list[i]);
 		ASSERT_NE(NULL, name);
 		EXPECT_STREQ(list[i]->name, name);
+		EXPECT_NE(0, strlen(list[i]->dev_name));
 		EXPECT_NE(0, strlen(name));
 		EXPECT_NE(0, ibv_get_device_guid(list[i]));
 		EXPECT_EQ(list[i]->transport_type == IBV_TRANSPORT_IWARP ?
