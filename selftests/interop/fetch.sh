@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Usage: selftests/interop/fetch.sh
+# Usage: selftests/interop/fetch.sh [bookworm|trixie|sid]
 #
-# Downloads the programs that the suite runs, Debian 12's packages with their
-# dependencies, and makes a file system image of them. The packages that the
-# host has installed do not matter. Prints the path of the image, which is in
-# ${RDMA_POST_CACHE:-~/.cache/rdma_post}/programs. Needs no root.
+# Downloads the programs that the suite runs, packages of a Debian release (by
+# default 12, bookworm) with their dependencies, and makes a file system image of
+# them. The packages that the host has installed do not matter. Prints the path of
+# the image, which is in ${RDMA_POST_CACHE:-~/.cache/rdma_post}/programs. Needs no
+# root.
 
 set -euo pipefail
 # shellcheck source=../vm/lib.sh
@@ -14,15 +15,25 @@ set -euo pipefail
 # shellcheck source=../vm/apt.sh
 . "$vm_dir/apt.sh"
 
-suite=bookworm
+suite=${1:-bookworm}
 packages=(
 	dash coreutils diffutils grep sed mawk procps iproute2 socat strace libgcc-s1
 	ibverbs-providers ibverbs-utils rdmacm-utils perftest
-	fio librpma0 qperf tgt libiscsi-bin libfabric-bin
-	openmpi-bin libblas3 hpcc qemu-system-x86
+	libfabric-bin ucx-utils python3-minimal python3-pyverbs
 )
+case $suite in
+-h | --help) usage && exit ;;
+bookworm)
+	packages+=(
+		fio librpma0 qperf tgt libiscsi-bin
+		openmpi-bin libblas3 hpcc qemu-system-x86
+	)
+	;;
+trixie | sid) ;;
+*) usage >&2 && exit 2 ;;
+esac
 # Dependencies of scripts and daemons that the suite does not start.
-unwanted='^(python3|libpython3|perl|adduser|passwd|systemd|init-system-helpers|debconf|openssh)'
+unwanted='^(perl|adduser|passwd|systemd|init-system-helpers|debconf|openssh)'
 unwanted+='|^(sg3-utils|libconfig-general-perl|fontconfig|x11-common|xkb-data)'
 
 closure() {
@@ -33,16 +44,22 @@ closure() {
 
 # Do the work of the packages' installation scripts.
 finish_root() {
-	local root=$1
+	local root=$1 doc=$1/usr/share/doc/rdma-core
+	mkdir -p "$root/opt/pyverbs"
+	mv "$doc/tests" "$root/opt/pyverbs/"
+	gunzip "$root"/opt/pyverbs/tests/*.gz
 	rm -rf "$root"/usr/share/{doc,man,locale,info,icons,fonts,lintian}
 	mkdir -p "$root"/{dev,proc,sys,tmp,run,root,suite}
 	rm -rf "$root/var/run"
 	ln -s /run "$root/var/run"
 	[ -e "$root/bin/sh" ] || ln -s dash "$root/bin/sh"
 	ln -s mawk "$root/usr/bin/awk"
-	ln -s ../libpsm1/libpsm_infinipath.so.1.16 \
-		"$root/usr/lib/x86_64-linux-gnu/libpsm_infinipath.so.1"
-	ln -s blas/libblas.so.3 "$root/usr/lib/x86_64-linux-gnu/libblas.so.3"
+	if [ "$suite" = bookworm ]; then
+		ln -s ../libpsm1/libpsm_infinipath.so.1.16 \
+			"$root/usr/lib/x86_64-linux-gnu/libpsm_infinipath.so.1"
+		ln -s blas/libblas.so.3 \
+			"$root/usr/lib/x86_64-linux-gnu/libblas.so.3"
+	fi
 	printf '%s\n' root:x:0:0:root:/root:/bin/sh \
 		nobody:x:65534:65534:nobody:/tmp:/bin/sh >"$root/etc/passwd"
 	printf '%s\n' root:x:0: nogroup:x:65534: >"$root/etc/group"
@@ -57,7 +74,9 @@ make_image() {
 	# shellcheck disable=SC2046
 	apt_download "$suite" "$dir/debs" $(closure)
 	say "unpacking the programs"
-	mkdir -p "$dir/root"
+	# Since Debian 13 packages have files in /usr only.
+	mkdir -p "$dir/root"/usr/{bin,sbin,lib,lib64}
+	[ "$suite" = bookworm ] || ln -s usr/{bin,sbin,lib,lib64} "$dir/root/"
 	for deb in "$dir"/debs/*.deb; do
 		dpkg-deb -x "$deb" "$dir/root"
 		dpkg-deb -W "$deb"
@@ -69,17 +88,14 @@ make_image() {
 	rm -rf "$dir/debs" "$dir/root"
 }
 
-case ${1-} in
--h | --help) usage && exit ;;
-esac
-key=$(sha256sum <"$0" | cut -c1-12)
+key=$suite-$(sha256sum <"$0" | cut -c1-12)
 final=$cache_dir/programs/$key
 if [ ! -e "$final/image" ]; then
 	need apt-get dpkg-deb mke2fs
 	lock "$cache_dir/locks/programs"
 	if [ ! -e "$final/image" ]; then
 		start=$EPOCHREALTIME
-		rm -rf "$cache_dir"/programs/*
+		rm -rf "$cache_dir/programs/$suite"-*
 		mkdir -p "$final.tmp"
 		make_image "$final.tmp" >&2
 		mv "$final.tmp" "$final"

@@ -6,7 +6,8 @@
 #
 # Runs the cases in the guest, in a root directory with only Debian 12's
 # packages, from /dev/vda: first over the system's libraries, then over
-# librdma_post, without /dev/infiniband, providers and /sys.
+# librdma_post, without uverbs and providers, and with nothing in /sys but CPUs
+# and network interfaces.
 
 libraries=$1
 shift
@@ -38,7 +39,13 @@ system_root() {
 
 # librdma_post gets the devices of a container, and /dev/rdma_post.
 rdma_post_root() {
-	rmmod rdma_ucm || exit 1
+	# Processes that were killed may not be gone yet.
+	local n=0
+	until rmmod rdma_ucm; do
+		n=$((n + 1))
+		[ $n -lt 100 ] || exit 1
+		sleep 0.1
+	done
 	# Create the device anew, so that its GIDs are in the same order again.
 	rdma link del rxe0
 	rdma link add rxe0 type rxe netdev dummy0 || exit 1
@@ -48,10 +55,18 @@ rdma_post_root() {
 		: >$root/dev/$node
 		mount -o bind /dev/$node $root/dev/$node
 	done
-	mkdir $root/dev/shm $root/dev/pts
+	# UCX looks for the node here, where the udev rule makes a link.
+	mkdir $root/dev/infiniband $root/dev/shm $root/dev/pts
+	ln -s ../rdma_post $root/dev/infiniband/rdma_post
 	mount -t tmpfs tmpfs $root/dev/shm
 	mount -o bind /dev/pts $root/dev/pts
 	ln -s /proc/self/fd $root/dev/fd
+	# UCX needs the CPUs (glibc's sysconf() sets errno without) and interfaces.
+	mount -t tmpfs tmpfs $root/sys
+	for dir in devices/system/cpu devices/virtual/net class/net; do
+		mkdir -p $root/sys/$dir
+		mount -o bind /sys/$dir $root/sys/$dir
+	done
 	mount -t tmpfs tmpfs $root/etc/libibverbs.d
 	mount -t tmpfs tmpfs $root/usr/lib/x86_64-linux-gnu/libibverbs
 }
@@ -59,7 +74,7 @@ rdma_post_root() {
 for library in $libraries; do
 	"${library}_root"
 	run_cases "$library" "$@"
-	umount -l $root/sys 2>/dev/null
+	umount -l $root/sys
 	umount -l $root/dev
 done
 

@@ -3,7 +3,7 @@
 #
 # Usage: selftests/interop/interop.sh [options] [KERNEL...]
 #
-# Runs unmodified programs of Debian 12 in guests: over the system's librdmacm
+# Runs unmodified programs of Debian in guests: over the system's librdmacm
 # and libibverbs, which shows that the case itself works, and over librdma_post.
 # Prints TAP with one test for each case and library, and a line "program |
 # system | rdma_post" for each program. By default runs all cases on 6.1, and a
@@ -11,6 +11,8 @@
 # tries; "# retried: ..." is a case that needed a second try over rdma_post
 # only.
 #
+#   -s SUITE           programs of trixie or sid, by default of bookworm; give -c,
+#                      as not all cases can run
 #   -c "FUNCTION..."   only these cases (patterns); their results are not
 #                      compared with the documentation
 #   -l LIBRARY         only system or only rdma_post
@@ -29,9 +31,10 @@ set -euo pipefail
 here=$top_dir/selftests/interop
 out=$build_dir/interop
 programs_rst=$top_dir/Documentation/programs.rst
-cases='' libraries='system rdma_post' verbose='' limit=180 update=''
-while getopts hc:l:vt:u opt; do
+cases='' libraries='system rdma_post' verbose='' limit=180 update='' suite=bookworm
+while getopts hs:c:l:vt:u opt; do
 	case $opt in
+	s) suite=$OPTARG ;;
 	c) cases=$OPTARG ;;
 	l) libraries=$OPTARG ;;
 	v) verbose=60 ;;
@@ -46,14 +49,14 @@ shift $((OPTIND - 1))
 
 # Make the directory that is /root/interop in the guest.
 make_suite() {
-	local suite=$out/suite
-	rm -rf "$suite"
-	mkdir -p "$suite"/{bin,lib}
-	cp -r "$here"/{cases,lib.sh,run_cases.sh,guest.sh} "$suite/"
+	local dir=$out/suite
+	rm -rf "$dir"
+	mkdir -p "$dir"/{bin,lib}
+	cp -r "$here"/{cases,lib.sh,run_cases.sh,guest.sh} "$dir/"
 	make -s -C "$top_dir" lib >&2
-	cp "$build_dir/bin/rdma-post-run" "$suite/bin/"
-	cp -a "$build_dir"/lib/{rdma_post,librdma_post.so*} "$suite/lib/"
-	make -s -C "$here" OUT="$suite" >&2
+	cp "$build_dir/bin/rdma-post-run" "$dir/bin/"
+	cp -a "$build_dir"/lib/{rdma_post,librdma_post.so*} "$dir/lib/"
+	make -s -C "$here" OUT="$dir" >&2
 }
 
 # run_guest KERNEL: write results-KERNEL and output-KERNEL
@@ -92,7 +95,7 @@ compare_table() {
 	return "${PIPESTATUS[0]}"
 }
 
-image=$("$here/fetch.sh")
+image=$("$here/fetch.sh" "$suite")
 make_suite
 failed=0 n=0
 echo "TAP version 13"
@@ -109,7 +112,7 @@ for kernel; do
 		echo "not ok $n interop.$kernel.guest # exit status $status"
 		failed=1
 	fi
-	if [ -n "$cases" ] || [ "$libraries" != 'system rdma_post' ]; then
+	if [ -n "$cases" ] || [ "$libraries $suite" != 'system rdma_post bookworm' ]; then
 		continue
 	fi
 	n=$((n + 1))

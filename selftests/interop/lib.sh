@@ -6,6 +6,7 @@
 #   tmp      for the case's files     dev   the device
 #   port     of this case alone       keep  files that the cases keep
 #   over     the command that runs a program over the library
+#   tries    of this case before     all_pyverbs  not empty if all of its cases run
 #
 # A case is a function; it passes if no command in it fails ("set -e").
 

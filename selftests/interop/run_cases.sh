@@ -15,6 +15,10 @@
 here=$(cd "$(dirname "$0")" && pwd)
 library=$1 results=$2
 shift 2
+all_pyverbs=
+case " $* " in
+'  ' | *' pyverbs_\* '*) all_pyverbs=1 ;;
+esac
 addr=10.0.0.1 addr6=fd00::1 dev=rxe0 limit=${LIMIT:-180}
 list=$(mktemp)
 keep=$here/keep
