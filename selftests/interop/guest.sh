@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=dash
 #
-# Usage: guest.sh "LIBRARY..." [smoke|FUNCTION...]
+# Usage: guest.sh "LIBRARY..." [smoke|first|FUNCTION...]
 #
 # Runs the cases in the guest, in a root directory with only Debian 12's
 # packages, from /dev/vda: first over the system's libraries, then over

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=dash disable=SC2034
 #
-# Usage: run_cases.sh system|rdma_post RESULTS [smoke|FUNCTION...]
+# Usage: run_cases.sh system|rdma_post RESULTS [smoke|first|FUNCTION...]
 #
 # Runs the cases in the directory cases/ over one of the libraries and appends
 # a line for each to the file RESULTS:
@@ -41,11 +41,13 @@ if [ "$library" = rdma_post ]; then
 fi
 
 wanted() {
-	local name=$1 mark=$2 pattern
+	local name=$1 marks=$2 pattern
 	shift 2
 	[ $# -gt 0 ] || return 0
 	for pattern; do
-		[ "$pattern" != "$mark" ] || return 0
+		case " $marks " in
+		*" $pattern "*) return 0 ;;
+		esac
 		# shellcheck disable=SC2254
 		case $name in
 		$pattern) return 0 ;;
@@ -95,10 +97,14 @@ try_case() {
 	rm -rf "$tmp"
 }
 
-n=0
+n=0 seen='|'
 while IFS='|' read -r name program what mark <&7; do
 	n=$((n + 1))
 	port=$((7600 + n))
+	case $seen in
+	*"|$program|"*) ;;
+	*) seen=$seen$program'|' mark="$mark first" ;;
+	esac
 	wanted "$name" "$mark" "$@" || continue
 	tries=0 most=2
 	try_case

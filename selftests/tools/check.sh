@@ -462,7 +462,7 @@ check_all() {
 	for kernel in 6.1 6.12 7.2; do
 		sim_steps "$kernel"
 	done
-	queue tap interop selftests/interop/interop.sh 6.1 6.12 7.2
+	queue tap interop selftests/interop/interop.sh -q 6.1 6.12 7.2
 	queue tap failure-points failure_points
 	queue tap siw siw_tests debug
 	queue tap two-hosts-faults-6.1 selftests/wire/wire.sh -k 6.1
