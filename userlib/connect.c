@@ -82,7 +82,7 @@ static void fill_qp(const struct rpost_id *priv, struct rpost_conn_param *out,
 	if (qp) {
 		out->qp_num = qp->qp_num;
 		out->srq = !!qp->srq;
-	} else if (!priv->qp && param) {
+	} else if (!(priv->qp && priv->qp->of_cm) && param) {
 		out->qp_num = param->qp_num;
 		out->srq = !!param->srq;
 	}

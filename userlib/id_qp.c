@@ -89,14 +89,38 @@ static int check_init_attr(const struct rdma_cm_id *id,
 	return attr->qp_type == id->qp_type ? 0 : EINVAL;
 }
 
+/*
+ * Shall the kernel's connection manager own a new queue pair of this id?
+ *
+ * That saves calls when it connects, and iWARP needs it, but the queue pair
+ * cannot leave the id.  A program that makes it before there is a request or an
+ * address may put it into the id of a request later.  cma joins no group for an
+ * id that has a queue pair, and has none for unreliable connections.
+ */
+static bool of_cm(const struct rpost_id *priv)
+{
+	const struct rdma_cm_id *id = &priv->id;
+
+	if (id->qp_type != IBV_QPT_RC)
+		return false;
+	return id->route.addr.dst_addr.sa_family ||
+	       id->verbs->device->transport_type == IBV_TRANSPORT_IWARP ||
+	       !rpost_id_has(priv, RPOST_FEATURE_QP) ||
+	       !rpost_id_has(priv, RPOST_FEATURE_CM);
+}
+
 static int create_qp(struct rpost_id *priv, struct ibv_qp_init_attr_ex *attr,
 		     struct rpost_qp **qp)
 {
 	int err;
 
-	if (rpost_id_cm_owns_qp(priv))
-		return rpost_qp_create(priv->id.verbs, rpost_id_handle(priv),
-				       attr, qp);
+	if (of_cm(priv)) {
+		err = rpost_qp_create(priv->id.verbs, rpost_id_handle(priv),
+				      attr, qp);
+		if (!err)
+			(*qp)->of_cm = true;
+		return err;
+	}
 	err = rpost_qp_create(priv->id.verbs, 0, attr, qp);
 	if (err)
 		return err;
@@ -199,7 +223,7 @@ int rpost_qp_orphan(struct rpost_qp *qp)
 	struct rpost_id *priv = qp->id;
 	int err;
 
-	if (rpost_id_cm_owns_qp(priv)) {
+	if (qp->of_cm) {
 		err = rpost_qp_destroy_handle(qp);
 		if (err)
 			return err;

@@ -338,6 +338,7 @@ struct rpost_qp {
 	struct rpost_async async;
 	struct rpost_group *groups;	/* of multicast, under ibv.mutex */
 	struct rpost_id *id;
+	bool of_cm;			/* cma owns it, and knows it as its id's */
 	bool orphan;			/* id and kernel object are gone */
 	uint32_t pd;			/* handle, since ibv.pd may be freed */
 	struct ibv_qp_cap cap;
@@ -472,22 +473,12 @@ static inline bool rpost_id_has(const struct rpost_id *id, uint64_t feature)
 }
 
 /*
- * The kernel's connection manager owns the queue pairs of RC ids.  The library
- * owns those of other ids: cma joins no group for an id that has a queue pair.
- */
-static inline bool rpost_id_cm_owns_qp(const struct rpost_id *id)
-{
-	return id->id.qp_type == IBV_QPT_RC;
-}
-
-/*
  * Returns the id's queue pair if the connection manager does not own it, or
  * NULL.  The program may have put it into the id.
  */
 static inline struct ibv_qp *rpost_id_user_qp(const struct rpost_id *id)
 {
-	bool of_cm = rpost_id_cm_owns_qp(id) && id->qp &&
-		    id->id.qp == &id->qp->ibv;
+	bool of_cm = id->qp && id->qp->of_cm && id->id.qp == &id->qp->ibv;
 
 	return of_cm ? NULL : id->id.qp;
 }

@@ -139,7 +139,10 @@ int rpost_id_ready_qp(struct rpost_id *priv)
 
 	if (!qp)
 		return 0;
-	err = modify(priv, qp, IBV_QPS_RTR);
+	/* What the peer may do is known now: attributes of INIT change. */
+	err = modify(priv, qp, IBV_QPS_INIT);
+	if (!err)
+		err = modify(priv, qp, IBV_QPS_RTR);
 	return err ? err : modify(priv, qp, IBV_QPS_RTS);
 }
 

@@ -35,6 +35,8 @@ FIXTURE_SETUP(own)
 
 static void own_close(struct own *own)
 {
+	if (own->qp && own->end->id && own->end->id->qp == own->qp)
+		own->end->id->qp = NULL;
 	if (own->qp)
 		ibv_destroy_qp(own->qp);
 	if (own->cq)
@@ -340,6 +342,124 @@ TEST_F(own, put_into_the_id)
 	self->c->id->qp = NULL;
 }
 
+/* Make an id that has an address and a queue pair, but no connection. */
+static struct rdma_cm_id *bound_id_with_qp(struct own *own, struct pair *p)
+{
+	struct ibv_qp_init_attr attr = {
+		.cap = {
+			.max_send_wr = WRS, .max_recv_wr = WRS,
+			.max_send_sge = 1, .max_recv_sge = 1,
+		},
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = 1,
+	};
+	struct sockaddr_storage addr;
+	struct rdma_cm_id *id;
+
+	if (!test_addr(AF_INET, &addr) ||
+	    rdma_create_id(p->client.channel, &id, NULL, RDMA_PS_TCP))
+		return NULL;
+	if (rdma_bind_addr(id, (struct sockaddr *)&addr))
+		goto err;
+	own->cq = ibv_create_cq(id->verbs, 2 * WRS, NULL, NULL, 0);
+	attr.send_cq = attr.recv_cq = own->cq;
+	if (!own->cq || rdma_create_qp(id, NULL, &attr))
+		goto err;
+	own->qp = id->qp;
+	return id;
+err:
+	rdma_destroy_id(id);
+	return NULL;
+}
+
+/*
+ * A server may make queue pairs before there are requests, each on an id of its
+ * own, from which it moves to the request.  DAPL does.
+ */
+TEST_F(own, moved_to_the_request)
+{
+	struct own *s = &self->so;
+	struct rdma_cm_id *first;
+	struct ibv_wc wc;
+
+	if (on_iwarp(self->c->id))
+		SKIP(return, "an iWARP connection needs the queue pair's id");
+	first = bound_id_with_qp(s, &self->p);
+	ASSERT_NE(NULL, first);
+	EXPECT_EQ(IBV_QPS_INIT, s->qp->state);
+	ASSERT_EQ(0, pair_client_qp(&self->p, &self->opts));
+	ASSERT_EQ(0, pair_connect(&self->p, &self->opts));
+	ASSERT_EQ(0, end_buffer(self->s, BUF_SIZE));
+	self->s->id->qp = s->qp;
+	first->qp = NULL;
+	EXPECT_EQ(0, rdma_destroy_id(first));
+	ASSERT_EQ(0, post(s, RECV, 0));
+	ASSERT_EQ(0, pair_accept(&self->p, &self->opts));
+	EXPECT_EQ(s->qp->qp_num, self->c->event.conn.qp_num);
+
+	fill(self->c->buf, MSG_SIZE, 7);
+	ASSERT_EQ(0, rdma_post_send(self->c->id, CONTEXT, self->c->buf,
+				    MSG_SIZE, self->c->mr, IBV_SEND_SIGNALED));
+	ASSERT_COMP_OK(self->c->id->send_cq, &wc, IBV_WC_SEND, CONTEXT);
+	ASSERT_COMP_OK(s->cq, &wc, IBV_WC_RECV, CONTEXT);
+	EXPECT_TRUE(filled(self->s->buf, MSG_SIZE, 7));
+	ASSERT_EQ(0, end_write(self->c, MSG_SIZE, self->s->buf + MSG_SIZE,
+			       self->s->mr->rkey));
+	ASSERT_COMP_OK(self->c->id->send_cq, &wc, IBV_WC_RDMA_WRITE, CONTEXT);
+	EXPECT_TRUE(filled(self->s->buf + MSG_SIZE, MSG_SIZE, 7));
+
+	ASSERT_EQ(0, post(s, RECV, 0));
+	ASSERT_EQ(0, rdma_disconnect(self->s->id));
+	ASSERT_COMP(s->cq, &wc, IBV_WC_WR_FLUSH_ERR, CONTEXT);
+	EXPECT_EQ(0, expect_event(self->c->channel, RDMA_CM_EVENT_DISCONNECTED,
+				  &self->c->event));
+}
+
+/* An id may have its queue pair before it has resolved an address. */
+TEST_F(own, made_before_the_address)
+{
+	struct sockaddr_storage dst;
+	struct own *c = &self->co;
+	struct ibv_wc wc;
+
+	ASSERT_EQ(0, rdma_destroy_id(self->c->id));
+	self->c->id = bound_id_with_qp(c, &self->p);
+	ASSERT_NE(NULL, self->c->id);
+	ASSERT_TRUE(test_addr(AF_INET, &dst));
+	set_port(&dst, rdma_get_src_port(self->p.listen));
+	ASSERT_EQ(0, rdma_resolve_addr(self->c->id, NULL,
+				       (struct sockaddr *)&dst, DEADLINE_MS));
+	ASSERT_EQ(0, expect_event(self->c->channel, RDMA_CM_EVENT_ADDR_RESOLVED,
+				  &self->c->event));
+	ASSERT_EQ(0, rdma_resolve_route(self->c->id, DEADLINE_MS));
+	ASSERT_EQ(0, expect_event(self->c->channel,
+				  RDMA_CM_EVENT_ROUTE_RESOLVED,
+				  &self->c->event));
+	ASSERT_EQ(0, end_buffer(self->c, BUF_SIZE));
+	ASSERT_EQ(0, pair_connect(&self->p, &self->opts));
+	EXPECT_EQ(c->qp->qp_num, self->s->event.conn.qp_num);
+	ASSERT_EQ(0, pair_server_qp(&self->p, &self->opts));
+	ASSERT_EQ(0, pair_accept(&self->p, &self->opts));
+
+	fill(self->c->buf, MSG_SIZE, 8);
+	ASSERT_EQ(0, rdma_post_recv(self->s->id, CONTEXT, self->s->buf,
+				    MSG_SIZE, self->s->mr));
+	ASSERT_EQ(0, post(c, IBV_WR_SEND, 0));
+	ASSERT_COMP_OK(c->cq, &wc, IBV_WC_SEND, CONTEXT);
+	ASSERT_COMP_OK(self->s->id->recv_cq, &wc, IBV_WC_RECV, CONTEXT);
+	EXPECT_TRUE(filled(self->s->buf, MSG_SIZE, 8));
+	ASSERT_EQ(0, end_read(self->s, MSG_SIZE, self->c->buf + MSG_SIZE,
+			      self->c->mr->rkey));
+	ASSERT_COMP_OK(self->s->id->send_cq, &wc, IBV_WC_RDMA_READ, CONTEXT);
+	EXPECT_EQ(0, memcmp(self->s->buf, self->c->buf + MSG_SIZE, MSG_SIZE));
+
+	ASSERT_EQ(0, post(c, RECV, 0));
+	ASSERT_EQ(0, rdma_disconnect(self->c->id));
+	ASSERT_COMP(c->cq, &wc, IBV_WC_WR_FLUSH_ERR, CONTEXT);
+	rdma_destroy_qp(self->c->id);
+	c->qp = NULL;
+}
+
 /*
  * Both ids have had another queue pair before the connection was established.
  */
@@ -460,6 +580,7 @@ TEST_F(ep, connect_and_send)
 	struct ep_server server = {};
 	pthread_t thread;
 	struct ibv_wc wc;
+	uint64_t limit;
 
 	ASSERT_TRUE(test_addr(AF_INET, &addr));
 	ASSERT_EQ(0, make_ep(&self->listen, &addr, RAI_PASSIVE, variant->ps,
@@ -481,7 +602,7 @@ TEST_F(ep, connect_and_send)
 
 	fill(out, sizeof(out), 6);
 	self->mr[0] = rdma_reg_msgs(self->client, out, sizeof(out));
-	self->mr[1] = rdma_reg_msgs(self->server, in, sizeof(in));
+	self->mr[1] = rdma_reg_write(self->server, in, sizeof(in));
 	ASSERT_NE(NULL, self->mr[0]);
 	ASSERT_NE(NULL, self->mr[1]);
 	ASSERT_EQ(0, rdma_post_recv(self->server, CONTEXT, in, sizeof(in),
@@ -491,6 +612,17 @@ TEST_F(ep, connect_and_send)
 	ASSERT_COMP_OK(self->client->send_cq, &wc, IBV_WC_SEND, CONTEXT);
 	ASSERT_COMP_OK(self->server->recv_cq, &wc, IBV_WC_RECV, CONTEXT);
 	EXPECT_TRUE(filled(in, sizeof(in), 6));
+
+	fill(out, sizeof(out), 9);
+	ASSERT_EQ(0, rdma_post_write(self->client, CONTEXT, out, sizeof(out),
+				     self->mr[0], 0, addr64(in),
+				     self->mr[1]->rkey));
+	ASSERT_COMP_OK(self->client->send_cq, &wc, IBV_WC_RDMA_WRITE, CONTEXT);
+	/* The write of an unreliable connection completes when it has left. */
+	for (limit = now_ms() + DEADLINE_MS; now_ms() < limit; sched_yield())
+		if (!memcmp(in, out, sizeof(in)))
+			break;
+	EXPECT_TRUE(filled(in, sizeof(in), 9));
 }
 
 FIXTURE(srq) {
