@@ -315,6 +315,8 @@ static void attr_pack(struct rpost_qp_attr *out, const struct ibv_qp_attr *attr,
 	PACK(IBV_QP_DEST_QPN, dest_qp_num, dest_qp_num);
 	PACK(IBV_QP_RATE_LIMIT, rate_limit, rate_limit);
 #undef PACK
+	/* Without memory windows it has no effect, and the module refuses it. */
+	out->access &= ~(uint32_t)IBV_ACCESS_MW_BIND;
 	if (mask & IBV_QP_AV)
 		rpost_ah_attr_pack(&out->ah, &attr->ah_attr);
 	if (mask & IBV_QP_ALT_PATH)

@@ -148,7 +148,9 @@ TEST_F(qp, changed_in_rts)
 {
 	struct ibv_qp *qp = self->a.qp;
 	struct ibv_qp_attr attr = {
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+		/* The right to bind memory windows is taken, if only by name. */
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
+				   IBV_ACCESS_MW_BIND,
 		.min_rnr_timer = 20,
 		.qkey = TEST_QKEY + 1,
 	};
