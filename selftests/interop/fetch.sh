@@ -26,7 +26,7 @@ case $suite in
 bookworm)
 	packages+=(
 		fio librpma0 qperf tgt libiscsi-bin
-		openmpi-bin libblas3 hpcc qemu-system-x86
+		openmpi-bin libblas3 hpcc qemu-system-x86 dapl2-utils
 	)
 	;;
 trixie | sid) ;;
