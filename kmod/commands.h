@@ -23,7 +23,7 @@
 
 RPOST_COMMAND(QUERY, query, query, 32, 40, 0)
 RPOST_COMMAND(QUERY_DEVICES, query_devices, query_devices, 24, 24, 0)
-RPOST_COMMAND(QUERY_DEVICE, query_device, query_device, 248, 248, 0)
+RPOST_COMMAND(QUERY_DEVICE, query_device, query_device, 248, 256, 0)
 RPOST_COMMAND(QUERY_PORT, query_port, query_port, 72, 72, 0)
 RPOST_COMMAND(DESTROY, destroy, destroy, 16, 16, 0)
 RPOST_COMMAND(ALLOC_PD, alloc_pd, alloc_pd, 16, 16, 0)

@@ -399,6 +399,8 @@ int rpost_query_device_ioctl(struct rpost_ucmd *ucmd)
 		.local_ca_ack_delay = attr->local_ca_ack_delay,
 		.num_comp_vectors = ib_dev->num_comp_vectors,
 		.max_inline_data = RPOST_MAX_INLINE,
+		.index = ib_dev->index,
+		.has_index = 1,
 	};
 	spin_lock(&dev->name_lock);
 	strscpy(cmd->name, dev->name, sizeof(cmd->name));

@@ -29,6 +29,7 @@ static struct rpost_dev *dev_alloc(const struct rpost_query_device *query)
 
 	dev->num = query->device;
 	dev->guid = query->node_guid;
+	dev->index = query->has_index ? (int)query->index : -1;
 	dev->ibv.node_type = query->node_type;
 	dev->ibv.transport_type = query->transport;
 	snprintf(dev->ibv.name, sizeof(dev->ibv.name), "%s",
@@ -170,6 +171,18 @@ RPOST_API const char *ibv_get_device_name(struct ibv_device *device)
 RPOST_API __be64 ibv_get_device_guid(struct ibv_device *device)
 {
 	return rpost_container_of(device, struct rpost_dev, ibv)->guid;
+}
+
+/**
+ * ibv_get_device_index() - get the kernel's index, ibv_get_device_index(3)
+ * @device: the device
+ *
+ * Return: the index, as "rdma dev" shows it, or -1 with a module that does not
+ * tell it.
+ */
+RPOST_API int ibv_get_device_index(struct ibv_device *device)
+{
+	return rpost_container_of(device, struct rpost_dev, ibv)->index;
 }
 
 static void ctx_init(struct rpost_ctx *ctx, struct rpost_file *file,

@@ -99,6 +99,7 @@ struct rpost_dev {
 	/* NULL.  Providers such as libmlx5 compare it to find their devices. */
 	const void *provider;
 	uint32_t num;
+	int index;			/* the kernel's, or -1 */
 	__be64 guid;
 	struct rpost_dev *next;
 };

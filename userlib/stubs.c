@@ -29,12 +29,6 @@
 
 /* ------------------------------------------------------------ devices */
 
-/* As on a kernel that does not report the index. */
-RPOST_API int ibv_get_device_index(struct ibv_device *device)
-{
-	return -1;
-}
-
 NULL_STUB(struct ibv_context, ibv_import_device, (int cmd_fd))
 NULL_STUB(struct ibv_pd, ibv_import_pd, (struct ibv_context *context,
 					 uint32_t pd_handle))

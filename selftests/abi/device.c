@@ -239,6 +239,37 @@ TEST_F(device, query_device)
 	EXPECT_EQ(0, dev.reserved);
 }
 
+/* Returns the index that netlink tells, or -1. */
+static int netlink_index(const char *name)
+{
+	char command[128];
+	int index = -1;
+	FILE *f;
+
+	snprintf(command, sizeof(command), "rdma dev show %s", name);
+	f = popen(command, "r");
+	if (f && fscanf(f, "%d:", &index) != 1)
+		index = -1;
+	if (f)
+		pclose(f);
+	return index;
+}
+
+TEST_F(device, index)
+{
+	uint32_t i, ids[64], count = ARRAY_SIZE(ids);
+	struct rpost_query_device dev;
+
+	if (system("rdma dev >/dev/null 2>&1"))
+		SKIP(return, "needs the program rdma");
+	ASSERT_EQ(0, query_devices(self->fd, ids, &count));
+	for (i = 0; i < count; i++) {
+		ASSERT_EQ(0, query_device(self->fd, ids[i], &dev));
+		EXPECT_EQ(1, dev.has_index);
+		EXPECT_EQ(netlink_index((char *)dev.name), (int)dev.index);
+	}
+}
+
 struct names {
 	pthread_t thread;
 	int fd;

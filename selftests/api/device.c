@@ -49,8 +49,10 @@ TEST(list)
 		EXPECT_NE(0, ibv_get_device_guid(list[i]));
 		EXPECT_EQ(list[i]->transport_type == IBV_TRANSPORT_IWARP ?
 			  IBV_NODE_RNIC : IBV_NODE_CA, list[i]->node_type);
-		/* -1 means that the index is unknown. */
-		EXPECT_LE(-1, ibv_get_device_index(list[i]));
+		EXPECT_LE(0, ibv_get_device_index(list[i]));
+		if (i)
+			EXPECT_NE(ibv_get_device_index(list[i - 1]),
+				  ibv_get_device_index(list[i]));
 	}
 	ibv_free_device_list(list);
 }

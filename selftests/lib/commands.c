@@ -132,7 +132,8 @@ ROW(QUERY, 0x00, 1, 0,
 ROW(QUERY_DEVICES, 0x01, 1, 0,
     ADDR(devices), U32(count, 4, .usual = 4, .out = true), ZERO(reserved))
 ROW(QUERY_DEVICE, 0x02, 1, 0,
-    IN(device, R_DEV), ANSWERS(phys_port_cnt, reserved))
+    IN(device, R_DEV), ANSWERS(phys_port_cnt, reserved), ANSWER(index, 4),
+    ANSWER(has_index, 4))
 ROW(QUERY_PORT, 0x03, 1, 0,
     IN(device, R_DEV), U32(port, 2, .usual = 1), ANSWERS(state, reserved))
 ROW(DESTROY, 0x04, 2, -ENOENT,

@@ -307,8 +307,11 @@ struct rpost_query_devices {
  * @num_comp_vectors: out: completion vectors
  * @max_inline_data: out: bytes of inline data that a queue pair may ask for
  * @reserved: out: 0
+ * @index: out: the kernel's index of the device, which stays when it is renamed
+ * @has_index: out: 1
  *
- * Errors: ENODEV.
+ * Errors: ENODEV.  The first release does not have @index and @has_index, and
+ * leaves them as they are.
  */
 struct rpost_query_device {
 	__u32 size;
@@ -352,6 +355,8 @@ struct rpost_query_device {
 	__u32 num_comp_vectors;
 	__u32 max_inline_data;
 	__u32 reserved;
+	__u32 index;
+	__u32 has_index;
 };
 
 #define RPOST_IOC_QUERY_DEVICE	_IO(RPOST_IOC_TYPE, RPOST_CMD_QUERY_DEVICE)
