@@ -23,7 +23,7 @@
 
 RPOST_COMMAND(QUERY, query, query, 32, 40, 0)
 RPOST_COMMAND(QUERY_DEVICES, query_devices, query_devices, 24, 24, 0)
-RPOST_COMMAND(QUERY_DEVICE, query_device, query_device, 248, 256, 0)
+RPOST_COMMAND(QUERY_DEVICE, query_device, query_device, 248, 264, 0)
 RPOST_COMMAND(QUERY_PORT, query_port, query_port, 72, 72, 0)
 RPOST_COMMAND(DESTROY, destroy, destroy, 16, 16, 0)
 RPOST_COMMAND(ALLOC_PD, alloc_pd, alloc_pd, 16, 16, 0)
@@ -71,6 +71,7 @@ RPOST_COMMAND(JOIN_MCAST, join_mcast, join_mcast, 160, 160, 0)
 RPOST_COMMAND(LEAVE_MCAST, leave_mcast, leave_mcast, 144, 144, 0)
 RPOST_COMMAND(SETUP_SEND_RING, setup_send_ring, setup_send_ring, 32, 32, 0)
 RPOST_COMMAND(ENTER_SEND_RING, enter_send_ring, enter_send_ring, 16, 16, 0)
+RPOST_COMMAND(MODIFY_CQ, modify_cq, modify_cq, 24, 24, 0)
 RPOST_CHANNEL_COMMAND(GET_EVENT, get_event, get_event, 296, 352, 0)
 
 #undef RPOST_COMMAND

@@ -135,7 +135,10 @@ static u32 rpost_cq_arm(struct rpost_cq *cq, u32 kind)
 
 	done = rpost_cq_poll_locked(cq, RPOST_POLL_MOST);
 	spin_lock_irq(&cq->arm_lock);
-	if (cq->armed == IB_CQ_NEXT_COMP && done < RPOST_POLL_MOST && !failed)
+	/* A program that polls must not wait for a delayed interrupt. */
+	if (cq->moderate_us)
+		rpost_ring_set_flags(rpost_cq_ring(cq), RPOST_RING_NEED_POLL, 0);
+	else if (cq->armed == IB_CQ_NEXT_COMP && done < RPOST_POLL_MOST && !failed)
 		rpost_ring_set_flags(rpost_cq_ring(cq), 0, RPOST_RING_NEED_POLL);
 	spin_unlock_irq(&cq->arm_lock);
 	return done;
@@ -439,7 +442,7 @@ static void rpost_cq_idle(struct rpost_cq *cq)
 
 	lockdep_assert_held(&cq->lock);
 
-	if (cq->exact)
+	if (cq->exact || cq->moderate_us)
 		return;
 	if (!READ_ONCE(cq->armed)) {
 		if (!cq->idle_since)

@@ -69,7 +69,7 @@ struct rpost_hwcq {
  *              pair.  mmap() takes it with the program's memory map locked, so
  *              the program's memory must not be touched with it held.
  * @lock: guards @hwcqs, the ring's entries, and the members from @idle_since to
- *        @was_armed.  It is taken in task context only.
+ *        @moderate_us.  It is taken in task context only.
  * @hwcqs: device queues, made as queue pairs come
  * @idle_since: time at which the program began to poll in vain, or 0
  * @rearms: number of POLL_CQ calls that arm the device again
@@ -77,6 +77,8 @@ struct rpost_hwcq {
  *         device is armed as the program asks and never otherwise, as only the
  *         device can tell which completions are solicited.
  * @was_armed: the device has been armed at least once
+ * @moderate_count: completions for which an event waits; also under @setup_lock
+ * @moderate_us: microseconds for which it waits, or 0; also under @setup_lock
  * @arm_lock: guards the members from @armed to @poller, and the ring's flags and
  *            arm.  Device handlers take it; it nests in @lock.
  * @armed: how the device is armed: IB_CQ_NEXT_COMP, IB_CQ_SOLICITED, or 0
@@ -93,6 +95,7 @@ struct rpost_hwcq {
  * program calls when its ring is empty.  It becomes armed when the program
  * requests an event, reads one, or has polled in vain for a while; the
  * interrupt notifies the program if that has asked, and makes the queue polled.
+ * If the device delays events (MODIFY_CQ), an armed queue is polled as well.
  */
 struct rpost_cq {
 	struct rpost_obj obj;
@@ -108,6 +111,8 @@ struct rpost_cq {
 	u32 rearms;
 	bool exact;
 	bool was_armed;
+	u16 moderate_count;
+	u16 moderate_us;
 	spinlock_t arm_lock;
 	u32 armed;
 	u32 notify;

@@ -401,6 +401,8 @@ int rpost_query_device_ioctl(struct rpost_ucmd *ucmd)
 		.max_inline_data = RPOST_MAX_INLINE,
 		.index = ib_dev->index,
 		.has_index = 1,
+		.max_moderate_count = attr->cq_caps.max_cq_moderation_count,
+		.max_moderate_us = attr->cq_caps.max_cq_moderation_period,
 	};
 	spin_lock(&dev->name_lock);
 	strscpy(cmd->name, dev->name, sizeof(cmd->name));

@@ -94,6 +94,12 @@ u32 rpost_hwcq_poll(struct rpost_hwcq *hwcq, u32 budget)
 	return done;
 }
 
+/* Does the queue have its device queues delay events? */
+static bool rpost_cq_moderates(const struct rpost_cq *cq)
+{
+	return cq->moderate_count || cq->moderate_us;
+}
+
 static struct rpost_hwcq *rpost_hwcq_create(struct rpost_cq *cq, u32 size)
 {
 	struct ib_cq_init_attr attr = {
@@ -119,6 +125,11 @@ static struct rpost_hwcq *rpost_hwcq_create(struct rpost_cq *cq, u32 size)
 	if (ret)
 		goto err_free;
 	hwcq->ib_cq = ib_cq;
+	if (rpost_cq_moderates(cq))
+		ret = rdma_set_cq_moderation(ib_cq, cq->moderate_count,
+					     cq->moderate_us);
+	if (ret)
+		goto err_destroy;
 
 	spin_lock(&cq->lock);
 	list_add_tail(&hwcq->link, &cq->hwcqs);
@@ -126,6 +137,8 @@ static struct rpost_hwcq *rpost_hwcq_create(struct rpost_cq *cq, u32 size)
 	spin_unlock(&cq->lock);
 	return hwcq;
 
+err_destroy:
+	ib_destroy_cq(ib_cq);
 err_free:
 	kfree(hwcq);
 err_limit:
@@ -219,4 +232,86 @@ void rpost_hwcqs_destroy(struct rpost_cq *cq, struct list_head *hwcqs)
 	/* A handler of such a queue may still use @cq. */
 	if (any_kept)
 		synchronize_rcu();
+}
+
+static void rpost_cq_set_moderation(struct rpost_cq *cq, u16 count, u16 us)
+{
+	spin_lock(&cq->lock);
+	cq->moderate_count = count;
+	cq->moderate_us = us;
+	spin_lock_irq(&cq->arm_lock);
+	if (us && !cq->poller)
+		rpost_ring_set_flags(rpost_cq_ring(cq), RPOST_RING_NEED_POLL, 0);
+	spin_unlock_irq(&cq->arm_lock);
+	spin_unlock(&cq->lock);
+}
+
+/* Have all device queues delay events, or none if one of them fails. */
+static int rpost_cq_moderate(struct rpost_cq *cq, u16 count, u16 us)
+{
+	u16 old_count = cq->moderate_count, old_us = cq->moderate_us;
+	struct rpost_hwcq *hwcq;
+	int ret = 0;
+
+	lockdep_assert_held(&cq->setup_lock);
+
+	/* Before the device: a program that polls must not wait for events. */
+	rpost_cq_set_moderation(cq, count, us);
+	list_for_each_entry(hwcq, &cq->hwcqs, link) {
+		ret = rdma_set_cq_moderation(hwcq->ib_cq, count, us);
+		if (ret)
+			break;
+	}
+	if (!ret)
+		return 0;
+	list_for_each_entry_continue_reverse(hwcq, &cq->hwcqs, link)
+		rdma_set_cq_moderation(hwcq->ib_cq, old_count, old_us);
+	rpost_cq_set_moderation(cq, old_count, old_us);
+	return ret;
+}
+
+static int rpost_modify_cq_validate(const struct rpost_modify_cq *cmd,
+				    const struct ib_device *ib_dev)
+{
+	const struct ib_cq_caps *caps = &ib_dev->attrs.cq_caps;
+
+	if (!ib_dev->ops.modify_cq)
+		return -EOPNOTSUPP;
+	if (cmd->count > caps->max_cq_moderation_count ||
+	    cmd->period_us > caps->max_cq_moderation_period)
+		return -EINVAL;
+	/* The event after the last completion would never come. */
+	return cmd->count > 1 && !cmd->period_us ? -EINVAL : 0;
+}
+
+/**
+ * rpost_modify_cq_ioctl() - let the device delay a completion queue's events
+ * @ucmd: the command
+ *
+ * Return: 0 or a negative errno.
+ */
+int rpost_modify_cq_ioctl(struct rpost_ucmd *ucmd)
+{
+	struct rpost_modify_cq *cmd = &ucmd->cmd.modify_cq;
+	struct rpost_obj *obj;
+	struct rpost_cq *cq;
+	int ret;
+
+	if (cmd->reserved)
+		return -EOPNOTSUPP;
+	obj = rpost_enter_get(ucmd, cmd->handle, RPOST_OBJ_CQ);
+	if (IS_ERR(obj))
+		return PTR_ERR(obj);
+	cq = container_of(obj, struct rpost_cq, obj);
+
+	ret = -ENODEV;
+	if (rpost_device_alive(obj->dev))
+		ret = rpost_modify_cq_validate(cmd, obj->dev->ib_dev);
+	if (!ret) {
+		mutex_lock(&cq->setup_lock);
+		ret = rpost_cq_moderate(cq, cmd->count, cmd->period_us);
+		mutex_unlock(&cq->setup_lock);
+	}
+	rpost_obj_put(obj);
+	return ret;
 }

@@ -36,6 +36,7 @@ RPOST_TESTS := \
 	cm_errors \
 	cq \
 	cq_prompt \
+	moderate \
 	cq_share \
 	sleepers \
 	attack_mmap \

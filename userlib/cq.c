@@ -299,6 +299,29 @@ RPOST_API int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 	return err;
 }
 
+/**
+ * rpost_modify_cq() - let the device delay events, ibv_modify_cq(3)
+ * @cq: the completion queue
+ * @attr: attr_mask must be IBV_CQ_ATTR_MODERATE
+ *
+ * Return: 0, or an errno value: EOPNOTSUPP if the device cannot do it, EINVAL
+ * for an unknown attribute, a value above those of ibv_query_device_ex(), or a
+ * cq_count above 1 with a cq_period of 0, ENODEV.
+ */
+int rpost_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
+{
+	struct rpost_modify_cq cmd = {
+		.size = sizeof(cmd),
+		.handle = cq->handle,
+		.count = attr->moderate.cq_count,
+		.period_us = attr->moderate.cq_period,
+	};
+
+	if (attr->attr_mask != IBV_CQ_ATTR_MODERATE)
+		return EINVAL;
+	return rpost_ioctl(cq->context->cmd_fd, RPOST_IOC_MODIFY_CQ, &cmd);
+}
+
 static void wait_for_acks(struct rpost_cq *cq)
 {
 	struct ibv_cq *ibv = &cq->ibv;

@@ -208,6 +208,7 @@ static void ctx_init(struct rpost_ctx *ctx, struct rpost_file *file,
 	verbs->query_port = rpost_query_port;
 	verbs->query_device_ex = rpost_query_device_ex;
 	verbs->create_cq_ex = rpost_create_cq_ex;
+	verbs->modify_cq = rpost_modify_cq;
 	verbs->alloc_td = rpost_alloc_td;
 	verbs->dealloc_td = rpost_dealloc_td;
 	verbs->alloc_parent_domain = rpost_alloc_parent_domain;

@@ -266,6 +266,7 @@ struct rpost_cq *rpost_cq_create(struct ibv_context *context, uint32_t cqe,
 void rpost_cq_destroy_handle(struct rpost_cq *cq);
 struct ibv_cq_ex *rpost_create_cq_ex(struct ibv_context *context,
 				     struct ibv_cq_init_attr_ex *attr);
+int rpost_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 int rpost_cq_fetch(struct rpost_cq *cq);
 int rpost_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 int rpost_req_notify_cq(struct ibv_cq *cq, int solicited_only);

@@ -103,7 +103,7 @@ RPOST_API int ibv_query_device(struct ibv_context *context,
  * @input: NULL, or with a comp_mask of 0
  * @attr: filled in; capabilities that the module does not offer (on-demand
  *        paging, time stamps, segmentation, hashing, work queues, rate limits,
- *        raw packets, tag matching, moderation, device memory) are 0
+ *        raw packets, tag matching, device memory) are 0
  * @attr_size: size of the program's struct
  *
  * Return: 0, or an errno value: EINVAL for a struct without the attributes of
@@ -128,6 +128,8 @@ int rpost_query_device_ex(struct ibv_context *context,
 	device_attr(&all.orig_attr, &q);
 	all.device_cap_flags_ex = q.device_cap_flags & ~NOT_OFFERED;
 	all.phys_port_cnt_ex = q.phys_port_cnt;
+	all.cq_mod_caps.max_cq_count = (uint16_t)q.max_moderate_count;
+	all.cq_mod_caps.max_cq_period = (uint16_t)q.max_moderate_us;
 	copy_out(attr, attr_size, &all, sizeof(all));
 	return 0;
 }

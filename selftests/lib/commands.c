@@ -133,7 +133,8 @@ ROW(QUERY_DEVICES, 0x01, 1, 0,
     ADDR(devices), U32(count, 4, .usual = 4, .out = true), ZERO(reserved))
 ROW(QUERY_DEVICE, 0x02, 1, 0,
     IN(device, R_DEV), ANSWERS(phys_port_cnt, reserved), ANSWER(index, 4),
-    ANSWER(has_index, 4))
+    ANSWER(has_index, 4), ANSWER(max_moderate_count, 4),
+    ANSWER(max_moderate_us, 4))
 ROW(QUERY_PORT, 0x03, 1, 0,
     IN(device, R_DEV), U32(port, 2, .usual = 1), ANSWERS(state, reserved))
 ROW(DESTROY, 0x04, 2, -ENOENT,
@@ -251,6 +252,9 @@ ROW(SETUP_SEND_RING, 0x30, 2, 0,
     ANSWER(mmap_offset, 8), ANSWER(mmap_size, 4), ANSWER(data_offset, 4))
 ROW(ENTER_SEND_RING, 0x31, 2, -ENOENT,
     IN(qp, R_QP, .give = G_BAD), ZERO(reserved))
+ROW(MODIFY_CQ, 0x32, 2, -ENOENT,
+    IN(handle, R_CQ, .give = G_BAD), U32(count, 4, .usual = 2),
+    U32(period_us, 1000, .usual = 100), ZERO(reserved))
 ROW(GET_EVENT, 0x40, 8, 0,
     OUT(id, R_ID), ANSWER(listen_id, 4), ANSWER(event, 4), ANSWER(status, 4),
     OUT(param.qp_num, R_QPN),

@@ -63,6 +63,48 @@ static void sim_cq_overrun(struct sim_cq *cq)
 		cq->ibcq.event_handler(&event, cq->ibcq.cq_context);
 }
 
+/* Decide whether the completion that was added is notified at once. */
+static bool sim_cq_due(struct sim_cq *cq, const struct ib_wc *wc, bool solicited)
+{
+	lockdep_assert_held(&cq->lock);
+
+	if (!cq->armed ||
+	    (cq->armed == IB_CQ_SOLICITED && !solicited && !wc->status))
+		return false;
+	if (!cq->moderate_us || ++cq->delayed >= cq->moderate_count)
+		return true;
+	if (cq->delayed == 1)
+		queue_delayed_work(sim_wq, &cq->timer,
+				   usecs_to_jiffies(cq->moderate_us));
+	return false;
+}
+
+/* Disarm, and notify if the handler is called with the lock held. */
+static bool sim_cq_disarm(struct sim_cq *cq)
+{
+	lockdep_assert_held(&cq->lock);
+
+	cq->armed = 0;
+	cq->delayed = 0;
+	if (cq->dev->notify != SIM_LOCKED)
+		return true;
+	sim_cq_notify(cq);
+	return false;
+}
+
+static void sim_cq_timer(struct work_struct *work)
+{
+	struct sim_cq *cq = container_of(work, struct sim_cq, timer.work);
+	unsigned long flags;
+	bool notify;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	notify = cq->delayed && sim_cq_disarm(cq);
+	spin_unlock_irqrestore(&cq->lock, flags);
+	if (notify)
+		sim_cq_notify(cq);
+}
+
 /**
  * sim_cq_add() - complete a work request
  * @ibcq: the queue
@@ -78,20 +120,13 @@ void sim_cq_add(struct ib_cq *ibcq, const struct ib_wc *wc, bool solicited)
 	spin_lock_irqsave(&cq->lock, flags);
 	if (cq->count < cq->size) {
 		cq->ring[(cq->head + cq->count++) % cq->size] = *wc;
-		notify = cq->armed == IB_CQ_NEXT_COMP ||
-			 (cq->armed == IB_CQ_SOLICITED &&
-			  (solicited || wc->status));
+		notify = sim_cq_due(cq, wc, solicited);
 	} else if (!cq->overrun) {
 		cq->overrun = true;
 		overrun = true;
 	}
-	if (notify) {
-		cq->armed = 0;
-		if (cq->dev->notify == SIM_LOCKED) {
-			notify = false;
-			sim_cq_notify(cq);
-		}
-	}
+	if (notify)
+		notify = sim_cq_disarm(cq);
 	spin_unlock_irqrestore(&cq->lock, flags);
 
 	if (notify)
@@ -138,6 +173,7 @@ static int sim_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	if (!cq->ring)
 		return -ENOMEM;
 	spin_lock_init(&cq->lock);
+	INIT_DELAYED_WORK(&cq->timer, sim_cq_timer);
 	init_irq_work(&cq->irq, sim_cq_irq);
 	tasklet_setup(&cq->tasklet, sim_cq_softirq);
 	INIT_WORK(&cq->work, sim_cq_work);
@@ -149,6 +185,7 @@ static int sim_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	struct sim_cq *cq = to_sim_cq(ibcq);
 
+	cancel_delayed_work_sync(&cq->timer);
 	irq_work_sync(&cq->irq);
 	tasklet_kill(&cq->tasklet);
 	cancel_work_sync(&cq->work);
@@ -173,6 +210,19 @@ static int sim_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 	return i;
 }
 
+/* A notification that waits already does so until its old time. */
+static int sim_modify_cq(struct ib_cq *ibcq, u16 count, u16 us)
+{
+	struct sim_cq *cq = to_sim_cq(ibcq);
+	unsigned long flags;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	cq->moderate_count = count;
+	cq->moderate_us = us;
+	spin_unlock_irqrestore(&cq->lock, flags);
+	return 0;
+}
+
 static int sim_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
 	struct sim_cq *cq = to_sim_cq(ibcq);
@@ -191,6 +241,7 @@ static int sim_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 const struct ib_device_ops sim_cq_ops = {
 	.create_cq = sim_create_cq,
 	.destroy_cq = sim_destroy_cq,
+	.modify_cq = sim_modify_cq,
 	.poll_cq = sim_poll_cq,
 	.req_notify_cq = sim_req_notify_cq,
 

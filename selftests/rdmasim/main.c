@@ -249,6 +249,8 @@ static int sim_query_device(struct ib_device *ib_dev,
 	attr->max_sge_rd = sim_options.no_sge_rd ? 0 : max_sge;
 	attr->max_cq = 65536;
 	attr->max_cqe = SIM_MAX_CQE;
+	attr->cq_caps.max_cq_moderation_count = SIM_MAX_MODERATION;
+	attr->cq_caps.max_cq_moderation_period = SIM_MAX_MODERATION;
 	attr->max_mr = 1 << 20;
 	attr->max_pd = 65536;
 	attr->max_qp_rd_atom = SIM_MAX_RD_ATOMIC;

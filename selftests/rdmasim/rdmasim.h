@@ -34,6 +34,7 @@
 #define SIM_MAX_INLINE		1024
 #define SIM_MAX_WR		131072
 #define SIM_MAX_CQE		1048576
+#define SIM_MAX_MODERATION	60000
 #define SIM_MAX_RD_ATOMIC	128
 #define SIM_GRH_BYTES		40
 #define SIM_GID_TABLE		1024
@@ -261,6 +262,10 @@ extern const struct ib_device_ops sim_fast_reg_ops;
  * @count: number of entries in use
  * @armed: requested notification, enum ib_cq_notify_flags, or 0
  * @overrun: a completion did not fit; the queue has stopped
+ * @moderate_count: completions for which a notification waits
+ * @moderate_us: microseconds for which it waits, or 0
+ * @delayed: completions for which it has waited
+ * @timer: ends the wait
  * @irq: calls the completion handler in a hard interrupt
  * @tasklet: calls it in a softirq
  * @work: calls it in a thread
@@ -275,6 +280,10 @@ struct sim_cq {
 	u32 count;
 	unsigned int armed;
 	bool overrun;
+	u16 moderate_count;
+	u16 moderate_us;
+	u32 delayed;
+	struct delayed_work timer;
 	struct irq_work irq;
 	struct tasklet_struct tasklet;
 	struct work_struct work;

@@ -11,10 +11,10 @@
 # runs on a device without any. keys, keys_remote and mr expect a completion for a bad
 # key, but a device without fast registration refuses the post.
 table='
-engine=hardirq notify=locked round_up=1 no_sge_rd=1 | cm cm_states cq cq_prompt post post_queues srq srq_limits datagram datagram_addresses
+engine=hardirq notify=locked round_up=1 no_sge_rd=1 | cm cm_states cq cq_prompt moderate post post_queues srq srq_limits datagram datagram_addresses
 engine=softirq notify=work slow_destroy=20 last_wqe_late=200 | srq srq_limits modify modify_work exit removal
 engine=softirq notify=softirq max_sge=4 no_dma_lkey=1 max_pages=16 | cq cq_prompt post post_queues mr keys keys_remote datagram datagram_addresses
-engine=inline notify=work max_wr=128 | device qp cq cq_prompt post post_queues srq srq_limits
+engine=inline notify=work max_wr=128 | device qp cq cq_prompt moderate post post_queues srq srq_limits
 notify=softirq purge=1 no_last_wqe=1 no_user_mr=1 | srq srq_limits modify modify_work exit
 driver_id=1 notify=hardirq | mr keys keys_remote admit
 driver_id=1 no_fast_reg=1 | device post post_queues exit

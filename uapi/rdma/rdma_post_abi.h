@@ -65,7 +65,7 @@
 #define RPOST_IOC_TYPE		0xBD
 
 /*
- * Numbers of the commands.  No command has ever had 0x2d to 0x2f or 0x32 to
+ * Numbers of the commands.  No command has ever had 0x2d to 0x2f or 0x33 to
  * 0x3f.  From 0x40 on they are commands of event channels.
  */
 enum rpost_cmd {
@@ -116,6 +116,7 @@ enum rpost_cmd {
 	RPOST_CMD_LEAVE_MCAST		= 0x2c,
 	RPOST_CMD_SETUP_SEND_RING	= 0x30,
 	RPOST_CMD_ENTER_SEND_RING	= 0x31,
+	RPOST_CMD_MODIFY_CQ		= 0x32,
 	RPOST_CMD_GET_EVENT		= 0x40,
 };
 
@@ -309,9 +310,12 @@ struct rpost_query_devices {
  * @reserved: out: 0
  * @index: out: the kernel's index of the device, which stays when it is renamed
  * @has_index: out: 1
+ * @max_moderate_count: out: completions for which an event of a completion queue
+ *                      may wait, see MODIFY_CQ; 0 if the device cannot wait
+ * @max_moderate_us: out: microseconds for which it may wait
  *
- * Errors: ENODEV.  The first release does not have @index and @has_index, and
- * leaves them as they are.
+ * Errors: ENODEV.  The first release does not have @index and what follows it,
+ * and leaves them as they are.
  */
 struct rpost_query_device {
 	__u32 size;
@@ -357,6 +361,8 @@ struct rpost_query_device {
 	__u32 reserved;
 	__u32 index;
 	__u32 has_index;
+	__u32 max_moderate_count;
+	__u32 max_moderate_us;
 };
 
 #define RPOST_IOC_QUERY_DEVICE	_IO(RPOST_IOC_TYPE, RPOST_CMD_QUERY_DEVICE)
@@ -787,6 +793,36 @@ struct rpost_resize_cq {
 };
 
 #define RPOST_IOC_RESIZE_CQ	_IO(RPOST_IOC_TYPE, RPOST_CMD_RESIZE_CQ)
+
+/**
+ * struct rpost_modify_cq - ioctl(RPOST_IOC_MODIFY_CQ)
+ * @size: sizeof(struct rpost_modify_cq)
+ * @flags: must be 0
+ * @handle: in: the completion queue
+ * @count: in: completions for which an event waits; 0 or 1 for none but the first
+ * @period_us: in: microseconds for which it waits at most
+ * @reserved: must be 0
+ *
+ * Lets the device delay the queue's events, to interrupt less often: until
+ * @count completions have come, or until @period_us after the first of them.
+ * Both 0 is the state of a new queue.  While events are delayed, the ring always
+ * says RPOST_RING_NEED_POLL, so that a program that polls waits for nothing.
+ *
+ * Errors: EOPNOTSUPP if the device cannot do it; EINVAL for a value above
+ * @max_moderate_count or @max_moderate_us of struct rpost_query_device, and for
+ * a @count above 1 with a @period_us of 0, by which an event could be delayed
+ * forever; the device's own error, after which the queue is as it was; ENODEV.
+ */
+struct rpost_modify_cq {
+	__u32 size;
+	__u32 flags;
+	__u32 handle;
+	__u32 count;
+	__u32 period_us;
+	__u32 reserved;
+};
+
+#define RPOST_IOC_MODIFY_CQ	_IO(RPOST_IOC_TYPE, RPOST_CMD_MODIFY_CQ)
 
 /**
  * enum rpost_ring_flag - flags of struct rpost_ring
