@@ -67,6 +67,7 @@ rpost_tell(struct rpost_cq *cq, struct rpost_told told, u32 *pos)
 	entry->slid = 0;
 	entry->sl = 0;
 	entry->dlid_path_bits = 0;
+	entry->vlan = 0;
 	return entry;
 }
 
@@ -184,6 +185,8 @@ static __always_inline void rpost_tell_recv(const struct rpost_qp *qp,
 		entry->imm_data = wc->ex.invalidate_rkey;
 	else if (wc->wc_flags & IB_WC_WITH_IMM)
 		entry->imm_data = (__force u32)wc->ex.imm_data;
+	if (wc->wc_flags & IB_WC_WITH_VLAN)
+		entry->vlan = wc->vlan_id;
 	if (qp->qp_type != RPOST_QPT_UD)
 		return;
 	entry->src_qp = wc->src_qp;

@@ -164,7 +164,8 @@ int rpost_query_ioctl(struct rpost_ucmd *ucmd)
 			RPOST_FEATURE_SEND_RING |
 			RPOST_FEATURE_SMALL_RING |
 			RPOST_FEATURE_SRQ |
-			RPOST_FEATURE_TABLES;
+			RPOST_FEATURE_TABLES |
+			RPOST_FEATURE_VLAN;
 	cmd->max_wr_bytes = RPOST_MAX_WR_BYTES;
 	cmd->num_objects = READ_ONCE(ucmd->file->handles.num);
 	cmd->num_refused = rpost_device_count_refused(ucmd->file);

@@ -37,6 +37,7 @@ RPOST_TESTS := \
 	cq \
 	cq_prompt \
 	moderate \
+	vlan \
 	cq_share \
 	sleepers \
 	attack_mmap \

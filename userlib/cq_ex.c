@@ -120,13 +120,27 @@ static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
 	return cq_of(ex)->current.dlid_path_bits;
 }
 
-static int check_attr(const struct ibv_context *context,
+/* The id alone: the kernel does not tell the priority. */
+static uint16_t read_cvlan(struct ibv_cq_ex *ex)
+{
+	return cq_of(ex)->current.vlan;
+}
+
+static uint64_t known_wc_flags(struct ibv_context *context)
+{
+	uint64_t features = rpost_ctx(context)->file->features;
+
+	return IBV_WC_STANDARD_FLAGS |
+	       (features & RPOST_FEATURE_VLAN ? IBV_WC_EX_WITH_CVLAN : 0);
+}
+
+static int check_attr(struct ibv_context *context,
 		      const struct ibv_cq_init_attr_ex *attr)
 {
 	if (attr->comp_mask & ~(IBV_CQ_INIT_ATTR_MASK_FLAGS |
 				IBV_CQ_INIT_ATTR_MASK_PD))
 		return EOPNOTSUPP;
-	if (attr->wc_flags & ~(uint64_t)IBV_WC_STANDARD_FLAGS)
+	if (attr->wc_flags & ~known_wc_flags(context))
 		return EOPNOTSUPP;
 	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
 	    (attr->flags & ~IBV_CREATE_CQ_ATTR_SINGLE_THREADED))
@@ -140,8 +154,8 @@ static int check_attr(const struct ibv_context *context,
 /**
  * rpost_create_cq_ex() - make a completion queue, ibv_create_cq_ex(3)
  * @context: of the device
- * @attr: wc_flags may have IBV_WC_STANDARD_FLAGS, flags may have
- *        IBV_CREATE_CQ_ATTR_SINGLE_THREADED; a parent domain changes nothing
+ * @attr: wc_flags may have IBV_WC_STANDARD_FLAGS and IBV_WC_EX_WITH_CVLAN, flags
+ *        may have IBV_CREATE_CQ_ATTR_SINGLE_THREADED; a parent domain changes nothing
  *
  * A thread that polls holds rpost_cq_lock() from ibv_start_poll() to
  * ibv_end_poll().  Meanwhile it may request an event, but must not resize the
@@ -149,7 +163,7 @@ static int check_attr(const struct ibv_context *context,
  * may hold file->qp_nums while it waits for rpost_cq_lock().
  *
  * Return: the completion queue, to be released by ibv_destroy_cq(), or NULL
- * with errno: EOPNOTSUPP for time stamps, VLANs, flow tags, tag matching and
+ * with errno: EOPNOTSUPP for time stamps, flow tags, tag matching and
  * queues that may be overrun, else as ibv_create_cq().
  */
 struct ibv_cq_ex *rpost_create_cq_ex(struct ibv_context *context,
@@ -181,5 +195,6 @@ struct ibv_cq_ex *rpost_create_cq_ex(struct ibv_context *context,
 	cq->ex.read_slid = read_slid;
 	cq->ex.read_sl = read_sl;
 	cq->ex.read_dlid_path_bits = read_dlid_path_bits;
+	cq->ex.read_cvlan = read_cvlan;
 	return &cq->ex;
 }

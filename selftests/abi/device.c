@@ -113,7 +113,7 @@ TEST_F(device, query)
 		  RPOST_FEATURE_SRQ | RPOST_FEATURE_ASYNC |
 		  RPOST_FEATURE_RESIZE_CQ | RPOST_FEATURE_CM |
 		  RPOST_FEATURE_TABLES | RPOST_FEATURE_SEND_RING |
-		  RPOST_FEATURE_SMALL_RING,
+		  RPOST_FEATURE_SMALL_RING | RPOST_FEATURE_VLAN,
 		  cmd.features);
 	EXPECT_LE(sizeof(struct rpost_send_wr), cmd.max_wr_bytes);
 	EXPECT_NE(0xa5a5a5a5, cmd.max_wr_bytes);

@@ -136,6 +136,7 @@ enum rpost_cmd {
  * @RPOST_FEATURE_TABLES: QUERY_GIDS, QUERY_PKEYS
  * @RPOST_FEATURE_SEND_RING: SETUP_SEND_RING, ENTER_SEND_RING
  * @RPOST_FEATURE_SMALL_RING: RPOST_CQ_SMALL_ENTRIES, RPOST_CQ_SHARED_PAGE
+ * @RPOST_FEATURE_VLAN: completions have @vlan
  *
  * Bits of @features in struct rpost_query.  The commands of a missing feature
  * fail with ENOTTY.  No feature has ever had the bits 0x80 and 0x100.
@@ -150,6 +151,7 @@ enum rpost_feature {
 	RPOST_FEATURE_TABLES		= 0x40,
 	RPOST_FEATURE_SEND_RING		= 0x200,
 	RPOST_FEATURE_SMALL_RING	= 0x400,
+	RPOST_FEATURE_VLAN		= 0x800,
 };
 
 /**
@@ -929,7 +931,9 @@ enum rpost_wc_flag {
  * @slid: as in ibv_poll_cq(3)
  * @sl: as in ibv_poll_cq(3)
  * @dlid_path_bits: as in ibv_poll_cq(3)
- * @reserved: 0; an entry of RPOST_WC_SMALL_SIZE bytes ends within it
+ * @vlan: id of the VLAN by which the message came, or 0 if by none, or if the
+ *        device does not tell (receives)
+ * @reserved: 0; an entry of RPOST_WC_SMALL_SIZE bytes ends before it
  */
 struct rpost_wc {
 	__aligned_u64 wr_id;
@@ -945,7 +949,8 @@ struct rpost_wc {
 	__u16 slid;
 	__u8 sl;
 	__u8 dlid_path_bits;
-	__u8 reserved[18];
+	__u16 vlan;
+	__u8 reserved[16];
 };
 
 /* The size of an entry with RPOST_CQ_SMALL_ENTRIES. */
