@@ -476,8 +476,8 @@ void rpost_id_exit(struct rpost_id *id)
  * rpost_id_check_events() - may a command cause one more event?
  * @id: the id
  *
- * Resolving can be repeated without end, and each time causes an event.  All
- * other causes of events occur once, or drop their events.
+ * Resolving and WRITE_EVENT can be repeated without end, and each time cause an
+ * event.  All other causes of events occur once, or drop their events.
  *
  * Return: 0, or -ENOMEM while too many events have not been fetched.
  */

@@ -150,6 +150,63 @@ void rpost_event_queue(struct rpost_event *event, struct rpost_id *listener)
 	spin_unlock(&file->event_lock);
 }
 
+static int rpost_event_write(struct rpost_id *id,
+			     const struct rpost_write_event *cmd)
+{
+	struct rpost_event *event;
+	int ret;
+
+	lockdep_assert_held(&id->lock);
+
+	if (id->unaccepted)
+		return -EINVAL;
+	ret = rpost_id_check_events(id);
+	if (ret)
+		return ret;
+	event = kzalloc(sizeof(*event), RPOST_GFP);
+	if (!event)
+		return -ENOMEM;
+	rpost_count(RPOST_COUNT_EVENT, 1);
+	event->id = id;
+	event->event.id = id->obj.handle;
+	event->event.event = cmd->event;
+	event->event.status = cmd->status;
+	event->event.user_data = cmd->user_data;
+	rpost_event_queue(event, NULL);
+	return 0;
+}
+
+/**
+ * rpost_write_event_ioctl() - append an event of the program
+ * @ucmd: the command
+ *
+ * The id's device may have gone.
+ *
+ * Return: 0 or a negative errno.
+ */
+int rpost_write_event_ioctl(struct rpost_ucmd *ucmd)
+{
+	struct rpost_write_event *cmd = &ucmd->cmd.write_event;
+	struct rpost_obj *obj;
+	struct rpost_id *id;
+	int ret;
+
+	if (cmd->reserved)
+		return -EOPNOTSUPP;
+	if (cmd->event != RPOST_EVENT_USER &&
+	    cmd->event != RPOST_EVENT_ADDRINFO_RESOLVED)
+		return -EINVAL;
+	obj = rpost_obj_get(ucmd->file, cmd->id, RPOST_OBJ_ID);
+	if (!obj)
+		return -ENOENT;
+	id = container_of(obj, struct rpost_id, obj);
+	mutex_lock(&id->lock);
+	ret = rpost_event_write(id, cmd);
+	mutex_unlock(&id->lock);
+	rpost_obj_put(obj);
+	return ret;
+}
+
 /* Take an unfetched request from an id that listens. */
 static struct rpost_id *rpost_request_take(struct rpost_id *listener)
 {

@@ -34,6 +34,7 @@ RPOST_TESTS := \
 	cm_ud \
 	cm_own \
 	cm_errors \
+	write_event \
 	cq \
 	cq_prompt \
 	moderate \

@@ -231,11 +231,24 @@ static void follow_event(struct rpost_event *evt)
 	}
 }
 
+/*
+ * Version 57 has added this event, and a member @arg of the union @param, which
+ * the headers may not have.
+ */
+static void copy_arg(struct rdma_cm_event *event, uint64_t arg)
+{
+	memset(&event->param, 0, sizeof(event->param));
+	memcpy(&event->param, &arg, sizeof(arg));
+}
+
 /* Handles an event other than a connection request.  Returns 0 or SKIP. */
 static int id_event(struct rpost_event *evt, const struct rpost_get_event *cmd)
 {
 	evt->event.id = &evt->owner->id;
-	switch (evt->event.event) {
+	switch ((uint32_t)evt->event.event) {
+	case RPOST_EVENT_USER:
+		copy_arg(&evt->event, cmd->user_data);
+		return 0;
 	case RDMA_CM_EVENT_MULTICAST_JOIN:
 	case RDMA_CM_EVENT_MULTICAST_ERROR:
 		return rpost_mc_event(evt, cmd->user_data) ? 0 : SKIP;
@@ -333,6 +346,45 @@ RPOST_API int rdma_ack_cm_event(struct rdma_cm_event *event)
 	return 0;
 }
 
+int rpost_id_write_event(struct rpost_id *priv, uint32_t event, int status,
+			 uint64_t arg)
+{
+	struct rpost_write_event cmd = {
+		.size = sizeof(cmd),
+		.id = rpost_id_handle(priv),
+		.event = event,
+		.status = status,
+		.user_data = arg,
+	};
+
+	return rpost_ioctl(priv->file->fd, RPOST_IOC_WRITE_EVENT, &cmd);
+}
+
+/* Declared by headers of version 57 and later. */
+int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event,
+			int status, uint64_t arg);
+
+/**
+ * rdma_write_cm_event() - append an event to a channel, rdma_write_cm_event(3)
+ * @id: the id, to whose channel it goes
+ * @event: RDMA_CM_EVENT_USER
+ * @status: the event's status
+ * @arg: the event's param.arg
+ *
+ * Return: 0, or -1 with errno: EINVAL for another event, ENOMEM while eight
+ * events of the id have not been fetched, EOPNOTSUPP.
+ */
+RPOST_API int rdma_write_cm_event(struct rdma_cm_id *id,
+				  enum rdma_cm_event_type event, int status,
+				  uint64_t arg)
+{
+	int err = EINVAL;
+
+	if ((uint32_t)event == RPOST_EVENT_USER)
+		err = rpost_id_write_event(rpost_id(id), event, status, arg);
+	return err ? rpost_fail(err) : 0;
+}
+
 void rpost_id_drop_event(struct rpost_id *priv)
 {
 	if (!priv->sync || !priv->id.event)
@@ -368,7 +420,8 @@ int rpost_event_errno(const struct rdma_cm_event *event)
 static bool is_notice(enum rdma_cm_event_type event)
 {
 	return event == RDMA_CM_EVENT_ADDR_CHANGE ||
-	       event == RDMA_CM_EVENT_TIMEWAIT_EXIT;
+	       event == RDMA_CM_EVENT_TIMEWAIT_EXIT ||
+	       (uint32_t)event == RPOST_EVENT_USER;
 }
 
 int rpost_id_complete(struct rpost_id *priv, enum rdma_cm_event_type want)

@@ -506,6 +506,9 @@ int rpost_id_query(struct rpost_id *priv, bool paths);
 void rpost_id_drop_event(struct rpost_id *priv);
 /* Waits for @want on a synchronous id; on others returns 0 at once. */
 int rpost_id_complete(struct rpost_id *priv, enum rdma_cm_event_type want);
+/* Appends an event, RPOST_EVENT_*, to the id's channel.  Returns an errno value. */
+int rpost_id_write_event(struct rpost_id *priv, uint32_t event, int status,
+			 uint64_t arg);
 void rpost_event_disown(struct rpost_event *evt);
 int rpost_event_errno(const struct rdma_cm_event *event);
 /* Returns the bytes of an address, 0 for an unknown family. */

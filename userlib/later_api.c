@@ -312,6 +312,3 @@ MINUS_ONE_STUB(rdma_resolve_addrinfo, (struct rdma_cm_id *id, const char *node,
 				       const struct rdma_addrinfo *hints))
 MINUS_ONE_STUB(rdma_query_addrinfo, (struct rdma_cm_id *id,
 				     struct rdma_addrinfo **info))
-MINUS_ONE_STUB(rdma_write_cm_event, (struct rdma_cm_id *id,
-				     enum rdma_cm_event_type event, int status,
-				     uint64_t arg))

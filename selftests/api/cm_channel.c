@@ -100,4 +100,36 @@ TEST_F(cm, migrate)
 	rdma_destroy_event_channel(channel);
 }
 
+/* Functions of version 57, which Debian 12's librdmacm does not have. */
+int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event,
+			int status, uint64_t arg);
+#pragma weak rdma_write_cm_event
+
+#define EVENT_USER		((enum rdma_cm_event_type)18)
+#define OLD_LIBRARY		"librdmacm is older than version 57"
+
+TEST_F(cm, written_event)
+{
+	struct rdma_cm_event *ev;
+	uint64_t arg;
+
+	if (!rdma_write_cm_event)
+		SKIP(return, OLD_LIBRARY);
+	EXPECT_ERRNO(EINVAL, rdma_write_cm_event(self->p.listen,
+						 RDMA_CM_EVENT_ESTABLISHED, 0, 0));
+	ASSERT_EQ(0, rdma_write_cm_event(self->p.listen, EVENT_USER, -5,
+					 0x123456789abcdef0));
+	ASSERT_TRUE(readable(self->s->channel->fd, DEADLINE_MS));
+	ASSERT_EQ(0, rdma_get_cm_event(self->s->channel, &ev));
+	EXPECT_EQ(EVENT_USER, ev->event);
+	EXPECT_EQ(self->p.listen, ev->id);
+	EXPECT_EQ(NULL, ev->listen_id);
+	EXPECT_EQ(-5, ev->status);
+	/* param.arg */
+	memcpy(&arg, &ev->param, sizeof(arg));
+	EXPECT_EQ(0x123456789abcdef0, arg);
+	EXPECT_EQ(0, rdma_ack_cm_event(ev));
+	EXPECT_FALSE(readable(self->s->channel->fd, 0));
+}
+
 TEST_HARNESS_MAIN

@@ -255,6 +255,9 @@ ROW(ENTER_SEND_RING, 0x31, 2, -ENOENT,
 ROW(MODIFY_CQ, 0x32, 2, -ENOENT,
     IN(handle, R_CQ, .give = G_BAD), U32(count, 4, .usual = 2),
     U32(period_us, 1000, .usual = 100), ZERO(reserved))
+ROW(WRITE_EVENT, 0x33, 3, 0,
+    IN(id, R_ID), U32(event, 20, .usual = RPOST_EVENT_USER), U32(status, 4),
+    ZERO(reserved), U64(user_data, 8))
 ROW(GET_EVENT, 0x40, 8, 0,
     OUT(id, R_ID), ANSWER(listen_id, 4), ANSWER(event, 4), ANSWER(status, 4),
     OUT(param.qp_num, R_QPN),

@@ -65,7 +65,7 @@
 #define RPOST_IOC_TYPE		0xBD
 
 /*
- * Numbers of the commands.  No command has ever had 0x2d to 0x2f or 0x33 to
+ * Numbers of the commands.  No command has ever had 0x2d to 0x2f or 0x34 to
  * 0x3f.  From 0x40 on they are commands of event channels.
  */
 enum rpost_cmd {
@@ -117,6 +117,7 @@ enum rpost_cmd {
 	RPOST_CMD_SETUP_SEND_RING	= 0x30,
 	RPOST_CMD_ENTER_SEND_RING	= 0x31,
 	RPOST_CMD_MODIFY_CQ		= 0x32,
+	RPOST_CMD_WRITE_EVENT		= 0x33,
 	RPOST_CMD_GET_EVENT		= 0x40,
 };
 
@@ -1132,6 +1133,8 @@ struct rpost_conn_param {
 #define RPOST_EVENT_MULTICAST_ERROR	13
 #define RPOST_EVENT_ADDR_CHANGE		14
 #define RPOST_EVENT_TIMEWAIT_EXIT	15
+#define RPOST_EVENT_ADDRINFO_RESOLVED	16
+#define RPOST_EVENT_USER		18
 
 /**
  * struct rpost_ud_param - how to reach a datagram queue pair
@@ -1172,7 +1175,8 @@ struct rpost_ece {
  * @ud: out: on ids of RPOST_QPT_UD, the destination to send to, for
  *      established connections and multicast joins
  * @ece: out: options that the other side proposed or answered
- * @user_data: out: for multicast events, the user_data of the join
+ * @user_data: out: for multicast events, the user_data of the join; for events of
+ *             WRITE_EVENT, what it was given
  *
  * Fetches the oldest event.  Sleeps if there is none, unless the channel is
  * O_NONBLOCK.  If the module cannot write the struct, the event stays first.
@@ -1196,6 +1200,34 @@ struct rpost_get_event {
 };
 
 #define RPOST_IOC_GET_EVENT	_IO(RPOST_IOC_TYPE, RPOST_CMD_GET_EVENT)
+
+/**
+ * struct rpost_write_event - ioctl(RPOST_IOC_WRITE_EVENT)
+ * @size: sizeof(struct rpost_write_event)
+ * @flags: must be 0
+ * @id: in: the id, of a request only after RPOST_IOC_ACCEPT
+ * @event: in: RPOST_EVENT_USER or RPOST_EVENT_ADDRINFO_RESOLVED
+ * @status: in: comes back as the event's @status
+ * @reserved: must be 0
+ * @user_data: in: comes back as the event's @user_data
+ *
+ * Appends an event to the channel of the id, which wakes a thread that waits
+ * there.  The id does not change.
+ *
+ * Errors: EINVAL for another @event, or a request that is not accepted; ENOMEM
+ * while eight events of the id have not been fetched.
+ */
+struct rpost_write_event {
+	__u32 size;
+	__u32 flags;
+	__u32 id;
+	__u32 event;
+	__s32 status;
+	__u32 reserved;
+	__aligned_u64 user_data;
+};
+
+#define RPOST_IOC_WRITE_EVENT	_IO(RPOST_IOC_TYPE, RPOST_CMD_WRITE_EVENT)
 
 /* enum rdma_port_space has the same values */
 #define RPOST_PS_IPOIB	0x0002
