@@ -9,6 +9,12 @@
 #define KNOWN_FLAGS \
 	(RAI_PASSIVE | RAI_NUMERICHOST | RAI_NOROUTE | RAI_FAMILY)
 
+/* Of version 57; librdmacm then took them for rdma_resolve_addrinfo(). */
+#ifndef RAI_SA
+#define RAI_SA	0x00000010
+#define RAI_DNS	0x00000020
+#endif
+
 /* From <infiniband/ib.h>. */
 #ifndef AF_IB
 #define AF_IB	27
@@ -219,5 +225,134 @@ RPOST_API int rdma_getaddrinfo(const char *node, const char *service,
 		return err;
 	}
 	*res = list;
+	return 0;
+}
+
+/* Declared by headers of version 57 and later. */
+int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node,
+			  const char *service,
+			  const struct rdma_addrinfo *hints);
+int rdma_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info);
+
+/* -1, for no arguments, is EAI_BADFLAGS, too. */
+static int errno_of(int err)
+{
+	switch (err) {
+	case 0:
+		return 0;
+	case EAI_SYSTEM:
+		return errno;
+	case EAI_AGAIN:
+		return EAGAIN;
+	case EAI_MEMORY:
+		return ENOMEM;
+	case EAI_BADFLAGS:
+	case EAI_SOCKTYPE:
+		return EINVAL;
+	case EAI_FAMILY:
+		return EAFNOSUPPORT;
+	default:
+		return ENOENT;
+	}
+}
+
+/* Looks the name up, and tells the channel.  Returns 0 or an errno value. */
+static int resolve(struct rpost_id *priv, const char *node, const char *service,
+		   const struct rdma_addrinfo *hints)
+{
+	struct rdma_addrinfo *info = NULL, without_dns;
+	int err;
+
+	if (hints && hints->ai_flags & RAI_SA)
+		return EOPNOTSUPP;
+	if (hints) {
+		without_dns = *hints;
+		without_dns.ai_flags &= ~RAI_DNS;
+		hints = &without_dns;
+	}
+	err = errno_of(rdma_getaddrinfo(node, service, hints, &info));
+	if (err)
+		return err;
+
+	/* Before the event, after which the program asks for it. */
+	pthread_mutex_lock(&priv->lock);
+	priv->addrinfo = info;
+	pthread_mutex_unlock(&priv->lock);
+	err = rpost_id_write_event(priv, RPOST_EVENT_ADDRINFO_RESOLVED, 0, 0);
+	if (err) {
+		pthread_mutex_lock(&priv->lock);
+		priv->addrinfo = NULL;
+		pthread_mutex_unlock(&priv->lock);
+		rdma_freeaddrinfo(info);
+	}
+	return err;
+}
+
+/**
+ * rdma_resolve_addrinfo() - find addresses for names, rdma_resolve_addrinfo(3)
+ * @id: the id, which gets RDMA_CM_EVENT_ADDRINFO_RESOLVED
+ * @node: as in rdma_getaddrinfo()
+ * @service: as in rdma_getaddrinfo()
+ * @hints: as in rdma_getaddrinfo(), and RAI_DNS, which changes nothing
+ *
+ * As in librdmacm, the call itself waits for the name service.
+ *
+ * Return: 0, or -1 with errno: EOPNOTSUPP for services of InfiniBand (RAI_SA),
+ * EBUSY if the program has not taken what was found before, ENOENT if nothing
+ * was found, EAGAIN, EINVAL, EAFNOSUPPORT, ENOMEM.
+ */
+RPOST_API int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node,
+				    const char *service,
+				    const struct rdma_addrinfo *hints)
+{
+	struct rpost_id *priv;
+	bool busy;
+	int err;
+
+	if (!id)
+		return rpost_fail(EINVAL);
+	priv = rpost_id(id);
+	pthread_mutex_lock(&priv->lock);
+	busy = priv->resolving;
+	priv->resolving = true;
+	pthread_mutex_unlock(&priv->lock);
+	if (busy)
+		return rpost_fail(EBUSY);
+
+	err = resolve(priv, node, service, hints);
+	if (err) {
+		pthread_mutex_lock(&priv->lock);
+		priv->resolving = false;
+		pthread_mutex_unlock(&priv->lock);
+		return rpost_fail(err);
+	}
+	return rpost_id_complete(priv, (int)RPOST_EVENT_ADDRINFO_RESOLVED);
+}
+
+/**
+ * rdma_query_addrinfo() - take what was found, rdma_query_addrinfo(3)
+ * @id: the id
+ * @info: set to a list, to be released by rdma_freeaddrinfo()
+ *
+ * Return: 0, or -1 with errno: EINVAL for NULL, ENOENT if there is nothing.
+ */
+RPOST_API int rdma_query_addrinfo(struct rdma_cm_id *id,
+				  struct rdma_addrinfo **info)
+{
+	struct rdma_addrinfo *found;
+	struct rpost_id *priv;
+
+	if (!id || !info)
+		return rpost_fail(EINVAL);
+	priv = rpost_id(id);
+	pthread_mutex_lock(&priv->lock);
+	found = priv->addrinfo;
+	priv->addrinfo = NULL;
+	if (found)
+		priv->resolving = false;
+	pthread_mutex_unlock(&priv->lock);
+	if (!found)
+		return rpost_fail(ENOENT);
+	*info = found;
 	return 0;
 }

@@ -44,6 +44,7 @@ void rpost_id_free(struct rpost_id *priv)
 	free(priv->id.route.path_rec);
 	free(priv->qp_init_attr);
 	free(priv->connect);
+	rdma_freeaddrinfo(priv->addrinfo);
 	pthread_cond_destroy(&priv->acked);
 	pthread_mutex_destroy(&priv->lock);
 	free(priv);

@@ -451,6 +451,8 @@ struct rpost_id {
 	struct ibv_qp_init_attr *qp_init_attr;	/* of a listening endpoint */
 	void *connect;			/* ai_connect of struct rdma_addrinfo */
 	size_t connect_len;
+	struct rdma_addrinfo *addrinfo;	/* for rdma_query_addrinfo(); under lock */
+	bool resolving;			/* until the program has it; under lock */
 	struct rpost_ece local_ece;	/* for the next connect or accept */
 	struct rpost_ece remote_ece;	/* of the last request or response */
 	pthread_mutex_t lock;

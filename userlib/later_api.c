@@ -306,9 +306,3 @@ ERRNO_STUB(ibv_read_err_comp_cntr, (struct ibv_comp_cntr *comp_cntr,
 ERRNO_STUB(ibv_qp_attach_comp_cntr,
 	   (struct ibv_qp *qp, struct ibv_comp_cntr *comp_cntr,
 	    struct ibv_qp_attach_comp_cntr_attr *attr))
-
-MINUS_ONE_STUB(rdma_resolve_addrinfo, (struct rdma_cm_id *id, const char *node,
-				       const char *service,
-				       const struct rdma_addrinfo *hints))
-MINUS_ONE_STUB(rdma_query_addrinfo, (struct rdma_cm_id *id,
-				     struct rdma_addrinfo **info))

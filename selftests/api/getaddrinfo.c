@@ -180,4 +180,109 @@ TEST(getaddrinfo_of_a_family)
 	EXPECT_NE(0, rdma_getaddrinfo("127.0.0.1", "7471", &hints, &info));
 }
 
+/* Functions of version 57, which Debian 12's librdmacm does not have. */
+int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node,
+			  const char *service,
+			  const struct rdma_addrinfo *hints);
+int rdma_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info);
+#pragma weak rdma_resolve_addrinfo
+#pragma weak rdma_query_addrinfo
+
+#define DNS	0x20
+#define SA	0x10
+#define RESOLVED	((enum rdma_cm_event_type)16)
+
+FIXTURE(resolve) {
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *id;
+	char node[INET_ADDRSTRLEN], service[8];
+};
+
+FIXTURE_VARIANT(resolve) {
+	bool sync;
+};
+
+FIXTURE_VARIANT_ADD(resolve, async) { false };
+FIXTURE_VARIANT_ADD(resolve, sync) { true };
+
+FIXTURE_SETUP(resolve)
+{
+	addr_text(self->node, self->service, NULL);
+	if (!variant->sync) {
+		self->channel = rdma_create_event_channel();
+		ASSERT_NE(NULL, self->channel);
+	}
+	ASSERT_EQ(0, rdma_create_id(self->channel, &self->id, NULL, RDMA_PS_TCP));
+}
+
+FIXTURE_TEARDOWN(resolve)
+{
+	EXPECT_EQ(0, rdma_destroy_id(self->id));
+	if (self->channel)
+		rdma_destroy_event_channel(self->channel);
+}
+
+#define NEED_RESOLVE() do {						\
+	if (!rdma_resolve_addrinfo)					\
+		SKIP(return, "librdmacm is older than version 57");	\
+} while (0)
+
+TEST_F(resolve, name)
+{
+	struct rdma_addrinfo *info = NULL, hints = {
+		.ai_flags = DNS, .ai_port_space = RDMA_PS_TCP,
+	};
+	struct rdma_cm_event *ev;
+	int i;
+
+	NEED_RESOLVE();
+	EXPECT_ERRNO(ENOENT, rdma_query_addrinfo(self->id, &info));
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, rdma_resolve_addrinfo(self->id, self->node, "7471",
+						   i ? NULL : &hints));
+		EXPECT_ERRNO(EBUSY, rdma_resolve_addrinfo(self->id, self->node,
+							  "7471", NULL));
+		if (!variant->sync) {
+			ASSERT_EQ(0, rdma_get_cm_event(self->channel, &ev));
+			EXPECT_EQ(RESOLVED, ev->event);
+			EXPECT_EQ(self->id, ev->id);
+			EXPECT_EQ(0, ev->status);
+			EXPECT_EQ(0, rdma_ack_cm_event(ev));
+		}
+		ASSERT_EQ(0, rdma_query_addrinfo(self->id, &info));
+		ASSERT_EQ(sizeof(struct sockaddr_in), info->ai_dst_len);
+		EXPECT_EQ(htons(7471), in(info->ai_dst_addr)->sin_port);
+		EXPECT_EQ(inet_addr(self->node),
+			  in(info->ai_dst_addr)->sin_addr.s_addr);
+		rdma_freeaddrinfo(info);
+		EXPECT_ERRNO(ENOENT, rdma_query_addrinfo(self->id, &info));
+	}
+}
+
+/* What the program does not take ends with the id. */
+TEST_F(resolve, not_taken)
+{
+	NEED_RESOLVE();
+	ASSERT_EQ(0, rdma_resolve_addrinfo(self->id, self->node, "7471", NULL));
+}
+
+TEST_F(resolve, errors)
+{
+	struct rdma_addrinfo *info, hints = { .ai_flags = RAI_NUMERICHOST };
+
+	NEED_RESOLVE();
+	EXPECT_ERRNO(EINVAL, rdma_resolve_addrinfo(NULL, self->node, NULL, NULL));
+	EXPECT_ERRNO(EINVAL, rdma_query_addrinfo(NULL, &info));
+	EXPECT_ERRNO(EINVAL, rdma_query_addrinfo(self->id, NULL));
+	EXPECT_EQ(-1, rdma_resolve_addrinfo(self->id, "not.a.number", NULL, &hints));
+	hints.ai_flags = SA;
+	EXPECT_ERRNO(EOPNOTSUPP, rdma_resolve_addrinfo(self->id, self->node,
+						       "1", &hints));
+	hints.ai_flags = SA | DNS;
+	EXPECT_ERRNO(EOPNOTSUPP, rdma_resolve_addrinfo(self->id, NULL, "1", &hints));
+	/* Each left the id as it was. */
+	EXPECT_ERRNO(ENOENT, rdma_query_addrinfo(self->id, &info));
+	EXPECT_EQ(0, rdma_resolve_addrinfo(self->id, self->node, "1", NULL));
+}
+
 TEST_HARNESS_MAIN
