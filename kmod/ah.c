@@ -3,6 +3,7 @@
  * Address vectors and address handles.  See struct rpost_ah.
  */
 #include <linux/slab.h>
+#include <rdma/ib_cache.h>
 
 #include "device.h"
 #include "qp.h"
@@ -134,6 +135,26 @@ void rpost_ah_free(struct rpost_obj *obj)
 	kfree_rcu(ah, obj.rcu);
 }
 
+/* The GID may have changed since the address was resolved. */
+static void rpost_ah_fill_link(struct rpost_create_ah *cmd, struct ib_device *ib_dev,
+			       const struct rdma_ah_attr *attr)
+{
+	const struct ib_gid_attr *gid;
+
+	memset(cmd->dmac, 0, sizeof(cmd->dmac));
+	cmd->vlan = 0xffff;
+	if (attr->type != RDMA_AH_ATTR_TYPE_ROCE)
+		return;
+	memcpy(cmd->dmac, attr->roce.dmac, sizeof(cmd->dmac));
+	gid = rdma_get_gid_attr(ib_dev, rdma_ah_get_port_num(attr),
+				rdma_ah_read_grh(attr)->sgid_index);
+	if (IS_ERR(gid))
+		return;
+	if (rdma_read_gid_l2_fields(gid, &cmd->vlan, NULL))
+		cmd->vlan = 0xffff;
+	rdma_put_gid_attr(gid);
+}
+
 /**
  * rpost_create_ah_ioctl() - create an address handle
  * @ucmd: the command
@@ -171,6 +192,7 @@ int rpost_create_ah_ioctl(struct rpost_ucmd *ucmd)
 	}
 
 	cmd->handle = ah->obj.handle;
+	rpost_ah_fill_link(cmd, pd->obj.dev->ib_dev, &attr);
 	rpost_device_hold(ah->obj.dev);
 	return rpost_obj_answer(ucmd, &ah->obj, 0);
 

@@ -58,7 +58,7 @@ RPOST_COMMAND(CREATE_SRQ, create_srq, create_srq, 40, 40, 0)
 RPOST_COMMAND(MODIFY_SRQ, modify_srq, modify_srq, 24, 24, 0)
 RPOST_COMMAND(QUERY_SRQ, query_srq, query_srq, 24, 24, 0)
 RPOST_COMMAND(POST_SRQ_RECV, post_srq_recv, post, 32, 32, 0)
-RPOST_COMMAND(CREATE_AH, create_ah, create_ah, 48, 48, 0)
+RPOST_COMMAND(CREATE_AH, create_ah, create_ah, 48, 56, 0)
 RPOST_COMMAND(ATTACH_MCAST, attach_mcast, attach_mcast, 32, 32, 0)
 RPOST_COMMAND(DETACH_MCAST, detach_mcast, attach_mcast, 32, 32, 0)
 RPOST_COMMAND(CREATE_ASYNC_CHANNEL, create_async_channel, create_async_channel, 16, 16,

@@ -164,6 +164,62 @@ RPOST_API int ibv_destroy_ah(struct ibv_ah *ah)
 	return err;
 }
 
+static int create_and_destroy(struct rpost_ctx *ctx, struct rpost_create_ah *cmd)
+{
+	struct ibv_pd *pd = rpost_default_pd_get(ctx);
+	int err;
+
+	if (!pd)
+		return errno;
+	cmd->pd = pd->handle;
+	err = rpost_ioctl(ctx->file->fd, RPOST_IOC_CREATE_AH, cmd);
+	if (!err)
+		rpost_destroy_handle(ctx->file->fd, RPOST_OBJ_AH, cmd->handle);
+	rpost_default_pd_put(ctx);
+	return err;
+}
+
+/**
+ * ibv_resolve_eth_l2_from_gid() - find the link address of a GID
+ * @context: of the device
+ * @attr: the address
+ * @eth_mac: set to the link address
+ * @vid: set to the VLAN of the source's GID, or 0xffff; or NULL
+ *
+ * libibverbs asks rtnetlink.  Here the kernel tells where the datagrams of an
+ * address handle go, which the call makes and destroys.
+ *
+ * Return: 0, or an errno value: EINVAL for an address that is not on Ethernet or
+ * as ibv_create_ah(), EOPNOTSUPP.
+ */
+RPOST_API int ibv_resolve_eth_l2_from_gid(struct ibv_context *context,
+					  struct ibv_ah_attr *attr,
+					  uint8_t eth_mac[ETHERNET_LL_SIZE],
+					  uint16_t *vid)
+{
+	static const uint8_t none[ETHERNET_LL_SIZE];
+	struct rpost_create_ah cmd = { .size = sizeof(cmd) };
+	struct ibv_port_attr port;
+	int err;
+
+	err = ibv_query_port(context, attr->port_num, &port);
+	if (err)
+		return err;
+	if (port.link_layer != IBV_LINK_LAYER_ETHERNET)
+		return EINVAL;
+	rpost_ah_attr_pack(&cmd.attr, attr);
+	err = create_and_destroy(rpost_ctx(context), &cmd);
+	if (err)
+		return err;
+	/* An older module does not tell. */
+	if (!memcmp(cmd.dmac, none, sizeof(none)))
+		return EOPNOTSUPP;
+	memcpy(eth_mac, cmd.dmac, ETHERNET_LL_SIZE);
+	if (vid)
+		*vid = cmd.vlan;
+	return 0;
+}
+
 /* Returns the index of a GID, or -1; @types is a mask of bits RPOST_GID_*. */
 static int gid_index(struct ibv_context *context, uint32_t port,
 		     const union ibv_gid *gid, unsigned int types)

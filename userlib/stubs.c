@@ -39,11 +39,6 @@ VOID_STUB(ibv_unimport_mr, (struct ibv_mr *mr))
 NULL_STUB(struct ibv_dm, ibv_import_dm, (struct ibv_context *context,
 					 uint32_t dm_handle))
 VOID_STUB(ibv_unimport_dm, (struct ibv_dm *dm))
-/* The kernel resolves the link address of an address handle. */
-ERRNO_STUB(ibv_resolve_eth_l2_from_gid, (struct ibv_context *context,
-					 struct ibv_ah_attr *attr,
-					 uint8_t eth_mac[ETHERNET_LL_SIZE],
-					 uint16_t *vid))
 
 /* ------------------------------------------------- memory and queues */
 

@@ -6,6 +6,7 @@
  */
 #include <kselftest_harness.h>
 #include <arpa/inet.h>
+#include <net/if.h>
 
 #include "verbs_test.h"
 
@@ -307,6 +308,71 @@ TEST_F(ud, destroyed_in_a_group)
 				   100, IBV_SEND_SIGNALED));
 	ASSERT_COMP_OK(self->b.cq, &self->wc, IBV_WC_RECV, 2);
 	EXPECT_EQ(0, ibv_detach_mcast(self->b.qp, &group, 0));
+}
+
+/* A neighbour that the test makes on the device's network. */
+struct neighbour {
+	struct ibv_ah_attr attr;
+	char addr[INET_ADDRSTRLEN];
+	char ifname[IF_NAMESIZE];
+};
+
+#define NEIGHBOUR_MAC	"02:00:00:00:00:99"
+
+static bool change_neighbour(const struct neighbour *n, const char *verb,
+			     const char *rest)
+{
+	char command[200];
+
+	snprintf(command, sizeof(command), "ip neigh %s %s dev %s %s", verb,
+		 n->addr, n->ifname, rest);
+	return !system(command);
+}
+
+static bool make_neighbour(struct device *dev, struct neighbour *n)
+{
+	struct ibv_gid_entry table[64];
+	ssize_t i, count;
+
+	n->attr = own_address(dev);
+	n->attr.grh.dgid.raw[15] = 99;
+	inet_ntop(AF_INET, n->attr.grh.dgid.raw + 12, n->addr, sizeof(n->addr));
+	count = ibv_query_gid_table(dev->verbs, table, 64, 0);
+	for (i = 0; i < count; i++)
+		if (table[i].gid_index == dev->gid_index)
+			if_indextoname(table[i].ndev_ifindex, n->ifname);
+	return n->ifname[0] &&
+	       change_neighbour(n, "replace",
+				"lladdr " NEIGHBOUR_MAC " nud permanent");
+}
+
+TEST_F(ud, link_address)
+{
+	static const uint8_t mac[] = { 2, 0, 0, 0, 0, 0x99 };
+	uint8_t seen[sizeof(mac)] = {};
+	struct neighbour n = {};
+	struct ibv_ah_attr bad;
+	uint16_t vid = 7;
+
+	if (!getenv("RPOST_TEST_LINK"))
+		SKIP(return, "RPOST_TEST_LINK is not set");
+	ASSERT_TRUE(make_neighbour(&self->dev, &n));
+	EXPECT_EQ(0, ibv_resolve_eth_l2_from_gid(self->dev.verbs, &n.attr, seen,
+						 &vid));
+	EXPECT_EQ(0, memcmp(mac, seen, sizeof(mac)));
+	EXPECT_EQ(0xffff, vid);
+	memset(seen, 0, sizeof(seen));
+	EXPECT_EQ(0, ibv_resolve_eth_l2_from_gid(self->dev.verbs, &n.attr, seen,
+						 NULL));
+	EXPECT_EQ(0, memcmp(mac, seen, sizeof(mac)));
+
+	bad = n.attr;
+	bad.port_num = 99;
+	EXPECT_NE(0, ibv_resolve_eth_l2_from_gid(self->dev.verbs, &bad, seen, &vid));
+	bad = n.attr;
+	bad.grh.sgid_index = 255;
+	EXPECT_NE(0, ibv_resolve_eth_l2_from_gid(self->dev.verbs, &bad, seen, &vid));
+	EXPECT_TRUE(change_neighbour(&n, "del", ""));
 }
 
 TEST_HARNESS_MAIN

@@ -224,7 +224,8 @@ ROW(QUERY_SRQ, 0x21, 1, 0,
     ANSWER(limit, 4))
 ROW(POST_SRQ_RECV, 0x22, 5, 0, POST(R_SRQ, G_NEW, struct rpost_recv_wr))
 ROW(CREATE_AH, 0x23, 4, 0,
-    IN(pd, R_PD), OUT(handle, R_AH), AH_ATTR(attr))
+    IN(pd, R_PD), OUT(handle, R_AH), AH_ATTR(attr), ANSWER(dmac, 6),
+    ANSWER(vlan, 2))
 ROW(ATTACH_MCAST, 0x24, 3, -ENOENT,
     IN(qp, R_QP, .give = G_BAD), U32(lid, 0xc001), GID(gid, .usual = 0xff))
 ROW(DETACH_MCAST, 0x25, 3, -ENOENT,

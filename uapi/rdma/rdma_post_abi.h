@@ -1046,6 +1046,10 @@ struct rpost_ah_attr {
  * @pd: in: protection domain
  * @handle: out: the address handle
  * @attr: in: the address
+ * @dmac: out: on Ethernet, the link address to which datagrams go; else 0
+ * @vlan: out: the VLAN of the source's GID, or 0xffff if it has none
+ *
+ * The first release does not have @dmac and @vlan, and leaves them as they are.
  *
  * Errors: EINVAL for an invalid port, GID index or address, or an address
  * without a route; ENODEV, EMFILE, ENOMEM.
@@ -1056,6 +1060,8 @@ struct rpost_create_ah {
 	__u32 pd;
 	__u32 handle;
 	struct rpost_ah_attr attr;
+	__u8 dmac[6];
+	__u16 vlan;
 };
 
 #define RPOST_IOC_CREATE_AH	_IO(RPOST_IOC_TYPE, RPOST_CMD_CREATE_AH)
