@@ -48,7 +48,7 @@ NULL_STUB(struct ibv_mr, ibv_reg_dmabuf_mr, (struct ibv_pd *pd, uint64_t offset,
 
 /* -------------------------------------------------------- queue pairs */
 
-/* 0 promises nothing.  The module cannot pass on a device's promise. */
+/* 0 promises nothing.  The kernel has no function that tells it. */
 RPOST_API int ibv_query_qp_data_in_order(struct ibv_qp *qp,
 					 enum ibv_wr_opcode op, uint32_t flags)
 {
