@@ -404,6 +404,7 @@ int rpost_query_device_ioctl(struct rpost_ucmd *ucmd)
 		.max_moderate_count = attr->cq_caps.max_cq_moderation_count,
 		.max_moderate_us = attr->cq_caps.max_cq_moderation_period,
 	};
+	rpost_odp_query(dev, cmd);
 	spin_lock(&dev->name_lock);
 	strscpy(cmd->name, dev->name, sizeof(cmd->name));
 	spin_unlock(&dev->name_lock);

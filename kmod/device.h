@@ -81,6 +81,9 @@ enum rpost_verdict {
  *              first page from the region's address, as if it were a DMA
  *              address
  * @no_iova: direct registration ignores an iova other than the address
+ * @odp: its regions on demand were read for untrusted programs
+ * @odp_no_recv: receives of kernel queue pairs cannot wait for a page
+ * @odp_whole_pages: as RPOST_ODP_WHOLE_PAGES
  */
 struct rpost_driver {
 	u32 id;
@@ -89,6 +92,9 @@ struct rpost_driver {
 	bool direct;
 	bool no_fastreg;
 	bool no_iova;
+	bool odp;
+	bool odp_no_recv;
+	bool odp_whole_pages;
 };
 
 int rpost_admit_init(void);
@@ -234,10 +240,12 @@ void rpost_pd_free(struct rpost_obj *obj);
  * @refused: in @pd->refused, if it has no handle
  * @listed: @node is in the table
  * @lkey: key of @node
+ * @addr: address of its first byte in the process that registered it
  * @iova: address of its first byte in work requests
  * @length: bytes
  * @access: RPOST_ACCESS_*
  * @num_pages: pages that it pins
+ * @mm: of the process that registered it, if it is on demand; else NULL
  *
  * Posts read a region under RCU and keep no reference, so before the device
  * uses its key the key may become invalid or pass to another region.  The
@@ -256,13 +264,16 @@ struct rpost_mr {
 	struct llist_node refused;
 	bool listed;
 	u32 lkey;
+	u64 addr;
 	u64 iova;
 	u64 length;
 	u32 access;
 	unsigned long num_pages;
+	struct mm_struct *mm;
 };
 
 int rpost_mr_table_init(struct rpost_pd *pd);
+bool rpost_mr_is_direct(const struct rpost_device *dev);
 u64 rpost_mr_max_size(const struct rpost_device *dev);
 int rpost_mr_shutdown(struct rpost_obj *obj);
 void rpost_mr_free(struct rpost_obj *obj);
@@ -271,6 +282,15 @@ int rpost_mr_retry_refused(struct rpost_pd *pd);
 int rpost_dereg_mr(struct rpost_device *dev, struct ib_mr *ib_mr);
 bool rpost_mr_check(struct rpost_pd *pd, const struct rpost_sge *sge,
 		    u32 access);
+struct rpost_mr *rpost_mr_get(struct rpost_pd *pd, const struct rpost_sge *sge,
+			      u32 access);
+int rpost_mr_touch(unsigned long addr, u64 length, unsigned int flags);
+
+/* -------------------------------------------------------------- odp.c */
+
+void rpost_odp_query(const struct rpost_device *dev,
+		     struct rpost_query_device *cmd);
+int rpost_odp_prepare(struct rpost_mr *mr, const struct rpost_reg_mr *cmd);
 
 /* ---------------------------------------------------------- fastreg.c */
 

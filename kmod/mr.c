@@ -8,6 +8,7 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/overflow.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include <rdma/ib_umem.h>
@@ -16,13 +17,14 @@
 #include "device.h"
 #include "inject.h"
 
-/* Pages that rpost_mr_fault_in() makes present at once. */
+/* Pages that rpost_mr_touch() makes present at once. */
 #define RPOST_FAULT_BATCH	32
 
 #define RPOST_ACCESS_MASK						\
 	(RPOST_ACCESS_LOCAL_WRITE | RPOST_ACCESS_REMOTE_WRITE |		\
 	 RPOST_ACCESS_REMOTE_READ | RPOST_ACCESS_REMOTE_ATOMIC |	\
-	 RPOST_ACCESS_RELAXED_ORDERING | RPOST_COMPAT_ACCESS_FLUSH)
+	 RPOST_ACCESS_ON_DEMAND | RPOST_ACCESS_RELAXED_ORDERING |	\
+	 RPOST_COMPAT_ACCESS_FLUSH)
 
 static_assert(RPOST_ACCESS_LOCAL_WRITE == (int)IB_ACCESS_LOCAL_WRITE);
 static_assert(RPOST_ACCESS_REMOTE_WRITE == (int)IB_ACCESS_REMOTE_WRITE);
@@ -120,6 +122,17 @@ static int rpost_mr_strategy(const struct rpost_device *dev)
 }
 
 /**
+ * rpost_mr_is_direct() - does a device register by its driver's reg_user_mr()?
+ * @dev: the device
+ *
+ * Return: true if so.
+ */
+bool rpost_mr_is_direct(const struct rpost_device *dev)
+{
+	return rpost_mr_strategy(dev) == RPOST_REG_DIRECT;
+}
+
+/**
  * rpost_mr_max_size() - the largest region that a device can have
  * @dev: the device
  *
@@ -134,6 +147,22 @@ u64 rpost_mr_max_size(const struct rpost_device *dev)
 	return min(size, rpost_compat_direct_max_size(dev->ib_dev));
 }
 
+/* Call under RCU. */
+static struct rpost_mr *rpost_mr_find(struct rpost_pd *pd,
+				      const struct rpost_sge *sge, u32 access)
+{
+	struct rpost_mr *mr;
+	u64 offset;
+
+	mr = rhashtable_lookup(&pd->mrs, &sge->lkey, rpost_mr_params);
+	if (!mr)
+		return NULL;
+	/* Below the region, this wraps to a large offset. */
+	offset = sge->addr - mr->iova;
+	return offset < mr->length && sge->length <= mr->length - offset &&
+	       (mr->access & access) == access ? mr : NULL;
+}
+
 /**
  * rpost_mr_check() - may a program use a key like this?
  * @pd: protection domain of the queue pair
@@ -146,22 +175,35 @@ u64 rpost_mr_max_size(const struct rpost_device *dev)
 bool rpost_mr_check(struct rpost_pd *pd, const struct rpost_sge *sge,
 		    u32 access)
 {
-	struct rpost_mr *mr;
-	bool good = false;
-	u64 offset;
+	bool good;
 
 	rcu_read_lock();
-	mr = rhashtable_lookup(&pd->mrs, &sge->lkey, rpost_mr_params);
-	if (mr) {
-		/* Below the region, this wraps to a large offset. */
-		offset = sge->addr - mr->iova;
-		good = offset < mr->length &&
-		       sge->length <= mr->length - offset &&
-		       (mr->access & access) == access;
-	}
+	good = rpost_mr_find(pd, sge, access);
 	rcu_read_unlock();
 
 	return good;
+}
+
+/**
+ * rpost_mr_get() - look the region of an entry up
+ * @pd: protection domain, whose context's rwsem is held
+ * @sge: the program's entry
+ * @access: RPOST_ACCESS_* that the region must have
+ *
+ * Return: the region with a reference, to be dropped by rpost_obj_put(), or NULL
+ * where rpost_mr_check() returns false.
+ */
+struct rpost_mr *rpost_mr_get(struct rpost_pd *pd, const struct rpost_sge *sge,
+			      u32 access)
+{
+	struct rpost_mr *mr;
+
+	rcu_read_lock();
+	mr = rpost_mr_find(pd, sge, access);
+	if (mr && !refcount_inc_not_zero(&mr->obj.refs))
+		mr = NULL;
+	rcu_read_unlock();
+	return mr;
 }
 
 /**
@@ -214,6 +256,9 @@ int rpost_mr_shutdown(struct rpost_obj *obj)
 	if (ret < 0)
 		return ret;
 	mr->ib_mr = NULL;
+	if (mr->mm)
+		mmdrop(mr->mm);
+	mr->mm = NULL;
 	if (ret) {
 		pr_warn_ratelimited("rdma_post: %lu pages stay pinned\n",
 				    mr->num_pages);
@@ -285,6 +330,13 @@ static int rpost_reg_mr_validate(const struct rpost_reg_mr *cmd)
 
 	if (cmd->reserved || (cmd->access & ~RPOST_ACCESS_MASK))
 		return -EOPNOTSUPP;
+	/*
+	 * All memory on demand: the driver would allocate for what the device
+	 * touches, and nobody could be charged.
+	 */
+	if ((cmd->access & RPOST_ACCESS_ON_DEMAND) && !cmd->addr &&
+	    cmd->length == U64_MAX)
+		return -EOPNOTSUPP;
 	if ((cmd->access & (RPOST_ACCESS_REMOTE_WRITE |
 			    RPOST_ACCESS_REMOTE_ATOMIC)) &&
 	    !(cmd->access & RPOST_ACCESS_LOCAL_WRITE))
@@ -310,15 +362,21 @@ static int rpost_mr_register(struct rpost_mr *mr,
 			     const struct rpost_reg_mr *cmd)
 {
 	struct rpost_device *dev = mr->pd->obj.dev;
-	int strategy = rpost_mr_strategy(dev);
+	bool on_demand = cmd->access & RPOST_ACCESS_ON_DEMAND;
+	int ret, strategy = rpost_mr_strategy(dev);
 	struct ib_mr *ib_mr;
 
 	if (strategy < 0)
 		return strategy;
+	if (on_demand) {
+		ret = rpost_odp_prepare(mr, cmd);
+		if (ret)
+			return ret;
+	}
 	if (strategy == RPOST_REG_FAST)
 		return rpost_fastreg_mr(mr, cmd);
 
-	if (cmd->length > rpost_compat_direct_max_size(dev->ib_dev))
+	if (!on_demand && cmd->length > rpost_compat_direct_max_size(dev->ib_dev))
 		return -EMSGSIZE;
 	if (dev->driver->no_iova && cmd->iova != cmd->addr)
 		return -EOPNOTSUPP;
@@ -327,6 +385,43 @@ static int rpost_mr_register(struct rpost_mr *mr,
 	if (IS_ERR(ib_mr))
 		return PTR_ERR(ib_mr);
 	mr->ib_mr = ib_mr;
+	if (on_demand) {
+		mr->mm = current->mm;
+		mmgrab(mr->mm);
+	}
+	return 0;
+}
+
+/**
+ * rpost_mr_touch() - make memory of the task present
+ * @addr: first byte
+ * @length: bytes
+ * @flags: FOLL_*
+ *
+ * The caller holds nothing that others wait for, since the pages may never come.
+ *
+ * Return: 0, -EINTR if the task is killed, or -EFAULT.
+ */
+int rpost_mr_touch(unsigned long addr, u64 length, unsigned int flags)
+{
+	unsigned long left = (offset_in_page(addr) + length + PAGE_SIZE - 1) >> PAGE_SHIFT;
+	struct page *pages[RPOST_FAULT_BATCH];
+	int n, i;
+
+	addr &= PAGE_MASK;
+	while (left) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		n = get_user_pages_fast(addr, min_t(u64, left, RPOST_FAULT_BATCH),
+					flags, pages);
+		if (n <= 0)
+			return -EFAULT;
+		for (i = 0; i < n; i++)
+			put_page(pages[i]);
+		addr += (unsigned long)n << PAGE_SHIFT;
+		left -= n;
+		cond_resched();
+	}
 	return 0;
 }
 
@@ -337,26 +432,14 @@ static int rpost_mr_register(struct rpost_mr *mr,
 static void rpost_mr_fault_in(const struct rpost_reg_mr *cmd)
 {
 	unsigned int flags = rpost_compat_gup_flags(ib_access_writable(cmd->access));
-	unsigned long addr = cmd->addr & PAGE_MASK, left, limit;
-	struct page *pages[RPOST_FAULT_BATCH];
-	int n, i;
+	unsigned long pages, limit;
 
-	left = (offset_in_page(cmd->addr) + cmd->length + PAGE_SIZE - 1) >> PAGE_SHIFT;
+	pages = (offset_in_page(cmd->addr) + cmd->length + PAGE_SIZE - 1) >> PAGE_SHIFT;
 	/* More than this is refused later. */
 	limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
-	if (left > totalram_pages() || (left > limit && !capable(CAP_IPC_LOCK)))
+	if (pages > totalram_pages() || (pages > limit && !capable(CAP_IPC_LOCK)))
 		return;
-	while (left && !fatal_signal_pending(current)) {
-		n = get_user_pages_fast(addr, min_t(u64, left, RPOST_FAULT_BATCH),
-					flags, pages);
-		if (n <= 0)
-			return;
-		for (i = 0; i < n; i++)
-			put_page(pages[i]);
-		addr += (unsigned long)n << PAGE_SHIFT;
-		left -= n;
-		cond_resched();
-	}
+	rpost_mr_touch(cmd->addr, cmd->length, flags);
 }
 
 /**
@@ -368,6 +451,7 @@ static void rpost_mr_fault_in(const struct rpost_reg_mr *cmd)
 int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_reg_mr *cmd = &ucmd->cmd.reg_mr;
+	bool on_demand = cmd->access & RPOST_ACCESS_ON_DEMAND;
 	struct rpost_pd *pd;
 	struct rpost_mr *mr;
 	int ret;
@@ -375,7 +459,8 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 	ret = rpost_reg_mr_validate(cmd);
 	if (ret)
 		return ret;
-	rpost_mr_fault_in(cmd);
+	if (!on_demand)
+		rpost_mr_fault_in(cmd);
 
 	pd = rpost_pd_use(ucmd, cmd->pd);
 	if (IS_ERR(pd))
@@ -391,6 +476,7 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 	if (!mr)
 		goto err_unuse;
 	mr->pd = pd;
+	mr->addr = cmd->addr;
 	mr->iova = cmd->iova;
 	mr->length = cmd->length;
 	mr->access = cmd->access;
@@ -402,8 +488,9 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 	ret = rpost_mr_register(mr, cmd);
 	if (!mr->ib_mr)
 		goto err_shutdown;
-	mr->num_pages = (offset_in_page(cmd->addr) + cmd->length +
-			 PAGE_SIZE - 1) >> PAGE_SHIFT;
+	if (!on_demand)
+		mr->num_pages = (offset_in_page(cmd->addr) + cmd->length +
+				 PAGE_SIZE - 1) >> PAGE_SHIFT;
 	rpost_count(RPOST_COUNT_PINNED_PAGES, mr->num_pages);
 	if (ret)
 		goto err_shutdown;

@@ -132,9 +132,8 @@ ROW(QUERY, 0x00, 1, 0,
 ROW(QUERY_DEVICES, 0x01, 1, 0,
     ADDR(devices), U32(count, 4, .usual = 4, .out = true), ZERO(reserved))
 ROW(QUERY_DEVICE, 0x02, 1, 0,
-    IN(device, R_DEV), ANSWERS(phys_port_cnt, reserved), ANSWER(index, 4),
-    ANSWER(has_index, 4), ANSWER(max_moderate_count, 4),
-    ANSWER(max_moderate_us, 4))
+    IN(device, R_DEV), ANSWERS(phys_port_cnt, reserved),
+    ANSWERS(index, reserved2))
 ROW(QUERY_PORT, 0x03, 1, 0,
     IN(device, R_DEV), U32(port, 2, .usual = 1), ANSWERS(state, reserved))
 ROW(DESTROY, 0x04, 2, -ENOENT,
@@ -142,7 +141,7 @@ ROW(DESTROY, 0x04, 2, -ENOENT,
 ROW(ALLOC_PD, 0x05, 3, 0,
     IN(device, R_DEV), OUT(handle, R_PD))
 ROW(REG_MR, 0x06, 6, 0,
-    IN(pd, R_PD), FLAGS(access, 0x10030f, .usual = 0xf), ADDR(addr),
+    IN(pd, R_PD), FLAGS(access, 0x10034f, .usual = 0xf), ADDR(addr),
     U64(length, 0x40000, .usual = 0x10000), AUTO(iova, 8, 0),
     OUT(handle, R_MR), OUT(lkey, R_LKEY), OUT(rkey, R_RKEY), ZERO(reserved))
 ROW(CREATE_COMP_CHANNEL, 0x07, 2, 0,
@@ -247,6 +246,9 @@ EVENT_ROW(JOIN_MCAST, 0x2b, 4, -ENOENT,
     U64(user_data, 8))
 ROW(LEAVE_MCAST, 0x2c, 3, -ENOENT,
     IN(id, R_ID, .give = G_BAD), SOCK_LEN(addr_len, .usual = IPV4), SOCK(addr))
+ROW(ADVISE_MR, 0x2d, 3, -EFAULT,
+    IN(pd, R_PD), U32(advice, 3), ADDR(sges), U32(num_sge, 4, .usual = 1),
+    ZERO(reserved))
 ROW(SETUP_SEND_RING, 0x30, 2, 0,
     IN(qp, R_QP, .give = G_NEW),
     U32(bytes, 0x11000, .usual = 4096, .out = true),

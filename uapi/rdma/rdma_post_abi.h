@@ -65,7 +65,7 @@
 #define RPOST_IOC_TYPE		0xBD
 
 /*
- * Numbers of the commands.  No command has ever had 0x2d to 0x2f or 0x34 to
+ * Numbers of the commands.  No command has ever had 0x2e, 0x2f or 0x34 to
  * 0x3f.  From 0x40 on they are commands of event channels.
  */
 enum rpost_cmd {
@@ -114,6 +114,7 @@ enum rpost_cmd {
 	RPOST_CMD_INIT_QP_ATTR		= 0x2a,
 	RPOST_CMD_JOIN_MCAST		= 0x2b,
 	RPOST_CMD_LEAVE_MCAST		= 0x2c,
+	RPOST_CMD_ADVISE_MR		= 0x2d,
 	RPOST_CMD_SETUP_SEND_RING	= 0x30,
 	RPOST_CMD_ENTER_SEND_RING	= 0x31,
 	RPOST_CMD_MODIFY_CQ		= 0x32,
@@ -267,6 +268,17 @@ struct rpost_query_devices {
 #define RPOST_TRANSPORT_IB	0
 #define RPOST_TRANSPORT_IWARP	1
 
+/* What on-demand paging a device has, @odp_general_caps. */
+#define RPOST_ODP_SUPPORT	0x1	/* RPOST_ACCESS_ON_DEMAND */
+
+/*
+ * How on-demand paging is limited, @odp_limits.  RPOST_ODP_WHOLE_PAGES: a region
+ * must begin at a page boundary, under its own address, and all data of a packet
+ * goes to or comes from the beginning of a page, whatever address in the page was
+ * given.  It is right only for packets that begin at one and are not longer.
+ */
+#define RPOST_ODP_WHOLE_PAGES	0x1
+
 /**
  * struct rpost_query_device - ioctl(RPOST_IOC_QUERY_DEVICE)
  * @size: sizeof(struct rpost_query_device)
@@ -316,6 +328,14 @@ struct rpost_query_devices {
  * @max_moderate_count: out: completions for which an event of a completion queue
  *                      may wait, see MODIFY_CQ; 0 if the device cannot wait
  * @max_moderate_us: out: microseconds for which it may wait
+ * @odp_general_caps: out: on-demand paging: RPOST_ODP_SUPPORT, or 0 if the device
+ *                    does not have it or the administrator does not allow it
+ * @odp_rc_caps: out: enum ibv_odp_transport_cap_bits on RC queue pairs
+ * @odp_uc_caps: out: on UC queue pairs
+ * @odp_ud_caps: out: on UD queue pairs
+ * @odp_xrc_caps: out: 0
+ * @odp_limits: out: RPOST_ODP_WHOLE_PAGES or 0
+ * @reserved2: out: 0
  *
  * Errors: ENODEV.  The first release does not have @index and what follows it,
  * and leaves them as they are.
@@ -366,6 +386,13 @@ struct rpost_query_device {
 	__u32 has_index;
 	__u32 max_moderate_count;
 	__u32 max_moderate_us;
+	__aligned_u64 odp_general_caps;
+	__u32 odp_rc_caps;
+	__u32 odp_uc_caps;
+	__u32 odp_ud_caps;
+	__u32 odp_xrc_caps;
+	__u32 odp_limits;
+	__u32 reserved2;
 };
 
 #define RPOST_IOC_QUERY_DEVICE	_IO(RPOST_IOC_TYPE, RPOST_CMD_QUERY_DEVICE)
@@ -603,17 +630,19 @@ struct rpost_alloc_pd {
  *     globally visible
  * @RPOST_ACCESS_FLUSH_PERSISTENT: the peer may flush its writes to persistent
  *     memory
+ * @RPOST_ACCESS_ON_DEMAND: the memory is not pinned; the device waits for the
+ *     pages that it needs
  * @RPOST_ACCESS_RELAXED_ORDERING: the device may reorder its accesses; a hint
  *
  * Values of enum ibv_access_flags.  Its other flags are for memory windows,
- * zero-based regions, on-demand paging and huge pages, which the module does
- * not offer.
+ * zero-based regions and huge pages, which the module does not offer.
  */
 enum rpost_access {
 	RPOST_ACCESS_LOCAL_WRITE	= 0x1,
 	RPOST_ACCESS_REMOTE_WRITE	= 0x2,
 	RPOST_ACCESS_REMOTE_READ	= 0x4,
 	RPOST_ACCESS_REMOTE_ATOMIC	= 0x8,
+	RPOST_ACCESS_ON_DEMAND		= 0x40,
 	RPOST_ACCESS_FLUSH_GLOBAL	= 0x100,
 	RPOST_ACCESS_FLUSH_PERSISTENT	= 0x200,
 	RPOST_ACCESS_RELAXED_ORDERING	= 0x100000,
@@ -637,12 +666,18 @@ enum rpost_access {
  * Pins the memory, charges it to RLIMIT_MEMLOCK, and gives the device access.
  * Without RPOST_ACCESS_LOCAL_WRITE the memory need only be readable.
  *
+ * With RPOST_ACCESS_ON_DEMAND nothing is pinned or charged to RLIMIT_MEMLOCK,
+ * and the memory need not be mapped before the device uses it.  The user is
+ * charged for the kernel's list of pages.  EOPNOTSUPP unless the device reports
+ * RPOST_ODP_SUPPORT; for all of a program's memory at once (@addr 0, @length
+ * -1); and, where it reports RPOST_ODP_WHOLE_PAGES, if @iova is not @addr or is
+ * not at the beginning of a page.  EMSGSIZE for more than the device can take.
+ *
  * Errors: EFAULT for memory that is not mapped with the needed access, ENOMEM
  * above RLIMIT_MEMLOCK, EPERM if that is 0, EOVERFLOW if @addr or @iova plus
- * @length wraps, EOPNOTSUPP for other access flags (on-demand paging, memory
- * windows), and for RPOST_ACCESS_FLUSH_* if the kernel or the device does not
- * support it; EINVAL for RPOST_ACCESS_FLUSH_PERSISTENT on memory that is not
- * persistent.
+ * @length wraps, EOPNOTSUPP for other access flags (memory windows), and for
+ * RPOST_ACCESS_FLUSH_* if the kernel or the device does not support it; EINVAL
+ * for RPOST_ACCESS_FLUSH_PERSISTENT on memory that is not persistent.
  *
  * Where the module registers by fast registration (see
  * Documentation/registration.rst), also EMSGSIZE for more memory than the
@@ -666,6 +701,61 @@ struct rpost_reg_mr {
 };
 
 #define RPOST_IOC_REG_MR	_IO(RPOST_IOC_TYPE, RPOST_CMD_REG_MR)
+
+/**
+ * enum rpost_advice - what a program says of its memory
+ * @RPOST_ADVICE_PREFETCH: the device will read it
+ * @RPOST_ADVICE_PREFETCH_WRITE: the device will write to it
+ * @RPOST_ADVICE_PREFETCH_NO_FAULT: the device will use it; only pages that are
+ *     present are made ready
+ *
+ * Values of enum ibv_advise_mr_advice.
+ */
+enum rpost_advice {
+	RPOST_ADVICE_PREFETCH		= 0,
+	RPOST_ADVICE_PREFETCH_WRITE	= 1,
+	RPOST_ADVICE_PREFETCH_NO_FAULT	= 2,
+};
+
+/* Flags of ADVISE_MR, as in enum ib_uverbs_advise_mr_flag. */
+#define RPOST_ADVISE_FLUSH	0x1	/* report memory that cannot be made ready */
+
+/* Entries that ADVISE_MR takes. */
+#define RPOST_MAX_ADVISE_SGE	64
+
+/**
+ * struct rpost_advise_mr - ioctl(RPOST_IOC_ADVISE_MR)
+ * @size: sizeof(struct rpost_advise_mr)
+ * @flags: RPOST_ADVISE_FLUSH or 0
+ * @pd: in: the protection domain
+ * @advice: in: RPOST_ADVICE_*
+ * @sges: in: pointer to struct rpost_sge, each in a region on demand of @pd
+ * @num_sge: in: how many, from 1 to RPOST_MAX_ADVISE_SGE
+ * @reserved: must be 0
+ *
+ * Makes memory of regions on demand ready for the device.  The memory is made
+ * present as if the program touched it, and the command can be killed while it
+ * waits for a page.  When it returns, nothing of it is still going on.  Without
+ * RPOST_ADVISE_FLUSH memory that cannot be made ready is no error.
+ *
+ * Errors: EFAULT for a key that is not one of a region on demand of @pd, for
+ * memory outside of it, and for RPOST_ADVICE_PREFETCH_WRITE without
+ * RPOST_ACCESS_LOCAL_WRITE.  With RPOST_ADVISE_FLUSH, EFAULT also for memory
+ * that is not mapped as needed, or that another process has registered;
+ * EOPNOTSUPP or another error of the driver's.  EINVAL for other advices and
+ * numbers of entries.
+ */
+struct rpost_advise_mr {
+	__u32 size;
+	__u32 flags;
+	__u32 pd;
+	__u32 advice;
+	__aligned_u64 sges;
+	__u32 num_sge;
+	__u32 reserved;
+};
+
+#define RPOST_IOC_ADVISE_MR	_IO(RPOST_IOC_TYPE, RPOST_CMD_ADVISE_MR)
 
 /* ------------------------------------ completion channels and queues */
 
