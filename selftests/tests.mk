@@ -10,6 +10,8 @@ RPOST_TESTS := \
 	handover \
 	race \
 	mr \
+	odp \
+	advise \
 	keys \
 	keys_remote \
 	probe \
