@@ -195,6 +195,8 @@ static void ctx_init(struct rpost_ctx *ctx, struct rpost_file *file,
 	ctx->file = file;
 	ctx->dev = dev;
 	ctx->forks = rpost_forks;
+	ctx->has_odp = query->odp_general_caps & RPOST_ODP_SUPPORT;
+	ctx->odp_use = rpost_odp_use(query);
 	ctx->max_responder_resources = rpost_at_most_u8(query->max_qp_rd_atom);
 	ctx->max_initiator_depth = rpost_at_most_u8(query->max_qp_init_rd_atom);
 	pthread_mutex_init(&ctx->pd_lock, NULL);
@@ -206,6 +208,7 @@ static void ctx_init(struct rpost_ctx *ctx, struct rpost_file *file,
 	/* The headers' inlines return EOPNOTSUPP for operations left NULL. */
 	verbs->sz = sizeof(*verbs);
 	verbs->query_port = rpost_query_port;
+	verbs->advise_mr = rpost_advise_mr;
 	verbs->query_device_ex = rpost_query_device_ex;
 	verbs->create_cq_ex = rpost_create_cq_ex;
 	verbs->modify_cq = rpost_modify_cq;

@@ -115,10 +115,19 @@ struct rpost_made {
 	uint32_t *handle;		/* in the program's struct */
 };
 
+/* What becomes of registrations that do not ask for on-demand paging. */
+enum rpost_odp_use {
+	RPOST_ODP_NEVER,
+	RPOST_ODP_INSTEAD,		/* if the memory may not be locked */
+	RPOST_ODP_ALWAYS,		/* if the device can */
+};
+
 struct rpost_ctx {
 	struct rpost_file *file;
 	struct rpost_dev *dev;
 	struct rpost_ctx *next;
+	bool has_odp;
+	enum rpost_odp_use odp_use;
 	unsigned int forks;		/* rpost_forks, when it was opened */
 	uint8_t max_responder_resources;
 	uint8_t max_initiator_depth;
@@ -136,6 +145,10 @@ static inline struct rpost_ctx *rpost_ctx(struct ibv_context *context)
 {
 	return rpost_container_of(context, struct rpost_ctx, verbs.context);
 }
+
+enum rpost_odp_use rpost_odp_use(const struct rpost_query_device *query);
+int rpost_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice,
+		    uint32_t flags, struct ibv_sge *sges, uint32_t num_sge);
 
 void rpost_made_add(struct ibv_context *context, struct rpost_made *made,
 		    uint32_t type, uint32_t *handle);

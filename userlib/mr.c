@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Memory regions. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "internal.h"
 
@@ -26,10 +27,66 @@ static struct rpost_mr *rpost_mr(struct ibv_mr *mr)
 static unsigned int known_access(unsigned int access)
 {
 	access &= ~IBV_ACCESS_OPTIONAL_RANGE | KNOWN_OPTIONAL_ACCESS;
-	/* It only concerns pages that are not pinned, see ibv_reg_mr(3). */
-	if (!(access & IBV_ACCESS_ON_DEMAND))
-		access &= ~IBV_ACCESS_HUGETLB;
-	return access;
+	/* The module's regions on demand have small pages for all memory. */
+	return access & ~IBV_ACCESS_HUGETLB;
+}
+
+/* Does the device treat any region on demand as it treats pinned memory? */
+static bool odp_is_complete(const struct rpost_query_device *query)
+{
+	const uint32_t rc = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
+			    IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ |
+			    IBV_ODP_SUPPORT_ATOMIC | IBV_ODP_SUPPORT_SRQ_RECV;
+	const uint32_t ud = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
+
+	return !(query->odp_limits & RPOST_ODP_WHOLE_PAGES) &&
+	       (query->odp_rc_caps & rc) == rc &&
+	       (query->odp_ud_caps & ud) == ud;
+}
+
+enum rpost_odp_use rpost_odp_use(const struct rpost_query_device *query)
+{
+	const char *env = secure_getenv("RDMA_POST_ODP");
+
+	if (!(query->odp_general_caps & RPOST_ODP_SUPPORT))
+		return RPOST_ODP_NEVER;
+	if (env && !strcmp(env, "0"))
+		return RPOST_ODP_NEVER;
+	if (env && !strcmp(env, "force"))
+		return RPOST_ODP_ALWAYS;
+	if (!odp_is_complete(query))
+		return RPOST_ODP_NEVER;
+	return env && !strcmp(env, "1") ? RPOST_ODP_ALWAYS : RPOST_ODP_INSTEAD;
+}
+
+static int reg_on_demand(int fd, struct rpost_reg_mr *cmd)
+{
+	struct rpost_reg_mr odp = *cmd;
+	int err;
+
+	odp.access |= RPOST_ACCESS_ON_DEMAND;
+	err = rpost_ioctl(fd, RPOST_IOC_REG_MR, &odp);
+	if (!err)
+		*cmd = odp;
+	return err;
+}
+
+/* Makes a region on demand of another, as RDMA_POST_ODP says. */
+static int reg_any(const struct rpost_ctx *ctx, int fd, struct rpost_reg_mr *cmd)
+{
+	enum rpost_odp_use use = ctx->odp_use;
+	int err;
+
+	if (cmd->access & RPOST_ACCESS_ON_DEMAND)
+		use = RPOST_ODP_NEVER;
+	if (use == RPOST_ODP_ALWAYS && !reg_on_demand(fd, cmd))
+		return 0;
+	err = rpost_ioctl(fd, RPOST_IOC_REG_MR, cmd);
+	/* EPERM: nothing may be locked. */
+	if ((err == ENOMEM || err == EPERM) && use == RPOST_ODP_INSTEAD &&
+	    !reg_on_demand(fd, cmd))
+		return 0;
+	return err;
 }
 
 /* Fills @mr in.  Returns 0, or an errno value without changing @mr. */
@@ -46,7 +103,7 @@ static int register_mr(struct rpost_mr *mr, struct ibv_pd *pd, void *addr,
 	};
 	int err;
 
-	err = rpost_ioctl(pd->context->cmd_fd, RPOST_IOC_REG_MR, &cmd);
+	err = reg_any(rpost_ctx(pd->context), pd->context->cmd_fd, &cmd);
 	if (err)
 		return err;
 
@@ -71,12 +128,14 @@ static int register_mr(struct rpost_mr *mr, struct ibv_pd *pd, void *addr,
  *        its page must be the same as that of @addr
  * @access: enum ibv_access_flags; unknown optional flags are dropped
  *
- * The memory is pinned and charged to RLIMIT_MEMLOCK.
+ * The memory is pinned and charged to RLIMIT_MEMLOCK, but not with
+ * IBV_ACCESS_ON_DEMAND, or where RDMA_POST_ODP in the environment has the same
+ * effect (see rdma-post-run(1)).
  *
  * Return: the region, to be released by ibv_dereg_mr(), or NULL with errno:
  * EFAULT for memory that is not mapped as needed, ENOMEM above RLIMIT_MEMLOCK,
- * EINVAL, EOPNOTSUPP for on-demand paging, memory windows and zero based
- * regions.
+ * EINVAL, EOPNOTSUPP for memory windows, zero based regions, and on-demand
+ * paging of all memory or where ibv_query_device_ex() does not report it.
  */
 RPOST_API struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr,
 					  size_t length, uint64_t iova,
@@ -219,4 +278,61 @@ RPOST_API int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd,
 	old->access = new.access;
 out:
 	return rpost_fail(err) ? IBV_REREG_MR_ERR_INPUT : 0;
+}
+
+static int advise_some(struct ibv_pd *pd, uint32_t advice, uint32_t flags,
+		       const struct ibv_sge *sges, uint32_t num_sge)
+{
+	struct rpost_sge copy[RPOST_MAX_ADVISE_SGE];
+	struct rpost_advise_mr cmd = {
+		.size = sizeof(cmd),
+		.flags = flags,
+		.pd = pd->handle,
+		.advice = advice,
+		.sges = (uintptr_t)copy,
+		.num_sge = num_sge,
+	};
+	uint32_t i;
+
+	for (i = 0; i < num_sge; i++)
+		copy[i] = (struct rpost_sge) {
+			.addr = sges[i].addr,
+			.length = sges[i].length,
+			.lkey = sges[i].lkey,
+		};
+	return rpost_ioctl(pd->context->cmd_fd, RPOST_IOC_ADVISE_MR, &cmd);
+}
+
+/**
+ * rpost_advise_mr() - make memory of regions ready, ibv_advise_mr(3)
+ * @pd: the protection domain
+ * @advice: enum ibv_advise_mr_advice
+ * @flags: IBV_ADVISE_MR_FLAG_FLUSH or 0
+ * @sges: memory of regions with IBV_ACCESS_ON_DEMAND
+ * @num_sge: how many, at least 1
+ *
+ * Waits for pages that are not present, with each of the flags.
+ *
+ * Return: 0, or an errno value: EFAULT for a key or memory that is not one of
+ * such a region, EINVAL, EOPNOTSUPP without on-demand paging.
+ */
+int rpost_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice,
+		    uint32_t flags, struct ibv_sge *sges, uint32_t num_sge)
+{
+	uint32_t done, n;
+	int err;
+
+	if (!rpost_ctx(pd->context)->has_odp)
+		return EOPNOTSUPP;
+	if (!num_sge || (flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH))
+		return EINVAL;
+	for (done = 0; done < num_sge; done += n) {
+		n = num_sge - done;
+		if (n > RPOST_MAX_ADVISE_SGE)
+			n = RPOST_MAX_ADVISE_SGE;
+		err = advise_some(pd, advice, flags, sges + done, n);
+		if (err)
+			return err;
+	}
+	return 0;
 }

@@ -296,6 +296,8 @@ static void attr_pack(struct rpost_qp_attr *out, const struct ibv_qp_attr *attr,
 	PACK(IBV_QP_EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify,
 	     en_sqd_async_notify);
 	PACK(IBV_QP_ACCESS_FLAGS, access, qp_access_flags);
+	/* Programs pass the access of their regions, of which this is not the peer's. */
+	out->access &= ~(uint32_t)IBV_ACCESS_ON_DEMAND;
 	PACK(IBV_QP_PKEY_INDEX, pkey_index, pkey_index);
 	PACK(IBV_QP_PORT, port_num, port_num);
 	PACK(IBV_QP_QKEY, qkey, qkey);

@@ -101,9 +101,10 @@ RPOST_API int ibv_query_device(struct ibv_context *context,
  * rpost_query_device_ex() - get all attributes, ibv_query_device_ex(3)
  * @context: of the device
  * @input: NULL, or with a comp_mask of 0
- * @attr: filled in; capabilities that the module does not offer (on-demand
- *        paging, time stamps, segmentation, hashing, work queues, rate limits,
- *        raw packets, tag matching, device memory) are 0
+ * @attr: filled in; capabilities that the module does not offer (time stamps,
+ *        segmentation, hashing, work queues, rate limits, raw packets, tag
+ *        matching, device memory) are 0, and so is on-demand paging
+ *        if the administrator does not allow it
  * @attr_size: size of the program's struct
  *
  * Return: 0, or an errno value: EINVAL for a struct without the attributes of
@@ -130,6 +131,11 @@ int rpost_query_device_ex(struct ibv_context *context,
 	all.phys_port_cnt_ex = q.phys_port_cnt;
 	all.cq_mod_caps.max_cq_count = (uint16_t)q.max_moderate_count;
 	all.cq_mod_caps.max_cq_period = (uint16_t)q.max_moderate_us;
+	all.odp_caps.general_caps = q.odp_general_caps;
+	all.odp_caps.per_transport_caps.rc_odp_caps = q.odp_rc_caps;
+	all.odp_caps.per_transport_caps.uc_odp_caps = q.odp_uc_caps;
+	all.odp_caps.per_transport_caps.ud_odp_caps = q.odp_ud_caps;
+	all.xrc_odp_caps = q.odp_xrc_caps;
 	copy_out(attr, attr_size, &all, sizeof(all));
 	return 0;
 }

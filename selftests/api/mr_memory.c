@@ -69,7 +69,10 @@ TEST_F(mr, remote_write_without_local_write)
 	EXPECT_NO_MR(EINVAL, self->id->pd, self->mem, 100, IBV_ACCESS_REMOTE_ATOMIC);
 }
 
-/* On-demand paging needs a device that supports it; librdma_post has none. */
+/*
+ * On-demand paging needs a device that supports it.  librdma_post has none, since
+ * nobody has set the module's parameter.
+ */
 TEST_F(mr, on_demand)
 {
 	struct ibv_device_attr_ex attr;

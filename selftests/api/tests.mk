@@ -16,6 +16,7 @@ API_TESTS := \
 	getaddrinfo \
 	mr \
 	mr_memory \
+	odp \
 	errors \
 	ownership \
 	device \

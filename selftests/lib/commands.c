@@ -133,7 +133,7 @@ ROW(QUERY_DEVICES, 0x01, 1, 0,
     ADDR(devices), U32(count, 4, .usual = 4, .out = true), ZERO(reserved))
 ROW(QUERY_DEVICE, 0x02, 1, 0,
     IN(device, R_DEV), ANSWERS(phys_port_cnt, reserved),
-    ANSWERS(index, reserved2))
+     ANSWERS(index, reserved2))
 ROW(QUERY_PORT, 0x03, 1, 0,
     IN(device, R_DEV), U32(port, 2, .usual = 1), ANSWERS(state, reserved))
 ROW(DESTROY, 0x04, 2, -ENOENT,
