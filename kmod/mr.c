@@ -400,7 +400,7 @@ static int rpost_mr_register(struct rpost_mr *mr,
  *
  * The caller holds nothing that others wait for, since the pages may never come.
  *
- * Return: 0, -EINTR if the task is killed, or -EFAULT.
+ * Return: 0, -EINTR if the task is killed, -EFAULT, or another negative errno.
  */
 int rpost_mr_touch(unsigned long addr, u64 length, unsigned int flags)
 {
@@ -415,7 +415,7 @@ int rpost_mr_touch(unsigned long addr, u64 length, unsigned int flags)
 		n = get_user_pages_fast(addr, min_t(u64, left, RPOST_FAULT_BATCH),
 					flags, pages);
 		if (n <= 0)
-			return -EFAULT;
+			return n ? : -EFAULT;
 		for (i = 0; i < n; i++)
 			put_page(pages[i]);
 		addr += (unsigned long)n << PAGE_SHIFT;

@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <sys/syscall.h>
 
+#include "../mr/odp_pair.h"
 #include "failnth_steps.h"
 #include "failnth_sweep.h"
 
@@ -115,6 +116,24 @@ TEST_F(fail, domains_and_regions)
 		    .may_say = { EIO } },
 		  { .name = "destroy region", .before = reg_mr,
 		    .step = destroy_mr, .again = true });
+}
+
+TEST_F(fail, on_demand)
+{
+	NEED_INJECTION();
+	SWEEP_ALL({ .name = "advise nothing", .step = advise_nothing,
+		    .again = true });
+	if (have_on_demand(&self->s))
+		SWEEP_ALL({ .name = "register on demand",
+			    .step = reg_on_demand, .after = destroy_mr,
+			    .again = true },
+			  { .name = "advise", .before = reg_on_demand,
+			    .step = advise_mr, .after = destroy_mr,
+			    .again = true },
+			  { .name = "destroy region on demand",
+			    .before = reg_on_demand, .step = destroy_mr,
+			    .again = true });
+	EXPECT_EQ(0, odp_allow(false));
 }
 
 TEST_F(fail, completion_queues)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Steps of commands other than posts and connections. */
 #define _GNU_SOURCE
+#include "../mr/odp_pair.h"
 #include "failnth_steps.h"
 
 #define BUF_BYTES	(300 * 4096)
@@ -186,19 +187,20 @@ int destroy_pd(struct scene *s)
 	return rp_destroy(s->c.fd, RPOST_OBJ_PD, s->made);
 }
 
-static int reg(struct scene *s, void *addr, uint64_t length)
+static int reg(struct scene *s, void *addr, uint64_t length, uint32_t access)
 {
 	struct rpost_reg_mr mr;
 	int ret = rp_reg_mr(s->c.fd, s->c.pd, addr, length,
-			    RPOST_ACCESS_LOCAL_WRITE, &mr);
+			    RPOST_ACCESS_LOCAL_WRITE | access, &mr);
 
 	s->made = mr.handle;
+	s->lkey = mr.lkey;
 	return ret;
 }
 
 int reg_mr(struct scene *s)
 {
-	return reg(s, s->buf, BUF_BYTES);
+	return reg(s, s->buf, BUF_BYTES, 0);
 }
 
 int destroy_mr(struct scene *s)
@@ -214,13 +216,56 @@ int map_untouched(struct scene *s)
 
 int reg_untouched(struct scene *s)
 {
-	return reg(s, s->map, 2 * 4096);
+	return reg(s, s->map, 2 * 4096, 0);
 }
 
 int destroy_untouched(struct scene *s)
 {
 	RP_TRY(destroy_mr(s));
 	return munmap(s->map, 2 * 4096) ? -errno : 0;
+}
+
+bool have_on_demand(struct scene *s)
+{
+	struct rpost_query_device dev;
+
+	return !odp_allow(true) && !odp_query(s->c.fd, &dev) &&
+	       dev.odp_general_caps;
+}
+
+int reg_on_demand(struct scene *s)
+{
+	return reg(s, s->buf, BUF_BYTES, RPOST_ACCESS_ON_DEMAND);
+}
+
+static int advise(struct scene *s, uint32_t lkey)
+{
+	struct rpost_sge sge = {
+		.addr = (uintptr_t)s->buf, .length = BUF_BYTES, .lkey = lkey,
+	};
+	struct rpost_advise_mr cmd = {
+		.size = sizeof(cmd),
+		.flags = RPOST_ADVISE_FLUSH,
+		.pd = s->c.pd,
+		.advice = RPOST_ADVICE_PREFETCH_WRITE,
+		.sges = (uintptr_t)&sge,
+		.num_sge = 1,
+	};
+
+	return rp_ioctl(s->c.fd, RPOST_IOC_ADVISE_MR, &cmd);
+}
+
+int advise_mr(struct scene *s)
+{
+	return advise(s, s->lkey);
+}
+
+/* No region has the key. */
+int advise_nothing(struct scene *s)
+{
+	int ret = advise(s, 0);
+
+	return ret == -EFAULT ? 0 : ret ? ret : -EPROTO;
 }
 
 /* ------------------------------------------------------ completion queues */

@@ -20,6 +20,7 @@
  * @listener: an id of @s
  * @other: an event channel of @c
  * @made: the handle that the step has made
+ * @lkey: of the region that the step has made
  * @fd: a file that the step has opened
  * @cq: a completion queue that the step has made
  * @map: memory that the step has mapped
@@ -41,6 +42,7 @@ struct scene {
 	uint32_t listener;
 	int other;
 	uint32_t made;
+	uint32_t lkey;
 	int fd, channel;
 	struct rp_cq cq;
 	void *map;
@@ -86,6 +88,10 @@ int destroy_mr(struct scene *s);
 int map_untouched(struct scene *s);
 int reg_untouched(struct scene *s);
 int destroy_untouched(struct scene *s);
+bool have_on_demand(struct scene *s);
+int reg_on_demand(struct scene *s);
+int advise_mr(struct scene *s);
+int advise_nothing(struct scene *s);
 
 /* ------------------------------------------------------ completion queues */
 
