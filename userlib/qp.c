@@ -296,8 +296,6 @@ static void attr_pack(struct rpost_qp_attr *out, const struct ibv_qp_attr *attr,
 	PACK(IBV_QP_EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify,
 	     en_sqd_async_notify);
 	PACK(IBV_QP_ACCESS_FLAGS, access, qp_access_flags);
-	/* Programs pass the access of their regions, of which this is not the peer's. */
-	out->access &= ~(uint32_t)IBV_ACCESS_ON_DEMAND;
 	PACK(IBV_QP_PKEY_INDEX, pkey_index, pkey_index);
 	PACK(IBV_QP_PORT, port_num, port_num);
 	PACK(IBV_QP_QKEY, qkey, qkey);
@@ -317,8 +315,11 @@ static void attr_pack(struct rpost_qp_attr *out, const struct ibv_qp_attr *attr,
 	PACK(IBV_QP_DEST_QPN, dest_qp_num, dest_qp_num);
 	PACK(IBV_QP_RATE_LIMIT, rate_limit, rate_limit);
 #undef PACK
-	/* Without memory windows it has no effect, and the module refuses it. */
-	out->access &= ~(uint32_t)IBV_ACCESS_MW_BIND;
+	/*
+	 * Some programs pass the access of their regions.  These bits say nothing
+	 * about what the peer may do, and the module refuses them.
+	 */
+	out->access &= ~(uint32_t)(IBV_ACCESS_MW_BIND | IBV_ACCESS_ON_DEMAND);
 	if (mask & IBV_QP_AV)
 		rpost_ah_attr_pack(&out->ah, &attr->ah_attr);
 	if (mask & IBV_QP_ALT_PATH)
