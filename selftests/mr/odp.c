@@ -270,17 +270,18 @@ TEST_F(odp, write_and_read)
 TEST_F(odp, atomic)
 {
 	struct odp_pair *p = &self->p;
-	uint64_t *word = (void *)(p->bmem + 4 * p->page);
+	size_t at = 4 * p->page + 64;
+	uint64_t *word = (void *)(p->bmem + at);
 	uint64_t *old = (void *)p->amem;
 	struct rp_send send;
 
 	NEED_ODP(p);
-	send = odp_op(p, RPOST_WR_ATOMIC_FETCH_AND_ADD, 0, 4 * p->page, 8);
+	send = odp_op(p, RPOST_WR_ATOMIC_FETCH_AND_ADD, 0, at, 8);
 	send.wr.compare_add = 5;
 	ASSERT_EQ(0, odp_run(p, &send));
 	EXPECT_EQ(0, *old);
 	EXPECT_EQ(5, *word);
-	send = odp_op(p, RPOST_WR_ATOMIC_CMP_AND_SWP, 0, 4 * p->page, 8);
+	send = odp_op(p, RPOST_WR_ATOMIC_CMP_AND_SWP, 0, at, 8);
 	send.wr.compare_add = 5;
 	send.wr.swap = 99;
 	ASSERT_EQ(0, odp_run(p, &send));
