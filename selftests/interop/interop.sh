@@ -74,7 +74,7 @@ run_guest() {
 	# shellcheck disable=SC2086
 	set -- $only
 	set +f
-	"$vm_dir/run.sh" -k "$kernel" -m 2G -t 7200 -o "$build_dir/vm/interop.$kernel" \
+	"$vm_dir/run.sh" -k "$kernel" -p odp=1 -m 2G -t 7200 -o "$build_dir/vm/interop.$kernel" \
 		-f "$out/suite:/root/interop" -q -drive -q \
 		"file=$image,format=raw,if=none,id=programs,readonly=on" \
 		-q -device -q virtio-blk-pci,drive=programs \

@@ -55,10 +55,15 @@ rc_pingpong_ts() {
 	refusal="isn't completion timestamp capable"
 	pingpong ibv_rc_pingpong -g 1 -t -n 50
 }
-case_ rc_pingpong_odp ibv_rc_pingpong "-o, on-demand paging"
+case_ rc_pingpong_odp ibv_rc_pingpong "-o, on-demand paging" smoke
 rc_pingpong_odp() {
 	refusal="isn't ODP capable"
-	pingpong ibv_rc_pingpong -g 1 -o -n 50
+	pingpong ibv_rc_pingpong -g 1 -c -o -n 50
+}
+case_ rc_pingpong_prefetch ibv_rc_pingpong "-o -P, on-demand paging, prefetched" smoke
+rc_pingpong_prefetch() {
+	refusal="isn't ODP capable"
+	pingpong ibv_rc_pingpong -g 1 -c -o -P -n 50
 }
 case_ uc_pingpong ibv_uc_pingpong "-c, 4096 bytes"
 uc_pingpong() { pingpong ibv_uc_pingpong -g 1 -c -n 50; }
@@ -66,6 +71,11 @@ case_ srq_pingpong ibv_srq_pingpong "-c, 16 queue pairs, one receive queue" smok
 srq_pingpong() { pingpong ibv_srq_pingpong -g 1 -c -n 100; }
 case_ srq_pingpong_events ibv_srq_pingpong "-c -e, sleeping"
 srq_pingpong_events() { pingpong ibv_srq_pingpong -g 1 -c -e -n 100; }
+case_ srq_pingpong_odp ibv_srq_pingpong "-o, on-demand paging" smoke
+srq_pingpong_odp() {
+	refusal="isn't ODP capable"
+	pingpong ibv_srq_pingpong -g 1 -o -n 100
+}
 case_ ud_pingpong ibv_ud_pingpong "-c, 1024 bytes" smoke
 ud_pingpong() { pingpong ibv_ud_pingpong -g 1 -c -s 1024 -n 50; }
 case_ ud_pingpong_events ibv_ud_pingpong "-c -e, sleeping"
