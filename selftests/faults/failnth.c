@@ -147,6 +147,8 @@ TEST_F(fail, completion_queues)
 		  { .name = "create completion queue with channel",
 		    .before = create_comp_channel, .step = create_cq_channel,
 		    .after = destroy_cq_channel },
+		  { .name = "delay events", .before = create_cq,
+		    .step = modify_cq, .after = destroy_cq, .again = true },
 		  { .name = "destroy completion queue", .before = create_cq,
 		    .step = destroy_cq, .again = true });
 }

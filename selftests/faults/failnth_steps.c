@@ -313,6 +313,17 @@ int destroy_cq_channel(struct scene *s)
 	return close_file(s);
 }
 
+/* rxe cannot delay events. */
+int modify_cq(struct scene *s)
+{
+	struct rpost_modify_cq cmd = {
+		.size = sizeof(cmd), .handle = s->made, .period_us = 1,
+	};
+	int ret = rp_ioctl(s->c.fd, RPOST_IOC_MODIFY_CQ, &cmd);
+
+	return ret == -EOPNOTSUPP ? 0 : ret;
+}
+
 int arm_cq(struct scene *s)
 {
 	struct rpost_arm_cq cmd = {

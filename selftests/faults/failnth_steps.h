@@ -100,6 +100,7 @@ int create_cq_channel(struct scene *s);
 int create_small_cq(struct scene *s);
 int destroy_cq(struct scene *s);
 int destroy_cq_channel(struct scene *s);
+int modify_cq(struct scene *s);
 int arm_cq(struct scene *s);
 
 /* ------------------------------------------------------------ queue pairs */
