@@ -245,6 +245,23 @@ TEST_F(verbs, create)
 	EXPECT_EQ(0, memcmp(&cq_ex, &cq_ex_was, sizeof(cq_ex)));
 }
 
+TEST_F(verbs, link_address)
+{
+	struct ibv_ah_attr attr = own_address(&self->dev);
+	POISONED(uint16_t, vid);
+	struct {
+		uint8_t bytes[ETHERNET_LL_SIZE];
+	} mac, poison;
+
+	memset(&poison, POISON, sizeof(poison));
+	mac = poison;
+	attr.port_num = 99;
+	EXPECT_NE(0, ibv_resolve_eth_l2_from_gid(self->dev.verbs, &attr,
+						 mac.bytes, &vid));
+	EXPECT_EQ(0, memcmp(&mac, &poison, sizeof(mac)));
+	EXPECT_UNTOUCHED(vid);
+}
+
 /* Let commands fail that the library itself does not refuse. */
 static int break_commands(struct ibv_context *verbs)
 {
