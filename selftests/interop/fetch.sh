@@ -21,13 +21,17 @@ packages=(
 	ibverbs-providers ibverbs-utils rdmacm-utils perftest
 	libfabric-bin ucx-utils python3-minimal python3-pyverbs
 )
+# A package of which only some files are taken, without its dependencies.
+parts=()
 case $suite in
 -h | --help) usage && exit ;;
 bookworm)
 	packages+=(
 		fio librpma0 qperf tgt libiscsi-bin
 		openmpi-bin libblas3 hpcc qemu-system-x86 dapl2-utils
+		mpich netpipe-mpich2 libscalapack-mpich2.2
 	)
+	parts=(scalapack-mpi-test './usr/lib/*/scalapack/mpich-tests/xdlu')
 	;;
 trixie | sid) ;;
 *) usage >&2 && exit 2 ;;
@@ -50,6 +54,7 @@ finish_root() {
 	gunzip "$root"/opt/pyverbs/tests/*.gz
 	rm -rf "$root"/usr/share/{doc,man,locale,info,icons,fonts,lintian}
 	mkdir -p "$root"/{dev,proc,sys,tmp,run,root,suite}
+	mkdir -p "$root/var"
 	rm -rf "$root/var/run"
 	ln -s /run "$root/var/run"
 	[ -e "$root/bin/sh" ] || ln -s dash "$root/bin/sh"
@@ -59,6 +64,8 @@ finish_root() {
 			"$root/usr/lib/x86_64-linux-gnu/libpsm_infinipath.so.1"
 		ln -s blas/libblas.so.3 \
 			"$root/usr/lib/x86_64-linux-gnu/libblas.so.3"
+		ln -s lapack/liblapack.so.3 \
+			"$root/usr/lib/x86_64-linux-gnu/liblapack.so.3"
 	fi
 	printf '%s\n' root:x:0:0:root:/root:/bin/sh \
 		nobody:x:65534:65534:nobody:/tmp:/bin/sh >"$root/etc/passwd"
@@ -81,11 +88,17 @@ make_image() {
 		dpkg-deb -x "$deb" "$dir/root"
 		dpkg-deb -W "$deb"
 	done >"$dir/versions"
+	if [ ${#parts[@]} -gt 0 ]; then
+		apt_download "$suite" "$dir/parts" "${parts[0]}"
+		dpkg-deb --fsys-tarfile "$dir"/parts/*.deb |
+			tar -x -C "$dir/root" --wildcards "${parts[1]}"
+		dpkg-deb -W "$dir"/parts/*.deb >>"$dir/versions"
+	fi
 	finish_root "$dir/root"
 	mb=$(du -sm "$dir/root" | cut -f1)
 	mke2fs -q -t ext4 -O ^has_journal -E root_owner=0:0 -d "$dir/root" \
 		"$dir/image" "$((mb + mb / 5 + 16))M"
-	rm -rf "$dir/debs" "$dir/root"
+	rm -rf "$dir/debs" "$dir/parts" "$dir/root"
 }
 
 key=$suite-$(sha256sum <"$0" | cut -c1-12)

@@ -4,11 +4,12 @@
 #
 # Usage: guest.sh "LIBRARY..." [smoke|first|FUNCTION...]
 #
-# Runs the cases in the guest, in a root directory with only Debian 12's
+# Runs the cases in the guest, in a root directory with only Debian's
 # packages, from /dev/vda: first over the system's libraries, then over
 # librdma_post, without uverbs and providers, and with nothing in /sys but CPUs
 # and network interfaces.
 
+# shellcheck disable=SC2153
 libraries=$1
 shift
 root=/mnt/debian
@@ -27,7 +28,7 @@ run_cases() {
 	local library=$1
 	shift
 	chroot $root /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
-		LC_ALL=C VERBOSE="$VERBOSE" LIMIT="$LIMIT" \
+		LC_ALL=C VERBOSE="$VERBOSE" LIMIT="$LIMIT" SUITE="$SUITE" \
 		/suite/run_cases.sh "$library" /suite/results "$@"
 }
 

@@ -7,19 +7,20 @@
 # and libibverbs, which shows that the case itself works, and over librdma_post.
 # Prints TAP with one test for each case and library, and a line "program |
 # system | rdma_post" for each program. By default runs all cases on 6.1, and a
-# few on 6.12 and 7.2. Tries a failed case once more, and prints the number of
+# few on 6.12 and 7.2 (with trixie and sid all modules of pyverbs, too). Tries a failed case once more, and prints the number of
 # tries; "# retried: ..." is a case that needed a second try over rdma_post
 # only.
 #
 #   -q                 on 6.1 only the first case of each program
-#   -s SUITE           programs of trixie or sid, by default of bookworm; give -c,
-#                      as not all cases can run
+#   -s "RELEASE..."    programs of these of Debian's releases: bookworm, by default,
+#                      trixie, sid
 #   -c "FUNCTION..."   only these cases (patterns); their results are not
 #                      compared with the documentation
 #   -l LIBRARY         only system or only rdma_post
 #   -v                 show what the programs print
 #   -t SECONDS         time limit of a program, 180 by default
-#   -u                 update the tables in Documentation/programs.rst
+#   -u                 update the tables in Documentation/programs.rst, of those that
+#                      have one there
 #
 # The file "expected" lists the cases that are known to fail, with the reason;
 # they count as skipped as long as they fail. The exit status is 1 if another
@@ -33,11 +34,11 @@ here=$top_dir/selftests/interop
 out=$build_dir/interop
 programs_rst=$top_dir/Documentation/programs.rst
 cases='' libraries='system rdma_post' verbose='' limit=180 update='' quick=''
-suite=bookworm
+suites=bookworm
 while getopts hqs:c:l:vt:u opt; do
 	case $opt in
 	q) quick=1 ;;
-	s) suite=$OPTARG ;;
+	s) suites=$OPTARG ;;
 	c) cases=$OPTARG ;;
 	l) libraries=$OPTARG ;;
 	v) verbose=60 ;;
@@ -56,19 +57,22 @@ make_suite() {
 	local dir=$out/suite
 	rm -rf "$dir"
 	mkdir -p "$dir"/{bin,lib}
-	cp -r "$here"/{cases,lib.sh,run_cases.sh,guest.sh} "$dir/"
+	cp -r "$here"/{cases,lib.sh,run_cases.sh,guest.sh,pyverbs_tests.py} "$dir/"
 	make -s -C "$top_dir" lib >&2
 	cp "$build_dir/bin/rdma-post-run" "$dir/bin/"
 	cp -a "$build_dir"/lib/{rdma_post,librdma_post.so*} "$dir/lib/"
 	make -s -C "$here" OUT="$dir" >&2
 }
 
-# run_guest KERNEL: write results-KERNEL and output-KERNEL
+# run_guest SUITE KERNEL NAME: write results-NAME
 run_guest() {
-	local kernel=$1 status=0 only=$cases
+	local suite=$1 kernel=$2 name=$3 status=0 only=$cases
 	case $cases$kernel in
 	6.1) only=${quick:+first} ;;
-	6.12 | 7.2) only=smoke ;;
+	6.12 | 7.2)
+		only=smoke
+		[ "$suite" = bookworm ] || only='smoke pyverbs'
+		;;
 	esac
 	set -f
 	# shellcheck disable=SC2086
@@ -78,65 +82,89 @@ run_guest() {
 		-f "$out/suite:/root/interop" -q -drive -q \
 		"file=$image,format=raw,if=none,id=programs,readonly=on" \
 		-q -device -q virtio-blk-pci,drive=programs \
-		-- env LIMIT="$limit" VERBOSE="$verbose" \
+		-- env LIMIT="$limit" VERBOSE="$verbose" SUITE="$suite" \
 		interop/guest.sh "$libraries" "$@" || status=$?
-	cp "$build_dir/vm/interop.$kernel/out/results" "$out/results-$kernel" \
-		2>/dev/null || : >"$out/results-$kernel"
+	cp "$build_dir/vm/interop.$kernel/out/results" "$out/results-$name" \
+		2>/dev/null || : >"$out/results-$name"
 	return "$status"
 }
 
+# The documentation's name for the results with these programs
+title() {
+	if [ "$1" = bookworm ]; then
+		echo "$2"
+	else
+		echo "$1 on $2"
+	fi
+}
+
+# compare_table SUITE KERNEL NAME
 compare_table() {
-	local kernel=$1
-	awk -v kernel="$kernel" -f "$here/table.awk" "$here/expected" \
-		"$out/results-$kernel" >"$out/table-$kernel"
+	local suite=$1 kernel=$2 name=$3 title
+	title=$(title "$suite" "$kernel")
+	awk -v suite="$suite" -v kernel="$kernel" -f "$here/table.awk" "$here/expected" \
+		"$out/results-$name" >"$out/table-$name"
 	if [ -n "$update" ]; then
-		awk -v kernel="$kernel" -v new="$out/table-$kernel" \
+		awk -v title="$title" -v new="$out/table-$name" \
 			-f "$here/replace.awk" "$programs_rst" >"$out/programs.rst"
 		cp "$out/programs.rst" "$programs_rst"
 	fi
-	awk -v kernel="$kernel" '$0 == ".. results of " kernel { on = 1; next }
+	awk -v title="$title" '$0 == ".. results of " title { on = 1; next }
 		/^\.\. end of results/ { on = 0 }
-		on' "$programs_rst" >"$out/committed-$kernel"
+		on' "$programs_rst" >"$out/committed-$name"
 	if [ "$quick$kernel" = 16.1 ]; then
 		# Print the rows that the document does not have.
-		if grep '^   "' "$out/table-$kernel" |
-			grep -Fxv -f "$out/committed-$kernel" | sed 's/^/# /'; then
+		if grep '^   "' "$out/table-$name" |
+			grep -Fxv -f "$out/committed-$name" | sed 's/^/# /'; then
 			return 1
 		fi
 		return 0
 	fi
-	diff -u --label "Documentation/programs.rst" --label "this run on $kernel" \
-		"$out/committed-$kernel" "$out/table-$kernel" | sed 's/^/# /'
+	diff -u --label "Documentation/programs.rst" --label "this run on $title" \
+		"$out/committed-$name" "$out/table-$name" | sed 's/^/# /'
 	return "${PIPESTATUS[0]}"
 }
 
-image=$("$here/fetch.sh" "$suite")
+# run_on SUITE KERNEL
+run_on() {
+	local suite=$1 kernel=$2 name=$2 status=0 start=$EPOCHREALTIME
+	[ "$suite" = bookworm ] || name=$suite.$kernel
+	run_guest "$suite" "$kernel" "$name" || status=$?
+	awk -v suite="$suite" -v kernel="$kernel" -v name="$name" -v n="$n" \
+		-f "$here/tap.awk" "$here/expected" "$out/results-$name" || failed=1
+	n=$((n + $(wc -l <"$out/results-$name") + 1))
+	if [ "$status" = 0 ] && [ -s "$out/results-$name" ]; then
+		echo "ok $n interop.$name.guest"
+	else
+		echo "not ok $n interop.$name.guest # exit status $status"
+		failed=1
+	fi
+	echo "# $name: all cases in $(seconds_since "$start") s"
+	if [ -n "$cases" ] || [ "$libraries" != 'system rdma_post' ]; then
+		return
+	fi
+	if ! grep -qx "\.\. results of $(title "$suite" "$kernel")" "$programs_rst"; then
+		echo "# $name: Documentation/programs.rst has no table of these results"
+		return
+	fi
+	n=$((n + 1))
+	if compare_table "$suite" "$kernel" "$name"; then
+		echo "ok $n interop.$name.documentation"
+	else
+		echo "not ok $n interop.$name.documentation # see selftests/interop/interop.sh -h"
+		failed=1
+	fi
+}
+
 make_suite
 failed=0 n=0
 echo "TAP version 13"
-for kernel; do
-	"$vm_dir/kmod.sh" "$kernel" >&2
-	status=0
-	run_guest "$kernel" || status=$?
-	awk -v kernel="$kernel" -v n="$n" -f "$here/tap.awk" "$here/expected" \
-		"$out/results-$kernel" || failed=1
-	n=$((n + $(wc -l <"$out/results-$kernel") + 1))
-	if [ "$status" = 0 ] && [ -s "$out/results-$kernel" ]; then
-		echo "ok $n interop.$kernel.guest"
-	else
-		echo "not ok $n interop.$kernel.guest # exit status $status"
-		failed=1
-	fi
-	if [ -n "$cases" ] || [ "$libraries $suite" != 'system rdma_post bookworm' ]; then
-		continue
-	fi
-	n=$((n + 1))
-	if compare_table "$kernel"; then
-		echo "ok $n interop.$kernel.documentation"
-	else
-		echo "not ok $n interop.$kernel.documentation # see selftests/interop/interop.sh -h"
-		failed=1
-	fi
+for suite in $suites; do
+	image=$("$here/fetch.sh" "$suite")
+	for kernel; do
+		"$vm_dir/kmod.sh" "$kernel" >&2
+		run_on "$suite" "$kernel"
+	done
 done
 echo "1..$n"
 exit "$failed"

@@ -2,6 +2,7 @@
 # shellcheck shell=dash disable=SC2154
 # The functions that cases use.  Sourced by run_cases.sh, which sets:
 #
+#   release  Debian's, of the programs
 #   library  system or rdma_post      addr  an address of the RDMA device
 #   tmp      for the case's files     dev   the device
 #   port     of this case alone       keep  files that the cases keep
@@ -10,11 +11,18 @@
 #
 # A case is a function; it passes if no command in it fails ("set -e").
 
-# case_ FUNCTION PROGRAM WHAT [smoke]: declares a case.  Those marked "smoke"
+# case_ FUNCTION PROGRAM WHAT [MARKS]: declares a case.  Those marked "smoke"
 # run on every kernel.  WHAT may have no "|".
 case_() {
+	case " $releases " in
+	*" $release "*) ;;
+	*) return 0 ;;
+	esac
 	printf '%s|%s|%s|%s\n' "$1" "$2" "$3" "${4-}" >>"$list"
 }
+
+# only_in RELEASE...: the following cases of the file are for these only
+only_in() { releases=$*; }
 
 fail() {
 	echo "failed: $*" >"$tmp/.why"

@@ -4,8 +4,8 @@
 #
 # Usage: run_cases.sh system|rdma_post RESULTS [smoke|first|FUNCTION...]
 #
-# Runs the cases in the directory cases/ over one of the libraries and appends
-# a line for each to the file RESULTS:
+# Runs the cases in the directory cases/ over one of the libraries, with the
+# programs of $SUITE, and appends a line for each to the file RESULTS:
 #   FUNCTION|PROGRAM|WHAT|LIBRARY|ok, failed or skip|why|seconds|tries
 # Prints these lines, and the output of failed cases, as comments of TAP. A
 # failed case is tried once more, and the last field shows it: programs and the
@@ -17,8 +17,9 @@ library=$1 results=$2
 shift 2
 all_pyverbs=
 case " $* " in
-'  ' | *' pyverbs_\* '*) all_pyverbs=1 ;;
+'  ' | *' pyverbs '* | *' pyverbs_* '*) all_pyverbs=1 ;;
 esac
+release=${SUITE:-bookworm}
 addr=10.0.0.1 addr6=fd00::1 dev=rxe0 limit=${LIMIT:-180}
 list=$(mktemp)
 keep=$here/keep
@@ -27,6 +28,7 @@ mkdir -p "$keep"
 # shellcheck disable=SC1091
 . "$here/lib.sh"
 for file in "$here"/cases/*.sh; do
+	releases=$release
 	# shellcheck disable=SC1090
 	. "$file"
 done

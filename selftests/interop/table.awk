@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# awk -v kernel=K -f table.awk expected results: prints the results as a table
+# awk -v suite=S -v kernel=K -f table.awk expected results: prints the results as a table
 # in reStructuredText.
 
 BEGIN { FS = "|" }
 
 FNR == NR {
-	if (!/^#/ && ($1 == "*" || $1 == kernel))
-		known[$2, $3] = $4
+	if (!/^#/ && ($1 == "*" || $1 == suite) && ($2 == "*" || $2 == kernel))
+		known[$3, $4] = $5
 	next
 }
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# awk -v kernel=K -v n=N -f tap.awk expected results: prints the results of the
-# suite as TAP, numbered from N + 1.
+# awk -v suite=S -v kernel=K -v name=NAME -v n=N -f tap.awk expected results:
+# prints the results as TAP, numbered from N + 1.
 #
 # A comment line for each program, and one for all, counts passed cases, and
 # tries if there were more tries than cases; repetitions of cases that are known
@@ -12,25 +12,25 @@
 BEGIN { FS = "|" }
 
 FNR == NR {
-	if (!/^#/ && ($1 == "*" || $1 == kernel))
-		known[$2, $3] = $4
+	if (!/^#/ && ($1 == "*" || $1 == suite) && ($2 == "*" || $2 == kernel))
+		known[$3, $4] = $5
 	next
 }
 
 {
-	name = "interop." kernel "." $4 "." $1
+	test = "interop." name "." $4 "." $1
 	reason = known[$4, $1]
 	n++
 	if ($5 == "skip")
-		print "ok " n " " name " # SKIP " $6
+		print "ok " n " " test " # SKIP " $6
 	else if ($5 == "failed" && reason != "")
-		print "ok " n " " name " # SKIP known to fail: " reason
+		print "ok " n " " test " # SKIP known to fail: " reason
 	else if ($5 == "failed")
-		print "not ok " n " " name " # " $6
+		print "not ok " n " " test " # " $6
 	else if (reason != "")
-		print "not ok " n " " name " # passes, though expected to fail: " reason
+		print "not ok " n " " test " # passes, though expected to fail: " reason
 	else
-		print "ok " n " " name ($8 > 1 ? " # " $8 " tries" : "")
+		print "ok " n " " test ($8 > 1 ? " # " $8 " tries" : "")
 	if (($5 == "failed") != (reason != ""))
 		bad = 1
 	if (!($2 in seen)) {
@@ -63,16 +63,16 @@ function cell(program, library,    n) {
 }
 
 function line(program) {
-	print "# " kernel ": " program " | " cell(program, "system") " | " \
+	print "# " name ": " program " | " cell(program, "system") " | " \
 		cell(program, "rdma_post")
 }
 
 END {
-	print "# " kernel ": program | system | rdma_post"
+	print "# " name ": program | system | rdma_post"
 	for (i = 1; i <= programs; i++)
 		line(order[i])
 	line("all")
 	for (i = 1; i <= warnings; i++)
-		print "# retried: " kernel ": " warning[i]
+		print "# retried: " name ": " warning[i]
 	exit bad
 }

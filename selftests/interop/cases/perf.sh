@@ -65,6 +65,8 @@ atomic_bw() { perftest ib_atomic_bw 8 -x 1; }
 case_ atomic_lat ib_atomic_lat "addresses exchanged by TCP"
 atomic_lat() { perftest ib_atomic_lat 8 -x 1; }
 
+only_in bookworm
+
 # qperf_run "ARGS" TEST...: a second for each test
 qperf_run() {
 	local args=$1 test

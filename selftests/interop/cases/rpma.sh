@@ -2,6 +2,8 @@
 # shellcheck shell=dash disable=SC2154
 # Debian's librpma, used by the project's program rpma.
 
+only_in bookworm
+
 rpma_test() { run "$here/rpma" "$addr" "$port" "$1"; }
 
 case_ rpma_peer librpma "peers and memory"

@@ -2,6 +2,8 @@
 # shellcheck shell=dash disable=SC2154
 # fio's rdma engine; tgtd and libiscsi over iSER.
 
+only_in bookworm
+
 fio_args="--ioengine=rdma --size=512k --bs=16k --thread --group_reporting"
 
 # fio_both VERB ARGS...: the server's job receives the data that the client's
