@@ -61,7 +61,12 @@ void rpost_qp_attr_fill(struct rpost_qp_attr *to,
 #define RPOST_QP_ACCESS_MASK						\
 	(RPOST_ACCESS_LOCAL_WRITE | RPOST_ACCESS_REMOTE_WRITE |		\
 	 RPOST_ACCESS_REMOTE_READ | RPOST_ACCESS_REMOTE_ATOMIC |	\
-	 RPOST_COMPAT_ACCESS_FLUSH)
+	 RPOST_ACCESS_FLUSH_GLOBAL | RPOST_ACCESS_FLUSH_PERSISTENT)
+
+/* Rights that no peer can use, since the kernel has no flush. */
+#define RPOST_QP_ACCESS_VOID						\
+	((RPOST_ACCESS_FLUSH_GLOBAL | RPOST_ACCESS_FLUSH_PERSISTENT) &	\
+	 ~RPOST_COMPAT_ACCESS_FLUSH)
 
 #define RPOST_PSN_MASK		0xffffff
 
@@ -177,7 +182,7 @@ static void rpost_qp_attr_build(struct ib_qp_attr *to,
 		.rq_psn = from->rq_psn & RPOST_PSN_MASK,
 		.sq_psn = from->sq_psn & RPOST_PSN_MASK,
 		.dest_qp_num = from->dest_qp_num,
-		.qp_access_flags = from->access,
+		.qp_access_flags = from->access & ~RPOST_QP_ACCESS_VOID,
 		.pkey_index = from->pkey_index,
 		.alt_pkey_index = from->alt_pkey_index,
 		.en_sqd_async_notify = from->en_sqd_async_notify,

@@ -175,6 +175,25 @@ TEST_F(qp, changed_in_rts)
 		EXPECT_EQ(20, attr.min_rnr_timer);
 }
 
+/* Programs give these rights whatever the kernel and the device support. */
+TEST_F(qp, flush_rights)
+{
+	/* IBV_ACCESS_FLUSH_GLOBAL, IBV_ACCESS_FLUSH_PERSISTENT of newer headers */
+	struct ibv_qp_attr attr = {
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | 1 << 8 | 1 << 9,
+	};
+	struct ibv_qp_init_attr init;
+	int mask = IBV_QP_ACCESS_FLAGS;
+
+	if (variant->type == IBV_QPT_UD)
+		return;
+	ASSERT_EQ(0, bring_up_pair(&self->dev, &self->a, &self->b));
+	ASSERT_EQ(0, ibv_modify_qp(self->a.qp, &attr, mask));
+	ASSERT_EQ(0, ibv_query_qp(self->a.qp, &attr, mask, &init));
+	EXPECT_TRUE(attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE);
+	EXPECT_FALSE(attr.qp_access_flags & IBV_ACCESS_REMOTE_READ);
+}
+
 /* A change that is refused must change nothing. */
 TEST_F(qp, refused)
 {

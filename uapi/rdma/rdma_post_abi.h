@@ -2088,7 +2088,8 @@ enum rpost_qp_attr_mask {
  * @rq_psn: first packet number expected
  * @sq_psn: first packet number sent
  * @dest_qp_num: queue pair of the other side
- * @access: RPOST_ACCESS_* granted to the other side
+ * @access: RPOST_ACCESS_* granted to the other side; a right to flush has no effect
+ *          if the kernel has none (before 6.2)
  * @rate_limit: as in ibv_modify_qp_rate_limit(3)
  * @pkey_index: index of the P_Key
  * @alt_pkey_index: for the alternate path
