@@ -94,12 +94,6 @@ u32 rpost_hwcq_poll(struct rpost_hwcq *hwcq, u32 budget)
 	return done;
 }
 
-/* Does the queue have its device queues delay events? */
-static bool rpost_cq_moderates(const struct rpost_cq *cq)
-{
-	return cq->moderate_count || cq->moderate_us;
-}
-
 static struct rpost_hwcq *rpost_hwcq_create(struct rpost_cq *cq, u32 size)
 {
 	struct ib_cq_init_attr attr = {
@@ -125,11 +119,10 @@ static struct rpost_hwcq *rpost_hwcq_create(struct rpost_cq *cq, u32 size)
 	if (ret)
 		goto err_free;
 	hwcq->ib_cq = ib_cq;
-	if (rpost_cq_moderates(cq))
-		ret = rdma_set_cq_moderation(ib_cq, cq->moderate_count,
-					     cq->moderate_us);
-	if (ret)
-		goto err_destroy;
+	/* Without it, events come earlier than the program asked for. */
+	if (cq->moderate_count || cq->moderate_us)
+		rdma_set_cq_moderation(ib_cq, cq->moderate_count,
+				       cq->moderate_us);
 
 	spin_lock(&cq->lock);
 	list_add_tail(&hwcq->link, &cq->hwcqs);
@@ -137,8 +130,6 @@ static struct rpost_hwcq *rpost_hwcq_create(struct rpost_cq *cq, u32 size)
 	spin_unlock(&cq->lock);
 	return hwcq;
 
-err_destroy:
-	ib_destroy_cq(ib_cq);
 err_free:
 	kfree(hwcq);
 err_limit:
@@ -255,15 +246,17 @@ static int rpost_cq_moderate(struct rpost_cq *cq, u16 count, u16 us)
 
 	lockdep_assert_held(&cq->setup_lock);
 
-	/* Before the device: a program that polls must not wait for events. */
-	rpost_cq_set_moderation(cq, count, us);
+	/* A program that polls must not wait for what the device delays yet. */
+	rpost_cq_set_moderation(cq, count, max(us, old_us));
 	list_for_each_entry(hwcq, &cq->hwcqs, link) {
 		ret = rdma_set_cq_moderation(hwcq->ib_cq, count, us);
 		if (ret)
 			break;
 	}
-	if (!ret)
+	if (!ret) {
+		rpost_cq_set_moderation(cq, count, us);
 		return 0;
+	}
 	list_for_each_entry_continue_reverse(hwcq, &cq->hwcqs, link)
 		rdma_set_cq_moderation(hwcq->ib_cq, old_count, old_us);
 	rpost_cq_set_moderation(cq, old_count, old_us);
@@ -275,7 +268,7 @@ static int rpost_modify_cq_validate(const struct rpost_modify_cq *cmd,
 {
 	const struct ib_cq_caps *caps = &ib_dev->attrs.cq_caps;
 
-	if (!ib_dev->ops.modify_cq)
+	if (!ib_dev->ops.modify_cq || !caps->max_cq_moderation_count)
 		return -EOPNOTSUPP;
 	if (cmd->count > caps->max_cq_moderation_count ||
 	    cmd->period_us > caps->max_cq_moderation_period)

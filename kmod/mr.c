@@ -337,6 +337,10 @@ static int rpost_reg_mr_validate(const struct rpost_reg_mr *cmd)
 	if ((cmd->access & RPOST_ACCESS_ON_DEMAND) && !cmd->addr &&
 	    cmd->length == U64_MAX)
 		return -EOPNOTSUPP;
+	/* rxe would flush it all at a peer's request, without a pause. */
+	if ((cmd->access & RPOST_ACCESS_ON_DEMAND) &&
+	    (cmd->access & RPOST_ACCESS_FLUSH_PERSISTENT))
+		return -EOPNOTSUPP;
 	if ((cmd->access & (RPOST_ACCESS_REMOTE_WRITE |
 			    RPOST_ACCESS_REMOTE_ATOMIC)) &&
 	    !(cmd->access & RPOST_ACCESS_LOCAL_WRITE))
@@ -369,6 +373,8 @@ static int rpost_mr_register(struct rpost_mr *mr,
 	if (strategy < 0)
 		return strategy;
 	if (on_demand) {
+		if (strategy != RPOST_REG_DIRECT)
+			return -EOPNOTSUPP;
 		ret = rpost_odp_prepare(mr, cmd);
 		if (ret)
 			return ret;

@@ -23,7 +23,7 @@
 /* The rest: its struct, and those of the process that must stay. */
 #define RPOST_ODP_BYTES		SZ_4K
 /* Lists of INT_MAX bytes or more make kvcalloc() of some kernels warn. */
-#define RPOST_ODP_MAX_SIZE	((u64)(INT_MAX / 8) << PAGE_SHIFT)
+#define RPOST_ODP_MAX_PAGES	(INT_MAX / 8)
 
 static_assert(RPOST_ACCESS_ON_DEMAND == (int)IB_ACCESS_ON_DEMAND);
 static_assert(RPOST_ODP_SUPPORT == (int)IB_ODP_SUPPORT);
@@ -81,11 +81,11 @@ void rpost_odp_query(const struct rpost_device *dev,
 int rpost_odp_prepare(struct rpost_mr *mr, const struct rpost_reg_mr *cmd)
 {
 	const struct rpost_device *dev = mr->obj.dev;
-	u64 pages, max;
+	u64 max = dev->ib_dev->attrs.max_mr_size;
+	u64 pages;
 
 	if (!rpost_odp_possible(dev))
 		return -EOPNOTSUPP;
-	max = min(RPOST_ODP_MAX_SIZE, dev->ib_dev->attrs.max_mr_size);
 	if (dev->driver->odp_whole_pages) {
 		/* rxe takes the iova for the address, and does not check. */
 		if (cmd->iova != cmd->addr || offset_in_page(cmd->addr))
@@ -93,23 +93,17 @@ int rpost_odp_prepare(struct rpost_mr *mr, const struct rpost_reg_mr *cmd)
 		/* It keeps lengths in an int. */
 		max = min_t(u64, max, INT_MAX & PAGE_MASK);
 	}
-	if (cmd->length > max)
+	pages = (offset_in_page(cmd->addr) + cmd->length + PAGE_SIZE - 1) >> PAGE_SHIFT;
+	if (cmd->length > max || pages > RPOST_ODP_MAX_PAGES)
 		return -EMSGSIZE;
 	/* Nobody strips tags. */
 	if (cmd->addr + cmd->length > TASK_SIZE_MAX)
 		return -EFAULT;
-	pages = (offset_in_page(cmd->addr) + cmd->length + PAGE_SIZE - 1) >> PAGE_SHIFT;
 	return rpost_obj_take_bytes(&mr->obj, RPOST_ODP_BYTES +
 				    pages * RPOST_ODP_PAGE_BYTES);
 }
 
 /* ------------------------------------------------------------ advice */
-
-/* What the rest of the command must know of an entry's region. */
-struct rpost_advised {
-	unsigned long addr;
-	bool own;
-};
 
 /*
  * Enter the device and get the region of an entry, or ERR_PTR().  The driver
@@ -146,21 +140,26 @@ static void rpost_advise_leave(struct rpost_ucmd *ucmd, struct rpost_mr *mr)
 	rpost_leave_device(ucmd);
 }
 
-/* Is the entry valid?  Its memory may be another process's. */
+/* Is the entry valid, and where is its memory in this process? */
 static int rpost_advise_look(struct rpost_ucmd *ucmd, const struct rpost_sge *sge,
-			     struct rpost_advised *advised)
+			     unsigned long *addr)
 {
 	struct rpost_mr *mr = rpost_advise_enter(ucmd, sge);
+	int ret;
 
 	if (IS_ERR(mr))
 		return PTR_ERR(mr);
-	advised->addr = sge->addr - mr->iova + mr->addr;
-	advised->own = mr->mm == current->mm;
+	*addr = sge->addr - mr->iova + mr->addr;
+	/* The driver would wait for the memory map of another process. */
+	ret = mr->mm == current->mm ? 0 : -EFAULT;
 	rpost_advise_leave(ucmd, mr);
-	return 0;
+	return ret;
 }
 
-/* The driver only takes over pages that are present, so it does not wait. */
+/*
+ * The driver only takes over pages that are present.  It locks this process's
+ * memory map for that, as a registration does.
+ */
 static int rpost_advise_device(struct rpost_ucmd *ucmd,
 			       const struct rpost_sge *sge)
 {
@@ -191,17 +190,14 @@ static int rpost_advise_one(struct rpost_ucmd *ucmd, const struct rpost_sge *sge
 {
 	const struct rpost_advise_mr *cmd = &ucmd->cmd.advise_mr;
 	bool write = cmd->advice == RPOST_ADVICE_PREFETCH_WRITE;
-	struct rpost_advised advised;
+	unsigned long addr;
 	int ret;
 
-	ret = rpost_advise_look(ucmd, sge, &advised);
+	ret = rpost_advise_look(ucmd, sge, &addr);
 	if (ret || !sge->length)
 		return ret;
 	if (cmd->advice != RPOST_ADVICE_PREFETCH_NO_FAULT) {
-		ret = -EFAULT;
-		if (advised.own)
-			ret = rpost_mr_touch(advised.addr, sge->length,
-					     write ? FOLL_WRITE : 0);
+		ret = rpost_mr_touch(addr, sge->length, write ? FOLL_WRITE : 0);
 		if (ret)
 			return ret;
 	}
@@ -211,12 +207,12 @@ static int rpost_advise_one(struct rpost_ucmd *ucmd, const struct rpost_sge *sge
 static int rpost_advise_all(struct rpost_ucmd *ucmd, const struct rpost_sge *sges)
 {
 	const struct rpost_advise_mr *cmd = &ucmd->cmd.advise_mr;
-	struct rpost_advised advised;
+	unsigned long addr;
 	int ret;
 	u32 i;
 
 	for (i = 0; i < cmd->num_sge; i++) {
-		ret = rpost_advise_look(ucmd, &sges[i], &advised);
+		ret = rpost_advise_look(ucmd, &sges[i], &addr);
 		if (ret)
 			return ret;
 	}

@@ -234,7 +234,7 @@ int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node,
 			  const struct rdma_addrinfo *hints);
 int rdma_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info);
 
-/* -1, for no arguments, is EAI_BADFLAGS, too. */
+/* Without arguments rdma_getaddrinfo() returns -1, the value of EAI_BADFLAGS. */
 static int errno_of(int err)
 {
 	switch (err) {
@@ -274,17 +274,14 @@ static int resolve(struct rpost_id *priv, const char *node, const char *service,
 	if (err)
 		return err;
 
-	/* Before the event, after which the program asks for it. */
+	/* Another thread that gets the event asks for what was found. */
 	pthread_mutex_lock(&priv->lock);
-	priv->addrinfo = info;
-	pthread_mutex_unlock(&priv->lock);
 	err = rpost_id_write_event(priv, RPOST_EVENT_ADDRINFO_RESOLVED, 0, 0);
-	if (err) {
-		pthread_mutex_lock(&priv->lock);
-		priv->addrinfo = NULL;
-		pthread_mutex_unlock(&priv->lock);
+	if (!err)
+		priv->addrinfo = info;
+	pthread_mutex_unlock(&priv->lock);
+	if (err)
 		rdma_freeaddrinfo(info);
-	}
 	return err;
 }
 
@@ -299,7 +296,8 @@ static int resolve(struct rpost_id *priv, const char *node, const char *service,
  *
  * Return: 0, or -1 with errno: EOPNOTSUPP for services of InfiniBand (RAI_SA),
  * EBUSY if the program has not taken what was found before, ENOENT if nothing
- * was found, EAGAIN, EINVAL, EAFNOSUPPORT, ENOMEM.
+ * was found, EINVAL also for the id of a request that is not accepted, EAGAIN,
+ * EAFNOSUPPORT, ENOMEM.
  */
 RPOST_API int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node,
 				    const char *service,

@@ -126,9 +126,10 @@ static void wait_for_acks(struct rpost_id *priv)
  *
  * Waits until the program has acknowledged the events that it has fetched for
  * the id, including connection requests of a listening id.  Drops the other
- * events, and leaves multicast groups.  If the id still has a queue pair of a
- * connection, the kernel's queue pair is destroyed, and ibv_destroy_qp() frees
- * the struct later.  Completion queues that rdma_create_qp() made stay.
+ * events, and leaves multicast groups.  A queue pair that the kernel's connection
+ * manager owns goes with the id, and ibv_destroy_qp() frees the struct later.
+ * Other queue pairs stay, and so do the completion queues that rdma_create_qp()
+ * made.
  *
  * Return: 0, or -1 with errno.
  */

@@ -371,8 +371,11 @@ int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event,
  * @status: the event's status
  * @arg: the event's param.arg
  *
- * Return: 0, or -1 with errno: EINVAL for another event, ENOMEM while eight
- * events of the id have not been fetched, EOPNOTSUPP.
+ * A synchronous id drops the event.
+ *
+ * Return: 0, or -1 with errno: EINVAL for another event or the id of a request
+ * that is not accepted, ENOMEM while eight events of the id have not been
+ * fetched, EOPNOTSUPP.
  */
 RPOST_API int rdma_write_cm_event(struct rdma_cm_id *id,
 				  enum rdma_cm_event_type event, int status,
@@ -380,7 +383,7 @@ RPOST_API int rdma_write_cm_event(struct rdma_cm_id *id,
 {
 	int err = EINVAL;
 
-	if ((uint32_t)event == RPOST_EVENT_USER)
+	if (id && (uint32_t)event == RPOST_EVENT_USER)
 		err = rpost_id_write_event(rpost_id(id), event, status, arg);
 	return err ? rpost_fail(err) : 0;
 }

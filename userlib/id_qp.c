@@ -44,6 +44,17 @@ static int create_cq(struct rdma_cm_id *id, uint32_t size,
 	return *cq ? 0 : errno;
 }
 
+/* The program may have put its queue pair into another id. */
+static void forget_moved_qp(struct rpost_id *priv)
+{
+	struct rpost_qp *qp = priv->qp;
+
+	if (!qp || qp->of_cm || priv->id.qp == &qp->ibv)
+		return;
+	qp->id = NULL;
+	priv->qp = NULL;
+}
+
 /* Makes missing completion queues.  Returns 0 or an errno value. */
 static int create_cqs(struct rpost_id *priv,
 		      const struct ibv_qp_init_attr_ex *attr)
@@ -154,6 +165,7 @@ RPOST_API int rdma_create_qp_ex(struct rdma_cm_id *id,
 
 	if (!(actual.comp_mask & IBV_QP_INIT_ATTR_PD))
 		actual.pd = NULL;
+	forget_moved_qp(priv);
 	err = check_init_attr(id, &actual);
 	if (err)
 		return rpost_fail(err);
@@ -248,6 +260,7 @@ RPOST_API void rdma_destroy_qp(struct rdma_cm_id *id)
 	struct rpost_id *priv = rpost_id(id);
 	int err = 0;
 
+	forget_moved_qp(priv);
 	/* The program may have put another queue pair into id->qp. */
 	if (id->qp)
 		err = ibv_destroy_qp(id->qp);

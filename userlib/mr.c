@@ -27,7 +27,7 @@ static struct rpost_mr *rpost_mr(struct ibv_mr *mr)
 static unsigned int known_access(unsigned int access)
 {
 	access &= ~IBV_ACCESS_OPTIONAL_RANGE | KNOWN_OPTIONAL_ACCESS;
-	/* The module's regions on demand have small pages for all memory. */
+	/* The module takes regions of small pages, which serve any memory. */
 	return access & ~IBV_ACCESS_HUGETLB;
 }
 
@@ -71,7 +71,7 @@ static int reg_on_demand(int fd, struct rpost_reg_mr *cmd)
 	return err;
 }
 
-/* Makes a region on demand of another, as RDMA_POST_ODP says. */
+/* Registers memory, on demand if RDMA_POST_ODP says so. */
 static int reg_any(const struct rpost_ctx *ctx, int fd, struct rpost_reg_mr *cmd)
 {
 	enum rpost_odp_use use = ctx->odp_use;
@@ -311,7 +311,9 @@ static int advise_some(struct ibv_pd *pd, uint32_t advice, uint32_t flags,
  * @sges: memory of regions with IBV_ACCESS_ON_DEMAND
  * @num_sge: how many, at least 1
  *
- * Waits for pages that are not present, with each of the flags.
+ * Waits for pages that are not present, with and without the flag.  A region
+ * without write access is EFAULT for IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, where
+ * rxe's own provider says EPERM.
  *
  * Return: 0, or an errno value: EFAULT for a key or memory that is not one of
  * such a region, EINVAL, EOPNOTSUPP without on-demand paging.

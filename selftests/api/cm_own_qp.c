@@ -415,6 +415,38 @@ TEST_F(own, moved_to_the_request)
 				  &self->c->event));
 }
 
+/* Two ids exchange their queue pairs; the first one makes another. */
+TEST_F(own, exchanged)
+{
+	struct ibv_qp_init_attr attr = self->opts.client_qp;
+	struct own *c = &self->co, *s = &self->so;
+	struct ibv_qp *again;
+	struct rdma_cm_id *id[2];
+
+	if (on_iwarp(self->c->id))
+		SKIP(return, "an iWARP connection needs the queue pair's id");
+	id[0] = bound_id_with_qp(c, &self->p);
+	ASSERT_NE(NULL, id[0]);
+	id[1] = bound_id_with_qp(s, &self->p);
+	ASSERT_NE(NULL, id[1]);
+	id[0]->qp = NULL;
+	attr.send_cq = attr.recv_cq = c->cq;
+	ASSERT_EQ(0, rdma_create_qp(id[0], NULL, &attr));
+	again = id[0]->qp;
+	id[0]->qp = s->qp;
+	id[1]->qp = again;
+	rdma_destroy_qp(id[0]);
+	s->qp = NULL;
+	EXPECT_EQ(again, id[1]->qp);
+	rdma_destroy_qp(id[1]);
+	EXPECT_EQ(NULL, id[1]->qp);
+	EXPECT_EQ(0, rdma_destroy_id(id[0]));
+	EXPECT_EQ(0, rdma_destroy_id(id[1]));
+	/* Its id has gone, and it is still there. */
+	EXPECT_EQ(0, ibv_destroy_qp(c->qp));
+	c->qp = NULL;
+}
+
 /* An id may have its queue pair before it has resolved an address. */
 TEST_F(own, made_before_the_address)
 {

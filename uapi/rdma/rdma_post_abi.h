@@ -739,9 +739,9 @@ enum rpost_advice {
  * RPOST_ADVISE_FLUSH memory that cannot be made ready is no error.
  *
  * Errors: EFAULT for a key that is not one of a region on demand of @pd, for
- * memory outside of it, and for RPOST_ADVICE_PREFETCH_WRITE without
- * RPOST_ACCESS_LOCAL_WRITE.  With RPOST_ADVISE_FLUSH, EFAULT also for memory
- * that is not mapped as needed, or that another process has registered;
+ * memory outside of it, or that another process has registered, and for
+ * RPOST_ADVICE_PREFETCH_WRITE without RPOST_ACCESS_LOCAL_WRITE.  With
+ * RPOST_ADVISE_FLUSH, EFAULT also for memory that is not mapped as needed;
  * EOPNOTSUPP or another error of the driver's.  EINVAL for other advices and
  * numbers of entries.
  */
