@@ -15,7 +15,7 @@
 #include "inject.h"
 
 #define RPOST_MAX_ASYNC_EVENTS		256
-#define RPOST_MAX_ASYNC_CHANNELS	16	/* of a file, for each device */
+#define RPOST_MAX_ASYNC_CHANNELS	128	/* of a file, for each device */
 
 static_assert(RPOST_ASYNC_CQ_ERR == (int)IB_EVENT_CQ_ERR);
 static_assert(RPOST_ASYNC_COMM_EST == (int)IB_EVENT_COMM_EST);

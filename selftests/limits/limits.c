@@ -217,7 +217,7 @@ TEST_F(entries, enough_for_a_thousand_connections)
 
 /* -------------------------------------------------------- fixed limits */
 
-#define MAX_ASYNC_CHANNELS	16
+#define MAX_ASYNC_CHANNELS	128
 #define MAX_BACKLOG		1024
 #define MAX_EVENTS		8
 

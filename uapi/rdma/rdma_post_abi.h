@@ -550,7 +550,7 @@ struct rpost_query_pkeys {
  * RPOST_ASYNC_DEVICE_FATAL.  A channel keeps the 256 oldest unread events and
  * drops later ones.  An event that read(2) cannot write (EFAULT) stays.
  *
- * Errors: ENODEV, EMFILE for more than 16 channels of a device, ENOMEM.
+ * Errors: ENODEV, EMFILE for more than 128 channels of a device, ENOMEM.
  */
 struct rpost_create_async_channel {
 	__u32 size;
