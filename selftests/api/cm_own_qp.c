@@ -50,16 +50,18 @@ FIXTURE_TEARDOWN(own)
 	pair_close(&self->p);
 }
 
+static const struct ibv_qp_init_attr own_qp = {
+	.cap = {
+		.max_send_wr = WRS, .max_recv_wr = WRS,
+		.max_send_sge = 1, .max_recv_sge = 1,
+	},
+	.qp_type = IBV_QPT_RC,
+	.sq_sig_all = 1,
+};
+
 static int make_qp(struct own *own)
 {
-	struct ibv_qp_init_attr attr = {
-		.cap = {
-			.max_send_wr = WRS, .max_recv_wr = WRS,
-			.max_send_sge = 1, .max_recv_sge = 1,
-		},
-		.qp_type = IBV_QPT_RC,
-		.sq_sig_all = 1,
-	};
+	struct ibv_qp_init_attr attr = own_qp;
 
 	own->cq = ibv_create_cq(own->end->id->verbs, 2 * WRS, NULL, NULL, 0);
 	if (!own->cq)
@@ -345,14 +347,7 @@ TEST_F(own, put_into_the_id)
 /* Make an id that has an address and a queue pair, but no connection. */
 static struct rdma_cm_id *bound_id_with_qp(struct own *own, struct pair *p)
 {
-	struct ibv_qp_init_attr attr = {
-		.cap = {
-			.max_send_wr = WRS, .max_recv_wr = WRS,
-			.max_send_sge = 1, .max_recv_sge = 1,
-		},
-		.qp_type = IBV_QPT_RC,
-		.sq_sig_all = 1,
-	};
+	struct ibv_qp_init_attr attr = own_qp;
 	struct sockaddr_storage addr;
 	struct rdma_cm_id *id;
 

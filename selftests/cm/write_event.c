@@ -5,7 +5,6 @@
  * makes the kernel keep too many.
  */
 #include <kselftest_harness.h>
-#include <pthread.h>
 
 #include "rpost_test.h"
 
@@ -112,38 +111,6 @@ TEST_F(write_event, no_more_than_eight)
 	for (i = 1; i <= MOST; i++)
 		EXPECT_EQ(i, next_data(self->e.channel, self->e.id, 0));
 	EXPECT_TRUE(rp_quiet(self->e.channel));
-}
-
-struct fetcher {
-	int channel;
-	int ret;
-	pid_t tid;
-	struct rpost_get_event event;
-};
-
-static void *fetch(void *arg)
-{
-	struct fetcher *f = arg;
-
-	f->event = (struct rpost_get_event) { .size = sizeof(f->event) };
-	rp_put_tid(&f->tid);
-	f->ret = rp_ioctl(f->channel, RPOST_IOC_GET_EVENT, &f->event);
-	return NULL;
-}
-
-TEST_F(write_event, wakes)
-{
-	struct fetcher f = { .channel = self->e.channel, .ret = 1 };
-	pthread_t thread;
-
-	ASSERT_EQ(0, pthread_create(&thread, NULL, fetch, &f));
-	ASSERT_TRUE(rp_wait_asleep(&f.tid));
-	EXPECT_EQ(1, f.ret);
-	ASSERT_EQ(0, write_event(&self->e, self->e.id, 0, 7));
-	ASSERT_EQ(0, pthread_join(thread, NULL));
-	EXPECT_EQ(0, f.ret);
-	EXPECT_EQ(RPOST_EVENT_USER, f.event.event);
-	EXPECT_EQ(7, f.event.user_data);
 }
 
 TEST_F(write_event, goes_with_its_id)
