@@ -190,6 +190,10 @@ TEST_F(limits, cgroup)
 	sr_unmap(&self->ring[0]);
 	ASSERT_EQ(0, rp_create_own(&self->end[0], RPOST_QPT_RC, 0));
 	ASSERT_EQ(0, ring_of(self, 0));
+	/* kthread_stop() returns before the old thread has left its cgroup. */
+	end = rp_now_ms() + TEST_TIMEOUT_MS;
+	while (pollers_in(&cg) && rp_now_ms() < end)
+		usleep(1000);
 	EXPECT_EQ(0, pollers_in(&cg));
 	EXPECT_EQ(0, cg_remove(&cg));
 }
