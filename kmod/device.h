@@ -272,6 +272,18 @@ struct rpost_mr {
 	struct mm_struct *mm;
 };
 
+/**
+ * rpost_mr_pages() - count the pages that memory touches
+ * @addr: first byte
+ * @length: bytes
+ *
+ * Return: the number of pages.
+ */
+static inline u64 rpost_mr_pages(u64 addr, u64 length)
+{
+	return (offset_in_page(addr) + length + PAGE_SIZE - 1) >> PAGE_SHIFT;
+}
+
 int rpost_mr_table_init(struct rpost_pd *pd);
 bool rpost_mr_is_direct(const struct rpost_device *dev);
 u64 rpost_mr_max_size(const struct rpost_device *dev);

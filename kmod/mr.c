@@ -410,7 +410,7 @@ static int rpost_mr_register(struct rpost_mr *mr,
  */
 int rpost_mr_touch(unsigned long addr, u64 length, unsigned int flags)
 {
-	unsigned long left = (offset_in_page(addr) + length + PAGE_SIZE - 1) >> PAGE_SHIFT;
+	unsigned long left = rpost_mr_pages(addr, length);
 	struct page *pages[RPOST_FAULT_BATCH];
 	int n, i;
 
@@ -438,9 +438,9 @@ int rpost_mr_touch(unsigned long addr, u64 length, unsigned int flags)
 static void rpost_mr_fault_in(const struct rpost_reg_mr *cmd)
 {
 	unsigned int flags = rpost_compat_gup_flags(ib_access_writable(cmd->access));
-	unsigned long pages, limit;
+	unsigned long pages = rpost_mr_pages(cmd->addr, cmd->length);
+	unsigned long limit;
 
-	pages = (offset_in_page(cmd->addr) + cmd->length + PAGE_SIZE - 1) >> PAGE_SHIFT;
 	/* More than this is refused later. */
 	limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 	if (pages > totalram_pages() || (pages > limit && !capable(CAP_IPC_LOCK)))
@@ -495,8 +495,7 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 	if (!mr->ib_mr)
 		goto err_shutdown;
 	if (!on_demand)
-		mr->num_pages = (offset_in_page(cmd->addr) + cmd->length +
-				 PAGE_SIZE - 1) >> PAGE_SHIFT;
+		mr->num_pages = rpost_mr_pages(cmd->addr, cmd->length);
 	rpost_count(RPOST_COUNT_PINNED_PAGES, mr->num_pages);
 	if (ret)
 		goto err_shutdown;

@@ -62,7 +62,7 @@ void rpost_odp_query(const struct rpost_device *dev,
 		return;
 	if (dev->driver->odp_no_recv)
 		mask = ~(IB_ODP_SUPPORT_RECV | IB_ODP_SUPPORT_SRQ_RECV);
-	/* Neither regions of all memory, nor XRC. */
+	/* The module offers neither regions of all memory nor XRC. */
 	cmd->odp_general_caps = RPOST_ODP_SUPPORT;
 	cmd->odp_rc_caps = caps->per_transport_caps.rc_odp_caps & mask;
 	cmd->odp_uc_caps = caps->per_transport_caps.uc_odp_caps & mask;
@@ -81,8 +81,8 @@ void rpost_odp_query(const struct rpost_device *dev,
 int rpost_odp_prepare(struct rpost_mr *mr, const struct rpost_reg_mr *cmd)
 {
 	const struct rpost_device *dev = mr->obj.dev;
+	u64 pages = rpost_mr_pages(cmd->addr, cmd->length);
 	u64 max = dev->ib_dev->attrs.max_mr_size;
-	u64 pages;
 
 	if (!rpost_odp_possible(dev))
 		return -EOPNOTSUPP;
@@ -90,10 +90,9 @@ int rpost_odp_prepare(struct rpost_mr *mr, const struct rpost_reg_mr *cmd)
 		/* rxe takes the iova for the address, and does not check. */
 		if (cmd->iova != cmd->addr || offset_in_page(cmd->addr))
 			return -EOPNOTSUPP;
-		/* It keeps lengths in an int. */
+		/* rxe keeps lengths in an int. */
 		max = min_t(u64, max, INT_MAX & PAGE_MASK);
 	}
-	pages = (offset_in_page(cmd->addr) + cmd->length + PAGE_SIZE - 1) >> PAGE_SHIFT;
 	if (cmd->length > max || pages > RPOST_ODP_MAX_PAGES)
 		return -EMSGSIZE;
 	/* Nobody strips tags. */
