@@ -385,7 +385,7 @@ RPOST_API int rdma_write_cm_event(struct rdma_cm_id *id,
 
 	if (id && (uint32_t)event == RPOST_EVENT_USER)
 		err = rpost_id_write_event(rpost_id(id), event, status, arg);
-	return err ? rpost_fail(err) : 0;
+	return rpost_fail(err);
 }
 
 void rpost_id_drop_event(struct rpost_id *priv)

@@ -125,13 +125,9 @@ static int create_qp(struct rpost_id *priv, struct ibv_qp_init_attr_ex *attr,
 {
 	int err;
 
-	if (of_cm(priv)) {
-		err = rpost_qp_create(priv->id.verbs, rpost_id_handle(priv),
-				      attr, qp);
-		if (!err)
-			(*qp)->of_cm = true;
-		return err;
-	}
+	if (of_cm(priv))
+		return rpost_qp_create(priv->id.verbs, rpost_id_handle(priv),
+				       attr, qp);
 	err = rpost_qp_create(priv->id.verbs, 0, attr, qp);
 	if (err)
 		return err;

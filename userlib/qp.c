@@ -142,6 +142,7 @@ int rpost_qp_create(struct ibv_context *context, uint32_t id,
 	qp->ibv.srq = attr->srq;
 	qp->ibv.qp_type = attr->qp_type;
 	qp->ibv.state = id ? IBV_QPS_INIT : IBV_QPS_RESET;
+	qp->of_cm = id;
 	qp->sig_all = !!attr->sq_sig_all;
 	rpost_async_init(&qp->async, context, RPOST_OBJ_QP);
 	err = create_kernel_qp(file, id, qp, attr);
