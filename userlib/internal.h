@@ -115,7 +115,7 @@ struct rpost_made {
 	uint32_t *handle;		/* in the program's struct */
 };
 
-/* What becomes of registrations that do not ask for on-demand paging. */
+/* When the library registers on demand although the program does not ask for it. */
 enum rpost_odp_use {
 	RPOST_ODP_NEVER,
 	RPOST_ODP_INSTEAD,		/* if the memory may not be locked */

@@ -139,7 +139,7 @@ int rpost_id_ready_qp(struct rpost_id *priv)
 
 	if (!qp)
 		return 0;
-	/* What the peer may do is known now: attributes of INIT change. */
+	/* The connection has set the rights of the peer, which INIT gives. */
 	err = modify(priv, qp, IBV_QPS_INIT);
 	if (!err)
 		err = modify(priv, qp, IBV_QPS_RTR);

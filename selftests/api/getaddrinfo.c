@@ -276,7 +276,7 @@ TEST_F(resolve, name)
 	}
 }
 
-/* What the program does not take ends with the id. */
+/* rdma_destroy_id() frees addresses that the program has not taken. */
 TEST_F(resolve, not_taken)
 {
 	NEED_RESOLVE();

@@ -7,9 +7,9 @@
 # and libibverbs, which shows that the case itself works, and over librdma_post.
 # Prints TAP with one test for each case and library, and a line "program |
 # system | rdma_post" for each program. By default runs all cases on 6.1, and a
-# few on 6.12 and 7.2 (with trixie and sid all modules of pyverbs, too). Tries a failed case once more, and prints the number of
-# tries; "# retried: ..." is a case that needed a second try over rdma_post
-# only.
+# few on 6.12 and 7.2 (with trixie and sid all modules of pyverbs, too). Tries a
+# failed case once more, and prints the number of tries; "# retried: ..." is a
+# case that needed a second try over rdma_post only.
 #
 #   -q                 on 6.1 only the first case of each program
 #   -s "RELEASE..."    programs of these of Debian's releases: bookworm, by default,

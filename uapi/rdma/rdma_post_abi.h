@@ -268,7 +268,7 @@ struct rpost_query_devices {
 #define RPOST_TRANSPORT_IB	0
 #define RPOST_TRANSPORT_IWARP	1
 
-/* What on-demand paging a device has, @odp_general_caps. */
+/* Bits of @odp_general_caps in struct rpost_query_device. */
 #define RPOST_ODP_SUPPORT	0x1	/* RPOST_ACCESS_ON_DEMAND */
 
 /*
