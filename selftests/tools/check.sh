@@ -94,8 +94,9 @@ programs() {
 
 # Has QEMU's emulator run code that the kernel was patching (see run.sh)?  Then the byte
 # before the address of the trap is no int3 instruction (cc) in the kernel's memory.
+# Linux 6.1 writes "int3: 0000 [#1]", later kernels write "Oops: " before it.
 emulator_failed() {
-	grep -A 9 'Oops: int3' "$1" | grep -m 1 ' Code: ' | grep -qv 'cc <'
+	grep -A 9 'int3: 0000 \[#' "$1" | grep -m 1 ' Code: ' | grep -qv 'cc <'
 }
 
 # guest NAME KERNEL ARGS...: call run.sh with ARGS and a time limit, and once more if the

@@ -103,9 +103,10 @@ step() {
 # have complained.
 tap() {
 	local name=$1 log=$logs/$1.log then=$EPOCHREALTIME status p f s lines=()
-	# Also match the harness's report of a failure: FILE:LINE:TEST:Expected
-	# ...
+	# Also match the harness's report of a failure, FILE:LINE:TEST:Expected ..., and
+	# what run.sh says of a guest, with lines of its kernel's log.
 	local failures='^(# )*not ok|\.c:[0-9]+:.*:Expected |: Test '
+	failures+='|^vm: FAIL: |^\[ *[0-9]+\.[0-9]+\]'
 	shift
 	touch "$logs/$name.running"
 	"$@" >"$log" 2>&1

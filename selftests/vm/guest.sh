@@ -5,6 +5,8 @@
 
 # Lines of a kernel log that fail a run.
 splat_pattern='BUG:|BUG at |WARNING: |Oops: |Oops\b|general protection fault'
+# Linux 6.1's header of any other trap, "int3: 0000 [#1] PREEMPT"
+splat_pattern+='|: [0-9a-f]{4} \[#[0-9]+\]'
 splat_pattern+='|KASAN:|KCSAN:|UBSAN:|KFENCE:|KMSAN:|DMA-API:.*(error|leak|warn)'
 splat_pattern+='|possible (circular|recursive|irq) locking|possible irq lock inversion'
 splat_pattern+='|inconsistent lock state|bad unlock balance|held lock freed'
