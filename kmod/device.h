@@ -294,6 +294,7 @@ int rpost_mr_retry_refused(struct rpost_pd *pd);
 int rpost_dereg_mr(struct rpost_device *dev, struct ib_mr *ib_mr);
 bool rpost_mr_check(struct rpost_pd *pd, const struct rpost_sge *sge,
 		    u32 access);
+bool rpost_mr_cut(struct rpost_pd *pd, struct rpost_sge *sge, u32 access);
 struct rpost_mr *rpost_mr_get(struct rpost_pd *pd, const struct rpost_sge *sge,
 			      u32 access);
 int rpost_mr_touch(unsigned long addr, u64 length, unsigned int flags);

@@ -185,6 +185,29 @@ bool rpost_mr_check(struct rpost_pd *pd, const struct rpost_sge *sge,
 }
 
 /**
+ * rpost_mr_cut() - cut an entry at the end of its region
+ * @pd: protection domain of the queue pair
+ * @sge: the program's entry, whose length is not 0
+ * @access: RPOST_ACCESS_* that the region must have
+ *
+ * Return: true if a live region of @pd contains the first byte and grants the
+ * access.  The region then contains the range of @sge.
+ */
+bool rpost_mr_cut(struct rpost_pd *pd, struct rpost_sge *sge, u32 access)
+{
+	struct rpost_sge first = { sge->addr, 1, sge->lkey };
+	struct rpost_mr *mr;
+
+	rcu_read_lock();
+	mr = rpost_mr_find(pd, &first, access);
+	if (mr)
+		sge->length = min_t(u64, sge->length,
+				    mr->iova + mr->length - sge->addr);
+	rcu_read_unlock();
+	return mr;
+}
+
+/**
  * rpost_mr_get() - look the region of an entry up
  * @pd: protection domain, whose context's rwsem is held
  * @sge: the program's entry

@@ -20,6 +20,7 @@
  * @sges: the entries; empty ones are left out
  * @num: number of @sges
  * @access: required access to the regions, RPOST_ACCESS_*
+ * @recv: it is a receive
  * @total: out: bytes of all entries
  * @bad_key: out: an entry names memory that the program may not use
  *
@@ -28,10 +29,14 @@
  * sum: it is cut to half the maximum, which leaves half for the entries before.
  * Later entries no longer matter either, and are left out.
  *
+ * The last entry of a receive may be longer than the rest of its region, and is
+ * cut to that: devices only look at the memory that a message needs, and programs
+ * rely on it (perftest).
+ *
  * Return: how many entries there are, or -EINVAL.
  */
 int rpost_check_many(struct rpost_pd *pd, struct rpost_sge *sges, u32 num,
-		     u32 access, u32 *total, bool *bad_key)
+		     u32 access, bool recv, u32 *total, bool *bad_key)
 {
 	u32 i, n = 0, sum = 0;
 	bool bad = false;
@@ -41,7 +46,9 @@ int rpost_check_many(struct rpost_pd *pd, struct rpost_sge *sges, u32 num,
 			continue;
 		if (n != i)
 			sges[n] = sges[i];
-		if (unlikely(!rpost_mr_check(pd, &sges[n], access))) {
+		if (unlikely(!rpost_mr_check(pd, &sges[n], access)) &&
+		    !(recv && i == num - 1 &&
+		      rpost_mr_cut(pd, &sges[n], access))) {
 			if (!pd->bad_lkey)
 				return -EINVAL;
 			bad = true;

@@ -81,7 +81,7 @@ struct rpost_scratch {
 static_assert(sizeof(struct rpost_scratch) <= 4096);
 
 int rpost_check_many(struct rpost_pd *pd, struct rpost_sge *sges, u32 num,
-		     u32 access, u32 *total, bool *bad_key);
+		     u32 access, bool recv, u32 *total, bool *bad_key);
 u32 rpost_queue_room(struct rpost_queue *q, struct rpost_cq *cq, u32 n);
 int rpost_post_sends(struct rpost_obj *obj, struct rpost_post *cmd, void *block,
 		     struct rpost_scratch *scratch);
@@ -94,6 +94,7 @@ int rpost_post_recvs(struct rpost_obj *obj, struct rpost_post *cmd, void *block,
  * @sges: see there
  * @num: see there
  * @access: see there
+ * @recv: see there
  * @total: see there
  * @bad_key: see there
  *
@@ -102,12 +103,13 @@ int rpost_post_recvs(struct rpost_obj *obj, struct rpost_post *cmd, void *block,
  * Return: how many entries there are, or -EINVAL.
  */
 static inline int rpost_check_sges(struct rpost_pd *pd, struct rpost_sge *sges,
-				   u32 num, u32 access, u32 *total,
-				   bool *bad_key)
+				   u32 num, u32 access, bool recv,
+				   u32 *total, bool *bad_key)
 {
 	if (num != 1 || !sges->length || sges->length > RPOST_MAX_MSG ||
 	    !rpost_mr_check(pd, sges, access))
-		return rpost_check_many(pd, sges, num, access, total, bad_key);
+		return rpost_check_many(pd, sges, num, access, recv, total,
+					bad_key);
 	*total = sges->length;
 	*bad_key = false;
 	return 1;

@@ -16,7 +16,7 @@ static int rpost_build_recv(struct rpost_pd *pd, u32 max_sge,
 		return -EINVAL;
 	rwr->kind = (struct rpost_wqe_kind) { .opcode = RPOST_WC_RECV };
 	n = rpost_check_sges(pd, sges, wr->num_sge, RPOST_ACCESS_LOCAL_WRITE,
-			     &total, &rwr->kind.bad_key);
+			     true, &total, &rwr->kind.bad_key);
 	if (n < 0)
 		return n;
 	rwr->wr_id = wr->wr_id;

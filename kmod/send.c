@@ -99,7 +99,7 @@ static inline int rpost_build_sges(struct rpost_qp *qp, struct rpost_swr *swr,
 	if (wr->inline_len || num > max ||
 	    wr->size != sizeof(*wr) + num * sizeof(*sges))
 		return -EINVAL;
-	n = rpost_check_sges(qp->pd, sges, num, op->access, &total,
+	n = rpost_check_sges(qp->pd, sges, num, op->access, false, &total,
 			     &swr->kind.bad_key);
 	if (n < 0)
 		return n;

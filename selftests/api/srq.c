@@ -161,6 +161,36 @@ TEST_F(srq, entries_are_scattered_to)
 	EXPECT_TRUE(filled(joined, SIZE, 3));
 }
 
+/* perftest 25 posts such receives. */
+TEST_F(srq, receive_that_is_longer_than_its_region)
+{
+	struct ibv_sge sge = { .length = 4096 };
+	struct ibv_recv_wr *bad, wr = { .sg_list = &sge, .num_sge = 1 };
+	struct ibv_mr *mr;
+	unsigned int i;
+
+	mr = ibv_reg_mr(self->srq->pd, self->buf, 2 * SIZE, IBV_ACCESS_LOCAL_WRITE);
+	ASSERT_NE(NULL, mr);
+	sge.lkey = mr->lkey;
+	/* The second one has no room for the message. */
+	for (i = 0; i < 2; i++) {
+		wr.wr_id = i;
+		sge.addr = addr64(self->buf) + SIZE + i;
+		ASSERT_EQ(0, ibv_post_srq_recv(self->srq, &wr, &bad));
+	}
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, send_message(&self->p[1].client, i + 1));
+		ASSERT_EQ(1, wait_comp(self->p[1].server.id->recv_cq, &self->wc));
+		EXPECT_EQ(i, self->wc.wr_id);
+		EXPECT_EQ(i == 1, self->wc.status != IBV_WC_SUCCESS);
+		EXPECT_NE(IBV_WC_WR_FLUSH_ERR, self->wc.status);
+		EXPECT_TRUE(all_bytes(self->buf, SIZE, POISON));
+		EXPECT_TRUE(i == 1 || filled(self->buf + SIZE, SIZE, 1));
+		EXPECT_TRUE(all_bytes(self->buf + 2 * SIZE, 4096, POISON));
+	}
+	EXPECT_EQ(0, ibv_dereg_mr(mr));
+}
+
 /* The receives before the refused one stay posted. */
 TEST_F(srq, list_with_a_bad_one)
 {

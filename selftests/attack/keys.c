@@ -259,14 +259,69 @@ TEST_F(op, outside)
 	unsigned int i;
 
 	NEED_OP(1);
-	for (i = 0; i < ARRAY_SIZE(addrs); i++)
+	for (i = 0; i < ARRAY_SIZE(addrs); i++) {
+		/* See past_the_end. */
+		if (variant->op == OP_RECV && addrs[i] >= first && addrs[i] < end)
+			continue;
 		attack(_metadata, k, variant->op, addrs[i], self->length,
 		       k->mr.lkey);
-	if (is_atomic(variant->op))
+	}
+	if (is_atomic(variant->op) || variant->op == OP_RECV)
 		return;
 	for (i = 0; i < ARRAY_SIZE(lengths); i++)
 		attack(_metadata, k, variant->op, first, lengths[i],
 		       k->mr.lkey);
+}
+
+/* Has a receive of KEYS_MSG bytes changed @num bytes at @addr only? */
+static bool changed_only(struct keys *k, uint64_t addr, unsigned int num)
+{
+	char *to = (char *)(uintptr_t)addr;
+	bool only;
+
+	only = all_bytes(k->mem, to - k->mem, 'a') && all_bytes(to, num, 'v') &&
+	       all_bytes(to + num, k->mem + k->bytes - to - num, 'a');
+	memset(to, 'a', num);
+	return only;
+}
+
+/* The last entry of a receive may reach past the region; no message does. */
+TEST_F(op, past_the_end)
+{
+	const uint32_t lengths[] = { KEYS_MSG + 1, 0x7fffffff, 0x80000000, UINT32_MAX };
+	struct keys *k = &self->k;
+	const uint64_t end = k->mr.addr + k->mr.length;
+	struct rpost_sge sge, list[2];
+	unsigned int i, rest;
+	int status;
+
+	if (variant->op != OP_RECV)
+		return;
+	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
+		sge = (struct rpost_sge) { end - KEYS_MSG, lengths[i], k->mr.lkey };
+		EXPECT_EQ(RPOST_WC_SUCCESS, run_op(k, OP_RECV, &sge, 1));
+		EXPECT_TRUE(changed_only(k, end - KEYS_MSG, KEYS_MSG));
+	}
+	for (rest = 1; rest < KEYS_MSG; rest += KEYS_MSG - 2) {
+		sge = (struct rpost_sge) { end - rest, KEYS_MSG, k->mr.lkey };
+		status = run_op(k, OP_RECV, &sge, 1);
+		EXPECT_LT(RPOST_WC_SUCCESS, status);
+		EXPECT_NE(RPOST_WC_WR_FLUSH_ERR, status);
+		EXPECT_TRUE(all_bytes(k->mem, k->bytes - k->bytes / 4 - rest, 'a'));
+		EXPECT_TRUE(all_bytes(k->mem + k->bytes - k->bytes / 4, k->bytes / 4, 'a'));
+		memset(k->mem, 'a', k->bytes);
+	}
+	/* The last entry only: in others, the message would have a hole. */
+	list[0] = (struct rpost_sge) { k->mr.addr, KEYS_MSG / 2, k->mr.lkey };
+	list[1] = (struct rpost_sge) { end - KEYS_MSG / 2, KEYS_MSG, k->mr.lkey };
+	EXPECT_EQ(RPOST_WC_SUCCESS, run_op(k, OP_RECV, list, 2));
+	EXPECT_TRUE(all_bytes(k->mem + k->bytes - k->bytes / 4, k->bytes / 4, 'a'));
+	memset(k->mem, 'a', k->bytes);
+	sge = list[0];
+	list[0] = list[1];
+	list[1] = sge;
+	EXPECT_EQ(RPOST_WC_LOC_PROT_ERR, run_op(k, OP_RECV, list, 2));
+	EXPECT_TRUE(all_bytes(k->mem, k->bytes, 'a'));
 }
 
 TEST_F(op, without_local_write)

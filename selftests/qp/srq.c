@@ -193,7 +193,7 @@ TEST_F(srq, bad_keys)
 		{ buf, 64, other.lkey },
 		{ buf, 64, foreign.lkey },
 		{ buf - 1, 64, self->e.mr.lkey },
-		{ buf + SRQ_BYTES - 63, 64, self->e.mr.lkey },
+		{ buf + SRQ_BYTES, 64, self->e.mr.lkey },
 		{ 0xffff888000000000, 64, 0 },
 		{ 0xffffffff81000000, 64, self->e.mr.lkey },
 	};

@@ -2414,7 +2414,8 @@ struct rpost_recv_wr {
  * the range and the access that a scatter/gather entry needs, the post does not
  * fail: the work request completes with RPOST_WC_LOC_PROT_ERR, and the queue
  * pair goes to the error state, as in verbs.  Sends in the error state complete
- * with RPOST_WC_WR_FLUSH_ERR.
+ * with RPOST_WC_WR_FLUSH_ERR.  The last entry of a receive may be longer than the
+ * rest of its region, which then is its length.
  *
  * Errors: for sends, EINVAL for a queue pair that is not connected yet; for
  * receives, EINVAL for a queue pair that is in the RESET state or has a shared
