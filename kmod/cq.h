@@ -139,6 +139,7 @@ void rpost_cq_poller_leaves(struct rpost_cq *cq);
 
 /* hwcq.c */
 struct rpost_hwcq *rpost_cq_attach(struct rpost_cq *cq, u32 entries);
+int rpost_cq_grow(struct rpost_hwcq *hwcq, u32 entries);
 void rpost_cq_detach(struct rpost_hwcq *hwcq, u32 entries);
 u32 rpost_hwcq_poll_locked(struct rpost_hwcq *hwcq, u32 budget);
 u32 rpost_hwcq_poll(struct rpost_hwcq *hwcq, u32 budget);

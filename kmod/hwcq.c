@@ -181,6 +181,27 @@ out:
 }
 
 /**
+ * rpost_cq_grow() - reserve more room in a device queue
+ * @hwcq: the device queue from rpost_cq_attach()
+ * @entries: number of completions more, for rpost_cq_detach()
+ *
+ * Return: 0, or -ENOMEM if it has not as much.
+ */
+int rpost_cq_grow(struct rpost_hwcq *hwcq, u32 entries)
+{
+	struct rpost_cq *cq = hwcq->cq;
+	int ret = -ENOMEM;
+
+	mutex_lock(&cq->setup_lock);
+	if (hwcq->size - hwcq->used >= entries) {
+		hwcq->used += entries;
+		ret = 0;
+	}
+	mutex_unlock(&cq->setup_lock);
+	return ret;
+}
+
+/**
  * rpost_cq_detach() - give the room for completions back
  * @hwcq: the device queue from rpost_cq_attach()
  * @entries: the number given there; none of them is outstanding

@@ -76,6 +76,17 @@ int rpost_obj_take_bytes(struct rpost_obj *obj, unsigned long bytes)
 	return ret;
 }
 
+/**
+ * rpost_obj_give_bytes() - undo rpost_obj_take_bytes()
+ * @obj: the object
+ * @bytes: the same
+ */
+void rpost_obj_give_bytes(struct rpost_obj *obj, unsigned long bytes)
+{
+	obj->bytes -= bytes;
+	rpost_user_uncharge(obj->file->user, bytes);
+}
+
 static int rpost_obj_reserve_gfp(struct rpost_file *file,
 				 struct rpost_obj *obj,
 				 enum rpost_obj_type type,

@@ -275,6 +275,7 @@ struct rpost_obj {
 int rpost_obj_reserve(struct rpost_file *file, struct rpost_obj *obj,
 		      enum rpost_obj_type type, struct rpost_device *dev);
 int rpost_obj_take_bytes(struct rpost_obj *obj, unsigned long bytes);
+void rpost_obj_give_bytes(struct rpost_obj *obj, unsigned long bytes);
 int rpost_obj_reserve_nowait(struct rpost_file *file, struct rpost_obj *obj,
 			     enum rpost_obj_type type);
 void rpost_obj_unreserve(struct rpost_obj *obj);

@@ -9,8 +9,6 @@
 #include "device.h"
 #include "srq.h"
 
-#define RPOST_NO_SLOT	U32_MAX
-
 /**
  * struct rpost_srq_cq - room for a shared receive queue's completions
  * @link: in @cqs of the shared receive queue
@@ -140,6 +138,26 @@ void rpost_srq_may_lose(struct rpost_srq *srq)
 	spin_unlock_bh(&srq->lock);
 }
 
+/* Move @n slots.  Return false, and move none, if there are fewer. */
+static bool rpost_srq_move(struct rpost_srq_wqe **from,
+			   struct rpost_srq_wqe **to, u32 n)
+{
+	struct rpost_srq_wqe *first = *from, **end = from;
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		if (!*end)
+			return false;
+		end = &(*end)->next;
+	}
+	if (n) {
+		*from = *end;
+		*end = *to;
+		*to = first;
+	}
+	return true;
+}
+
 /**
  * rpost_srq_slot() - take a slot
  * @srq: the shared receive queue, with its lock held
@@ -152,15 +170,12 @@ struct rpost_srq_wqe *rpost_srq_slot(struct rpost_srq *srq)
 
 	lockdep_assert_held(&srq->lock);
 
-	if (srq->free == RPOST_NO_SLOT && srq->lost &&
-	    srq->num_slots < srq->max_slots) {
+	if (!srq->free && srq->lost &&
+	    rpost_srq_move(&srq->spares, &srq->free, 1))
 		srq->lost--;
-		rpost_srq_slot_free(srq, &srq->wqes[srq->num_slots++]);
-	}
-	if (srq->free == RPOST_NO_SLOT)
-		return NULL;
-	wqe = &srq->wqes[srq->free];
-	srq->free = wqe->next;
+	wqe = srq->free;
+	if (wqe)
+		srq->free = wqe->next;
 	return wqe;
 }
 
@@ -174,7 +189,13 @@ void rpost_srq_slot_free(struct rpost_srq *srq, struct rpost_srq_wqe *wqe)
 	lockdep_assert_held(&srq->lock);
 
 	wqe->next = srq->free;
-	srq->free = wqe - srq->wqes;
+	srq->free = wqe;
+}
+
+static unsigned long rpost_srq_device_bytes(const struct rpost_srq *srq,
+					    u32 max_wr)
+{
+	return rpost_device_rq_bytes(max_wr, srq->max_sge);
 }
 
 /* Called by the driver, in any context. */
@@ -227,8 +248,18 @@ int rpost_srq_shutdown(struct rpost_obj *obj)
 		rpost_srq_leak(srq, ret);
 	srq->ib_srq = NULL;
 	rpost_limit_give_wr(obj->file, srq->max_wr,
-			    rpost_device_rq_bytes(srq->max_wr, srq->max_sge));
+			    rpost_srq_device_bytes(srq, srq->max_wr));
 	return 0;
+}
+
+static void rpost_srq_free_slots(struct rpost_srq *srq)
+{
+	struct rpost_srq_slots *slots, *next;
+
+	for (slots = srq->slots; slots; slots = next) {
+		next = slots->next;
+		kvfree(slots);
+	}
 }
 
 /**
@@ -244,8 +275,72 @@ void rpost_srq_free(struct rpost_obj *obj)
 	xa_destroy(&srq->qps);
 	if (srq->leaked)
 		return;
-	kvfree(srq->wqes);
+	rpost_srq_free_slots(srq);
 	kfree_rcu(srq, obj.rcu);
+}
+
+/* Get room for @n more receives where any may complete, or nowhere. */
+static int rpost_srq_grow_cqs(struct rpost_srq *srq, u32 n)
+{
+	struct rpost_srq_cq *room;
+	int ret = 0;
+
+	list_for_each_entry(room, &srq->cqs, link) {
+		ret = rpost_cq_grow(room->hwcq, n);
+		if (ret)
+			break;
+	}
+	if (ret)
+		list_for_each_entry_continue_reverse(room, &srq->cqs, link)
+			rpost_cq_detach(room->hwcq, n);
+	return ret;
+}
+
+/*
+ * Have slots for @max_wr receives, and as many spare ones, but at least
+ * RPOST_MIN_SPARES; fewer if the device's completion queues cannot hold all.
+ */
+static int rpost_srq_add_slots(struct rpost_srq *srq, u32 max_wr)
+{
+	u32 max_cqe = srq->obj.dev->ib_dev->attrs.max_cqe;
+	u32 i, n, max = min(max_wr + max(max_wr, RPOST_MIN_SPARES), max_cqe);
+	struct rpost_srq_slots *slots;
+	size_t bytes;
+	int ret;
+
+	if (max <= srq->max_slots)
+		return 0;
+	n = max - srq->max_slots;
+	/* kmalloc() rounds up. */
+	bytes = roundup_pow_of_two(struct_size(slots, wqes, n));
+	ret = rpost_obj_take_bytes(&srq->obj, bytes);
+	if (ret)
+		return ret;
+	ret = -ENOMEM;
+	slots = rpost_kvcalloc(1, struct_size(slots, wqes, n));
+	if (!slots)
+		goto err_bytes;
+	ret = rpost_srq_grow_cqs(srq, n);
+	if (ret)
+		goto err_free;
+	slots->next = srq->slots;
+	srq->slots = slots;
+	srq->max_slots = max;
+	spin_lock_bh(&srq->lock);
+	for (i = n; i--;) {
+		slots->wqes[i].cqe.done = rpost_srq_done;
+		slots->wqes[i].srq = srq;
+		slots->wqes[i].next = srq->spares;
+		srq->spares = &slots->wqes[i];
+	}
+	spin_unlock_bh(&srq->lock);
+	return 0;
+
+err_free:
+	kvfree(slots);
+err_bytes:
+	rpost_obj_give_bytes(&srq->obj, bytes);
+	return ret;
 }
 
 static int rpost_create_srq_validate(const struct rpost_create_srq *cmd,
@@ -276,7 +371,6 @@ static int rpost_srq_build(struct rpost_srq *srq,
 		},
 		.srq_type = IB_SRQT_BASIC,
 	};
-	u32 i, max_cqe = srq->obj.dev->ib_dev->attrs.max_cqe;
 	int ret;
 
 	mutex_init(&srq->qp_lock);
@@ -286,25 +380,12 @@ static int rpost_srq_build(struct rpost_srq *srq,
 	srq->user_data = cmd->user_data;
 	srq->max_wr = cmd->max_wr;
 	srq->max_sge = cmd->max_sge;
-	srq->num_slots = cmd->max_wr;
-	srq->max_slots = min(cmd->max_wr + max(cmd->max_wr, RPOST_MIN_SPARES),
-			     max_cqe);
-	/* kmalloc() rounds up. */
-	ret = rpost_obj_take_bytes(&srq->obj,
-				   roundup_pow_of_two(srq->max_slots * sizeof(*srq->wqes)));
+	ret = rpost_srq_add_slots(srq, cmd->max_wr);
 	if (ret)
 		return ret;
-	srq->wqes = rpost_kvcalloc(srq->max_slots, sizeof(*srq->wqes));
-	if (!srq->wqes)
-		return -ENOMEM;
-	for (i = 0; i < srq->max_slots; i++) {
-		srq->wqes[i].cqe.done = rpost_srq_done;
-		srq->wqes[i].srq = srq;
-		srq->wqes[i].next = i + 1;
-	}
-	srq->wqes[srq->num_slots - 1].next = RPOST_NO_SLOT;
+	rpost_srq_move(&srq->spares, &srq->free, cmd->max_wr);
 	ret = rpost_limit_take_wr(srq->obj.file, srq->max_wr,
-				  rpost_device_rq_bytes(srq->max_wr, srq->max_sge));
+				  rpost_srq_device_bytes(srq, srq->max_wr));
 	if (ret)
 		goto err_free;
 	srq->ib_srq = ib_create_srq(srq->pd->ib_pd, &attr);
@@ -315,9 +396,9 @@ static int rpost_srq_build(struct rpost_srq *srq,
 
 err_limit:
 	rpost_limit_give_wr(srq->obj.file, srq->max_wr,
-			    rpost_device_rq_bytes(srq->max_wr, srq->max_sge));
+			    rpost_srq_device_bytes(srq, srq->max_wr));
 err_free:
-	kvfree(srq->wqes);
+	rpost_srq_free_slots(srq);
 	return ret;
 }
 
@@ -369,8 +450,61 @@ err_unuse:
 	return ret;
 }
 
+static int rpost_modify_srq_validate(const struct rpost_modify_srq *cmd,
+				     const struct rpost_srq *srq)
+{
+	struct ib_device *ib_dev = srq->obj.dev->ib_dev;
+	bool resize = cmd->attr_mask & RPOST_SRQ_MAX_WR;
+
+	if (resize && !(ib_dev->attrs.device_cap_flags & IB_DEVICE_SRQ_RESIZE))
+		return -EOPNOTSUPP;
+	if (resize && (!cmd->max_wr ||
+		       cmd->max_wr > rpost_device_max_srq_wr(ib_dev)))
+		return -EINVAL;
+	if (cmd->limit > (resize ? cmd->max_wr : srq->max_wr))
+		return -EINVAL;
+	return 0;
+}
+
+/* Ask the device, and resize the queue with it; under @srq->qp_lock. */
+static int rpost_srq_resize(struct rpost_srq *srq, struct ib_srq_attr *attr,
+			    enum ib_srq_attr_mask mask)
+{
+	u32 old = srq->max_wr, new = attr->max_wr, n = max(old, new) - min(old, new);
+	struct rpost_srq_wqe *moved = NULL;
+	bool moves, grows = new > old;
+	int ret;
+
+	/* While the device copies its queue, it has both. */
+	ret = rpost_limit_take_wr(srq->obj.file, new,
+				  rpost_srq_device_bytes(srq, new));
+	if (ret)
+		return ret;
+	/* If that fails, the spare slots may still be enough. */
+	ret = grows ? rpost_srq_add_slots(srq, new) : 0;
+	spin_lock_bh(&srq->lock);
+	moves = rpost_srq_move(grows ? &srq->spares : &srq->free, &moved, n);
+	spin_unlock_bh(&srq->lock);
+	if (!moves) {
+		if (!ret)
+			ret = grows ? -ENOMEM : -EINVAL;
+		goto out;
+	}
+	ret = ib_modify_srq(srq->ib_srq, attr, mask);
+	spin_lock_bh(&srq->lock);
+	rpost_srq_move(&moved, !ret == grows ? &srq->free : &srq->spares, n);
+	spin_unlock_bh(&srq->lock);
+	if (!ret) {
+		srq->max_wr = new;
+		new = old;
+	}
+out:
+	rpost_limit_give_wr(srq->obj.file, new, rpost_srq_device_bytes(srq, new));
+	return ret;
+}
+
 /**
- * rpost_modify_srq_ioctl() - set the limit of a shared receive queue
+ * rpost_modify_srq_ioctl() - set limit or size of a shared receive queue
  * @ucmd: the command
  *
  * Return: 0 or a negative errno.
@@ -378,28 +512,29 @@ err_unuse:
 int rpost_modify_srq_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_modify_srq *cmd = &ucmd->cmd.modify_srq;
-	struct ib_srq_attr attr = { .srq_limit = cmd->limit };
+	struct ib_srq_attr attr = {
+		.max_wr = cmd->max_wr,
+		.srq_limit = cmd->limit,
+	};
 	struct rpost_obj *obj;
 	struct rpost_srq *srq;
 	int ret;
 
-	if ((cmd->attr_mask & ~RPOST_SRQ_LIMIT) || cmd->max_wr)
+	if ((cmd->attr_mask & ~(RPOST_SRQ_LIMIT | RPOST_SRQ_MAX_WR)) ||
+	    (cmd->max_wr && !(cmd->attr_mask & RPOST_SRQ_MAX_WR)))
 		return -EOPNOTSUPP;
 	obj = rpost_enter_get(ucmd, cmd->handle, RPOST_OBJ_SRQ);
 	if (IS_ERR(obj))
 		return PTR_ERR(obj);
 	srq = container_of(obj, struct rpost_srq, obj);
 
-	ret = -ENODEV;
-	if (!srq->ib_srq)
-		goto out;
-	ret = -EINVAL;
-	if (cmd->limit > srq->max_wr)
-		goto out;
-	ret = 0;
-	if (cmd->attr_mask)
+	mutex_lock(&srq->qp_lock);
+	ret = srq->ib_srq ? rpost_modify_srq_validate(cmd, srq) : -ENODEV;
+	if (!ret && (cmd->attr_mask & RPOST_SRQ_MAX_WR))
+		ret = rpost_srq_resize(srq, &attr, cmd->attr_mask);
+	else if (!ret && cmd->attr_mask)
 		ret = ib_modify_srq(srq->ib_srq, &attr, IB_SRQ_LIMIT);
-out:
+	mutex_unlock(&srq->qp_lock);
 	rpost_obj_put(obj);
 	return ret;
 }
@@ -422,8 +557,11 @@ int rpost_query_srq_ioctl(struct rpost_ucmd *ucmd)
 	if (IS_ERR(obj))
 		return PTR_ERR(obj);
 	srq = container_of(obj, struct rpost_srq, obj);
+	/* rxe does not guard its queue against ib_modify_srq(). */
+	mutex_lock(&srq->qp_lock);
 	ret = srq->ib_srq ? ib_query_srq(srq->ib_srq, &attr) : -ENODEV;
 	cmd->max_wr = srq->max_wr;
+	mutex_unlock(&srq->qp_lock);
 	cmd->max_sge = srq->max_sge;
 	cmd->limit = attr.srq_limit;
 	rpost_obj_put(obj);

@@ -14,15 +14,25 @@
  * @cqe: identifies it to the device
  * @srq: the shared receive queue
  * @wr_id: identifies it to the program
- * @next: the next free slot
+ * @next: the next slot in a list of the queue
  * @bad_key: it names memory that the program may not use
  */
 struct rpost_srq_wqe {
 	struct ib_cqe cqe;
 	struct rpost_srq *srq;
 	u64 wr_id;
-	u32 next;
+	struct rpost_srq_wqe *next;
 	bool bad_key;
+};
+
+/**
+ * struct rpost_srq_slots - slots that were allocated together
+ * @next: those allocated before
+ * @wqes: the slots
+ */
+struct rpost_srq_slots {
+	struct rpost_srq_slots *next;
+	struct rpost_srq_wqe wqes[];
 };
 
 /**
@@ -31,20 +41,21 @@ struct rpost_srq_wqe {
  * @pd: depends on it
  * @ib_srq: NULL once shut down; under the context's rwsem
  * @user_data: identifies it to the program
- * @max_wr: work requests that the program may have in it
+ * @max_wr: work requests that the program may have in it; under @qp_lock
  * @max_sge: scatter/gather entries in each
- * @qp_lock: held while a queue pair is added or removed; guards @cqs
+ * @qp_lock: held while a queue pair is added or removed, or the queue is modified
+ *           or queried; guards @cqs, @slots and @max_slots
  * @cqs: struct rpost_srq_cq.  Any receive may complete on any of them, so each
  *       has room for all receives.
  * @qps: its queue pairs by the address of their struct ib_qp, to find the queue
  *       pair of a completion.  The address is not followed: the ib_qp may have
  *       been freed by then.
+ * @slots: all slots, @max_slots of them
+ * @max_slots: also the room for completions in each of @cqs
  * @lock: guards all that follows, and the order of posts
- * @wqes: slots, @max_slots of them
- * @max_slots: size of @wqes, and room for completions in each of @cqs
- * @num_slots: number of slots that have come into use
  * @lost: number of receives that may never complete
- * @free: first free slot, or RPOST_NO_SLOT
+ * @free: the free slots
+ * @spares: the slots that have not come into use
  * @closing: posts fail, and events are not reported
  * @leaked: the device keeps it, so that its memory may not be freed
  *
@@ -55,6 +66,9 @@ struct rpost_srq_wqe {
  * 6.9 rxe forgets it, and its slot, which cannot be identified, never returns.
  * So once the program has run out of slots, it may use one spare slot for each
  * queue pair that has been stopped, while there are any.
+ *
+ * Resizing moves slots from @spares to @free, or back.  New slots are allocated
+ * beside the old ones, to which outstanding receives point.
  */
 struct rpost_srq {
 	struct rpost_obj obj;
@@ -66,12 +80,12 @@ struct rpost_srq {
 	struct mutex qp_lock;
 	struct list_head cqs;
 	struct xarray qps;
-	spinlock_t lock;
-	struct rpost_srq_wqe *wqes;
+	struct rpost_srq_slots *slots;
 	u32 max_slots;
-	u32 num_slots;
+	spinlock_t lock;
 	u32 lost;
-	u32 free;
+	struct rpost_srq_wqe *free;
+	struct rpost_srq_wqe *spares;
 	bool closing;
 	bool leaked;
 };

@@ -58,14 +58,14 @@ RPOST_API struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
 }
 
 /**
- * ibv_modify_srq() - set the limit of a shared receive queue, ibv_modify_srq(3)
+ * ibv_modify_srq() - set the limit of a shared receive queue, or its size,
+ *		      ibv_modify_srq(3)
  * @srq: the queue
- * @srq_attr: the limit
- * @srq_attr_mask: IBV_SRQ_LIMIT
+ * @srq_attr: limit, and number of work requests
+ * @srq_attr_mask: IBV_SRQ_LIMIT, IBV_SRQ_MAX_WR
  *
- * Return: 0, or an errno value: EINVAL for a limit above the queue's size,
- * EOPNOTSUPP for other bits than IBV_SRQ_LIMIT: a queue keeps its size, and no
- * device has the capability IBV_DEVICE_SRQ_RESIZE.
+ * Return: 0, or an errno value: see struct rpost_modify_srq; EOPNOTSUPP for a
+ * new size without the capability IBV_DEVICE_SRQ_RESIZE, and for other bits.
  */
 RPOST_API int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr,
 			     int srq_attr_mask)
@@ -74,11 +74,12 @@ RPOST_API int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr,
 		.size = sizeof(cmd),
 		.handle = srq->handle,
 		.attr_mask = srq_attr_mask,
-		.limit = srq_attr->srq_limit,
 	};
 
-	if (srq_attr_mask & ~IBV_SRQ_LIMIT)
-		return EOPNOTSUPP;
+	if (srq_attr_mask & IBV_SRQ_LIMIT)
+		cmd.limit = srq_attr->srq_limit;
+	if (srq_attr_mask & IBV_SRQ_MAX_WR)
+		cmd.max_wr = srq_attr->max_wr;
 	if (!srq_attr_mask)
 		return 0;
 	return rpost_ioctl(srq->context->cmd_fd, RPOST_IOC_MODIFY_SRQ, &cmd);

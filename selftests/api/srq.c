@@ -295,26 +295,37 @@ TEST_F(srq, attributes)
 	EXPECT_EQ(5, attr.srq_limit);
 }
 
-/* A device without IBV_DEVICE_SRQ_RESIZE refuses to resize. */
+/* The receives that are in the queue stay there. */
 TEST_F(srq, resize)
 {
-	struct ibv_srq_attr attr;
+	struct ibv_srq_attr attr, larger = { .max_wr = 4 * WRS, .srq_limit = 7 };
 	struct ibv_device_attr device;
-	uint32_t before;
-	int err;
+	unsigned int i;
 
 	ASSERT_EQ(0, ibv_query_device(self->verbs, &device));
-	ASSERT_EQ(0, ibv_query_srq(self->srq, &attr));
-	before = attr.max_wr;
-	attr.max_wr = 4 * WRS;
-	err = ibv_modify_srq(self->srq, &attr, IBV_SRQ_MAX_WR);
-	EXPECT_EQ(!(device.device_cap_flags & IBV_DEVICE_SRQ_RESIZE), !!err);
-	ASSERT_EQ(0, ibv_query_srq(self->srq, &attr));
-	if (err) {
-		EXPECT_EQ(before, attr.max_wr);
-	} else {
-		EXPECT_LE(4 * WRS, attr.max_wr);
+	if (!(device.device_cap_flags & IBV_DEVICE_SRQ_RESIZE)) {
+		EXPECT_NE(0, ibv_modify_srq(self->srq, &larger, IBV_SRQ_MAX_WR));
+		return;
 	}
+	for (i = 0; i < WRS; i++)
+		ASSERT_EQ(0, post_recv(self->srq, self->mr, i));
+	ASSERT_EQ(0, ibv_modify_srq(self->srq, &larger, IBV_SRQ_MAX_WR));
+	ASSERT_EQ(0, ibv_query_srq(self->srq, &attr));
+	EXPECT_LE(4 * WRS, attr.max_wr);
+	EXPECT_EQ(0, attr.srq_limit);
+	for (; i < 4 * WRS; i++)
+		ASSERT_EQ(0, post_recv(self->srq, self->mr, i));
+	attr.max_wr = WRS;
+	EXPECT_EQ(EINVAL, ibv_modify_srq(self->srq, &attr, IBV_SRQ_MAX_WR));
+	for (i = 0; i < 4 * WRS; i++) {
+		ASSERT_EQ(0, send_message(&self->p[1].client, i + 1));
+		ASSERT_COMP_OK(self->p[1].client.id->send_cq, &self->wc,
+			       IBV_WC_SEND, i + 1ul);
+		ASSERT_COMP_OK(self->p[1].server.id->recv_cq, &self->wc,
+			       IBV_WC_RECV, (unsigned long)i);
+		EXPECT_TRUE(filled(self->buf + i * SIZE, SIZE, i + 1));
+	}
+	ASSERT_EQ(0, ibv_modify_srq(self->srq, &attr, IBV_SRQ_MAX_WR));
 }
 
 static int next_async(struct ibv_context *verbs, struct ibv_async_event *event)

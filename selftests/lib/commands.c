@@ -216,7 +216,7 @@ ROW(CREATE_SRQ, 0x1f, 3, 0,
     U32(limit, 8), U64(user_data, 8), OUT(handle, R_SRQ), ZERO(reserved))
 ROW(MODIFY_SRQ, 0x20, 3, 0,
     IN(handle, R_SRQ, .give = G_NEW),
-    FLAGS(attr_mask, 3, .usual = RPOST_SRQ_LIMIT), ZERO(max_wr),
+    FLAGS(attr_mask, 3, .usual = RPOST_SRQ_LIMIT), U32(max_wr, 64),
     U32(limit, 64, .usual = 1))
 ROW(QUERY_SRQ, 0x21, 1, 0,
     IN(handle, R_SRQ, .give = G_NEW), ANSWER(max_wr, 4), ANSWER(max_sge, 4),

@@ -1912,13 +1912,18 @@ enum rpost_srq_attr {
  * @size: sizeof(struct rpost_modify_srq)
  * @flags: must be 0
  * @handle: in: the shared receive queue
- * @attr_mask: in: RPOST_SRQ_LIMIT
- * @max_wr: in: must be 0
+ * @attr_mask: in: RPOST_SRQ_LIMIT, RPOST_SRQ_MAX_WR
+ * @max_wr: in: size that the queue gets; 0 without RPOST_SRQ_MAX_WR
  * @limit: in: once fewer work requests than this remain, the event
  *         RPOST_ASYNC_SRQ_LIMIT_REACHED comes, once; 0 for never
  *
- * Errors: EINVAL for a limit above the queue's size, EOPNOTSUPP for
- * RPOST_SRQ_MAX_WR, since a queue keeps its size.
+ * The queue keeps the work requests that are in it when it is resized.
+ *
+ * Errors: EINVAL for a limit above the queue's size, and for a size of 0, above
+ * the limits of the device or this module, or below the number of work requests
+ * that are in the queue; EOPNOTSUPP for RPOST_SRQ_MAX_WR, if the device has not
+ * IB_UVERBS_DEVICE_SRQ_RESIZE; EMFILE; ENOMEM, also if the completion queues of
+ * its queue pairs have no room for as many receives.
  */
 struct rpost_modify_srq {
 	__u32 size;
