@@ -13,6 +13,14 @@
 #include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
 
+/*
+ * The kernel whose RDMA interface the headers have. OFED's may have another one
+ * than the kernel; Kbuild finds out which.
+ */
+#ifndef RPOST_RDMA_VERSION
+#define RPOST_RDMA_VERSION	LINUX_VERSION_CODE
+#endif
+
 /* Since 6.3 vm_flags changes through its accessors only. */
 static inline void rpost_compat_vm_flags_mod(struct vm_area_struct *vma,
 					     vm_flags_t set, vm_flags_t clear)
@@ -25,19 +33,19 @@ static inline void rpost_compat_vm_flags_mod(struct vm_area_struct *vma,
 }
 
 /* 6.2 added mana, and 6.18 ionic. */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
+#if RPOST_RDMA_VERSION >= KERNEL_VERSION(6, 2, 0)
 #define RPOST_COMPAT_DRIVER_MANA	RDMA_DRIVER_MANA
 #else
 #define RPOST_COMPAT_DRIVER_MANA	(RDMA_DRIVER_ERDMA + 1)
 #endif
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0)
+#if RPOST_RDMA_VERSION >= KERNEL_VERSION(6, 18, 0)
 #define RPOST_COMPAT_DRIVER_IONIC	RDMA_DRIVER_IONIC
 #else
 #define RPOST_COMPAT_DRIVER_IONIC	(RDMA_DRIVER_ERDMA + 2)
 #endif
 
 /* 6.2 added flush and atomic write, for user queue pairs only. */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
+#if RPOST_RDMA_VERSION >= KERNEL_VERSION(6, 2, 0)
 #define RPOST_COMPAT_ACCESS_FLUSH \
 	(IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_FLUSH_PERSISTENT)
 #define RPOST_COMPAT_USER_CAPS \
@@ -52,7 +60,7 @@ static inline void rpost_compat_vm_flags_mod(struct vm_area_struct *vma,
 static inline bool rpost_compat_can_flush(const struct ib_device *ib_dev,
 					  u32 access)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
+#if RPOST_RDMA_VERSION >= KERNEL_VERSION(6, 2, 0)
 	u64 caps = ib_dev->attrs.device_cap_flags;
 
 	return (!(access & IB_ACCESS_FLUSH_GLOBAL) ||
@@ -83,7 +91,7 @@ static inline u64 rpost_compat_direct_max_size(const struct ib_device *ib_dev)
  */
 static inline unsigned int rpost_compat_gup_flags(bool writable)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 2, 0)
+#if RPOST_RDMA_VERSION >= KERNEL_VERSION(6, 2, 0)
 	return writable ? FOLL_WRITE : 0;
 #else
 	return writable ? FOLL_WRITE : FOLL_WRITE | FOLL_FORCE;
@@ -95,7 +103,7 @@ static inline struct ib_umem *rpost_compat_umem_get(struct ib_device *ib_dev,
 						    u64 addr, u64 length,
 						    u32 access)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0)
+#if RPOST_RDMA_VERSION >= KERNEL_VERSION(7, 2, 0)
 	return ib_umem_get_va(ib_dev, addr, length, access);
 #else
 	return ib_umem_get(ib_dev, addr, length, access);
