@@ -7,6 +7,7 @@
 #   make examples         the examples
 #   make install          the library, its headers, the udev rule
 #   make modules_install  the module
+#   make deb              Debian packages, in build/deb
 #   make demo             two hosts, a file, the eight posts; FILE=/some/file
 #   make shell            a guest with the module, and a shell in it; KERNEL=7.2
 #   make gdb              gdb on the kernel of that guest; RUN=post, GDB_FLAGS=-batch
@@ -79,6 +80,10 @@ install: lib
 	install -D -m 644 packaging/90-rdma-post.rules \
 		$(DESTDIR)$(UDEVDIR)/90-rdma-post.rules
 
+deb:
+	@$(DEPS) deb
+	packaging/deb.sh $(BUILD)/deb
+
 modules_install: headers
 	$(MAKE) -C $(KDIR) M=$(CURDIR) modules_install
 
@@ -131,5 +136,5 @@ clean:
 	rm -rf $(BUILD)
 
 .PHONY: all help packages guests headers module lib tests examples install \
-	modules_install demo shell gdb check check-all check-debug fuzz faults \
+	modules_install deb demo shell gdb check check-all check-debug fuzz faults \
 	interop bench bench-check lint sanitize asan tsan valgrind docs clean

@@ -5,12 +5,13 @@
 #
 # Runs static checks, and prints TAP: checkpatch --strict, sparse, coccinelle with the
 # kernel's scripts, clang's analyzer, kernel-doc, gcc and clang warnings, shellcheck.
-# Also checks that no file is empty, that the tests which documents name exist, and that
-# make help has all targets. A check fails if it prints anything. (kmod.sh builds the
-# module with W=1.)
+# Also checks that no file is empty, that the tests which documents name exist, that
+# make help has all targets, and that lintian finds nothing in Debian's packages. A check
+# fails if it prints anything. (kmod.sh builds the module with W=1.)
 #
 #   -c   only files that have changed since the branch's upstream, or else in the
-#        last commit, and not the checks that take minutes: coccinelle and the analyzer
+#        last commit, and not the checks that take minutes: coccinelle, the analyzer,
+#        lintian
 
 # The checks are functions that check calls by name.
 # shellcheck disable=SC2317
@@ -27,7 +28,9 @@ case ${1-} in
 esac
 
 "$vm_dir/deps.sh" && "$vm_dir/fetch.sh" kselftest 6.1 || exit 1
-[ -n "$changed" ] || "$vm_dir/fetch.sh" source-7.2 || exit 1
+if [ -z "$changed" ]; then
+	"$vm_dir/deps.sh" deb lint && "$vm_dir/fetch.sh" source-7.2 || exit 1
+fi
 scripts=$cache_dir/scripts
 headers=$(echo "$cache_dir"/kernels/6.1/root/usr/src/linux-headers-*-amd64)
 out=$build_dir/lint
@@ -240,9 +243,30 @@ shell_all() {
 	[ ${#found[@]} = 0 ] || shellcheck -x -P SCRIPTDIR "${found[@]}"
 }
 
+# The release's version stands in four places.
+release() {
+	local version
+	version=$(sed -n 's/^VERSION[[:space:]]*:= //p' Makefile)
+	grep -qFx "PACKAGE_VERSION=\"$version\"" dkms.conf || echo "dkms.conf: not $version"
+	grep -qFx "MODULE_VERSION(\"$version\");" kmod/main.c || echo "kmod/main.c: not $version"
+	head -n 1 packaging/debian/changelog | grep -qF "($version)" ||
+		echo "packaging/debian/changelog: not $version"
+}
+
+# Debian's packages, binary and source
+lintian_packages() {
+	RDMA_POST_BUILD=$out packaging/deb.sh >"$out/deb.log" 2>&1 || {
+		tail -n 20 "$out/deb.log"
+		return 1
+	}
+	# It does not like to be root.
+	lintian --fail-on none --profile debian "$out"/deb/*.changes 2>&1 |
+		grep -v '^running with root privileges' || true
+}
+
 warn='-Wall -Wextra -Werror'
 echo "TAP version 13"
-echo "1..$((changed ? 11 : 14))"
+echo "1..$((changed ? 12 : 16))"
 check checkpatch checkpatch_all
 check versions versions
 check sparse sparse_all
@@ -255,10 +279,12 @@ check make-help make_help
 check scripts scripts
 check named-tests named_tests
 check shellcheck shell_all
+check release release
 if [ -z "$changed" ]; then
 	check coccinelle coccinelle
 	check analyzer-module analyzer_module
 	check analyzer user_checks 'clang --analyze -Xclang -analyzer-output=text' \
 		userlib examples ':!userlib/tests'
+	check lintian lintian_packages
 fi
 exit "$failed"

@@ -5,7 +5,8 @@
 #
 # Installs the Debian packages that parts of the project need: build (module, library,
 # tests, examples), headers (of a kernel), guests (checks, benchmarks and guests), docs,
-# gdb; by default build and guests. If the user is not root, or with --check, prints the
+# gdb, deb and rpm (packages), lint (of packages), userland (guests with a release's
+# userland); by default build and guests. If the user is not root, or with --check, prints the
 # command that installs the missing packages and exits 1. Says nothing and exits 0 if
 # no package is missing, or if the system does not have Debian's packages.
 
@@ -48,13 +49,18 @@ docs=(python3-sphinx make perl xz-utils)
 
 gdb=(gdb binutils)
 
+lint=(lintian)
+rpm=(rpm debhelper)
+userland=(mmdebstrap e2fsprogs)
+deb=(dpkg-dev build-essential debhelper dh-dkms libibverbs-dev librdmacm-dev)
+
 check=''
 [ "${1-}" != --check ] || { check=1 && shift; }
 [ $# -gt 0 ] || set -- build guests
 packages=()
 for part; do
 	case $part in
-	build | headers | guests | docs | gdb) declare -n list=$part ;;
+	build | headers | guests | docs | gdb | deb | rpm | lint | userland) declare -n list=$part ;;
 	*) sed -n '/^# Usage/,/^$/s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
 	esac
 	packages+=("${list[@]}")
