@@ -26,20 +26,8 @@ rm -rf "$dir"
 mkdir -p "$dir/source" "$dir/logs"
 cp -r "$top_dir"/{Kbuild,kmod,uapi} "$dir/source/"
 find "$dir/source" \( -name '*.o' -o -name '.*.cmd' \) -delete
-failed=0 n=0
-
-# check NAME COMMAND...: a test that passes if the command succeeds
-check() {
-	local name=$1 ok=ok
-	shift
-	n=$((n + 1))
-	if ! "$@" >"$dir/logs/$name" 2>&1; then
-		ok='not ok'
-		failed=1
-		tail -n 20 "$dir/logs/$name" | sed 's/^/# /'
-	fi
-	echo "$ok $n kbuild.$name"
-}
+subject=kbuild logs=$dir/logs
+. "$top_dir/selftests/packages/lib.sh"
 
 # kbuild TARGET [VARIABLE=VALUE...]
 kbuild() {

@@ -15,6 +15,7 @@
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 . "$vm_dir/apt.sh"
+. "$vm_dir/vmlinux.sh"
 
 suite_of() {
 	case $1 in
@@ -23,32 +24,6 @@ suite_of() {
 	7.2) echo sid ;;
 	*) die "$1: kernels are 6.1, 6.12 and 7.2" ;;
 	esac
-}
-
-# Extract the ELF vmlinux from a bzImage. It boots by PVH without the
-# decompressor, which is slow under emulation. Offsets:
-# Documentation/arch/x86/boot.rst.
-extract_vmlinux() {
-	local image=$1 out=$2 setup offset length
-	number() { od -An -v -j "$1" -N "$2" -t "u$2" "$image" | tr -d ' '; }
-	setup=$(number $((0x1f1)) 1)
-	offset=$((($(number $((0x248)) 4)) + ((setup ? setup : 4) + 1) * 512))
-	length=$(number $((0x24c)) 4)
-
-	payload() {
-		dd if="$image" bs=1M iflag=skip_bytes,count_bytes \
-			skip="$offset" count="$1" status=none
-	}
-	# All formats except gzip end with the unpacked size.
-	case $(payload 4 | od -An -t x1 | tr -d ' ') in
-	fd377a58) payload $((length - 4)) | xz -dc ;;
-	28b52ffd) payload $((length - 4)) | zstd -qdc ;;
-	02214c18) payload $((length - 4)) | lz4 -qdc ;;
-	1f8b*) payload "$length" | gzip -dc ;;
-	*) die "$image: unknown compression of the kernel" ;;
-	esac >"$out"
-	readelf -n "$out" 2>/dev/null | grep Xen >/dev/null ||
-		die "$image: no PVH entry"
 }
 
 # Wrap the build tools that need a newer C library than the host's, so that they

@@ -7,7 +7,8 @@
 # /root, and exits with its status. Shows the output live, and checks the
 # kernel's log.
 #
-#   -k KERNEL      6.1 (default), 6.12, 7.2, debug, debug-6.1, debug-kcsan
+#   -k KERNEL      6.1 (default), 6.12, 7.2, debug, debug-6.1, debug-kcsan, or
+#                  userland-SUITE: that of userland.sh
 #   -n NETWORK     dummy (default): rxe0, 10.0.0.1/24, fd00::1/64
 #                  veth: rxe0 and rxe1, .1 and .2, joined by a wire
 #                  siw: siw0 (iWARP), otherwise like dummy; debug kernels only
@@ -106,6 +107,7 @@ claim_out_dir() {
 find_kernel() {
 	case $kernel in
 	debug*) "$vm_dir/debug-kernel.sh" "$kernel" || exit 125 ;;
+	userland-*) "$vm_dir/userland.sh" "${kernel#userland-}" >/dev/null || exit 125 ;;
 	*) "$vm_dir/fetch.sh" "$kernel" || exit 125 ;;
 	esac
 	release=$(cat "$cache_dir/kernels/$kernel/release")

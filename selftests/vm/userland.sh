@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Usage: selftests/vm/userland.sh bookworm|trixie
+#        selftests/vm/userland.sh -r ROOT COMMAND [ARGS]
+#
+# Makes a whole system of a Debian release with its kernel, the kernel's headers, and what
+# is needed to build packages and modules, and prints the path of its archive,
+# ${RDMA_POST_CACHE:-~/.cache/rdma_post}/userland/SUITE-HASH.tar. run.sh boots its kernel
+# as "userland-SUITE". A user who is not root needs a range in /etc/subuid.
+#
+# -r runs a command as root in such a system that was unpacked into ROOT, or on the files
+# of ROOT if the command is "tar" or "mke2fs".
+
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+. "$vm_dir/apt.sh"
+. "$vm_dir/vmlinux.sh"
+
+packages=(
+	# a system
+	apt systemd udev kmod iproute2 procps util-linux
+	linux-image-amd64 linux-headers-amd64
+	# its RDMA programs
+	rdmacm-utils ibverbs-utils ibverbs-providers libcap2-bin
+	# builds of modules and packages
+	dkms build-essential debhelper dh-dkms libibverbs-dev librdmacm-dev pkgconf
+)
+
+# as_root COMMAND...: run it as root, of a user namespace if need be
+as_root() {
+	if [ "$(id -u)" = 0 ]; then
+		unshare --mount --propagation private "$@"
+	else
+		mmdebstrap --unshare-helper unshare --mount --propagation private "$@"
+	fi
+}
+
+# The mounts end with the namespace.
+# shellcheck disable=SC2016
+in_root() {
+	local root=$1
+	shift
+	as_root sh -ec '
+		root=$1
+		shift
+		for dir in proc sys dev; do
+			mount --rbind /$dir "$root/$dir"
+		done
+		mount -t tmpfs tmpfs "$root/run"
+		exec chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+			HOME=/root LC_ALL=C DEBIAN_FRONTEND=noninteractive "$@"
+	' sh "$root" "$@"
+}
+
+make_userland() {
+	local tar=$1 mode=unshare
+	need mmdebstrap
+	[ "$(id -u)" != 0 ] || mode=root
+	apt_update "$suite"
+	say "making the userland of $suite"
+	mmdebstrap --quiet --mode="$mode" --variant=minbase \
+		--include="$(IFS=, && echo "${packages[*]}")" \
+		--dpkgopt='path-exclude=/usr/share/man/*' \
+		--dpkgopt='path-exclude=/usr/share/doc/*' \
+		--dpkgopt='path-exclude=/usr/share/locale/*' \
+		"$suite" "$tar.tmp.tar" "$cache_dir/apt/$suite/sources.list" >&2
+	mv "$tar.tmp.tar" "$tar"
+}
+
+# Take the kernel out of the archive, for run.sh.
+make_kernel() {
+	local tar=$1 final=$cache_dir/kernels/userland-$suite tmp release
+	tmp=$final.tmp
+	need readelf depmod
+	rm -rf "$tmp"
+	mkdir -p "$tmp/root"
+	tar -C "$tmp/root" --no-same-owner --wildcards -xf "$tar" './boot/vmlinuz-*' \
+		'./usr/lib/modules/*' './lib/modules/*' 2>/dev/null || true
+	[ -e "$tmp/root/lib" ] || ln -s usr/lib "$tmp/root/lib"
+	release=$(basename "$tmp"/root/lib/modules/*)
+	extract_vmlinux "$tmp/root/boot/vmlinuz-$release" "$tmp/vmlinux"
+	depmod -b "$tmp/root" "$release" 2>/dev/null
+	echo "$release" >"$tmp/release"
+	echo "$tar" >"$tmp/userland"
+	rm -rf "$final"
+	mv "$tmp" "$final"
+}
+
+case ${1--h} in
+-h | --help) usage && exit ;;
+-r)
+	case $3 in
+	tar | mke2fs | rm | cp) as_root "${@:3}" ;;
+	*) in_root "${@:2}" ;;
+	esac
+	exit
+	;;
+bookworm | trixie) suite=$1 ;;
+*) usage >&2 && exit 2 ;;
+esac
+
+key=$({ declare -f make_userland && echo "${packages[*]}"; } | sha256sum | cut -c1-12)
+tar=$cache_dir/userland/$suite-$key.tar
+up_to_date() {
+	[ -e "$tar" ] &&
+		[ "$(cat "$cache_dir/kernels/userland-$suite/userland" 2>/dev/null)" = "$tar" ]
+}
+if ! up_to_date; then
+	lock "$cache_dir/locks/userland"
+	if ! up_to_date; then
+		start=$EPOCHREALTIME
+		mkdir -p "$cache_dir/userland"
+		if [ ! -e "$tar" ]; then
+			rm -f "$cache_dir/userland/$suite"-*
+			make_userland "$tar"
+		fi
+		make_kernel "$tar"
+		say "userland of $suite made in $(seconds_since "$start") s"
+	fi
+	unlock
+fi
+echo "$tar"
