@@ -8,6 +8,7 @@
 #   make install          the library, its headers, the udev rule
 #   make modules_install  the module
 #   make deb              Debian packages, in build/deb
+#   make rpm              RPM packages, in build/rpm
 #   make demo             two hosts, a file, the eight posts; FILE=/some/file
 #   make shell            a guest with the module, and a shell in it; KERNEL=7.2
 #   make gdb              gdb on the kernel of that guest; RUN=post, GDB_FLAGS=-batch
@@ -19,6 +20,7 @@
 #   make interop          Debian's RDMA programs over the library, unmodified; KERNELS
 #   make bench            against librdmacm, against the kernel; BENCH_FLAGS: bench.sh's
 #   make bench-check      instructions for a work request, against a baseline; KERNELS
+#   make check-packages   the packages, in whole systems of Debian 12 and 13; SUITES
 #   make lint             checkpatch, sparse, coccinelle, clang's analyzer, ...
 #   make sanitize         the library's tests under ASan, UBSan, TSan, valgrind; TESTS
 #   make asan             under ASan and UBSan only; make tsan, make valgrind likewise
@@ -84,6 +86,10 @@ deb:
 	@$(DEPS) deb
 	packaging/deb.sh $(BUILD)/deb
 
+rpm:
+	@$(DEPS) build rpm
+	packaging/rpm.sh $(BUILD)/rpm
+
 modules_install: headers
 	$(MAKE) -C $(KDIR) M=$(CURDIR) modules_install
 
@@ -104,6 +110,11 @@ check-all:
 
 check-debug:
 	selftests/tools/check.sh $(patsubst %,-k %,$(or $(KERNELS),debug debug-kcsan))
+
+check-packages:
+	selftests/packages/kbuild.sh
+	selftests/packages/rpm.sh
+	selftests/packages/packages.sh $(SUITES)
 
 fuzz: guests
 	selftests/fuzz/fuzz.sh -t $(or $(TIME),600) $(FUZZ_FLAGS)
@@ -136,5 +147,6 @@ clean:
 	rm -rf $(BUILD)
 
 .PHONY: all help packages guests headers module lib tests examples install \
-	modules_install deb demo shell gdb check check-all check-debug fuzz faults \
-	interop bench bench-check lint sanitize asan tsan valgrind docs clean
+	modules_install deb rpm demo shell gdb check check-all check-debug \
+	check-packages fuzz faults interop bench bench-check lint sanitize asan \
+	tsan valgrind docs clean

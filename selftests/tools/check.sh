@@ -482,6 +482,7 @@ check_all() {
 	for kernel in 6.1 6.12 7.2; do
 		sim_steps "$kernel"
 	done
+	queue tap packages selftests/packages/packages.sh
 	queue tap interop selftests/interop/interop.sh -q 6.1 6.12 7.2
 	queue tap failure-points failure_points
 	queue tap siw siw_tests debug
@@ -503,6 +504,8 @@ check_all() {
 	queue step shell shell_script
 	queue step library-needs-libc-only libc_only
 	queue step install install_tree
+	queue tap packages-kbuild selftests/packages/kbuild.sh
+	queue tap packages-rpm selftests/packages/rpm.sh
 }
 
 step packages "$vm_dir/deps.sh" build guests ${all:+gdb} || finish

@@ -243,7 +243,7 @@ shell_all() {
 	[ ${#found[@]} = 0 ] || shellcheck -x -P SCRIPTDIR "${found[@]}"
 }
 
-# The release's version stands in four places.
+# The release's version stands in six places.
 release() {
 	local version
 	version=$(sed -n 's/^VERSION[[:space:]]*:= //p' Makefile)
@@ -251,6 +251,10 @@ release() {
 	grep -qFx "MODULE_VERSION(\"$version\");" kmod/main.c || echo "kmod/main.c: not $version"
 	head -n 1 packaging/debian/changelog | grep -qF "($version)" ||
 		echo "packaging/debian/changelog: not $version"
+	grep -qP "^Version:\t\t?$version$" packaging/rpm/rdma-post.spec ||
+		echo "packaging/rpm/rdma-post.spec: not $version"
+	grep -qF "rdma_post_version $version}" packaging/rpm/rdma-post-kmod.spec ||
+		echo "packaging/rpm/rdma-post-kmod.spec: not $version"
 }
 
 # Debian's packages, binary and source
