@@ -49,10 +49,14 @@ docs=(python3-sphinx make perl xz-utils)
 
 gdb=(gdb binutils)
 
-lint=(lintian)
-rpm=(rpm debhelper)
-userland=(mmdebstrap e2fsprogs)
 deb=(dpkg-dev build-essential debhelper dh-dkms libibverbs-dev librdmacm-dev)
+
+rpm=(rpm cpio)
+
+lint=(lintian)
+
+userland=(mmdebstrap e2fsprogs)
+[ "$(id -u)" = 0 ] || userland+=(uidmap)
 
 check=''
 [ "${1-}" != --check ] || { check=1 && shift; }
