@@ -482,7 +482,8 @@ check_all() {
 	for kernel in 6.1 6.12 7.2; do
 		sim_steps "$kernel"
 	done
-	queue tap packages-debian selftests/packages/packages.sh
+	# make check-packages takes Debian 13, too.
+	queue tap packages-debian selftests/packages/packages.sh bookworm
 	queue tap interop selftests/interop/interop.sh -q 6.1 6.12 7.2
 	queue tap failure-points failure_points
 	queue tap siw siw_tests debug
