@@ -242,7 +242,7 @@ static bool rpost_mcast_lid_valid(struct ib_device *ib_dev, u32 lid)
 static void rpost_mcast_free(struct rpost_qp *qp, struct rpost_mcast *mcast)
 {
 	kfree(mcast);
-	rpost_user_uncharge(qp->obj.file->user, RPOST_MCAST_BYTES);
+	rpost_uncharge(qp->obj.file, RPOST_MCAST_BYTES);
 }
 
 static int rpost_mcast_attach(struct rpost_qp *qp,
@@ -257,11 +257,11 @@ static int rpost_mcast_attach(struct rpost_qp *qp,
 		return 0;
 	if (qp->num_mcasts >= RPOST_MAX_MCAST)
 		return -ENOMEM;
-	if (rpost_user_charge(qp->obj.file->user, RPOST_MCAST_BYTES))
+	if (rpost_charge(qp->obj.file, RPOST_MCAST_BYTES))
 		return -ENOMEM;
 	mcast = kzalloc(sizeof(*mcast), RPOST_GFP);
 	if (!mcast) {
-		rpost_user_uncharge(qp->obj.file->user, RPOST_MCAST_BYTES);
+		rpost_uncharge(qp->obj.file, RPOST_MCAST_BYTES);
 		return -ENOMEM;
 	}
 	mcast->lid = cmd->lid;

@@ -301,10 +301,10 @@ static void rpost_async_channel_free(struct rpost_async_channel *channel)
 	list_del(&channel->file_link);
 	spin_unlock_irq(&file->async_lock);
 	rpost_device_put(dev);
-	rpost_user_uncharge(file->user, RPOST_ASYNC_CHANNEL_BYTES);
+	rpost_uncharge(file, RPOST_ASYNC_CHANNEL_BYTES);
+	rpost_file_count(file, RPOST_COUNT_ASYNC_CHANNEL, -1);
 	rpost_file_put(file);
 	kfree(channel);
-	rpost_count(RPOST_COUNT_ASYNC_CHANNEL, -1);
 }
 
 static int rpost_async_channel_release(struct inode *inode, struct file *filp)
@@ -374,14 +374,14 @@ int rpost_create_async_channel_ioctl(struct rpost_ucmd *ucmd)
 	if (IS_ERR(dev))
 		return PTR_ERR(dev);
 	ib_device_put(dev->ib_dev);
-	ret = rpost_user_charge(ucmd->file->user, RPOST_ASYNC_CHANNEL_BYTES);
+	ret = rpost_charge(ucmd->file, RPOST_ASYNC_CHANNEL_BYTES);
 	if (ret)
 		goto err_device;
 	ret = -ENOMEM;
 	channel = kzalloc(sizeof(*channel), RPOST_GFP);
 	if (!channel)
 		goto err_charge;
-	rpost_count(RPOST_COUNT_ASYNC_CHANNEL, 1);
+	rpost_file_count(ucmd->file, RPOST_COUNT_ASYNC_CHANNEL, 1);
 	kref_get(&ucmd->file->kref);
 	channel->file = ucmd->file;
 	channel->dev = dev;
@@ -406,7 +406,7 @@ int rpost_create_async_channel_ioctl(struct rpost_ucmd *ucmd)
 	return rpost_respond_fd(ucmd, &cmd->fd, filp);
 
 err_charge:
-	rpost_user_uncharge(ucmd->file->user, RPOST_ASYNC_CHANNEL_BYTES);
+	rpost_uncharge(ucmd->file, RPOST_ASYNC_CHANNEL_BYTES);
 err_device:
 	rpost_device_put(dev);
 	return ret;

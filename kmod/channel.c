@@ -27,10 +27,10 @@ static void rpost_comp_channel_free(struct kref *kref)
 	struct rpost_comp_channel *channel =
 		container_of(kref, struct rpost_comp_channel, kref);
 
-	rpost_user_uncharge(channel->file->user, RPOST_CHANNEL_BYTES);
+	rpost_uncharge(channel->file, RPOST_CHANNEL_BYTES);
+	rpost_file_count(channel->file, RPOST_COUNT_COMP_CHANNEL, -1);
 	rpost_file_put(channel->file);
 	kfree(channel);
-	rpost_count(RPOST_COUNT_COMP_CHANNEL, -1);
 }
 
 /**
@@ -282,15 +282,15 @@ int rpost_create_comp_channel_ioctl(struct rpost_ucmd *ucmd)
 
 	if (cmd->reserved)
 		return -EOPNOTSUPP;
-	if (rpost_user_charge(ucmd->file->user, RPOST_CHANNEL_BYTES))
+	if (rpost_charge(ucmd->file, RPOST_CHANNEL_BYTES))
 		return -ENOMEM;
 	channel = kzalloc(sizeof(*channel), RPOST_GFP);
 	if (!channel) {
-		rpost_user_uncharge(ucmd->file->user, RPOST_CHANNEL_BYTES);
+		rpost_uncharge(ucmd->file, RPOST_CHANNEL_BYTES);
 		return -ENOMEM;
 	}
 	kref_init(&channel->kref);
-	rpost_count(RPOST_COUNT_COMP_CHANNEL, 1);
+	rpost_file_count(ucmd->file, RPOST_COUNT_COMP_CHANNEL, 1);
 	kref_get(&ucmd->file->kref);
 	channel->file = ucmd->file;
 	mutex_init(&channel->fetch);

@@ -342,7 +342,7 @@ static struct rpost_cring *rpost_cq_ring_alloc(struct rpost_file *file, u32 flag
 	u32 entry_size = flags & RPOST_CQ_SMALL_ENTRIES ?
 			 RPOST_WC_SMALL_SIZE : sizeof(struct rpost_wc);
 
-	if (ring && rpost_ring_alloc(ring, file->user, flags & RPOST_CQ_SHARED_PAGE ?
+	if (ring && rpost_ring_alloc(ring, file, flags & RPOST_CQ_SHARED_PAGE ?
 				     &file->rings : NULL, entries, entry_size)) {
 		kfree(ring);
 		ring = NULL;

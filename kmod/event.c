@@ -22,10 +22,10 @@ static void rpost_event_channel_free(struct kref *kref)
 	spin_lock(&file->event_lock);
 	list_del(&channel->link);
 	spin_unlock(&file->event_lock);
-	rpost_user_uncharge(file->user, RPOST_CHANNEL_BYTES);
+	rpost_uncharge(file, RPOST_CHANNEL_BYTES);
+	rpost_file_count(file, RPOST_COUNT_EVENT_CHANNEL, -1);
 	rpost_file_put(file);
 	kfree(channel);
-	rpost_count(RPOST_COUNT_EVENT_CHANNEL, -1);
 }
 
 /**
@@ -543,15 +543,15 @@ int rpost_create_event_channel_ioctl(struct rpost_ucmd *ucmd)
 
 	if (cmd->reserved)
 		return -EOPNOTSUPP;
-	if (rpost_user_charge(file->user, RPOST_CHANNEL_BYTES))
+	if (rpost_charge(file, RPOST_CHANNEL_BYTES))
 		return -ENOMEM;
 	channel = kzalloc(sizeof(*channel), RPOST_GFP);
 	if (!channel) {
-		rpost_user_uncharge(file->user, RPOST_CHANNEL_BYTES);
+		rpost_uncharge(file, RPOST_CHANNEL_BYTES);
 		return -ENOMEM;
 	}
 	kref_init(&channel->kref);
-	rpost_count(RPOST_COUNT_EVENT_CHANNEL, 1);
+	rpost_file_count(file, RPOST_COUNT_EVENT_CHANNEL, 1);
 	kref_get(&file->kref);
 	channel->file = file;
 	mutex_init(&channel->fetch);

@@ -82,18 +82,18 @@ static u32 rpost_handles_wanted(struct rpost_handles *handles)
 	       num + 1 : 0;
 }
 
-static struct rpost_user *rpost_handles_user(struct rpost_handles *handles)
+static struct rpost_file *rpost_handles_file(struct rpost_handles *handles)
 {
-	return container_of(handles, struct rpost_file, handles)->user;
+	return container_of(handles, struct rpost_file, handles);
 }
 
 static int rpost_handles_grow(struct rpost_handles *handles, u32 num, gfp_t gfp)
 {
-	struct rpost_user *user = rpost_handles_user(handles);
+	struct rpost_file *file = rpost_handles_file(handles);
 	struct rpost_leaves *leaves;
 	bool added = false;
 
-	if (rpost_user_charge(user, RPOST_LEAF_BYTES))
+	if (rpost_charge(file, RPOST_LEAF_BYTES))
 		return -ENOMEM;
 	leaves = rpost_leaves_alloc(num, gfp);
 	if (leaves) {
@@ -102,7 +102,7 @@ static int rpost_handles_grow(struct rpost_handles *handles, u32 num, gfp_t gfp)
 		spin_unlock(&handles->lock);
 	}
 	if (!added)
-		rpost_user_uncharge(user, RPOST_LEAF_BYTES);
+		rpost_uncharge(file, RPOST_LEAF_BYTES);
 	return leaves ? 0 : -ENOMEM;
 }
 
@@ -129,8 +129,7 @@ void rpost_handles_destroy(struct rpost_handles *handles)
 		return;
 	for (i = 0; i < leaves->num; i++)
 		kfree(leaves->leaf[i]);
-	rpost_user_uncharge(rpost_handles_user(handles),
-			    leaves->num * RPOST_LEAF_BYTES);
+	rpost_uncharge(rpost_handles_file(handles), leaves->num * RPOST_LEAF_BYTES);
 	kfree(leaves);
 }
 

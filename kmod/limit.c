@@ -69,7 +69,7 @@ int rpost_limit_take_wr(struct rpost_file *file, u32 n, unsigned long bytes)
 
 	if (ret)
 		return ret;
-	ret = rpost_user_charge(file->user, bytes);
+	ret = rpost_charge(file, bytes);
 	if (ret)
 		atomic_long_sub(n, &file->num_wr);
 	return ret;
@@ -83,7 +83,7 @@ int rpost_limit_take_wr(struct rpost_file *file, u32 n, unsigned long bytes)
  */
 void rpost_limit_give_wr(struct rpost_file *file, u32 n, unsigned long bytes)
 {
-	rpost_user_uncharge(file->user, bytes);
+	rpost_uncharge(file, bytes);
 	atomic_long_sub(n, &file->num_wr);
 }
 
@@ -100,7 +100,7 @@ int rpost_limit_take_cqe(struct rpost_file *file, u32 n)
 
 	if (ret)
 		return ret;
-	ret = rpost_user_charge(file->user, rpost_device_cq_bytes(n));
+	ret = rpost_charge(file, rpost_device_cq_bytes(n));
 	if (ret)
 		atomic_long_sub(n, &file->num_cqe);
 	return ret;
@@ -113,6 +113,6 @@ int rpost_limit_take_cqe(struct rpost_file *file, u32 n)
  */
 void rpost_limit_give_cqe(struct rpost_file *file, u32 n)
 {
-	rpost_user_uncharge(file->user, rpost_device_cq_bytes(n));
+	rpost_uncharge(file, rpost_device_cq_bytes(n));
 	atomic_long_sub(n, &file->num_cqe);
 }

@@ -198,16 +198,16 @@ static struct rpost_file *rpost_file_alloc(void)
 
 	if (!user)
 		return NULL;
-	if (rpost_user_charge(user, RPOST_FILE_BYTES))
-		goto err_user;
 	file = kzalloc(sizeof(*file), RPOST_GFP);
 	if (!file)
-		goto err_charge;
+		goto err_user;
 	file->user = user;
+	if (rpost_charge(file, RPOST_FILE_BYTES))
+		goto err_free;
 	return file;
 
-err_charge:
-	rpost_user_uncharge(user, RPOST_FILE_BYTES);
+err_free:
+	kfree(file);
 err_user:
 	rpost_user_put(user);
 	return NULL;
@@ -245,7 +245,7 @@ static void rpost_file_free(struct kref *kref)
 	rpost_handles_destroy(&file->handles);
 	rpost_scratch_free(file);
 	mem_cgroup_put(file->memcg);
-	rpost_user_uncharge(file->user, RPOST_FILE_BYTES);
+	rpost_uncharge(file, RPOST_FILE_BYTES);
 	rpost_user_put(file->user);
 	kfree(file);
 	rpost_count(RPOST_COUNT_FILE, -1);

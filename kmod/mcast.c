@@ -65,18 +65,18 @@ static struct rpost_join *rpost_join_alloc(struct rpost_file *file)
 {
 	struct rpost_join *join;
 
-	if (rpost_user_charge(file->user, RPOST_JOIN_BYTES))
+	if (rpost_charge(file, RPOST_JOIN_BYTES))
 		return NULL;
 	join = kzalloc(sizeof(*join), RPOST_GFP);
 	if (!join)
-		rpost_user_uncharge(file->user, RPOST_JOIN_BYTES);
+		rpost_uncharge(file, RPOST_JOIN_BYTES);
 	return join;
 }
 
 static void rpost_join_free(struct rpost_file *file, struct rpost_join *join)
 {
 	kfree(join);
-	rpost_user_uncharge(file->user, RPOST_JOIN_BYTES);
+	rpost_uncharge(file, RPOST_JOIN_BYTES);
 }
 
 static void rpost_join_drop(struct rpost_id *id, struct rpost_join *join)

@@ -290,7 +290,8 @@ int rpost_mr_shutdown(struct rpost_obj *obj)
 	}
 	ib_umem_release(mr->umem);
 	mr->umem = NULL;
-	rpost_count(RPOST_COUNT_PINNED_PAGES, -(long)mr->num_pages);
+	rpost_file_count(mr->obj.file, RPOST_COUNT_PINNED_PAGES,
+			 -(long)mr->num_pages);
 	return 0;
 }
 
@@ -519,7 +520,7 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 		goto err_shutdown;
 	if (!on_demand)
 		mr->num_pages = rpost_mr_pages(cmd->addr, cmd->length);
-	rpost_count(RPOST_COUNT_PINNED_PAGES, mr->num_pages);
+	rpost_file_count(ucmd->file, RPOST_COUNT_PINNED_PAGES, mr->num_pages);
 	if (ret)
 		goto err_shutdown;
 	mr->lkey = mr->ib_mr->lkey;

@@ -69,7 +69,7 @@ static const enum rpost_obj_type rpost_teardown_order[] = {
  */
 int rpost_obj_take_bytes(struct rpost_obj *obj, unsigned long bytes)
 {
-	int ret = rpost_user_charge(obj->file->user, bytes);
+	int ret = rpost_charge(obj->file, bytes);
 
 	if (!ret)
 		obj->bytes += bytes;
@@ -84,7 +84,7 @@ int rpost_obj_take_bytes(struct rpost_obj *obj, unsigned long bytes)
 void rpost_obj_give_bytes(struct rpost_obj *obj, unsigned long bytes)
 {
 	obj->bytes -= bytes;
-	rpost_user_uncharge(obj->file->user, bytes);
+	rpost_uncharge(obj->file, bytes);
 }
 
 static int rpost_obj_reserve_gfp(struct rpost_file *file,
@@ -117,14 +117,14 @@ static int rpost_obj_reserve_gfp(struct rpost_file *file,
 		goto err_bytes;
 	}
 	obj->handle = obj->slot->handle;
-	rpost_count(type, 1);
+	rpost_file_count(file, type, 1);
 	ret = dev ? rpost_obj_charge(obj) : 0;
 	if (ret)
 		rpost_obj_unreserve(obj);
 	return ret;
 
 err_bytes:
-	rpost_user_uncharge(file->user, obj->bytes);
+	rpost_uncharge(file, obj->bytes);
 	return ret;
 }
 
@@ -170,8 +170,8 @@ void rpost_obj_unreserve(struct rpost_obj *obj)
 {
 	rpost_obj_uncharge(obj);
 	rpost_handle_unreserve(&obj->file->handles, obj->slot);
-	rpost_user_uncharge(obj->file->user, obj->bytes);
-	rpost_count(obj->type, -1);
+	rpost_uncharge(obj->file, obj->bytes);
+	rpost_file_count(obj->file, obj->type, -1);
 	/* Last: it may hold the last reference on the file. */
 	if (obj->context)
 		rpost_context_put(obj->context);

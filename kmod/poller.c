@@ -282,7 +282,7 @@ static struct rpost_poller *rpost_poller_create(struct rpost_file *file)
 	ret = rpost_poller_start(poller);
 	if (ret)
 		goto err_dismiss;
-	rpost_count(RPOST_COUNT_POLLER, 1);
+	rpost_file_count(file, RPOST_COUNT_POLLER, 1);
 	return poller;
 
 err_dismiss:
@@ -296,13 +296,13 @@ err_free:
 
 static void rpost_poller_end(struct rpost_poller *poller)
 {
+	rpost_file_count(poller->file, RPOST_COUNT_POLLER, -1);
 	poller->file->poller = NULL;
 	kthread_stop(poller->task);
 	put_task_struct(poller->task);
 	rpost_poller_dismiss(poller);
 	kfree(poller->block);
 	kfree(poller);
-	rpost_count(RPOST_COUNT_POLLER, -1);
 }
 
 /* Is the poller in the cgroups of the current task? */

@@ -80,27 +80,27 @@ static void rpost_ring_mem_put(struct rpost_ring_mem *mem)
 		return;
 	for (i = 0; i < mem->num_pages && mem->pages[i]; i++) {
 		__free_page(mem->pages[i]);
-		rpost_count(RPOST_COUNT_RING_PAGES, -1);
+		rpost_file_count(mem->file, RPOST_COUNT_RING_PAGES, -1);
 	}
-	rpost_user_uncharge(mem->user, rpost_ring_mem_bytes(mem->num_pages));
+	rpost_uncharge(mem->file, rpost_ring_mem_bytes(mem->num_pages));
 	kvfree(mem);
 }
 
-static struct rpost_ring_mem *rpost_ring_mem_alloc(struct rpost_user *user,
+static struct rpost_ring_mem *rpost_ring_mem_alloc(struct rpost_file *file,
 						   unsigned int num_pages)
 {
 	struct rpost_ring_mem *mem;
 	unsigned int i;
 
-	if (rpost_user_charge(user, rpost_ring_mem_bytes(num_pages)))
+	if (rpost_charge(file, rpost_ring_mem_bytes(num_pages)))
 		return NULL;
 	mem = rpost_kvmalloc(struct_size(mem, pages, num_pages), __GFP_ZERO);
 	if (!mem) {
-		rpost_user_uncharge(user, rpost_ring_mem_bytes(num_pages));
+		rpost_uncharge(file, rpost_ring_mem_bytes(num_pages));
 		return NULL;
 	}
 	refcount_set(&mem->refs, 1);
-	mem->user = user;
+	mem->file = file;
 	mem->num_pages = num_pages;
 	for (i = 0; i < num_pages; i++) {
 		mem->pages[i] = alloc_page(RPOST_GFP | __GFP_ZERO);
@@ -108,19 +108,19 @@ static struct rpost_ring_mem *rpost_ring_mem_alloc(struct rpost_user *user,
 			rpost_ring_mem_put(mem);
 			return NULL;
 		}
-		rpost_count(RPOST_COUNT_RING_PAGES, 1);
+		rpost_file_count(file, RPOST_COUNT_RING_PAGES, 1);
 	}
 	return mem;
 }
 
-static struct rpost_ring_page *rpost_ring_page_alloc(struct rpost_user *user,
+static struct rpost_ring_page *rpost_ring_page_alloc(struct rpost_file *file,
 						     struct rpost_ring_pool *pool)
 {
 	struct rpost_ring_page *shared = kzalloc(sizeof(*shared), RPOST_GFP);
 
 	if (!shared)
 		return NULL;
-	shared->mem = rpost_ring_mem_alloc(user, 1);
+	shared->mem = rpost_ring_mem_alloc(file, 1);
 	if (!shared->mem) {
 		kfree(shared);
 		return NULL;
@@ -158,7 +158,7 @@ static u32 rpost_ring_units(size_t size)
 	return DIV_ROUND_UP(size, RPOST_RING_UNIT);
 }
 
-static int rpost_ring_share(struct rpost_cring *ring, struct rpost_user *user,
+static int rpost_ring_share(struct rpost_cring *ring, struct rpost_file *file,
 			    struct rpost_ring_pool *pool, u32 units)
 {
 	struct rpost_ring_page *shared;
@@ -178,7 +178,7 @@ static int rpost_ring_share(struct rpost_cring *ring, struct rpost_user *user,
 		return 0;
 	}
 
-	shared = rpost_ring_page_alloc(user, pool);
+	shared = rpost_ring_page_alloc(file, pool);
 	if (!shared)
 		return -ENOMEM;
 	mutex_lock(&pool->lock);
@@ -212,14 +212,14 @@ static void rpost_ring_unshare(struct rpost_cring *ring)
 /**
  * rpost_ring_alloc() - allocate the memory of a ring
  * @ring: the ring, zeroed
- * @user: the user to charge
+ * @file: the open file, which is charged
  * @pool: pages that it may share; NULL if it must have its own
  * @entries: number of entries, a power of two
  * @entry_size: bytes of an entry, a multiple of 8
  *
  * Return: 0, or -ENOMEM.
  */
-int rpost_ring_alloc(struct rpost_cring *ring, struct rpost_user *user,
+int rpost_ring_alloc(struct rpost_cring *ring, struct rpost_file *file,
 		     struct rpost_ring_pool *pool, u32 entries, u32 entry_size)
 {
 	size_t size = sizeof(*ring->hdr) + (size_t)entries * entry_size;
@@ -229,13 +229,13 @@ int rpost_ring_alloc(struct rpost_cring *ring, struct rpost_user *user,
 	ring->entries = entries;
 	ring->entry_size = entry_size;
 	if (pool && rpost_ring_units(size) < RPOST_RING_UNITS) {
-		ret = rpost_ring_share(ring, user, pool, rpost_ring_units(size));
+		ret = rpost_ring_share(ring, file, pool, rpost_ring_units(size));
 		if (!ret)
 			ring->wcs = ring->hdr + 1;
 		return ret;
 	}
 
-	ring->mem = rpost_ring_mem_alloc(user, n);
+	ring->mem = rpost_ring_mem_alloc(file, n);
 	if (!ring->mem)
 		return -ENOMEM;
 	/* A single page has a kernel address without vmap(). */
@@ -323,7 +323,7 @@ static void rpost_ring_vm_open(struct vm_area_struct *vma)
 	refcount_inc(&mem->refs);
 }
 
-/* The mapping holds the open file, and so mem->user, until this returns. */
+/* The mapping holds the open file until this returns. */
 static void rpost_ring_vm_close(struct vm_area_struct *vma)
 {
 	rpost_ring_mem_put(vma->vm_private_data);

@@ -12,13 +12,13 @@
 /**
  * struct rpost_ring_mem - pages of one ring, or the page that several share
  * @refs: one for the ring or the struct rpost_ring_page, one for each mapping
- * @user: the user who is charged for the pages until @refs is 0
+ * @file: the open file, which is charged for the pages until @refs is 0
  * @num_pages: number of @pages
  * @pages: the pages, each allocated singly
  */
 struct rpost_ring_mem {
 	refcount_t refs;
-	struct rpost_user *user;
+	struct rpost_file *file;
 	unsigned int num_pages;
 	struct page *pages[];
 };
@@ -108,7 +108,7 @@ static inline struct rpost_wc *rpost_ring_next(struct rpost_cring *ring)
 }
 
 void rpost_ring_pool_init(struct rpost_ring_pool *pool);
-int rpost_ring_alloc(struct rpost_cring *ring, struct rpost_user *user,
+int rpost_ring_alloc(struct rpost_cring *ring, struct rpost_file *file,
 		     struct rpost_ring_pool *pool, u32 entries, u32 entry_size);
 u32 rpost_ring_offset(const struct rpost_cring *ring);
 void rpost_ring_free(struct rpost_cring *ring);

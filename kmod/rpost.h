@@ -94,6 +94,7 @@ struct rpost_context;
 struct rpost_cq;
 struct rpost_device;
 struct rpost_event_channel;
+struct rpost_file;
 struct rpost_id;
 struct rpost_poller;
 struct rpost_qp;
@@ -101,6 +102,38 @@ struct rpost_scratch;
 struct rpost_sring;
 struct rpost_srq;
 struct rpost_user;
+
+/* ------------------------------------------------------------ count.c */
+
+/**
+ * enum rpost_count - counters other than those of the types of objects
+ * @RPOST_COUNT_FILE: struct rpost_file
+ * @RPOST_COUNT_EVENT_CHANNEL: struct rpost_event_channel
+ * @RPOST_COUNT_COMP_CHANNEL: struct rpost_comp_channel
+ * @RPOST_COUNT_ASYNC_CHANNEL: struct rpost_async_channel
+ * @RPOST_COUNT_EVENT: struct rpost_event
+ * @RPOST_COUNT_RING_PAGES: pages of rings
+ * @RPOST_COUNT_POLLER: struct rpost_poller
+ * @RPOST_COUNT_PINNED_PAGES: pages of programs that regions pin
+ * @RPOST_NUM_COUNTS: size of an array of all counters
+ */
+enum rpost_count {
+	RPOST_COUNT_FILE = RPOST_OBJ_AH + 1,
+	RPOST_COUNT_EVENT_CHANNEL,
+	RPOST_COUNT_COMP_CHANNEL,
+	RPOST_COUNT_ASYNC_CHANNEL,
+	RPOST_COUNT_EVENT,
+	RPOST_COUNT_RING_PAGES,
+	RPOST_COUNT_POLLER,
+	RPOST_COUNT_PINNED_PAGES,
+	RPOST_NUM_COUNTS,
+};
+
+void rpost_count(unsigned int what, long n);
+void rpost_file_count(struct rpost_file *file, unsigned int what, long n);
+const char *rpost_count_name(unsigned int what);
+void rpost_count_init(void);
+void rpost_count_exit(void);
 
 /* ------------------------------------------------------------- main.c */
 
@@ -128,6 +161,9 @@ struct rpost_ring_pool {
  * @user: the user who opened it, charged for all its memory
  * @num_wr: capacity of all its queues in work requests
  * @num_cqe: capacity of all its device completion queues in entries
+ * @bytes: bytes that @user is charged for it
+ * @counts: how many of each enum rpost_obj_type and enum rpost_count it has; of
+ *          RPOST_COUNT_EVENT and RPOST_COUNT_FILE only the module keeps count
  * @memcg: memory cgroup of the opener, charged for allocations of kernel
  *         threads
  * @charge_lock: guards @contexts, the charges of objects, @removals and @orphan
@@ -152,6 +188,8 @@ struct rpost_file {
 	struct rpost_user *user;
 	atomic_long_t num_wr;
 	atomic_long_t num_cqe;
+	atomic_long_t bytes;
+	atomic_long_t counts[RPOST_NUM_COUNTS];
 	struct mem_cgroup *memcg;
 	struct mutex charge_lock;
 	struct list_head contexts;
@@ -295,36 +333,6 @@ bool rpost_file_destroy_all(struct rpost_file *file);
 void rpost_file_shutdown_device(struct rpost_file *file,
 				struct rpost_device *dev);
 
-/* ------------------------------------------------------------ count.c */
-
-/**
- * enum rpost_count - counters other than those of the types of objects
- * @RPOST_COUNT_FILE: struct rpost_file
- * @RPOST_COUNT_EVENT_CHANNEL: struct rpost_event_channel
- * @RPOST_COUNT_COMP_CHANNEL: struct rpost_comp_channel
- * @RPOST_COUNT_ASYNC_CHANNEL: struct rpost_async_channel
- * @RPOST_COUNT_EVENT: struct rpost_event
- * @RPOST_COUNT_RING_PAGES: pages of rings
- * @RPOST_COUNT_POLLER: struct rpost_poller
- * @RPOST_COUNT_PINNED_PAGES: pages of programs that regions pin
- * @RPOST_NUM_COUNTS: size of an array of all counters
- */
-enum rpost_count {
-	RPOST_COUNT_FILE = RPOST_OBJ_AH + 1,
-	RPOST_COUNT_EVENT_CHANNEL,
-	RPOST_COUNT_COMP_CHANNEL,
-	RPOST_COUNT_ASYNC_CHANNEL,
-	RPOST_COUNT_EVENT,
-	RPOST_COUNT_RING_PAGES,
-	RPOST_COUNT_POLLER,
-	RPOST_COUNT_PINNED_PAGES,
-	RPOST_NUM_COUNTS,
-};
-
-void rpost_count(unsigned int what, long n);
-void rpost_count_init(void);
-void rpost_count_exit(void);
-
 /* ------------------------------------------------------------ limit.c */
 
 void *rpost_kvmalloc(size_t bytes, gfp_t zero);
@@ -374,8 +382,8 @@ struct rpost_user {
 
 struct rpost_user *rpost_user_get(void);
 void rpost_user_put(struct rpost_user *user);
-int rpost_user_charge(struct rpost_user *user, unsigned long bytes);
-void rpost_user_uncharge(struct rpost_user *user, unsigned long bytes);
+int rpost_charge(struct rpost_file *file, unsigned long bytes);
+void rpost_uncharge(struct rpost_file *file, unsigned long bytes);
 unsigned long rpost_device_rq_bytes(u32 entries, u32 sges);
 unsigned long rpost_device_cq_bytes(u32 entries);
 unsigned long rpost_qp_device_bytes(const struct rpost_qp *qp);

@@ -177,7 +177,7 @@ static struct rpost_sring *rpost_sring_alloc(struct rpost_qp *qp, u32 bytes)
 	ring->qp = qp;
 	ring->bytes = bytes;
 	INIT_LIST_HEAD(&ring->link);
-	if (rpost_ring_alloc(&ring->mem, qp->obj.file->user, NULL, 1, bytes)) {
+	if (rpost_ring_alloc(&ring->mem, qp->obj.file, NULL, 1, bytes)) {
 		kfree(ring);
 		return NULL;
 	}

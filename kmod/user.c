@@ -105,14 +105,7 @@ void rpost_user_put(struct rpost_user *user)
 	kfree(user);
 }
 
-/**
- * rpost_user_charge() - charge a user for memory that is about to be allocated
- * @user: the user
- * @bytes: its size
- *
- * Return: 0, or -ENOMEM at the limit, with nothing charged.
- */
-int rpost_user_charge(struct rpost_user *user, unsigned long bytes)
+static int rpost_user_charge(struct rpost_user *user, unsigned long bytes)
 {
 	unsigned long limit = user->exempt ? LONG_MAX :
 			      min(READ_ONCE(max_user_bytes), (unsigned long)LONG_MAX);
@@ -129,13 +122,30 @@ int rpost_user_charge(struct rpost_user *user, unsigned long bytes)
 }
 
 /**
- * rpost_user_uncharge() - undo rpost_user_charge()
- * @user: the user
+ * rpost_charge() - charge for memory that is about to be allocated
+ * @file: the open file; its user is charged
+ * @bytes: size of the memory
+ *
+ * Return: 0, or -ENOMEM at the user's limit, with nothing charged.
+ */
+int rpost_charge(struct rpost_file *file, unsigned long bytes)
+{
+	int ret = rpost_user_charge(file->user, bytes);
+
+	if (!ret)
+		atomic_long_add(bytes, &file->bytes);
+	return ret;
+}
+
+/**
+ * rpost_uncharge() - undo rpost_charge()
+ * @file: the open file
  * @bytes: the same
  */
-void rpost_user_uncharge(struct rpost_user *user, unsigned long bytes)
+void rpost_uncharge(struct rpost_file *file, unsigned long bytes)
 {
-	WARN_ON_ONCE(atomic_long_sub_return(bytes, &user->bytes) < 0);
+	WARN_ON_ONCE(atomic_long_sub_return(bytes, &file->bytes) < 0);
+	WARN_ON_ONCE(atomic_long_sub_return(bytes, &file->user->bytes) < 0);
 }
 
 static unsigned long rpost_device_bytes(u32 entries, unsigned long bytes)
