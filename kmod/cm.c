@@ -419,8 +419,9 @@ int rpost_create_id_ioctl(struct rpost_ucmd *ucmd)
 		return PTR_ERR(id);
 	}
 	id->channel = channel;
-	cm_id = rdma_create_id(ucmd->file->net, rpost_id_handler, id,
-			       cmd->port_space, cmd->qp_type);
+	cm_id = __rdma_create_kernel_id(ucmd->file->net, rpost_id_handler, id,
+					cmd->port_space, cmd->qp_type,
+					ucmd->file->name);
 	if (IS_ERR(cm_id)) {
 		ret = PTR_ERR(cm_id);
 		goto err;

@@ -249,13 +249,14 @@ static int rpost_fastreg_create(struct rpost_pd *pd)
 	struct ib_qp *qp;
 	int ret;
 
-	cq = ib_alloc_cq(pd->obj.dev->ib_dev, pd, 4, 0, IB_POLL_DIRECT);
+	cq = __ib_alloc_cq(pd->obj.dev->ib_dev, pd, 4, 0, IB_POLL_DIRECT,
+			   pd->obj.file->name);
 	if (IS_ERR(cq))
 		return PTR_ERR(cq);
 	pd->fast_cq = cq;
 	attr.send_cq = cq;
 	attr.recv_cq = cq;
-	qp = ib_create_qp(pd->ib_pd, &attr);
+	qp = ib_create_qp_kernel(pd->ib_pd, &attr, pd->obj.file->name);
 	if (IS_ERR(qp)) {
 		ret = PTR_ERR(qp);
 		goto err;

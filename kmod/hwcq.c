@@ -113,8 +113,9 @@ static struct rpost_hwcq *rpost_hwcq_create(struct rpost_cq *cq, u32 size)
 		goto err_limit;
 	hwcq->cq = cq;
 	hwcq->size = size;
-	ib_cq = ib_create_cq(cq->obj.dev->ib_dev, rpost_hwcq_interrupt,
-			     rpost_hwcq_event, hwcq, &attr);
+	ib_cq = __ib_create_cq(cq->obj.dev->ib_dev, rpost_hwcq_interrupt,
+			       rpost_hwcq_event, hwcq, &attr,
+			       cq->obj.file->name);
 	ret = PTR_ERR_OR_ZERO(ib_cq);
 	if (ret)
 		goto err_free;

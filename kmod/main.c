@@ -202,11 +202,13 @@ static struct rpost_file *rpost_file_alloc(void)
 	if (!file)
 		goto err_user;
 	file->user = user;
-	if (rpost_charge(file, RPOST_FILE_BYTES))
+	file->name = rpost_name_get();
+	if (!file->name || rpost_charge(file, RPOST_FILE_BYTES))
 		goto err_free;
 	return file;
 
 err_free:
+	rpost_name_put(file->name);
 	kfree(file);
 err_user:
 	rpost_user_put(user);
@@ -247,6 +249,7 @@ static void rpost_file_free(struct kref *kref)
 	mem_cgroup_put(file->memcg);
 	rpost_uncharge(file, RPOST_FILE_BYTES);
 	rpost_user_put(file->user);
+	rpost_name_put(file->name);
 	kfree(file);
 	rpost_count(RPOST_COUNT_FILE, -1);
 }
@@ -364,6 +367,7 @@ static void __exit rpost_exit(void)
 	rpost_device_unregister();
 	rpost_count_exit();
 	destroy_workqueue(rpost_wq);
+	rpost_names_free();
 }
 module_exit(rpost_exit);
 

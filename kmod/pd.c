@@ -104,7 +104,7 @@ int rpost_alloc_pd_ioctl(struct rpost_ucmd *ucmd)
 	if (ret)
 		goto err_table;
 
-	pd->ib_pd = ib_alloc_pd(dev->ib_dev, 0);
+	pd->ib_pd = __ib_alloc_pd(dev->ib_dev, 0, ucmd->file->name);
 	if (IS_ERR(pd->ib_pd)) {
 		ret = PTR_ERR(pd->ib_pd);
 		pd->ib_pd = NULL;

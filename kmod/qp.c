@@ -421,7 +421,8 @@ static int rpost_qp_create_ib_qp(struct rpost_qp *qp,
 	int ret, err;
 
 	if (!qp->id) {
-		ib_qp = ib_create_qp(qp->pd->ib_pd, attr);
+		ib_qp = ib_create_qp_kernel(qp->pd->ib_pd, attr,
+					    qp->obj.file->name);
 		if (IS_ERR(ib_qp))
 			return PTR_ERR(ib_qp);
 		qp->ib_qp = ib_qp;
@@ -430,6 +431,8 @@ static int rpost_qp_create_ib_qp(struct rpost_qp *qp,
 		if (ret)
 			return ret;
 		qp->ib_qp = qp->id->cm_id->qp;
+		/* cma has given it its own name. */
+		WRITE_ONCE(qp->ib_qp->res.kern_name, qp->obj.file->name);
 	}
 	if (!qp->srq)
 		return 0;

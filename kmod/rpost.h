@@ -159,6 +159,7 @@ struct rpost_ring_pool {
  *       belong; a reference is held until the last close
  * @handles: the handles of its objects
  * @user: the user who opened it, charged for all its memory
+ * @name: names its objects to the RDMA core, see struct rpost_name
  * @num_wr: capacity of all its queues in work requests
  * @num_cqe: capacity of all its device completion queues in entries
  * @bytes: bytes that @user is charged for it
@@ -186,6 +187,7 @@ struct rpost_file {
 	struct net *net;
 	struct rpost_handles handles;
 	struct rpost_user *user;
+	const char *name;
 	atomic_long_t num_wr;
 	atomic_long_t num_cqe;
 	atomic_long_t bytes;
@@ -346,6 +348,12 @@ int rpost_limit_take_wr(struct rpost_file *file, u32 n, unsigned long bytes);
 void rpost_limit_give_wr(struct rpost_file *file, u32 n, unsigned long bytes);
 int rpost_limit_take_cqe(struct rpost_file *file, u32 n);
 void rpost_limit_give_cqe(struct rpost_file *file, u32 n);
+
+/* ------------------------------------------------------------- name.c */
+
+const char *rpost_name_get(void);
+void rpost_name_put(const char *text);
+void rpost_names_free(void);
 
 /* ------------------------------------------------------------- user.c */
 

@@ -8,6 +8,7 @@ RPOST_TESTS := \
 	last_close \
 	handles \
 	handover \
+	names \
 	race \
 	mr \
 	odp \
