@@ -14,6 +14,7 @@
 #include <linux/uaccess.h>
 
 #include "cq.h"
+#include "stats.h"
 
 #define RPOST_SPIN_MAX_US	1000U
 
@@ -143,6 +144,7 @@ static int rpost_comp_channel_wait(struct rpost_comp_channel *channel)
 	if (patience && num_online_cpus() > 1 &&
 	    rpost_comp_channel_spin(channel, begin + patience))
 		return 0;
+	this_cpu_inc(channel->file->stats->comp_sleeps);
 	ret = wait_event_interruptible(channel->wait,
 				       !list_empty_careful(&channel->ready));
 	took = local_clock() - begin;
@@ -248,6 +250,10 @@ void rpost_comp_channel_post(struct rpost_cq *cq)
 	if (cq->events != U32_MAX)
 		cq->events++;
 	spin_unlock(&channel->lock);
+	this_cpu_inc(channel->file->stats->comp_events);
+	/* Only counted: a task that comes at this moment finds the event. */
+	if (waitqueue_active(&channel->wait))
+		this_cpu_inc(channel->file->stats->comp_wakeups);
 	wake_up_interruptible(&channel->wait);
 	kill_fasync(&channel->fasync, SIGIO, POLL_IN);
 }

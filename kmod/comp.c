@@ -9,6 +9,7 @@
  */
 #include "inject.h"
 #include "srq.h"
+#include "stats.h"
 #include "trace.h"
 
 static_assert(RPOST_WC_LOC_PROT_ERR == (int)IB_WC_LOC_PROT_ERR);
@@ -50,7 +51,11 @@ rpost_tell(struct rpost_cq *cq, struct rpost_told told, u32 *pos)
 	if (!rpost_inject(RPOST_INJECT_RING))
 		entry = rpost_ring_next(ring);
 	*pos = ring->tail;
+	this_cpu_inc(cq->obj.file->stats->completions);
+	if (unlikely(told.status != RPOST_WC_SUCCESS))
+		rpost_stat_error(cq->obj.file, told.status);
 	if (!entry) {
+		this_cpu_inc(cq->obj.file->stats->overruns);
 		rpost_ring_overrun(ring);
 		return NULL;
 	}
@@ -178,6 +183,8 @@ static __always_inline void rpost_tell_recv(const struct rpost_qp *qp,
 	};
 	struct rpost_wc *entry = rpost_tell(qp->recv_cq, told, pos);
 
+	if (success)
+		rpost_stat_op(qp->obj.file, RPOST_STAT_RECV, wc->byte_len);
 	if (!entry || !success)
 		return;
 	entry->wc_flags = rpost_wc_flags(wc->wc_flags);

@@ -53,17 +53,6 @@ void rpost_file_count(struct rpost_file *file, unsigned int what, long n)
 	rpost_count(what, n);
 }
 
-/**
- * rpost_count_name() - name of a counter
- * @what: enum rpost_obj_type or enum rpost_count
- *
- * Return: the name, or NULL if there is no such counter.
- */
-const char *rpost_count_name(unsigned int what)
-{
-	return rpost_count_names[what];
-}
-
 static int rpost_objects_show(struct seq_file *s, void *unused)
 {
 	unsigned int i;

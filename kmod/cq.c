@@ -10,6 +10,7 @@
 
 #include "device.h"
 #include "qp.h"
+#include "stats.h"
 
 /*
  * A queue is armed if the program polls in vain for this time.  An operation of
@@ -282,6 +283,8 @@ void rpost_cq_add(struct rpost_cq *cq, const struct rpost_wc *wc)
 		memcpy(entry, wc, RPOST_WC_SMALL_SIZE);
 	else
 		rpost_ring_overrun(rpost_cq_ring(cq));
+	this_cpu_inc(cq->obj.file->stats->completions);
+	rpost_stat_error(cq->obj.file, wc->status);
 	rpost_cq_publish(cq);
 	spin_unlock(&cq->lock);
 	rpost_cq_interrupt(cq);

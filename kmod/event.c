@@ -12,6 +12,7 @@
 #include <linux/uaccess.h>
 
 #include "cm.h"
+#include "stats.h"
 
 static void rpost_event_channel_free(struct kref *kref)
 {
@@ -67,6 +68,7 @@ static void rpost_event_list(struct rpost_event *event, struct rpost_id *id)
 	list_add_tail(&event->link, &id->channel->events);
 	list_add_tail(&event->id_link, &id->events);
 	WRITE_ONCE(id->num_events, id->num_events + 1);
+	this_cpu_inc(id->obj.file->stats->cm_events);
 	wake_up_interruptible(&id->channel->wait);
 }
 
@@ -391,6 +393,7 @@ static int rpost_event_wait(struct rpost_event_channel *channel)
 		schedule_timeout_interruptible(1);
 		return signal_pending(current) ? -ERESTARTSYS : 0;
 	}
+	this_cpu_inc(file->stats->cm_sleeps);
 	return wait_event_interruptible(channel->wait,
 					!list_empty_careful(&channel->events) ||
 					READ_ONCE(file->dead));

@@ -18,12 +18,14 @@
 
 #include "device.h"
 #include "srq.h"
+#include "stats.h"
 #include "sring.h"
 
 #define CREATE_TRACE_POINTS
 #include "trace.h"
 
 struct workqueue_struct *rpost_wq;
+static atomic64_t rpost_last_file;
 
 #define RPOST_COMMAND(nr, name, type, first, size, flags) \
 	static_assert(sizeof(struct rpost_##type) == (size));
@@ -78,6 +80,7 @@ int rpost_ucmd_run(struct rpost_file *file, struct file *filp,
 	if (ucmd.cmd.query.flags & ~row->flags)
 		return -EOPNOTSUPP;
 
+	this_cpu_inc(file->stats->commands);
 	ucmd.context = NULL;
 	ret = INDIRECT_CALL_1(row->handler, rpost_post_send_ioctl, &ucmd);
 	rpost_leave_device(&ucmd);
@@ -191,6 +194,11 @@ static int rpost_mmap(struct file *filp, struct vm_area_struct *vma)
 	return ret == -ENOENT ? rpost_sring_mmap(filp->private_data, vma) : ret;
 }
 
+static unsigned long rpost_file_bytes(void)
+{
+	return RPOST_FILE_BYTES + num_possible_cpus() * sizeof(struct rpost_stats);
+}
+
 static struct rpost_file *rpost_file_alloc(void)
 {
 	struct rpost_user *user = rpost_user_get();
@@ -203,11 +211,17 @@ static struct rpost_file *rpost_file_alloc(void)
 		goto err_user;
 	file->user = user;
 	file->name = rpost_name_get();
-	if (!file->name || rpost_charge(file, RPOST_FILE_BYTES))
-		goto err_free;
+	if (!file->name || rpost_charge(file, rpost_file_bytes()))
+		goto err_name;
+	file->stats = alloc_percpu_gfp(struct rpost_stats, RPOST_GFP);
+	if (!file->stats)
+		goto err_charge;
+	file->id = atomic64_inc_return(&rpost_last_file);
 	return file;
 
-err_free:
+err_charge:
+	rpost_uncharge(file, rpost_file_bytes());
+err_name:
 	rpost_name_put(file->name);
 	kfree(file);
 err_user:
@@ -247,7 +261,8 @@ static void rpost_file_free(struct kref *kref)
 	rpost_handles_destroy(&file->handles);
 	rpost_scratch_free(file);
 	mem_cgroup_put(file->memcg);
-	rpost_uncharge(file, RPOST_FILE_BYTES);
+	free_percpu(file->stats);
+	rpost_uncharge(file, rpost_file_bytes());
 	rpost_user_put(file->user);
 	rpost_name_put(file->name);
 	kfree(file);

@@ -7,6 +7,7 @@
 
 #include "device.h"
 #include "srq.h"
+#include "stats.h"
 
 #define RPOST_POST_BATCH	16
 #define RPOST_SCRATCH_BYTES	1536
@@ -29,6 +30,7 @@ static_assert(offsetof(struct rpost_sge, lkey) == offsetof(struct ib_sge, lkey))
  * @sge: scatter/gather entry for inline data
  * @data: inline data, in the block
  * @data_len: bytes of @data
+ * @bytes: bytes that it moves
  * @wr_id: identifies it to the program
  * @kind: opcode and flags for its slot
  */
@@ -43,6 +45,7 @@ struct rpost_swr {
 	struct ib_sge sge;
 	const void *data;
 	u32 data_len;
+	u32 bytes;
 	u64 wr_id;
 	struct rpost_wqe_kind kind;
 };

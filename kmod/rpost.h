@@ -101,6 +101,7 @@ struct rpost_qp;
 struct rpost_scratch;
 struct rpost_sring;
 struct rpost_srq;
+struct rpost_stats;
 struct rpost_user;
 
 /* ------------------------------------------------------------ count.c */
@@ -131,7 +132,6 @@ enum rpost_count {
 
 void rpost_count(unsigned int what, long n);
 void rpost_file_count(struct rpost_file *file, unsigned int what, long n);
-const char *rpost_count_name(unsigned int what);
 void rpost_count_init(void);
 void rpost_count_exit(void);
 
@@ -158,6 +158,8 @@ struct rpost_ring_pool {
  * @net: network namespace of the opener, to which its devices and connections
  *       belong; a reference is held until the last close
  * @handles: the handles of its objects
+ * @stats: what it has done so far
+ * @id: its number, which no other file gets
  * @user: the user who opened it, charged for all its memory
  * @name: names its objects to the RDMA core, see struct rpost_name
  * @num_wr: capacity of all its queues in work requests
@@ -165,6 +167,7 @@ struct rpost_ring_pool {
  * @bytes: bytes that @user is charged for it
  * @counts: how many of each enum rpost_obj_type and enum rpost_count it has; of
  *          RPOST_COUNT_EVENT and RPOST_COUNT_FILE only the module keeps count
+ * @errors: completions with an error so far, by status
  * @memcg: memory cgroup of the opener, charged for allocations of kernel
  *         threads
  * @charge_lock: guards @contexts, the charges of objects, @removals and @orphan
@@ -186,12 +189,15 @@ struct rpost_file {
 	struct kref kref;
 	struct net *net;
 	struct rpost_handles handles;
+	struct rpost_stats __percpu *stats;
+	u64 id;
 	struct rpost_user *user;
 	const char *name;
 	atomic_long_t num_wr;
 	atomic_long_t num_cqe;
 	atomic_long_t bytes;
 	atomic_long_t counts[RPOST_NUM_COUNTS];
+	atomic_long_t errors[IB_WC_GENERAL_ERR + 1];
 	struct mem_cgroup *memcg;
 	struct mutex charge_lock;
 	struct list_head contexts;

@@ -72,6 +72,7 @@ static noinline int rpost_build_inline(struct rpost_qp *qp,
 		return -EINVAL;
 	swr->data = wr + 1;
 	swr->data_len = wr->inline_len;
+	swr->bytes = wr->inline_len;
 	swr->wr.sg_list = &swr->sge;
 	swr->wr.num_sge = 0;
 	if (wr->inline_len) {
@@ -110,6 +111,7 @@ static inline int rpost_build_sges(struct rpost_qp *qp, struct rpost_swr *swr,
 	}
 	swr->wr.sg_list = (struct ib_sge *)sges;
 	swr->wr.num_sge = n;
+	swr->bytes = total;
 	if (op->opcode == IB_WR_ATOMIC_CMP_AND_SWP ||
 	    op->opcode == IB_WR_ATOMIC_FETCH_AND_ADD) {
 		if (n != 1 || total != sizeof(u64) || wr->remote_addr & 7)
@@ -232,6 +234,7 @@ static void rpost_fill_send(struct rpost_qp *qp, struct rpost_swr *swr)
 		atomic_inc(&swr->ah->pending);
 	}
 	swr->wr.wr_cqe = &wqe->cqe;
+	rpost_stat_op(qp->obj.file, swr->kind.opcode, swr->bytes);
 
 	/*
 	 * Slots come back only by completions, so signal some even if the
@@ -250,12 +253,14 @@ static void rpost_fill_send(struct rpost_qp *qp, struct rpost_swr *swr)
 	}
 }
 
-/* Take back the last @n slots, whose sends the device has refused. */
-static void rpost_send_refused(struct rpost_qp *qp, u32 n)
+/* Take back the last @n slots, whose sends, @swrs, the device has refused. */
+static void rpost_send_refused(struct rpost_qp *qp, const struct rpost_swr *swrs,
+			       u32 n)
 {
 	struct rpost_queue *sq = &qp->sq;
 
 	while (n--) {
+		rpost_stat_op_undo(qp->obj.file, swrs[n].kind.opcode, swrs[n].bytes);
 		sq->head--;
 		if (qp->ahs)
 			rpost_qp_release_ah(qp, &sq->wqes[sq->head & sq->mask]);
@@ -280,7 +285,7 @@ static int rpost_send_chain(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
 	*done = 0;
 	for (wr = &swrs[0].wr; wr && wr != bad; wr = wr->next)
 		++*done;
-	rpost_send_refused(qp, n - *done);
+	rpost_send_refused(qp, swrs + *done, n - *done);
 	return ret;
 }
 

@@ -174,8 +174,10 @@ struct rpost_srq_wqe *rpost_srq_slot(struct rpost_srq *srq)
 	    rpost_srq_move(&srq->spares, &srq->free, 1))
 		srq->lost--;
 	wqe = srq->free;
-	if (wqe)
-		srq->free = wqe->next;
+	if (!wqe)
+		return NULL;
+	srq->free = wqe->next;
+	WRITE_ONCE(srq->used, srq->used + 1);
 	return wqe;
 }
 
@@ -190,6 +192,7 @@ void rpost_srq_slot_free(struct rpost_srq *srq, struct rpost_srq_wqe *wqe)
 
 	wqe->next = srq->free;
 	srq->free = wqe;
+	WRITE_ONCE(srq->used, srq->used - 1);
 }
 
 static unsigned long rpost_srq_device_bytes(const struct rpost_srq *srq,
@@ -495,7 +498,7 @@ static int rpost_srq_resize(struct rpost_srq *srq, struct ib_srq_attr *attr,
 	rpost_srq_move(&moved, !ret == grows ? &srq->free : &srq->spares, n);
 	spin_unlock_bh(&srq->lock);
 	if (!ret) {
-		srq->max_wr = new;
+		WRITE_ONCE(srq->max_wr, new);
 		new = old;
 	}
 out:

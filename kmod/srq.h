@@ -41,7 +41,8 @@ struct rpost_srq_slots {
  * @pd: depends on it
  * @ib_srq: NULL once shut down; under the context's rwsem
  * @user_data: identifies it to the program
- * @max_wr: work requests that the program may have in it; under @qp_lock
+ * @max_wr: work requests that the program may have in it; written under
+ *          @qp_lock
  * @max_sge: scatter/gather entries in each
  * @qp_lock: held while a queue pair is added or removed, or the queue is modified
  *           or queried; guards @cqs, @slots and @max_slots
@@ -56,6 +57,7 @@ struct rpost_srq_slots {
  * @lost: number of receives that may never complete
  * @free: the free slots
  * @spares: the slots that have not come into use
+ * @used: receives that have slots; read without @lock, too
  * @closing: posts fail, and events are not reported
  * @leaked: the device keeps it, so that its memory may not be freed
  *
@@ -86,6 +88,7 @@ struct rpost_srq {
 	u32 lost;
 	struct rpost_srq_wqe *free;
 	struct rpost_srq_wqe *spares;
+	u32 used;
 	bool closing;
 	bool leaked;
 };
