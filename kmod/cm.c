@@ -420,8 +420,7 @@ int rpost_create_id_ioctl(struct rpost_ucmd *ucmd)
 	}
 	id->channel = channel;
 	cm_id = __rdma_create_kernel_id(ucmd->file->net, rpost_id_handler, id,
-					cmd->port_space, cmd->qp_type,
-					ucmd->file->name);
+					cmd->port_space, cmd->qp_type, ucmd->file->name);
 	if (IS_ERR(cm_id)) {
 		ret = PTR_ERR(cm_id);
 		goto err;

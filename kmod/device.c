@@ -220,6 +220,40 @@ u32 rpost_device_id(struct ib_device *ib_dev)
 }
 
 /**
+ * rpost_device_name() - name of a device
+ * @dev: the device
+ * @name: out: the name at this moment
+ */
+void rpost_device_name(struct rpost_device *dev, char name[IB_DEVICE_NAME_MAX])
+{
+	spin_lock(&dev->name_lock);
+	strscpy(name, dev->name, IB_DEVICE_NAME_MAX);
+	spin_unlock(&dev->name_lock);
+}
+
+/**
+ * rpost_device_name_of() - name of a device of the RDMA core
+ * @ib_dev: the device; the caller keeps it from being freed
+ * @name: out: the name at this moment
+ *
+ * Return: false if programs may not use it: not yet, not any more, or never.
+ */
+bool rpost_device_name_of(struct ib_device *ib_dev, char name[IB_DEVICE_NAME_MAX])
+{
+	struct rpost_device *dev;
+
+	rcu_read_lock();
+	dev = ib_get_client_data(ib_dev, &rpost_client);
+	/* Removal frees it after a grace period. */
+	if (dev && !dev->refused)
+		rpost_device_name(dev, name);
+	else
+		dev = NULL;
+	rcu_read_unlock();
+	return dev;
+}
+
+/**
  * rpost_device_max_wr() - the longest queue that a program may ask for
  * @ib_dev: the device
  *
@@ -405,9 +439,7 @@ int rpost_query_device_ioctl(struct rpost_ucmd *ucmd)
 		.max_moderate_us = attr->cq_caps.max_cq_moderation_period,
 	};
 	rpost_odp_query(dev, cmd);
-	spin_lock(&dev->name_lock);
-	strscpy(cmd->name, dev->name, sizeof(cmd->name));
-	spin_unlock(&dev->name_lock);
+	rpost_device_name(dev, cmd->name);
 
 	rpost_device_unfind(dev);
 	return rpost_respond(ucmd);

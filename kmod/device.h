@@ -176,6 +176,8 @@ bool rpost_device_alive(struct rpost_device *dev);
 void rpost_device_hold(struct rpost_device *dev);
 void rpost_device_put(struct rpost_device *dev);
 u32 rpost_device_id(struct ib_device *ib_dev);
+void rpost_device_name(struct rpost_device *dev, char name[IB_DEVICE_NAME_MAX]);
+bool rpost_device_name_of(struct ib_device *ib_dev, char name[IB_DEVICE_NAME_MAX]);
 u32 rpost_device_max_wr(struct ib_device *ib_dev);
 u32 rpost_device_max_sge_rd(const struct ib_device *ib_dev);
 u32 rpost_device_max_srq_wr(struct ib_device *ib_dev);

@@ -214,3 +214,35 @@ struct rpost_obj *rpost_handle_next(struct rpost_handles *handles, u32 *index)
 		obj = rcu_dereference(rpost_slot(leaves, (*index)++)->obj);
 	return obj;
 }
+
+/**
+ * rpost_handles_look() - look at some of the objects that lookups find
+ * @handles: the open file's
+ * @leaf: which part of the table; 0 is the first
+ * @look: called for each object there, which does not end before it returns;
+ *        must not sleep
+ * @arg: the second argument of @look
+ *
+ * Return: false if there is no such part.
+ */
+bool rpost_handles_look(struct rpost_handles *handles, u32 leaf,
+			void (*look)(struct rpost_obj *obj, void *arg), void *arg)
+{
+	struct rpost_leaves *leaves;
+	struct rpost_obj *obj;
+	bool there;
+	u32 i;
+
+	/* Whoever ends an object takes it out of the table with the lock held. */
+	spin_lock(&handles->lock);
+	leaves = rpost_leaves_locked(handles);
+	there = leaves && leaf < leaves->num;
+	for (i = 0; there && i < RPOST_LEAF_SLOTS; i++) {
+		obj = rcu_dereference_protected(leaves->leaf[leaf][i].obj,
+						lockdep_is_held(&handles->lock));
+		if (obj)
+			look(obj, arg);
+	}
+	spin_unlock(&handles->lock);
+	return there;
+}

@@ -56,6 +56,20 @@ static int rpost_limit_take(atomic_long_t *used, u32 n, unsigned int limit)
 }
 
 /**
+ * rpost_limit_get() - report the limits of an open file
+ * @limits: out: the limits, which the administrator can change
+ */
+void rpost_limit_get(struct rpost_limits *limits)
+{
+	*limits = (struct rpost_limits) {
+		.objects = rpost_obj_limit(),
+		.wr = READ_ONCE(max_wr),
+		.cqe = READ_ONCE(max_cqe),
+		.user_bytes = rpost_user_limit(),
+	};
+}
+
+/**
  * rpost_limit_take_wr() - charge for the work requests of a new queue
  * @file: the open file
  * @n: how many

@@ -337,6 +337,7 @@ static const struct file_operations rpost_fops = {
 	.unlocked_ioctl	= rpost_ioctl,
 	.compat_ioctl	= compat_ptr_ioctl,
 	.mmap		= rpost_mmap,
+	.show_fdinfo	= rpost_show_fdinfo,
 	.llseek		= noop_llseek,
 };
 

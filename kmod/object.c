@@ -61,6 +61,16 @@ static const enum rpost_obj_type rpost_teardown_order[] = {
 };
 
 /**
+ * rpost_obj_limit() - how many objects may an open file have?
+ *
+ * Return: the number.
+ */
+unsigned int rpost_obj_limit(void)
+{
+	return READ_ONCE(max_objects);
+}
+
+/**
  * rpost_obj_take_bytes() - charge the file's user for an object's memory
  * @obj: the object, charged until rpost_obj_unreserve()
  * @bytes: how much more

@@ -53,6 +53,7 @@
 #include "handle.h"
 
 struct dentry;
+struct seq_file;
 
 #define RPOST_MAX_SGE		32
 #define RPOST_MAX_WR		65536
@@ -337,11 +338,32 @@ void rpost_obj_put(struct rpost_obj *obj);
 struct rpost_obj *rpost_obj_use(struct rpost_file *file, u32 handle,
 				enum rpost_obj_type type);
 void rpost_obj_unuse(struct rpost_obj *obj);
+unsigned int rpost_obj_limit(void);
 bool rpost_file_destroy_all(struct rpost_file *file);
 void rpost_file_shutdown_device(struct rpost_file *file,
 				struct rpost_device *dev);
 
+/* ----------------------------------------------------------- fdinfo.c */
+
+void rpost_show_fdinfo(struct seq_file *s, struct file *filp);
+
 /* ------------------------------------------------------------ limit.c */
+
+/**
+ * struct rpost_limits - limits of an open file
+ * @objects: objects
+ * @wr: work requests that its queues hold together
+ * @cqe: completions that its queues on devices hold together
+ * @user_bytes: bytes that all files of its user are charged, unless it is exempt
+ */
+struct rpost_limits {
+	unsigned int objects;
+	unsigned int wr;
+	unsigned int cqe;
+	unsigned long user_bytes;
+};
+
+void rpost_limit_get(struct rpost_limits *limits);
 
 void *rpost_kvmalloc(size_t bytes, gfp_t zero);
 
@@ -402,6 +424,7 @@ unsigned long rpost_device_rq_bytes(u32 entries, u32 sges);
 unsigned long rpost_device_cq_bytes(u32 entries);
 unsigned long rpost_qp_device_bytes(const struct rpost_qp *qp);
 unsigned long rpost_qp_own_bytes(const struct rpost_create_qp *cmd);
+unsigned long rpost_user_limit(void);
 void rpost_user_init(struct dentry *parent);
 
 /* ----------------------------------------------------------- rdmacg.c */

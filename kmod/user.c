@@ -105,10 +105,20 @@ void rpost_user_put(struct rpost_user *user)
 	kfree(user);
 }
 
+/**
+ * rpost_user_limit() - how many bytes may a user be charged?
+ *
+ * Return: bytes, LONG_MAX at most.
+ */
+unsigned long rpost_user_limit(void)
+{
+	return min_t(unsigned long, READ_ONCE(max_user_bytes), LONG_MAX);
+}
+
+/* Return 0, or -ENOMEM at the limit, with nothing charged. */
 static int rpost_user_charge(struct rpost_user *user, unsigned long bytes)
 {
-	unsigned long limit = user->exempt ? LONG_MAX :
-			      min(READ_ONCE(max_user_bytes), (unsigned long)LONG_MAX);
+	unsigned long limit = user->exempt ? LONG_MAX : rpost_user_limit();
 	long now = atomic_long_read(&user->bytes);
 
 	if (rpost_inject(RPOST_INJECT_CHARGE))

@@ -9,6 +9,8 @@ RPOST_TESTS := \
 	handles \
 	handover \
 	names \
+	fdinfo \
+	fdinfo_race \
 	race \
 	mr \
 	odp \

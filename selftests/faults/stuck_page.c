@@ -20,6 +20,7 @@
 #include <sys/syscall.h>
 
 #include "command_env.h"
+#include "fdinfo.h"
 
 #define PAGE		4096
 #define LIMIT_MS	1000
@@ -262,6 +263,14 @@ static int use_other(FIXTURE_DATA(stuck) *self)
 	return rp_destroy(self->other.fd, RPOST_OBJ_PD, pd);
 }
 
+static int read_fdinfo(FIXTURE_DATA(stuck) *self)
+{
+	static char text[FDINFO_BYTES];
+
+	RP_TRY(fdinfo_read(self->env.end.fd, text) < 0);
+	return fdinfo_number(text, "connections") >= 1 ? 0 : -EPROTO;
+}
+
 static int unload(FIXTURE_DATA(stuck) *self)
 {
 	(void)self;
@@ -279,6 +288,7 @@ static const struct {
 	int (*call)(FIXTURE_DATA(stuck) *self);
 	int want;
 } steps[] = {
+	{ "fdinfo", read_fdinfo, 0 },
 	{ "destroy", destroy_spare, 0 },
 	{ "destroy id", destroy_id, 0 },
 	{ "other", use_other, 0 },
