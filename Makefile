@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-#   make                  the module, the library, the tests and the examples
+#   make                  the module, the library, the tools, the tests and the examples
 #   make module           the module, for the running kernel
 #   make lib              the library
+#   make tools            rdma-post, which looks at devices and says what is wrong
 #   make tests            the tests
 #   make examples         the examples
-#   make install          the library, its headers, the udev rule
+#   make install          the library, its headers, the tools, the udev rule
 #   make modules_install  the module
 #   make deb              Debian packages, in build/deb
 #   make rpm              RPM packages, in build/rpm
@@ -49,7 +50,7 @@ export BUILD PREFIX DESTDIR
 
 DEPS	:= selftests/vm/deps.sh
 
-all: module lib tests examples
+all: module lib tools tests examples
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -71,14 +72,18 @@ module: packages headers
 lib: packages
 	$(MAKE) -C userlib BUILD=$(BUILD)
 
+tools: lib
+	$(MAKE) -C tools BUILD=$(BUILD)
+
 tests: lib
 	$(MAKE) -C selftests BUILD=$(BUILD)
 
 examples: lib
 	$(MAKE) -C examples BUILD=$(BUILD)
 
-install: lib
+install: lib tools
 	$(MAKE) -C userlib BUILD=$(BUILD) install
+	$(MAKE) -C tools BUILD=$(BUILD) install
 	install -D -m 644 packaging/90-rdma-post.rules \
 		$(DESTDIR)$(UDEVDIR)/90-rdma-post.rules
 
@@ -146,7 +151,7 @@ clean:
 	$(if $(KDIR),$(MAKE) -C $(KDIR) M=$(CURDIR) clean)
 	rm -rf $(BUILD)
 
-.PHONY: all help packages guests headers module lib tests examples install \
+.PHONY: all help packages guests headers module lib tools tests examples install \
 	modules_install deb rpm demo shell gdb check check-all check-debug \
 	check-packages fuzz faults interop bench bench-check lint sanitize asan \
 	tsan valgrind docs clean

@@ -43,7 +43,7 @@ subjects=("$@")
 . selftests/tools/steps.sh
 
 build() {
-	make -s -j"$(nproc)" lib tests examples &&
+	make -s -j"$(nproc)" lib tools tests examples &&
 		make -s -C examples LIB=system &&
 		make -s -C selftests/bench OUT="$build_dir/bench" &&
 		make -s -j"$(nproc)" -C selftests 32-bit
@@ -65,6 +65,7 @@ install_tree() {
 		test -e "$dest/usr/lib/rdma_post/libibverbs.so.1" &&
 		test -e "$dest/usr/lib/rdma_post/librdmacm.so.1" &&
 		test -x "$dest/usr/bin/rdma-post-run" &&
+		test -x "$dest/usr/bin/rdma-post" &&
 		test -e "$dest/usr/share/man/man1/rdma-post-run.1" &&
 		test -e "$dest/usr/include/rdma/rdma_post_abi.h" &&
 		test -e "$dest/usr/lib/pkgconfig/rdma_post.pc" &&

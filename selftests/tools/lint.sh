@@ -171,6 +171,9 @@ user_check() {
 	case $file in
 	userlib/tests/*) ;;
 	userlib/* | examples/*) flags=(-D_GNU_SOURCE) ;;
+	tools/*)
+		flags=(-D_GNU_SOURCE '-DTOOL_VERSION="0"' '-DTOOL_LIBDIR="/usr/lib"')
+		;;
 	# clang looks into the harness's macros, though it is a system's header:
 	# they compare what is expected, an int, with what was seen.
 	selftests/*) flags=(-Wno-unused-parameter -Wno-sign-compare) ;;
@@ -276,8 +279,8 @@ check versions versions
 check sparse sparse_all
 check kernel-doc perl "$scripts/kernel-doc" -none -Werror kmod/*.[ch] \
 	uapi/rdma/*.h userlib/*.c "${modules[@]}"
-check gcc user_checks "gcc -fsyntax-only $warn" userlib examples selftests
-check clang user_checks "clang -fsyntax-only $warn" userlib examples selftests
+check gcc user_checks "gcc -fsyntax-only $warn" userlib tools examples selftests
+check clang user_checks "clang -fsyntax-only $warn" userlib tools examples selftests
 check symbols symbols
 check make-help make_help
 check scripts scripts
@@ -288,7 +291,7 @@ if [ -z "$changed" ]; then
 	check coccinelle coccinelle
 	check analyzer-module analyzer_module
 	check analyzer user_checks 'clang --analyze -Xclang -analyzer-output=text' \
-		userlib examples ':!userlib/tests'
+		userlib tools examples ':!userlib/tests'
 	check lintian lintian_packages
 fi
 exit "$failed"

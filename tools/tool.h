@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * rdma-post: what its commands share.
+ *
+ * A command is one file with a function, a row in the table in main.c, and a
+ * declaration here.
+ */
+#ifndef TOOL_H
+#define TOOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Exit status of every command. */
+enum {
+	TOOL_FINE	= 0,
+	TOOL_FINDINGS	= 1,	/* doctor: a problem; devices: none is offered */
+	TOOL_FAILED	= 2,	/* wrong usage, or the command cannot work */
+};
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+
+/**
+ * struct tool_command - one command
+ * @name: what the user writes
+ * @run: gets the command's arguments, with its name as the first, and returns
+ *	 the exit status
+ * @help: one line
+ */
+struct tool_command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *help;
+};
+
+int devices_command(int argc, char **argv);
+
+/* text.c */
+enum text_color { TEXT_PLAIN, TEXT_BOLD, TEXT_RED, TEXT_GREEN, TEXT_YELLOW };
+
+void text_init(void);
+void text_put(const char *text);
+void text_color(enum text_color color, const char *text, int width);
+char *text_printf(const char *format, ...)
+	__attribute__((format(printf, 1, 2)));
+void *tool_alloc(size_t n, size_t size);
+void *tool_grow(void *array, size_t n, size_t size);
+int tool_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+int tool_usage(const char *command);
+
+/* json.c: one object or array on standard output */
+void json_object(const char *key);
+void json_array(const char *key);
+void json_end(void);
+void json_string(const char *key, const char *value);
+void json_number(const char *key, uint64_t value);
+void json_bool(const char *key, bool value);
+
+/* file.c */
+int file_line(char *buf, size_t size, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+char *file_read(const char *path, size_t max, size_t *size);
+bool file_exists(const char *format, ...)
+	__attribute__((format(printf, 1, 2)));
+char *file_kernel_log(void);
+char *file_command(char *const argv[]);
+
+/* nl.c */
+struct nlattr;
+struct nlmsghdr;
+
+/* Called for each message of the answer. */
+typedef void (*nl_handler)(const struct nlmsghdr *msg, void *arg);
+
+int nl_request(int protocol, uint16_t type, uint16_t flags, const void *body,
+	       size_t len, nl_handler handle, void *arg);
+const struct nlattr *nl_attr(const struct nlmsghdr *msg, size_t skip,
+			     uint16_t type);
+uint64_t nl_attr_uint(const struct nlattr *attr);
+const char *nl_attr_string(const struct nlattr *attr);
+
+#endif /* TOOL_H */
