@@ -6,6 +6,7 @@
 
 static const struct tool_command commands[] = {
 	{ "devices", devices_command, "the RDMA devices, and which programs may use" },
+	{ "doctor", doctor_command, "why RDMA does not work here, and what to do" },
 };
 
 static void help(void)

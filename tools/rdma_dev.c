@@ -222,8 +222,12 @@ static void query_gids(int fd, struct rdma_dev *dev, struct rdma_port *port,
 		memcpy(&gid, gids[i].gid, sizeof(gid));
 		if (!port->ifindex)
 			port->ifindex = gids[i].ndev_ifindex;
-		/* Those of InfiniBand and iWARP are no addresses. */
-		if (gids[i].type != RPOST_GID_IB && !IN6_IS_ADDR_LINKLOCAL(&gid))
+		/*
+		 * Those of InfiniBand and iWARP are no addresses, and those of
+		 * other network namespaces have no interface.
+		 */
+		if (gids[i].type != RPOST_GID_IB && gids[i].ndev_ifindex &&
+		    !IN6_IS_ADDR_LINKLOCAL(&gid))
 			add_addr(port, &gid, gids[i].ndev_ifindex);
 	}
 	free(gids);
@@ -244,7 +248,7 @@ static void query_port(int fd, struct rdma_dev *dev, struct rdma_port *port)
 	query_gids(fd, dev, port, cmd.gid_tbl_len);
 	if (port->ifindex && !port->netdev[0])
 		if_indextoname(port->ifindex, port->netdev);
-	if (cmd.link_layer == 2 && !port->num_addrs)
+	if (cmd.link_layer == 2 && !port->num_addrs && port->netdev[0])
 		netdev_addrs(port);
 }
 

@@ -36,6 +36,7 @@ struct tool_command {
 };
 
 int devices_command(int argc, char **argv);
+int doctor_command(int argc, char **argv);
 
 /* text.c */
 enum text_color { TEXT_PLAIN, TEXT_BOLD, TEXT_RED, TEXT_GREEN, TEXT_YELLOW };

@@ -15,7 +15,8 @@
 #               and the fuzzer, Debian's programs, sanitizers, all of lint, ...
 #   TEST        only these: a folder of selftests/ ("cq"), a program of the kernel
 #               interface ("cq_share"), of the library ("api/comp"), or all of the
-#               latter ("api"); on 6.1 or the kernel of -k
+#               latter ("api"), or those of rdma-post ("doctor"); on 6.1 or the kernel
+#               of -k
 #
 # JOBS steps run at a time, by default as many as there are CPUs.
 #
@@ -302,6 +303,27 @@ unmodified_programs() {
 			LD_LIBRARY_PATH=lib ./rpost_only"
 }
 
+# doctor KERNEL: break things that rdma-post doctor must name. The module's file is changed
+# so that this kernel refuses it: other flags of the build, another version of a symbol.
+doctor() {
+	local dir=$build_dir/doctor-$1 ko=$build_dir/kmod-$1/rdma_post.ko
+	mkdir -p "$dir"
+	perl -0777 -pe 's/vermagic=.(\S+) SMP/vermagic=5$1 UMP/' "$ko" >"$dir/vermagic.ko" &&
+		perl -0777 -pe 's/.{4}(.{4}ib_register_client\0\0)/XXXX$1/s' "$ko" \
+			>"$dir/symbols.ko" &&
+		strip --strip-debug "$dir"/*.ko &&
+		"$vm_dir/kmod.sh" -s selftests/rdmasim "$1" &&
+		guest doctor "$1" -f "$build_dir/bin" -f "$build_dir/lib" \
+			-f "$(command -v jq)" -f /sbin/setcap \
+			-f "$dir/vermagic.ko" -f "$dir/symbols.ko" \
+			-f selftests/doctor/doctor.sh \
+			-i "$build_dir/rdmasim-$1/rdmasim.ko" -- ./doctor.sh
+}
+
+doctor_tests() {
+	tap "doctor-$1" doctor "$1"
+}
+
 # Run programs that symbols.sh has built with newer headers over the library.
 newer_headers() {
 	if [ ! -e "$build_dir/selftests/api-sid/posts-rpost" ]; then
@@ -379,8 +401,12 @@ symbols_and_headers() {
 # choose SUBJECT...: set chosen and chosen_api to the programs of these subjects
 choose() {
 	local subject name
-	chosen=() chosen_api=()
+	chosen=() chosen_api=() chosen_doctor=''
 	for subject; do
+		if [ "$subject" = doctor ]; then
+			chosen_doctor=1
+			continue
+		fi
 		for name in "${all_programs[@]}"; do
 			[[ $name != "$subject" && ($subject == api ||
 				! -e selftests/$subject/$name.c) ]] ||
@@ -415,7 +441,9 @@ check_subjects() {
 		BUILD="$build_dir" "${chosen[@]/#/$build_dir/selftests/}" || finish
 	[ ${#chosen_api[@]} = 0 ] || step build-library make -s -j"$(nproc)" lib tests ||
 		finish
+	[ -z "$chosen_doctor" ] || step build-tools make -s -j"$(nproc)" lib tools || finish
 	step "module-$kernel" "$vm_dir/kmod.sh" "$kernel" || finish
+	[ -z "$chosen_doctor" ] || queue doctor_tests "$kernel"
 	[ ${#chosen[@]} = 0 ] || queue tap "kernel-interface-$kernel" \
 		kernel_tests "$kernel" "" "${chosen[@]}"
 	[ ${#chosen_api[@]} = 0 ] || queue tap "library-$kernel" \
@@ -498,6 +526,8 @@ check_all() {
 	queue symbols_and_headers
 	queue tap library-32-bit api_tests_32 6.12
 	queue tap unmodified-programs unmodified_programs
+	queue doctor_tests 6.1
+	queue tap doctor-7.2 doctor 7.2
 	queue tap abi-compat selftests/tools/abi_compat.sh
 	queue step bench-smoke-6.1 bench_smoke 6.1
 	queue step bench-smoke-7.2 bench_smoke 7.2

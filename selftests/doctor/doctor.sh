@@ -1,0 +1,290 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=dash
+#
+# Usage: doctor.sh
+#
+# Breaks something, and tests that rdma-post doctor names it, and nothing else; mends it,
+# and tests that doctor finds no problem. Prints TAP. Runs in a guest with rxe0 at
+# 10.0.0.1 and rdmasim.ko, as root. In the working directory are bin/rdma-post with lib/,
+# jq, setcap, and the module as another kernel's (see check.sh).
+
+# Functions are called by name; scripts expand their own variables.
+# shellcheck disable=SC2016,SC2317
+
+PATH=$PWD/bin:$PWD:$PATH
+ko=/vm/modules/rdma_post.ko
+modules=/lib/modules/$(uname -r)/extra
+failed=0 n=0
+
+# result NAME STATUS: print a line of TAP, and the last report if the test failed
+result() {
+	n=$((n + 1))
+	if [ "$2" = 0 ]; then
+		echo "ok $n doctor.$1"
+	else
+		failed=1
+		sed 's/^/# /' report.json report.txt
+		echo "not ok $n doctor.$1"
+	fi
+}
+
+# doctor ARGUMENT...: make both reports, by $as; return the exit status of the last
+as=''
+doctor() {
+	# shellcheck disable=SC2086
+	$as rdma-post doctor -j "$@" >report.json 2>&1
+	$as rdma-post doctor "$@" >report.txt 2>&1
+}
+
+# names NAME CHECK TEXT [ARGUMENT...]: test that the only problem is CHECK, that its
+# object, reason or advice has TEXT, and that the text for people has both
+names() {
+	name=$1 check=$2 text=$3
+	shift 3
+	doctor "$@"
+	[ $? = 1 ] && jq -e --arg check "$check" --arg text "$text" '
+		[.findings[] | select(.status == "problem")] as $problems |
+		.problems == ($problems | length) and
+		($problems | map(.check) | unique) == [$check] and
+		any($problems[]; [.object, .what, .why, .try] | map(. // "") |
+			any(contains($text))) and
+		all($problems[]; .try != null)' report.json >jq.log 2>&1 &&
+		grep -q "^PROBLEM .*\[$check\]\$" report.txt && grep -qF -e "$text" report.txt
+	result "$name" $?
+}
+
+# notes NAME CHECK TEXT [ARGUMENT...]: test that CHECK is a note with TEXT, and no problem
+notes() {
+	name=$1 check=$2 text=$3
+	shift 3
+	doctor "$@" && jq -e --arg check "$check" --arg text "$text" '
+		any(.findings[]; .check == $check and .status == "note" and
+			([.object, .what, .why, .try] | map(. // "") |
+			any(contains($text))))' report.json >jq.log 2>&1 &&
+		grep -q "^note .*\[$check\]\$" report.txt
+	result "$name" $?
+}
+
+# healthy NAME [ARGUMENT...]: test that there is no problem, and nothing unknown
+healthy() {
+	name=$1
+	shift
+	doctor "$@" && jq -e '.problems == 0 and
+		all(.findings[]; .status == "ok" or .status == "note")' \
+		report.json >jq.log 2>&1 && grep -q '^no problem' report.txt
+	result "$name" $?
+}
+
+load() { insmod "$ko" "$@"; }
+
+# refused FILE.ko [PARAMETER]: the kernel must not load it
+refused() { ! insmod "$@" 2>/dev/null; }
+
+device() { rdma link add rxe0 type rxe netdev dummy0; }
+
+module_tests() {
+	rmmod rdma_post
+	names not_installed module.file "not installed for kernel $(uname -r)"
+	mkdir -p /lib/modules/5.0.0-other/extra "$modules"
+	cp "$ko" /lib/modules/5.0.0-other/extra/
+	names installed_for_another_kernel module.file 'for kernel 5.0.0-other'
+	rm -r /lib/modules/5.0.0-other
+	cp "$ko" "$modules/"
+	names not_loaded module.loaded 'modprobe rdma_post'
+	cp vermagic.ko "$modules/rdma_post.ko"
+	names file_for_another_kernel module.vermagic 'for another kernel: 5'
+	cp "$ko" "$modules/"
+	refused vermagic.ko && names other_flags module.vermagic 'version magic'
+	refused symbols.ko && names other_symbols module.symbols 'ofa_kernel'
+	refused "$ko" devices=hfi1 && names wrong_parameter module.parameter 'hfi1'
+	rdma link del rxe0
+	rmmod rdma_ucm rdma_cm
+	refused "$ko" && names missing_module module.unknown_symbol 'modprobe'
+	modprobe -a rdma_cm rdma_ucm
+	device
+	load
+	healthy loaded
+}
+
+# Last, since the kernel goes on to want signatures.
+signature_test() {
+	rmmod rdma_post
+	echo 1 >/sys/module/module/parameters/sig_enforce
+	refused "$ko" && names not_signed module.signature 'mokutil'
+	mkdir -p /tmp/firmware
+	mount -t tmpfs none /sys/firmware && mkdir -p /sys/firmware/efi/efivars &&
+		printf '\6\0\0\0\1' >/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c
+	names secure_boot module.signature 'Secure Boot is on'
+	umount /sys/firmware
+	printf '~Module signature appended~\n' >>"$modules/rdma_post.ko"
+	names unknown_key module.signature 'the kernel has refused'
+	rm "$modules/rdma_post.ko"
+	names rejected module.signature 'is rejected'
+}
+
+# with_node COMMAND...: with /dev/rdma_post out of the way
+with_node() {
+	mv /dev/rdma_post /dev/hidden
+	"$@"
+	rm -f /dev/rdma_post
+	mv /dev/hidden /dev/rdma_post
+}
+
+node_stale() {
+	mknod -m 666 /dev/rdma_post c 10 7
+	names node_stale node.stale 'mknod'
+}
+
+node_no_device() {
+	touch /dev/rdma_post
+	names node_is_a_file node.stale 'mknod'
+}
+
+node_in_container() {
+	touch /run/.containerenv
+	names node_not_in_container node.missing '--device /dev/rdma_post'
+	rm /run/.containerenv
+}
+
+node_nodev() {
+	mkdir -p /tmp/nodev
+	mount -t tmpfs -o nodev none /tmp/nodev
+	mknod -m 666 /tmp/nodev/rdma_post c 10 "$(awk '/rdma_post/ { print $1 }' /proc/misc)"
+	touch /dev/rdma_post
+	mount --bind /tmp/nodev/rdma_post /dev/rdma_post
+	names node_nodev node.mode 'nodev'
+	umount /dev/rdma_post /tmp/nodev
+}
+
+# The device cgroup of version 1 forbids what that of containers does.
+node_cgroup() {
+	mkdir -p /tmp/cgroup
+	mount -t cgroup -o devices none /tmp/cgroup && mkdir /tmp/cgroup/guarded &&
+		echo "c 10:* rwm" >/tmp/cgroup/guarded/devices.deny
+	as=/tmp/guarded
+	printf '#!/bin/sh\necho $$ >/tmp/cgroup/guarded/cgroup.procs\nexec "$@"\n' >$as
+	chmod +x $as
+	names node_cgroup node.cgroup 'DeviceAllow'
+	as=''
+	rmdir /tmp/cgroup/guarded
+	umount /tmp/cgroup
+}
+
+node_tests() {
+	with_node names node_missing node.missing 'mknod'
+	with_node node_in_container
+	with_node node_stale
+	with_node node_no_device
+	with_node node_nodev
+	as=vm-user
+	chmod 600 /dev/rdma_post
+	names node_mode node.mode '90-rdma-post.rules'
+	chmod 660 /dev/rdma_post
+	names node_group node.mode 'usermod -aG root'
+	chmod 666 /dev/rdma_post
+	as=''
+	node_cgroup
+	bytes=$(cat /sys/module/rdma_post/parameters/max_user_bytes)
+	echo 1 >/sys/module/rdma_post/parameters/max_user_bytes
+	as=vm-user
+	names node_memory node.memory 'max_user_bytes'
+	as=''
+	echo "$bytes" >/sys/module/rdma_post/parameters/max_user_bytes
+	healthy node
+}
+
+device_tests() {
+	rdma link del rxe0
+	names no_device device.none 'rdma link add rxe0'
+	rdma system set netns exclusive
+	device
+	as='unshare -n'
+	names exclusive device.none 'rdma dev set DEVICE netns'
+	as=''
+	rdma link del rxe0
+	rdma system set netns shared
+	device
+	as='unshare -n'
+	names other_namespace port.namespace 'network namespace'
+	as=''
+	rdma link add sim0 type sim netdev dummy0
+	notes not_found_safe device.refused 'devices=rdmasim'
+	rdma-post devices -j >report.json && jq -e '.devices | map({ (.name): . }) | add |
+		.rxe0.offered and .rxe0.driver == "rxe" and .rxe0.reason == null and
+		.rxe0.ports[0].netdev == "dummy0" and .rxe0.ports[0].gids == 3 and
+		(.sim0.offered | not) and (.sim0.reason | contains("rdmasim"))' report.json \
+		>jq.log 2>&1
+	result devices_json $?
+	rdma-post devices >report.txt && grep -qE '^rxe0 +rxe +1 +active +dummy0 +3  yes$' \
+		report.txt && grep -qE '^sim0 .* no: its driver \(rdmasim\)' report.txt
+	result devices_text $?
+	rdma link del sim0
+	rmmod rdma_post
+	load devices=-rxe
+	names withdrawn device.refused 'without -rxe'
+	! rdma-post devices >report.txt
+	result devices_none_offered $?
+	rmmod rdma_post
+	load
+	healthy device
+}
+
+addresses() {
+	ip addr replace 10.0.0.1/24 dev dummy0
+	ip addr replace fd00::1/64 dev dummy0 nodad
+}
+
+port_tests() {
+	ip link set dummy0 down
+	names port_down port.state 'ip link set dummy0 up'
+	ip link set dummy0 up
+	addresses
+	ip addr flush dev dummy0
+	names no_address port.address 'ip addr add'
+	addresses
+	ip link set dummy0 mtu 700
+	notes small_mtu port.mtu 'MTU of 700'
+	# IPv6 needs 1280.
+	ip link set dummy0 mtu 4200
+	addresses
+	healthy port
+}
+
+limit_tests() {
+	printf '#!/bin/sh\nulimit -l "$kib"\nexec vm-user "$@"\n' >/tmp/limited
+	chmod +x /tmp/limited
+	as=/tmp/limited
+	export kib=64
+	names memlock limits.memlock 'ulimit -l'
+	kib=8192 && notes memlock_of_debian limits.memlock '8192 KiB'
+	kib=unlimited && healthy memlock_unlimited
+	group=/sys/fs/cgroup/outer
+	echo '+rdma +memory' >/sys/fs/cgroup/cgroup.subtree_control
+	mkdir -p $group/inner
+	as=/tmp/grouped
+	printf '#!/bin/sh\necho $$ >%s/inner/cgroup.procs\nexec "$@"\n' $group >$as
+	chmod +x $as
+	echo 'rxe0 hca_object=2' >$group/rdma.max
+	names rdma_cgroup limits.rdma_cgroup "rdma.max in $group"
+	echo 'rxe0 hca_object=1000' >$group/rdma.max
+	notes rdma_cgroup_ample limits.rdma_cgroup 'hca_object=1000'
+	echo 'rxe0 hca_object=max' >$group/rdma.max
+	echo 12M >$group/memory.max
+	names memory_cgroup limits.memory_cgroup "memory.max in $group"
+	echo max >$group/memory.max
+	healthy limits
+	as=''
+	rmdir $group/inner $group
+}
+
+echo "TAP version 13"
+healthy at_first
+module_tests
+node_tests
+device_tests
+port_tests
+limit_tests
+signature_test
+echo "1..$n"
+exit $failed

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* rdma-post doctor: why RDMA does not work here, and what to do. */
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "doctor.h"
+
+static const struct {
+	const char *name;
+	void (*run)(struct doctor *doc);
+	enum doctor_need needs;
+} checks[] = {
+	{ "module", check_module, NEED_NOTHING },
+	{ "node", check_node, NEED_MODULE },
+	{ "device", check_devices, NEED_NODE },
+	{ "port", check_ports, NEED_DEVICE },
+	{ "limits", check_limits, NEED_NOTHING },
+};
+
+static const struct {
+	const char *name;
+	const char *mark;
+	enum text_color color;
+} statuses[] = {
+	[DOCTOR_OK] = { "ok", "ok", TEXT_GREEN },
+	[DOCTOR_NOTE] = { "note", "note", TEXT_YELLOW },
+	[DOCTOR_PROBLEM] = { "problem", "PROBLEM", TEXT_RED },
+	[DOCTOR_UNKNOWN] = { "unknown", "unknown", TEXT_YELLOW },
+	[DOCTOR_SKIPPED] = { "skipped", "skipped", TEXT_PLAIN },
+};
+
+static void help(void)
+{
+	puts("Usage: rdma-post doctor [OPTION...]\n\n"
+	     "Looks for what keeps programs from using RDMA over " RPOST_DEVICE_PATH ", and\n"
+	     "says what to do. Run it as the user who has the trouble, and where the trouble\n"
+	     "is, for instance in the container; as root it can read the kernel's log, too.\n\n"
+	     "  -j, --json           print JSON\n"
+	     "  -q, --quiet          only what is not all right\n"
+	     "  -h, --help           print this\n\n"
+	     "Exit status: 0 without a problem, 1 with, 2 for wrong usage or failure");
+}
+
+/* Takes the strings of a finding over. */
+void doctor_report(struct doctor *doc, struct finding finding)
+{
+	doc->findings = tool_grow(doc->findings, doc->num,
+				  sizeof(*doc->findings));
+	doc->findings[doc->num++] = finding;
+}
+
+bool doctor_in_container(void)
+{
+	return file_exists("/run/.containerenv") || file_exists("/.dockerenv") ||
+	       file_exists("/run/systemd/container");
+}
+
+static size_t count(const struct doctor *doc, enum doctor_status status)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < doc->num; i++)
+		n += doc->findings[i].status == status;
+	return n;
+}
+
+static void print_json(const struct doctor *doc)
+{
+	size_t i;
+
+	json_object(NULL);
+	json_string("version", TOOL_VERSION);
+	json_number("problems", count(doc, DOCTOR_PROBLEM));
+	json_array("findings");
+	for (i = 0; i < doc->num; i++) {
+		const struct finding *f = &doc->findings[i];
+
+		json_object(NULL);
+		json_string("check", f->check);
+		json_string("status", statuses[f->status].name);
+		json_string("object", f->object);
+		json_string("what", f->what);
+		json_string("why", f->why);
+		json_string("try", f->advice);
+		json_end();
+	}
+	json_end();
+	json_end();
+}
+
+static void print_more(const char *label, const char *text)
+{
+	if (!text)
+		return;
+	printf("         %-4s ", label);
+	text_put(text);
+	putchar('\n');
+}
+
+static void print_finding(const struct finding *f)
+{
+	text_color(statuses[f->status].color, statuses[f->status].mark, 8);
+	putchar(' ');
+	if (f->object) {
+		text_color(f->status == DOCTOR_PROBLEM ? TEXT_BOLD : TEXT_PLAIN,
+			   f->object, 0);
+		fputs(": ", stdout);
+	}
+	text_put(f->what);
+	printf(" [%s]\n", f->check);
+	print_more("why:", f->why);
+	print_more("try:", f->advice);
+}
+
+static void print_text(const struct doctor *doc, bool quiet)
+{
+	size_t i, problems = count(doc, DOCTOR_PROBLEM);
+	size_t notes = count(doc, DOCTOR_NOTE);
+
+	for (i = 0; i < doc->num; i++)
+		if (!quiet || (doc->findings[i].status != DOCTOR_OK &&
+			       doc->findings[i].status != DOCTOR_SKIPPED))
+			print_finding(&doc->findings[i]);
+	if (quiet)
+		return;
+	if (problems)
+		printf("%zu problem%s", problems, problems == 1 ? "" : "s");
+	else
+		printf("no problem");
+	printf(", %zu note%s, %zu all right\n", notes, notes == 1 ? "" : "s",
+	       count(doc, DOCTOR_OK));
+}
+
+static void run_checks(struct doctor *doc)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(checks); i++) {
+		if (doc->has >= checks[i].needs)
+			checks[i].run(doc);
+		else
+			doctor_report(doc, (struct finding){
+				.check = checks[i].name,
+				.status = DOCTOR_SKIPPED,
+				.what = text_printf("%s: not looked at, because of the problem above",
+						    checks[i].name),
+			});
+	}
+}
+
+static void release(struct doctor *doc)
+{
+	size_t i;
+
+	for (i = 0; i < doc->num; i++) {
+		free(doc->findings[i].object);
+		free(doc->findings[i].what);
+		free(doc->findings[i].why);
+		free(doc->findings[i].advice);
+	}
+	free(doc->findings);
+	free(doc->libs);
+	rdma_devs_free(&doc->devs);
+}
+
+/* Returns -1 to go on, or the exit status. */
+static int parse(int argc, char **argv, struct doctor *doc, bool *json, bool *quiet)
+{
+	static const struct option options[] = {
+		{ "json", no_argument, NULL, 'j' },
+		{ "quiet", no_argument, NULL, 'q' },
+		{ "program", required_argument, NULL, 'p' },
+		{ "to", required_argument, NULL, 't' },
+		{ "help", no_argument, NULL, 'h' },
+		{ }
+	};
+	int opt;
+
+	while ((opt = getopt_long(argc, argv, "jqp:t:h", options, NULL)) != -1) {
+		switch (opt) {
+		case 'j':
+			*json = true;
+			break;
+		case 'q':
+			*quiet = true;
+			break;
+		case 'p':
+			doc->program = optarg;
+			break;
+		case 't':
+			doc->peer = optarg;
+			break;
+		case 'h':
+			help();
+			return TOOL_FINE;
+		default:
+			return tool_usage("doctor");
+		}
+	}
+	if (optind < argc) {
+		tool_error("doctor: %s: unexpected argument", argv[optind]);
+		return tool_usage("doctor");
+	}
+	return -1;
+}
+
+/**
+ * doctor_command() - look for what is wrong
+ * @argc: number of arguments
+ * @argv: they
+ *
+ * Return: the exit status.
+ */
+int doctor_command(int argc, char **argv)
+{
+	bool json = false, quiet = false;
+	struct doctor doc = {};
+	int status;
+
+	status = parse(argc, argv, &doc, &json, &quiet);
+	if (status >= 0)
+		return status;
+	rdma_devs_get(&doc.devs);
+	run_checks(&doc);
+	if (json)
+		print_json(&doc);
+	else
+		print_text(&doc, quiet);
+	status = count(&doc, DOCTOR_PROBLEM) ? TOOL_FINDINGS : TOOL_FINE;
+	release(&doc);
+	return status;
+}
