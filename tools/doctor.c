@@ -16,6 +16,8 @@ static const struct {
 	{ "device", check_devices, NEED_NODE },
 	{ "port", check_ports, NEED_DEVICE },
 	{ "limits", check_limits, NEED_NOTHING },
+	{ "library", check_library, NEED_NOTHING },
+	{ "program", check_program, NEED_NOTHING },
 };
 
 static const struct {
@@ -36,6 +38,7 @@ static void help(void)
 	     "Looks for what keeps programs from using RDMA over " RPOST_DEVICE_PATH ", and\n"
 	     "says what to do. Run it as the user who has the trouble, and where the trouble\n"
 	     "is, for instance in the container; as root it can read the kernel's log, too.\n\n"
+	     "  -p, --program FILE   which libraries rdma-post-run would give this program\n"
 	     "  -j, --json           print JSON\n"
 	     "  -q, --quiet          only what is not all right\n"
 	     "  -h, --help           print this\n\n"

@@ -321,6 +321,7 @@ doctor() {
 }
 
 doctor_tests() {
+	tap tool selftests/doctor/tool.sh
 	tap "doctor-$1" doctor "$1"
 }
 

@@ -1,0 +1,233 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Usage: tool.sh [RDMA-POST]
+#
+# Tests on this host what of rdma-post needs no module: options, JSON, and doctor
+# --program, for which it builds programs that the loader treats differently. Prints TAP.
+# The argument is by default build/bin/rdma-post, beside build/lib.
+
+# Functions are called by name.
+# shellcheck disable=SC2317
+
+set -u
+. "$(dirname "$0")/../vm/lib.sh"
+tool=$(readlink -f "${1:-$build_dir/bin/rdma-post}")
+lib=$(readlink -f "$(dirname "$tool")/../lib")
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+unset LD_LIBRARY_PATH
+failed=0 n=0
+
+result() {
+	n=$((n + 1))
+	if [ "$2" = 0 ]; then
+		echo "ok $n tool.$1"
+	else
+		failed=1
+		sed 's/^/# /' out err
+		echo "not ok $n tool.$1"
+	fi
+}
+
+# status NAME STATUS STDOUT STDERR ARGUMENT...: test the exit status and a pattern that
+# each output has; an empty pattern wants no output
+status() {
+	local name=$1 want=$2 out=$3 err=$4 got
+	shift 4
+	"$tool" "$@" >out 2>err
+	got=$?
+	[ "$got" = "$want" ] && matches out "$out" && matches err "$err"
+	result "$name" $?
+}
+
+matches() {
+	if [ -n "$2" ]; then grep -q -e "$2" "$1"; else [ ! -s "$1" ]; fi
+}
+
+options() {
+	status help 0 '^  doctor ' '' --help
+	status version 0 '^rdma-post [0-9.]*$' '' --version
+	status no_command 2 '' 'no command'
+	status unknown_command 2 '' 'frobnicate: unknown command' frobnicate
+	local command
+	for command in devices doctor; do
+		status "${command}_help" 0 "^Usage: rdma-post $command" '' $command --help
+		status "${command}_unknown_option" 2 '' "rdma-post $command --help" \
+			$command --frobnicate
+		status "${command}_argument" 2 '' 'unexpected argument' $command spare
+	done
+	status doctor_missing_argument 2 '' 'requires an argument' doctor --program
+	: >out
+	"$tool" --help >/dev/full 2>err
+	[ $? = 2 ] && grep -q 'cannot write' err
+	result full_disk $?
+}
+
+# Colours are for terminals; script(1) makes one.
+colours() {
+	: >err
+	script -qec "TERM=xterm '$tool' doctor" /dev/null </dev/null >out
+	grep -q $'\033\\[' out
+	result colours_on_a_terminal $?
+	NO_COLOR=1 script -qec "TERM=xterm '$tool' doctor" /dev/null </dev/null >out
+	! grep -q $'\033' out
+	result no_colours_if_unwanted $?
+	"$tool" doctor >out
+	! grep -q $'\033' out
+	result no_colours_in_a_pipe $?
+}
+
+json() {
+	"$tool" doctor -j >out 2>err
+	jq -e '(keys == ["findings", "problems", "version"]) and
+		(.problems == ([.findings[] | select(.status == "problem")] | length)) and
+		(.findings | length > 3) and all(.findings[];
+			keys_unsorted == ["check", "status", "object", "what", "why", "try"] and
+			(.status | IN("ok", "note", "problem", "unknown", "skipped")))' \
+		out >/dev/null
+	result doctor_json $?
+	"$tool" devices -j >out 2>err
+	jq -e 'keys_unsorted == ["node", "node_error", "netns_mode", "devices"]' out >/dev/null
+	result devices_json $?
+	# Bytes that are no UTF-8, control characters, quotes.
+	"$tool" doctor -j -p $'a"\\\n\377\355\240\200z' >out 2>err
+	jq -e '.findings[] | select(.check == "program.file") |
+		.object | startswith("a\"\\\n\ufffd") and endswith("z")' out >/dev/null
+	result odd_names_in_json $?
+	"$tool" doctor -p $'a\033[31mb' >out 2>err
+	! grep -q $'\033' out
+	result odd_names_in_text $?
+}
+
+# program NAME CHECK STATUS TEXT FILE: test what doctor says of a program
+program() {
+	"$tool" doctor -j --program "$5" >out 2>err
+	jq -e --arg check "$2" --arg status "$3" --arg text "$4" '
+		[.findings[] | select(.check | startswith("program."))] as $found |
+		($found | map(.check + " " + .status) | unique) == [$check + " " + $status] and
+		any($found[]; [.what, .why, .try] | map(. // "") | any(contains($text)))' \
+		out >/dev/null
+	result "program_$1" $?
+}
+
+# stub DIRECTORY NODE [CC ARGUMENT]: make a librdmacm.so.1 with this version node
+stub() {
+	mkdir -p "$1"
+	echo 'int rdma_bind_addr(void) { return 0; }' >stub.c
+	echo "$2 { global: rdma_bind_addr; };" >stub.map
+	# shellcheck disable=SC2086
+	cc ${3-} -shared -fPIC -Wl,-soname,librdmacm.so.1 -Wl,--version-script=stub.map \
+		-o "$1/librdmacm.so.1" stub.c && ln -sf librdmacm.so.1 "$1/librdmacm.so"
+}
+
+build() {
+	echo 'int rdma_bind_addr(void); int main(void) { return rdma_bind_addr(); }' >main.c
+	echo 'int nothing(void) { return 0; }' >nothing.c
+	echo 'int nothing(void); int main(void) { return nothing(); }' >needs_nothing.c
+	cat >strings.c <<-'END'
+		#include <stdio.h>
+		int main(void) { puts(NAME); return 0; }
+	END
+	mkdir named
+	# shellcheck disable=SC2016
+	{
+		stub plain RDMACM_1.0 && stub later RDMACM_9.9 && stub small RDMACM_1.0 -m32 &&
+			cc -o dynamic main.c -Lplain -lrdmacm &&
+			cc -o runpath main.c -Lplain -lrdmacm \
+				-Wl,--enable-new-dtags,-rpath,'$ORIGIN/plain' &&
+			cc -o rpath main.c -Lplain -lrdmacm \
+				-Wl,--disable-new-dtags,-rpath,'${ORIGIN}/plain' &&
+			cc -o rpath_to_nothing main.c -Lplain -lrdmacm \
+				-Wl,--disable-new-dtags,-rpath,/nowhere &&
+			cc -shared -fPIC -o named/librdmacm.so.1 stub.c &&
+			cc -o by_path main.c named/librdmacm.so.1 &&
+			cc -o later_version main.c -Llater -lrdmacm &&
+			cc -m32 -o small_program main.c -Lsmall -lrdmacm &&
+			cc -shared -fPIC -o libnothere.so nothing.c &&
+			cc -o missing needs_nothing.c -L. -lnothere &&
+			cc -shared -fPIC -o libindirect.so nothing.c -Wl,--no-as-needed \
+				-Lplain -lrdmacm &&
+			cc -o indirect needs_nothing.c -L. -lindirect -Wl,-rpath,"$dir" \
+				-Wl,-rpath-link,plain -Wl,--disable-new-dtags &&
+			cc -static -o static strings.c -DNAME='"/dev/infiniband"' &&
+			cc -static -o static_post strings.c -DNAME='"/dev/rdma_post"' &&
+			cc -o dlopen strings.c -DNAME='"libibverbs.so.1"' &&
+			cc -o dlopen_path strings.c -DNAME='"/opt/lib/libibverbs.so.1"' &&
+			cc -o relinked main.c -L"$lib" -lrdma_post
+	} >out 2>err
+	result programs_are_built $?
+	rm -f libnothere.so
+	printf '#!/bin/sh\n' >script
+	mkdir directory
+}
+
+programs() {
+	build
+	program dynamic program.library ok "$lib/rdma_post/librdmacm.so.1" ./dynamic
+	program runpath program.library ok "$lib/rdma_post/librdmacm.so.1" ./runpath
+	program rpath program.library problem "DT_RPATH of ./rpath" ./rpath
+	program rpath_to_nothing program.library ok "$lib/rdma_post" ./rpath_to_nothing
+	program by_path program.library problem 'by its path' ./by_path
+	program indirect program.library ok "$lib/rdma_post/librdmacm.so.1" ./indirect
+	"$tool" doctor -j -p ./later_version >out 2>err
+	jq -e 'any(.findings[]; .check == "program.version" and .status == "problem" and
+		(.what | contains("RDMACM_9.9 of librdmacm.so.1")))' out >/dev/null
+	result program_later_version $?
+	program missing program.dependency problem libnothere.so ./missing
+	LD_LIBRARY_PATH=small program small program.library problem \
+		'another kind of processor' ./small_program
+	program static program.static problem librdma_post.a ./static
+	program static_post program.library ok 'librdma_post linked in' ./static_post
+	program dlopen program.dlopen ok 'by name' ./dlopen
+	program dlopen_path program.dlopen problem 'a path of its own' ./dlopen_path
+	LD_LIBRARY_PATH=$lib program relinked program.library ok librdma_post.so.1 ./relinked
+	program script program.script note /bin/sh ./script
+	program no_rdma program.no_rdma note plugin "$(command -v ls)"
+	program by_search program.no_rdma note plugin ls
+	program absent program.file problem 'no such program' ./absent
+	program directory program.file problem 'cannot be read' ./directory
+	program no_program program.file problem 'no program' ./main.c
+	# The loader itself must agree where it can say so.
+	LD_LIBRARY_PATH=$lib/rdma_post ldd ./rpath >out
+	grep -q "librdmacm.so.1 => $dir/./plain\|librdmacm.so.1 => .*/plain/" out
+	result loader_agrees_on_rpath $?
+	LD_LIBRARY_PATH=$lib/rdma_post ldd ./runpath >out
+	grep -q "librdmacm.so.1 => $lib/rdma_post" out
+	result loader_agrees_on_runpath $?
+}
+
+# Whatever is in a file, doctor reports and ends.
+broken_files() {
+	local i size status bad=0
+	: >out
+	size=$(stat -c %s dynamic)
+	for ((i = 0; i < 300; i++)); do
+		if ((i < 100)); then
+			head -c $((size * i / 100)) dynamic >broken
+		else
+			cp dynamic broken
+			# Headers, the dynamic section's tables, and the last page.
+			printf '%b' "\\x$(printf %x $((i * 37 % 256)))" |
+				dd of=broken bs=1 conv=notrunc status=none \
+					seek=$((i < 200 ? (i - 100) * 8 : (i * 7919) % size))
+		fi
+		timeout 10 "$tool" doctor -j -p ./broken >report 2>err
+		status=$?
+		if ((status > 1)) || ! jq -e .problems report >/dev/null; then
+			echo "file $i: status $status" >>out
+			bad=1
+		fi
+	done
+	result broken_files $bad
+}
+
+echo "TAP version 13"
+options
+colours
+json
+programs
+broken_files
+echo "1..$n"
+exit $failed
