@@ -17,7 +17,9 @@ static const struct {
 	{ "port", check_ports, NEED_DEVICE },
 	{ "limits", check_limits, NEED_NOTHING },
 	{ "library", check_library, NEED_NOTHING },
+	{ "loopback", check_loopback, NEED_ADDRESS },
 	{ "program", check_program, NEED_NOTHING },
+	{ "peer", check_peer, NEED_NOTHING },
 };
 
 static const struct {
@@ -39,6 +41,7 @@ static void help(void)
 	     "says what to do. Run it as the user who has the trouble, and where the trouble\n"
 	     "is, for instance in the container; as root it can read the kernel's log, too.\n\n"
 	     "  -p, --program FILE   which libraries rdma-post-run would give this program\n"
+	     "  -t, --to HOST[:PORT] is this host reachable by RDMA; does a program listen\n"
 	     "  -j, --json           print JSON\n"
 	     "  -q, --quiet          only what is not all right\n"
 	     "  -h, --help           print this\n\n"
@@ -51,6 +54,17 @@ void doctor_report(struct doctor *doc, struct finding finding)
 	doc->findings = tool_grow(doc->findings, doc->num,
 				  sizeof(*doc->findings));
 	doc->findings[doc->num++] = finding;
+}
+
+/* Says that a check needs what is not there. */
+void doctor_skip(struct doctor *doc, const char *check)
+{
+	doctor_report(doc, (struct finding){
+		.check = check,
+		.status = DOCTOR_SKIPPED,
+		.object = text_printf("%s", check),
+		.what = text_printf("not looked at, because of the problem above"),
+	});
 }
 
 bool doctor_in_container(void)
@@ -143,12 +157,7 @@ static void run_checks(struct doctor *doc)
 		if (doc->has >= checks[i].needs)
 			checks[i].run(doc);
 		else
-			doctor_report(doc, (struct finding){
-				.check = checks[i].name,
-				.status = DOCTOR_SKIPPED,
-				.what = text_printf("%s: not looked at, because of the problem above",
-						    checks[i].name),
-			});
+			doctor_skip(doc, checks[i].name);
 	}
 }
 

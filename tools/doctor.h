@@ -11,7 +11,10 @@
 #include "rdma_dev.h"
 #include "tool.h"
 
-/* Which release and module directory the checks of the module look at. */
+/* enum ibv_port_state, and the link layer of struct rpost_query_port */
+#define PORT_ACTIVE	4
+#define INFINIBAND	1
+
 #define MODULE_NAME	"rdma_post"
 
 enum doctor_status {
@@ -65,6 +68,7 @@ struct doctor {
 };
 
 void doctor_report(struct doctor *doc, struct finding finding);
+void doctor_skip(struct doctor *doc, const char *check);
 bool doctor_in_container(void);
 
 void check_module(struct doctor *doc);

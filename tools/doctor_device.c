@@ -9,8 +9,6 @@
 
 #include "doctor.h"
 
-#define PORT_ACTIVE	4
-#define INFINIBAND	1
 /* Below this, headers take more than a twentieth of each packet. */
 #define GOOD_MTU	1024
 

@@ -153,15 +153,16 @@ static void check_versions(struct doctor *doc, const struct loader *loader)
 	free(path);
 }
 
+/* The links in our folder may have become copies. */
 static bool is_ours(const struct doctor *doc, const char *path)
 {
-	char *want = text_printf("%s/%s", doc->libs ? doc->libs : "", rdma_libraries[0]);
-	char *a = realpath(path, NULL), *b = realpath(want, NULL);
-	bool same = a && b && !strcmp(a, b);
+	const char *slash = strrchr(path, '/');
+	char *folder = text_printf("%.*s", slash ? (int)(slash - path) : 0, path);
+	char *real = realpath(folder, NULL);
+	bool same = doc->libs && real && !strcmp(real, doc->libs);
 
-	free(a);
-	free(b);
-	free(want);
+	free(real);
+	free(folder);
 	return same || strstr(path, "librdma_post.so");
 }
 

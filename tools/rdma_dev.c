@@ -166,7 +166,7 @@ static void list_kernels(struct rdma_devs *all)
 static void add_addr(struct rdma_port *port, const struct in6_addr *gid,
 		     uint32_t ifindex)
 {
-	struct rdma_addr *addr;
+	struct port_addr *addr;
 
 	port->addrs = tool_grow(port->addrs, port->num_addrs,
 				sizeof(*port->addrs));

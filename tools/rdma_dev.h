@@ -11,11 +11,11 @@
 #include <rdma/rdma_post_abi.h>
 
 /**
- * struct rdma_addr - an address of a port, which is one of its GIDs
+ * struct port_addr - an address of a port, which is one of its GIDs
  * @gid: the GID; an IPv4 address is mapped
  * @ifindex: its network interface, or 0
  */
-struct rdma_addr {
+struct port_addr {
 	struct in6_addr gid;
 	uint32_t ifindex;
 };
@@ -42,7 +42,7 @@ struct rdma_port {
 	char netdev[IF_NAMESIZE];
 	bool has_gids;
 	uint32_t num_gids;
-	struct rdma_addr *addrs;
+	struct port_addr *addrs;
 	uint32_t num_addrs;
 };
 
