@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=bash
+# Completion for rdma-post(8): commands and options come from its own help.
+
+_rdma_post() {
+	local tool=$1 word=$2 before=$3
+	COMPREPLY=()
+	if ((COMP_CWORD > 1)); then
+		case $before in
+		-p | --program)
+			mapfile -t COMPREPLY < <(compgen -c -- "$word"; compgen -f -- "$word")
+			return
+			;;
+		-t | --to)
+			mapfile -t COMPREPLY < <(compgen -A hostname -- "$word")
+			return
+			;;
+		esac
+		mapfile -t COMPREPLY < <(compgen -W "$("$tool" "${COMP_WORDS[1]}" --help 2>/dev/null |
+			grep -oE -e '--[a-z]+')" -- "$word")
+	else
+		mapfile -t COMPREPLY < <(compgen -W "--help --version $("$tool" --help 2>/dev/null |
+			sed -n 's/^  \([a-z]*\) .*/\1/p')" -- "$word")
+	fi
+}
+complete -F _rdma_post rdma-post
