@@ -119,6 +119,32 @@ static bool get_interface(const char *name, short *flags, int *mtu)
 	return found;
 }
 
+/* Can programs here use the port? */
+static bool is_usable(const struct rdma_port *port)
+{
+	return port->state == PORT_ACTIVE && port->num_gids &&
+	       (port->link_layer == INFINIBAND || port->num_addrs);
+}
+
+static bool any_usable(const struct doctor *doc)
+{
+	uint32_t p;
+	size_t i;
+
+	for (i = 0; i < doc->devs.num; i++)
+		for (p = 0; p < doc->devs.devs[i].num_ports; p++)
+			if (doc->devs.devs[i].offered &&
+			    is_usable(&doc->devs.devs[i].ports[p]))
+				return true;
+	return false;
+}
+
+/* A port that does not work is no problem if another does. */
+static enum doctor_status port_status(const struct doctor *doc)
+{
+	return any_usable(doc) ? DOCTOR_NOTE : DOCTOR_PROBLEM;
+}
+
 static void report_state(struct doctor *doc, const char *object,
 			 const struct rdma_port *port)
 {
@@ -129,7 +155,7 @@ static void report_state(struct doctor *doc, const char *object,
 	netdev = port->netdev[0] && get_interface(port->netdev, &flags, &mtu);
 	doctor_report(doc, (struct finding){
 		.check = "port.state",
-		.status = DOCTOR_PROBLEM,
+		.status = port_status(doc),
 		.object = text_printf("%s", object),
 		.what = text_printf("the port is %s", rdma_state_name(port->state)),
 		.why = !netdev ? NULL : flags & IFF_UP ?
@@ -151,7 +177,7 @@ static void report_gids(struct doctor *doc, const char *object,
 	doctor_report(doc, (struct finding){
 		.check = !port->netdev[0] ? "port.namespace" :
 			 port->num_gids ? "port.address" : "port.gid",
-		.status = DOCTOR_PROBLEM,
+		.status = port_status(doc),
 		.object = text_printf("%s", object),
 		.what = port->num_gids ?
 			text_printf("the port has no address that programs here can use") :
@@ -200,8 +226,7 @@ static void check_port(struct doctor *doc, const struct rdma_dev *dev,
 
 	if (port->state != PORT_ACTIVE) {
 		report_state(doc, object, port);
-	} else if (!port->num_gids ||
-		   (port->link_layer != INFINIBAND && !port->num_addrs)) {
+	} else if (!is_usable(port)) {
 		report_gids(doc, object, port);
 	} else {
 		doc->has = NEED_ADDRESS;

@@ -148,6 +148,15 @@ static bool secure_boot(void)
 	return on;
 }
 
+static bool log_is_readable(void)
+{
+	char *log = file_kernel_log();
+	bool readable = log;
+
+	free(log);
+	return readable;
+}
+
 /* Returns the last line of the log in which the kernel refuses the module. */
 static char *last_refusal(size_t *which)
 {
@@ -162,6 +171,10 @@ static char *last_refusal(size_t *which)
 			    !(strstr(line, MODULE_NAME ": ") ||
 			      (unnamed && strstr(line, "rejected"))))
 				continue;
+			/* Lines about each symbol follow the one that says why. */
+			if (last && !strcmp(refusals[i].check, refusals[*which].check) &&
+			    !strcmp(refusals[i].text, "(err -22)"))
+				break;
 			free(last);
 			if (strstr(line, "] "))
 				line = strstr(line, "] ") + 2;
@@ -307,6 +320,8 @@ void check_module(struct doctor *doc)
 			.status = DOCTOR_PROBLEM,
 			.object = text_printf(MODULE_NAME),
 			.what = text_printf("the module is installed, but not loaded"),
+			.why = log_is_readable() ? NULL :
+				text_printf("the kernel's log may say why, which this user may not read: run doctor as root"),
 			.advice = text_printf("modprobe rdma_post, as root; at each boot: echo rdma_post >/etc/modules-load.d/rdma_post.conf"),
 		});
 	free(path);

@@ -85,6 +85,19 @@ static void check_address(struct doctor *doc, const struct rdma_dev *dev,
 	});
 }
 
+/* Nothing tells which interface of IPoIB belongs to a port of InfiniBand. */
+static void report_no_address(struct doctor *doc, const struct rdma_dev *dev,
+			      const struct rdma_port *port)
+{
+	doctor_report(doc, (struct finding){
+		.check = "loopback",
+		.status = DOCTOR_UNKNOWN,
+		.object = text_printf("%s port %u", dev->name, port->num),
+		.what = text_printf("no message was sent: its IP address is not known"),
+		.advice = text_printf("rdma-post doctor --to ADDRESS, with that of its IPoIB interface"),
+	});
+}
+
 /**
  * check_loopback() - send a message over each port to its own address
  * @doc: the visit
@@ -97,10 +110,16 @@ void check_loopback(struct doctor *doc)
 	for (i = 0; i < doc->devs.num; i++) {
 		const struct rdma_dev *dev = &doc->devs.devs[i];
 
-		for (p = 0; p < dev->num_ports; p++)
-			if (dev->ports[p].state == PORT_ACTIVE &&
-			    dev->ports[p].num_addrs)
-				check_address(doc, dev, &dev->ports[p]);
+		for (p = 0; p < dev->num_ports; p++) {
+			const struct rdma_port *port = &dev->ports[p];
+
+			if (!dev->offered || port->state != PORT_ACTIVE)
+				continue;
+			if (port->num_addrs)
+				check_address(doc, dev, port);
+			else if (port->link_layer == INFINIBAND)
+				report_no_address(doc, dev, port);
+		}
 	}
 }
 
