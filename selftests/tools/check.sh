@@ -67,6 +67,8 @@ install_tree() {
 		test -e "$dest/usr/lib/rdma_post/librdmacm.so.1" &&
 		test -x "$dest/usr/bin/rdma-post-run" &&
 		test -x "$dest/usr/bin/rdma-post" &&
+		test -e "$dest/usr/share/man/man8/rdma-post.8" &&
+		test -e "$dest/usr/share/bash-completion/completions/rdma-post" &&
 		test -e "$dest/usr/share/man/man1/rdma-post-run.1" &&
 		test -e "$dest/usr/include/rdma/rdma_post_abi.h" &&
 		test -e "$dest/usr/lib/pkgconfig/rdma_post.pc" &&
