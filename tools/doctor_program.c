@@ -3,7 +3,6 @@
  * rdma-post doctor --program: which libraries would rdma-post-run give it?  The
  * program is not run: its file says what the loader will do.
  */
-#include <ctype.h>
 #include <elf.h>
 #include <errno.h>
 #include <limits.h>

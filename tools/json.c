@@ -16,27 +16,6 @@ static struct {
 } levels[MAX_DEPTH];
 static int depth;
 
-/* Returns the length of the UTF-8 sequence at @s, or 0 if it is none. */
-static int utf8_length(const unsigned char *s)
-{
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	int n = s[0] < 0x80 ? 1 : s[0] >> 5 == 6 ? 2 : s[0] >> 4 == 14 ? 3 :
-		s[0] >> 3 == 30 ? 4 : 0, i;
-	uint32_t c;
-
-	if (n < 2)
-		return n;
-	c = s[0] & (0x7f >> n);
-	for (i = 1; i < n; i++) {
-		if (s[i] >> 6 != 2)
-			return 0;
-		c = c << 6 | (s[i] & 0x3f);
-	}
-	if (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-		return 0;
-	return n;
-}
-
 static void put_string(const char *value)
 {
 	const unsigned char *s = (const unsigned char *)value;
@@ -44,7 +23,7 @@ static void put_string(const char *value)
 
 	putchar('"');
 	for (; *s; s += n) {
-		n = utf8_length(s);
+		n = text_utf8_length(s);
 		if (!n) {
 			fputs("\\ufffd", stdout);
 			n = 1;

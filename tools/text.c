@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Text for people: colours, errors, strings that are made. */
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,11 +18,45 @@ void text_init(void)
 		 term && strcmp(term, "dumb");
 }
 
-/* Prints a text whose parts may come from others, without control characters. */
+/* Returns the length of the UTF-8 sequence at @s, or 0 if it is none. */
+int text_utf8_length(const unsigned char *s)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	int n = s[0] < 0x80 ? 1 : s[0] >> 5 == 6 ? 2 : s[0] >> 4 == 14 ? 3 :
+		s[0] >> 3 == 30 ? 4 : 0, i;
+	uint32_t c;
+
+	if (n < 2)
+		return n;
+	c = s[0] & (0x7f >> n);
+	for (i = 1; i < n; i++) {
+		if (s[i] >> 6 != 2)
+			return 0;
+		c = c << 6 | (s[i] & 0x3f);
+	}
+	if (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
+		return 0;
+	return n;
+}
+
+/*
+ * Prints a text whose parts may come from others: control characters, those of
+ * U+0080 to U+009F, too, and what is no UTF-8 become question marks.
+ */
 void text_put(const char *text)
 {
-	for (; *text; text++)
-		putchar(iscntrl((unsigned char)*text) ? '?' : *text);
+	const unsigned char *s = (const unsigned char *)text;
+	int n;
+
+	for (; *s; s += n) {
+		n = text_utf8_length(s);
+		if (!n || *s < 0x20 || *s == 0x7f || (*s == 0xc2 && s[1] < 0xa0)) {
+			putchar('?');
+			n = n ? n : 1;
+		} else {
+			fwrite(s, 1, n, stdout);
+		}
+	}
 }
 
 /* Prints a text, padded to a width, in a colour. */

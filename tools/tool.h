@@ -42,6 +42,7 @@ int doctor_command(int argc, char **argv);
 enum text_color { TEXT_PLAIN, TEXT_BOLD, TEXT_RED, TEXT_GREEN, TEXT_YELLOW };
 
 void text_init(void);
+int text_utf8_length(const unsigned char *s);
 void text_put(const char *text);
 void text_color(enum text_color color, const char *text, int width);
 char *text_printf(const char *format, ...)
