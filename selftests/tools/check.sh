@@ -325,6 +325,7 @@ doctor() {
 doctor_tests() {
 	tap tool selftests/doctor/tool.sh
 	tap "doctor-$1" doctor "$1"
+	tap "doctor-peer-$1" selftests/doctor/peer.sh -k "$1"
 }
 
 # Run programs that symbols.sh has built with newer headers over the library.
