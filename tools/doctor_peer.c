@@ -293,7 +293,7 @@ static bool check_route(struct doctor *doc, const struct conn *conn)
 
 static void report_rejected(struct doctor *doc, const struct conn *conn, bool has_port)
 {
-	bool nobody = conn->status == REJ_NO_LISTENER || conn->status == -ECONNREFUSED;
+	bool nobody = conn->status == REJ_NO_LISTENER;
 
 	if (nobody && !has_port) {
 		peer_ok(doc, "peer.connect", text_printf("its RDMA answers"));
@@ -311,6 +311,23 @@ static void report_rejected(struct doctor *doc, const struct conn *conn, bool ha
 	}
 }
 
+/* iWARP: the host's TCP refuses, which tells nothing of its RDMA. */
+static void report_refused(struct doctor *doc, bool has_port)
+{
+	if (has_port)
+		peer_problem(doc, "peer.listener",
+			     text_printf("the host is there, but no program listens on this port"),
+			     NULL, text_printf("start the program there; it must listen by rdma_cm (not by TCP), on this address or on all"));
+	else
+		doctor_report(doc, (struct finding){
+			.check = "peer.connect",
+			.status = DOCTOR_NOTE,
+			.object = text_printf("%s", doc->peer),
+			.what = text_printf("the host is there; over iWARP only a program that listens tells whether its RDMA answers"),
+			.advice = text_printf("doctor --to HOST:PORT, with the port of such a program"),
+		});
+}
+
 static void report_peer(struct doctor *doc, const struct conn *conn, bool has_port)
 {
 	if (conn->stage == CONN_DONE)
@@ -319,6 +336,10 @@ static void report_peer(struct doctor *doc, const struct conn *conn, bool has_po
 		peer_problem(doc, "peer.address", text_printf("its address cannot be resolved"),
 			     conn_text(conn),
 			     text_printf("look whether it is up: ping, ip neigh; and whether the route is over an RDMA device"));
+	else if (conn->err == ECONNREFUSED ||
+		 (conn->event == RDMA_CM_EVENT_REJECTED &&
+		  conn->status == -ECONNREFUSED))
+		report_refused(doc, has_port);
 	else if (conn->event == RDMA_CM_EVENT_REJECTED)
 		report_rejected(doc, conn, has_port);
 	else
