@@ -74,6 +74,8 @@ RPOST_COMMAND(SETUP_SEND_RING, setup_send_ring, setup_send_ring, 32, 32, 0)
 RPOST_COMMAND(ENTER_SEND_RING, enter_send_ring, enter_send_ring, 16, 16, 0)
 RPOST_COMMAND(MODIFY_CQ, modify_cq, modify_cq, 24, 24, 0)
 RPOST_COMMAND(WRITE_EVENT, write_event, write_event, 32, 32, 0)
+RPOST_COMMAND(SHARE_DEVICE, share_device, share_device, 16, 16, 0)
+RPOST_COMMAND(QUERY_OBJECT, query_object, query_object, 48, 48, 0)
 RPOST_CHANNEL_COMMAND(GET_EVENT, get_event, get_event, 296, 352, 0)
 
 #undef RPOST_COMMAND

@@ -385,7 +385,8 @@ int rpost_query_device_ioctl(struct rpost_ucmd *ucmd)
 	struct rpost_device *dev;
 	struct ib_device *ib_dev;
 
-	dev = rpost_device_find(ucmd->file, cmd->device);
+	dev = rpost_device_find(ucmd->file, cmd->device ? :
+				rpost_share_device(ucmd->filp));
 	if (IS_ERR(dev))
 		return PTR_ERR(dev);
 	ib_dev = dev->ib_dev;
@@ -393,7 +394,7 @@ int rpost_query_device_ioctl(struct rpost_ucmd *ucmd)
 
 	*cmd = (struct rpost_query_device) {
 		.size = cmd->size,
-		.device = cmd->device,
+		.device = dev->id,
 		.phys_port_cnt = ib_dev->phys_port_cnt,
 		.node_guid = ib_dev->node_guid,
 		.sys_image_guid = attr->sys_image_guid,

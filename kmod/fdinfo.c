@@ -391,13 +391,12 @@ static void rpost_fdinfo_ids(struct seq_file *s, struct rpost_file *file,
 }
 
 /**
- * rpost_show_fdinfo() - show what an open file has and does
+ * rpost_file_fdinfo() - show what an open file has and does
  * @s: the output
- * @filp: the file, which the caller keeps open
+ * @file: the file, which the caller keeps open
  */
-void rpost_show_fdinfo(struct seq_file *s, struct file *filp)
+void rpost_file_fdinfo(struct seq_file *s, struct rpost_file *file)
 {
-	struct rpost_file *file = filp->private_data;
 	struct rpost_seen seen = { };
 	u32 leaf;
 

@@ -165,6 +165,7 @@ int rpost_query_ioctl(struct rpost_ucmd *ucmd)
 			RPOST_FEATURE_QP |
 			RPOST_FEATURE_RESIZE_CQ |
 			RPOST_FEATURE_SEND_RING |
+			RPOST_FEATURE_SHARE |
 			RPOST_FEATURE_SMALL_RING |
 			RPOST_FEATURE_SRQ |
 			RPOST_FEATURE_TABLES |
@@ -175,7 +176,17 @@ int rpost_query_ioctl(struct rpost_ucmd *ucmd)
 	return rpost_respond(ucmd);
 }
 
-static long rpost_ioctl(struct file *filp, unsigned int nr, unsigned long arg)
+/**
+ * rpost_file_ioctl() - run a command of an open file
+ * @file: the open file
+ * @filp: the file that the ioctl was called on
+ * @nr: RPOST_IOC_*
+ * @arg: the ioctl's argument, a user pointer
+ *
+ * Return: 0 or a negative errno.
+ */
+long rpost_file_ioctl(struct rpost_file *file, struct file *filp, unsigned int nr,
+		      unsigned long arg)
 {
 	unsigned int cmd = _IOC_NR(nr);
 
@@ -184,14 +195,36 @@ static long rpost_ioctl(struct file *filp, unsigned int nr, unsigned long arg)
 	cmd = array_index_nospec(cmd, ARRAY_SIZE(rpost_cmds));
 	if (!rpost_cmds[cmd].handler)
 		return -ENOTTY;
-	return rpost_ucmd_run(filp->private_data, filp, &rpost_cmds[cmd], arg);
+	return rpost_ucmd_run(file, filp, &rpost_cmds[cmd], arg);
+}
+
+static long rpost_ioctl(struct file *filp, unsigned int nr, unsigned long arg)
+{
+	return rpost_file_ioctl(filp->private_data, filp, nr, arg);
+}
+
+/**
+ * rpost_file_mmap() - map a ring of an open file
+ * @file: the open file
+ * @vma: where
+ *
+ * Return: 0 or a negative errno.
+ */
+int rpost_file_mmap(struct rpost_file *file, struct vm_area_struct *vma)
+{
+	int ret = rpost_cq_mmap(file, vma);
+
+	return ret == -ENOENT ? rpost_sring_mmap(file, vma) : ret;
+}
+
+static void rpost_fdinfo(struct seq_file *s, struct file *filp)
+{
+	rpost_file_fdinfo(s, filp->private_data);
 }
 
 static int rpost_mmap(struct file *filp, struct vm_area_struct *vma)
 {
-	int ret = rpost_cq_mmap(filp->private_data, vma);
-
-	return ret == -ENOENT ? rpost_sring_mmap(filp->private_data, vma) : ret;
+	return rpost_file_mmap(filp->private_data, vma);
 }
 
 static unsigned long rpost_file_bytes(void)
@@ -337,7 +370,7 @@ static const struct file_operations rpost_fops = {
 	.unlocked_ioctl	= rpost_ioctl,
 	.compat_ioctl	= compat_ptr_ioctl,
 	.mmap		= rpost_mmap,
-	.show_fdinfo	= rpost_show_fdinfo,
+	.show_fdinfo	= rpost_fdinfo,
 	.llseek		= noop_llseek,
 };
 

@@ -267,8 +267,15 @@ int rpost_ucmd_run(struct rpost_file *file, struct file *filp,
 int rpost_respond_from(struct rpost_ucmd *ucmd, u32 from);
 int rpost_respond(struct rpost_ucmd *ucmd);
 int rpost_respond_fd(struct rpost_ucmd *ucmd, s32 *fd, struct file *filp);
+long rpost_file_ioctl(struct rpost_file *file, struct file *filp, unsigned int nr,
+		      unsigned long arg);
+int rpost_file_mmap(struct rpost_file *file, struct vm_area_struct *vma);
 void rpost_file_put(struct rpost_file *file);
 void rpost_file_retry_end(struct rpost_file *file);
+
+/* ------------------------------------------------------------ share.c */
+
+u32 rpost_share_device(struct file *filp);
 
 /* ----------------------------------------------------------- object.c */
 
@@ -345,7 +352,7 @@ void rpost_file_shutdown_device(struct rpost_file *file,
 
 /* ----------------------------------------------------------- fdinfo.c */
 
-void rpost_show_fdinfo(struct seq_file *s, struct file *filp);
+void rpost_file_fdinfo(struct seq_file *s, struct rpost_file *file);
 
 /* ------------------------------------------------------------ limit.c */
 
@@ -389,6 +396,7 @@ void rpost_names_free(void);
 #define RPOST_FILE_BYTES		SZ_16K
 #define RPOST_CHANNEL_BYTES		SZ_2K
 #define RPOST_ASYNC_CHANNEL_BYTES	SZ_8K
+#define RPOST_SHARE_BYTES		SZ_1K
 #define RPOST_JOIN_BYTES		SZ_1K
 #define RPOST_MCAST_BYTES		256
 

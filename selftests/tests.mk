@@ -56,6 +56,7 @@ RPOST_TESTS := \
 	attack_args \
 	attack_words \
 	attack_threads \
+	attack_share \
 	sring \
 	sring_limits \
 	sring_shared \
@@ -122,5 +123,6 @@ RPOST_TESTS_32 := \
 	attack_handles \
 	attack_args \
 	attack_words \
+	attack_share \
 	sring \
 	sring_limits

@@ -14,6 +14,7 @@
 #include <pthread.h>
 
 #include "faults.h"
+#include "share.h"
 
 #define BUF_SIZE	4096
 
@@ -78,14 +79,17 @@ TEST_F(removal, under_load)
 				      self->cmr.lkey);
 	struct rpost_query_qp query = { .size = sizeof(query) };
 	uint64_t end = rp_now_ms() + REMOVAL_MS;
+	struct rpost_query_object object;
 	struct rpost_reg_mr mr;
 	struct rpost_wc wc;
 	pthread_t thread;
-	int ret, posted = 0;
+	int ret, share, posted = 0;
 	uint32_t pd;
 	void *status;
 
 	RP_NEED_REMOVAL();
+	share = share_device(self->c.fd, self->c.device);
+	ASSERT_LE(0, share);
 	send.wr.remote_addr = (uintptr_t)self->buf + BUF_SIZE;
 	send.wr.rkey = self->smr.rkey;
 	ASSERT_EQ(0, rp_post_recv(&self->s, 77, self->buf, 0, 0));
@@ -118,14 +122,21 @@ TEST_F(removal, under_load)
 	query.handle = self->c.qp;
 	EXPECT_EQ(-ENODEV, rp_ioctl(self->c.fd, RPOST_IOC_QUERY_QP, &query));
 	EXPECT_EQ(-ENODEV, rp_disconnect(self->c.fd, self->c.id));
+	EXPECT_EQ(-ENODEV, share_device(share, self->c.device));
+	EXPECT_EQ(-ENODEV, named_device(share));
+	EXPECT_EQ(-ENODEV, query_object(share, RPOST_OBJ_MR, self->cmr.handle,
+					&object));
+	EXPECT_EQ(-ENODEV, query_object(share, RPOST_OBJ_PD, self->c.pd,
+					&object));
 
 	EXPECT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_QP, self->c.qp));
 	EXPECT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_ID, self->c.id));
 	EXPECT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_MR, self->cmr.handle));
 	EXPECT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_CQ,
 				self->c.cq.cmd.handle));
-	EXPECT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_PD, self->c.pd));
+	EXPECT_EQ(0, rp_destroy(share, RPOST_OBJ_PD, self->c.pd));
 	EXPECT_EQ(0, rp_num_objects(self->c.fd));
+	close(share);
 }
 
 /* Queue pairs that no id owns, with datagrams and a shared receive queue. */

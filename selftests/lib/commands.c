@@ -261,6 +261,12 @@ ROW(MODIFY_CQ, 0x32, 2, -ENOENT,
 ROW(WRITE_EVENT, 0x33, 3, 0,
     IN(id, R_ID), U32(event, 20, .usual = RPOST_EVENT_USER), U32(status, 4),
     ZERO(reserved), U64(user_data, 8))
+ROW(SHARE_DEVICE, 0x34, 1, 0,
+    IN(device, R_DEV), OUT(fd, R_FILE))
+ROW(QUERY_OBJECT, 0x35, 2, 0,
+    AUTO(type, 4, 8, .usual = RPOST_OBJ_PD), IN(handle, R_PD), ANSWER(device, 4),
+    ANSWER(pd, 4), ANSWER(lkey, 4), ANSWER(rkey, 4), ANSWER(length, 8),
+    ANSWER(iova, 8))
 ROW(GET_EVENT, 0x40, 8, 0,
     OUT(id, R_ID), ANSWER(listen_id, 4), ANSWER(event, 4), ANSWER(status, 4),
     OUT(param.qp_num, R_QPN),

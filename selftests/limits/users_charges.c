@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "share.h"
 #include "sring.h"
 #include "user_bytes.h"
 
@@ -52,11 +53,11 @@ TEST_F(users, objects)
 	struct rpost_create_srq srq;
 	struct rpost_reg_mr mr;
 	void *page = rp_pages(4096);
-	long at[12], first, second;
+	long at[13], first, second;
 	struct rp_end end, ud;
 	struct sring ring;
 	uint32_t ah, pd;
-	int fds[3], i;
+	int fds[4], i;
 
 	NEED_ROOT();
 	ASSERT_EQ(0, rp_end_as(ALICE, &end));
@@ -92,12 +93,16 @@ TEST_F(users, objects)
 	at[10] = user_bytes(ALICE);
 	fds[2] = rp_async_channel(end.fd, end.device);
 	at[11] = user_bytes(ALICE);
-	for (i = 0; i < 11; i++) {
+	fds[3] = share_device(end.fd, end.device);
+	at[12] = user_bytes(ALICE);
+	for (i = 0; i < 12; i++) {
 		if (at[i] >= at[i + 1])
 			printf("# step %d costs nothing\n", i + 1);
 		EXPECT_LT(at[i], at[i + 1]);
 	}
 
+	close(fds[3]);
+	EXPECT_EQ(at[11], user_bytes(ALICE));
 	close(fds[2]);
 	EXPECT_EQ(at[10], user_bytes(ALICE));
 	close(fds[1]);
@@ -317,6 +322,13 @@ static int make_async_channel(struct rp_end *end)
 	return rp_async_channel(fd, end->device) < 0 ? -errno : 0;
 }
 
+static int make_share(struct rp_end *end)
+{
+	int fd = share_device(end->fd, end->device);
+
+	return fd < 0 ? fd : 0;
+}
+
 /* The smallest objects of each kind, whose charges are estimates. */
 TEST_F(users, no_less_than_is_taken)
 {
@@ -328,6 +340,7 @@ TEST_F(users, no_less_than_is_taken)
 		{ "mr", make_mr }, { "id", make_id }, { "file", make_file },
 		{ "channel", make_channel },
 		{ "async_channel", make_async_channel },
+		{ "share", make_share },
 	};
 	const int n = 150;
 	long taken, has;

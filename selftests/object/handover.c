@@ -7,6 +7,7 @@
 #include <kselftest_harness.h>
 #include "pass_fd.h"
 #include "rpost_test.h"
+#include "share.h"
 
 FIXTURE(handover) {
 	long refcnt;
@@ -235,6 +236,108 @@ TEST_F(handover, left_in_a_socket)
 	EXPECT_LT(self->refcnt, rp_module_number("refcnt"));
 	close(socks[0]);
 	close(socks[1]);
+}
+
+TEST_F(handover, share)
+{
+	struct rpost_create_cq *cq = &self->end.cq.cmd;
+	int fd, again;
+	uint32_t pd;
+	void *map;
+
+	EXPECT_EQ(-ENODEV, share_device(self->end.fd, 0));
+	EXPECT_EQ(-ENODEV, share_device(self->end.fd, UINT32_MAX));
+	EXPECT_EQ(-ENODEV, named_device(self->end.fd));
+	fd = share_device(self->end.fd, self->end.device);
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(FD_CLOEXEC, fcntl(fd, F_GETFD));
+	EXPECT_EQ(self->end.device, named_device(fd));
+	again = share_device(fd, self->end.device);
+	ASSERT_LE(0, again);
+	EXPECT_EQ(self->end.device, named_device(again));
+	close(again);
+
+	ASSERT_EQ(0, rp_alloc_pd(fd, self->end.device, &pd));
+	EXPECT_EQ(3, rp_num_objects(self->end.fd));
+	ASSERT_EQ(0, rp_destroy(self->end.fd, RPOST_OBJ_PD, pd));
+	/* The file and its ring stay as long as one descriptor. */
+	rp_end_close(&self->end);
+	EXPECT_EQ(2, rp_num_objects(fd));
+	map = mmap(NULL, cq->mmap_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		   cq->mmap_offset);
+	ASSERT_NE(MAP_FAILED, map);
+	close(fd);
+	EXPECT_LT(self->refcnt, rp_module_number("refcnt"));
+	munmap(map, cq->mmap_size);
+}
+
+TEST_F(handover, query_object)
+{
+	struct rp_end *end = &self->end;
+	struct rpost_query_object cmd;
+	struct rpost_reg_mr mr;
+	char *mem = rp_pages(getpagesize());
+	uint32_t type;
+
+	ASSERT_EQ(0, rp_reg_mr(end->fd, end->pd, mem, 100,
+			       RPOST_ACCESS_LOCAL_WRITE, &mr));
+	ASSERT_EQ(0, query_object(end->fd, RPOST_OBJ_PD, end->pd, &cmd));
+	EXPECT_EQ(end->device, cmd.device);
+	EXPECT_EQ(end->pd, cmd.pd);
+	EXPECT_EQ(0, cmd.lkey | cmd.rkey | cmd.length | cmd.iova);
+	ASSERT_EQ(0, query_object(end->fd, RPOST_OBJ_MR, mr.handle, &cmd));
+	EXPECT_EQ(end->device, cmd.device);
+	EXPECT_EQ(end->pd, cmd.pd);
+	EXPECT_EQ(mr.lkey, cmd.lkey);
+	EXPECT_EQ(mr.rkey, cmd.rkey);
+	EXPECT_EQ(100, cmd.length);
+	EXPECT_EQ((uintptr_t)mem, cmd.iova);
+
+	EXPECT_EQ(-ENOENT, query_object(end->fd, RPOST_OBJ_MR, end->pd, &cmd));
+	EXPECT_EQ(-ENOENT, query_object(end->fd, RPOST_OBJ_PD, mr.handle, &cmd));
+	EXPECT_EQ(-ENOENT, query_object(end->fd, RPOST_OBJ_PD, 0, &cmd));
+	for (type = 0; type < 32; type++)
+		if (type != RPOST_OBJ_PD && type != RPOST_OBJ_MR)
+			EXPECT_EQ(-EINVAL, query_object(end->fd, type, end->pd,
+							&cmd));
+	ASSERT_EQ(0, rp_destroy(end->fd, RPOST_OBJ_MR, mr.handle));
+	EXPECT_EQ(-ENOENT, query_object(end->fd, RPOST_OBJ_MR, mr.handle, &cmd));
+	rp_end_close(end);
+}
+
+/* The receiver uses its own memory in the domain; the sender has gone. */
+TEST_F(handover, share_sent_over_a_socket)
+{
+	struct rp_end *end = &self->end;
+	int socks[2], fd;
+	pid_t pid;
+
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_DGRAM, 0, socks));
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		struct rpost_query_object cmd;
+		struct rpost_reg_mr mr;
+
+		rp_end_close(end);
+		fd = recv_fd(socks[1]);
+		if (fd < 0 || named_device(fd) != (int)end->device)
+			say_and_wait(self, 1);
+		if (query_object(fd, RPOST_OBJ_PD, end->pd, &cmd))
+			say_and_wait(self, 2);
+		if (rp_reg_mr(fd, end->pd, rp_pages(getpagesize()), 64,
+			      RPOST_ACCESS_LOCAL_WRITE, &mr))
+			say_and_wait(self, 3);
+		say_and_wait(self, 10 + rp_num_objects(fd));
+	}
+	fd = share_device(end->fd, end->device);
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, send_fd(socks[0], fd));
+	close(fd);
+	rp_end_close(end);
+	EXPECT_EQ(13, hear(self));
+	EXPECT_LT(self->refcnt, rp_module_number("refcnt"));
+	EXPECT_EQ(0, let_go(self, pid));
 }
 
 TEST_HARNESS_MAIN

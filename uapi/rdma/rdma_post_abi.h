@@ -65,7 +65,7 @@
 #define RPOST_IOC_TYPE		0xBD
 
 /*
- * Numbers of the commands.  No command has ever had 0x2e, 0x2f or 0x34 to
+ * Numbers of the commands.  No command has ever had 0x2e, 0x2f or 0x36 to
  * 0x3f.  From 0x40 on they are commands of event channels.
  */
 enum rpost_cmd {
@@ -119,6 +119,8 @@ enum rpost_cmd {
 	RPOST_CMD_ENTER_SEND_RING	= 0x31,
 	RPOST_CMD_MODIFY_CQ		= 0x32,
 	RPOST_CMD_WRITE_EVENT		= 0x33,
+	RPOST_CMD_SHARE_DEVICE		= 0x34,
+	RPOST_CMD_QUERY_OBJECT		= 0x35,
 	RPOST_CMD_GET_EVENT		= 0x40,
 };
 
@@ -139,6 +141,7 @@ enum rpost_cmd {
  * @RPOST_FEATURE_SEND_RING: SETUP_SEND_RING, ENTER_SEND_RING
  * @RPOST_FEATURE_SMALL_RING: RPOST_CQ_SMALL_ENTRIES, RPOST_CQ_SHARED_PAGE
  * @RPOST_FEATURE_VLAN: completions have @vlan
+ * @RPOST_FEATURE_SHARE: SHARE_DEVICE, QUERY_OBJECT
  *
  * Bits of @features in struct rpost_query.  The commands of a missing feature
  * fail with ENOTTY.  No feature has ever had the bits 0x80 and 0x100.
@@ -154,6 +157,7 @@ enum rpost_feature {
 	RPOST_FEATURE_SEND_RING		= 0x200,
 	RPOST_FEATURE_SMALL_RING	= 0x400,
 	RPOST_FEATURE_VLAN		= 0x800,
+	RPOST_FEATURE_SHARE		= 0x1000,
 };
 
 /**
@@ -239,6 +243,62 @@ struct rpost_destroy {
 
 #define RPOST_IOC_DESTROY	_IO(RPOST_IOC_TYPE, RPOST_CMD_DESTROY)
 
+/**
+ * struct rpost_share_device - ioctl(RPOST_IOC_SHARE_DEVICE)
+ * @size: sizeof(struct rpost_share_device)
+ * @flags: must be 0
+ * @device: in: number of a device
+ * @fd: out: descriptor that names the device
+ *
+ * Makes a descriptor to be sent to another process, which does not know the
+ * device.  It is another descriptor of the same open file, like one of dup(2): all
+ * commands can be called on it, and all rings can be mapped by it.  Whoever has it
+ * has all objects of the file, on all devices.  The file stays open, and its
+ * objects remain, as long as one of its descriptors is open.
+ *
+ * Errors: ENODEV, EMFILE, ENOMEM, also at the limit of the opener of the file.
+ */
+struct rpost_share_device {
+	__u32 size;
+	__u32 flags;
+	__u32 device;
+	__s32 fd;
+};
+
+#define RPOST_IOC_SHARE_DEVICE	_IO(RPOST_IOC_TYPE, RPOST_CMD_SHARE_DEVICE)
+
+/**
+ * struct rpost_query_object - ioctl(RPOST_IOC_QUERY_OBJECT)
+ * @size: sizeof(struct rpost_query_object)
+ * @flags: must be 0
+ * @type: in: RPOST_OBJ_PD or RPOST_OBJ_MR
+ * @handle: in: the object
+ * @device: out: number of its device
+ * @pd: out: its protection domain
+ * @lkey: out: local key of a memory region, else 0
+ * @rkey: out: remote key of a memory region, else 0
+ * @length: out: bytes of a memory region, else 0
+ * @iova: out: first address of a memory region, else 0
+ *
+ * Tells a process what a handle names that another process has made.
+ *
+ * Errors: EINVAL for another @type, ENOENT, ENODEV.
+ */
+struct rpost_query_object {
+	__u32 size;
+	__u32 flags;
+	__u32 type;
+	__u32 handle;
+	__u32 device;
+	__u32 pd;
+	__u32 lkey;
+	__u32 rkey;
+	__aligned_u64 length;
+	__aligned_u64 iova;
+};
+
+#define RPOST_IOC_QUERY_OBJECT	_IO(RPOST_IOC_TYPE, RPOST_CMD_QUERY_OBJECT)
+
 /* ------------------------------------------------------------- devices */
 
 /**
@@ -283,7 +343,8 @@ struct rpost_query_devices {
  * struct rpost_query_device - ioctl(RPOST_IOC_QUERY_DEVICE)
  * @size: sizeof(struct rpost_query_device)
  * @flags: must be 0
- * @device: in: number of the device
+ * @device: in: number of the device, or 0 on a descriptor of SHARE_DEVICE for its
+ *          device; out: the number
  * @phys_port_cnt: out: number of ports, counted from 1
  * @name: out: name of the device, with a terminating NUL
  * @node_guid: out: big endian
