@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -223,28 +224,23 @@ static bool env_says_rings(void)
 	return env && !strcmp(env, "1");
 }
 
-static struct rpost_file *file_open(void)
+/* Returns a file over @fd, which stays open after an error. */
+static struct rpost_file *file_over(int fd)
 {
 	struct rpost_query query = { .size = sizeof(query) };
 	struct rpost_file *file;
 	int err;
 
+	err = rpost_ioctl(fd, RPOST_IOC_QUERY, &query);
+	if (!err && query.abi_version != RPOST_ABI_VERSION)
+		err = EPROTONOSUPPORT;
+	if (err)
+		return rpost_null(err);
 	file = calloc(1, sizeof(*file));
 	if (!file)
 		return NULL;
 
-	file->fd = open(RPOST_DEVICE_PATH, O_RDWR | O_CLOEXEC);
-	if (file->fd < 0) {
-		err = errno;
-		goto free;
-	}
-
-	err = rpost_ioctl(file->fd, RPOST_IOC_QUERY, &query);
-	if (!err && query.abi_version != RPOST_ABI_VERSION)
-		err = EPROTONOSUPPORT;
-	if (err)
-		goto close;
-
+	file->fd = fd;
 	file->max_wr_bytes = query.max_wr_bytes;
 	file->features = query.features;
 	file->use_rings = env_says_rings();
@@ -253,12 +249,53 @@ static struct rpost_file *file_open(void)
 	pthread_rwlock_init(&file->qp_nums, NULL);
 	pthread_mutex_init(&file->lock, NULL);
 	return file;
+}
 
-close:
-	close(file->fd);
-free:
+static struct rpost_file *file_open(void)
+{
+	int fd = open(RPOST_DEVICE_PATH, O_RDWR | O_CLOEXEC);
+	struct rpost_file *file;
+
+	if (fd < 0)
+		return NULL;
+	file = file_over(fd);
+	if (!file) {
+		int err = errno;
+
+		close(fd);
+		errno = err;
+	}
+	return file;
+}
+
+struct rpost_file *rpost_file_import(int fd)
+{
+	struct rpost_file *file = file_over(fd);
+	uint64_t random;
+	int err = 0;
+
+	if (!file)
+		return NULL;
+	if (!(file->features & RPOST_FEATURE_SHARE))
+		err = EOPNOTSUPP;
+	else if (getrandom(&random, sizeof(random), 0) < 0)
+		err = errno;
+	if (err) {
+		rpost_file_forget(file);
+		return rpost_null(err);
+	}
+	/* 40 random bits, above what a process counts. */
+	file->first_number = random << 24;
+	return file;
+}
+
+void rpost_file_forget(struct rpost_file *file)
+{
+	pthread_mutex_destroy(&file->lock);
+	pthread_rwlock_destroy(&file->qp_nums);
+	pthread_mutex_destroy(&file->objects.lock);
+	pthread_mutex_destroy(&file->ids.lock);
 	free(file);
-	return rpost_null(err);
 }
 
 /*

@@ -3,10 +3,10 @@
  * Asynchronous events.  Each context has a channel of its device in the kernel,
  * and its async_fd is that channel's file.
  *
- * The kernel puts the events of all objects that this process has on a device
- * into every channel of the device.  A program expects only events of live
- * objects of the context, so the library looks the object of each event up and
- * drops the others.
+ * The kernel puts the events of all objects that the open file has on a device
+ * into every channel of the device.  Processes that import the device have the
+ * same file.  A program expects only events of live objects of the context, so
+ * the library looks the object of each event up and drops the others.
  */
 #include <string.h>
 #include <sys/eventfd.h>
@@ -40,7 +40,8 @@ void rpost_async_init(struct rpost_async *async, struct ibv_context *context,
 {
 	static atomic_ullong number;
 
-	async->node.key = atomic_fetch_add(&number, 1) + 1;
+	async->node.key = atomic_fetch_add(&number, 1) + 1 +
+			  rpost_ctx(context)->file->first_number;
 	async->context = context;
 	async->type = type;
 	async->reported = 0;

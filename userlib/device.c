@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Devices and their contexts. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,13 +11,12 @@
 static pthread_mutex_t devs_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rpost_dev *devs;			/* under devs_lock */
 
-int rpost_query_device(struct rpost_file *file, uint32_t num,
-		       struct rpost_query_device *cmd)
+int rpost_query_device(int fd, uint32_t num, struct rpost_query_device *cmd)
 {
 	memset(cmd, 0, sizeof(*cmd));
 	cmd->size = sizeof(*cmd);
 	cmd->device = num;
-	return rpost_ioctl(file->fd, RPOST_IOC_QUERY_DEVICE, cmd);
+	return rpost_ioctl(fd, RPOST_IOC_QUERY_DEVICE, cmd);
 }
 
 static struct rpost_dev *dev_alloc(const struct rpost_query_device *query)
@@ -56,7 +56,7 @@ static struct rpost_dev *dev_get(struct rpost_file *file, uint32_t num)
 		if (dev->num == num)
 			goto out;
 
-	err = rpost_query_device(file, num, &query);
+	err = rpost_query_device(file->fd, num, &query);
 	if (err) {
 		errno = err;
 		goto out;
@@ -186,7 +186,7 @@ RPOST_API int ibv_get_device_index(struct ibv_device *device)
 }
 
 static void ctx_init(struct rpost_ctx *ctx, struct rpost_file *file,
-		     struct rpost_dev *dev,
+		     int cmd_fd, struct rpost_dev *dev,
 		     const struct rpost_query_device *query)
 {
 	struct verbs_context *verbs = &ctx->verbs;
@@ -224,20 +224,21 @@ static void ctx_init(struct rpost_ctx *ctx, struct rpost_file *file,
 	context->ops.post_send = rpost_post_send;
 	context->ops.post_recv = rpost_post_recv;
 	context->ops.post_srq_recv = rpost_post_srq_recv;
-	context->cmd_fd = file->fd;
+	context->cmd_fd = cmd_fd;
 	context->num_comp_vectors = query->num_comp_vectors;
 	context->abi_compat = __VERBS_ABI_IS_EXTENDED;
 	pthread_mutex_init(&context->mutex, NULL);
 }
 
-static struct rpost_ctx *ctx_open(struct rpost_file *file,
+/* @cmd_fd is the context's from now on, unless this fails. */
+static struct rpost_ctx *ctx_over(struct rpost_file *file, int cmd_fd,
 				  struct rpost_dev *dev)
 {
 	struct rpost_query_device query;
 	struct rpost_ctx *ctx;
 	int err;
 
-	err = rpost_query_device(file, dev->num, &query);
+	err = rpost_query_device(file->fd, dev->num, &query);
 	if (err)
 		return rpost_null(err);
 	ctx = calloc(1, sizeof(*ctx));
@@ -249,7 +250,40 @@ static struct rpost_ctx *ctx_open(struct rpost_file *file,
 		free(ctx);
 		return NULL;
 	}
-	ctx_init(ctx, file, dev, &query);
+	ctx_init(ctx, file, cmd_fd, dev, &query);
+	return ctx;
+}
+
+/* Returns a descriptor that names the device, or -1 with errno. */
+static int share_device(struct rpost_file *file, const struct rpost_dev *dev)
+{
+	struct rpost_share_device cmd = {
+		.size = sizeof(cmd),
+		.device = dev->num,
+	};
+	int err;
+
+	if (!(file->features & RPOST_FEATURE_SHARE))
+		return fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
+	err = rpost_ioctl(file->fd, RPOST_IOC_SHARE_DEVICE, &cmd);
+	return err ? rpost_fail(err) : cmd.fd;
+}
+
+static struct rpost_ctx *ctx_open(struct rpost_file *file,
+				  struct rpost_dev *dev)
+{
+	struct rpost_ctx *ctx;
+	int cmd_fd, err;
+
+	cmd_fd = share_device(file, dev);
+	if (cmd_fd < 0)
+		return NULL;
+	ctx = ctx_over(file, cmd_fd, dev);
+	if (!ctx) {
+		err = errno;
+		close(cmd_fd);
+		errno = err;
+	}
 	return ctx;
 }
 
@@ -257,8 +291,8 @@ static struct rpost_ctx *ctx_open(struct rpost_file *file,
  * ibv_open_device() - open a device, ibv_open_device(3)
  * @device: from ibv_get_device_list()
  *
- * From the seventeenth context of a device on, a context gets no asynchronous
- * events.
+ * A context takes two descriptors.  From the 129th context of a device on, a
+ * context gets no asynchronous events.
  *
  * Return: a context, to be closed by ibv_close_device(), or NULL with errno:
  * ENODEV if the device has gone, EMFILE, ENOMEM.
@@ -272,6 +306,42 @@ RPOST_API struct ibv_context *ibv_open_device(struct ibv_device *device)
 		return NULL;
 	ctx = ctx_open(file, rpost_container_of(device, struct rpost_dev, ibv));
 	return ctx ? &ctx->verbs.context : NULL;
+}
+
+/**
+ * ibv_import_device() - open the device of another process,
+ * ibv_import_device(3)
+ * @cmd_fd: duplicate of the cmd_fd of a context, which ibv_close_device() closes
+ *
+ * The processes share all objects that the exporter has, on all devices; those
+ * that nobody destroys last until all processes have closed the file.
+ *
+ * Return: a context, or NULL with errno, without closing @cmd_fd: EBADF,
+ * EOPNOTSUPP for another file's descriptor or with an older module, ENODEV for a
+ * file of /dev/rdma_post or if the device has gone, EMFILE, ENOMEM.
+ */
+RPOST_API struct ibv_context *ibv_import_device(int cmd_fd)
+{
+	struct rpost_query_device query;
+	struct rpost_file *file;
+	struct rpost_ctx *ctx;
+	struct rpost_dev *dev;
+	int err;
+
+	file = rpost_file_import(cmd_fd);
+	if (!file)
+		return NULL;
+	/* A descriptor that SHARE_DEVICE has made says which device 0 is. */
+	err = rpost_query_device(cmd_fd, 0, &query);
+	dev = err ? rpost_null(err) : dev_get(file, query.device);
+	ctx = dev ? ctx_over(file, cmd_fd, dev) : NULL;
+	if (!ctx) {
+		err = errno;
+		rpost_file_forget(file);
+		return rpost_null(err);
+	}
+	ctx->imported = true;
+	return &ctx->verbs.context;
 }
 
 void rpost_made_add(struct ibv_context *context, struct rpost_made *made,
@@ -342,7 +412,7 @@ static void end_all(struct rpost_ctx *ctx)
 
 /**
  * ibv_close_device() - close a device, ibv_close_device(3)
- * @context: from ibv_open_device()
+ * @context: from ibv_open_device() or ibv_import_device()
  *
  * Destroys the kernel's objects that were made in the context and still exist:
  * queue pairs stop, and memory is no longer registered.  Their structs, and the
@@ -360,11 +430,19 @@ RPOST_API int ibv_close_device(struct ibv_context *context)
 	if (ctx->made.next != &ctx->made) {
 		if (ctx->forks == rpost_forks)
 			end_all(ctx);
+		/* Later calls fail, and reach no other file of this number. */
+		close(context->cmd_fd);
+		context->cmd_fd = -1;
+		if (ctx->imported)
+			ctx->file->fd = -1;
 		return 0;
 	}
+	rpost_ah_forget(ctx);
+	close(context->cmd_fd);
+	if (ctx->imported)
+		rpost_file_forget(ctx->file);
 	pthread_mutex_destroy(&ctx->made_lock);
 	pthread_mutex_destroy(&context->mutex);
-	rpost_ah_forget(ctx);
 	pthread_mutex_destroy(&ctx->ah_lock);
 	pthread_mutex_destroy(&ctx->pd_lock);
 	free(ctx);

@@ -49,6 +49,11 @@ struct rpost_file {
 	uint32_t max_wr_bytes;
 	uint64_t features;		/* RPOST_FEATURE_* of the module */
 	bool use_rings;			/* RDMA_POST_SUBMISSION_RING=1 */
+	/*
+	 * Numbers of objects begin here, at random in an importer: events of all
+	 * processes that have the file go to each of them.
+	 */
+	uint64_t first_number;
 	struct rpost_table ids;		/* by handle */
 	struct rpost_table objects;	/* struct rpost_async, by number */
 	/*
@@ -62,6 +67,10 @@ struct rpost_file {
 };
 
 struct rpost_file *rpost_file_get(void);
+/* Return a file over the descriptor of another process, or NULL with errno. */
+struct rpost_file *rpost_file_import(int fd);
+/* Frees an imported file, whose descriptor stays open. */
+void rpost_file_forget(struct rpost_file *file);
 
 /* How many forks lie between this process and the first. */
 extern unsigned int rpost_forks;
@@ -129,6 +138,7 @@ struct rpost_ctx {
 	bool has_odp;
 	enum rpost_odp_use odp_use;
 	unsigned int forks;		/* rpost_forks, when it was opened */
+	bool imported;			/* @file is its own */
 	uint8_t max_responder_resources;
 	uint8_t max_initiator_depth;
 	pthread_mutex_t pd_lock;	/* protects default_pd and its users */
@@ -159,8 +169,10 @@ static inline uint8_t rpost_at_most_u8(uint32_t value)
 	return value < UINT8_MAX ? value : UINT8_MAX;
 }
 
-int rpost_query_device(struct rpost_file *file, uint32_t num,
-		       struct rpost_query_device *cmd);
+/* Asks about a handle of the context's device.  Returns 0 or an errno value. */
+int rpost_query_object(struct ibv_context *context, uint32_t type,
+		       uint32_t handle, struct rpost_query_object *cmd);
+int rpost_query_device(int fd, uint32_t num, struct rpost_query_device *cmd);
 int rpost_query_device_ex(struct ibv_context *context,
 			  const struct ibv_query_device_ex_input *input,
 			  struct ibv_device_attr_ex *attr, size_t attr_size);

@@ -16,6 +16,7 @@ struct rpost_mr {
 	struct rpost_made made;
 	uint64_t iova;
 	unsigned int access;
+	bool imported;			/* @made is unused */
 };
 
 static struct rpost_mr *rpost_mr(struct ibv_mr *mr)
@@ -202,10 +203,56 @@ RPOST_API int ibv_dereg_mr(struct ibv_mr *mr)
 	err = rpost_destroy_handle(mr->context->cmd_fd, RPOST_OBJ_MR,
 				   mr->handle);
 	if (!err) {
-		rpost_made_del(mr->context, &rpost_mr(mr)->made);
+		if (!rpost_mr(mr)->imported)
+			rpost_made_del(mr->context, &rpost_mr(mr)->made);
 		free(rpost_mr(mr));
 	}
 	return err;
+}
+
+/**
+ * ibv_import_mr() - use a memory region of another process, ibv_import_mr(3)
+ * @pd: from ibv_import_pd()
+ * @mr_handle: handle of the region in the other process
+ *
+ * Its memory is the other process's; addr is NULL.
+ *
+ * Return: the region, to be released by ibv_unimport_mr(), or by ibv_dereg_mr()
+ * for all processes; or NULL with errno: ENOENT, EINVAL for a region of another
+ * domain, EOPNOTSUPP, ENODEV, ENOMEM.
+ */
+RPOST_API struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
+{
+	struct rpost_query_object cmd;
+	struct rpost_mr *mr;
+	int err;
+
+	err = rpost_query_object(pd->context, RPOST_OBJ_MR, mr_handle, &cmd);
+	if (!err && cmd.pd != pd->handle)
+		err = EINVAL;
+	if (err)
+		return rpost_null(err);
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return NULL;
+	mr->imported = true;
+	mr->iova = cmd.iova;
+	mr->ibv.context = pd->context;
+	mr->ibv.pd = pd;
+	mr->ibv.length = cmd.length;
+	mr->ibv.handle = mr_handle;
+	mr->ibv.lkey = cmd.lkey;
+	mr->ibv.rkey = cmd.rkey;
+	return &mr->ibv;
+}
+
+/**
+ * ibv_unimport_mr() - release an import, ibv_import_mr(3)
+ * @mr: the region, which stays
+ */
+RPOST_API void ibv_unimport_mr(struct ibv_mr *mr)
+{
+	free(rpost_mr(mr));
 }
 
 static int check_rereg(const struct ibv_mr *mr, int flags,

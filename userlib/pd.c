@@ -16,7 +16,8 @@ struct rpost_td {
 
 struct rpost_pd {
 	struct ibv_pd ibv;
-	struct rpost_made made;		/* unused in a parent domain */
+	struct rpost_made made;		/* unused in a parent domain or import */
+	bool imported;
 	atomic_uint users;		/* parent domains that use it */
 	struct rpost_pd *of;		/* only in a parent domain */
 	struct rpost_td *td;		/* only in a parent domain, or NULL */
@@ -86,12 +87,66 @@ RPOST_API int ibv_dealloc_pd(struct ibv_pd *pd)
 		rpost_ah_reap(rpost_ctx(pd->context));
 		err = rpost_destroy_handle(pd->context->cmd_fd, RPOST_OBJ_PD,
 					   pd->handle);
-		if (!err)
+		if (!err && !rpd->imported)
 			rpost_made_del(pd->context, &rpd->made);
 	}
 	if (!err)
 		free(rpd);
 	return err;
+}
+
+int rpost_query_object(struct ibv_context *context, uint32_t type,
+		       uint32_t handle, struct rpost_query_object *cmd)
+{
+	int err;
+
+	*cmd = (struct rpost_query_object) {
+		.size = sizeof(*cmd),
+		.type = type,
+		.handle = handle,
+	};
+	err = rpost_ioctl(context->cmd_fd, RPOST_IOC_QUERY_OBJECT, cmd);
+	if (!err && cmd->device != rpost_ctx(context)->dev->num)
+		err = EINVAL;
+	return err;
+}
+
+/**
+ * ibv_import_pd() - use a protection domain of another process,
+ * ibv_import_pd(3)
+ * @context: from ibv_import_device()
+ * @pd_handle: handle of the domain in the other process
+ *
+ * Return: the protection domain, to be released by ibv_unimport_pd(), or by
+ * ibv_dealloc_pd() for all processes; or NULL with errno: ENOENT, EINVAL for a
+ * domain of another device, EOPNOTSUPP, ENODEV, ENOMEM.
+ */
+RPOST_API struct ibv_pd *ibv_import_pd(struct ibv_context *context,
+				       uint32_t pd_handle)
+{
+	struct rpost_query_object cmd;
+	struct rpost_pd *pd;
+	int err;
+
+	err = rpost_query_object(context, RPOST_OBJ_PD, pd_handle, &cmd);
+	if (err)
+		return rpost_null(err);
+	pd = calloc(1, sizeof(*pd));
+	if (!pd)
+		return NULL;
+	pd->ibv.context = context;
+	pd->ibv.handle = pd_handle;
+	pd->imported = true;
+	return &pd->ibv;
+}
+
+/**
+ * ibv_unimport_pd() - release an import, ibv_import_pd(3)
+ * @pd: the protection domain, which stays
+ */
+RPOST_API void ibv_unimport_pd(struct ibv_pd *pd)
+{
+	free(rpost_pd(pd));
 }
 
 /**

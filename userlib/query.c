@@ -91,7 +91,7 @@ RPOST_API int ibv_query_device(struct ibv_context *context,
 	struct rpost_query_device q;
 	int err;
 
-	err = rpost_query_device(ctx->file, ctx->dev->num, &q);
+	err = rpost_query_device(ctx->verbs.context.cmd_fd, ctx->dev->num, &q);
 	if (!err)
 		device_attr(attr, &q);
 	return err;
@@ -122,7 +122,7 @@ int rpost_query_device_ex(struct ibv_context *context,
 	if ((input && input->comp_mask) ||
 	    attr_size < offsetof(struct ibv_device_attr_ex, comp_mask))
 		return EINVAL;
-	err = rpost_query_device(ctx->file, ctx->dev->num, &q);
+	err = rpost_query_device(ctx->verbs.context.cmd_fd, ctx->dev->num, &q);
 	if (err)
 		return err;
 

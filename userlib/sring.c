@@ -234,7 +234,7 @@ static int make_ring(struct rpost_qp *qp, uint32_t bytes)
 	ring = calloc(1, sizeof(*ring));
 	if (!ring)
 		return ENOMEM;
-	err = rpost_query_device(ctx->file, ctx->dev->num, &device);
+	err = rpost_query_device(ctx->verbs.context.cmd_fd, ctx->dev->num, &device);
 	if (!err)
 		err = rpost_ioctl(qp->ibv.context->cmd_fd,
 				  RPOST_IOC_SETUP_SEND_RING, &cmd);

@@ -29,13 +29,6 @@
 
 /* ------------------------------------------------------------ devices */
 
-NULL_STUB(struct ibv_context, ibv_import_device, (int cmd_fd))
-NULL_STUB(struct ibv_pd, ibv_import_pd, (struct ibv_context *context,
-					 uint32_t pd_handle))
-VOID_STUB(ibv_unimport_pd, (struct ibv_pd *pd))
-NULL_STUB(struct ibv_mr, ibv_import_mr, (struct ibv_pd *pd,
-					 uint32_t mr_handle))
-VOID_STUB(ibv_unimport_mr, (struct ibv_mr *mr))
 NULL_STUB(struct ibv_dm, ibv_import_dm, (struct ibv_context *context,
 					 uint32_t dm_handle))
 VOID_STUB(ibv_unimport_dm, (struct ibv_dm *dm))

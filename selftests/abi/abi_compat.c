@@ -199,6 +199,27 @@ TEST_F(old, addresses_and_tables)
 	EXPECT_NOT_THERE(ibv_query_pkey(self->id->verbs, 1, 0, &pkey));
 }
 
+/* A context has a descriptor of its own, which does not tell the device. */
+TEST_F(old, imports)
+{
+	struct ibv_pd *pd = self->id->pd;
+	static char buf[64];
+	struct ibv_mr *mr;
+	int fd;
+
+	if (self->wrong)
+		SKIP(return, NEW_MODULE);
+	fd = dup(self->id->verbs->cmd_fd);
+	ASSERT_LE(0, fd);
+	EXPECT_NOT_THERE_NULL(ibv_import_device(fd));
+	EXPECT_EQ(0, close(fd));
+	EXPECT_NOT_THERE_NULL(ibv_import_pd(self->id->verbs, pd->handle));
+	mr = ibv_reg_mr(pd, buf, sizeof(buf), 0);
+	ASSERT_NE(NULL, mr);
+	EXPECT_NOT_THERE_NULL(ibv_import_mr(pd, mr->handle));
+	EXPECT_EQ(0, ibv_dereg_mr(mr));
+}
+
 TEST_F(old, no_asynchronous_events)
 {
 	struct ibv_context *context = self->id->verbs;

@@ -491,7 +491,7 @@ TEST_F(async, last_wqe)
 TEST_F(async, contexts_are_apart)
 {
 	struct ibv_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
-	struct ibv_context *other;
+	struct ibv_context *other, *import = NULL;
 	struct pair_opts opts;
 	struct ibv_recv_wr *bad, wr = { .wr_id = 1 };
 	struct ibv_srq_attr limit = { .srq_limit = 1 };
@@ -504,6 +504,11 @@ TEST_F(async, contexts_are_apart)
 	self->verbs = self->p.client.id->verbs;
 	other = ibv_open_device(self->verbs->device);
 	ASSERT_NE(NULL, other);
+	/* rxe's own provider has no imports. */
+	if (!over_incumbent()) {
+		import = ibv_import_device(dup(self->verbs->cmd_fd));
+		ASSERT_TRUE(import || errno == EOPNOTSUPP);
+	}
 	srq = ibv_create_srq(self->p.client.id->pd, &init);
 	ASSERT_NE(NULL, srq);
 	opts.server_qp.srq = srq;
@@ -521,6 +526,10 @@ TEST_F(async, contexts_are_apart)
 	ibv_ack_async_event(&self->event);
 	EXPECT_TRUE(no_more(other));
 	EXPECT_EQ(0, ibv_close_device(other));
+	if (import) {
+		EXPECT_TRUE(no_more(import));
+		EXPECT_EQ(0, ibv_close_device(import));
+	}
 	end_close(&self->p.server);
 	EXPECT_EQ(0, ibv_destroy_srq(srq));
 }

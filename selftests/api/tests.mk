@@ -29,6 +29,7 @@ API_TESTS := \
 	qp \
 	qp_end \
 	ud \
+	import \
 	wr_ex \
 	qp_ex \
 	cm_ud \
