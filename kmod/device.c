@@ -226,6 +226,8 @@ u32 rpost_device_id(struct ib_device *ib_dev)
  */
 void rpost_device_name(struct rpost_device *dev, char name[IB_DEVICE_NAME_MAX])
 {
+	static_assert(sizeof_field(struct rpost_query_device, name) ==
+		      IB_DEVICE_NAME_MAX);
 	spin_lock(&dev->name_lock);
 	strscpy(name, dev->name, IB_DEVICE_NAME_MAX);
 	spin_unlock(&dev->name_lock);

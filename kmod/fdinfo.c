@@ -3,9 +3,10 @@
  * /proc/PID/fdinfo/FD of an open file: Documentation/fdinfo.rst explains each
  * key.
  *
- * The reader waits for nothing that may take long.  It sums over the objects in
- * parts, with the lock of the handles held, under which no object ends; a busy
- * id it does not wait for.  The output has a bound, however many objects there
+ * The reader waits for nothing that may take long, unless the program closes the
+ * file meanwhile (Documentation/fdinfo.rst).  It sums over the objects in parts,
+ * with the lock of the handles held, under which no object ends; a busy id it
+ * does not wait for.  The output has a bound, however many objects there
  * are, because procfs begins again with twice the memory if there is too little.
  */
 #include <linux/fs.h>
@@ -32,7 +33,7 @@ struct rpost_fill {
 };
 
 /**
- * struct rpost_seen - what a look at all objects of a file has found
+ * struct rpost_fdinfo_sum - what a look at all objects of a file has found
  * @sq: send queues
  * @rq: receive queues
  * @srq: shared receive queues
@@ -43,7 +44,7 @@ struct rpost_fill {
  * @more_devices: there are others
  * @devices: devices that have objects, each with a reference
  */
-struct rpost_seen {
+struct rpost_fdinfo_sum {
 	struct rpost_fill sq;
 	struct rpost_fill rq;
 	struct rpost_fill srq;
@@ -88,6 +89,8 @@ static const char * const rpost_fdinfo_states[] = {
 	[RPOST_ID_ERROR] = "error",
 	[RPOST_ID_REMOVED] = "removed",
 };
+
+static_assert(ARRAY_SIZE(rpost_fdinfo_states) == RPOST_ID_REMOVED + 1);
 
 /* The names of verbs, without WC and ERR. */
 static const char * const rpost_fdinfo_errors[] = {
@@ -218,7 +221,7 @@ static u32 rpost_queue_used(const struct rpost_queue *q)
 	return min(READ_ONCE(q->head) - tail, q->max_wr);
 }
 
-static void rpost_seen_device(struct rpost_seen *seen, struct rpost_device *dev)
+static void rpost_fdinfo_add_device(struct rpost_fdinfo_sum *seen, struct rpost_device *dev)
 {
 	u32 i;
 
@@ -234,15 +237,15 @@ static void rpost_seen_device(struct rpost_seen *seen, struct rpost_device *dev)
 	seen->devices[seen->num_devices++] = dev;
 }
 
-static void rpost_seen_look(struct rpost_obj *obj, void *arg)
+static void rpost_fdinfo_look(struct rpost_obj *obj, void *arg)
 {
-	struct rpost_seen *seen = arg;
+	struct rpost_fdinfo_sum *seen = arg;
 	struct rpost_srq *srq;
 	struct rpost_qp *qp;
 	struct rpost_cq *cq;
 
 	if (obj->dev)
-		rpost_seen_device(seen, obj->dev);
+		rpost_fdinfo_add_device(seen, obj->dev);
 	switch (obj->type) {
 	case RPOST_OBJ_QP:
 		qp = container_of(obj, struct rpost_qp, obj);
@@ -278,7 +281,7 @@ static void rpost_fdinfo_fill(struct seq_file *s, const char *key,
 		   fill->size, key, fill->used);
 }
 
-static void rpost_fdinfo_devices(struct seq_file *s, struct rpost_seen *seen)
+static void rpost_fdinfo_devices(struct seq_file *s, struct rpost_fdinfo_sum *seen)
 {
 	char name[IB_DEVICE_NAME_MAX];
 	u32 i;
@@ -379,7 +382,7 @@ static void rpost_fdinfo_id(struct seq_file *s, struct rpost_file *file, u32 han
 }
 
 static void rpost_fdinfo_ids(struct seq_file *s, struct rpost_file *file,
-			     const struct rpost_seen *seen)
+			     const struct rpost_fdinfo_sum *seen)
 {
 	u32 i, shown = min_t(u32, seen->num_ids, RPOST_FDINFO_IDS);
 
@@ -397,10 +400,10 @@ static void rpost_fdinfo_ids(struct seq_file *s, struct rpost_file *file,
  */
 void rpost_file_fdinfo(struct seq_file *s, struct rpost_file *file)
 {
-	struct rpost_seen seen = { };
+	struct rpost_fdinfo_sum seen = { };
 	u32 leaf;
 
-	for (leaf = 0; rpost_handles_look(&file->handles, leaf, rpost_seen_look,
+	for (leaf = 0; rpost_handles_look(&file->handles, leaf, rpost_fdinfo_look,
 					  &seen); leaf++)
 		cond_resched();
 

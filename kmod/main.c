@@ -243,19 +243,20 @@ static struct rpost_file *rpost_file_alloc(void)
 	if (!file)
 		goto err_user;
 	file->user = user;
-	file->name = rpost_name_get();
-	if (!file->name || rpost_charge(file, rpost_file_bytes()))
-		goto err_name;
+	if (rpost_charge(file, rpost_file_bytes()))
+		goto err_free;
 	file->stats = alloc_percpu_gfp(struct rpost_stats, RPOST_GFP);
-	if (!file->stats)
+	file->name = rpost_name_get();
+	if (!file->stats || !file->name)
 		goto err_charge;
 	file->id = atomic64_inc_return(&rpost_last_file);
 	return file;
 
 err_charge:
-	rpost_uncharge(file, rpost_file_bytes());
-err_name:
 	rpost_name_put(file->name);
+	free_percpu(file->stats);
+	rpost_uncharge(file, rpost_file_bytes());
+err_free:
 	kfree(file);
 err_user:
 	rpost_user_put(user);

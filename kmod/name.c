@@ -19,10 +19,9 @@
  * @link: in the list of free names
  * @text: the name; its last byte is always 0
  *
- * The RDMA core keeps only a pointer, and copies it: cma to the id of a request,
- * which it may free after the listener, and "rdma statistic qp bind" to a
- * counter, which other files may share.  So the memory of a name is used again
- * for other names, but freed no earlier than the module goes.
+ * The RDMA core keeps only a pointer, and cma copies it to the id of a request,
+ * which it may free after the listener.  So the memory of a name is used again for
+ * other names, and freed as late as it can be: as the module goes.
  */
 struct rpost_name {
 	struct list_head link;
@@ -50,6 +49,7 @@ const char *rpost_name_get(void)
 		list_del(&name->link);
 	spin_unlock(&rpost_names_lock);
 	if (!name)
+		/* It outlives the file, so no memory cgroup is charged. */
 		name = kzalloc(sizeof(*name), GFP_KERNEL);
 	if (!name)
 		return NULL;

@@ -296,13 +296,15 @@ err_free:
 
 static void rpost_poller_end(struct rpost_poller *poller)
 {
-	rpost_file_count(poller->file, RPOST_COUNT_POLLER, -1);
-	poller->file->poller = NULL;
+	struct rpost_file *file = poller->file;
+
+	file->poller = NULL;
 	kthread_stop(poller->task);
 	put_task_struct(poller->task);
 	rpost_poller_dismiss(poller);
 	kfree(poller->block);
 	kfree(poller);
+	rpost_file_count(file, RPOST_COUNT_POLLER, -1);
 }
 
 /* Is the poller in the cgroups of the current task? */

@@ -234,7 +234,6 @@ static void rpost_fill_send(struct rpost_qp *qp, struct rpost_swr *swr)
 		atomic_inc(&swr->ah->pending);
 	}
 	swr->wr.wr_cqe = &wqe->cqe;
-	rpost_stat_op(qp->obj.file, swr->kind.opcode, swr->bytes);
 
 	/*
 	 * Slots come back only by completions, so signal some even if the
@@ -253,14 +252,12 @@ static void rpost_fill_send(struct rpost_qp *qp, struct rpost_swr *swr)
 	}
 }
 
-/* Take back the last @n slots, whose sends, @swrs, the device has refused. */
-static void rpost_send_refused(struct rpost_qp *qp, const struct rpost_swr *swrs,
-			       u32 n)
+/* Take back the last @n slots, whose sends the device has refused. */
+static void rpost_send_refused(struct rpost_qp *qp, u32 n)
 {
 	struct rpost_queue *sq = &qp->sq;
 
 	while (n--) {
-		rpost_stat_op_undo(qp->obj.file, swrs[n].kind.opcode, swrs[n].bytes);
 		sq->head--;
 		if (qp->ahs)
 			rpost_qp_release_ah(qp, &sq->wqes[sq->head & sq->mask]);
@@ -276,16 +273,21 @@ static int rpost_send_chain(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
 			    u32 *done)
 {
 	const struct ib_send_wr *bad = &swrs[0].wr, *wr;
+	u32 i;
 	int ret;
 
 	*done = n;
 	ret = ib_post_send(qp->ib_qp, &swrs[0].wr, &bad);
-	if (!ret)
-		return 0;
-	*done = 0;
-	for (wr = &swrs[0].wr; wr && wr != bad; wr = wr->next)
-		++*done;
-	rpost_send_refused(qp, swrs + *done, n - *done);
+	if (unlikely(ret)) {
+		*done = 0;
+		for (wr = &swrs[0].wr; wr && wr != bad; wr = wr->next)
+			++*done;
+		rpost_send_refused(qp, n - *done);
+	}
+	for (i = 0; i < *done; i++) {
+		if (likely(!swrs[i].kind.refused))
+			rpost_stat_op(qp->obj.file, swrs[i].kind.opcode, swrs[i].bytes);
+	}
 	return ret;
 }
 

@@ -57,18 +57,6 @@ static inline void rpost_stat_op(struct rpost_file *file, u8 op, u32 bytes)
 }
 
 /**
- * rpost_stat_op_undo() - undo rpost_stat_op()
- * @file: the open file
- * @op: the same
- * @bytes: the same
- */
-static inline void rpost_stat_op_undo(struct rpost_file *file, u8 op, u32 bytes)
-{
-	this_cpu_dec(file->stats->ops[op]);
-	this_cpu_sub(file->stats->bytes[op], (u64)bytes);
-}
-
-/**
  * rpost_stat_error() - count a completion with an error
  * @file: the open file
  * @status: its status; a device may have others than verbs
