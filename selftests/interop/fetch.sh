@@ -19,7 +19,7 @@ suite=${1:-bookworm}
 packages=(
 	dash coreutils diffutils grep sed mawk procps iproute2 socat strace libgcc-s1
 	ibverbs-providers ibverbs-utils rdmacm-utils perftest
-	libfabric-bin ucx-utils python3-minimal python3-pyverbs
+	libfabric-bin python3-minimal python3-pyverbs
 )
 # A package of which only some files are taken, without its dependencies.
 parts=()
@@ -29,16 +29,26 @@ bookworm)
 	packages+=(
 		fio librpma0 qperf tgt libiscsi-bin
 		openmpi-bin libblas3 hpcc qemu-system-x86 dapl2-utils
-		mpich netpipe-mpich2 libscalapack-mpich2.2
+		mpich netpipe-mpich2 libscalapack-mpich2.2 ucx-utils
 	)
 	parts=(scalapack-mpi-test './usr/lib/*/scalapack/mpich-tests/xdlu')
 	;;
-trixie | sid) ;;
+trixie)
+	# Ceph's programs need these; those of Debian 12 lack the messenger's.
+	packages+=(ucx-utils librados2 libgoogle-perftools4t64)
+	parts=(ceph-test './usr/bin/ceph_perf_msgr_*')
+	;;
+sid)
+	# Its UCX is built without verbs.
+	packages+=(dapl2-utils)
+	;;
 *) usage >&2 && exit 2 ;;
 esac
-# Dependencies of scripts and daemons that the suite does not start.
+# Dependencies of scripts and daemons that the suite does not start, and of UCX's
+# modules for GPUs, which make its programs start slowly.
 unwanted='^(perl|adduser|passwd|systemd|init-system-helpers|debconf|openssh)'
 unwanted+='|^(sg3-utils|libconfig-general-perl|fontconfig|x11-common|xkb-data)'
+unwanted+='|^(libamdhip64|libamd-comgr|libhsa|libllvm|libze1)'
 
 closure() {
 	apt_run "$suite" apt-get -s --no-install-recommends install \

@@ -39,9 +39,13 @@ skip() {
 	exit 4
 }
 
+listening_tcp() {
+	grep -q ":$(printf %04X "$1") 0*:0000 0A" /proc/net/tcp /proc/net/tcp6
+}
+
 # listening PORT: true if a program listens on it, by TCP or the RDMA CM
 listening() {
-	grep -q ":$(printf %04X "$1") 0*:0000 0A" /proc/net/tcp /proc/net/tcp6 ||
+	listening_tcp "$1" ||
 		{ rdma resource show cm_id 2>/dev/null |
 			grep 'state LISTEN' | grep -q ":$1 " && sleep 0.1; }
 }
@@ -61,13 +65,13 @@ running() {
 	kill -0 "$pid" 2>/dev/null
 }
 
-# serve PORT COMMAND...: start a server and wait until it listens.  If its
-# output has $refusal, the device does not support the case.
+# serve PORT COMMAND...: start a server and wait until it listens, or until $ready
+# says so.  If its output has $refusal, the device does not support the case.
 serve() {
 	local n=0 at=$1
 	shift
 	start server "$@"
-	until listening "$at"; do
+	until ${ready:-listening} "$at"; do
 		running server || refused || fail "the server ended before it listened"
 		n=$((n + 1))
 		[ $n -lt $((limit * 20)) ] || fail "the server does not listen on $at"
@@ -179,7 +183,7 @@ same_as_system() {
 
 # Print the number of packets that the device has sent.
 packets() {
-	rdma statistic show link "$dev/1" | sed 's/.*sent_pkts \([0-9]*\).*/\1/'
+	rdma statistic show link "$dev/1" | sed -n 's/.*sent_pkts \([0-9]*\).*/\1/p'
 }
 
 port_down_and_up() {

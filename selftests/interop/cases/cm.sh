@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# shellcheck shell=dash disable=SC2154
+# shellcheck shell=dash disable=SC2034,SC2154
 # The programs of rdmacm-utils.
 
 case_ rdma_client_server rdma_client/rdma_server "send and receive" smoke
@@ -114,13 +114,67 @@ ucmatose_idle() { ucmatose_both -c 16 -C 0 -t 32 -a 18; }
 
 case_ cmtime cmtime "20 connections" smoke
 cmtime() {
-	serve "$port" cmtime -b "$addr" -p "$port" -c 20
-	run cmtime -s "$addr" -p "$port" -c 20
-	stop
-	says client '^connect'
-	says client '^destroy'
+	case $release in
+	bookworm)
+		serve "$port" cmtime -b "$addr" -p "$port" -c 20
+		run cmtime -s "$addr" -p "$port" -c 20
+		stop
+		says client '^connect'
+		says client '^destroy'
+		;;
+	trixie) cmtime_synced "-b $addr" "-s $addr" ;;
+	*) cmtime_synced "-b $addr -C $addr -L" "-b $addr -C $addr" ;;
+	esac
 }
 
+# cmtime_synced "SERVER'S ARGS" "CLIENT'S ARGS": the ends meet by TCP, too.  At last
+# they connect without queue pairs, with numbers that they count from -q, and which
+# must differ, since both ends are on one device.
+cmtime_synced() {
+	local ready=listening_tcp
+	# shellcheck disable=SC2086
+	serve "$port" cmtime $1 -p "$port" -c 20 -q 3000
+	# shellcheck disable=SC2086
+	run cmtime $2 -p "$port" -c 20 -q 2000
+	ends
+	lines client '^cm connect +[1-9]' 2
+	lines client '^destroy id +[1-9]' 2
+	lines server '^cm connect +[1-9]' 2
+}
+
+only_in trixie
+case_ cmtime_first cmtime "20 connections, stopped before those without queue pairs"
+cmtime_first() {
+	local ready=listening_tcp end
+	serve "$port" stdbuf -oL cmtime -b "$addr" -p "$port" -c 20 -q 3000
+	start client stdbuf -oL cmtime -s "$addr" -p "$port" -c 20 -q 2000
+	for end in client server; do
+		written "$end" '^destroy qp +[1-9]'
+		says "$end" '^qp_conn +20'
+		says "$end" '^cm connect +[1-9]'
+		kill_one "$tmp/.pid.$end"
+	done
+}
+
+# With three processes it does not connect without queue pairs.
+only_in sid
+case_ cmtime_three cmtime "-P 3, two clients with 20 connections each"
+cmtime_three() {
+	local ready=listening_tcp args="-b $addr -C $addr -p $port -P 3 -c 20"
+	# shellcheck disable=SC2086
+	serve "$port" cmtime $args -L
+	# shellcheck disable=SC2086
+	start second cmtime $args
+	# shellcheck disable=SC2086
+	run cmtime $args
+	ends second
+	ends
+	says client '^qp_conn +20'
+	says second '^qp_conn +20'
+	says server '^qp_conn +40'
+}
+
+only_in "$release"
 case_ udaddy udaddy "four paths, ten messages" smoke
 udaddy() {
 	serve 7174 udaddy -b "$addr" -c 4 -C 10 -S 1000

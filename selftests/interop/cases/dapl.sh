@@ -2,7 +2,7 @@
 # shellcheck shell=dash disable=SC2154
 # uDAPL, by its providers of the connection manager (cma) and of sockets (scm).
 
-only_in bookworm
+only_in bookworm sid
 
 # dapl_serve READY PROGRAM ARGS...: start a server and wait until it says READY.
 dapl_serve() {
