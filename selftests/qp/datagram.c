@@ -292,7 +292,7 @@ TEST_F(ud, bad_keys_of_receives)
 		{ self->p.bbuf, 0 },
 		{ self->p.bbuf, ro.lkey },
 		{ self->p.abuf, self->p.amr.lkey },
-		{ self->p.bbuf + 1, self->p.bmr.lkey },
+		{ self->p.bbuf + UD_BYTES, self->p.bmr.lkey },
 		{ (void *)0xffff888000000000, 0 },
 	};
 
