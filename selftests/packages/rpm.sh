@@ -53,13 +53,14 @@ tools() {
 	unpack rdma-post-tools &&
 		[ -x "$tools/usr/bin/rdma-post-run" ] &&
 		[ -e "$tools/usr/lib/udev/rules.d/90-rdma-post.rules" ] &&
-		[ -e "$tools/usr/lib/modules-load.d/rdma-post.conf" ] &&
+		[ ! -e "$tools/usr/lib/modules-load.d" ] &&
 		ls "$tools"/usr/share/man/man1/rdma-post-run.1*
 }
 
 akmod() {
 	local source ko
 	unpack akmod-rdma-post &&
+		[ -e "$dir/akmod-rdma-post/usr/lib/modules-load.d/rdma-post.conf" ] &&
 		source=$(readlink -e "$dir/akmod-rdma-post/usr/src/akmods/rdma-post-kmod.latest") ||
 		return 1
 	rpmbuild --rebuild --nodeps --define "_topdir $dir/kmod" \
