@@ -127,15 +127,21 @@ guest() {
 }
 
 remove() {
-	in_root apt-get -y remove "${names[@]}" && [ -z "$(in_root dkms status)" ] &&
-		! in_root modinfo -k "$release" rdma_post
+	local status modules
+	in_root apt-get -y remove "${names[@]}" && status=$(in_root dkms status) &&
+		modules=$(in_root find /lib/modules/ -name 'rdma_post.ko*') || return 1
+	echo "status: $status, modules: $modules"
+	[ -z "$status$modules" ]
 }
 
 # Nothing is left but the log, which is not in the list.
+# shellcheck disable=SC2016
 purge() {
 	in_root apt-get -y purge "${names[@]}" || return 1
 	in_root sh -c 'sh /root/files.sh | diff /root/files -' &&
-		! in_root dpkg-query -W "${names[@]}"
+		in_root dpkg-query -W -f '${Package}\n' >"$work/packages" &&
+		grep -qx dkms "$work/packages" &&
+		! grep -xF -f <(printf '%s\n' "${names[@]}") "$work/packages"
 }
 
 test_suite() {

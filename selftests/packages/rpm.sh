@@ -41,6 +41,7 @@ library() {
 	# It needs libc only.
 	rpm -qp --requires "$dir"/build/RPMS/*/"librdma-post-$version"-*.rpm |
 		grep '\.so' | tee "$dir/needs"
+	[ -s "$dir/needs" ] || return 1
 	! grep -vE '^(libc\.so\.6|ld-linux)' "$dir/needs" || return 1
 	echo 'int main(void) { return !ibv_get_device_list(0); }' |
 		gcc -x c -include infiniband/verbs.h -include rdma/rdma_post.h \
