@@ -87,21 +87,38 @@ install_old() {
 upgrade() {
 	offer "$new" && in_root apt-get -y upgrade && module_is "$new" &&
 		in_root dpkg-query -W "${names[@]}" &&
+		[[ $(in_root dpkg -S /usr/lib/modules-load.d/rdma-post.conf) = rdma-post-dkms:* ]] &&
 		[ "$(in_root dpkg-query -W -f '${Version}\n' "${names[@]}" |
 			sort -u)" = "$new" ]
 }
 
-# DKMS does not try a kernel without RDMA, for which it has a status of its own.
-excluded() {
+# excludes KERNEL CONFIG...: DKMS does not try that kernel, for which it has a status of its own
+excludes() {
 	# shellcheck disable=SC2016
 	in_root sh -ec '
-		dir=/root/kernel
+		version=$1 kernel=$2
+		shift 2
+		dir=/root/kernel-$kernel
 		mkdir $dir
-		echo CONFIG_MODULES=y >$dir/.config
+		printf "CONFIG_%s\n" "$@" >$dir/.config
 		status=0
-		dkms build "rdma-post/$1" -k 6.99.0-none --kernelsourcedir $dir \
+		dkms build "rdma-post/$version" -k $kernel --kernelsourcedir $dir \
 			--config $dir/.config || status=$?
-		[ $status = 77 ]' sh "$new"
+		[ $status = 77 ]' sh "$new" "$@"
+}
+
+# Kernels without RDMA, and old ones; but not later ones
+excluded() {
+	local kernel regex
+	excludes 6.99.0-none MODULES=y && excludes 5.10.0-none INFINIBAND=m \
+		INFINIBAND_ADDR_TRANS=y INFINIBAND_USER_MEM=y || return 1
+	regex=$(sed -n 's/^BUILD_EXCLUSIVE_KERNEL="\(.*\)"$/\1/p' "$top_dir/dkms.conf")
+	for kernel in 5.19.17 6.0.12-none; do
+		[[ ! $kernel =~ $regex ]] || return 1
+	done
+	for kernel in 6.1.0-50-amd64 6.9.1 6.10.0-rc1 7.0.0 10.2.0; do
+		[[ $kernel =~ $regex ]] || return 1
+	done
 }
 
 # The tests that the source package brings
