@@ -76,6 +76,14 @@ refuses_without_headers() {
 	refused "$modules/updates/dkms/ib_core.ko.xz is of OFED, whose headers"
 }
 
+# Its modules are those of another kernel, to which this one's directory has links.
+refuses_weak_updates() {
+	rm -r "$modules"
+	mkdir -p "$modules/weak-updates/mlnx-ofa_kernel"
+	ln -s /nonexistent/ib_core.ko "$modules/weak-updates/mlnx-ofa_kernel/"
+	refused "$modules/weak-updates/mlnx-ofa_kernel/ib_core.ko is of OFED, whose headers"
+}
+
 # OFED is registered with DKMS, but not built for this kernel yet.
 refuses_before_ofed_is_built() {
 	rm -r "$modules"
@@ -109,8 +117,10 @@ checksum_of() {
 		awk -v symbol="$1" '$2 == symbol { print $1 }'
 }
 
+# The caller may have symbols of his own.
 builds_for_ofed() {
-	kbuild modules || return 1
+	printf '0x12345678\tother\t/other\tEXPORT_SYMBOL\t\n' >"$dir/symvers"
+	kbuild modules KBUILD_EXTRA_SYMBOLS="$dir/symvers" || return 1
 	checksum_of rdma_create_qp
 	checksum_of misc_register
 	[[ $(checksum_of rdma_create_qp) = 0x0fed* ]] &&
@@ -121,6 +131,13 @@ builds_for_ofed() {
 		grep -q "$tree/include/rdma/ib_verbs.h" "$dir/source/kmod/.mr.o.cmd"
 }
 
+# OFED brings what the kernel was built without.
+builds_for_ofed_alone() {
+	kbuild kmod/mr.o CONFIG_INFINIBAND= CONFIG_INFINIBAND_ADDR_TRANS= \
+		CONFIG_INFINIBAND_USER_MEM= &&
+		grep -q -- -DCONFIG_INFINIBAND_USER_MEM=1 "$dir/source/kmod/.mr.o.cmd"
+}
+
 # OFA_DIR=none takes the kernel's headers.
 builds_for_kernel() {
 	kbuild kmod/mr.o OFA_DIR=none &&
@@ -128,7 +145,7 @@ builds_for_kernel() {
 }
 
 echo "TAP version 13"
-echo "1..11"
+echo "1..13"
 check refuses_old_kernel refused 'Linux 6.1 or later is needed' VERSION=5 PATCHLEVEL=19
 check refuses_without_rdma refused 'it has no RDMA (CONFIG_INFINIBAND)' CONFIG_INFINIBAND=
 check refuses_without_cm refused \
@@ -136,10 +153,12 @@ check refuses_without_cm refused \
 	CONFIG_INFINIBAND_ADDR_TRANS=
 check refuses_wrong_directory refused "OFA_DIR=$dir has no Module.symvers" OFA_DIR="$dir"
 check refuses_without_headers refuses_without_headers
+check refuses_weak_updates refuses_weak_updates
 check refuses_before_ofed_is_built refuses_before_ofed_is_built
 check refuses_other_kernel refuses_other_kernel
 check refuses_old_ofed refuses_old_ofed
 check builds_for_ofed builds_for_ofed
+check builds_for_ofed_alone builds_for_ofed_alone
 check builds_for_kernel builds_for_kernel
 check cleans kbuild clean CONFIG_INFINIBAND=
 exit "$failed"
