@@ -30,12 +30,17 @@ result() {
 	fi
 }
 
-# doctor ARGUMENT...: make both reports, by $as; return the exit status of the last
+# doctor ARGUMENT...: make both reports, by $as; return their exit status, or 9 if they
+# differ
 as=''
 doctor() {
 	# shellcheck disable=SC2086
 	$as rdma-post doctor -j "$@" >report.json 2>&1
+	status=$?
+	# shellcheck disable=SC2086
 	$as rdma-post doctor "$@" >report.txt 2>&1
+	[ $? = $status ] || return 9
+	return $status
 }
 
 # names NAME CHECK TEXT [ARGUMENT...]: test that the only problem is CHECK, that its
