@@ -18,12 +18,21 @@
 /* Objects of a small program with one connection. */
 #define FEW_OBJECTS	8
 #define LITTLE_MEMORY	(16u << 20)
+/* PROC_CGROUP_INIT_INO of the kernel */
+#define HOST_CGROUPS	"cgroup:[4026531835]"
 
+/* CAP_IPC_LOCK counts in the initial user namespace only, which maps all users. */
 static bool may_lock_all(void)
 {
+	unsigned int first, parent, count;
+	char map[64];
 	struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
 
+	file_line(map, sizeof(map), "/proc/self/uid_map");
+	if (sscanf(map, "%u %u %u", &first, &parent, &count) != 3 ||
+	    first || parent || count != UINT32_MAX)
+		return false;
 	return !syscall(SYS_capget, &head, data) &&
 	       data[0].effective & 1u << CAP_IPC_LOCK;
 }
@@ -126,7 +135,7 @@ static void check_rdma_line(struct doctor *doc, const char *cgroup, const char *
 		doctor_report(doc, (struct finding){
 			.check = "limits.rdma_cgroup",
 			.status = max < used + kinds[i].few ? DOCTOR_PROBLEM : DOCTOR_NOTE,
-			.object = text_printf("cgroup %s", cgroup),
+			.object = text_printf("cgroup %s", cgroup[0] ? cgroup : "/"),
 			.what = text_printf("%.*s is limited to %s%ju, of which %ju are used",
 					    (int)strcspn(line, " "), line,
 					    kinds[i].name, (uintmax_t)max,
@@ -149,10 +158,30 @@ static void check_rdma(struct doctor *doc, const char *cgroup)
 	free(path);
 }
 
+/* Returns what the kernel takes back before it fails: page cache, and slabs. */
+static uint64_t reclaimable(const char *cgroup)
+{
+	static const char *const names[] = {
+		"active_file ", "inactive_file ", "slab_reclaimable ",
+	};
+	char *path = text_printf(CGROUPS "%s/memory.stat", cgroup);
+	char *text = file_read(path, 65536, NULL), *line, *rest = text;
+	uint64_t sum = 0;
+	size_t i;
+
+	while (rest && (line = strsep(&rest, "\n")))
+		for (i = 0; i < ARRAY_SIZE(names); i++)
+			if (!strncmp(line, names[i], strlen(names[i])))
+				sum += strtoull(line + strlen(names[i]), NULL, 10);
+	free(text);
+	free(path);
+	return sum;
+}
+
 static void check_memory(struct doctor *doc, const char *cgroup)
 {
 	char max[32], current[32];
-	uint64_t left, limit, used;
+	uint64_t left, limit, used, back;
 
 	if (file_line(max, sizeof(max), CGROUPS "%s/memory.max", cgroup) ||
 	    !strcmp(max, "max") ||
@@ -160,11 +189,13 @@ static void check_memory(struct doctor *doc, const char *cgroup)
 		return;
 	limit = strtoull(max, NULL, 10);
 	used = strtoull(current, NULL, 10);
+	back = reclaimable(cgroup);
+	used -= back < used ? back : used;
 	left = limit > used ? limit - used : 0;
 	doctor_report(doc, (struct finding){
 		.check = "limits.memory_cgroup",
 		.status = left < LITTLE_MEMORY ? DOCTOR_PROBLEM : DOCTOR_NOTE,
-		.object = text_printf("cgroup %s", cgroup),
+		.object = text_printf("cgroup %s", cgroup[0] ? cgroup : "/"),
 		.what = text_printf("memory is limited to %ju KiB, of which %ju KiB are left",
 				    (uintmax_t)limit / 1024, (uintmax_t)left / 1024),
 		.why = left < LITTLE_MEMORY ?
@@ -173,6 +204,14 @@ static void check_memory(struct doctor *doc, const char *cgroup)
 		.advice = left < LITTLE_MEMORY ?
 			text_printf("raise memory.max in " CGROUPS "%s", cgroup) : NULL,
 	});
+}
+
+static bool in_namespace(void)
+{
+	char link[64] = "";
+
+	return readlink("/proc/self/ns/cgroup", link, sizeof(link) - 1) > 0 &&
+	       strcmp(link, HOST_CGROUPS);
 }
 
 /**
@@ -195,12 +234,24 @@ void check_limits(struct doctor *doc)
 		return;
 	}
 	num = doc->num;
-	/* A limit of any group above counts, too; the root has none. */
-	while (cgroup[0] && strcmp(cgroup, "/")) {
+	/* Each group above counts, too; a namespace's root has limits, the host's none. */
+	if (!strcmp(cgroup, "/"))
+		cgroup[0] = '\0';
+	for (;;) {
 		check_rdma(doc, cgroup);
 		check_memory(doc, cgroup);
+		if (!cgroup[0])
+			break;
 		*strrchr(cgroup, '/') = '\0';
 	}
+	if (in_namespace())
+		doctor_report(doc, (struct finding){
+			.check = "limits.cgroup_namespace",
+			.status = DOCTOR_UNKNOWN,
+			.object = text_printf("cgroup"),
+			.what = text_printf("limits of the groups above this cgroup namespace cannot be seen"),
+			.advice = text_printf("if there is ENOMEM or EAGAIN nevertheless, look on the host at memory.max and rdma.max"),
+		});
 	if (doc->num == num)
 		doctor_report(doc, (struct finding){
 			.check = "limits.cgroup",

@@ -359,6 +359,11 @@ port_tests() {
 limit_tests() {
 	printf '#!/bin/sh\nulimit -l "$kib"\nexec vm-user "$@"\n' >/tmp/limited
 	chmod +x /tmp/limited
+	# Capabilities of another user namespace do not count.
+	printf '#!/bin/sh\nulimit -l 64\nexec unshare -U -r "$@"\n' >/tmp/other_user
+	chmod +x /tmp/other_user
+	as=/tmp/other_user
+	names memlock_in_user_namespace limits.memlock 'ulimit -l'
 	as=/tmp/limited
 	export kib=64
 	names memlock limits.memlock 'ulimit -l'
@@ -370,6 +375,12 @@ limit_tests() {
 	as=/tmp/grouped
 	printf '#!/bin/sh\necho $$ >%s/inner/cgroup.procs\nexec "$@"\n' $group >$as
 	chmod +x $as
+	# In a namespace whose root is the group with the limit.
+	printf '#!/bin/sh\necho $$ >%s/cgroup.procs\nexec unshare -C -m /tmp/mounted "$@"\n' \
+		$group >/tmp/namespaced
+	printf '#!/bin/sh\numount -l %s && mount -t cgroup2 none %s && exec "$@"\n' \
+		/sys/fs/cgroup /sys/fs/cgroup >/tmp/mounted
+	chmod +x /tmp/mounted /tmp/namespaced
 	echo 'rxe0 hca_object=2' >$group/rdma.max
 	names rdma_cgroup limits.rdma_cgroup "rdma.max in $group"
 	echo 'rxe0 hca_object=1000' >$group/rdma.max
@@ -377,6 +388,18 @@ limit_tests() {
 	echo 'rxe0 hca_object=max' >$group/rdma.max
 	echo 12M >$group/memory.max
 	names memory_cgroup limits.memory_cgroup "memory.max in $group"
+	as=/tmp/namespaced
+	reports above_the_namespace limits.cgroup_namespace unknown 'cannot be seen'
+	grep -q '^PROBLEM *cgroup /: memory is limited to 12288 KiB' report.txt
+	result cgroup_namespace $?
+	as=/tmp/grouped
+	echo 64M >$group/memory.max
+	echo 62914560 >/tmp/current
+	mount --bind /tmp/current $group/memory.current
+	printf 'anon 4194304\nactive_file 41943040\n' >/tmp/stat
+	mount --bind /tmp/stat $group/memory.stat
+	notes memory_cgroup_of_page_cache limits.memory_cgroup '45056 KiB are left'
+	umount $group/memory.current $group/memory.stat
 	echo max >$group/memory.max
 	healthy limits
 	as=''

@@ -316,7 +316,7 @@ doctor() {
 		strip --strip-debug "$dir"/*.ko &&
 		"$vm_dir/kmod.sh" -s selftests/rdmasim "$1" &&
 		guest doctor "$1" -f "$build_dir/bin" -f "$build_dir/lib" \
-			-f "$(command -v jq)" -f /sbin/setcap \
+			-f "$(command -v jq)" -f /sbin/setcap -f "$(command -v unshare)" \
 			-f "$dir/vermagic.ko" -f "$dir/symbols.ko" \
 			-f selftests/doctor/doctor.sh \
 			-i "$build_dir/rdmasim-$1/rdmasim.ko" -- ./doctor.sh
