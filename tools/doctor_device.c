@@ -48,24 +48,34 @@ static void report_mode(struct doctor *doc)
 	});
 }
 
+/* The module is loaded, and takes its parameter only when it is loaded. */
+static char *refusal_advice(const struct rdma_dev *dev)
+{
+	switch (dev->refusal) {
+	case RDMA_NEVER:
+		return text_printf("use another device");
+	case RDMA_WITHDRAWN:
+		return text_printf("load the module without -%s in devices=: look in /etc/modprobe.d, then modprobe -r rdma_post && modprobe rdma_post",
+				   dev->is_named ? dev->driver : "DRIVER");
+	case RDMA_NOT_FOUND_SAFE:
+		if (dev->is_named)
+			return text_printf("read Documentation/devices.rst, test the device with its probe, and then modprobe -r rdma_post && modprobe rdma_post devices=%s; at each boot: echo options rdma_post devices=%s >/etc/modprobe.d/rdma_post.conf",
+					   dev->driver, dev->driver);
+		break;
+	}
+	return text_printf("use another device, or run doctor as root: the kernel's log may tell more");
+}
+
 static void report_refused(struct doctor *doc, const struct rdma_dev *dev,
 			   bool others)
 {
-	const char *driver = dev->driver[0] ? dev->driver : "DRIVER";
-	bool withdrawn = strstr(dev->reason, "devices= says");
-	bool final = strstr(dev->reason, "any peer");
-
 	doctor_report(doc, (struct finding){
 		.check = "device.refused",
 		.status = others ? DOCTOR_NOTE : DOCTOR_PROBLEM,
 		.object = text_printf("%s", dev->name),
 		.what = text_printf("the module does not offer this device"),
 		.why = text_printf("%s", dev->reason),
-		.advice = final ? text_printf("use another device") :
-			withdrawn ? text_printf("load the module without -%s in devices=",
-						driver) :
-			text_printf("read Documentation/devices.rst, test the device with its probe, and then modprobe rdma_post devices=%s",
-				    driver),
+		.advice = refusal_advice(dev),
 	});
 }
 
@@ -174,6 +184,16 @@ static void report_gids(struct doctor *doc, const char *object,
 {
 	const char *netdev = port->netdev[0] ? port->netdev : "INTERFACE";
 
+	if (port->link_layer == INFINIBAND) {
+		doctor_report(doc, (struct finding){
+			.check = "port.gid",
+			.status = port_status(doc),
+			.object = text_printf("%s", object),
+			.what = text_printf("the port has no GID"),
+			.advice = text_printf("look for a subnet manager (opensm)"),
+		});
+		return;
+	}
 	doctor_report(doc, (struct finding){
 		.check = !port->netdev[0] ? "port.namespace" :
 			 port->num_gids ? "port.address" : "port.gid",
@@ -205,7 +225,8 @@ static void report_mtu(struct doctor *doc, const char *object,
 		.check = "port.mtu",
 		.status = small ? DOCTOR_NOTE : port->mtu ? DOCTOR_OK : DOCTOR_UNKNOWN,
 		.object = text_printf("%s", object),
-		.what = small ?
+		.what = !port->mtu ? text_printf("the MTU is unknown") :
+			small ?
 			text_printf("only %u bytes fit into a packet", port->mtu) :
 			text_printf("%u bytes of data fit into a packet", port->mtu),
 		.why = small && mtu ?

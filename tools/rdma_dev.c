@@ -31,6 +31,8 @@ static const char *const driver_names[] = {
 	[RDMA_DRIVER_HFI1] = "hfi1", [RDMA_DRIVER_QIB] = "qib",
 	[RDMA_DRIVER_EFA] = "efa", [RDMA_DRIVER_SIW] = "siw",
 	[RDMA_DRIVER_ERDMA] = "erdma",
+	/* Older headers lack these. */
+	[RDMA_DRIVER_ERDMA + 1] = "mana", [RDMA_DRIVER_ERDMA + 2] = "ionic",
 };
 
 const char *rdma_state_name(uint32_t state)
@@ -100,9 +102,10 @@ static void handle_driver(const struct nlmsghdr *msg, void *arg)
 	uint64_t id = nl_attr_uint(ATTR(msg, ATTR_UVERBS_DRIVER_ID));
 	struct rdma_dev *dev = arg;
 
-	if (id < ARRAY_SIZE(driver_names) && driver_names[id])
-		snprintf(dev->driver, sizeof(dev->driver), "%s",
-			 driver_names[id]);
+	if (id >= ARRAY_SIZE(driver_names) || !driver_names[id])
+		return;
+	snprintf(dev->driver, sizeof(dev->driver), "%s", driver_names[id]);
+	dev->is_named = true;
 }
 
 /* The request for one device; uverbs knows the id of its driver. */
@@ -348,28 +351,39 @@ static char *logged_reason(const char *log, const char *name)
 	return reason;
 }
 
-static char *find_reason(const struct rdma_devs *all, const struct rdma_dev *dev,
-			 const char *log)
+/* Sets why the module does not offer a device. */
+static void find_reason(struct rdma_dev *dev, const char *log)
 {
-	char *logged;
-
-	if (all->error == -ENOENT)
-		return text_printf("there is no " RPOST_DEVICE_PATH);
-	if (all->error)
-		return text_printf(RPOST_DEVICE_PATH ": %s",
-				   strerror(-all->error));
-	logged = logged_reason(log, dev->name);
-	if (logged)
-		return logged;
+	dev->reason = logged_reason(log, dev->name);
+	/* The module knows names that are not known here. */
+	if (dev->reason && sscanf(dev->reason, "its driver (%63[^)])", dev->driver) == 1)
+		dev->is_named = true;
+	if (is_withdrawn(dev->driver) ||
+	    (dev->reason && !strncmp(dev->reason, "as devices=", strlen("as devices="))))
+		dev->refusal = RDMA_WITHDRAWN;
+	else if (!strcmp(dev->driver, "hfi1") || !strcmp(dev->driver, "qib"))
+		dev->refusal = RDMA_NEVER;
+	if (dev->reason)
+		return;
 	if (!dev->driver[0])
-		return text_printf("its driver was not found safe for untrusted programs");
-	if (is_withdrawn(dev->driver))
-		return text_printf("as devices= says (-%s)", dev->driver);
-	if (!strcmp(dev->driver, "hfi1") || !strcmp(dev->driver, "qib"))
-		return text_printf("its driver (%s) gives any peer all of the kernel's memory",
-				   dev->driver);
-	return text_printf("its driver (%s) was not found safe for untrusted programs",
-			   dev->driver);
+		dev->reason = text_printf("its driver was not found safe for untrusted programs");
+	else if (dev->refusal == RDMA_WITHDRAWN)
+		dev->reason = text_printf("as devices= says (-%s)", dev->driver);
+	else
+		dev->reason = text_printf(dev->refusal == RDMA_NEVER ?
+					  "its driver (%s) gives any peer all of the kernel's memory" :
+					  "its driver (%s) was not found safe for untrusted programs",
+					  dev->driver);
+}
+
+/* Sets why the node offers no device. */
+static void find_error(const struct rdma_devs *all, struct rdma_dev *dev)
+{
+	if (all->error == -ENOENT)
+		dev->reason = text_printf("there is no " RPOST_DEVICE_PATH);
+	else
+		dev->reason = text_printf(RPOST_DEVICE_PATH ": %s",
+					  strerror(-all->error));
 }
 
 /* Finds all devices; rdma_devs_free() releases them. */
@@ -391,7 +405,10 @@ void rdma_devs_get(struct rdma_devs *all)
 			continue;
 		if (!log)
 			log = file_kernel_log();
-		dev->reason = find_reason(all, dev, log);
+		if (all->error)
+			find_error(all, dev);
+		else
+			find_reason(dev, log);
 		for (p = 0; p < dev->num_ports; p++)
 			sysfs_gids(dev, &dev->ports[p]);
 	}

@@ -46,14 +46,23 @@ struct rdma_port {
 	uint32_t num_addrs;
 };
 
+/* Why a device is not offered. */
+enum rdma_refusal {
+	RDMA_NOT_FOUND_SAFE,
+	RDMA_WITHDRAWN,		/* by devices=-DRIVER */
+	RDMA_NEVER,		/* its driver opens all memory */
+};
+
 /**
  * struct rdma_dev - a device
  * @name: its name
  * @index: the kernel's index
  * @driver: its driver, or empty
+ * @is_named: @driver is its name in devices=
  * @offered: programs may use it
  * @num: the module's number, if it is offered
- * @reason: why it is not offered
+ * @refusal: the kind of @reason
+ * @reason: why it is not offered, or NULL
  * @num_ports: its ports
  * @ports: they
  */
@@ -61,8 +70,10 @@ struct rdma_dev {
 	char name[64];
 	uint32_t index;
 	char driver[64];
+	bool is_named;
 	bool offered;
 	uint32_t num;
+	enum rdma_refusal refusal;
 	char *reason;
 	uint32_t num_ports;
 	struct rdma_port *ports;

@@ -302,7 +302,8 @@ device_tests() {
 	names other_namespace port.namespace 'network namespace'
 	as=''
 	rdma link add sim0 type sim netdev dummy0
-	notes not_found_safe device.refused 'devices=rdmasim'
+	notes not_found_safe device.refused \
+		'modprobe -r rdma_post && modprobe rdma_post devices=rdmasim'
 	rdma-post devices -j >report.json && jq -e '.devices | map({ (.name): . }) | add |
 		.rxe0.offered and .rxe0.driver == "rxe" and .rxe0.reason == null and
 		.rxe0.ports[0].netdev == "dummy0" and .rxe0.ports[0].gids == 3 and
