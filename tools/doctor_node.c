@@ -16,6 +16,7 @@
 static void report_wrong(struct doctor *doc, const char *check, char *what)
 {
 	int minor = doctor_module_minor();
+	bool udev = file_exists("/run/udev/control");
 
 	doctor_report(doc, (struct finding){
 		.check = check,
@@ -27,7 +28,10 @@ static void report_wrong(struct doctor *doc, const char *check, char *what)
 			text_printf("neither devtmpfs nor udev has made it"),
 		.advice = doctor_in_container() ?
 			text_printf("start the container with --device " RPOST_DEVICE_PATH) :
-			text_printf("rm -f " RPOST_DEVICE_PATH " && mknod -m 666 " RPOST_DEVICE_PATH " c %d %d, as root",
+			minor < 0 ?
+			text_printf("rm -f " RPOST_DEVICE_PATH "; modprobe -r rdma_post && modprobe rdma_post, as root") :
+			text_printf("%srm -f " RPOST_DEVICE_PATH " && mknod -m 666 " RPOST_DEVICE_PATH " c %d %d, as root",
+				    udev ? "udevadm trigger /sys/class/misc/rdma_post; if that does not help, " : "",
 				    MISC_MAJOR, minor),
 	});
 }
@@ -38,7 +42,8 @@ static void report_mode(struct doctor *doc, const struct stat *st)
 	const char *owner = user ? user->pw_name : "?";
 	const struct group *group = getgrgid(st->st_gid);
 	const char *group_name = group ? group->gr_name : "?";
-	bool by_group = (st->st_mode & 060) == 060;
+	/* Group root has far more than RDMA. */
+	bool by_group = (st->st_mode & 060) == 060 && st->st_gid;
 	bool by_all = (st->st_mode & 06) == 06;
 
 	doctor_report(doc, (struct finding){
@@ -52,29 +57,54 @@ static void report_mode(struct doctor *doc, const struct stat *st)
 		.advice = by_all ? text_printf("look at findmnt -T " RPOST_DEVICE_PATH ", and for a denial in the audit log") :
 			by_group ? text_printf("usermod -aG %s USER, then log in again",
 					       group_name) :
-			text_printf("set MODE=\"0666\", or GROUP and MODE=\"0660\", in 90-rdma-post.rules; udevadm trigger"),
+			text_printf("in 90-rdma-post.rules MODE=\"0666\", or MODE=\"0660\", GROUP=\"rdma\" with groupadd -r rdma and usermod -aG rdma USER; then udevadm control --reload, udevadm trigger /sys/class/misc/rdma_post, and log in again"),
 	});
 }
 
+/* What the errors of opening and of the first requests mean. */
+static const struct {
+	int err;
+	const char *check;
+	const char *why;
+	const char *advice;
+} errors[] = {
+	{ EPERM, "node.cgroup",
+	  "probably the device cgroup, or else a seccomp filter, of this container or service forbids it",
+	  "podman, docker: --device " RPOST_DEVICE_PATH "; systemd: DeviceAllow=" RPOST_DEVICE_PATH " rw" },
+	{ ENOMEM, "node.memory",
+	  "this user has used up the memory that the module allows (max_user_bytes), or the memory cgroup has no more",
+	  "end programs of this user, or raise /sys/module/rdma_post/parameters/max_user_bytes" },
+	{ EPROTONOSUPPORT, "node.abi",
+	  "the module speaks another version of the interface than this program",
+	  "install module and tools of the same release" },
+	{ ENOTTY, "node.abi",
+	  "the module speaks another version of the interface than this program",
+	  "install module and tools of the same release" },
+	{ ENODEV, "node.open", "the module is not loaded, or being unloaded",
+	  "modprobe rdma_post, as root" },
+	{ ENXIO, "node.open", "the module is not loaded, or being unloaded",
+	  "modprobe rdma_post, as root" },
+	{ EMFILE, "node.open", "this process may open no more files",
+	  "ulimit -n NUMBER; LimitNOFILE= of a service" },
+	{ ENFILE, "node.open", "the system may open no more files",
+	  "end programs, or raise fs.file-max" },
+	{ 0, "node.open", NULL, "look at the kernel's log (dmesg)" },
+};
+
 static void report_error(struct doctor *doc, int err)
 {
+	size_t i = 0;
+
+	while (errors[i].err && errors[i].err != err)
+		i++;
 	doctor_report(doc, (struct finding){
-		.check = err == EPERM ? "node.cgroup" :
-			 err == ENOMEM ? "node.memory" :
-			 err == EPROTONOSUPPORT || err == ENOTTY ? "node.abi" :
-			 "node.open",
+		.check = errors[i].check,
 		.status = DOCTOR_PROBLEM,
 		.object = text_printf(RPOST_DEVICE_PATH),
-		.what = err == EPROTONOSUPPORT || err == ENOTTY ?
-			text_printf("the module speaks another version of the interface than this program") :
-			text_printf("cannot be opened: %s", strerror(err)),
-		.why = err == EPERM ? text_printf("the device cgroup of this container or service forbids it") :
-		       err == ENOMEM ? text_printf("this user has used up the memory that the module allows (max_user_bytes), or the memory cgroup has no more") :
-		       NULL,
-		.advice = err == EPERM ? text_printf("podman, docker: --device " RPOST_DEVICE_PATH "; systemd: DeviceAllow=" RPOST_DEVICE_PATH " rw") :
-			err == ENOMEM ? text_printf("end programs of this user, or raise /sys/module/rdma_post/parameters/max_user_bytes") :
-			err == EPROTONOSUPPORT || err == ENOTTY ? text_printf("install module and tools of the same release") :
-			NULL,
+		.what = text_printf("%s: %s", doc->devs.fd < 0 ? "cannot be opened" :
+				    "can be opened, but does not answer", strerror(err)),
+		.why = errors[i].why ? text_printf("%s", errors[i].why) : NULL,
+		.advice = text_printf("%s", errors[i].advice),
 	});
 }
 

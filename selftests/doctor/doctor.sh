@@ -274,7 +274,13 @@ node_tests() {
 	chmod 600 /dev/rdma_post
 	names node_mode node.mode '90-rdma-post.rules'
 	chmod 660 /dev/rdma_post
-	names node_group node.mode 'usermod -aG root'
+	names node_group node.mode 'GROUP="rdma"'
+	! grep -q 'usermod -aG root' report.txt
+	result node_group_root $?
+	chgrp 65534 /dev/rdma_post
+	as='setpriv --reuid=nobody --regid=12345 --clear-groups'
+	names node_group_other node.mode 'usermod -aG nogroup'
+	chgrp 0 /dev/rdma_post
 	chmod 666 /dev/rdma_post
 	as=''
 	node_cgroup
