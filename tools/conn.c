@@ -196,6 +196,28 @@ static void try_it(struct conn *conn)
 	}
 }
 
+/* Who reads what doctor prints must not wait for a child that does not end. */
+static void quiet(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	dup2(null, STDOUT_FILENO);
+	dup2(null, STDERR_FILENO);
+}
+
+/* Waits a second for a child; one that sleeps in the kernel does not end. */
+static bool has_ended(pid_t pid)
+{
+	int i;
+
+	for (i = 0; i < 100; i++) {
+		if (waitpid(pid, NULL, WNOHANG))
+			return true;
+		poll(NULL, 0, 10);
+	}
+	return false;
+}
+
 /**
  * conn_try() - try to connect
  * @conn: with the address; gets what has come of it
@@ -217,20 +239,21 @@ void conn_try(struct conn *conn, int seconds)
 	fflush(NULL);
 	pid = fork();
 	if (!pid) {
+		quiet();
 		try_it(shared);
 		_exit(0);
 	}
 	close(fds[1]);
 	end.fd = fds[0];
-	/* The pipe ends with the child. */
+	/* The pipe ends with the child, or shortly before. */
 	if (pid > 0 && !poll(&end, 1, seconds * 1000)) {
 		shared->late = true;
 		kill(pid, SIGKILL);
 	}
-	if (pid > 0)
-		waitpid(pid, NULL, 0);
-	else
+	if (pid < 0)
 		shared->err = errno;
+	else if (!has_ended(pid))
+		shared->stuck = pid;
 	close(fds[0]);
 	*conn = *shared;
 	munmap(shared, sizeof(*shared));

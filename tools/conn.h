@@ -30,6 +30,7 @@ enum conn_stage {
  * @event: enum rdma_cm_event_type if an event has ended it
  * @status: that event's status
  * @late: the time is over
+ * @stuck: the process that tries, if the kernel does not let it end; else 0
  */
 struct conn {
 	struct sockaddr_storage addr;
@@ -39,6 +40,7 @@ struct conn {
 	enum rdma_cm_event_type event;
 	int status;
 	bool late;
+	pid_t stuck;
 };
 
 void conn_try(struct conn *conn, int seconds);

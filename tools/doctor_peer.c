@@ -22,6 +22,8 @@
 #define ANSWER_ADVICE	"run rdma-post doctor there; let UDP port 4791 (RoCE) or TCP (iWARP) " \
 			"through the firewalls of both hosts and between them; the MTU must be the same"
 
+#define STUCK_ADVICE	"look at the kernel's log (dmesg) and, as root, at /proc/%d/stack"
+
 struct route {
 	bool found;
 	bool local;
@@ -33,6 +35,9 @@ static char *conn_text(const struct conn *conn)
 {
 	const char *name = conn_stage_name(conn->stage);
 
+	if (conn->stuck)
+		return text_printf("at %s, process %d does not end in the kernel, even when killed",
+				   name, conn->stuck);
 	if (conn->late)
 		return text_printf("%s has not ended after %d s", name, SECONDS);
 	if (conn->err)
@@ -45,6 +50,8 @@ static char *conn_text(const struct conn *conn)
 
 static char *loopback_advice(const struct conn *conn)
 {
+	if (conn->stuck)
+		return text_printf(STUCK_ADVICE, conn->stuck);
 	if (conn->err == ENOMEM)
 		return text_printf("raise the limits that are named above: locked memory, cgroups, max_user_bytes");
 	if (conn->stage <= CONN_ROUTE)
@@ -73,7 +80,7 @@ static void check_address(struct doctor *doc, const struct rdma_dev *dev,
 	}
 	rdma_addr_text(gid, text);
 	conn_try(&conn, SECONDS);
-	done = conn.stage == CONN_DONE;
+	done = conn.stage == CONN_DONE && !conn.stuck;
 	doctor_report(doc, (struct finding){
 		.check = "loopback",
 		.status = done ? DOCTOR_OK : DOCTOR_PROBLEM,
@@ -330,7 +337,10 @@ static void report_refused(struct doctor *doc, bool has_port)
 
 static void report_peer(struct doctor *doc, const struct conn *conn, bool has_port)
 {
-	if (conn->stage == CONN_DONE)
+	if (conn->stuck)
+		peer_problem(doc, "peer.connect", text_printf("the try does not end"),
+			     conn_text(conn), text_printf(STUCK_ADVICE, conn->stuck));
+	else if (conn->stage == CONN_DONE)
 		peer_ok(doc, "peer.connect", text_printf("a program there has accepted a connection"));
 	else if (conn->stage <= CONN_ADDRESS)
 		peer_problem(doc, "peer.address", text_printf("its address cannot be resolved"),

@@ -448,6 +448,27 @@ peer_listens() {
 	wait $!
 }
 
+# The freezer of version 1 keeps a process even when it is killed.
+peer_stuck() {
+	mkdir -p /tmp/freezer
+	mount -t cgroup -o freezer none /tmp/freezer && mkdir /tmp/freezer/cold &&
+		echo FROZEN >/tmp/freezer/cold/freezer.state
+	: >report.json
+	rdma-post doctor -t 10.0.0.99 >report.txt 2>&1 &
+	until child=$(cat "/proc/$!/task/$!/children") && child=${child%% *} &&
+		[ -n "$child" ] && echo "$child" >/tmp/freezer/cold/cgroup.procs; do
+		kill -0 $! || break
+	done 2>/dev/null
+	wait $!
+	[ $? = 1 ] && grep -qx "$child" /tmp/freezer/cold/cgroup.procs &&
+		grep -q "process $child does not end in the kernel" report.txt &&
+		grep -q "/proc/$child/stack" report.txt
+	result peer_stuck $?
+	echo THAWED >/tmp/freezer/cold/freezer.state
+	until rmdir /tmp/freezer/cold 2>/dev/null; do :; done
+	umount /tmp/freezer
+}
+
 peer_tests() {
 	healthy peer_answers -t 10.0.0.1
 	healthy peer_answers_ipv6 -t '[fd00::1]'
@@ -464,6 +485,7 @@ peer_tests() {
 	ip addr add 10.9.0.1/24 dev dummy1
 	names peer_other_interface peer.route 'over dummy1' -t 10.9.0.2
 	ip link del dummy1
+	peer_stuck
 	healthy peer
 }
 
