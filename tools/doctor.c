@@ -214,6 +214,10 @@ static int parse(int argc, char **argv, struct doctor *doc, bool *json, bool *qu
 		tool_error("doctor: %s: unexpected argument", argv[optind]);
 		return tool_usage("doctor");
 	}
+	if (doc->peer && !doctor_peer_is_valid(doc->peer)) {
+		tool_error("doctor: %s: not HOST, HOST:PORT or [ADDRESS]:PORT", doc->peer);
+		return tool_usage("doctor");
+	}
 	return -1;
 }
 

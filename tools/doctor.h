@@ -82,5 +82,6 @@ void check_program(struct doctor *doc);
 void check_peer(struct doctor *doc);
 
 int doctor_module_minor(void);
+bool doctor_peer_is_valid(const char *peer);
 
 #endif /* DOCTOR_H */

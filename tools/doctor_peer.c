@@ -147,28 +147,50 @@ static void peer_ok(struct doctor *doc, const char *check, char *what)
 	});
 }
 
-/* Splits HOST, HOST:PORT, [HOST]:PORT; sets port to NULL without one. */
+/*
+ * Splits HOST, HOST:PORT, [HOST]:PORT; sets port to NULL without one.  Returns the
+ * host, to be freed.
+ */
 static char *split_peer(const char *peer, char **port)
 {
-	char *host = text_printf("%s", peer[0] == '[' ? peer + 1 : peer), *end;
+	bool bracket = peer[0] == '[';
+	char *host = text_printf("%s", peer + bracket);
+	char *end = host + strcspn(host, bracket ? "]" : ":");
 
 	*port = NULL;
-	if (peer[0] == '[') {
-		end = strchr(host, ']');
-		if (!end)
-			return host;
+	if (bracket && *end)
 		*end++ = '\0';
-		if (*end == ':')
-			*port = end + 1;
-		return host;
-	}
-	end = strchr(host, ':');
 	/* More than one: an IPv6 address. */
-	if (end && !strchr(end + 1, ':')) {
+	if (*end == ':' && !strchr(end + 1, ':')) {
 		*end = '\0';
 		*port = end + 1;
 	}
 	return host;
+}
+
+/**
+ * doctor_peer_is_valid() - is this a host, perhaps with a port?
+ * @peer: the argument of --to
+ *
+ * Return: true if so; names of hosts are not looked up.
+ */
+bool doctor_peer_is_valid(const char *peer)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *info = NULL;
+	const char *close = peer[0] == '[' ? strchr(peer, ']') : NULL;
+	char *port, *host = split_peer(peer, &port);
+	bool valid = *host;
+
+	if (peer[0] == '[')
+		valid = valid && close && (!close[1] || port);
+	if (port && port[strspn(port, "0123456789")])
+		valid = valid && !getaddrinfo(NULL, port, &hints, &info);
+	else if (port)	/* getaddrinfo() takes the lower 16 bits. */
+		valid = valid && strlen(port) < 6 && atoi(port) > 0 && atoi(port) < 65536;
+	if (info)
+		freeaddrinfo(info);
+	free(host);
+	return valid;
 }
 
 static bool find_peer(struct doctor *doc, struct conn *conn, bool *has_port)
@@ -177,7 +199,7 @@ static bool find_peer(struct doctor *doc, struct conn *conn, bool *has_port)
 	char *port, *host = split_peer(doc->peer, &port);
 	int err;
 
-	*has_port = port && *port;
+	*has_port = port;
 	err = getaddrinfo(host, *has_port ? port : UNUSED_PORT, &hints, &info);
 	free(host);
 	if (err) {

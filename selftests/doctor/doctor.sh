@@ -478,6 +478,11 @@ peer_tests() {
 	names peer_silent peer.connect 'UDP port 4791' -t 10.0.0.99
 	names peer_no_route peer.route 'no route' -t 192.0.2.1
 	names peer_unknown peer.name 'IP address' -t no-such-host
+	for peer in 10.0.0.1:nope 10.0.0.1: 10.0.0.1:65536 :7174 '[fd00::1' '[fd00::1]7174'; do
+		doctor -t "$peer"
+		[ $? = 2 ] && grep -q 'not HOST, HOST:PORT' report.txt
+		result "peer_usage_$peer" $?
+	done
 	ip neigh replace 10.0.0.77 dev dummy0 nud failed
 	names peer_address peer.address 'resolv' -t 10.0.0.77
 	ip link add dummy1 type dummy
