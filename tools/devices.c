@@ -73,7 +73,9 @@ static void print_port(const struct rdma_dev *dev, const struct rdma_port *port)
 		snprintf(gids, sizeof(gids), "%u", port->num_gids);
 	snprintf(num, sizeof(num), "%u", port->num);
 	text_color(TEXT_PLAIN, dev->name, 12);
-	printf(" %-10s %-4s ", dev->driver[0] ? dev->driver : "-", num);
+	putchar(' ');
+	text_color(TEXT_PLAIN, dev->driver[0] ? dev->driver : "-", 10);
+	printf(" %-4s ", num);
 	text_color(port->state == 4 ? TEXT_PLAIN : TEXT_RED,
 		   rdma_state_name(port->state), 12);
 	putchar(' ');

@@ -59,7 +59,7 @@ void text_put(const char *text)
 	}
 }
 
-/* Prints a text, padded to a width, in a colour. */
+/* Prints a text, padded to a width in characters, in a colour. */
 void text_color(enum text_color color, const char *text, int width)
 {
 	static const char *const codes[] = {
@@ -73,7 +73,10 @@ void text_color(enum text_color color, const char *text, int width)
 	text_put(text);
 	if (use)
 		printf("\033[0m");
-	for (width -= (int)strlen(text); width > 0; width--)
+	/* The first byte of a character counts, those that follow do not. */
+	for (; *text; text++)
+		width -= (*text & 0xc0) != 0x80;
+	for (; width > 0; width--)
 		putchar(' ');
 }
 
