@@ -123,8 +123,12 @@ uint64_t nl_attr_uint(const struct nlattr *attr)
 /* Returns the string, which is empty without the attribute. */
 const char *nl_attr_string(const struct nlattr *attr)
 {
-	size_t len = attr ? attr->nla_len - NLA_HDRLEN : 0;
-	const char *text = (const char *)(attr + 1);
+	const char *text;
+	size_t len;
 
-	return len && !text[len - 1] ? text : "";
+	if (!attr || attr->nla_len <= NLA_HDRLEN)
+		return "";
+	text = (const char *)attr + NLA_HDRLEN;
+	len = attr->nla_len - NLA_HDRLEN;
+	return text[len - 1] ? "" : text;
 }
