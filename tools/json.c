@@ -29,8 +29,9 @@ static void put_string(const char *value)
 			n = 1;
 		} else if (*s == '"' || *s == '\\') {
 			printf("\\%c", *s);
-		} else if (*s < 0x20) {
-			printf("\\u%04x", *s);
+		} else if (*s < 0x20 || *s == 0x7f || (*s == 0xc2 && s[1] < 0xa0)) {
+			/* Control characters, U+0080 to U+009F among them. */
+			printf("\\u%04x", s[n - 1]);
 		} else {
 			fwrite(s, 1, n, stdout);
 		}

@@ -120,6 +120,9 @@ json() {
 	jq -e '.findings[] | select(.check == "program.file") |
 		.object | startswith("a\"\\\n\ufffd") and endswith("z")' out >/dev/null
 	result odd_names_in_json $?
+	"$tool" doctor -j -p $'a\177\302\233\302\240z' >out 2>err
+	grep -qF $'"a\\u007f\\u009b\302\240z"' out
+	result control_characters_in_json $?
 	"$tool" doctor -p $'a\033[31m\302\233\377\303\244b' >out 2>err
 	grep -qF $'a?[31m??\303\244b: there is no such program' out &&
 		! LC_ALL=C grep -q $'\033\|\233\|\377' out
