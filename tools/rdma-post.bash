@@ -23,4 +23,4 @@ _rdma_post() {
 			sed -n 's/^  \([a-z]*\) .*/\1/p')" -- "$word")
 	fi
 }
-complete -F _rdma_post rdma-post
+complete -o filenames -F _rdma_post rdma-post

@@ -87,6 +87,12 @@ completion() {
 	completes option_of_devices '--json' devices --j
 	touch some_program
 	completes program some_program doctor --program some_prog
+	touch 'odd program'
+	completes program_with_a_space 'odd program' doctor --program odd
+	# Without this bash does not quote the name.
+	complete -p rdma-post >out
+	grep -q -e '-o filenames' out
+	result completes_with_quotes $?
 }
 
 # Colours are for terminals; script(1) makes one.
