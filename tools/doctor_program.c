@@ -29,18 +29,22 @@ static void problem(struct doctor *doc, const char *check, char *what, char *why
 	});
 }
 
-/* Finds a program as a shell does.  Returns its path, to be freed, or NULL. */
+/*
+ * Finds a program as a shell does: an empty folder is the current one, and
+ * folders are no programs.  Returns its path, to be freed, or NULL.
+ */
 static char *find_program(const char *name)
 {
 	const char *env = getenv("PATH");
 	char *copy, *dir, *rest, *path = NULL;
+	struct stat st;
 
 	if (strchr(name, '/'))
 		return file_exists("%s", name) ? text_printf("%s", name) : NULL;
 	copy = rest = text_printf("%s", env ? env : "/usr/bin:/bin");
 	while (!path && (dir = strsep(&rest, ":"))) {
-		path = text_printf("%s/%s", dir, name);
-		if (access(path, X_OK)) {
+		path = text_printf("%s/%s", *dir ? dir : ".", name);
+		if (access(path, X_OK) || stat(path, &st) || !S_ISREG(st.st_mode)) {
 			free(path);
 			path = NULL;
 		}

@@ -220,6 +220,9 @@ programs() {
 	program script program.script note /bin/sh ./script
 	program no_rdma program.no_rdma note plugin "$(command -v ls)"
 	program by_search program.no_rdma note plugin ls
+	PATH=:$PATH program by_search_here program.library ok "$lib/rdma_post" dynamic
+	mkdir -p path/ls
+	PATH=$PWD/path:$PATH program by_search_no_folder program.no_rdma note plugin ls
 	program absent program.file problem 'no such program' ./absent
 	program directory program.file problem 'cannot be read' ./directory
 	program no_program program.file problem 'no program' ./main.c
