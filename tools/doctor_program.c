@@ -81,6 +81,18 @@ static void report_no_rdma(struct doctor *doc)
 	});
 }
 
+static void report_large(struct doctor *doc)
+{
+	doctor_report(doc, (struct finding){
+		.check = "program.large",
+		.status = DOCTOR_NOTE,
+		.object = text_printf("%s", doc->program),
+		.what = text_printf("it or a library has more names or folders, or longer ones, than are looked at"),
+		.why = text_printf("it is broken, or very large"),
+		.advice = text_printf("do not trust the rest; see what LD_DEBUG=libs says, if you trust the program"),
+	});
+}
+
 static void check_static(struct doctor *doc, const struct elf_file *elf)
 {
 	if (elf_contains(elf, RPOST_DEVICE_PATH)) {
@@ -234,6 +246,8 @@ static void check_dynamic(struct doctor *doc, struct elf_file *elf,
 	size_t i;
 
 	loader_load(&loader, elf);
+	if (loader.capped)
+		report_large(doc);
 	for (i = 0; i < loader.num_missing; i++)
 		problem(doc, "program.dependency",
 			text_printf("the loader will not find %s", loader.missing[i]),
@@ -277,9 +291,12 @@ static void check_file(struct doctor *doc, const char *path)
 		problem(doc, "program.file",
 			err == -ENOEXEC ?
 			text_printf("it is no program or library of this kind of processor") :
+			err == -EINVAL ? text_printf("it is no regular file, or empty") :
 			text_printf("it cannot be read: %s", strerror(-err)),
 			NULL, text_printf("name the program itself"));
 	} else if (!elf.num_needed) {
+		if (elf.capped)
+			report_large(doc);
 		check_static(doc, &elf);
 		elf_free(&elf);
 	} else {

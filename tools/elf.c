@@ -1,168 +1,264 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Reads an ELF file, of which nothing is believed: each offset is checked
- * against the size of the file.
+ * Reads an ELF file, of which nothing is believed: only the parts that are
+ * needed are read, and no more than a file that is not made for it has.
  */
 #include <elf.h>
 #include <endian.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "elf.h"
 #include "tool.h"
 
-#define MAX_FILE	(512u << 20)
-/* More than any file has; ends loops in broken ones. */
-#define MAX_ENTRIES	65536
+#define MAX_SEGMENTS	64
+#define MAX_ENTRIES	512		/* of the dynamic section */
+#define MAX_NEEDED	256
+#define MAX_VERSIONS	512
+#define MAX_NAMES	65536		/* bytes */
+#define MAX_STRING	16384
+#define MAX_SEARCH	(256u << 20)
 
-/* What is needed of a program header or of an entry of the dynamic section. */
+/* What is needed of a program header. */
 struct segment {
 	uint32_t type;
 	uint64_t offset, vaddr, size;
 };
 
-struct dynamic {
-	uint64_t strtab, strsz, verneed, verneednum, verdef, verdefnum;
+/**
+ * struct reader - a file that is being read
+ * @elf: what becomes known of it
+ * @fd: the file
+ * @used: bytes of the names
+ * @segments: its program headers
+ * @num: their number
+ * @dyn: its dynamic section
+ * @num_dyn: entries in it
+ * @strtab: place of the strings in the file, or 0
+ * @strsz: their size
+ */
+struct reader {
+	struct elf_file *elf;
+	int fd;
+	size_t used;
+	struct segment segments[MAX_SEGMENTS];
+	size_t num;
+	struct {
+		uint64_t tag, value;
+	} dyn[MAX_ENTRIES];
+	size_t num_dyn;
+	uint64_t strtab, strsz;
 };
 
-/* Returns @size bytes at @offset, or NULL if the file is shorter. */
-static const void *at(const struct elf_file *elf, uint64_t offset, uint64_t size)
+/* Reads @size bytes at @offset.  Returns false if the file is shorter. */
+static bool get(const struct reader *r, uint64_t offset, void *buf, size_t size)
 {
-	if (offset > elf->size || size > elf->size - offset)
-		return NULL;
-	return elf->data + offset;
+	return offset <= LONG_MAX && pread(r->fd, buf, size, offset) == (ssize_t)size;
 }
 
-static bool get_segment(const struct elf_file *elf, size_t i, struct segment *seg)
+static bool read_segments(struct reader *r, uint64_t offset, size_t num, size_t size)
 {
+	bool is64 = r->elf->class == 64;
 	Elf64_Phdr p64;
 	Elf32_Phdr p32;
-	Elf64_Ehdr e64;
-	Elf32_Ehdr e32;
-	const void *p;
+	size_t i;
 
-	if (elf->class == 64) {
-		memcpy(&e64, elf->data, sizeof(e64));
-		if (i >= e64.e_phnum || e64.e_phentsize != sizeof(p64))
-			return false;
-		p = at(elf, e64.e_phoff + i * sizeof(p64), sizeof(p64));
-		if (!p || e64.e_phoff > elf->size)
-			return false;
-		memcpy(&p64, p, sizeof(p64));
-		*seg = (struct segment){ p64.p_type, p64.p_offset, p64.p_vaddr,
-					 p64.p_filesz };
-		return true;
+	if (size != (is64 ? sizeof(p64) : sizeof(p32)))
+		return false;
+	for (i = 0; i < num && i < MAX_SEGMENTS; i++) {
+		if (!get(r, offset + i * size, is64 ? (void *)&p64 : &p32, size))
+			break;
+		r->segments[i] = is64 ?
+			(struct segment){ p64.p_type, p64.p_offset, p64.p_vaddr,
+					  p64.p_filesz } :
+			(struct segment){ p32.p_type, p32.p_offset, p32.p_vaddr,
+					  p32.p_filesz };
 	}
-	memcpy(&e32, elf->data, sizeof(e32));
-	if (i >= e32.e_phnum || e32.e_phentsize != sizeof(p32))
-		return false;
-	p = at(elf, e32.e_phoff + i * sizeof(p32), sizeof(p32));
-	if (!p)
-		return false;
-	memcpy(&p32, p, sizeof(p32));
-	*seg = (struct segment){ p32.p_type, p32.p_offset, p32.p_vaddr,
-				 p32.p_filesz };
+	r->num = i;
+	r->elf->capped |= num > MAX_SEGMENTS;
 	return true;
 }
 
-static bool find_segment(const struct elf_file *elf, uint32_t type,
-			 struct segment *seg)
+static bool read_head(struct reader *r)
 {
-	size_t i;
+	int order = __BYTE_ORDER == __LITTLE_ENDIAN ? ELFDATA2LSB : ELFDATA2MSB;
+	/* They begin with the same members. */
+	union {
+		Elf64_Ehdr e64;
+		Elf32_Ehdr e32;
+	} h;
+	const unsigned char *ident = h.e64.e_ident;
 
-	for (i = 0; get_segment(elf, i, seg); i++)
-		if (seg->type == type)
-			return true;
+	if (!get(r, 0, &h, sizeof(h)) || memcmp(ident, ELFMAG, SELFMAG) ||
+	    ident[EI_DATA] != order ||
+	    (h.e64.e_type != ET_EXEC && h.e64.e_type != ET_DYN))
+		return false;
+	r->elf->machine = h.e64.e_machine;
+	switch (ident[EI_CLASS]) {
+	case ELFCLASS64:
+		r->elf->class = 64;
+		return read_segments(r, h.e64.e_phoff, h.e64.e_phnum,
+				     h.e64.e_phentsize);
+	case ELFCLASS32:
+		r->elf->class = 32;
+		return read_segments(r, h.e32.e_phoff, h.e32.e_phnum,
+				     h.e32.e_phentsize);
+	}
 	return false;
 }
 
-/* Returns the place in the file of what the loader puts at @addr, or 0. */
-static uint64_t offset_of(const struct elf_file *elf, uint64_t addr)
+static const struct segment *find_segment(const struct reader *r, uint32_t type)
 {
-	struct segment seg;
 	size_t i;
 
-	for (i = 0; get_segment(elf, i, &seg); i++)
-		if (seg.type == PT_LOAD && addr >= seg.vaddr &&
-		    addr - seg.vaddr < seg.size)
-			return seg.offset + (addr - seg.vaddr);
+	for (i = 0; i < r->num; i++)
+		if (r->segments[i].type == type)
+			return &r->segments[i];
+	return NULL;
+}
+
+/* Returns the place in the file of what the loader puts at @addr, or 0. */
+static uint64_t offset_of(const struct reader *r, uint64_t addr)
+{
+	const struct segment *seg;
+
+	for (seg = r->segments; seg < r->segments + r->num; seg++)
+		if (seg->type == PT_LOAD && addr >= seg->vaddr &&
+		    addr - seg->vaddr < seg->size)
+			return seg->offset + (addr - seg->vaddr);
 	return 0;
 }
 
-/* Returns a string of the file, or "" if it has no end. */
-static const char *string_at(const struct elf_file *elf, uint64_t offset)
+/* Keeps a string of the file.  Returns NULL if it is not there or too long. */
+static const char *string_at(struct reader *r, uint64_t offset)
 {
-	const char *text = at(elf, offset, 1);
+	char *text = r->elf->names + r->used;
+	size_t room = MAX_NAMES - r->used, len;
+	ssize_t n;
 
-	if (!text || !memchr(text, 0, elf->size - offset))
-		return "";
-	return text;
+	if (room > MAX_STRING)
+		room = MAX_STRING;
+	n = offset > LONG_MAX ? -1 : pread(r->fd, text, room, offset);
+	len = n > 0 ? strnlen(text, n) : 0;
+	if (n > 0 && len < (size_t)n) {
+		r->used += len + 1;
+		return text;
+	}
+	r->elf->capped |= (size_t)n == room;
+	return NULL;
 }
 
-static const char *dyn_string(const struct elf_file *elf,
-			      const struct dynamic *dyn, uint64_t index)
+static const char *dyn_string(struct reader *r, uint64_t index)
 {
-	return index < dyn->strsz ? string_at(elf, dyn->strtab + index) : "";
+	return r->strtab && index < r->strsz ? string_at(r, r->strtab + index) : NULL;
 }
 
-/* Returns false at the end of the dynamic section. */
-static bool get_dyn(const struct elf_file *elf, const struct segment *seg,
-		    size_t i, uint64_t *tag, uint64_t *value)
+static void read_dynamic(struct reader *r, const struct segment *seg)
 {
-	size_t size = elf->class == 64 ? sizeof(Elf64_Dyn) : sizeof(Elf32_Dyn);
-	const void *p;
+	bool is64 = r->elf->class == 64;
+	size_t size = is64 ? sizeof(Elf64_Dyn) : sizeof(Elf32_Dyn);
 	Elf64_Dyn d64;
 	Elf32_Dyn d32;
+	uint64_t i;
 
-	if (i >= seg->size / size)
-		return false;
-	p = at(elf, seg->offset + i * size, size);
-	if (!p || seg->offset > elf->size)
-		return false;
-	if (elf->class == 64) {
-		memcpy(&d64, p, sizeof(d64));
-		*tag = d64.d_tag;
-		*value = d64.d_un.d_val;
-	} else {
-		memcpy(&d32, p, sizeof(d32));
-		*tag = d32.d_tag;
-		*value = d32.d_un.d_val;
+	for (i = 0; i < seg->size / size; i++) {
+		if (!get(r, seg->offset + i * size, is64 ? (void *)&d64 : &d32, size))
+			return;
+		if ((is64 ? d64.d_tag : d32.d_tag) == DT_NULL)
+			return;
+		if (i == MAX_ENTRIES) {
+			r->elf->capped = true;
+			return;
+		}
+		r->dyn[i].tag = is64 ? (uint64_t)d64.d_tag : (uint32_t)d32.d_tag;
+		r->dyn[i].value = is64 ? d64.d_un.d_val : d32.d_un.d_val;
+		r->num_dyn = i + 1;
 	}
-	return *tag != DT_NULL;
 }
 
-static void add_version(struct elf_file *elf, const char *file, const char *name)
+/* Returns the value of the last entry with this tag, or 0. */
+static uint64_t dyn_value(const struct reader *r, uint64_t tag)
 {
+	size_t i;
+
+	for (i = r->num_dyn; i; i--)
+		if (r->dyn[i - 1].tag == tag)
+			return r->dyn[i - 1].value;
+	return 0;
+}
+
+static void add_needed(struct elf_file *elf, const char *name)
+{
+	if (!name)
+		return;
+	if (elf->num_needed == MAX_NEEDED) {
+		elf->capped = true;
+		return;
+	}
+	elf->needed = tool_grow(elf->needed, elf->num_needed, sizeof(*elf->needed));
+	elf->needed[elf->num_needed++] = name;
+}
+
+static void read_names(struct reader *r)
+{
+	struct elf_file *elf = r->elf;
+	size_t i;
+
+	elf->soname = dyn_string(r, dyn_value(r, DT_SONAME));
+	for (i = 0; i < r->num_dyn; i++) {
+		switch (r->dyn[i].tag) {
+		case DT_RPATH:
+			elf->rpath = dyn_string(r, r->dyn[i].value);
+			break;
+		case DT_RUNPATH:
+			elf->runpath = dyn_string(r, r->dyn[i].value);
+			break;
+		case DT_NEEDED:
+			add_needed(elf, dyn_string(r, r->dyn[i].value));
+			break;
+		}
+	}
+	if (elf->runpath)
+		elf->rpath = NULL;
+}
+
+/* Returns false if no more versions are wanted. */
+static bool add_version(struct elf_file *elf, const char *file, const char *name)
+{
+	if (!name)
+		return false;
+	if (elf->num_versions == MAX_VERSIONS) {
+		elf->capped = true;
+		return false;
+	}
 	elf->versions = tool_grow(elf->versions, elf->num_versions,
 				  sizeof(*elf->versions));
 	elf->versions[elf->num_versions].file = file;
 	elf->versions[elf->num_versions++].name = name;
+	return true;
 }
 
 /* Both classes have the same entries. */
-static void read_needed_versions(struct elf_file *elf, const struct dynamic *dyn)
+static void read_needed_versions(struct reader *r)
 {
-	uint64_t offset = offset_of(elf, dyn->verneed), aux, i, k;
+	uint64_t offset = offset_of(r, dyn_value(r, DT_VERNEED)), aux, i, k;
+	uint64_t num = dyn_value(r, DT_VERNEEDNUM);
+	const char *file;
 	Elf64_Vernaux vna;
 	Elf64_Verneed vn;
-	const void *p;
 
-	if (!offset)
-		return;
-	for (i = 0; i < dyn->verneednum && i < MAX_ENTRIES; i++) {
-		p = at(elf, offset, sizeof(vn));
-		if (!p)
+	for (i = 0; offset && i < num && i < MAX_VERSIONS; i++) {
+		if (!get(r, offset, &vn, sizeof(vn)))
 			return;
-		memcpy(&vn, p, sizeof(vn));
+		file = dyn_string(r, vn.vn_file);
 		aux = offset + vn.vn_aux;
-		for (k = 0; k < vn.vn_cnt; k++) {
-			p = at(elf, aux, sizeof(vna));
-			if (!p || elf->num_versions >= MAX_ENTRIES)
+		for (k = 0; file && k < vn.vn_cnt; k++) {
+			if (!get(r, aux, &vna, sizeof(vna)) ||
+			    !add_version(r->elf, file, dyn_string(r, vna.vna_name)))
 				return;
-			memcpy(&vna, p, sizeof(vna));
-			add_version(elf, dyn_string(elf, dyn, vn.vn_file),
-				    dyn_string(elf, dyn, vna.vna_name));
 			aux += vna.vna_next;
 		}
 		if (!vn.vn_next)
@@ -171,108 +267,21 @@ static void read_needed_versions(struct elf_file *elf, const struct dynamic *dyn
 	}
 }
 
-static void read_own_versions(struct elf_file *elf, const struct dynamic *dyn)
+static void read_own_versions(struct reader *r)
 {
-	uint64_t offset = offset_of(elf, dyn->verdef), i;
+	uint64_t offset = offset_of(r, dyn_value(r, DT_VERDEF)), i;
+	uint64_t num = dyn_value(r, DT_VERDEFNUM);
 	Elf64_Verdaux vda;
 	Elf64_Verdef vd;
-	const void *p;
 
-	if (!offset)
-		return;
-	for (i = 0; i < dyn->verdefnum && i < MAX_ENTRIES; i++) {
-		p = at(elf, offset, sizeof(vd));
-		if (!p)
-			return;
-		memcpy(&vd, p, sizeof(vd));
-		p = at(elf, offset + vd.vd_aux, sizeof(vda));
-		if (!p)
-			return;
-		memcpy(&vda, p, sizeof(vda));
-		add_version(elf, NULL, dyn_string(elf, dyn, vda.vda_name));
-		if (!vd.vd_next)
+	for (i = 0; offset && i < num; i++) {
+		if (!get(r, offset, &vd, sizeof(vd)) ||
+		    !get(r, offset + vd.vd_aux, &vda, sizeof(vda)) ||
+		    !add_version(r->elf, NULL, dyn_string(r, vda.vda_name)) ||
+		    !vd.vd_next)
 			return;
 		offset += vd.vd_next;
 	}
-}
-
-static void read_tables(struct elf_file *elf, const struct segment *seg,
-			struct dynamic *dyn)
-{
-	uint64_t tag, value;
-	size_t i;
-
-	for (i = 0; get_dyn(elf, seg, i, &tag, &value); i++) {
-		switch (tag) {
-		case DT_STRTAB:
-			dyn->strtab = offset_of(elf, value);
-			break;
-		case DT_STRSZ:
-			dyn->strsz = value;
-			break;
-		case DT_VERNEED:
-			dyn->verneed = value;
-			break;
-		case DT_VERNEEDNUM:
-			dyn->verneednum = value;
-			break;
-		case DT_VERDEF:
-			dyn->verdef = value;
-			break;
-		case DT_VERDEFNUM:
-			dyn->verdefnum = value;
-			break;
-		}
-	}
-}
-
-static void read_names(struct elf_file *elf, const struct segment *seg,
-		       const struct dynamic *dyn)
-{
-	uint64_t tag, value;
-	const char *text;
-	size_t i;
-
-	for (i = 0; get_dyn(elf, seg, i, &tag, &value); i++) {
-		text = dyn_string(elf, dyn, value);
-		switch (tag) {
-		case DT_SONAME:
-			elf->soname = text;
-			break;
-		case DT_RPATH:
-			elf->rpath = text;
-			break;
-		case DT_RUNPATH:
-			elf->runpath = text;
-			break;
-		case DT_NEEDED:
-			if (elf->num_needed >= MAX_ENTRIES)
-				break;
-			elf->needed = tool_grow(elf->needed, elf->num_needed,
-						sizeof(*elf->needed));
-			elf->needed[elf->num_needed++] = text;
-			break;
-		}
-	}
-	if (elf->runpath)
-		elf->rpath = NULL;
-}
-
-static bool read_ident(struct elf_file *elf)
-{
-	const unsigned char *ident = (const unsigned char *)elf->data;
-	uint16_t type_machine[2];
-	int order = __BYTE_ORDER == __LITTLE_ENDIAN ? ELFDATA2LSB : ELFDATA2MSB;
-
-	if (elf->size < sizeof(Elf64_Ehdr) || memcmp(ident, ELFMAG, SELFMAG) ||
-	    ident[EI_DATA] != order)
-		return false;
-	if (ident[EI_CLASS] != ELFCLASS32 && ident[EI_CLASS] != ELFCLASS64)
-		return false;
-	elf->class = ident[EI_CLASS] == ELFCLASS64 ? 64 : 32;
-	memcpy(type_machine, elf->data + EI_NIDENT, sizeof(type_machine));
-	elf->machine = type_machine[1];
-	return type_machine[0] == ET_EXEC || type_machine[0] == ET_DYN;
 }
 
 /*
@@ -281,40 +290,66 @@ static bool read_ident(struct elf_file *elf)
  */
 int elf_read(struct elf_file *elf, const char *path)
 {
-	struct dynamic dyn = {};
-	struct segment seg;
+	struct reader r = { .elf = elf, .fd = file_open(path) };
+	const struct segment *seg;
 
-	memset(elf, 0, sizeof(*elf));
-	elf->data = file_read(path, MAX_FILE, &elf->size);
-	if (!elf->data)
-		return -errno;
-	elf->path = text_printf("%s", path);
-	if (!read_ident(elf)) {
-		elf_free(elf);
+	if (r.fd < 0)
+		return r.fd;
+	*elf = (struct elf_file){};
+	if (!read_head(&r)) {
+		close(r.fd);
 		return -ENOEXEC;
 	}
-	if (find_segment(elf, PT_INTERP, &seg))
-		elf->interp = string_at(elf, seg.offset);
-	if (!find_segment(elf, PT_DYNAMIC, &seg))
-		return 0;
-	read_tables(elf, &seg, &dyn);
-	read_names(elf, &seg, &dyn);
-	read_needed_versions(elf, &dyn);
-	read_own_versions(elf, &dyn);
+	elf->path = text_printf("%s", path);
+	elf->names = tool_alloc(MAX_NAMES, 1);
+	seg = find_segment(&r, PT_INTERP);
+	if (seg)
+		elf->interp = string_at(&r, seg->offset);
+	seg = find_segment(&r, PT_DYNAMIC);
+	if (seg) {
+		read_dynamic(&r, seg);
+		r.strtab = offset_of(&r, dyn_value(&r, DT_STRTAB));
+		r.strsz = dyn_value(&r, DT_STRSZ);
+		read_names(&r);
+		read_needed_versions(&r);
+		read_own_versions(&r);
+	}
+	close(r.fd);
 	return 0;
 }
 
 void elf_free(struct elf_file *elf)
 {
 	free(elf->path);
-	free(elf->data);
+	free(elf->names);
 	free(elf->needed);
 	free(elf->versions);
-	memset(elf, 0, sizeof(*elf));
+	*elf = (struct elf_file){};
 }
 
 /* Does the file have this text anywhere? */
 bool elf_contains(const struct elf_file *elf, const char *text)
 {
-	return memmem(elf->data, elf->size, text, strlen(text));
+	static char buf[65536];
+	size_t len = strlen(text), have = 0, total = 0;
+	int fd = file_open(elf->path);
+	bool found = false;
+	ssize_t n;
+
+	while (fd >= 0 && !found && total < MAX_SEARCH) {
+		n = read(fd, buf + have, sizeof(buf) - have);
+		if (n <= 0)
+			break;
+		total += n;
+		have += n;
+		found = memmem(buf, have, text, len);
+		/* The text may go on in the next part. */
+		if (have >= len) {
+			memmove(buf, buf + have - (len - 1), len - 1);
+			have = len - 1;
+		}
+	}
+	if (fd >= 0)
+		close(fd);
+	return found;
 }

@@ -7,10 +7,9 @@
 #include <stddef.h>
 
 /**
- * struct elf_file - a program or library; strings point into @data
+ * struct elf_file - a program or library; strings point into @names
  * @path: where it was found
- * @data: its bytes
- * @size: their number
+ * @names: what of its strings is used
  * @class: 32 or 64
  * @machine: EM_*
  * @interp: the loader, or NULL
@@ -21,11 +20,11 @@
  * @num_needed: their number
  * @versions: versions of symbols that it needs from others, or that it has
  * @num_versions: their number
+ * @capped: it has more of these than are read
  */
 struct elf_file {
 	char *path;
-	char *data;
-	size_t size;
+	char *names;
 	int class;
 	int machine;
 	const char *interp;
@@ -39,6 +38,7 @@ struct elf_file {
 		const char *name;
 	} *versions;
 	size_t num_versions;
+	bool capped;
 };
 
 int elf_read(struct elf_file *elf, const char *path);

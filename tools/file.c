@@ -3,10 +3,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/klog.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,7 +31,7 @@ int file_line(char *buf, size_t size, const char *format, ...)
 	vsnprintf(path, sizeof(path), format, args);
 	va_end(args);
 	buf[0] = '\0';
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	n = read(fd, buf, size - 1);
@@ -42,7 +45,7 @@ int file_line(char *buf, size_t size, const char *format, ...)
 
 static char *read_fd(int fd, size_t max, size_t *size)
 {
-	size_t room = 4096, n = 0;
+	size_t room = max < 4096 ? max : 4096, n = 0;
 	char *buf = tool_alloc(room + 1, 1), *more;
 	ssize_t got;
 
@@ -78,12 +81,40 @@ char *file_read(const char *path, size_t max, size_t *size)
 	int fd;
 
 	/* A FIFO must not hold us up. */
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
 		return NULL;
 	buf = read_fd(fd, max, size);
 	close(fd);
 	return buf;
+}
+
+/*
+ * Opens a regular file whose path comes from others.  Nothing else is opened:
+ * that alone does something on some devices.  Nor are files that the kernel
+ * makes up.  Returns the file or a negative errno, EINVAL for no regular file.
+ */
+int file_open(const char *path)
+{
+	char link[sizeof("/proc/self/fd/-2147483648")];
+	struct statfs fs;
+	struct stat st;
+	int place, fd;
+
+	place = open(path, O_PATH | O_CLOEXEC);
+	if (place < 0)
+		return -errno;
+	if (fstat(place, &st) || fstatfs(place, &fs) || !S_ISREG(st.st_mode) ||
+	    !st.st_size || fs.f_type == PROC_SUPER_MAGIC || fs.f_type == SYSFS_MAGIC) {
+		close(place);
+		return -EINVAL;
+	}
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", place);
+	fd = open(link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		fd = -errno;
+	close(place);
+	return fd;
 }
 
 bool file_exists(const char *format, ...)

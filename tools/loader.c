@@ -10,7 +10,10 @@
 #define CACHE		"/etc/ld.so.cache"
 #define CACHE_MAGIC	"glibc-ld.so.cache1.1"
 #define MAX_CACHE	(64u << 20)
-#define MAX_OBJECTS	1024
+/* More than any program has; ends the work on broken ones. */
+#define MAX_OBJECTS	512
+#define MAX_FOLDERS	512		/* in one list */
+#define MAX_TRIED	100000
 
 /* The file of ldconfig(8): this, the entries, and their strings. */
 struct cache_head {
@@ -78,11 +81,16 @@ static char *expand(const char *folder, size_t len, const struct elf_file *elf)
 }
 
 /* Reads the library if it is there and for the same kind of processor. */
-static bool try_path(const struct loader *loader, struct elf_file *elf,
+static bool try_path(struct loader *loader, struct elf_file *elf,
 		     const char *path)
 {
 	const struct elf_file *program = &loader->objects[0].elf;
 
+	if (loader->tried == MAX_TRIED) {
+		loader->capped = true;
+		return false;
+	}
+	loader->tried++;
 	if (elf_read(elf, path))
 		return false;
 	if (elf->class == program->class && elf->machine == program->machine)
@@ -92,15 +100,20 @@ static bool try_path(const struct loader *loader, struct elf_file *elf,
 }
 
 /* Looks in a list of folders, whose tokens are those of @owner. */
-static bool try_list(const struct loader *loader, struct elf_file *elf,
+static bool try_list(struct loader *loader, struct elf_file *elf,
 		     const char *list, const char *separators,
 		     const struct elf_file *owner, const char *name)
 {
 	bool found = false;
-	size_t len;
+	size_t len, n = 0;
 
 	for (; list && !found; list = list[len] ? list + len + 1 : NULL) {
 		char *folder, *path;
+
+		if (n++ == MAX_FOLDERS || loader->capped) {
+			loader->capped = true;
+			return false;
+		}
 
 		len = strcspn(list, separators);
 		folder = owner ? expand(list, len, owner) :
@@ -113,7 +126,7 @@ static bool try_list(const struct loader *loader, struct elf_file *elf,
 	return found;
 }
 
-static bool try_rpaths(const struct loader *loader, struct elf_file *elf,
+static bool try_rpaths(struct loader *loader, struct elf_file *elf,
 		       size_t asker, const char *name)
 {
 	if (loader->objects[asker].elf.runpath)
@@ -135,7 +148,7 @@ static const char *cache_string(const char *head, size_t size, uint32_t offset)
 	return head + offset;
 }
 
-static bool try_cache(const struct loader *loader, struct elf_file *elf,
+static bool try_cache(struct loader *loader, struct elf_file *elf,
 		      const char *name)
 {
 	const char *head = loader->cache ?
@@ -163,7 +176,7 @@ static bool try_cache(const struct loader *loader, struct elf_file *elf,
 	return false;
 }
 
-static bool try_system(const struct loader *loader, struct elf_file *elf,
+static bool try_system(struct loader *loader, struct elf_file *elf,
 		       const char *name)
 {
 	const char *lib = triplet(&loader->objects[0].elf);
@@ -178,7 +191,7 @@ static bool try_system(const struct loader *loader, struct elf_file *elf,
 	return found;
 }
 
-static bool find(const struct loader *loader, struct loader_object *obj)
+static bool find(struct loader *loader, struct loader_object *obj)
 {
 	const struct elf_file *asker = &loader->objects[obj->parent].elf;
 	const char *env = loader->secure ? NULL : getenv("LD_LIBRARY_PATH");
@@ -221,9 +234,15 @@ static void need(struct loader *loader, size_t parent, const char *name)
 {
 	struct loader_object obj = { .name = name, .parent = parent };
 
-	if (is_known(loader, name))
+	if (loader->capped || is_known(loader, name))
 		return;
+	if (loader->num + loader->num_missing == MAX_OBJECTS) {
+		loader->capped = true;
+		return;
+	}
 	if (!find(loader, &obj)) {
+		if (loader->capped)
+			return;
 		loader->missing = tool_grow(loader->missing, loader->num_missing,
 					    sizeof(*loader->missing));
 		loader->missing[loader->num_missing++] = name;
@@ -245,9 +264,11 @@ void loader_load(struct loader *loader, struct elf_file *program)
 	loader->objects[0].name = "";
 	loader->num = 1;
 	/* What each needs, before what that needs. */
-	for (i = 0; i < loader->num && i < MAX_OBJECTS; i++)
+	for (i = 0; i < loader->num; i++)
 		for (k = 0; k < loader->objects[i].elf.num_needed; k++)
 			need(loader, i, loader->objects[i].elf.needed[k]);
+	for (i = 0; i < loader->num; i++)
+		loader->capped |= loader->objects[i].elf.capped;
 }
 
 void loader_free(struct loader *loader)

@@ -29,6 +29,8 @@ struct loader_object {
  * @num: their number
  * @missing: names that were not found
  * @num_missing: their number
+ * @tried: paths
+ * @capped: there is more than was looked at
  * @cache: /etc/ld.so.cache
  * @cache_size: its size
  */
@@ -39,6 +41,8 @@ struct loader {
 	size_t num;
 	const char **missing;
 	size_t num_missing;
+	size_t tried;
+	bool capped;
 	char *cache;
 	size_t cache_size;
 };

@@ -64,6 +64,7 @@ void json_bool(const char *key, bool value);
 int file_line(char *buf, size_t size, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 char *file_read(const char *path, size_t max, size_t *size);
+int file_open(const char *path);
 bool file_exists(const char *format, ...)
 	__attribute__((format(printf, 1, 2)));
 char *file_kernel_log(void);
