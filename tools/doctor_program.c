@@ -93,6 +93,28 @@ static void report_large(struct doctor *doc)
 	});
 }
 
+/* Says so if the loader is not that of glibc. */
+static void check_interp(struct doctor *doc, const struct elf_file *elf)
+{
+	static const char *const ours[] = { "ld-linux", "ld64.so", "ld.so" };
+	const char *slash = elf->interp ? strrchr(elf->interp, '/') : NULL;
+	size_t i;
+
+	if (!slash)
+		return;
+	for (i = 0; i < ARRAY_SIZE(ours); i++)
+		if (!strncmp(slash + 1, ours[i], strlen(ours[i])))
+			return;
+	doctor_report(doc, (struct finding){
+		.check = "program.loader",
+		.status = DOCTOR_NOTE,
+		.object = text_printf("%s", doc->program),
+		.what = text_printf("its loader is %s", elf->interp),
+		.why = text_printf("it may follow other rules than that of glibc, which are used here"),
+		.advice = text_printf("build librdma_post with the compiler of the program"),
+	});
+}
+
 static void check_static(struct doctor *doc, const struct elf_file *elf)
 {
 	if (elf_contains(elf, RPOST_DEVICE_PATH)) {
@@ -245,6 +267,7 @@ static void check_dynamic(struct doctor *doc, struct elf_file *elf,
 	bool found = false;
 	size_t i;
 
+	check_interp(doc, elf);
 	loader_load(&loader, elf);
 	if (loader.capped)
 		report_large(doc);

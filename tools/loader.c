@@ -31,23 +31,37 @@ struct cache_entry {
 	uint64_t hwcap;
 };
 
-static const char *triplet(const struct elf_file *elf)
+/* Older headers lack it. */
+#ifndef EM_LOONGARCH
+#define EM_LOONGARCH	258
+#endif
+
+static const struct {
+	int machine, class;
+	const char *lib;
+} debian_libs[] = {
+	{ EM_X86_64, 64, "lib/x86_64-linux-gnu" },
+	{ EM_X86_64, 32, "libx32" },
+	{ EM_386, 32, "lib/i386-linux-gnu" },
+	{ EM_AARCH64, 64, "lib/aarch64-linux-gnu" },
+	{ EM_ARM, 32, "lib/arm-linux-gnueabihf" },
+	{ EM_PPC64, 64, "lib/powerpc64le-linux-gnu" },
+	{ EM_RISCV, 64, "lib/riscv64-linux-gnu" },
+	{ EM_S390, 64, "lib/s390x-linux-gnu" },
+	{ EM_LOONGARCH, 64, "lib/loongarch64-linux-gnu" },
+};
+
+/* Returns the folder of libraries, which $LIB stands for: Debian's or others'. */
+static const char *lib_folder(const struct elf_file *elf)
 {
-	switch (elf->machine) {
-	case EM_X86_64:
-		return elf->class == 64 ? "lib/x86_64-linux-gnu" : "libx32";
-	case EM_386:
-		return "lib/i386-linux-gnu";
-	case EM_AARCH64:
-		return "lib/aarch64-linux-gnu";
-	case EM_PPC64:
-		return "lib/powerpc64le-linux-gnu";
-	case EM_RISCV:
-		return "lib/riscv64-linux-gnu";
-	case EM_S390:
-		return "lib/s390x-linux-gnu";
-	}
-	return "lib64";
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(debian_libs); i++)
+		if (debian_libs[i].machine == elf->machine &&
+		    debian_libs[i].class == elf->class &&
+		    file_exists("/usr/%s", debian_libs[i].lib))
+			return debian_libs[i].lib;
+	return elf->class == 64 ? "lib64" : "lib";
 }
 
 /* Replaces a token of a path, with and without braces.  Frees @path. */
@@ -74,8 +88,8 @@ static char *expand(const char *folder, size_t len, const struct elf_file *elf)
 
 	path = replace(path, "${ORIGIN}", origin);
 	path = replace(path, "$ORIGIN", origin);
-	path = replace(path, "${LIB}", triplet(elf));
-	path = replace(path, "$LIB", triplet(elf));
+	path = replace(path, "${LIB}", lib_folder(elf));
+	path = replace(path, "$LIB", lib_folder(elf));
 	free(origin);
 	return path;
 }
@@ -179,7 +193,7 @@ static bool try_cache(struct loader *loader, struct elf_file *elf,
 static bool try_system(struct loader *loader, struct elf_file *elf,
 		       const char *name)
 {
-	const char *lib = triplet(&loader->objects[0].elf);
+	const char *lib = lib_folder(&loader->objects[0].elf);
 	char *folders;
 	bool found;
 

@@ -195,6 +195,10 @@ build() {
 			cc -static -o static_post strings.c -DNAME='"/dev/rdma_post"' &&
 			cc -o dlopen strings.c -DNAME='"libibverbs.so.1"' &&
 			cc -o dlopen_path strings.c -DNAME='"/opt/lib/libibverbs.so.1"' &&
+			cc -o other_loader needs_nothing.c nothing.c \
+				-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1 &&
+			cc -o lib_token main.c -Lplain -lrdmacm \
+				-Wl,--disable-new-dtags,-rpath,'$ORIGIN/$LIB' &&
 			cc -o relinked main.c -L"$lib" -lrdma_post
 	} >out 2>err
 	result programs_are_built $?
@@ -215,6 +219,16 @@ programs() {
 	jq -e 'any(.findings[]; .check == "program.version" and .status == "problem" and
 		(.what | contains("RDMACM_9.9 of librdmacm.so.1")))' out >/dev/null
 	result program_later_version $?
+	"$tool" doctor -j -p ./other_loader >out 2>err
+	jq -e 'any(.findings[]; .check == "program.loader" and .status == "note" and
+		(.what | contains("/lib/ld-musl-x86_64.so.1")))' out >/dev/null
+	result program_other_loader $?
+	# What the loader of this host takes $LIB for, without subfolders for processors.
+	local folder
+	folder=$(LD_DEBUG=libs ./lib_token 2>&1 |
+		sed -n "s|.*trying file=$dir/\(.*\)/librdmacm.so.1|\1|p" | tail -n 1)
+	mkdir -p "$folder" && cp plain/librdmacm.so.1 "$folder"
+	program lib_token program.library problem "DT_RPATH of ./lib_token" ./lib_token
 	program missing program.dependency problem libnothere.so ./missing
 	LD_LIBRARY_PATH=small program small program.library problem \
 		'another kind of processor' ./small_program
