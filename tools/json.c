@@ -98,6 +98,15 @@ void json_number(const char *key, uint64_t value)
 	printf("%" PRIu64, value);
 }
 
+/* What is not known is null. */
+void json_optional(const char *key, bool known, uint64_t value)
+{
+	if (known)
+		json_number(key, value);
+	else
+		json_string(key, NULL);
+}
+
 void json_bool(const char *key, bool value)
 {
 	begin_value(key);

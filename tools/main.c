@@ -7,6 +7,8 @@
 static const struct tool_command commands[] = {
 	{ "devices", devices_command, "the RDMA devices, and which programs may use" },
 	{ "doctor", doctor_command, "why RDMA does not work here, and what to do" },
+	{ "list", list_command, "who has the node open, and what for" },
+	{ "show", show_command, "all that is known of the open files of a process" },
 };
 
 static void help(void)

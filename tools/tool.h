@@ -37,6 +37,8 @@ struct tool_command {
 
 int devices_command(int argc, char **argv);
 int doctor_command(int argc, char **argv);
+int list_command(int argc, char **argv);
+int show_command(int argc, char **argv);
 
 /* text.c */
 enum text_color { TEXT_PLAIN, TEXT_BOLD, TEXT_RED, TEXT_GREEN, TEXT_YELLOW };
@@ -58,6 +60,7 @@ void json_array(const char *key);
 void json_end(void);
 void json_string(const char *key, const char *value);
 void json_number(const char *key, uint64_t value);
+void json_optional(const char *key, bool known, uint64_t value);
 void json_bool(const char *key, bool value);
 
 /* file.c */

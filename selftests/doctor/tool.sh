@@ -59,6 +59,15 @@ options() {
 			$command --frobnicate
 		status "${command}_argument" 2 '' 'unexpected argument' $command spare
 	done
+	for command in list show; do
+		status "${command}_help" 0 "^Usage: rdma-post $command" '' $command --help
+		status "${command}_unknown_option" 2 '' "rdma-post $command --help" \
+			$command --frobnicate
+	done
+	status list_argument 2 '' 'unexpected argument' list spare
+	status show_no_pid 2 '' 'show: no PID' show
+	status show_bad_pid 2 '' 'not a PID' show 1x
+	status show_two_pids 2 '' 'unexpected argument' show 1 2
 	status doctor_missing_argument 2 '' 'requires an argument' doctor --program
 	: >out
 	"$tool" --help >/dev/full 2>err

@@ -322,10 +322,17 @@ doctor() {
 			-i "$build_dir/rdmasim-$1/rdmasim.ko" -- ./doctor.sh
 }
 
+# files KERNEL: look at the open files of programs with traffic
+files() {
+	guest files "$1" -f "$build_dir/bin" -f "$build_dir/lib" -f "$(command -v jq)" \
+		-f selftests/doctor/files.sh -- ./files.sh
+}
+
 doctor_tests() {
 	tap tool selftests/doctor/tool.sh
 	tap "doctor-$1" doctor "$1"
 	tap "doctor-peer-$1" selftests/doctor/peer.sh -k "$1"
+	tap "files-$1" files "$1"
 }
 
 # Run programs that symbols.sh has built with newer headers over the library.

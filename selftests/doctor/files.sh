@@ -1,0 +1,176 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=dash
+#
+# Usage: files.sh
+#
+# Tests rdma-post list and show with two users, real traffic, and an open file that
+# several processes share. Prints TAP. Runs in a guest with rxe0 at 10.0.0.1, as root. In
+# the working directory are bin/ with rdma-post and rdma-post-run, lib/, and jq.
+
+# Functions are called by name; jq's variables are not the shell's.
+# shellcheck disable=SC2016,SC2317
+
+PATH=$PWD/bin:$PWD:$PATH
+container=/sys/fs/cgroup/tenant.slice/docker-0123456789abcdef0123456789abcdef.scope
+failed=0 n=0
+
+# result NAME STATUS: print a line of TAP, and what the tool has said if the test failed
+result() {
+	n=$((n + 1))
+	if [ "$2" = 0 ]; then
+		echo "ok $n files.$1"
+	else
+		failed=1
+		sed 's/^/#   /' out err
+		echo "not ok $n files.$1"
+	fi
+}
+
+# tool STATUS ARGUMENT...: run rdma-post, by $as, and test its exit status
+as=''
+tool() {
+	want=$1
+	shift
+	# shellcheck disable=SC2086
+	$as rdma-post "$@" >out 2>err
+	[ $? = "$want" ]
+}
+
+# has FILTER [PATTERN]: test the output's JSON, and what is on standard error
+has() {
+	jq -e --argjson server "$server" --argjson client "$client" --argjson sharer \
+		"$sharer" "$1" out >jq.log 2>&1 && silent "${2-}"
+}
+
+silent() { if [ -n "$1" ]; then grep -q -e "$1" err; else [ ! -s err ]; fi; }
+
+none_tests() {
+	tool 0 list && [ "$(wc -l <out)" = 1 ] && silent
+	result list_none $?
+	tool 0 list -j && jq -e '. == { files: [], hidden_processes: 0 }' out >jq.log && silent
+	result list_none_json $?
+	rmmod rdma_post
+	tool 2 list && grep -q 'not loaded' err && [ ! -s out ]
+	result list_no_module $?
+	insmod /vm/modules/rdma_post.ko
+}
+
+# Let the ends of rping exchange messages, and a process with two descriptors of a file
+# have a child.
+begin() {
+	rdma-post-run rping -s -a 10.0.0.1 -p 7174 >server.log 2>&1 &
+	server=$!
+	until rdma resource show cm_id | grep -q 'state LISTEN.*:7174'; do
+		kill -0 $server || return 1
+	done
+	mkdir -p $container/init
+	sh -c 'echo $$ >$0/init/cgroup.procs
+		exec vm-user rdma-post-run rping -c -a 10.0.0.1 -p 7174 -C 100000000' \
+		$container >client.log 2>&1 &
+	client=$!
+	(exec 5<>/dev/rdma_post 6<&5; sleep 1000 & echo $! >child; exec sleep 1000) &
+	sharer=$!
+	until tool 0 show -j $client && jq -e '.files[0].values.total_ops_send > 10' out \
+		>jq.log && [ -s child ]; do
+		kill -0 $client || return 1
+	done
+}
+
+end() {
+	kill "$server" "$client" "$sharer" "$(cat child)"
+	wait
+	rmdir $container/init $container "${container%/*}"
+}
+
+list_tests() {
+	tool 0 list -j && has '.hidden_processes == 0 and (.files | length) == 3 and
+		(.files | map({ (.holders[0].pid | tostring): . }) | add) as $f |
+		$f[$server | tostring] as $s | $f[$client | tostring] as $c |
+		$s.holders[0].user == "root" and $s.holders[0].program == "rping" and
+		$s.devices == ["rxe0"] and $s.connections == 2 and $s.objects == 12 and
+		$s.holders[0].cgroup == "/" and $s.holders[0].container == null and
+		$c.holders[0].user == "nobody" and $c.holders[0].uid == 65534 and
+		$c.connections == 1 and $c.bytes_charged > 100000 and $c.bytes_pinned > 4095 and
+		$c.holders[0].container == "docker-0123456789ab"'
+	result list_json $?
+	tool 0 list && silent && grep -qE \
+		" $client +nobody +rping +docker-0123456789ab +rxe0 +[0-9]+ +1 +[0-9.]+K +" out
+	result list_text $?
+}
+
+# The child and the parent have both descriptors of one file.
+shared_tests() {
+	child=$(cat child)
+	tool 0 list -j && has "[.files[] | select(any(.holders[]; .pid == \$sharer))] |
+		length == 1 and .[0].holders[0].descriptors == [5, 6] and
+		(.[0].holders | map(.pid)) == [\$sharer, $child] and .[0].objects == 0"
+	result shared_json $?
+	tool 0 list && [ "$(grep -c '^ *[0-9]* .* sleep ' out)" = 2 ] &&
+		grep -qE "^ *[0-9]+ +$child +root +sleep +- +\" " out
+	result shared_text $?
+	tool 0 show "$child" && grep -q "held by process $sharer, .*, descriptors 5 6" out &&
+		grep -q "held by process $child, " out && [ "$(grep -c ^file out)" = 1 ]
+	result shared_show $?
+}
+
+show_tests() {
+	tool 0 show -j "$client" && has '.pid == $client and (.files | length) == 1 and
+		(.files[0] | .values.total_ops_send > 10 and .values.total_errors == 0 and
+		.values.limit_user_bytes > 0 and (.connections | length) == 1 and
+		(.connections[0] | .state == "connected" and .peer == "10.0.0.1:7174" and
+		(.local | startswith("10.0.0.1:")) and .sq_size >= 1 and .rq_size >= 1))'
+	result show_json $?
+	tool 0 show "$server" && silent && grep -qE \
+		'^ +[0-9]+ +connected +rxe0 +10.0.0.1:7174 +10.0.0.1:[0-9]+ +[0-9]+ +[0-9]+/[0-9]+ ' \
+		out && grep -qE '^    qp +1$' out && grep -qE '^    sq +[0-9]+ of [0-9]+ entries' out
+	result show_text $?
+	# All that the kernel tells is there.
+	grep ^rpost- "/proc/$server/fdinfo/3" | grep -v '^rpost-\(connection\|device\|file\):' |
+		sed 's/^rpost-//; s/:.*//; s/-/_/g' | sort >want
+	tool 0 show -j "$server" && jq -r '.files[0].values | keys[]' out | sort | cmp - want
+	result show_everything $?
+	tool 1 show $$ && silent "process $$ has no open file"
+	result show_none $?
+	tool 2 show 999999 && silent 'no process 999999'
+	result show_no_process $?
+}
+
+# Other users see their own files, and are told that there may be others.
+user_tests() {
+	as=vm-user
+	tool 0 list -j && has '[.files[].holders[].pid] == [$client] and .hidden_processes > 0' \
+		'cannot look into [0-9]* processes' && [ "$(wc -l <err)" = 1 ]
+	result user_list $?
+	tool 2 show "$server" && silent 'Permission denied'
+	result user_show_other $?
+	tool 0 show "$client" && silent
+	result user_show_own $?
+	as=''
+}
+
+# Processes that begin and end meanwhile are no error.
+exit_test() {
+	(while :; do (: 5<>/dev/rdma_post); done) &
+	looper=$!
+	status=0
+	for _ in $(seq 10); do
+		tool 0 list -j && jq -e .files out >jq.log && silent || status=1
+	done
+	kill $looper
+	wait $looper
+	result list_while_others_exit $status
+}
+
+echo "TAP version 13"
+none_tests
+begin
+result begin $?
+list_tests
+shared_tests
+show_tests
+user_tests
+exit_test
+end
+echo "1..$n"
+exit $failed

@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Finds the open files of /dev/rdma_post: looks at all descriptors in /proc.  A
+ * process may exit at any time; then it just is not there.
+ */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <rdma/rdma_post_abi.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "open_files.h"
+#include "tool.h"
+
+/* The kernel's list of misc devices also tells whether the module is loaded. */
+static int find_device(dev_t *dev)
+{
+	char name[64];
+	unsigned int minor;
+	struct stat st;
+	FILE *misc = fopen("/proc/misc", "re");
+
+	if (!misc) {
+		if (stat(RPOST_DEVICE_PATH, &st))
+			return tool_error("%s: %m; see rdma-post doctor",
+					  RPOST_DEVICE_PATH);
+		*dev = st.st_rdev;
+		return 0;
+	}
+	while (fscanf(misc, "%u %63s", &minor, name) == 2) {
+		if (strcmp(name, strrchr(RPOST_DEVICE_PATH, '/') + 1))
+			continue;
+		fclose(misc);
+		*dev = makedev(10, minor);
+		return 0;
+	}
+	fclose(misc);
+	return tool_error("the module rdma_post is not loaded; see rdma-post doctor");
+}
+
+/* ------------------------------------------------------ processes */
+
+static char *user_name(uid_t uid)
+{
+	static uid_t last_uid;
+	static char *last_name;
+	const struct passwd *pw;
+
+	if (!last_name || last_uid != uid) {
+		pw = getpwuid(uid);
+		free(last_name);
+		last_name = pw ? text_printf("%s", pw->pw_name) :
+				 text_printf("%u", uid);
+		last_uid = uid;
+	}
+	return text_printf("%s", last_name);
+}
+
+static uid_t effective_uid(pid_t pid)
+{
+	char *path = text_printf("/proc/%d/status", pid), *line;
+	char *status = file_read(path, 65536, NULL);
+	uid_t uid = 0;
+
+	line = status ? strstr(status, "\nUid:") : NULL;
+	if (line)
+		sscanf(line, "\nUid: %*u %u", &uid);
+	free(path);
+	free(status);
+	return uid;
+}
+
+/*
+ * Returns the path in the unified hierarchy, or, if the process is in its root, the
+ * longest of the others.
+ */
+static char *read_cgroup(pid_t pid)
+{
+	char *name = text_printf("/proc/%d/cgroup", pid), *line, *rest = NULL;
+	char *text = file_read(name, 1 << 20, NULL), *path, *best = NULL;
+
+	free(name);
+	for (line = text ? strtok_r(text, "\n", &rest) : NULL; line;
+	     line = strtok_r(NULL, "\n", &rest)) {
+		path = strchr(line, ':');
+		path = path ? strchr(path + 1, ':') : NULL;
+		if (!path)
+			continue;
+		path++;
+		if (!strncmp(line, "0::", 3) && strcmp(path, "/")) {
+			best = path;
+			break;
+		}
+		if (!best || strlen(path) > strlen(best))
+			best = path;
+	}
+	best = text_printf("%s", best ? best : "");
+	free(text);
+	return best;
+}
+
+/* Whether engines use this name for a part of each container. */
+static bool says_nothing(const char *name)
+{
+	static const char *const names[] = {
+		"container", "init", "init.scope", "payload", "supervisor", "leaf",
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return false;
+}
+
+/* Shortens the number of a container as engines do, to 12 digits. */
+static void shorten(char *name)
+{
+	size_t len = strlen(name), digits;
+	char *c;
+
+	if (len > 6 && !strcmp(name + len - 6, ".scope"))
+		name[len - 6] = '\0';
+	for (c = name; *c; c += digits ? digits : 1) {
+		digits = strspn(c, "0123456789abcdef");
+		if (digits >= 32) {
+			memmove(c + 12, c + digits, strlen(c + digits) + 1);
+			digits = 12;
+		}
+	}
+}
+
+static char *container_of_cgroup(const char *cgroup)
+{
+	char *path = text_printf("%s", cgroup), *last, *name = NULL;
+
+	while ((last = strrchr(path, '/'))) {
+		if (last[1] && !says_nothing(last + 1)) {
+			name = text_printf("%s", last + 1);
+			break;
+		}
+		*last = '\0';
+	}
+	free(path);
+	if (name)
+		shorten(name);
+	return name;
+}
+
+static void holder_init(struct holder *holder, pid_t pid)
+{
+	char comm[64];
+
+	memset(holder, 0, sizeof(*holder));
+	holder->pid = pid;
+	holder->uid = effective_uid(pid);
+	holder->user = user_name(holder->uid);
+	file_line(comm, sizeof(comm), "/proc/%d/comm", pid);
+	holder->program = text_printf("%s", *comm ? comm : "-");
+	holder->cgroup = read_cgroup(pid);
+	holder->container = container_of_cgroup(holder->cgroup);
+}
+
+static void holder_free(struct holder *holder)
+{
+	free(holder->user);
+	free(holder->program);
+	free(holder->cgroup);
+	free(holder->container);
+	free(holder->fds);
+}
+
+/* Threads of the kernel have no files. */
+static bool is_kernel_thread(pid_t pid)
+{
+	unsigned int flags;
+	char line[1024], *end;
+
+	if (file_line(line, sizeof(line), "/proc/%d/stat", pid))
+		return true;
+	end = strrchr(line, ')');
+	return end && sscanf(end, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1 &&
+	       flags & 0x00200000;	/* PF_KTHREAD */
+}
+
+/* ---------------------------------------------------------- files */
+
+static void add_holder(struct open_file *file, pid_t pid, int fd)
+{
+	struct holder *holder = (struct holder *)holder_find(file, pid);
+
+	if (!holder) {
+		file->holders = tool_grow(file->holders, file->num_holders,
+					  sizeof(*holder));
+		holder = &file->holders[file->num_holders++];
+		holder_init(holder, pid);
+	}
+	holder->fds = tool_grow(holder->fds, holder->num_fds, sizeof(int));
+	holder->fds[holder->num_fds++] = fd;
+}
+
+/* Takes @info. */
+static void add_file(struct open_files *all, struct fdinfo *info, pid_t pid, int fd)
+{
+	struct open_file *file;
+	size_t i;
+
+	for (i = 0; info->has_file && i < all->num; i++) {
+		file = &all->files[i];
+		if (!file->known || file->info.file != info->file)
+			continue;
+		fdinfo_free(info);
+		add_holder(file, pid, fd);
+		return;
+	}
+	all->files = tool_grow(all->files, all->num, sizeof(*file));
+	file = &all->files[all->num++];
+	file->known = info->has_file;
+	file->info = *info;
+	all->num_unknown += !file->known;
+	add_holder(file, pid, fd);
+}
+
+/* A file system that does not answer must not hold us up. */
+static bool is_device(const char *path, dev_t dev)
+{
+	struct statx st;
+
+	return !statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_TYPE, &st) &&
+	       S_ISCHR(st.stx_mode) &&
+	       makedev(st.stx_rdev_major, st.stx_rdev_minor) == dev;
+}
+
+static void look_at_fd(struct open_files *all, const char *dir, pid_t pid, int fd,
+		       dev_t dev)
+{
+	char *link = text_printf("%s/fd/%d", dir, fd);
+	char *path = text_printf("%s/fdinfo/%d", dir, fd);
+	struct fdinfo info = { };
+	int err;
+
+	if (is_device(link, dev)) {
+		err = fdinfo_read(&info, path);
+		/* Meanwhile it may have been closed, and be another file. */
+		if (err == -ENOENT || (!info.has_file && !is_device(link, dev)))
+			fdinfo_free(&info);
+		else
+			add_file(all, &info, pid, fd);
+	}
+	free(link);
+	free(path);
+}
+
+/* Returns the number of descriptors, or a negative errno. */
+static int look_at_task(struct open_files *all, const char *dir, pid_t pid, dev_t dev)
+{
+	char *path = text_printf("%s/fd", dir);
+	const struct dirent *entry;
+	DIR *fds = opendir(path);
+	int n = 0;
+
+	free(path);
+	if (!fds)
+		return -errno;
+	while ((entry = readdir(fds))) {
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		look_at_fd(all, dir, pid, atoi(entry->d_name), dev);
+		n++;
+	}
+	closedir(fds);
+	return n;
+}
+
+/* The main thread may have ended before the others; then its /proc/PID/fd is empty. */
+static void look_at_threads(struct open_files *all, pid_t pid, dev_t dev)
+{
+	char *path = text_printf("/proc/%d/task", pid), *dir;
+	const struct dirent *entry;
+	DIR *tasks = opendir(path);
+	bool found = false;
+
+	free(path);
+	if (!tasks)
+		return;
+	while (!found && (entry = readdir(tasks))) {
+		if (!isdigit((unsigned char)entry->d_name[0]) ||
+		    atoi(entry->d_name) == pid)
+			continue;
+		dir = text_printf("/proc/%d/task/%s", pid, entry->d_name);
+		found = look_at_task(all, dir, pid, dev) > 0;
+		free(dir);
+	}
+	closedir(tasks);
+}
+
+static void look_at_process(struct open_files *all, pid_t pid, dev_t dev)
+{
+	char *dir = text_printf("/proc/%d", pid);
+	int n = look_at_task(all, dir, pid, dev);
+
+	free(dir);
+	if ((n == -EACCES || n == -EPERM) && !is_kernel_thread(pid))
+		all->num_hidden++;
+	else if (n == 0 || n == -ENOENT)
+		look_at_threads(all, pid, dev);
+}
+
+/* ------------------------------------------------------- for all */
+
+static int compare_holders(const void *a, const void *b)
+{
+	const struct holder *ha = a, *hb = b;
+
+	return (ha->pid > hb->pid) - (ha->pid < hb->pid);
+}
+
+static int compare_files(const void *a, const void *b)
+{
+	const struct open_file *fa = a, *fb = b;
+	int order = compare_holders(fa->holders, fb->holders);
+
+	return order ? order : (fa->info.file > fb->info.file) -
+			       (fa->info.file < fb->info.file);
+}
+
+static void sort(struct open_files *all)
+{
+	size_t i;
+
+	for (i = 0; i < all->num; i++)
+		qsort(all->files[i].holders, all->files[i].num_holders,
+		      sizeof(struct holder), compare_holders);
+	if (all->num)
+		qsort(all->files, all->num, sizeof(*all->files), compare_files);
+}
+
+/**
+ * open_files_get() - find all open files
+ * @all: gets them; to be freed by open_files_free()
+ *
+ * Return: 0, or the exit status after a message.
+ */
+int open_files_get(struct open_files *all)
+{
+	const struct dirent *entry;
+	DIR *proc;
+	dev_t dev = 0;
+
+	memset(all, 0, sizeof(*all));
+	if (find_device(&dev))
+		return TOOL_FAILED;
+	proc = opendir("/proc");
+	if (!proc)
+		return tool_error("/proc: %m");
+	while ((entry = readdir(proc)))
+		if (isdigit((unsigned char)entry->d_name[0]))
+			look_at_process(all, atoi(entry->d_name), dev);
+	closedir(proc);
+	sort(all);
+	return 0;
+}
+
+/**
+ * open_files_free() - free what open_files_get() has allocated
+ * @all: it
+ */
+void open_files_free(struct open_files *all)
+{
+	size_t i, j;
+
+	for (i = 0; i < all->num; i++) {
+		for (j = 0; j < all->files[i].num_holders; j++)
+			holder_free(&all->files[i].holders[j]);
+		free(all->files[i].holders);
+		fdinfo_free(&all->files[i].info);
+	}
+	free(all->files);
+	memset(all, 0, sizeof(*all));
+}
+
+/**
+ * open_files_warn() - say what is not shown, and why
+ * @all: the open files
+ */
+void open_files_warn(const struct open_files *all)
+{
+	if (all->num_hidden)
+		tool_error("cannot look into %zu processes of other users; root can",
+			   all->num_hidden);
+	if (all->num_unknown)
+		tool_error("the kernel does not tell what %zu of the files have: not permitted, or the module is too old",
+			   all->num_unknown);
+}
+
+/**
+ * open_files_json() - print what is not shown, as members of a JSON object
+ * @all: the open files
+ */
+void open_files_json(const struct open_files *all)
+{
+	json_number("hidden_processes", all->num_hidden);
+}
+
+/**
+ * holder_find() - look for a process among the holders of a file
+ * @file: the file
+ * @pid: the process
+ *
+ * Return: the holder, or NULL.
+ */
+const struct holder *holder_find(const struct open_file *file, pid_t pid)
+{
+	size_t i;
+
+	for (i = 0; i < file->num_holders; i++)
+		if (file->holders[i].pid == pid)
+			return &file->holders[i];
+	return NULL;
+}
+
+/**
+ * open_file_json() - print who has a file, as members of a JSON object
+ * @file: the file
+ */
+void open_file_json(const struct open_file *file)
+{
+	size_t i, j;
+	char *name;
+
+	json_optional("file", file->known, file->info.file);
+	json_array("holders");
+	for (i = 0; i < file->num_holders; i++) {
+		const struct holder *holder = &file->holders[i];
+
+		json_object(NULL);
+		json_number("pid", holder->pid);
+		json_string("program", holder->program);
+		json_number("uid", holder->uid);
+		json_string("user", holder->user);
+		json_string("cgroup", holder->cgroup);
+		json_string("container", holder->container);
+		json_array("descriptors");
+		for (j = 0; j < holder->num_fds; j++)
+			json_number(NULL, holder->fds[j]);
+		json_end();
+		json_end();
+	}
+	json_end();
+	json_array("devices");
+	for (i = 0; i < file->info.num_values; i++) {
+		if (strcmp(file->info.values[i].key, "device"))
+			continue;
+		name = text_printf("%s", file->info.values[i].text);
+		name[strcspn(name, " ")] = '\0';
+		json_string(NULL, name);
+		free(name);
+	}
+	json_end();
+}
