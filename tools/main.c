@@ -9,6 +9,7 @@ static const struct tool_command commands[] = {
 	{ "doctor", doctor_command, "why RDMA does not work here, and what to do" },
 	{ "list", list_command, "who has the node open, and what for" },
 	{ "show", show_command, "all that is known of the open files of a process" },
+	{ "stat", stat_command, "what programs have done, or do in a second" },
 };
 
 static void help(void)

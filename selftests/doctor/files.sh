@@ -4,9 +4,10 @@
 #
 # Usage: files.sh
 #
-# Tests rdma-post list and show with two users, real traffic, and an open file that
-# several processes share. Prints TAP. Runs in a guest with rxe0 at 10.0.0.1, as root. In
-# the working directory are bin/ with rdma-post and rdma-post-run, lib/, and jq.
+# Tests rdma-post list, show and stat with two users, real traffic, and an open file
+# that several processes share. Prints TAP. Runs in a guest with rxe0 at 10.0.0.1, as root.
+# In the working directory are bin/ with rdma-post and rdma-post-run, lib/ and jq. /out
+# gets the output for Prometheus.
 
 # Functions are called by name; jq's variables are not the shell's.
 # shellcheck disable=SC2016,SC2317
@@ -136,6 +137,46 @@ show_tests() {
 	result show_no_process $?
 }
 
+stat_tests() {
+	tool 0 stat -j && has '(.samples | length) == 1 and .samples[0].nanoseconds == null and
+		([.samples[0].files[] | select(.holders[0].pid == $client)][0].done |
+		.ops_send > 10 and .bytes_send > 100 and .completions > 20 and .errors == 0 and
+		.comp_sleeps > 0)'
+	result stat_json $?
+	tool 0 stat && silent && grep -qE " $client +nobody +rping( +[0-9.]+[KMG]?){7}\$" out
+	result stat_text $?
+	# What two intervals have seen is part of what a third, longer one sees.
+	rdma-post stat -j >first
+	tool 0 stat -j -i 0.5 -n 2 && rdma-post stat -j >last && jq -e -s --argjson pid "$client" '
+		def ops: [.files[] | select(.holders[0].pid == $pid)][0].done.ops_send;
+		([.[1].samples[] | ops] | add) as $seen | (.[1].samples | length) == 2 and
+		all(.[1].samples[]; .nanoseconds >= 500000000) and $seen > 0 and
+		$seen <= (.[2].samples[0] | ops) - (.[0].samples[0] | ops)' first out last >jq.log
+	result stat_intervals $?
+	tool 0 stat -i 0.5 -n 2 && silent && [ "$(grep -c OPS/s out)" = 2 ] &&
+		[ "$(grep -cE " $client +nobody +rping +[1-9]" out)" = 2 ]
+	result stat_rates $?
+	rdma-post stat -j -i 0.1 >out 2>err &
+	until grep -q nanoseconds out; do kill -0 $! || break; done
+	kill $!
+	wait $! && jq -e '.samples | length > 0' out >jq.log && silent
+	result stat_signal $?
+}
+
+# Test what promtool would: a name has HELP and TYPE once, before all of its series.
+prometheus_test() {
+	tool 0 stat --prometheus && silent && cp out /out/metrics && awk '
+		$2 == "HELP" { if (seen[$3]++ || NF < 4) exit 1; name = $3; next }
+		$2 == "TYPE" { if ($3 != name || $4 !~ /^(counter|gauge)$/) exit 1
+			if (($4 == "counter") != ($3 ~ /_total$/)) exit 1; next }
+		$0 !~ ("^" name "\\{pid=\"[0-9]+\",user=\"[a-z]+\",cgroup=\"[^\"]*\"," \
+			"device=\"[^\"]*\",file=\"[0-9]+\"(,[a-z]+=\"[a-z_-]+\")?} [0-9]+$") { exit 1 }
+		series[$1]++ { exit 1 }
+		$1 ~ /^rdma_post_bytes_total.*operation="send"/ && $2 > 0 { sends++ }
+		END { if (sends < 2) exit 1 }' out
+	result prometheus $?
+}
+
 # Other users see their own files, and are told that there may be others.
 user_tests() {
 	as=vm-user
@@ -169,6 +210,8 @@ result begin $?
 list_tests
 shared_tests
 show_tests
+stat_tests
+prometheus_test
 user_tests
 exit_test
 end

@@ -59,11 +59,17 @@ options() {
 			$command --frobnicate
 		status "${command}_argument" 2 '' 'unexpected argument' $command spare
 	done
-	for command in list show; do
+	for command in list show stat; do
 		status "${command}_help" 0 "^Usage: rdma-post $command" '' $command --help
 		status "${command}_unknown_option" 2 '' "rdma-post $command --help" \
 			$command --frobnicate
 	done
+	for command in stat; do
+		status "${command}_argument" 2 '' 'unexpected argument' $command spare
+		status "${command}_interval" 2 '' 'not a number of seconds' $command -i 0
+		status "${command}_count" 2 '' 'not a number of 1 or more' $command -n -1
+	done
+	status stat_prometheus 2 '' 'goes with no other option' stat --prometheus -j
 	status list_argument 2 '' 'unexpected argument' list spare
 	status show_no_pid 2 '' 'show: no PID' show
 	status show_bad_pid 2 '' 'not a PID' show 1x

@@ -322,10 +322,13 @@ doctor() {
 			-i "$build_dir/rdmasim-$1/rdmasim.ko" -- ./doctor.sh
 }
 
-# files KERNEL: look at the open files of programs with traffic
+# files KERNEL: look at the open files of programs with traffic. Prometheus' own checker,
+# where it is installed, judges the format, too.
 files() {
 	guest files "$1" -f "$build_dir/bin" -f "$build_dir/lib" -f "$(command -v jq)" \
-		-f selftests/doctor/files.sh -- ./files.sh
+		-f selftests/doctor/files.sh -- ./files.sh || return
+	! command -v promtool >/dev/null ||
+		promtool check metrics <"$build_dir/vm/check-files.$1/out/metrics"
 }
 
 doctor_tests() {

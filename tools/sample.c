@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* What all open files have done, at a time and between two times. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sample.h"
+#include "tool.h"
+#include "wait.h"
+
+/* The keys that each sum has. */
+static const char *const keys[SAMPLE_TOTALS][6] = {
+	[SAMPLE_OPS] = { "total-ops-send", "total-ops-write", "total-ops-read",
+			 "total-ops-atomic", "total-ops-recv" },
+	[SAMPLE_OUT] = { "total-bytes-send", "total-bytes-write" },
+	[SAMPLE_IN] = { "total-bytes-recv", "total-bytes-read" },
+	[SAMPLE_COMPLETIONS] = { "total-completions" },
+	[SAMPLE_ERRORS] = { "total-errors" },
+	[SAMPLE_SLEEPS] = { "total-comp-sleeps", "total-cm-sleeps" },
+	[SAMPLE_COMMANDS] = { "total-commands" },
+};
+
+/**
+ * sample_take() - look at all files
+ * @sample: gets them; to be freed by sample_free()
+ *
+ * Return: 0, or the exit status after a message.
+ */
+int sample_take(struct sample *sample)
+{
+	sample->time = wait_now();
+	return open_files_get(&sample->files);
+}
+
+/**
+ * sample_free() - free what sample_take() has allocated
+ * @sample: it
+ */
+void sample_free(struct sample *sample)
+{
+	open_files_free(&sample->files);
+}
+
+/**
+ * sample_before() - look for a file in an earlier sample
+ * @before: the earlier one, or NULL
+ * @file: the file
+ *
+ * Return: what was known of it, or NULL if it had not been opened.
+ */
+const struct fdinfo *sample_before(const struct sample *before, const struct open_file *file)
+{
+	size_t i;
+
+	for (i = 0; before && file->known && i < before->files.num; i++)
+		if (before->files.files[i].known &&
+		    before->files.files[i].info.file == file->info.file)
+			return &before->files.files[i].info;
+	return NULL;
+}
+
+/**
+ * sample_total() - return what a file has done since it was opened
+ * @info: of the file
+ * @total: which sum
+ *
+ * Return: the sum.
+ */
+uint64_t sample_total(const struct fdinfo *info, enum sample_total total)
+{
+	uint64_t sum = 0;
+	size_t i;
+
+	for (i = 0; keys[total][i]; i++)
+		sum += fdinfo_number(info, keys[total][i]);
+	return sum;
+}
+
+/**
+ * sample_done() - return what a file has done since an earlier sample
+ * @before: the earlier sample, or NULL for all since the file was opened
+ * @file: the file
+ * @total: which sum
+ *
+ * Return: the difference.
+ */
+uint64_t sample_done(const struct sample *before, const struct open_file *file,
+		     enum sample_total total)
+{
+	const struct fdinfo *then = sample_before(before, file);
+
+	return sample_total(&file->info, total) - (then ? sample_total(then, total) : 0);
+}
+
+/**
+ * sample_rate() - return what a file does in a second
+ * @before: the earlier sample
+ * @now: the later sample
+ * @file: the file
+ * @total: which sum
+ *
+ * Return: the rate, rounded.
+ */
+uint64_t sample_rate(const struct sample *before, const struct sample *now,
+		     const struct open_file *file, enum sample_total total)
+{
+	double seconds = (now->time - before->time) / 1e9;
+
+	return sample_done(before, file, total) / seconds + 0.5;
+}
+
+static void file_json(const struct sample *before, const struct open_file *file)
+{
+	const struct fdinfo *then = sample_before(before, file);
+	static const char prefix[] = "total-";
+	char *name, *c;
+	size_t i;
+
+	json_object(NULL);
+	open_file_json(file);
+	json_object("done");
+	for (i = 0; i < file->info.num_values; i++) {
+		const struct fdinfo_value *value = &file->info.values[i];
+
+		if (strncmp(value->key, prefix, strlen(prefix)) || !value->is_number)
+			continue;
+		name = text_printf("%s", value->key + strlen(prefix));
+		for (c = name; *c; c++)
+			if (*c == '-')
+				*c = '_';
+		json_number(name, value->number -
+			    (then ? fdinfo_number(then, value->key) : 0));
+		free(name);
+	}
+	json_end();
+	json_end();
+}
+
+/**
+ * sample_json() - print what all files have done, as an object in an array
+ * @before: since this sample, or NULL for all since the files were opened
+ * @now: until this sample
+ */
+void sample_json(const struct sample *before, const struct sample *now)
+{
+	size_t i;
+
+	json_object(NULL);
+	json_optional("nanoseconds", before != NULL,
+		      before ? now->time - before->time : 0);
+	json_array("files");
+	for (i = 0; i < now->files.num; i++)
+		file_json(before, &now->files.files[i]);
+	json_end();
+	open_files_json(&now->files);
+	json_end();
+}

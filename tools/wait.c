@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Waits for the next interval, for a key, or for a signal. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tool.h"
+#include "wait.h"
+
+static volatile sig_atomic_t ended, resized, stopped;
+static sigset_t normal;
+
+static void note(int sig)
+{
+	if (sig == SIGWINCH)
+		resized = 1;
+	else if (sig == SIGTSTP)
+		stopped = 1;
+	else
+		ended = sig;
+}
+
+/**
+ * wait_init() - let signals come only while wait_until() waits
+ * @terminal: those that concern a full screen, too
+ */
+void wait_init(bool terminal)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP };
+	struct sigaction action = { .sa_handler = note };
+	sigset_t blocked;
+	size_t i;
+
+	sigemptyset(&blocked);
+	for (i = 0; i < (terminal ? ARRAY_SIZE(signals) : 3); i++) {
+		sigaddset(&blocked, signals[i]);
+		sigaction(signals[i], &action, NULL);
+	}
+	sigprocmask(SIG_BLOCK, &blocked, &normal);
+}
+
+/* Stops, as the terminal's user wants, until the shell continues us. */
+void wait_stop(void)
+{
+	kill(getpid(), SIGSTOP);
+}
+
+/* Ends by the signal that has come, as programs do that do not handle it. */
+void wait_end(int sig)
+{
+	signal(sig, SIG_DFL);
+	sigprocmask(SIG_SETMASK, &normal, NULL);
+	raise(sig);
+}
+
+/**
+ * wait_until() - wait
+ * @until: for this time of the monotonic clock, in nanoseconds
+ * @fd: for input of this file, unless it is -1
+ * @sig: gets a signal that ends the program
+ *
+ * Return: what has come.
+ */
+enum wait_for wait_until(uint64_t until, int fd, int *sig)
+{
+	struct pollfd poll = { .fd = fd, .events = POLLIN };
+	uint64_t now = wait_now(), left = until > now ? until - now : 0;
+	struct timespec time = { left / 1000000000, left % 1000000000 };
+	int n = ppoll(&poll, 1, &time, &normal);
+
+	if (ended) {
+		*sig = ended;
+		return WAIT_SIGNAL;
+	}
+	if (stopped) {
+		stopped = 0;
+		return WAIT_STOP;
+	}
+	if (resized) {
+		resized = 0;
+		return WAIT_RESIZE;
+	}
+	return n > 0 ? WAIT_INPUT : n ? WAIT_RESIZE : WAIT_TIME;
+}
+
+/* The monotonic clock in nanoseconds. */
+uint64_t wait_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+
+/**
+ * wait_interval() - read an interval that the user gives
+ * @text: seconds, maybe with a fraction
+ *
+ * Return: nanoseconds, or 0 if it is none between a tenth of a second and a day.
+ */
+uint64_t wait_interval(const char *text)
+{
+	char *end;
+	double seconds = strtod(text, &end);
+
+	if (end == text || *end || !(seconds >= 0.1 && seconds <= 86400))
+		return 0;
+	return seconds * 1e9;
+}
+
+/* Reads a number of samples; 0 is none. */
+unsigned long wait_count(const char *text)
+{
+	char *end;
+	unsigned long count;
+
+	errno = 0;
+	count = strtoul(text, &end, 10);
+	return errno || end == text || *end || *text == '-' ? 0 : count;
+}
+
+/* Says what an interval is.  Returns the exit status. */
+int wait_bad_interval(const char *command, const char *text)
+{
+	tool_error("%s: %s: not a number of seconds from 0.1 to 86400", command, text);
+	return tool_usage(command);
+}
+
+/* Says what a count is.  Returns the exit status. */
+int wait_bad_count(const char *command, const char *text)
+{
+	tool_error("%s: %s: not a number of 1 or more", command, text);
+	return tool_usage(command);
+}
