@@ -10,6 +10,7 @@ static const struct tool_command commands[] = {
 	{ "list", list_command, "who has the node open, and what for" },
 	{ "show", show_command, "all that is known of the open files of a process" },
 	{ "stat", stat_command, "what programs have done, or do in a second" },
+	{ "top", top_command, "the same, live" },
 };
 
 static void help(void)

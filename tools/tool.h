@@ -40,6 +40,7 @@ int doctor_command(int argc, char **argv);
 int list_command(int argc, char **argv);
 int show_command(int argc, char **argv);
 int stat_command(int argc, char **argv);
+int top_command(int argc, char **argv);
 
 /* text.c */
 enum text_color { TEXT_PLAIN, TEXT_BOLD, TEXT_RED, TEXT_GREEN, TEXT_YELLOW };

@@ -4,15 +4,16 @@
 #
 # Usage: files.sh
 #
-# Tests rdma-post list, show and stat with two users, real traffic, and an open file
+# Tests rdma-post list, show, stat and top with two users, real traffic, and an open file
 # that several processes share. Prints TAP. Runs in a guest with rxe0 at 10.0.0.1, as root.
-# In the working directory are bin/ with rdma-post and rdma-post-run, lib/ and jq. /out
-# gets the output for Prometheus.
+# In the working directory are bin/ with rdma-post and rdma-post-run, lib/, jq and tmux,
+# which is the terminal for top. /out gets the output for Prometheus, and the screens.
 
 # Functions are called by name; jq's variables are not the shell's.
 # shellcheck disable=SC2016,SC2317
 
 PATH=$PWD/bin:$PWD:$PATH
+export LC_ALL=C.UTF-8 TERM=screen
 container=/sys/fs/cgroup/tenant.slice/docker-0123456789abcdef0123456789abcdef.scope
 failed=0 n=0
 
@@ -177,6 +178,77 @@ prometheus_test() {
 	result prometheus $?
 }
 
+# shows COMMAND...: what the terminal shows, when COMMAND finds it in the file screen
+shows() {
+	for _ in $(seq 200); do
+		tmux capture-pane -p >screen
+		! "$@" || return 0
+		kill -0 "$client" || break
+		sleep 0.2
+	done
+	cp screen out
+	return 1
+}
+
+# fits COLUMNS ROWS: all rows are within the terminal, and there is one of $client
+fits() {
+	grep -q "OPS/s" screen && grep -q "q: end" screen && grep -qE "^ *$client " screen &&
+		[ "$(wc -l <screen)" -le "$2" ] &&
+		awk -v columns="$1" 'length > columns { exit 1 }' screen
+}
+
+# sorted TITLE: this column is the one by which rows are sorted, the first title in bold
+sorted() { tmux capture-pane -pe | grep -q "1m[^A-Z]*$1"; }
+
+wide() { fits 200 50 && grep -q 'CONTAINER.*PROGRAM' screen && grep -q docker-0123456789ab screen; }
+narrow() { fits 40 10 && ! grep -q CONTAINER screen && grep -q PROGRAM screen; }
+by_pid() { sed '1,2d; /^ *[0-9]/!d' screen | sort -n -c 2>err; }
+
+# begin_top COLUMNS ROWS: run top in a terminal
+begin_top() {
+	echo "set -g status off" >tmux.conf
+	tmux -f tmux.conf new-session -d -x "$1" -y "$2" "trap : INT
+		sh -c 'echo \$\$ >top.pid; exec rdma-post top -i 0.5'
+		echo \"status \$?\"; stty -a; exec sleep 1000"
+}
+
+# ended STATUS: top has ended, and the terminal is as it was
+ended() {
+	grep -qx "status $1" screen && grep -q '[^-]icanon' screen &&
+		grep -q '[^-]echo ' screen && ! grep -q 'OPS/s' screen &&
+		[ "$(tmux display -p '#{cursor_flag} #{alternate_on}')" = "1 0" ]
+}
+
+stopped() { [ "$(tmux display -p '#{cursor_flag} #{alternate_on}')" = "1 0" ]; }
+
+top_tests() {
+	begin_top 40 10 && shows fits 40 10 && narrow && cp screen /out/top-40x10
+	result top_small $?
+	shows sorted OPS/s && tmux send-keys '>' && shows sorted OUT/s &&
+		tmux send-keys Right && shows sorted IN/s && tmux send-keys Left Left Left Left &&
+		shows sorted PID && shows by_pid
+	result top_keys $?
+	tmux resize-window -x 200 -y 50 && shows wide && cp screen /out/top-200x50
+	result top_resized $?
+	tmux send-keys q && shows ended 0
+	result top_end $?
+	tmux kill-server
+	begin_top 200 50 && shows wide && tmux send-keys C-c && shows ended 130
+	result top_interrupt $?
+	tmux kill-server
+	begin_top 80 24 && shows fits 80 24 && cp screen /out/top-80x24 &&
+		kill -TSTP "$(cat top.pid)" && shows stopped &&
+		kill -CONT "$(cat top.pid)" && shows fits 80 24
+	result top_stop $?
+	kill "$(cat top.pid)" && shows ended 143
+	result top_terminate $?
+	tmux kill-server
+	tool 2 top </dev/null && silent 'needs a terminal'
+	result top_no_terminal $?
+	tool 0 top -j -n 1 -i 0.5 && has '(.samples | length) == 1'
+	result top_json $?
+}
+
 # Other users see their own files, and are told that there may be others.
 user_tests() {
 	as=vm-user
@@ -212,6 +284,7 @@ shared_tests
 show_tests
 stat_tests
 prometheus_test
+top_tests
 user_tests
 exit_test
 end

@@ -59,12 +59,12 @@ options() {
 			$command --frobnicate
 		status "${command}_argument" 2 '' 'unexpected argument' $command spare
 	done
-	for command in list show stat; do
+	for command in list show stat top; do
 		status "${command}_help" 0 "^Usage: rdma-post $command" '' $command --help
 		status "${command}_unknown_option" 2 '' "rdma-post $command --help" \
 			$command --frobnicate
 	done
-	for command in stat; do
+	for command in stat top; do
 		status "${command}_argument" 2 '' 'unexpected argument' $command spare
 		status "${command}_interval" 2 '' 'not a number of seconds' $command -i 0
 		status "${command}_count" 2 '' 'not a number of 1 or more' $command -n -1

@@ -326,6 +326,8 @@ doctor() {
 # where it is installed, judges the format, too.
 files() {
 	guest files "$1" -f "$build_dir/bin" -f "$build_dir/lib" -f "$(command -v jq)" \
+		-f "$(command -v tmux)" -f /usr/lib/locale/C.utf8:/usr/lib/locale/C.utf8 \
+		-f /lib/terminfo/s/screen:/lib/terminfo/s/screen \
 		-f selftests/doctor/files.sh -- ./files.sh || return
 	! command -v promtool >/dev/null ||
 		promtool check metrics <"$build_dir/vm/check-files.$1/out/metrics"

@@ -36,8 +36,8 @@ guests=(
 	# guests
 	qemu-system-x86 cpio util-linux dash iproute2
 	rdma-core ibverbs-providers ibverbs-utils rdmacm-utils perftest
-	# bench/: column is in bsdextrautils, socat talks to QEMU
-	jq bsdextrautils socat
+	# doctor/: a terminal; bench/: column is in bsdextrautils, socat talks to QEMU
+	tmux jq bsdextrautils socat
 )
 # busybox-static would do as well.
 command -v busybox >/dev/null || guests+=(busybox)
