@@ -16,6 +16,11 @@ _rdma_post() {
 			return
 			;;
 		esac
+		if [ "${COMP_WORDS[1]}" = show ] && [[ $word != -* ]]; then
+			mapfile -t COMPREPLY < <(compgen -W "$("$tool" list 2>/dev/null |
+				awk 'NR > 1 { print $2 }')" -- "$word")
+			return
+		fi
 		mapfile -t COMPREPLY < <(compgen -W "$("$tool" "${COMP_WORDS[1]}" --help 2>/dev/null |
 			grep -oE -e '--[a-z]+')" -- "$word")
 	else

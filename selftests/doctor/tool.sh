@@ -97,6 +97,8 @@ completion() {
 	# shellcheck source=../../tools/rdma-post.bash
 	. "$top_dir/tools/rdma-post.bash"
 	completes command doctor 'do'
+	completes commands 'devices doctor' d
+	completes prometheus --prometheus stat --pro
 	completes version --version --v
 	completes option '--program' doctor --pr
 	completes option_of_devices '--json' devices --j
