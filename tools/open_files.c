@@ -227,34 +227,45 @@ static void add_file(struct open_files *all, struct fdinfo *info, pid_t pid, int
 	add_holder(file, pid, fd);
 }
 
-/* A file system that does not answer must not hold us up. */
-static bool is_device(const char *path, dev_t dev)
+/*
+ * Returns 1 or 0, or a negative errno.  A file system that does not answer must not
+ * hold us up.
+ */
+static int is_device(const char *path, dev_t dev)
 {
 	struct statx st;
 
-	return !statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_TYPE, &st) &&
-	       S_ISCHR(st.stx_mode) &&
+	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_TYPE, &st))
+		return -errno;
+	return S_ISCHR(st.stx_mode) &&
 	       makedev(st.stx_rdev_major, st.stx_rdev_minor) == dev;
 }
 
-static void look_at_fd(struct open_files *all, const char *dir, pid_t pid, int fd,
-		       dev_t dev)
+static bool denied(int err)
+{
+	return err == -EACCES || err == -EPERM;
+}
+
+/* Returns what is_device() does. */
+static int look_at_fd(struct open_files *all, const char *dir, pid_t pid, int fd,
+		      dev_t dev)
 {
 	char *link = text_printf("%s/fd/%d", dir, fd);
 	char *path = text_printf("%s/fdinfo/%d", dir, fd);
+	int is = is_device(link, dev), err;
 	struct fdinfo info = { };
-	int err;
 
-	if (is_device(link, dev)) {
+	if (is == 1) {
 		err = fdinfo_read(&info, path);
 		/* Meanwhile it may have been closed, and be another file. */
-		if (err == -ENOENT || (!info.has_file && !is_device(link, dev)))
+		if (err == -ENOENT || (!info.has_file && is_device(link, dev) != 1))
 			fdinfo_free(&info);
 		else
 			add_file(all, &info, pid, fd);
 	}
 	free(link);
 	free(path);
+	return is;
 }
 
 /* Returns the number of descriptors, or a negative errno. */
@@ -268,36 +279,43 @@ static int look_at_task(struct open_files *all, const char *dir, pid_t pid, dev_
 	free(path);
 	if (!fds)
 		return -errno;
-	while ((entry = readdir(fds))) {
+	while (n >= 0 && (entry = readdir(fds))) {
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
-		look_at_fd(all, dir, pid, atoi(entry->d_name), dev);
-		n++;
+		/* Who may list descriptors may not always look at them. */
+		if (denied(look_at_fd(all, dir, pid, atoi(entry->d_name), dev)))
+			n = -EACCES;
+		else
+			n++;
 	}
 	closedir(fds);
 	return n;
 }
 
-/* The main thread may have ended before the others; then its /proc/PID/fd is empty. */
-static void look_at_threads(struct open_files *all, pid_t pid, dev_t dev)
+/*
+ * The main thread may have ended before the others; then its /proc/PID/fd is empty.
+ * Returns what look_at_task() has for one that has files.
+ */
+static int look_at_threads(struct open_files *all, pid_t pid, dev_t dev)
 {
 	char *path = text_printf("/proc/%d/task", pid), *dir;
 	const struct dirent *entry;
 	DIR *tasks = opendir(path);
-	bool found = false;
+	int n = 0;
 
 	free(path);
 	if (!tasks)
-		return;
-	while (!found && (entry = readdir(tasks))) {
+		return -errno;
+	while ((n == 0 || n == -ENOENT) && (entry = readdir(tasks))) {
 		if (!isdigit((unsigned char)entry->d_name[0]) ||
 		    atoi(entry->d_name) == pid)
 			continue;
 		dir = text_printf("/proc/%d/task/%s", pid, entry->d_name);
-		found = look_at_task(all, dir, pid, dev) > 0;
+		n = look_at_task(all, dir, pid, dev);
 		free(dir);
 	}
 	closedir(tasks);
+	return n;
 }
 
 static void look_at_process(struct open_files *all, pid_t pid, dev_t dev)
@@ -306,10 +324,25 @@ static void look_at_process(struct open_files *all, pid_t pid, dev_t dev)
 	int n = look_at_task(all, dir, pid, dev);
 
 	free(dir);
-	if ((n == -EACCES || n == -EPERM) && !is_kernel_thread(pid))
+	if (n == 0 || n == -ENOENT)
+		n = look_at_threads(all, pid, dev);
+	if (denied(n) && !is_kernel_thread(pid))
 		all->num_hidden++;
-	else if (n == 0 || n == -ENOENT)
-		look_at_threads(all, pid, dev);
+}
+
+/**
+ * process_hidden() - may this user not look at a process?
+ * @pid: the process
+ *
+ * Return: whether its files are hidden.
+ */
+bool process_hidden(pid_t pid)
+{
+	struct open_files none = { };
+
+	/* No file has this device number. */
+	look_at_process(&none, pid, 0);
+	return none.num_hidden;
 }
 
 /* ------------------------------------------------------- for all */
@@ -392,7 +425,7 @@ void open_files_free(struct open_files *all)
 void open_files_warn(const struct open_files *all)
 {
 	if (all->num_hidden)
-		tool_error("cannot look into %zu processes of other users; root can",
+		tool_error("cannot look into %zu processes; root with CAP_SYS_PTRACE can",
 			   all->num_hidden);
 	if (all->num_unknown)
 		tool_error("the kernel does not tell what %zu of the files have: not permitted, or the module is too old",

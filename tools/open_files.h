@@ -60,6 +60,7 @@ void open_files_free(struct open_files *all);
 void open_files_warn(const struct open_files *all);
 void open_files_json(const struct open_files *all);
 void open_file_json(const struct open_file *file);
+bool process_hidden(pid_t pid);
 const struct holder *holder_find(const struct open_file *file, pid_t pid);
 
 #endif /* OPEN_FILES_H */

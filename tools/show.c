@@ -6,7 +6,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "open_files.h"
 #include "table.h"
@@ -263,20 +262,13 @@ static void print_file(const struct open_file *file)
 /* Says why there is nothing to show. */
 static int nothing(pid_t pid)
 {
-	char *path = text_printf("/proc/%d/fd", pid);
-	int status = TOOL_FAILED;
-
-	if (!file_exists("/proc/%d", pid)) {
-		tool_error("there is no process %d", pid);
-	} else if (access(path, R_OK)) {
-		tool_error("process %d: %m: only its user and root may look at its files",
-			   pid);
-	} else {
-		tool_error("process %d has no open file of /dev/rdma_post", pid);
-		status = TOOL_FINDINGS;
-	}
-	free(path);
-	return status;
+	if (!file_exists("/proc/%d", pid))
+		return tool_error("there is no process %d", pid);
+	if (process_hidden(pid))
+		return tool_error("process %d: only its user, and root with CAP_SYS_PTRACE, may look at its files",
+				  pid);
+	tool_error("process %d has no open file of /dev/rdma_post", pid);
+	return TOOL_FINDINGS;
 }
 
 static int show(pid_t pid, bool json)

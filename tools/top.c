@@ -296,9 +296,10 @@ static void print_summary(const struct row *rows, size_t num, const struct open_
 		out += rows[i].numbers[TOP_OUT];
 		in += rows[i].numbers[TOP_IN];
 	}
-	line = text_printf("%zu files%s: %s ops/s, %s/s out, %s/s in", num,
-			   all->num_hidden ? " (own)" : "", units(buf[0], ops, 1000),
-			   units(buf[1], out, 1024), units(buf[2], in, 1024));
+	line = text_printf("%zu file%s%s: %s ops/s, %s/s out, %s/s in", num,
+			   num == 1 ? "" : "s", all->num_hidden ? " (own)" : "",
+			   units(buf[0], ops, 1000), units(buf[1], out, 1024),
+			   units(buf[2], in, 1024));
 	put_cell(line, left, false, &left);
 	free(line);
 }

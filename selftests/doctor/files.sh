@@ -255,10 +255,17 @@ user_tests() {
 	tool 0 list -j && has '[.files[].holders[].pid] == [$client] and .hidden_processes > 0' \
 		'cannot look into [0-9]* processes' && [ "$(wc -l <err)" = 1 ]
 	result user_list $?
-	tool 2 show "$server" && silent 'Permission denied'
+	tool 2 show "$server" && silent 'only its user'
 	result user_show_other $?
 	tool 0 show "$client" && silent
 	result user_show_own $?
+	# Who may list the descriptors of others, but not look at them.
+	as='setpriv --bounding-set=-sys_ptrace --inh-caps=-sys_ptrace'
+	tool 0 list -j && has 'all(.files[].holders[]; .pid != $client) and
+		.hidden_processes > 0' 'cannot look into [0-9]* processes'
+	result no_ptrace_list $?
+	tool 2 show "$client" && silent 'only its user'
+	result no_ptrace_show $?
 	as=''
 }
 
