@@ -190,6 +190,13 @@ RPOST_API struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr,
 	return ibv_reg_mr_iova2(pd, addr, length, iova, access);
 }
 
+static void forget(struct rpost_mr *mr)
+{
+	if (!mr->imported)
+		rpost_made_del(mr->ibv.context, &mr->made);
+	free(mr);
+}
+
 /**
  * ibv_dereg_mr() - end a registration, ibv_dereg_mr(3)
  * @mr: the region
@@ -202,11 +209,8 @@ RPOST_API int ibv_dereg_mr(struct ibv_mr *mr)
 
 	err = rpost_destroy_handle(mr->context->cmd_fd, RPOST_OBJ_MR,
 				   mr->handle);
-	if (!err) {
-		if (!rpost_mr(mr)->imported)
-			rpost_made_del(mr->context, &rpost_mr(mr)->made);
-		free(rpost_mr(mr));
-	}
+	if (!err)
+		forget(rpost_mr(mr));
 	return err;
 }
 
@@ -248,11 +252,12 @@ RPOST_API struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 
 /**
  * ibv_unimport_mr() - release an import, ibv_import_mr(3)
- * @mr: the region, which stays
+ * @mr: the region, which stays; or one of this process that an importer has
+ *      ended
  */
 RPOST_API void ibv_unimport_mr(struct ibv_mr *mr)
 {
-	free(rpost_mr(mr));
+	forget(rpost_mr(mr));
 }
 
 static int check_rereg(const struct ibv_mr *mr, int flags,

@@ -64,6 +64,13 @@ RPOST_API struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 	return &pd->ibv;
 }
 
+static void forget(struct rpost_pd *pd)
+{
+	if (!pd->imported && !pd->of)
+		rpost_made_del(pd->ibv.context, &pd->made);
+	free(pd);
+}
+
 /**
  * ibv_dealloc_pd() - release a protection domain, ibv_alloc_pd(3),
  * ibv_alloc_parent_domain(3)
@@ -87,11 +94,9 @@ RPOST_API int ibv_dealloc_pd(struct ibv_pd *pd)
 		rpost_ah_reap(rpost_ctx(pd->context));
 		err = rpost_destroy_handle(pd->context->cmd_fd, RPOST_OBJ_PD,
 					   pd->handle);
-		if (!err && !rpd->imported)
-			rpost_made_del(pd->context, &rpd->made);
 	}
 	if (!err)
-		free(rpd);
+		forget(rpd);
 	return err;
 }
 
@@ -142,11 +147,12 @@ RPOST_API struct ibv_pd *ibv_import_pd(struct ibv_context *context,
 
 /**
  * ibv_unimport_pd() - release an import, ibv_import_pd(3)
- * @pd: the protection domain, which stays
+ * @pd: the protection domain, which stays; or one of this process that an
+ *      importer has ended
  */
 RPOST_API void ibv_unimport_pd(struct ibv_pd *pd)
 {
-	free(rpost_pd(pd));
+	forget(rpost_pd(pd));
 }
 
 /**

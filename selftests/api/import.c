@@ -128,47 +128,37 @@ TEST_F(import, in_the_same_process)
 	EXPECT_TRUE(usable(self->own.pd));
 }
 
-/*
- * An importer may end the exporter's objects; the exporter cannot then.  Returns
- * the number of the step that failed, or 0.
- */
-static int end_by_import(void)
+/* An importer may end the exporter's objects.  The exporter can only unimport. */
+TEST_F(import, ended_by_the_importer)
 {
 	static struct objects o;
 	struct ibv_context *verbs;
 	struct ibv_pd *pd;
 	struct ibv_mr *mr;
 
-	if (!make(&o))
-		return 1;
-	verbs = ibv_import_device(dup(o.verbs->cmd_fd));
-	pd = verbs ? ibv_import_pd(verbs, o.pd->handle) : NULL;
-	mr = pd ? ibv_import_mr(pd, o.mr->handle) : NULL;
-	if (!mr)
-		return 2;
-	if (ibv_dealloc_pd(pd) != EBUSY)
-		return 3;
-	if (ibv_dereg_mr(mr) || ibv_dereg_mr(o.mr) != ENOENT)
-		return 4;
-	if (ibv_dealloc_pd(pd) || ibv_dealloc_pd(o.pd) != ENOENT)
-		return 5;
-	return ibv_close_device(verbs) || ibv_close_device(o.verbs) ? 6 : 0;
-}
-
-/* In a child, since the exporter's structs stay. */
-TEST_F(import, ended_by_the_importer)
-{
-	int status = -1;
-	pid_t pid;
-
 	NEED_IMPORTS();
-	pid = fork();
-	ASSERT_LE(0, pid);
-	if (!pid)
-		_exit(end_by_import());
-	ASSERT_EQ(pid, waitpid(pid, &status, 0));
-	EXPECT_EQ(0, WEXITSTATUS(status));
-	EXPECT_EQ(0, WTERMSIG(status));
+	ASSERT_TRUE(make(&o));
+	verbs = ibv_import_device(dup(o.verbs->cmd_fd));
+	ASSERT_NE(NULL, verbs);
+	pd = ibv_import_pd(verbs, o.pd->handle);
+	ASSERT_NE(NULL, pd);
+	mr = ibv_import_mr(pd, o.mr->handle);
+	ASSERT_NE(NULL, mr);
+	EXPECT_EQ(EBUSY, ibv_dealloc_pd(pd));
+	ASSERT_EQ(0, ibv_dereg_mr(mr));
+	EXPECT_EQ(ENOENT, ibv_dereg_mr(o.mr));
+	ibv_unimport_mr(o.mr);
+	EXPECT_TRUE(usable(o.pd));
+	ASSERT_EQ(0, ibv_dealloc_pd(pd));
+	EXPECT_EQ(ENOENT, ibv_dealloc_pd(o.pd));
+	ibv_unimport_pd(o.pd);
+	/* The context goes on. */
+	o.pd = ibv_alloc_pd(o.verbs);
+	ASSERT_NE(NULL, o.pd);
+	EXPECT_TRUE(usable(o.pd));
+	EXPECT_EQ(0, ibv_dealloc_pd(o.pd));
+	EXPECT_EQ(0, ibv_close_device(verbs));
+	EXPECT_EQ(0, ibv_close_device(o.verbs));
 }
 
 static struct ibv_pd *parent_domain(struct ibv_context *verbs,
