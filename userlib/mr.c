@@ -260,16 +260,18 @@ RPOST_API void ibv_unimport_mr(struct ibv_mr *mr)
 	forget(rpost_mr(mr));
 }
 
-static int check_rereg(const struct ibv_mr *mr, int flags,
+static int check_rereg(const struct rpost_mr *mr, int flags,
 		       const struct ibv_pd *pd, const void *addr, size_t length,
 		       int access)
 {
+	if (mr->imported)
+		return EINVAL;
 	if (!flags || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED))
 		return EINVAL;
 	if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) && (!addr || !length))
 		return EINVAL;
 	if ((flags & IBV_REREG_MR_CHANGE_PD) &&
-	    (!pd || pd->context != mr->context))
+	    (!pd || pd->context != mr->ibv.context))
 		return EINVAL;
 	if (access && !(flags & IBV_REREG_MR_CHANGE_ACCESS))
 		return EINVAL;
@@ -278,7 +280,8 @@ static int check_rereg(const struct ibv_mr *mr, int flags,
 
 /**
  * ibv_rereg_mr() - change a registration, ibv_rereg_mr(3)
- * @mr: the region; its fields, keys included, become those of the new one
+ * @mr: the region, not an import; its fields, keys included, become those of
+ *      the new one
  * @flags: enum ibv_rereg_mr_flags of the changes
  * @pd: the new protection domain
  * @addr: the new first byte, also the new iova
@@ -300,7 +303,7 @@ RPOST_API int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd,
 				.access = old->access };
 	int err;
 
-	err = check_rereg(mr, flags, pd, addr, length, access);
+	err = check_rereg(old, flags, pd, addr, length, access);
 	if (err)
 		goto out;
 

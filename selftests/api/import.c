@@ -128,6 +128,30 @@ TEST_F(import, in_the_same_process)
 	EXPECT_TRUE(usable(self->own.pd));
 }
 
+/* The exporter's region does not change. */
+TEST_F(import, rereg)
+{
+	const int changes = IBV_REREG_MR_CHANGE_TRANSLATION |
+			    IBV_REREG_MR_CHANGE_ACCESS;
+	struct told told = tell(&self->own);
+	struct ibv_pd *pd;
+	struct ibv_mr *mr;
+
+	NEED_IMPORTS();
+	pd = ibv_import_pd(self->verbs, told.pd);
+	ASSERT_NE(NULL, pd);
+	mr = ibv_import_mr(pd, told.mr);
+	ASSERT_NE(NULL, mr);
+	errno = 0;
+	EXPECT_EQ(IBV_REREG_MR_ERR_INPUT,
+		  ibv_rereg_mr(mr, changes, NULL, self->own.buf, BYTES, 0));
+	EXPECT_EQ(EINVAL, errno);
+	EXPECT_EQ(told.rkey, mr->rkey);
+	ibv_unimport_mr(mr);
+	EXPECT_TRUE(same_mr(pd, &told));
+	ibv_unimport_pd(pd);
+}
+
 /* An importer may end the exporter's objects.  The exporter can only unimport. */
 TEST_F(import, ended_by_the_importer)
 {
