@@ -314,11 +314,16 @@ RPOST_API struct ibv_context *ibv_open_device(struct ibv_device *device)
  * @cmd_fd: duplicate of the cmd_fd of a context, which ibv_close_device() closes
  *
  * The processes share all objects that the exporter has, on all devices; those
- * that nobody destroys last until all processes have closed the file.
+ * that nobody destroys last until all processes have closed the file.  But
+ * ibv_close_device() destroys what was made in its context, imported or not:
+ * the exporter must not call it before the importers are done.  It may exit.
+ *
+ * @cmd_fd is no character device, which it is over uverbs: S_ISCHR() is false.
  *
  * Return: a context, or NULL with errno, without closing @cmd_fd: EBADF,
- * EOPNOTSUPP for another file's descriptor or with an older module, ENODEV for a
- * file of /dev/rdma_post or if the device has gone, EMFILE, ENOMEM.
+ * EOPNOTSUPP for another file's descriptor or with an older module,
+ * EPROTONOSUPPORT for a module that speaks another ABI, ENODEV for a file of
+ * /dev/rdma_post or if the device has gone, EMFILE, ENOMEM.
  */
 RPOST_API struct ibv_context *ibv_import_device(int cmd_fd)
 {
@@ -415,7 +420,8 @@ static void end_all(struct rpost_ctx *ctx)
  * @context: from ibv_open_device() or ibv_import_device()
  *
  * Destroys the kernel's objects that were made in the context and still exist:
- * queue pairs stop, and memory is no longer registered.  Their structs, and the
+ * queue pairs stop, and memory is no longer registered, in processes that have
+ * imported them, too.  Their structs, and the
  * context's if there are any, are not freed, since the program may still refer
  * to them.  In a child of fork(), a context that the parent opened destroys
  * nothing, since the objects belong to the parent.

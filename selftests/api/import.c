@@ -185,6 +185,66 @@ TEST_F(import, ended_by_the_importer)
 	EXPECT_EQ(0, ibv_close_device(o.verbs));
 }
 
+/*
+ * The exporter closes its context, which ends its objects, but for a domain in
+ * which an importer has some.  Returns the number of the step that failed, or 0.
+ */
+static int close_first(bool used)
+{
+	static struct objects o;
+	static char buf[BYTES];
+	struct ibv_context *verbs;
+	struct ibv_pd *pd, *again;
+	struct ibv_mr *mr = NULL;
+	struct told told;
+
+	if (!make(&o))
+		return 1;
+	told = tell(&o);
+	verbs = ibv_import_device(dup(o.verbs->cmd_fd));
+	pd = verbs ? ibv_import_pd(verbs, told.pd) : NULL;
+	if (!pd || !same_mr(pd, &told))
+		return 2;
+	if (used)
+		mr = ibv_reg_mr(pd, buf, BYTES, IBV_ACCESS_LOCAL_WRITE);
+	if (used != !!mr || ibv_close_device(o.verbs))
+		return 3;
+	errno = 0;
+	if (ibv_import_mr(pd, told.mr) || errno != ENOENT)
+		return 4;
+	again = ibv_import_pd(verbs, told.pd);
+	if (used != !!again || errno != ENOENT)
+		return 5;
+	if (used && (!usable(again) || ibv_dereg_mr(mr)))
+		return 6;
+	if (used)
+		ibv_unimport_pd(again);
+	if (ibv_dealloc_pd(pd) != (used ? 0 : ENOENT))
+		return 7;
+	if (!used)
+		ibv_unimport_pd(pd);
+	return ibv_close_device(verbs) ? 8 : 0;
+}
+
+/* In children, since the exporter's structs stay. */
+TEST_F(import, exporter_closes_first)
+{
+	int status, used;
+	pid_t pid;
+
+	NEED_IMPORTS();
+	for (used = 0; used < 2; used++) {
+		pid = fork();
+		ASSERT_LE(0, pid);
+		if (!pid)
+			_exit(close_first(used));
+		status = -1;
+		ASSERT_EQ(pid, waitpid(pid, &status, 0));
+		EXPECT_EQ(0, WEXITSTATUS(status));
+		EXPECT_EQ(0, WTERMSIG(status));
+	}
+}
+
 static struct ibv_pd *parent_domain(struct ibv_context *verbs,
 				    struct ibv_pd *pd)
 {
