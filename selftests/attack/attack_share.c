@@ -85,17 +85,23 @@ TEST_F(share, as_a_file)
 /* Another file's: finds none of this file's objects. */
 TEST_F(share, of_another_file)
 {
+	struct rp_end *end = &self->env.end, other;
 	struct rpost_query_object cmd;
-	struct rp_end other;
+	struct rpost_reg_mr mr;
+	uint32_t pd;
 	int fd;
 
+	/* Their handles are numbers that the other file does not have. */
+	ASSERT_EQ(0, rp_reg_mr(end->fd, end->pd, self->env.mem, 64, 0, &mr));
+	ASSERT_EQ(0, rp_alloc_pd(end->fd, end->device, &pd));
 	ASSERT_EQ(0, rp_end_init(&other));
 	fd = share_device(other.fd, other.device);
 	ASSERT_LE(0, fd);
 	rp_end_close(&other);
-	EXPECT_EQ(-ENOENT, query_object(fd, RPOST_OBJ_MR, self->env.end.pd, &cmd));
-	EXPECT_EQ(-ENOENT, query_object(fd, RPOST_OBJ_PD,
-					self->env.end.qp + 100, &cmd));
+	EXPECT_EQ(0, query_object(self->fd, RPOST_OBJ_MR, mr.handle, &cmd));
+	EXPECT_EQ(-ENOENT, query_object(fd, RPOST_OBJ_MR, mr.handle, &cmd));
+	EXPECT_EQ(0, query_object(self->fd, RPOST_OBJ_PD, pd, &cmd));
+	EXPECT_EQ(-ENOENT, query_object(fd, RPOST_OBJ_PD, pd, &cmd));
 	EXPECT_EQ(2, rp_num_objects(fd));
 	close(fd);
 }
