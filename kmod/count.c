@@ -22,6 +22,7 @@ static const char * const rpost_count_names[RPOST_NUM_COUNTS] = {
 	[RPOST_COUNT_EVENT_CHANNEL] = "event_channel",
 	[RPOST_COUNT_COMP_CHANNEL] = "comp_channel",
 	[RPOST_COUNT_ASYNC_CHANNEL] = "async_channel",
+	[RPOST_COUNT_SHARE] = "share",
 	[RPOST_COUNT_EVENT] = "event",
 	[RPOST_COUNT_RING_PAGES] = "ring_pages",
 	[RPOST_COUNT_POLLER] = "poller",

@@ -70,6 +70,7 @@ static const struct {
 	{ "comp-channel", RPOST_COUNT_COMP_CHANNEL },
 	{ "event-channel", RPOST_COUNT_EVENT_CHANNEL },
 	{ "async-channel", RPOST_COUNT_ASYNC_CHANNEL },
+	{ "share", RPOST_COUNT_SHARE },
 	{ "poller", RPOST_COUNT_POLLER },
 };
 

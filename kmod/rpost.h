@@ -113,6 +113,7 @@ struct rpost_user;
  * @RPOST_COUNT_EVENT_CHANNEL: struct rpost_event_channel
  * @RPOST_COUNT_COMP_CHANNEL: struct rpost_comp_channel
  * @RPOST_COUNT_ASYNC_CHANNEL: struct rpost_async_channel
+ * @RPOST_COUNT_SHARE: struct rpost_share
  * @RPOST_COUNT_EVENT: struct rpost_event
  * @RPOST_COUNT_RING_PAGES: pages of rings
  * @RPOST_COUNT_POLLER: struct rpost_poller
@@ -124,6 +125,7 @@ enum rpost_count {
 	RPOST_COUNT_EVENT_CHANNEL,
 	RPOST_COUNT_COMP_CHANNEL,
 	RPOST_COUNT_ASYNC_CHANNEL,
+	RPOST_COUNT_SHARE,
 	RPOST_COUNT_EVENT,
 	RPOST_COUNT_RING_PAGES,
 	RPOST_COUNT_POLLER,

@@ -58,6 +58,7 @@ static void rpost_share_fdinfo(struct seq_file *s, struct file *filp)
 static void rpost_share_free(struct rpost_share *share)
 {
 	rpost_uncharge(share->file, RPOST_SHARE_BYTES);
+	rpost_file_count(share->file, RPOST_COUNT_SHARE, -1);
 	fput(share->base);
 	kfree(share);
 }
@@ -123,6 +124,7 @@ int rpost_share_device_ioctl(struct rpost_ucmd *ucmd)
 	share->base = get_file(from ? from->base : ucmd->filp);
 	share->file = ucmd->file;
 	share->device = cmd->device;
+	rpost_file_count(share->file, RPOST_COUNT_SHARE, 1);
 
 	filp = anon_inode_getfile("[rdma_post_share]", &rpost_share_fops, share,
 				  (share->base->f_flags & O_ACCMODE) | O_CLOEXEC);

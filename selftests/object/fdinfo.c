@@ -8,10 +8,13 @@
 #include <kselftest_harness.h>
 #include <ctype.h>
 #include <pthread.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "fdinfo.h"
+#include "pass_fd.h"
 #include "rpost_own.h"
+#include "share.h"
 
 #define PAGES		5
 #define MANY_IDS	4096
@@ -28,8 +31,8 @@ TEST(empty)
 		"objects-pd", "objects-mr", "objects-cq", "objects-qp",
 		"objects-id", "objects-srq", "objects-ah",
 		"objects-comp-channel", "objects-event-channel",
-		"objects-async-channel", "objects-poller", "bytes-pinned",
-		"bytes-rings", "wr", "cqe", "sq-size", "sq-used", "rq-size",
+		"objects-async-channel", "objects-share", "objects-poller",
+		"bytes-pinned", "bytes-rings", "wr", "cqe", "sq-size", "sq-used", "rq-size",
 		"rq-used", "srq-size", "srq-used", "cq-size", "cq-used",
 		"total-ops-send", "total-ops-write", "total-ops-read",
 		"total-ops-atomic", "total-ops-recv", "total-bytes-send",
@@ -158,6 +161,56 @@ TEST_F(pair, connection)
 	EXPECT_EQ(0, fdinfo_number(text, "connections"));
 	EXPECT_EQ(0, fdinfo_lines(text, "connection"));
 	EXPECT_EQ(0, fdinfo_number(text, "sq-size"));
+}
+
+/* A process that is sent a descriptor of the device. */
+static void importer(int sock)
+{
+	int fd = recv_fd(sock);
+	char byte;
+
+	CHILD_CHECK(fd >= 0);
+	CHILD_CHECK(fdinfo_read(fd, text) > 0);
+	CHILD_CHECK(send(sock, &fd, sizeof(fd), 0) == sizeof(fd));
+	CHILD_CHECK(recv(sock, &byte, 1, 0) == 1);
+	_exit(0);
+}
+
+/* The file's numbers are shown by all its descriptors, in all processes. */
+TEST_F(pair, by_a_share)
+{
+	static char theirs[FDINFO_BYTES];
+	const char *want;
+	int socks[2], share, fd, status;
+	pid_t pid;
+
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_DGRAM, 0, socks));
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid)
+		importer(socks[1]);
+	share = share_device(self->client.fd, self->client.device);
+	ASSERT_LE(0, share);
+	ASSERT_EQ(0, send_fd(socks[0], share));
+	ASSERT_EQ(sizeof(fd), recv(socks[0], &fd, sizeof(fd), 0));
+
+	ASSERT_LT(0, fdinfo_read(self->client.fd, text));
+	EXPECT_EQ(1, fdinfo_number(text, "objects-mr"));
+	EXPECT_EQ(1, fdinfo_number(text, "objects-share"));
+	EXPECT_LT(0, fdinfo_number(text, "file"));
+	want = strstr(text, "rpost-");
+	ASSERT_LT(0, fdinfo_read(share, theirs));
+	EXPECT_STREQ(want, strstr(theirs, "rpost-"));
+	ASSERT_LT(0, fdinfo_read_of(pid, fd, theirs));
+	EXPECT_STREQ(want, strstr(theirs, "rpost-"));
+
+	ASSERT_EQ(1, send(socks[0], "x", 1, 0));
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
+	close(share);
+	EXPECT_EQ(0, fdinfo_get(self->client.fd, "objects-share"));
+	close(socks[0]);
+	close(socks[1]);
 }
 
 static int do_op(FIXTURE_DATA(pair) *self, uint32_t opcode, uint32_t bytes)
