@@ -168,7 +168,12 @@ int rpost_query_object_ioctl(struct rpost_ucmd *ucmd)
 	cmd->rkey = 0;
 	cmd->length = 0;
 	cmd->iova = 0;
-	/* A region is shut down by removal, or when nobody has a reference. */
+	/*
+	 * mr->ib_mr is not NULL on a device that is alive.  Only two shut a region
+	 * down: DESTROY, which first waits for references like this one; and
+	 * removal, which first says that the device is not alive and waits for
+	 * this command.
+	 */
 	alive = rpost_device_alive(obj->dev);
 	if (alive && cmd->type == RPOST_OBJ_MR)
 		rpost_query_mr(cmd, container_of(obj, struct rpost_mr, obj));
