@@ -251,10 +251,12 @@ struct rpost_destroy {
  * @fd: out: descriptor that names the device
  *
  * Makes a descriptor to be sent to another process, which does not know the
- * device.  It is another descriptor of the same open file, like one of dup(2): all
- * commands can be called on it, and all rings can be mapped by it.  Whoever has it
- * has all objects of the file, on all devices.  The file stays open, and its
- * objects remain, as long as one of its descriptors is open.
+ * device.  It stands for the open file by which it was made: all commands can be
+ * called on it, and all rings can be mapped by it.  Unlike one of dup(2) it is a
+ * file of its own, which is no character device and has its own status flags, but
+ * the access mode of the other.  Whoever has it has all objects of the file, on
+ * all devices.  The file stays open, and its objects remain, as long as one of
+ * these descriptors is open.
  *
  * Errors: ENODEV, EMFILE, ENOMEM, also at the limit of the opener of the file.
  */
