@@ -22,7 +22,7 @@ _rdma_post() {
 			return
 		fi
 		mapfile -t COMPREPLY < <(compgen -W "$("$tool" "${COMP_WORDS[1]}" --help 2>/dev/null |
-			grep -oE -e '--[a-z]+')" -- "$word")
+			grep -oE -e '--[a-z]+' | sort -u)" -- "$word")
 	else
 		mapfile -t COMPREPLY < <(compgen -W "--help --version $("$tool" --help 2>/dev/null |
 			sed -n 's/^  \([a-z]*\) .*/\1/p')" -- "$word")
