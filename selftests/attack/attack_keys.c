@@ -12,6 +12,17 @@
 
 #include "attack.h"
 
+/*
+ * Is it the last entry of a receive, and reaches past its region?  Then the message
+ * is too long, and devices differ in what they call that.
+ */
+static bool is_cut(const struct attack *t, const struct rpost_sge *sges, uint32_t num,
+		   uint32_t bad)
+{
+	return t->op == OP_RECV && bad == num - 1 && sges[bad].lkey == t->mr.lkey &&
+	       sges[bad].addr - t->mr.addr < t->mr.length;
+}
+
 /* Expect a protection error, a flush after it, and no memory changed. */
 static void attack(struct __test_metadata *_metadata, struct attack *t,
 		   const struct rpost_sge *sges, uint32_t num, uint32_t bad,
@@ -19,9 +30,11 @@ static void attack(struct __test_metadata *_metadata, struct attack *t,
 {
 	int status = attack_run(t, sges, num, bad);
 
-	EXPECT_EQ(RPOST_WC_LOC_PROT_ERR, status)
-		TH_LOG("%s, entry %u: %#llx + %#x, key %#x (good %#llx, %#x)",
-		       what, bad, (long long)sges[bad].addr, sges[bad].length,
+	EXPECT_TRUE(status == RPOST_WC_LOC_PROT_ERR ||
+		    (is_cut(t, sges, num, bad) && status > RPOST_WC_SUCCESS &&
+		     status != RPOST_WC_WR_FLUSH_ERR))
+		TH_LOG("status %d: %s, entry %u: %#llx + %#x, key %#x (good %#llx, %#x)",
+		       status, what, bad, (long long)sges[bad].addr, sges[bad].length,
 		       sges[bad].lkey,
 		       (long long)t->mr.addr, t->mr.lkey);
 	EXPECT_TRUE(untouched(t))
