@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * A kernel module for the tests.  Writing to
- * /sys/module/qp_error/parameters/break moves those queue pairs of rdma_post to
+ * /sys/module/qp_error/parameters/break moves those queue pairs of the kernel to
  * the error state that are connected to themselves on the RDMA device that was
- * added last.  Reading returns their number.
+ * added last: only rdma_post has such.  Reading returns their number.
  */
 #include <linux/module.h>
 #include <linux/mutex.h>
@@ -44,8 +44,7 @@ static bool qp_error_break(struct ib_qp *qp)
 	struct ib_qp_attr attr = {}, error = { .qp_state = IB_QPS_ERR };
 	struct ib_qp_init_attr init;
 
-	if (!qp->res.kern_name || strcmp(qp->res.kern_name, "rdma_post") ||
-	    qp->qp_type != IB_QPT_RC)
+	if (!rdma_is_kernel_res(&qp->res) || qp->qp_type != IB_QPT_RC)
 		return false;
 	if (ib_query_qp(qp, &attr, IB_QP_DEST_QPN, &init) ||
 	    attr.dest_qp_num != qp->qp_num)
