@@ -279,10 +279,12 @@ void rpost_cq_add(struct rpost_cq *cq, const struct rpost_wc *wc)
 	spin_lock(&cq->lock);
 	entry = rpost_ring_next(rpost_cq_ring(cq));
 	/* The rest of a long entry is reserved. */
-	if (entry)
+	if (entry) {
 		memcpy(entry, wc, RPOST_WC_SMALL_SIZE);
-	else
+	} else {
+		this_cpu_inc(cq->obj.file->stats->overruns);
 		rpost_ring_overrun(rpost_cq_ring(cq));
+	}
 	this_cpu_inc(cq->obj.file->stats->completions);
 	rpost_stat_error(cq->obj.file, wc->status);
 	rpost_cq_publish(cq);

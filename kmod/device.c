@@ -9,6 +9,7 @@
 #include "compat/compat.h"
 #include "device.h"
 #include "inject.h"
+#include "srq.h"
 
 /* Devices by their number. */
 static DEFINE_XARRAY_ALLOC1(rpost_devices);
@@ -386,6 +387,7 @@ int rpost_query_device_ioctl(struct rpost_ucmd *ucmd)
 	const struct ib_device_attr *attr;
 	struct rpost_device *dev;
 	struct ib_device *ib_dev;
+	u64 missing;
 
 	dev = rpost_device_find(ucmd->file, cmd->device ? :
 				rpost_share_device(ucmd->filp));
@@ -393,6 +395,10 @@ int rpost_query_device_ioctl(struct rpost_ucmd *ucmd)
 		return PTR_ERR(dev);
 	ib_dev = dev->ib_dev;
 	attr = &ib_dev->attrs;
+	/* Kernel verbs have no work requests for these. */
+	missing = RPOST_COMPAT_USER_CAPS;
+	if (!rpost_srq_can_resize(ib_dev))
+		missing |= IB_DEVICE_SRQ_RESIZE;
 
 	*cmd = (struct rpost_query_device) {
 		.size = cmd->size,
@@ -405,9 +411,7 @@ int rpost_query_device_ioctl(struct rpost_ucmd *ucmd)
 		.fw_ver = attr->fw_ver,
 		.max_mr_size = rpost_mr_max_size(dev),
 		.page_size_cap = attr->page_size_cap,
-		/* Kernel verbs have no work requests for these. */
-		.device_cap_flags = attr->device_cap_flags &
-				    ~RPOST_COMPAT_USER_CAPS,
+		.device_cap_flags = attr->device_cap_flags & ~missing,
 		.vendor_id = attr->vendor_id,
 		.vendor_part_id = attr->vendor_part_id,
 		.hw_ver = attr->hw_ver,

@@ -6,6 +6,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 
+#include "compat/compat.h"
 #include "device.h"
 #include "srq.h"
 
@@ -326,16 +327,17 @@ static int rpost_srq_add_slots(struct rpost_srq *srq, u32 max_wr)
 	ret = rpost_srq_grow_cqs(srq, n);
 	if (ret)
 		goto err_free;
+	for (i = 0; i < n; i++) {
+		slots->wqes[i].cqe.done = rpost_srq_done;
+		slots->wqes[i].srq = srq;
+		slots->wqes[i].next = &slots->wqes[i + 1];
+	}
 	slots->next = srq->slots;
 	srq->slots = slots;
 	srq->max_slots = max;
 	spin_lock_bh(&srq->lock);
-	for (i = n; i--;) {
-		slots->wqes[i].cqe.done = rpost_srq_done;
-		slots->wqes[i].srq = srq;
-		slots->wqes[i].next = srq->spares;
-		srq->spares = &slots->wqes[i];
-	}
+	slots->wqes[n - 1].next = srq->spares;
+	srq->spares = slots->wqes;
 	spin_unlock_bh(&srq->lock);
 	return 0;
 
@@ -453,13 +455,25 @@ err_unuse:
 	return ret;
 }
 
+/**
+ * rpost_srq_can_resize() - can a device resize its shared receive queues?
+ * @ib_dev: the device
+ *
+ * Return: true if so.
+ */
+bool rpost_srq_can_resize(const struct ib_device *ib_dev)
+{
+	return (ib_dev->attrs.device_cap_flags & IB_DEVICE_SRQ_RESIZE) &&
+	       rpost_compat_can_resize_srq(ib_dev);
+}
+
 static int rpost_modify_srq_validate(const struct rpost_modify_srq *cmd,
 				     const struct rpost_srq *srq)
 {
 	struct ib_device *ib_dev = srq->obj.dev->ib_dev;
 	bool resize = cmd->attr_mask & RPOST_SRQ_MAX_WR;
 
-	if (resize && !(ib_dev->attrs.device_cap_flags & IB_DEVICE_SRQ_RESIZE))
+	if (resize && !rpost_srq_can_resize(ib_dev))
 		return -EOPNOTSUPP;
 	if (resize && (!cmd->max_wr ||
 		       cmd->max_wr > rpost_device_max_srq_wr(ib_dev)))
@@ -533,9 +547,10 @@ int rpost_modify_srq_ioctl(struct rpost_ucmd *ucmd)
 
 	mutex_lock(&srq->qp_lock);
 	ret = srq->ib_srq ? rpost_modify_srq_validate(cmd, srq) : -ENODEV;
-	if (!ret && (cmd->attr_mask & RPOST_SRQ_MAX_WR))
+	if (!ret && (cmd->attr_mask & RPOST_SRQ_MAX_WR) &&
+	    cmd->max_wr != srq->max_wr)
 		ret = rpost_srq_resize(srq, &attr, cmd->attr_mask);
-	else if (!ret && cmd->attr_mask)
+	else if (!ret && (cmd->attr_mask & RPOST_SRQ_LIMIT))
 		ret = ib_modify_srq(srq->ib_srq, &attr, IB_SRQ_LIMIT);
 	mutex_unlock(&srq->qp_lock);
 	rpost_obj_put(obj);

@@ -93,6 +93,7 @@ struct rpost_srq {
 	bool leaked;
 };
 
+bool rpost_srq_can_resize(const struct ib_device *ib_dev);
 int rpost_srq_shutdown(struct rpost_obj *obj);
 void rpost_srq_free(struct rpost_obj *obj);
 struct rpost_hwcq *rpost_srq_attach_cq(struct rpost_srq *srq,

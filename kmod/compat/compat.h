@@ -86,6 +86,24 @@ static inline u64 rpost_compat_direct_max_size(const struct ib_device *ib_dev)
 }
 
 /*
+ * If it could not resize a shared receive queue, rxe freed the ring and went on
+ * using it, until 503a5e4690ae ("RDMA/rxe: Fix null deref on srq->rq.queue after
+ * resize failure"), which Debian's 6.1.191, 6.12.63 and 7.2 have.
+ */
+static inline bool rpost_compat_can_resize_srq(const struct ib_device *ib_dev)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 0, 0) || \
+	(LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 63) && \
+	 LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)) || \
+	(LINUX_VERSION_CODE >= KERNEL_VERSION(6, 1, 191) && \
+	 LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0))
+	return true;
+#else
+	return ib_dev->ops.driver_id != RDMA_DRIVER_RXE;
+#endif
+}
+
+/*
  * Flags with which ib_umem_get() pins pages.  Before 6.2 it wrote even to pages
  * that a device only reads, to get a private copy of them.
  */

@@ -1984,9 +1984,10 @@ enum rpost_srq_attr {
  *
  * Errors: EINVAL for a limit above the queue's size, and for a size of 0, above
  * the limits of the device or this module, or below the number of work requests
- * that are in the queue; EOPNOTSUPP for RPOST_SRQ_MAX_WR, if the device has not
- * IB_UVERBS_DEVICE_SRQ_RESIZE; EMFILE; ENOMEM, also if the completion queues of
- * its queue pairs have no room for as many receives.
+ * that are in the queue; EOPNOTSUPP for RPOST_SRQ_MAX_WR, if @device_cap_flags
+ * of struct rpost_query_device has not IB_UVERBS_DEVICE_SRQ_RESIZE; EMFILE;
+ * ENOMEM, also if the completion queues of its queue pairs have no room for as
+ * many receives.
  */
 struct rpost_modify_srq {
 	__u32 size;
