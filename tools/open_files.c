@@ -268,28 +268,31 @@ static int look_at_fd(struct open_files *all, const char *dir, pid_t pid, int fd
 	return is;
 }
 
-/* Returns the number of descriptors, or a negative errno. */
+/*
+ * Returns the number of descriptors that it may look at, or a negative errno.  Who may
+ * list descriptors may not always look at them.  If some are refused, it is their file
+ * systems that do so: FUSE answers its own user only.
+ */
 static int look_at_task(struct open_files *all, const char *dir, pid_t pid, dev_t dev)
 {
 	char *path = text_printf("%s/fd", dir);
 	const struct dirent *entry;
+	int n = 0, refused = 0;
 	DIR *fds = opendir(path);
-	int n = 0;
 
 	free(path);
 	if (!fds)
 		return -errno;
-	while (n >= 0 && (entry = readdir(fds))) {
+	while ((entry = readdir(fds))) {
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
-		/* Who may list descriptors may not always look at them. */
 		if (denied(look_at_fd(all, dir, pid, atoi(entry->d_name), dev)))
-			n = -EACCES;
+			refused++;
 		else
 			n++;
 	}
 	closedir(fds);
-	return n;
+	return n || !refused ? n : -EACCES;
 }
 
 /*
