@@ -227,9 +227,19 @@ static void add_file(struct open_files *all, struct fdinfo *info, pid_t pid, int
 	add_holder(file, pid, fd);
 }
 
+/* Whether a descriptor is one of SHARE_DEVICE, which has no inode of its own. */
+static bool is_share(const char *path)
+{
+	static const char share[] = "anon_inode:[rdma_post_share]";
+	char link[sizeof(share)];
+
+	return readlink(path, link, sizeof(link)) == sizeof(share) - 1 &&
+	       !memcmp(link, share, sizeof(share) - 1);
+}
+
 /*
- * Returns 1 or 0, or a negative errno.  A file system that does not answer must not
- * hold us up.
+ * Whether a descriptor belongs to a file of the device: 1 or 0, or a negative errno.
+ * A file system that does not answer must not hold us up.
  */
 static int is_device(const char *path, dev_t dev)
 {
@@ -237,8 +247,10 @@ static int is_device(const char *path, dev_t dev)
 
 	if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_TYPE, &st))
 		return -errno;
-	return S_ISCHR(st.stx_mode) &&
-	       makedev(st.stx_rdev_major, st.stx_rdev_minor) == dev;
+	if (S_ISCHR(st.stx_mode))
+		return makedev(st.stx_rdev_major, st.stx_rdev_minor) == dev;
+	/* Anonymous inodes have no type. */
+	return !(st.stx_mode & S_IFMT) && is_share(path);
 }
 
 static bool denied(int err)
@@ -342,10 +354,13 @@ static void look_at_process(struct open_files *all, pid_t pid, dev_t dev)
 bool process_hidden(pid_t pid)
 {
 	struct open_files none = { };
+	bool hidden;
 
-	/* No file has this device number. */
+	/* No device has this number; but a share is found. */
 	look_at_process(&none, pid, 0);
-	return none.num_hidden;
+	hidden = none.num_hidden;
+	open_files_free(&none);
+	return hidden;
 }
 
 /* ------------------------------------------------------- for all */

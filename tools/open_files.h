@@ -6,7 +6,7 @@
 #include "fdinfo.h"
 
 /**
- * struct holder - a process that has a descriptor of an open file
+ * struct holder - a process that has a descriptor of an open file, or of its shares
  * @pid: of the process
  * @uid: its effective user
  * @user: name of this user, or its number
@@ -14,7 +14,7 @@
  * @cgroup: path of its control group
  * @container: the part of this path that tells most, or NULL
  * @num_fds: number of @fds
- * @fds: descriptors of the open file
+ * @fds: these descriptors
  */
 struct holder {
 	pid_t pid;
