@@ -6,8 +6,8 @@
 #
 # Tests rdma-post list, show, stat and top with two users, real traffic, and an open file
 # that several processes share. Prints TAP. Runs in a guest with rxe0 at 10.0.0.1, as root.
-# In the working directory are bin/ with rdma-post and rdma-post-run, lib/, jq and tmux,
-# which is the terminal for top. /out gets the output for Prometheus, and the screens.
+# In the working directory are bin/ with rdma-post and rdma-post-run, lib/, hold, jq and
+# tmux, which is the terminal for top. /out gets the output for Prometheus, and the screens.
 
 # Functions are called by name; jq's variables are not the shell's.
 # shellcheck disable=SC2016,SC2317
@@ -269,6 +269,33 @@ user_tests() {
 	as=''
 }
 
+# hold ARGUMENT...: start hold, whose process is then $held
+hold() {
+	: >held
+	"$PWD/hold" "$@" >held 2>err &
+	held=$!
+	until [ -s held ]; do kill -0 $held || return 1; done
+}
+
+# found DESCRIPTORS: root sees a file of $held with this number of descriptors
+found() {
+	tool 0 list -j && silent && jq -e --argjson held "$held" --argjson n "$1" \
+		'.hidden_processes == 0 and ([.files[] | select(.holders[0].pid == $held)] |
+		length == 1 and .[0].file > 0 and (.[0].holders[0].descriptors | length) == $n)' \
+		out >jq.log && tool 0 show "$held" && silent
+}
+
+# Descriptors that are not the device's, or stand behind one that refuses stat().
+hold_tests() {
+	hold share && found 1 && grep -qE '^    share +1$' out
+	result held_share $?
+	kill $held
+	grep -qw fuse /proc/filesystems || { echo "# no FUSE: not tested"; return; }
+	mkdir -p fuse && hold fuse "$PWD/fuse" && found 1
+	result held_behind_fuse $?
+	kill $held
+}
+
 # Processes that begin and end meanwhile are no error.
 exit_test() {
 	(while :; do (: 5<>/dev/rdma_post); done) &
@@ -293,6 +320,7 @@ stat_tests
 prometheus_test
 top_tests
 user_tests
+hold_tests
 exit_test
 end
 echo "1..$n"

@@ -325,7 +325,11 @@ doctor() {
 # files KERNEL: look at the open files of programs with traffic. Prometheus' own checker,
 # where it is installed, judges the format, too.
 files() {
-	guest files "$1" -f "$build_dir/bin" -f "$build_dir/lib" -f "$(command -v jq)" \
+	local hold=$build_dir/selftests/hold fuse=()
+	mkdir -p "${hold%/*}"
+	"${CC:-cc}" -O2 -Wall -Wextra -Iuapi -o "$hold" selftests/doctor/hold.c || return
+	mapfile -t fuse < <(find "$cache_dir/kernels/$1/root/" -name fuse.ko)
+	guest files "$1" -f "$hold" "${fuse[@]/#/-i}" -f "$build_dir/bin" -f "$build_dir/lib" -f "$(command -v jq)" \
 		-f "$(command -v tmux)" -f /usr/lib/locale/C.utf8:/usr/lib/locale/C.utf8 \
 		-f /lib/terminfo/s/screen:/lib/terminfo/s/screen \
 		-f selftests/doctor/files.sh -- ./files.sh || return
