@@ -18,6 +18,11 @@
 #include "open_files.h"
 #include "tool.h"
 
+static bool denied(int err)
+{
+	return err == -EACCES || err == -EPERM;
+}
+
 /* The kernel's list of misc devices also tells whether the module is loaded. */
 static int find_device(dev_t *dev)
 {
@@ -176,14 +181,19 @@ static void holder_free(struct holder *holder)
 	free(holder->fds);
 }
 
-/* Threads of the kernel have no files. */
-static bool is_kernel_thread(pid_t pid)
+/*
+ * Threads of the kernel have no files, nor have processes that have ended.  What
+ * hidepid=1 hides may have some.
+ */
+static bool has_no_files(pid_t pid)
 {
 	unsigned int flags;
 	char line[1024], *end;
+	int err;
 
-	if (file_line(line, sizeof(line), "/proc/%d/stat", pid))
-		return true;
+	err = file_line(line, sizeof(line), "/proc/%d/stat", pid);
+	if (err)
+		return !denied(err);
 	end = strrchr(line, ')');
 	return end && sscanf(end, ") %*c %*d %*d %*d %*d %*d %u", &flags) == 1 &&
 	       flags & 0x00200000;	/* PF_KTHREAD */
@@ -251,11 +261,6 @@ static int is_device(const char *path, dev_t dev)
 		return makedev(st.stx_rdev_major, st.stx_rdev_minor) == dev;
 	/* Anonymous inodes have no type. */
 	return !(st.stx_mode & S_IFMT) && is_share(path);
-}
-
-static bool denied(int err)
-{
-	return err == -EACCES || err == -EPERM;
 }
 
 /* Returns what is_device() does. */
@@ -341,7 +346,7 @@ static void look_at_process(struct open_files *all, pid_t pid, dev_t dev)
 	free(dir);
 	if (n == 0 || n == -ENOENT)
 		n = look_at_threads(all, pid, dev);
-	if (denied(n) && !is_kernel_thread(pid))
+	if (denied(n) && !has_no_files(pid))
 		all->num_hidden++;
 }
 
