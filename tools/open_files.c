@@ -67,18 +67,17 @@ static char *user_name(uid_t uid)
 	return text_printf("%s", last_name);
 }
 
-static uid_t effective_uid(pid_t pid)
+static bool effective_uid(pid_t pid, uid_t *uid)
 {
 	char *path = text_printf("/proc/%d/status", pid), *line;
 	char *status = file_read(path, 65536, NULL);
-	uid_t uid = 0;
+	bool found;
 
 	line = status ? strstr(status, "\nUid:") : NULL;
-	if (line)
-		sscanf(line, "\nUid: %*u %u", &uid);
+	found = line && sscanf(line, "\nUid: %*u %u", uid) == 1;
 	free(path);
 	free(status);
-	return uid;
+	return found;
 }
 
 /*
@@ -158,18 +157,21 @@ static char *container_of_cgroup(const char *cgroup)
 	return name;
 }
 
-static void holder_init(struct holder *holder, pid_t pid)
+/* Returns false if the process has ended. */
+static bool holder_init(struct holder *holder, pid_t pid)
 {
 	char comm[64];
 
 	memset(holder, 0, sizeof(*holder));
+	if (!effective_uid(pid, &holder->uid))
+		return false;
 	holder->pid = pid;
-	holder->uid = effective_uid(pid);
 	holder->user = user_name(holder->uid);
 	file_line(comm, sizeof(comm), "/proc/%d/comm", pid);
 	holder->program = text_printf("%s", *comm ? comm : "-");
 	holder->cgroup = read_cgroup(pid);
 	holder->container = container_of_cgroup(holder->cgroup);
+	return true;
 }
 
 static void holder_free(struct holder *holder)
@@ -201,40 +203,39 @@ static bool has_no_files(pid_t pid)
 
 /* ---------------------------------------------------------- files */
 
-static void add_holder(struct open_file *file, pid_t pid, int fd)
-{
-	struct holder *holder = (struct holder *)holder_find(file, pid);
-
-	if (!holder) {
-		file->holders = tool_grow(file->holders, file->num_holders,
-					  sizeof(*holder));
-		holder = &file->holders[file->num_holders++];
-		holder_init(holder, pid);
-	}
-	holder->fds = tool_grow(holder->fds, holder->num_fds, sizeof(int));
-	holder->fds[holder->num_fds++] = fd;
-}
-
-/* Takes @info. */
+/* Of a process that has ended meanwhile, nothing is added.  Takes @info. */
 static void add_file(struct open_files *all, struct fdinfo *info, pid_t pid, int fd)
 {
-	struct open_file *file;
+	struct open_file *file = NULL;
+	struct holder holder, *last;
 	size_t i;
 
-	for (i = 0; info->has_file && i < all->num; i++) {
-		file = &all->files[i];
-		if (!file->known || file->info.file != info->file)
-			continue;
+	for (i = 0; info->has_file && i < all->num && !file; i++)
+		if (all->files[i].known && all->files[i].info.file == info->file)
+			file = &all->files[i];
+	/* Processes come one by one. */
+	last = file ? &file->holders[file->num_holders - 1] : NULL;
+	if ((!last || last->pid != pid) && !holder_init(&holder, pid)) {
 		fdinfo_free(info);
-		add_holder(file, pid, fd);
 		return;
 	}
-	all->files = tool_grow(all->files, all->num, sizeof(*file));
-	file = &all->files[all->num++];
-	file->known = info->has_file;
-	file->info = *info;
-	all->num_unknown += !file->known;
-	add_holder(file, pid, fd);
+	if (file) {
+		fdinfo_free(info);
+	} else {
+		all->files = tool_grow(all->files, all->num, sizeof(*file));
+		file = &all->files[all->num++];
+		file->known = info->has_file;
+		file->info = *info;
+		all->num_unknown += !file->known;
+	}
+	if (!last || last->pid != pid) {
+		file->holders = tool_grow(file->holders, file->num_holders,
+					  sizeof(*last));
+		last = &file->holders[file->num_holders++];
+		*last = holder;
+	}
+	last->fds = tool_grow(last->fds, last->num_fds, sizeof(int));
+	last->fds[last->num_fds++] = fd;
 }
 
 /* Whether a descriptor is one of SHARE_DEVICE, which has no inode of its own. */
