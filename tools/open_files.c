@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <pwd.h>
 #include <rdma/rdma_post_abi.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -203,31 +204,68 @@ static bool has_no_files(pid_t pid)
 
 /* ---------------------------------------------------------- files */
 
+/* A file's place among all, in a tree. */
+struct place {
+	uint64_t file;
+	size_t i;
+};
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct place *pa = a, *pb = b;
+
+	return (pa->file > pb->file) - (pa->file < pb->file);
+}
+
+static struct place *find_place(const struct open_files *all, uint64_t file)
+{
+	const struct place key = { .file = file };
+	void *found = tfind(&key, (void *const *)&all->places, compare_places);
+
+	return found ? *(struct place **)found : NULL;
+}
+
+/* Takes @info. */
+static struct open_file *new_file(struct open_files *all, const struct fdinfo *info)
+{
+	struct open_file *file;
+	struct place *place;
+
+	all->files = tool_grow(all->files, all->num, sizeof(*file));
+	file = &all->files[all->num++];
+	file->known = info->has_file;
+	file->info = *info;
+	if (!file->known) {
+		all->num_unknown++;
+		return file;
+	}
+	place = tool_alloc(1, sizeof(*place));
+	place->file = info->file;
+	place->i = all->num - 1;
+	if (!tsearch(place, &all->places, compare_places))
+		tool_no_memory();
+	if (info->file > all->last)
+		all->last = info->file;
+	return file;
+}
+
 /* Of a process that has ended meanwhile, nothing is added.  Takes @info. */
 static void add_file(struct open_files *all, struct fdinfo *info, pid_t pid, int fd)
 {
-	struct open_file *file = NULL;
+	struct open_file *file = info->has_file ?
+		(struct open_file *)open_files_find(all, info->file) : NULL;
 	struct holder holder, *last;
-	size_t i;
 
-	for (i = 0; info->has_file && i < all->num && !file; i++)
-		if (all->files[i].known && all->files[i].info.file == info->file)
-			file = &all->files[i];
 	/* Processes come one by one. */
 	last = file ? &file->holders[file->num_holders - 1] : NULL;
 	if ((!last || last->pid != pid) && !holder_init(&holder, pid)) {
 		fdinfo_free(info);
 		return;
 	}
-	if (file) {
+	if (file)
 		fdinfo_free(info);
-	} else {
-		all->files = tool_grow(all->files, all->num, sizeof(*file));
-		file = &all->files[all->num++];
-		file->known = info->has_file;
-		file->info = *info;
-		all->num_unknown += !file->known;
-	}
+	else
+		file = new_file(all, info);
 	if (!last || last->pid != pid) {
 		file->holders = tool_grow(file->holders, file->num_holders,
 					  sizeof(*last));
@@ -396,6 +434,9 @@ static void sort(struct open_files *all)
 		      sizeof(struct holder), compare_holders);
 	if (all->num)
 		qsort(all->files, all->num, sizeof(*all->files), compare_files);
+	for (i = 0; i < all->num; i++)
+		if (all->files[i].known)
+			find_place(all, all->files[i].info.file)->i = i;
 }
 
 /**
@@ -439,7 +480,22 @@ void open_files_free(struct open_files *all)
 		fdinfo_free(&all->files[i].info);
 	}
 	free(all->files);
+	tdestroy(all->places, free);
 	memset(all, 0, sizeof(*all));
+}
+
+/**
+ * open_files_find() - look for a file
+ * @all: the open files
+ * @file: its number
+ *
+ * Return: the file, or NULL.
+ */
+const struct open_file *open_files_find(const struct open_files *all, uint64_t file)
+{
+	const struct place *place = find_place(all, file);
+
+	return place ? &all->files[place->i] : NULL;
 }
 
 /**

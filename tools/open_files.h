@@ -47,16 +47,21 @@ struct open_file {
  * @files: by pid of the first holder
  * @num_hidden: processes into which this user may not look
  * @num_unknown: files of which only the holders are known
+ * @last: the highest number of a file
+ * @places: a tree that finds files by their numbers
  */
 struct open_files {
 	size_t num;
 	struct open_file *files;
 	size_t num_hidden;
 	size_t num_unknown;
+	uint64_t last;
+	void *places;
 };
 
 int open_files_get(struct open_files *all);
 void open_files_free(struct open_files *all);
+const struct open_file *open_files_find(const struct open_files *all, uint64_t file);
 void open_files_warn(const struct open_files *all);
 void open_files_json(const struct open_files *all);
 void open_file_json(const struct open_file *file);

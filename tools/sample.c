@@ -49,13 +49,11 @@ void sample_free(struct sample *sample)
  */
 const struct fdinfo *sample_before(const struct sample *before, const struct open_file *file)
 {
-	size_t i;
+	const struct open_file *then = NULL;
 
-	for (i = 0; before && file->known && i < before->files.num; i++)
-		if (before->files.files[i].known &&
-		    before->files.files[i].info.file == file->info.file)
-			return &before->files.files[i].info;
-	return NULL;
+	if (before && file->known)
+		then = open_files_find(&before->files, file->info.file);
+	return then ? &then->info : NULL;
 }
 
 /**

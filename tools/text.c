@@ -80,7 +80,8 @@ void text_color(enum text_color color, const char *text, int width)
 		putchar(' ');
 }
 
-static void *no_memory(void)
+/* Does not return. */
+void *tool_no_memory(void)
 {
 	fputs("rdma-post: out of memory\n", stderr);
 	exit(TOOL_FAILED);
@@ -96,7 +97,7 @@ char *text_printf(const char *format, ...)
 	va_start(args, format);
 	n = vasprintf(&text, format, args);
 	va_end(args);
-	return n < 0 ? no_memory() : text;
+	return n < 0 ? tool_no_memory() : text;
 }
 
 /* Allocates an array of zeros. */
@@ -104,7 +105,7 @@ void *tool_alloc(size_t n, size_t size)
 {
 	void *p = calloc(n ? n : 1, size);
 
-	return p ? p : no_memory();
+	return p ? p : tool_no_memory();
 }
 
 /* Makes room for one more element behind @n; the new one is zero. */
@@ -113,7 +114,7 @@ void *tool_grow(void *array, size_t n, size_t size)
 	char *p = reallocarray(array, n + 1, size);
 
 	if (!p)
-		return no_memory();
+		return tool_no_memory();
 	memset(p + n * size, 0, size);
 	return p;
 }

@@ -51,6 +51,7 @@ void text_put(const char *text);
 void text_color(enum text_color color, const char *text, int width);
 char *text_printf(const char *format, ...)
 	__attribute__((format(printf, 1, 2)));
+void *tool_no_memory(void);
 void *tool_alloc(size_t n, size_t size);
 void *tool_grow(void *array, size_t n, size_t size);
 int tool_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
