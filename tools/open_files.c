@@ -302,23 +302,47 @@ static int is_device(const char *path, dev_t dev)
 	return !(st.stx_mode & S_IFMT) && is_share(path);
 }
 
+/*
+ * Reads of fdinfo for each process.  Each is work for the kernel, and a process can
+ * have a million descriptors.
+ */
+#define MAX_READS	1024
+
+/* A look at a process. */
+struct search {
+	struct open_files *all;
+	dev_t dev;
+	pid_t pid;
+	unsigned int reads;
+};
+
+static void read_fd(struct search *search, const char *link, const char *path, int fd)
+{
+	struct fdinfo info;
+	int err;
+
+	if (search->reads == MAX_READS) {
+		search->all->num_left_out++;
+		return;
+	}
+	search->reads++;
+	err = fdinfo_read(&info, path);
+	/* Meanwhile it may have been closed, and be another file. */
+	if (err == -ENOENT || (!info.has_file && is_device(link, search->dev) != 1))
+		fdinfo_free(&info);
+	else
+		add_file(search->all, &info, search->pid, fd);
+}
+
 /* Returns what is_device() does. */
-static int look_at_fd(struct open_files *all, const char *dir, pid_t pid, int fd,
-		      dev_t dev)
+static int look_at_fd(struct search *search, const char *dir, int fd)
 {
 	char *link = text_printf("%s/fd/%d", dir, fd);
 	char *path = text_printf("%s/fdinfo/%d", dir, fd);
-	int is = is_device(link, dev), err;
-	struct fdinfo info = { };
+	int is = is_device(link, search->dev);
 
-	if (is == 1) {
-		err = fdinfo_read(&info, path);
-		/* Meanwhile it may have been closed, and be another file. */
-		if (err == -ENOENT || (!info.has_file && is_device(link, dev) != 1))
-			fdinfo_free(&info);
-		else
-			add_file(all, &info, pid, fd);
-	}
+	if (is == 1)
+		read_fd(search, link, path, fd);
 	free(link);
 	free(path);
 	return is;
@@ -329,7 +353,7 @@ static int look_at_fd(struct open_files *all, const char *dir, pid_t pid, int fd
  * list descriptors may not always look at them.  If some are refused, it is their file
  * systems that do so: FUSE answers its own user only.
  */
-static int look_at_task(struct open_files *all, const char *dir, pid_t pid, dev_t dev)
+static int look_at_task(struct search *search, const char *dir)
 {
 	char *path = text_printf("%s/fd", dir);
 	const struct dirent *entry;
@@ -342,7 +366,7 @@ static int look_at_task(struct open_files *all, const char *dir, pid_t pid, dev_
 	while ((entry = readdir(fds))) {
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
-		if (denied(look_at_fd(all, dir, pid, atoi(entry->d_name), dev)))
+		if (denied(look_at_fd(search, dir, atoi(entry->d_name))))
 			refused++;
 		else
 			n++;
@@ -355,9 +379,9 @@ static int look_at_task(struct open_files *all, const char *dir, pid_t pid, dev_
  * The main thread may have ended before the others; then its /proc/PID/fd is empty.
  * Returns what look_at_task() has for one that has files.
  */
-static int look_at_threads(struct open_files *all, pid_t pid, dev_t dev)
+static int look_at_threads(struct search *search)
 {
-	char *path = text_printf("/proc/%d/task", pid), *dir;
+	char *path = text_printf("/proc/%d/task", search->pid), *dir;
 	const struct dirent *entry;
 	DIR *tasks = opendir(path);
 	int n = 0;
@@ -367,10 +391,10 @@ static int look_at_threads(struct open_files *all, pid_t pid, dev_t dev)
 		return -errno;
 	while ((n == 0 || n == -ENOENT) && (entry = readdir(tasks))) {
 		if (!isdigit((unsigned char)entry->d_name[0]) ||
-		    atoi(entry->d_name) == pid)
+		    atoi(entry->d_name) == search->pid)
 			continue;
-		dir = text_printf("/proc/%d/task/%s", pid, entry->d_name);
-		n = look_at_task(all, dir, pid, dev);
+		dir = text_printf("/proc/%d/task/%s", search->pid, entry->d_name);
+		n = look_at_task(search, dir);
 		free(dir);
 	}
 	closedir(tasks);
@@ -379,12 +403,13 @@ static int look_at_threads(struct open_files *all, pid_t pid, dev_t dev)
 
 static void look_at_process(struct open_files *all, pid_t pid, dev_t dev)
 {
+	struct search search = { .all = all, .dev = dev, .pid = pid };
 	char *dir = text_printf("/proc/%d", pid);
-	int n = look_at_task(all, dir, pid, dev);
+	int n = look_at_task(&search, dir);
 
 	free(dir);
 	if (n == 0 || n == -ENOENT)
-		n = look_at_threads(all, pid, dev);
+		n = look_at_threads(&search);
 	if (denied(n) && !has_no_files(pid))
 		all->num_hidden++;
 }
@@ -507,6 +532,9 @@ void open_files_warn(const struct open_files *all)
 	if (all->num_hidden)
 		tool_error("cannot look into %zu processes; root with CAP_SYS_PTRACE can",
 			   all->num_hidden);
+	if (all->num_left_out)
+		tool_error("left out %zu descriptors of processes that have more than %d",
+			   all->num_left_out, MAX_READS);
 	if (all->num_unknown)
 		tool_error("the kernel does not tell what %zu of the files have: not permitted, or the module is too old",
 			   all->num_unknown);
@@ -519,6 +547,7 @@ void open_files_warn(const struct open_files *all)
 void open_files_json(const struct open_files *all)
 {
 	json_number("hidden_processes", all->num_hidden);
+	json_number("descriptors_left_out", all->num_left_out);
 }
 
 /**

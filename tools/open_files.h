@@ -46,6 +46,7 @@ struct open_file {
  * @num: number of @files
  * @files: by pid of the first holder
  * @num_hidden: processes into which this user may not look
+ * @num_left_out: descriptors that were not looked at, since their process has many
  * @num_unknown: files of which only the holders are known
  * @last: the highest number of a file
  * @places: a tree that finds files by their numbers
@@ -54,6 +55,7 @@ struct open_files {
 	size_t num;
 	struct open_file *files;
 	size_t num_hidden;
+	size_t num_left_out;
 	size_t num_unknown;
 	uint64_t last;
 	void *places;

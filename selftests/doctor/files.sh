@@ -50,7 +50,8 @@ silent() { if [ -n "$1" ]; then grep -q -e "$1" err; else [ ! -s err ]; fi; }
 none_tests() {
 	tool 0 list && [ "$(wc -l <out)" = 1 ] && silent
 	result list_none $?
-	tool 0 list -j && jq -e '. == { files: [], hidden_processes: 0 }' out >jq.log && silent
+	tool 0 list -j && jq -e '. == { files: [], hidden_processes: 0,
+		descriptors_left_out: 0 }' out >jq.log && silent
 	result list_none_json $?
 	rmmod rdma_post
 	tool 2 list && grep -q 'not loaded' err && [ ! -s out ]
@@ -277,18 +278,21 @@ hold() {
 	until [ -s held ]; do kill -0 $held || return 1; done
 }
 
-# found DESCRIPTORS: root sees a file of $held with this number of descriptors
+# found DESCRIPTORS [PATTERN]: root sees a file of $held with this number of descriptors
 found() {
-	tool 0 list -j && silent && jq -e --argjson held "$held" --argjson n "$1" \
+	tool 0 list -j && silent "${2-}" && jq -e --argjson held "$held" --argjson n "$1" \
 		'.hidden_processes == 0 and ([.files[] | select(.holders[0].pid == $held)] |
 		length == 1 and .[0].file > 0 and (.[0].holders[0].descriptors | length) == $n)' \
-		out >jq.log && tool 0 show "$held" && silent
+		out >jq.log && tool 0 show "$held"
 }
 
 # Descriptors that are not the device's, or stand behind one that refuses stat().
 hold_tests() {
 	hold share && found 1 && grep -qE '^    share +1$' out
 	result held_share $?
+	kill $held
+	hold many && found 1024 'left out 6 descriptors'
+	result held_many $?
 	kill $held
 	grep -qw fuse /proc/filesystems || { echo "# no FUSE: not tested"; return; }
 	mkdir -p fuse && hold fuse "$PWD/fuse" && found 1

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Usage: hold share | hold fuse DIRECTORY
+ * Usage: hold share | hold many | hold fuse DIRECTORY
  *
  * Holds a file of /dev/rdma_post until a signal, as files.sh needs it: only by a
- * descriptor that names a device; or by one behind a descriptor on a FUSE file system
- * of another user, which refuses stat() even to root. Prints a line when it is ready.
+ * descriptor that names a device; by 1030 descriptors; or by one behind a descriptor on
+ * a FUSE file system of another user, which refuses stat() even to root. Prints a line
+ * when it is ready.
  */
 #define _GNU_SOURCE
 #include <err.h>
@@ -15,6 +16,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static void hold_share(void)
@@ -30,6 +32,21 @@ static void hold_share(void)
 	if (ioctl(fd, RPOST_IOC_SHARE_DEVICE, &share))
 		err(1, "SHARE_DEVICE");
 	close(fd);
+}
+
+static void hold_many(void)
+{
+	struct rlimit limit = { 2048, 2048 };
+	int fd, i;
+
+	if (setrlimit(RLIMIT_NOFILE, &limit))
+		err(1, "setrlimit");
+	fd = open(RPOST_DEVICE_PATH, O_RDWR);
+	for (i = 1; i < 1030 && fd >= 0; i++)
+		if (dup(fd) < 0)
+			fd = -1;
+	if (fd < 0)
+		err(1, "%s", RPOST_DEVICE_PATH);
 }
 
 /* Nobody answers for the file system: the kernel refuses before it asks. */
@@ -53,10 +70,12 @@ int main(int argc, char **argv)
 {
 	if (argc == 2 && !strcmp(argv[1], "share"))
 		hold_share();
+	else if (argc == 2 && !strcmp(argv[1], "many"))
+		hold_many();
 	else if (argc == 3 && !strcmp(argv[1], "fuse"))
 		hold_fuse(argv[2]);
 	else
-		errx(2, "usage: hold share | hold fuse DIRECTORY");
+		errx(2, "usage: hold share | hold many | hold fuse DIRECTORY");
 	puts("ready");
 	fflush(stdout);
 	pause();
