@@ -57,6 +57,28 @@ const struct fdinfo *sample_before(const struct sample *before, const struct ope
 }
 
 /**
+ * sample_missed() - was a file there at an earlier sample, and not seen?
+ * @before: the earlier one, or NULL
+ * @file: the file
+ *
+ * Numbers rise, so it was if a later one was seen: for instance its descriptor was on its
+ * way to another process.
+ *
+ * Return: whether it was; then nothing tells what it has done since.
+ */
+bool sample_missed(const struct sample *before, const struct open_file *file)
+{
+	return before && file->known && !sample_before(before, file) &&
+	       file->info.file <= before->files.last;
+}
+
+/* A counter that has gone back belongs to another file: the module was loaded again. */
+static uint64_t grown(uint64_t then, uint64_t now)
+{
+	return now < then ? now : now - then;
+}
+
+/**
  * sample_total() - return what a file has done since it was opened
  * @info: of the file
  * @total: which sum
@@ -79,14 +101,17 @@ uint64_t sample_total(const struct fdinfo *info, enum sample_total total)
  * @file: the file
  * @total: which sum
  *
- * Return: the difference.
+ * Return: the difference, or 0 if it is not known (sample_missed()).
  */
 uint64_t sample_done(const struct sample *before, const struct open_file *file,
 		     enum sample_total total)
 {
 	const struct fdinfo *then = sample_before(before, file);
 
-	return sample_total(&file->info, total) - (then ? sample_total(then, total) : 0);
+	if (sample_missed(before, file))
+		return 0;
+	return grown(then ? sample_total(then, total) : 0,
+		     sample_total(&file->info, total));
 }
 
 /**
@@ -109,6 +134,7 @@ uint64_t sample_rate(const struct sample *before, const struct sample *now,
 static void file_json(const struct sample *before, const struct open_file *file)
 {
 	const struct fdinfo *then = sample_before(before, file);
+	bool missed = sample_missed(before, file);
 	static const char prefix[] = "total-";
 	char *name, *c;
 	size_t i;
@@ -125,8 +151,9 @@ static void file_json(const struct sample *before, const struct open_file *file)
 		for (c = name; *c; c++)
 			if (*c == '-')
 				*c = '_';
-		json_number(name, value->number -
-			    (then ? fdinfo_number(then, value->key) : 0));
+		json_optional(name, !missed,
+			      grown(then ? fdinfo_number(then, value->key) : 0,
+				    value->number));
 		free(name);
 	}
 	json_end();

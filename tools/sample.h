@@ -40,6 +40,7 @@ struct sample {
 int sample_take(struct sample *sample);
 void sample_free(struct sample *sample);
 const struct fdinfo *sample_before(const struct sample *before, const struct open_file *file);
+bool sample_missed(const struct sample *before, const struct open_file *file);
 uint64_t sample_total(const struct fdinfo *info, enum sample_total total);
 uint64_t sample_done(const struct sample *before, const struct open_file *file,
 		     enum sample_total total);

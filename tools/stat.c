@@ -41,7 +41,7 @@ static void add_file(struct table *table, const struct sample *before,
 	table_cell(table, "%s", holder->user);
 	table_cell(table, "%s", holder->program);
 	for (i = 0; i < SAMPLE_TOTALS; i++) {
-		if (!file->known) {
+		if (!file->known || sample_missed(before, file)) {
 			table_cell(table, "-");
 			continue;
 		}
