@@ -27,8 +27,28 @@ static const char *const keys[SAMPLE_TOTALS][6] = {
  */
 int sample_take(struct sample *sample)
 {
+	int status;
+
 	sample->time = wait_now();
-	return open_files_get(&sample->files);
+	status = open_files_get(&sample->files);
+	sample->took = wait_now() - sample->time;
+	return status;
+}
+
+/**
+ * sample_next() - when to take the next sample
+ * @sample: the last
+ * @interval: that the user wants, in nanoseconds
+ *
+ * To look at very many files must not keep a CPU busy.
+ *
+ * Return: the time, at which we will have slept for as long as we have worked.
+ */
+uint64_t sample_next(const struct sample *sample, uint64_t interval)
+{
+	uint64_t least = 2 * sample->took;
+
+	return sample->time + (interval > least ? interval : least);
 }
 
 /**

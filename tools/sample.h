@@ -30,14 +30,17 @@ enum sample_total {
 /**
  * struct sample - all files at a time
  * @files: they
- * @time: nanoseconds of the monotonic clock
+ * @time: when they were looked at, in nanoseconds of the monotonic clock
+ * @took: how long that took
  */
 struct sample {
 	struct open_files files;
 	uint64_t time;
+	uint64_t took;
 };
 
 int sample_take(struct sample *sample);
+uint64_t sample_next(const struct sample *sample, uint64_t interval);
 void sample_free(struct sample *sample);
 const struct fdinfo *sample_before(const struct sample *before, const struct open_file *file);
 bool sample_missed(const struct sample *before, const struct open_file *file);

@@ -121,7 +121,7 @@ int stat_rates(uint64_t interval, unsigned long count, bool json)
 		json_array("samples");
 	}
 	for (i = 0; !count || i < count; i++) {
-		if (wait_until(before.time + interval, -1, &sig) == WAIT_SIGNAL)
+		if (wait_until(sample_next(&before, interval), -1, &sig) == WAIT_SIGNAL)
 			break;
 		status = sample_take(&now);
 		if (status)

@@ -373,7 +373,7 @@ static bool show(const struct sample *before, const struct sample *now,
 static int live(uint64_t interval, unsigned long count, struct sample *before, int *sig)
 {
 	/* The first screen should not be long in coming. */
-	uint64_t until = before->time + (interval < 500000000 ? interval : 500000000);
+	uint64_t until = sample_next(before, interval < 500000000 ? interval : 500000000);
 	struct sample now;
 	unsigned long i;
 	bool more;
@@ -386,7 +386,7 @@ static int live(uint64_t interval, unsigned long count, struct sample *before, i
 		status = sample_take(&now);
 		if (status)
 			return status;
-		more = show(before, &now, now.time + interval, sig);
+		more = show(before, &now, sample_next(&now, interval), sig);
 		sample_free(before);
 		*before = now;
 	}
