@@ -57,6 +57,7 @@ static struct {
 	int columns;
 	bool shown[TOP_COLUMNS];
 	enum column_id sort;
+	bool entered;
 	struct termios normal;
 } screen = { .sort = TOP_OPS };
 
@@ -80,6 +81,7 @@ static void enter(void)
 {
 	struct termios keys = screen.normal;
 
+	screen.entered = true;
 	keys.c_lflag &= ~(ICANON | ECHO);
 	keys.c_cc[VMIN] = 0;
 	keys.c_cc[VTIME] = 0;
@@ -89,11 +91,22 @@ static void enter(void)
 	fflush(stdout);
 }
 
+/* Called at the exit, too: memory may end at any time. */
 static void leave(void)
 {
+	if (!screen.entered)
+		return;
+	screen.entered = false;
 	fputs("\033[0m\033[?25h\033[?1049l", stdout);
 	fflush(stdout);
 	tcsetattr(STDIN_FILENO, TCSADRAIN, &screen.normal);
+}
+
+static void stop(void)
+{
+	leave();
+	wait_stop();
+	enter();
 }
 
 static int used_width(void)
@@ -356,9 +369,7 @@ static bool show(const struct sample *before, const struct sample *now,
 				return false;
 			break;
 		case WAIT_STOP:
-			leave();
-			wait_stop();
-			enter();
+			stop();
 			/* fallthrough */
 		case WAIT_RESIZE:
 			measure();
@@ -374,14 +385,19 @@ static int live(uint64_t interval, unsigned long count, struct sample *before, i
 {
 	/* The first screen should not be long in coming. */
 	uint64_t until = sample_next(before, interval < 500000000 ? interval : 500000000);
+	enum wait_for what;
 	struct sample now;
 	unsigned long i;
 	bool more;
 	int status;
 
-	while (wait_until(until, -1, sig) != WAIT_TIME)
-		if (*sig)
+	while ((what = wait_until(until, -1, sig)) != WAIT_TIME) {
+		if (what == WAIT_SIGNAL)
 			return TOOL_FINE;
+		if (what == WAIT_STOP)
+			stop();
+	}
+	measure();
 	for (i = 0, more = true; more && (!count || i < count); i++) {
 		status = sample_take(&now);
 		if (status)
@@ -405,7 +421,7 @@ static int top(uint64_t interval, unsigned long count)
 		return status;
 	setvbuf(stdout, NULL, _IOFBF, 1 << 16);
 	wait_init(true);
-	measure();
+	atexit(leave);
 	enter();
 	status = live(interval, count, &before, &sig);
 	leave();

@@ -26,16 +26,22 @@ static void note(int sig)
 /**
  * wait_init() - let signals come only while wait_until() waits
  * @terminal: those that concern a full screen, too
+ *
+ * What is ignored stays so: nohup(1) does that.
  */
 void wait_init(bool terminal)
 {
-	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP };
-	struct sigaction action = { .sa_handler = note };
+	static const int signals[] = {
+		SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP
+	};
+	struct sigaction action = { .sa_handler = note }, old;
 	sigset_t blocked;
 	size_t i;
 
 	sigemptyset(&blocked);
 	for (i = 0; i < (terminal ? ARRAY_SIZE(signals) : 3); i++) {
+		if (!sigaction(signals[i], NULL, &old) && old.sa_handler == SIG_IGN)
+			continue;
 		sigaddset(&blocked, signals[i]);
 		sigaction(signals[i], &action, NULL);
 	}

@@ -163,6 +163,14 @@ stat_tests() {
 	kill $!
 	wait $! && jq -e '.samples | length > 0' out >jq.log && silent
 	result stat_signal $?
+	# As by nohup.
+	(trap '' HUP; exec rdma-post stat -i 0.1) >out 2>err &
+	until grep -q OPS/s out; do kill -0 $! || break; done
+	kill -HUP $!
+	lines=$(wc -l <out)
+	until [ "$(wc -l <out)" -gt $((lines + 10)) ]; do kill -0 $! || break; done
+	kill $! && wait $! && silent
+	result stat_ignored_signal $?
 }
 
 # Test what promtool would: a name has HELP and TYPE once, before all of its series.
@@ -243,6 +251,9 @@ top_tests() {
 	result top_stop $?
 	kill "$(cat top.pid)" && shows ended 143
 	result top_terminate $?
+	tmux kill-server
+	begin_top 80 24 && shows fits 80 24 && kill -QUIT "$(cat top.pid)" && shows ended 131
+	result top_quit $?
 	tmux kill-server
 	tool 2 top </dev/null && silent 'needs a terminal'
 	result top_no_terminal $?
