@@ -302,7 +302,7 @@ static bool report_refusal(struct doctor *doc, enum answer is_signed)
 		.check = refusals[i].check,
 		.status = DOCTOR_PROBLEM,
 		.object = text_printf(MODULE_NAME),
-		.what = text_printf("at the last try the kernel has refused %s: %s",
+		.what = text_printf("the log says that the kernel has refused %s: %s",
 				    strstr(line, MODULE_NAME ": ") ? "the module" :
 				    "a module, perhaps this one", line),
 		.why = text_printf("%s%s", refusals[i].why,

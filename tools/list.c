@@ -13,8 +13,9 @@ static void help(void)
 	puts("Usage: rdma-post list [-j]\n\n"
 	     "Lists the open files of /dev/rdma_post and the processes that hold them. A file\n"
 	     "that several processes share is counted once: further holders follow with '\"'.\n"
-	     "K, M and G are units of 1024 bytes. What is not known is '-'. Root sees all\n"
-	     "processes, others see their own.\n\n"
+	     "K, M and G are units of 1024 bytes. What is not known is '-'. Root with\n"
+	     "CAP_SYS_PTRACE sees the files of all processes, others see their own.\n"
+	     "rdma-post(8) says what is not found.\n\n"
 	     "  -j, --json   print JSON\n"
 	     "  -h, --help   print this\n\n"
 	     "Exit status: 0, or 2 for wrong usage or failure");

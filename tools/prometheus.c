@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * The text format of Prometheus.  Each open file has its own series, so that a
- * counter never goes back; a sum without the label file is a process's.
+ * counter never goes back.  Other labels than the file's number may change.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -48,6 +48,8 @@ static void values_json(const struct fdinfo *info)
 		name = member_name(value->key);
 		if (value->is_number)
 			json_number(name, value->number);
+		else if (!strcmp(value->text, "none"))
+			json_string(name, NULL);
 		else
 			json_string(name, value->text);
 		free(name);

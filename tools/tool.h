@@ -16,7 +16,7 @@
 /* Exit status of every command. */
 enum {
 	TOOL_FINE	= 0,
-	TOOL_FINDINGS	= 1,	/* doctor: a problem; devices: none is offered */
+	TOOL_FINDINGS	= 1,	/* doctor: a problem; devices, show: there is none */
 	TOOL_FAILED	= 2,	/* wrong usage, or the command cannot work */
 };
 
