@@ -91,7 +91,7 @@ list_tests() {
 		(.files | map({ (.holders[0].pid | tostring): . }) | add) as $f |
 		$f[$server | tostring] as $s | $f[$client | tostring] as $c |
 		$s.holders[0].user == "root" and $s.holders[0].program == "rping" and
-		$s.devices == ["rxe0"] and $s.connections == 2 and $s.objects == 12 and
+		$s.devices == ["rxe0"] and $s.connections == 2 and $s.objects == 13 and
 		$s.holders[0].cgroup == "/" and $s.holders[0].container == null and
 		$c.holders[0].user == "nobody" and $c.holders[0].uid == 65534 and
 		$c.connections == 1 and $c.bytes_charged > 100000 and $c.bytes_pinned > 4095 and
