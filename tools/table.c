@@ -68,7 +68,7 @@ void table_print(struct table *table, const char *indent)
 		print_cell(table->titles[i] + right, TEXT_BOLD, widths[i], right,
 			   i == columns - 1);
 	}
-	for (i = 0; i < table->num_cells; i++) {
+	for (i = 0; columns && i < table->num_cells; i++) {
 		column = i % columns;
 		if (!column)
 			fputs(indent, stdout);

@@ -448,6 +448,12 @@ peer_listens() {
 	wait $!
 }
 
+# Is it frozen? It leaves the cgroup if it was about to end.
+frozen() {
+	until grep -q FROZEN /tmp/freezer/cold/freezer.state; do :; done
+	grep -qx "$1" /tmp/freezer/cold/cgroup.procs
+}
+
 # The freezer of version 1 keeps a process even when it is killed.
 peer_stuck() {
 	mkdir -p /tmp/freezer
@@ -456,7 +462,8 @@ peer_stuck() {
 	: >report.json
 	rdma-post doctor -t 10.0.0.99 >report.txt 2>&1 &
 	until child=$(cat "/proc/$!/task/$!/children") && child=${child%% *} &&
-		[ -n "$child" ] && echo "$child" >/tmp/freezer/cold/cgroup.procs; do
+		[ -n "$child" ] && echo "$child" >/tmp/freezer/cold/cgroup.procs &&
+		frozen "$child"; do
 		kill -0 $! || break
 	done 2>/dev/null
 	wait $!
