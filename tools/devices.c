@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* rdma-post devices: the RDMA devices, and which of them programs may use. */
-#include <getopt.h>
 #include <string.h>
 
 #include "rdma_dev.h"
@@ -115,34 +114,16 @@ static void print_text(const struct rdma_devs *all)
  */
 int devices_command(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },
-		{ }
-	};
-	int opt, status = TOOL_FINDINGS;
+	struct tool_options options = { .help = help };
+	int status = tool_options(argc, argv, &options);
 	struct rdma_devs all;
-	bool json = false;
 	size_t i;
 
-	while ((opt = getopt_long(argc, argv, "jh", options, NULL)) != -1) {
-		switch (opt) {
-		case 'j':
-			json = true;
-			break;
-		case 'h':
-			help();
-			return TOOL_FINE;
-		default:
-			return tool_usage("devices");
-		}
-	}
-	if (optind < argc) {
-		tool_error("devices: %s: unexpected argument", argv[optind]);
-		return tool_usage("devices");
-	}
+	if (status >= 0)
+		return status;
+	status = TOOL_FINDINGS;
 	rdma_devs_get(&all);
-	if (json)
+	if (options.json)
 		print_json(&all);
 	else
 		print_text(&all);

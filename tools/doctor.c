@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* rdma-post doctor: why RDMA does not work here, and what to do. */
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -176,51 +175,6 @@ static void release(struct doctor *doc)
 	rdma_devs_free(&doc->devs);
 }
 
-/* Returns -1 to go on, or the exit status. */
-static int parse(int argc, char **argv, struct doctor *doc, bool *json, bool *quiet)
-{
-	static const struct option options[] = {
-		{ "json", no_argument, NULL, 'j' },
-		{ "quiet", no_argument, NULL, 'q' },
-		{ "program", required_argument, NULL, 'p' },
-		{ "to", required_argument, NULL, 't' },
-		{ "help", no_argument, NULL, 'h' },
-		{ }
-	};
-	int opt;
-
-	while ((opt = getopt_long(argc, argv, "jqp:t:h", options, NULL)) != -1) {
-		switch (opt) {
-		case 'j':
-			*json = true;
-			break;
-		case 'q':
-			*quiet = true;
-			break;
-		case 'p':
-			doc->program = optarg;
-			break;
-		case 't':
-			doc->peer = optarg;
-			break;
-		case 'h':
-			help();
-			return TOOL_FINE;
-		default:
-			return tool_usage("doctor");
-		}
-	}
-	if (optind < argc) {
-		tool_error("doctor: %s: unexpected argument", argv[optind]);
-		return tool_usage("doctor");
-	}
-	if (doc->peer && !doctor_peer_is_valid(doc->peer)) {
-		tool_error("doctor: %s: not HOST, HOST:PORT or [ADDRESS]:PORT", doc->peer);
-		return tool_usage("doctor");
-	}
-	return -1;
-}
-
 /**
  * doctor_command() - look for what is wrong
  * @argc: number of arguments
@@ -230,19 +184,35 @@ static int parse(int argc, char **argv, struct doctor *doc, bool *json, bool *qu
  */
 int doctor_command(int argc, char **argv)
 {
-	bool json = false, quiet = false;
-	struct doctor doc = {};
-	int status;
+	static const struct option known[] = {
+		{ "json", no_argument, NULL, 'j' },
+		{ "quiet", no_argument, NULL, 'q' },
+		{ "program", required_argument, NULL, 'p' },
+		{ "to", required_argument, NULL, 't' },
+		{ "help", no_argument, NULL, 'h' },
+		{ }
+	};
+	struct tool_options options = {
+		.help = help, .known = known, .letters = "jqp:t:h",
+	};
+	int status = tool_options(argc, argv, &options);
+	struct doctor doc = {
+		.program = options.program,
+		.peer = options.peer,
+	};
 
-	status = parse(argc, argv, &doc, &json, &quiet);
 	if (status >= 0)
 		return status;
+	if (doc.peer && !doctor_peer_is_valid(doc.peer)) {
+		tool_error("doctor: %s: not HOST, HOST:PORT or [ADDRESS]:PORT", doc.peer);
+		return tool_usage("doctor");
+	}
 	rdma_devs_get(&doc.devs);
 	run_checks(&doc);
-	if (json)
+	if (options.json)
 		print_json(&doc);
 	else
-		print_text(&doc, quiet);
+		print_text(&doc, options.quiet);
 	status = count(&doc, DOCTOR_PROBLEM) ? TOOL_FINDINGS : TOOL_FINE;
 	release(&doc);
 	return status;

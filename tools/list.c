@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* rdma-post list: who has /dev/rdma_post open, and what for. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -107,35 +106,16 @@ static void print_text(const struct open_files *all)
  */
 int list_command(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },
-		{ }
-	};
+	struct tool_options options = { .help = help };
+	int status = tool_options(argc, argv, &options);
 	struct open_files all;
-	bool json = false;
-	int opt, err;
 
-	while ((opt = getopt_long(argc, argv, "jh", options, NULL)) != -1) {
-		switch (opt) {
-		case 'j':
-			json = true;
-			break;
-		case 'h':
-			help();
-			return TOOL_FINE;
-		default:
-			return tool_usage("list");
-		}
-	}
-	if (optind < argc) {
-		tool_error("list: %s: unexpected argument", argv[optind]);
-		return tool_usage("list");
-	}
-	err = open_files_get(&all);
-	if (err)
-		return err;
-	if (json)
+	if (status >= 0)
+		return status;
+	status = open_files_get(&all);
+	if (status)
+		return status;
+	if (options.json)
 		print_json(&all);
 	else
 		print_text(&all);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* rdma-post show PID: all that the kernel tells of the open files of a process. */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -320,32 +319,14 @@ static pid_t parse_pid(const char *text)
  */
 int show_command(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },
-		{ }
-	};
-	bool json = false;
+	struct tool_options options = { .help = help, .operands = 1 };
+	int status = tool_options(argc, argv, &options);
 	pid_t pid;
-	int opt;
 
-	while ((opt = getopt_long(argc, argv, "jh", options, NULL)) != -1) {
-		switch (opt) {
-		case 'j':
-			json = true;
-			break;
-		case 'h':
-			help();
-			return TOOL_FINE;
-		default:
-			return tool_usage("show");
-		}
-	}
-	if (optind + 1 != argc) {
-		if (optind < argc)
-			tool_error("show: %s: unexpected argument", argv[optind + 1]);
-		else
-			tool_error("show: no PID");
+	if (status >= 0)
+		return status;
+	if (optind == argc) {
+		tool_error("show: no PID");
 		return tool_usage("show");
 	}
 	pid = parse_pid(argv[optind]);
@@ -353,5 +334,5 @@ int show_command(int argc, char **argv)
 		tool_error("show: %s: not a PID", argv[optind]);
 		return tool_usage("show");
 	}
-	return show(pid, json);
+	return show(pid, options.json);
 }

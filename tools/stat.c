@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* rdma-post stat: what programs have done, or do in a second. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -154,53 +153,28 @@ int stat_rates(uint64_t interval, unsigned long count, bool json)
  */
 int stat_command(int argc, char **argv)
 {
-	static const struct option options[] = {
+	static const struct option known[] = {
 		{ "interval", required_argument, NULL, 'i' },
 		{ "count", required_argument, NULL, 'n' },
-		{ "prometheus", no_argument, NULL, 'p' },
+		{ "prometheus", no_argument, NULL, TOOL_PROMETHEUS },
 		{ "json", no_argument, NULL, 'j' },
 		{ "help", no_argument, NULL, 'h' },
 		{ }
 	};
-	bool json = false, prometheus = false;
-	unsigned long count = 0;
-	uint64_t interval = 0;
-	int opt;
+	struct tool_options options = {
+		.help = help, .known = known, .letters = "i:n:jh",
+	};
+	int status = tool_options(argc, argv, &options);
+	bool rates = options.interval || options.count;
 
-	while ((opt = getopt_long(argc, argv, "i:n:jh", options, NULL)) != -1) {
-		switch (opt) {
-		case 'i':
-			interval = wait_interval(optarg);
-			if (!interval)
-				return wait_bad_interval("stat", optarg);
-			break;
-		case 'n':
-			count = wait_count(optarg);
-			if (!count)
-				return wait_bad_count("stat", optarg);
-			break;
-		case 'p':
-			prometheus = true;
-			break;
-		case 'j':
-			json = true;
-			break;
-		case 'h':
-			help();
-			return TOOL_FINE;
-		default:
-			return tool_usage("stat");
-		}
-	}
-	if (optind < argc) {
-		tool_error("stat: %s: unexpected argument", argv[optind]);
-		return tool_usage("stat");
-	}
-	if (prometheus && (json || interval || count)) {
+	if (status >= 0)
+		return status;
+	if (options.prometheus && (options.json || rates)) {
 		tool_error("stat: --prometheus goes with no other option");
 		return tool_usage("stat");
 	}
-	if (!interval && !count)
-		return totals(json, prometheus);
-	return stat_rates(interval ? interval : 1000000000, count, json);
+	if (!rates)
+		return totals(options.json, options.prometheus);
+	return stat_rates(options.interval ? options.interval : 1000000000,
+			  options.count, options.json);
 }

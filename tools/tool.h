@@ -8,6 +8,7 @@
 #ifndef TOOL_H
 #define TOOL_H
 
+#include <getopt.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -41,6 +42,43 @@ int list_command(int argc, char **argv);
 int show_command(int argc, char **argv);
 int stat_command(int argc, char **argv);
 int top_command(int argc, char **argv);
+
+/* options.c */
+
+/* The value of --prometheus, which has no letter. */
+#define TOOL_PROMETHEUS	256
+
+/**
+ * struct tool_options - options of a command
+ * @help: prints the command's help
+ * @known: of getopt_long(); NULL for --json and --help alone
+ * @letters: of getopt_long(), for @known
+ * @operands: how many arguments that are no options it has at most
+ * @json: --json, -j
+ * @prometheus: --prometheus
+ * @quiet: --quiet, -q
+ * @program: --program, -p, or NULL
+ * @peer: --to, -t, or NULL
+ * @interval: --interval, -i, in nanoseconds
+ * @count: --count, -n
+ *
+ * The command sets the first four, and the values of what the user does not give.
+ */
+struct tool_options {
+	void (*help)(void);
+	const struct option *known;
+	const char *letters;
+	int operands;
+	bool json;
+	bool prometheus;
+	bool quiet;
+	const char *program;
+	const char *peer;
+	uint64_t interval;
+	unsigned long count;
+};
+
+int tool_options(int argc, char **argv, struct tool_options *options);
 
 /* text.c */
 enum text_color { TEXT_PLAIN, TEXT_BOLD, TEXT_RED, TEXT_GREEN, TEXT_YELLOW };

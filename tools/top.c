@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* rdma-post top: what programs do, live. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -443,43 +442,21 @@ static int top(uint64_t interval, unsigned long count)
  */
 int top_command(int argc, char **argv)
 {
-	static const struct option options[] = {
+	static const struct option known[] = {
 		{ "interval", required_argument, NULL, 'i' },
 		{ "count", required_argument, NULL, 'n' },
 		{ "json", no_argument, NULL, 'j' },
 		{ "help", no_argument, NULL, 'h' },
 		{ }
 	};
-	uint64_t interval = 2000000000;
-	unsigned long count = 0;
-	bool json = false;
-	int opt;
+	struct tool_options options = {
+		.help = help, .known = known, .letters = "i:n:jh",
+		.interval = 2000000000,
+	};
+	int status = tool_options(argc, argv, &options);
 
-	while ((opt = getopt_long(argc, argv, "i:n:jh", options, NULL)) != -1) {
-		switch (opt) {
-		case 'i':
-			interval = wait_interval(optarg);
-			if (!interval)
-				return wait_bad_interval("top", optarg);
-			break;
-		case 'n':
-			count = wait_count(optarg);
-			if (!count)
-				return wait_bad_count("top", optarg);
-			break;
-		case 'j':
-			json = true;
-			break;
-		case 'h':
-			help();
-			return TOOL_FINE;
-		default:
-			return tool_usage("top");
-		}
-	}
-	if (optind < argc) {
-		tool_error("top: %s: unexpected argument", argv[optind]);
-		return tool_usage("top");
-	}
-	return json ? stat_rates(interval, count, true) : top(interval, count);
+	if (status >= 0)
+		return status;
+	return options.json ? stat_rates(options.interval, options.count, true) :
+			      top(options.interval, options.count);
 }

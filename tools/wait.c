@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Waits for the next interval, for a key, or for a signal. */
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -99,45 +98,4 @@ uint64_t wait_now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return now.tv_sec * 1000000000ull + now.tv_nsec;
-}
-
-/**
- * wait_interval() - read an interval that the user gives
- * @text: seconds, maybe with a fraction
- *
- * Return: nanoseconds, or 0 if it is none between a tenth of a second and a day.
- */
-uint64_t wait_interval(const char *text)
-{
-	char *end;
-	double seconds = strtod(text, &end);
-
-	if (end == text || *end || !(seconds >= 0.1 && seconds <= 86400))
-		return 0;
-	return seconds * 1e9;
-}
-
-/* Reads a number of samples; 0 is none. */
-unsigned long wait_count(const char *text)
-{
-	char *end;
-	unsigned long count;
-
-	errno = 0;
-	count = strtoul(text, &end, 10);
-	return errno || end == text || *end || *text == '-' ? 0 : count;
-}
-
-/* Says what an interval is.  Returns the exit status. */
-int wait_bad_interval(const char *command, const char *text)
-{
-	tool_error("%s: %s: not a number of seconds from 0.1 to 86400", command, text);
-	return tool_usage(command);
-}
-
-/* Says what a count is.  Returns the exit status. */
-int wait_bad_count(const char *command, const char *text)
-{
-	tool_error("%s: %s: not a number of 1 or more", command, text);
-	return tool_usage(command);
 }

@@ -21,9 +21,5 @@ enum wait_for wait_until(uint64_t until, int fd, int *sig);
 void wait_stop(void);
 void wait_end(int sig);
 uint64_t wait_now(void);
-uint64_t wait_interval(const char *text);
-unsigned long wait_count(const char *text);
-int wait_bad_interval(const char *command, const char *text);
-int wait_bad_count(const char *command, const char *text);
 
 #endif /* WAIT_H */
