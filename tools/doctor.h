@@ -15,8 +15,6 @@
 #define PORT_ACTIVE	4
 #define INFINIBAND	1
 
-#define MODULE_NAME	"rdma_post"
-
 enum doctor_status {
 	DOCTOR_OK,
 	DOCTOR_NOTE,		/* good to know; RDMA works nevertheless */
@@ -81,7 +79,6 @@ void check_loopback(struct doctor *doc);
 void check_program(struct doctor *doc);
 void check_peer(struct doctor *doc);
 
-int doctor_module_minor(void);
 bool doctor_peer_is_valid(const char *peer);
 
 #endif /* DOCTOR_H */

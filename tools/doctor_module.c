@@ -49,27 +49,12 @@ static const struct {
 	  "correct it in /etc/modprobe.d or on the command line" },
 };
 
-/* Returns the module's minor number, or -1 if it is not loaded. */
-int doctor_module_minor(void)
-{
-	char *misc = file_read("/proc/misc", 65536, NULL), *line, *rest = misc;
-	int minor = -1, n;
-	char name[64];
-
-	while (rest && (line = strsep(&rest, "\n")))
-		if (sscanf(line, "%d %63s", &n, name) == 2 &&
-		    !strcmp(name, MODULE_NAME))
-			minor = n;
-	free(misc);
-	return minor;
-}
-
 /* Is the module loaded?  Either file may be hidden from a container. */
 static enum answer is_loaded(const struct doctor *doc)
 {
 	char misc[64];
 
-	if (!doc->devs.error || doctor_module_minor() >= 0 ||
+	if (!doc->devs.error || module_minor() >= 0 ||
 	    file_exists("/sys/module/" MODULE_NAME))
 		return YES;
 	file_line(misc, sizeof(misc), "/proc/misc");

@@ -2,6 +2,7 @@
 /* rdma-post doctor: may this user open the node? */
 #include <errno.h>
 #include <grp.h>
+#include <linux/major.h>
 #include <pwd.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,12 +11,10 @@
 
 #include "doctor.h"
 
-#define MISC_MAJOR	10
-
 /* Makes the finding of a node that is not there, or is not the module's. */
 static void report_wrong(struct doctor *doc, const char *check, char *what)
 {
-	int minor = doctor_module_minor();
+	int minor = module_minor();
 	bool udev = file_exists("/run/udev/control");
 
 	doctor_report(doc, (struct finding){
@@ -114,7 +113,7 @@ static void report_error(struct doctor *doc, int err)
  */
 void check_node(struct doctor *doc)
 {
-	int minor = doctor_module_minor(), err = -doc->devs.error;
+	int minor = module_minor(), err = -doc->devs.error;
 	struct stat st;
 
 	if (stat(RPOST_DEVICE_PATH, &st)) {

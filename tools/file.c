@@ -128,6 +128,21 @@ bool file_exists(const char *format, ...)
 	return !access(path, F_OK);
 }
 
+/* Returns the minor number of the module's node, or -1 if nothing tells it. */
+int module_minor(void)
+{
+	char *misc = file_read("/proc/misc", 65536, NULL), *line, *rest = misc;
+	int minor = -1, n;
+	char name[64];
+
+	while (rest && (line = strsep(&rest, "\n")))
+		if (sscanf(line, "%d %63s", &n, name) == 2 &&
+		    !strcmp(name, MODULE_NAME))
+			minor = n;
+	free(misc);
+	return minor;
+}
+
 /* Returns the kernel's log, to be freed, or NULL if this user may not read it. */
 char *file_kernel_log(void)
 {

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/major.h>
 #include <pwd.h>
 #include <rdma/rdma_post_abi.h>
 #include <search.h>
@@ -27,27 +28,20 @@ static bool denied(int err)
 /* The kernel's list of misc devices also tells whether the module is loaded. */
 static int find_device(dev_t *dev)
 {
-	char name[64];
-	unsigned int minor;
+	int minor = module_minor();
+	char line[64];
 	struct stat st;
-	FILE *misc = fopen("/proc/misc", "re");
 
-	if (!misc) {
-		if (stat(RPOST_DEVICE_PATH, &st))
-			return tool_error("%s: %m; see rdma-post doctor",
-					  RPOST_DEVICE_PATH);
-		*dev = st.st_rdev;
+	if (minor >= 0) {
+		*dev = makedev(MISC_MAJOR, minor);
 		return 0;
 	}
-	while (fscanf(misc, "%u %63s", &minor, name) == 2) {
-		if (strcmp(name, strrchr(RPOST_DEVICE_PATH, '/') + 1))
-			continue;
-		fclose(misc);
-		*dev = makedev(10, minor);
-		return 0;
-	}
-	fclose(misc);
-	return tool_error("the module rdma_post is not loaded; see rdma-post doctor");
+	if (!file_line(line, sizeof(line), "/proc/misc"))
+		return tool_error("the module " MODULE_NAME " is not loaded; see rdma-post doctor");
+	if (stat(RPOST_DEVICE_PATH, &st))
+		return tool_error("%s: %m; see rdma-post doctor", RPOST_DEVICE_PATH);
+	*dev = st.st_rdev;
+	return 0;
 }
 
 /* ------------------------------------------------------ processes */

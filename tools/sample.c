@@ -156,7 +156,7 @@ static void file_json(const struct sample *before, const struct open_file *file)
 	const struct fdinfo *then = sample_before(before, file);
 	bool missed = sample_missed(before, file);
 	static const char prefix[] = "total-";
-	char *name, *c;
+	char *name;
 	size_t i;
 
 	json_object(NULL);
@@ -167,10 +167,7 @@ static void file_json(const struct sample *before, const struct open_file *file)
 
 		if (strncmp(value->key, prefix, strlen(prefix)) || !value->is_number)
 			continue;
-		name = text_printf("%s", value->key + strlen(prefix));
-		for (c = name; *c; c++)
-			if (*c == '-')
-				*c = '_';
+		name = text_replace(value->key + strlen(prefix), '-', '_');
 		json_optional(name, !missed,
 			      grown(then ? fdinfo_number(then, value->key) : 0,
 				    value->number));

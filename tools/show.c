@@ -22,17 +22,6 @@ static void help(void)
 
 /* ----------------------------------------------------------- JSON */
 
-/* A key of JSON that needs no quotes in jq. */
-static char *member_name(const char *key)
-{
-	char *name = text_printf("%s", key), *c;
-
-	for (c = name; *c; c++)
-		if (*c == '-')
-			*c = '_';
-	return name;
-}
-
 static void values_json(const struct fdinfo *info)
 {
 	char *name;
@@ -44,7 +33,8 @@ static void values_json(const struct fdinfo *info)
 
 		if (!strcmp(value->key, "device") || !strcmp(value->key, "file"))
 			continue;
-		name = member_name(value->key);
+		/* jq needs no quotes then. */
+		name = text_replace(value->key, '-', '_');
 		if (value->is_number)
 			json_number(name, value->number);
 		else if (!strcmp(value->text, "none"))
@@ -133,11 +123,8 @@ static size_t queue_name(const struct fdinfo *info, const char *key)
 
 static void print_label(const char *key)
 {
-	char *label = text_printf("%s", key), *c;
+	char *label = text_replace(key, '-', ' ');
 
-	for (c = label; *c; c++)
-		if (*c == '-')
-			*c = ' ';
 	fputs("    ", stdout);
 	text_color(TEXT_PLAIN, label, 24);
 	putchar(' ');

@@ -28,6 +28,7 @@ static void add_file(struct table *table, const struct sample *before,
 		     const struct sample *now, const struct open_file *file)
 {
 	const struct holder *holder = &file->holders[0];
+	bool tells = file->known && !sample_missed(before, file);
 	char buf[UNITS_SIZE];
 	uint64_t value;
 	int i;
@@ -40,7 +41,7 @@ static void add_file(struct table *table, const struct sample *before,
 	table_cell(table, "%s", holder->user);
 	table_cell(table, "%s", holder->program);
 	for (i = 0; i < SAMPLE_TOTALS; i++) {
-		if (!file->known || sample_missed(before, file)) {
+		if (!tells) {
 			table_cell(table, "-");
 			continue;
 		}

@@ -15,17 +15,13 @@
  */
 void table_cell(struct table *table, const char *format, ...)
 {
-	char *cell, *copy = NULL;
 	va_list args;
 
+	table->cells = tool_grow(table->cells, table->num_cells,
+				 sizeof(*table->cells));
 	va_start(args, format);
-	if (vasprintf(&copy, format, args) < 0)
-		copy = NULL;
+	table->cells[table->num_cells++] = text_vprintf(format, args);
 	va_end(args);
-	cell = text_printf("%s", copy ? copy : "?");
-	free(copy);
-	table->cells = tool_grow(table->cells, table->num_cells, sizeof(cell));
-	table->cells[table->num_cells++] = cell;
 }
 
 static size_t column_width(const struct table *table, size_t column, size_t columns)

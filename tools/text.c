@@ -88,16 +88,34 @@ void *tool_no_memory(void)
 }
 
 /* Returns a string that the caller frees. */
+char *text_vprintf(const char *format, va_list args)
+{
+	char *text;
+
+	return vasprintf(&text, format, args) < 0 ? tool_no_memory() : text;
+}
+
+/* Returns a string that the caller frees. */
 char *text_printf(const char *format, ...)
 {
 	va_list args;
 	char *text;
-	int n;
 
 	va_start(args, format);
-	n = vasprintf(&text, format, args);
+	text = text_vprintf(format, args);
 	va_end(args);
-	return n < 0 ? tool_no_memory() : text;
+	return text;
+}
+
+/* Returns a copy, to be freed, in which another character stands for each @from. */
+char *text_replace(const char *text, char from, char to)
+{
+	char *copy = text_printf("%s", text), *c;
+
+	for (c = copy; *c; c++)
+		if (*c == from)
+			*c = to;
+	return copy;
 }
 
 /* Allocates an array of zeros. */

@@ -9,6 +9,7 @@
 #define TOOL_H
 
 #include <getopt.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -87,8 +88,11 @@ void text_init(void);
 int text_utf8_length(const unsigned char *s);
 void text_put(const char *text);
 void text_color(enum text_color color, const char *text, int width);
+char *text_vprintf(const char *format, va_list args)
+	__attribute__((format(printf, 1, 0)));
 char *text_printf(const char *format, ...)
 	__attribute__((format(printf, 1, 2)));
+char *text_replace(const char *text, char from, char to);
 void *tool_no_memory(void);
 void *tool_alloc(size_t n, size_t size);
 void *tool_grow(void *array, size_t n, size_t size);
@@ -105,6 +109,9 @@ void json_optional(const char *key, bool known, uint64_t value);
 void json_bool(const char *key, bool value);
 
 /* file.c */
+#define MODULE_NAME	"rdma_post"
+
+int module_minor(void);
 int file_line(char *buf, size_t size, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 char *file_read(const char *path, size_t max, size_t *size);
