@@ -39,16 +39,18 @@ int rpost_check_many(struct rpost_pd *pd, struct rpost_sge *sges, u32 num,
 		     u32 access, bool recv, u32 *total, bool *bad_key)
 {
 	u32 i, n = 0, sum = 0;
-	bool bad = false;
+	bool good, bad = false;
 
 	for (i = 0; i < num && !bad; i++) {
 		if (!sges[i].length)
 			continue;
 		if (n != i)
 			sges[n] = sges[i];
-		if (unlikely(!rpost_mr_check(pd, &sges[n], access)) &&
-		    !(recv && i == num - 1 &&
-		      rpost_mr_cut(pd, &sges[n], access))) {
+		if (recv && i == num - 1)
+			good = rpost_mr_cut(pd, &sges[n], access);
+		else
+			good = rpost_mr_check(pd, &sges[n], access);
+		if (unlikely(!good)) {
 			if (!pd->bad_lkey)
 				return -EINVAL;
 			bad = true;
