@@ -254,7 +254,6 @@ TEST_F(process, limit_of_each_process)
 TEST_F(process, sent_in_a_circle)
 {
 	long before = rp_module_number("refcnt");
-	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
 	int socks[2], fds[2];
 	struct rp_end e;
 
@@ -267,14 +266,7 @@ TEST_F(process, sent_in_a_circle)
 	EXPECT_LT(before, rp_module_number("refcnt"));
 	close(socks[0]);
 	close(socks[1]);
-	/* The kernel collects such cycles when sockets are opened or closed. */
-	while (rp_module_number("refcnt") != before && rp_now_ms() < end) {
-		ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_DGRAM, 0, socks));
-		close(socks[0]);
-		close(socks[1]);
-		usleep(1000);
-	}
-	EXPECT_EQ(before, rp_module_number("refcnt"));
+	EXPECT_EQ(before, rp_wait_collected(before));
 }
 
 /* A descriptor's path in /proc opens the device anew, without objects. */

@@ -4,6 +4,7 @@
  * threads, quiet and new devices.
  */
 #define _GNU_SOURCE
+#include <sys/socket.h>
 #include <sys/syscall.h>
 
 #include "cgroup.h"
@@ -86,6 +87,27 @@ long rp_wait_refcnt(long want)
 	while ((seen = rp_module_number("refcnt")) != want &&
 	       rp_now_ms() < end)
 		usleep(1000);
+	return seen;
+}
+
+/*
+ * The same for files in a cycle of sockets that are queued in each other, which the
+ * kernel collects when sockets are opened or closed.
+ */
+long rp_wait_collected(long want)
+{
+	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
+	int socks[2];
+	long seen;
+
+	while ((seen = rp_module_number("refcnt")) != want &&
+	       rp_now_ms() < end) {
+		if (socketpair(AF_UNIX, SOCK_DGRAM, 0, socks))
+			return -errno;
+		close(socks[0]);
+		close(socks[1]);
+		usleep(1000);
+	}
 	return seen;
 }
 

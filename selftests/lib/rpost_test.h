@@ -325,6 +325,7 @@ int rp_unload_soon(void);
 int rp_load_module(const char *path, const char *params);
 int rp_load_again(void);
 long rp_wait_refcnt(long want);
+long rp_wait_collected(long want);
 int rp_wait_objects(int fd, int want);
 bool rp_wait_asleep(const pid_t *tid);
 
