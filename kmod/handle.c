@@ -233,7 +233,7 @@ bool rpost_handles_look(struct rpost_handles *handles, u32 leaf,
 	bool there;
 	u32 i;
 
-	/* Whoever ends an object takes it out of the table with the lock held. */
+	/* An object is taken out of the table, with this lock held, before it ends. */
 	spin_lock(&handles->lock);
 	leaves = rpost_leaves_locked(handles);
 	there = leaves && leaf < leaves->num;

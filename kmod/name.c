@@ -49,7 +49,7 @@ const char *rpost_name_get(void)
 		list_del(&name->link);
 	spin_unlock(&rpost_names_lock);
 	if (!name)
-		/* It outlives the file, so no memory cgroup is charged. */
+		/* No memory cgroup is charged, since the name outlives the file. */
 		name = kzalloc(sizeof(*name), GFP_KERNEL);
 	if (!name)
 		return NULL;

@@ -21,11 +21,11 @@
  * same commands find the same objects, and rings can be mapped.  The last close of
  * @base ends the objects, so they remain until all of these are closed, too.
  *
- * One that is made from another refers to the same @base, so they make no chains.
- * It can keep nothing alive but @base, which refers to no other file.
+ * A descriptor that is made from another refers to the same @base, so descriptors
+ * make no chains.  Each keeps nothing alive but @base, which refers to no other file.
  *
- * It is charged to the opener of @base, as all objects are that are made by it.
- * Memory that is registered by it is that of the calling process, and counts
+ * The opener of @base is charged for a descriptor, as for all objects that are made
+ * by it.  Memory that is registered by it is that of the calling process, and counts
  * against that process's RLIMIT_MEMLOCK.
  */
 struct rpost_share {

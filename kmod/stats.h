@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What an open file has done so far, for /proc/PID/fdinfo.
+ * Counters of an open file, for /proc/PID/fdinfo.
  */
 #ifndef RPOST_STATS_H
 #define RPOST_STATS_H

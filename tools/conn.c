@@ -19,7 +19,7 @@
 #define RESOLVE_MS	2000
 #define MESSAGE		"rdma-post"
 
-/* What the child has; its end releases it. */
+/* Objects of the child. Its exit releases them. */
 struct ends {
 	struct conn *conn;
 	struct rdma_event_channel *channel;
@@ -196,7 +196,10 @@ static void try_it(struct conn *conn)
 	}
 }
 
-/* Who reads what doctor prints must not wait for a child that does not end. */
+/*
+ * Close the child's copies of the outputs: a program that reads doctor's output until its
+ * end would wait for a child that does not end.
+ */
 static void quiet(void)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -16,7 +16,7 @@
 
 #define BYTES	4096
 
-/* What an exporter tells beside the descriptor. */
+/* The exporter sends these numbers to the importer, beside the descriptor. */
 struct told {
 	uint32_t pd, mr, lkey, rkey;
 };

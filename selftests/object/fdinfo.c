@@ -249,7 +249,7 @@ TEST_F(pair, traffic)
 	EXPECT_EQ(3, fdinfo_number(text, "total-completions"));
 	EXPECT_EQ(0, fdinfo_number(text, "total-ops-send"));
 
-	/* What was done stays when the queue pair goes. */
+	/* The totals keep what the queue pair has done, after it is destroyed. */
 	for (i = 0; i < 2; i++) {
 		ASSERT_LT(0, fdinfo_read(self->client.fd, text));
 		EXPECT_EQ(3, fdinfo_number(text, "total-ops-send"));
