@@ -19,8 +19,9 @@
 #define ANSWER_MS	300	/* what comes later counts as lost */
 
 /*
- * uverbs removes rxe only after the last program has closed it, so over
- * rdma-core a program ends by itself.
+ * Over rdma-core a program ends by itself, before the removal: uverbs removes rxe
+ * only after the last program has closed it, and the kernel crashes if an id that
+ * queries a route is destroyed at the same time (kmod/route.c).
  */
 #define STAY_MS		200
 
@@ -215,8 +216,11 @@ TEST_F(hotplug, events_have_verbs)
 		ASSERT_EQ(0, child_start(&after, self->seen, ask_until_there));
 		ASSERT_EQ(0, child_start(&before, self->seen, ask_while_there));
 		ASSERT_EQ(0, child_go(&before));
+		if (over_incumbent())
+			EXPECT_EQ(0, child_end(&before));
 		ASSERT_EQ(0, system(self->remove));
-		EXPECT_EQ(0, child_end(&before));
+		if (!over_incumbent())
+			EXPECT_EQ(0, child_end(&before));
 		ASSERT_EQ(0, child_go(&after));
 		ASSERT_EQ(0, system(self->add));
 		EXPECT_EQ(0, child_end(&after));
