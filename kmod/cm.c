@@ -15,8 +15,6 @@
 #include "qp.h"
 #include "trace.h"
 
-#define RPOST_MAX_TIMEOUT_MS	3600000
-
 static_assert(RPOST_EVENT_ADDR_RESOLVED == (int)RDMA_CM_EVENT_ADDR_RESOLVED);
 static_assert(RPOST_EVENT_ESTABLISHED == (int)RDMA_CM_EVENT_ESTABLISHED);
 static_assert(RPOST_EVENT_TIMEWAIT_EXIT == (int)RDMA_CM_EVENT_TIMEWAIT_EXIT);
@@ -92,18 +90,7 @@ static const struct {
 	[RDMA_CM_EVENT_TIMEWAIT_EXIT] = { 0 },
 };
 
-static void rpost_id_removal_work(struct work_struct *work)
-{
-	struct rpost_id *id = container_of(work, struct rpost_id, removal_work);
-	struct rdma_cm_id *cm_id;
-
-	mutex_lock(&id->lock);
-	cm_id = id->cm_id;
-	id->cm_id = NULL;
-	mutex_unlock(&id->lock);
-	if (cm_id)
-		rdma_destroy_id(cm_id);
-}
+static void rpost_id_removal_work(struct work_struct *work);
 
 static struct rpost_id *rpost_id_alloc(struct rpost_file *file, bool wait)
 {
@@ -119,6 +106,7 @@ static struct rpost_id *rpost_id_alloc(struct rpost_file *file, bool wait)
 	INIT_LIST_HEAD(&id->requests);
 	INIT_LIST_HEAD(&id->events);
 	INIT_LIST_HEAD(&id->joins);
+	INIT_LIST_HEAD(&id->route_link);
 	if (wait)
 		ret = rpost_obj_reserve(file, &id->obj, RPOST_OBJ_ID, NULL);
 	else
@@ -198,6 +186,8 @@ static void rpost_event_fill(struct rpost_event *event,
 	to->event = from->event;
 	to->status = from->status;
 	switch (from->event) {
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		return;
 	case RDMA_CM_EVENT_MULTICAST_JOIN:
 		rpost_event_ud(&to->ud, ud);
 		fallthrough;
@@ -254,7 +244,10 @@ static struct rpost_id *rpost_id_accept_request(struct rpost_id *listener,
 	return id;
 }
 
-/* @listener: the id that listens, for a request; else NULL. */
+/*
+ * @listener: the id that listens, for a request; else NULL.
+ * @cm_id: NULL if it has been destroyed, for DEVICE_REMOVAL.
+ */
 static void rpost_id_report(struct rpost_id *id, struct rpost_id *listener,
 			    struct rdma_cm_id *cm_id,
 			    const struct rdma_cm_event *cm_event)
@@ -322,6 +315,42 @@ int rpost_id_handler(struct rdma_cm_id *cm_id, struct rdma_cm_event *cm_event)
 	return ret;
 }
 
+/* Return false if others have destroyed the cm_id, or are doing so. */
+static bool rpost_id_destroy_cm_id(struct rpost_id *id)
+{
+	struct rdma_cm_id *cm_id;
+
+	mutex_lock(&id->lock);
+	cm_id = id->cm_id;
+	id->cm_id = NULL;
+	mutex_unlock(&id->lock);
+	if (!cm_id)
+		return false;
+	/* This waits for handlers. */
+	rdma_destroy_id(cm_id);
+	rpost_route_end(id);
+	return true;
+}
+
+static void rpost_id_removal_work(struct work_struct *work)
+{
+	struct rpost_id *id = container_of(work, struct rpost_id, removal_work);
+	const struct rdma_cm_event event = {
+		.event = RDMA_CM_EVENT_DEVICE_REMOVAL,
+	};
+	struct mem_cgroup *old;
+
+	if (!rpost_id_destroy_cm_id(id))
+		return;
+	/* cma has not told an id whose query the removal has ended. */
+	if (rpost_id_move(id, U32_MAX ^ BIT(RPOST_ID_REMOVED),
+			  RPOST_ID_REMOVED))
+		return;
+	old = set_active_memcg(id->obj.file->memcg);
+	rpost_id_report(id, NULL, NULL, &event);
+	set_active_memcg(old);
+}
+
 /**
  * rpost_id_shutdown() - close an id's connection
  * @obj: the id; it has no queue pair
@@ -331,16 +360,9 @@ int rpost_id_handler(struct rdma_cm_id *cm_id, struct rdma_cm_event *cm_event)
 int rpost_id_shutdown(struct rpost_obj *obj)
 {
 	struct rpost_id *id = container_of(obj, struct rpost_id, obj);
-	struct rdma_cm_id *cm_id;
 
-	mutex_lock(&id->lock);
-	cm_id = id->cm_id;
-	id->cm_id = NULL;
-	mutex_unlock(&id->lock);
-
-	/* This waits for handlers, so no more work is queued after it. */
-	if (cm_id)
-		rdma_destroy_id(cm_id);
+	/* After this nothing queues the work. */
+	rpost_id_destroy_cm_id(id);
 	cancel_work_sync(&id->removal_work);
 	rpost_events_drop(id);
 	rpost_joins_free(id);
@@ -597,38 +619,6 @@ int rpost_resolve_addr_ioctl(struct rpost_ucmd *ucmd)
 					cmd->timeout_ms);
 		if (ret)
 			rpost_id_move(id, BIT(RPOST_ID_ADDR_QUERY), old);
-	}
-	rpost_id_exit(id);
-	return ret;
-}
-
-/**
- * rpost_resolve_route_ioctl() - begin to resolve a route
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
-int rpost_resolve_route_ioctl(struct rpost_ucmd *ucmd)
-{
-	struct rpost_resolve_route *cmd = &ucmd->cmd.resolve_route;
-	struct rpost_id *id;
-	int ret;
-
-	if (!cmd->timeout_ms || cmd->timeout_ms > RPOST_MAX_TIMEOUT_MS)
-		return -EINVAL;
-	id = rpost_id_enter(ucmd->file, cmd->id);
-	if (IS_ERR(id))
-		return PTR_ERR(id);
-
-	ret = rpost_id_check_events(id);
-	if (!ret)
-		ret = rpost_id_move(id, BIT(RPOST_ID_ADDR_RESOLVED),
-				    RPOST_ID_ROUTE_QUERY);
-	if (!ret) {
-		ret = rdma_resolve_route(id->cm_id, cmd->timeout_ms);
-		if (ret)
-			rpost_id_move(id, BIT(RPOST_ID_ROUTE_QUERY),
-				      RPOST_ID_ADDR_RESOLVED);
 	}
 	rpost_id_exit(id);
 	return ret;

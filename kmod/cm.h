@@ -103,6 +103,9 @@ struct rpost_join {
  *         under both
  * @num_joins: length of @joins; under @lock
  * @join_serial: serial of the newest join; under @lock
+ * @route_dev: the device whose list @route_link is in, with a reference, from
+ *             the first query for a route until @cm_id is destroyed; under @lock
+ * @route_link: in @route_dev->routes
  * @removal_work: destroys @cm_id after device removal, since a handler must not
  *                destroy its own cm_id
  */
@@ -128,6 +131,8 @@ struct rpost_id {
 	struct list_head joins;
 	unsigned int num_joins;
 	u64 join_serial;
+	struct rpost_device *route_dev;
+	struct list_head route_link;
 	struct work_struct removal_work;
 };
 
@@ -144,6 +149,9 @@ static inline bool rpost_id_connected(const struct rpost_id *id)
 
 	return state == RPOST_ID_CONNECTED || state == RPOST_ID_ACCEPTING;
 }
+
+/* Of RESOLVE_ADDR and RESOLVE_ROUTE. */
+#define RPOST_MAX_TIMEOUT_MS	3600000
 
 struct rpost_event_channel *rpost_event_channel_get(struct rpost_file *file,
 						    int fd);
@@ -166,7 +174,9 @@ int rpost_id_shutdown(struct rpost_obj *obj);
 void rpost_id_free(struct rpost_obj *obj);
 void rpost_id_destroy_unpublished(struct rpost_id *id);
 
-/* --------------------------------------- connect.c, option.c, mcast.c */
+/* ------------------------------- route.c, connect.c, option.c, mcast.c */
+
+void rpost_route_end(struct rpost_id *id);
 
 void rpost_joins_free(struct rpost_id *id);
 

@@ -144,6 +144,9 @@ static int rpost_device_add(struct ib_device *ib_dev)
 	spin_lock_init(&dev->name_lock);
 	mutex_init(&dev->contexts_lock);
 	INIT_LIST_HEAD(&dev->contexts);
+	mutex_init(&dev->routes_lock);
+	INIT_LIST_HEAD(&dev->routes);
+	init_waitqueue_head(&dev->routes_wait);
 	rpost_device_rename(ib_dev, dev);
 	rpost_async_device_add(dev);
 
@@ -177,6 +180,7 @@ static void rpost_device_remove(struct ib_device *ib_dev, void *client_data)
 	synchronize_rcu();
 	rpost_async_device_gone(dev);
 	rpost_contexts_device_gone(dev);
+	rpost_routes_device_gone(dev);
 	rpost_target_del(dev);
 	rpost_device_put(dev);
 }
@@ -218,6 +222,25 @@ u32 rpost_device_id(struct ib_device *ib_dev)
 	id = dev && !dev->refused ? dev->id : 0;
 	rcu_read_unlock();
 	return id;
+}
+
+/**
+ * rpost_device_of() - find a device of the RDMA core, admitted or not
+ * @ib_dev: the device; the caller keeps it from being freed
+ *
+ * Return: the device with a reference, or NULL: not yet added, or removed.
+ */
+struct rpost_device *rpost_device_of(struct ib_device *ib_dev)
+{
+	struct rpost_device *dev;
+
+	rcu_read_lock();
+	dev = ib_get_client_data(ib_dev, &rpost_client);
+	/* Removal drops its reference after a grace period. */
+	if (dev)
+		kref_get(&dev->kref);
+	rcu_read_unlock();
+	return dev;
 }
 
 /**

@@ -143,6 +143,9 @@ void rpost_target_del(struct rpost_device *dev);
  * @target: for selftests/attack/probe.c
  * @contexts_lock: guards @contexts
  * @contexts: struct rpost_context of all open files that use it
+ * @routes_lock: guards @routes
+ * @routes: struct rpost_id that may query a route, see route.c
+ * @routes_wait: removal waits here until @routes is empty
  * @rcu: lookups run under RCU
  */
 struct rpost_device {
@@ -162,6 +165,9 @@ struct rpost_device {
 	struct rpost_target target;
 	struct mutex contexts_lock;
 	struct list_head contexts;
+	struct mutex routes_lock;
+	struct list_head routes;
+	wait_queue_head_t routes_wait;
 	struct rcu_head rcu;
 };
 
@@ -175,12 +181,17 @@ void rpost_leave_behind(struct rdma_restrack_entry *res, struct rpost_device *de
 bool rpost_device_alive(struct rpost_device *dev);
 void rpost_device_hold(struct rpost_device *dev);
 void rpost_device_put(struct rpost_device *dev);
+struct rpost_device *rpost_device_of(struct ib_device *ib_dev);
 u32 rpost_device_id(struct ib_device *ib_dev);
 void rpost_device_name(struct rpost_device *dev, char name[IB_DEVICE_NAME_MAX]);
 bool rpost_device_name_of(struct ib_device *ib_dev, char name[IB_DEVICE_NAME_MAX]);
 u32 rpost_device_max_wr(struct ib_device *ib_dev);
 u32 rpost_device_max_sge_rd(const struct ib_device *ib_dev);
 u32 rpost_device_max_srq_wr(struct ib_device *ib_dev);
+
+/* ------------------------------------------------------------ route.c */
+
+void rpost_routes_device_gone(struct rpost_device *dev);
 
 /* ------------------------------------------------------------ async.c */
 

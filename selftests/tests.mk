@@ -84,6 +84,7 @@ RPOST_TESTS := \
 	inject_mr \
 	vices \
 	removal \
+	removal_routes \
 	failnth
 
 # Those of them that tell something about 32-bit programs.

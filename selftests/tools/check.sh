@@ -134,7 +134,9 @@ kernel_tests() {
 		'RPOST_TEST_BIND=modprobe rdma_rxe && rdma link add rxe0 type rxe netdev dummy0')
 	programs "$build_dir/selftests$bits" "${@:3}"
 	# shellcheck disable=SC2016
+	"$vm_dir/kmod.sh" -s selftests/slow_routes "$kernel" &&
 	guest "kernel$bits" "$kernel" \
+		-i "$build_dir/slow_routes-$kernel/slow_routes.ko" \
 		-f selftests/tools/run_tests.sh "${files[@]}" -- \
 		env "${device[@]}" \
 		"${network[@]}" "${driver[@]}" \

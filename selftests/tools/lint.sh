@@ -65,7 +65,7 @@ files() {
 }
 
 # The modules for tests.
-modules=(selftests/{rdmasim,bench/floor,qp_error}/*.[ch])
+modules=(selftests/{rdmasim,bench/floor,qp_error,slow_routes}/*.[ch])
 
 # Locks are described in the kernel-doc above their struct, which checkpatch does
 # not see. Tracepoints have a layout of their own. Programs include the interface's
@@ -162,7 +162,7 @@ analyzer_module() {
 
 # Print the files of the programs and the library, but not of modules for the tests.
 user_files() {
-	files "$@" | grep '\.c$' | grep -vE '/(rdmasim|floor|qp_error)/' || true
+	files "$@" | grep '\.c$' | grep -vE '/(rdmasim|floor|qp_error|slow_routes)/' || true
 }
 
 # user_check COMMAND FILE
