@@ -148,7 +148,8 @@ own_log() {
 # Show the lines of the log that fail a run; true if there are any.
 splats() {
 	local lines
-	lines=$(own_log | grep -E -m 40 "$splat_pattern" || true)
+	# With what follows the first one: where it was, and who called.
+	lines=$(own_log | grep -E -m 1 -A 40 "$splat_pattern" || true)
 	[ -n "$lines" ] || return 1
 	printf '%s\n' "$lines" >&2
 }
