@@ -138,11 +138,9 @@ RPOST_API int rdma_destroy_id(struct rdma_cm_id *id)
 	struct rpost_id *priv = rpost_id(id);
 	int err;
 
-	if (priv->qp) {
-		err = rpost_qp_orphan(priv->qp);
-		if (err)
-			return rpost_fail(err);
-	}
+	err = rpost_id_leave_qp(priv);
+	if (err)
+		return rpost_fail(err);
 	err = rpost_destroy_handle(priv->file->fd, RPOST_OBJ_ID,
 				   rpost_id_handle(priv));
 	if (err)

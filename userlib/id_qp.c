@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Queue pairs, completion queues and shared receive queues of ids. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
+
+/*
+ * Guards rpost_qp.id and rpost_id.qp.  A program may put its queue pair into
+ * another id, and destroy it while another thread destroys the first id.
+ */
+static pthread_mutex_t links_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void destroy_cqs(struct rpost_default_cqs *cqs)
 {
@@ -47,12 +54,15 @@ static int create_cq(struct rdma_cm_id *id, uint32_t size,
 /* The program may have put its queue pair into another id. */
 static void forget_moved_qp(struct rpost_id *priv)
 {
-	struct rpost_qp *qp = priv->qp;
+	struct rpost_qp *qp;
 
-	if (!qp || qp->of_cm || priv->id.qp == &qp->ibv)
-		return;
-	qp->id = NULL;
-	priv->qp = NULL;
+	pthread_mutex_lock(&links_lock);
+	qp = priv->qp;
+	if (qp && !qp->of_cm && priv->id.qp != &qp->ibv) {
+		qp->id = NULL;
+		priv->qp = NULL;
+	}
+	pthread_mutex_unlock(&links_lock);
 }
 
 /* Makes missing completion queues.  Returns 0 or an errno value. */
@@ -226,18 +236,40 @@ RPOST_API int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd,
 	return 0;
 }
 
-int rpost_qp_orphan(struct rpost_qp *qp)
+void rpost_qp_leave_id(struct rpost_qp *qp)
 {
-	struct rpost_id *priv = qp->id;
+	struct rpost_id *priv;
+
+	pthread_mutex_lock(&links_lock);
+	priv = qp->id;
+	if (priv) {
+		qp->id = NULL;
+		priv->qp = NULL;
+		if (priv->id.qp == &qp->ibv)
+			priv->id.qp = NULL;
+	}
+	pthread_mutex_unlock(&links_lock);
+}
+
+int rpost_id_leave_qp(struct rpost_id *priv)
+{
+	struct rpost_qp *qp;
 	int err;
 
-	if (qp->of_cm) {
-		err = rpost_qp_destroy_handle(qp);
-		if (err)
-			return err;
-		qp->ibv.state = IBV_QPS_ERR;
-		qp->orphan = true;
+	pthread_mutex_lock(&links_lock);
+	qp = priv->qp;
+	if (qp && !qp->of_cm) {
+		qp->id = NULL;
+		priv->qp = NULL;
 	}
+	pthread_mutex_unlock(&links_lock);
+	if (!priv->qp)
+		return 0;
+	err = rpost_qp_destroy_handle(qp);
+	if (err)
+		return err;
+	qp->ibv.state = IBV_QPS_ERR;
+	qp->orphan = true;
 	qp->id = NULL;
 	priv->qp = NULL;
 	return 0;

@@ -443,11 +443,14 @@ void rpost_ah_forget(struct rpost_ctx *ctx);
 bool rpost_qp_has_groups(struct rpost_qp *qp);
 void rpost_qp_forget_groups(struct rpost_qp *qp);
 
+/* Separates a queue pair, which is being destroyed, from its id. */
+void rpost_qp_leave_id(struct rpost_qp *qp);
+
 /*
- * Separates a queue pair from its id, which is being destroyed.
+ * Separates an id, which is being destroyed, from its queue pair.
  * ibv_destroy_qp() frees the struct later.  Returns 0 or an errno value.
  */
-int rpost_qp_orphan(struct rpost_qp *qp);
+int rpost_id_leave_qp(struct rpost_id *priv);
 
 /* ------------------------------------------------------- connection ids */
 

@@ -252,7 +252,6 @@ int rpost_qp_destroy_handle(struct rpost_qp *qp)
 RPOST_API int ibv_destroy_qp(struct ibv_qp *qp)
 {
 	struct rpost_qp *rqp = rpost_qp(qp);
-	struct rpost_id *priv = rqp->id;
 	int err;
 
 	/* The kernel would detach the groups instead. */
@@ -263,11 +262,7 @@ RPOST_API int ibv_destroy_qp(struct ibv_qp *qp)
 		if (err)
 			return err;
 	}
-	if (priv) {
-		priv->qp = NULL;
-		if (priv->id.qp == qp)
-			priv->id.qp = NULL;
-	}
+	rpost_qp_leave_id(rqp);
 	rpost_made_del(qp->context, &rqp->made);
 	rpost_async_del(&rqp->async);
 	rpost_async_wait(&rqp->async, &qp->mutex, &qp->cond,

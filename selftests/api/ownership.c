@@ -101,6 +101,58 @@ TEST_F(own, queue_pair_that_the_program_has_put_there)
 	EXPECT_EQ(0, ibv_destroy_cq(cq));
 }
 
+#define MOVES	200
+
+/* An id whose queue pair the program has put into another id. */
+struct moved {
+	struct rdma_cm_id *id;
+	struct ibv_qp *qp;
+	pthread_barrier_t start;
+};
+
+static void *destroy_moved_qp(void *arg)
+{
+	struct moved *moved = arg;
+
+	pthread_barrier_wait(&moved->start);
+	return (void *)(intptr_t)ibv_destroy_qp(moved->qp);
+}
+
+/* One thread destroys the id that had it first, one the queue pair. */
+TEST_F(own, moved_queue_pair_and_its_first_id)
+{
+	struct ibv_cq *cq = ibv_create_cq(self->id->verbs, 8, NULL, NULL, 0);
+	struct sockaddr_storage addr;
+	struct rdma_cm_id *first;
+	struct moved moved;
+	pthread_t thread;
+	void *status;
+	int i;
+
+	ASSERT_NE(NULL, cq);
+	self->attr.send_cq = cq;
+	self->attr.recv_cq = cq;
+	memcpy(&addr, rdma_get_local_addr(self->id), sizeof(struct sockaddr_in6));
+	set_port(&addr, 0);
+	ASSERT_EQ(0, pthread_barrier_init(&moved.start, NULL, 2));
+	for (i = 0; i < MOVES; i++) {
+		ASSERT_EQ(0, rdma_create_id(self->channel, &first, NULL,
+					    RDMA_PS_TCP));
+		ASSERT_EQ(0, rdma_bind_addr(first, (struct sockaddr *)&addr));
+		ASSERT_EQ(0, rdma_create_qp(first, self->pd, &self->attr));
+		moved.qp = first->qp;
+		first->qp = NULL;
+		ASSERT_EQ(0, pthread_create(&thread, NULL, destroy_moved_qp,
+					    &moved));
+		pthread_barrier_wait(&moved.start);
+		EXPECT_EQ(0, rdma_destroy_id(first));
+		ASSERT_EQ(0, pthread_join(thread, &status));
+		EXPECT_EQ(NULL, status);
+	}
+	pthread_barrier_destroy(&moved.start);
+	EXPECT_EQ(0, ibv_destroy_cq(cq));
+}
+
 TEST_F(own, shared_receive_queue_of_an_endpoint)
 {
 	struct ibv_srq_init_attr attr = {
