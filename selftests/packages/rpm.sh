@@ -38,6 +38,7 @@ library() {
 	lib=$(dirname "$(find "$dir/librdma-post" -name librdma_post.so.1)")
 	[ "$(readlink -f "$lib/rdma_post/librdmacm.so.1")" = \
 		"$(readlink -f "$lib/librdma_post.so.1")" ] || return 1
+	ls "$dir"/librdma-post-devel/usr/share/man/man3/rdma_post_setup_ring.3* || return 1
 	# It needs libc only.
 	rpm -qp --requires "$dir"/build/RPMS/*/"librdma-post-$version"-*.rpm |
 		grep '\.so' | tee "$dir/needs"
@@ -55,7 +56,8 @@ tools() {
 		[ -x "$tools/usr/bin/rdma-post-run" ] &&
 		[ -e "$tools/usr/lib/udev/rules.d/90-rdma-post.rules" ] &&
 		[ ! -e "$tools/usr/lib/modules-load.d" ] &&
-		ls "$tools"/usr/share/man/man1/rdma-post-run.1*
+		ls "$tools"/usr/share/man/man{1/rdma-post-run.1,4/rdma_post.4,7/rdma_post.7}* &&
+		ls "$tools"/usr/share/man/man8/rdma-post.8*
 }
 
 akmod() {

@@ -67,12 +67,20 @@ install_tree() {
 		test -e "$dest/usr/lib/rdma_post/librdmacm.so.1" &&
 		test -x "$dest/usr/bin/rdma-post-run" &&
 		test -x "$dest/usr/bin/rdma-post" &&
-		test -e "$dest/usr/share/man/man8/rdma-post.8" &&
 		test -e "$dest/usr/share/bash-completion/completions/rdma-post" &&
-		test -e "$dest/usr/share/man/man1/rdma-post-run.1" &&
 		test -e "$dest/usr/include/rdma/rdma_post_abi.h" &&
 		test -e "$dest/usr/lib/pkgconfig/rdma_post.pc" &&
-		test -e "$dest/usr/lib/udev/rules.d/90-rdma-post.rules"
+		test -e "$dest/usr/lib/udev/rules.d/90-rdma-post.rules" &&
+		manual_pages "$dest/usr/share/man"
+}
+
+# man finds each page, and each function of our own has one.
+manual_pages() {
+	local section page
+	while read -r section page; do
+		man -M "$1" -w "$section" "$page" || return
+	done < <(printf '%s\n' '1 rdma-post-run' '4 rdma_post' '7 rdma_post' '8 rdma-post' &&
+		sed -n 's/^int \(rdma_post_[a-z_]*\)(.*/3 \1/p' userlib/include/rdma/rdma_post.h)
 }
 
 # The commands by which tests remove the device, and bring it back.

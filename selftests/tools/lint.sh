@@ -6,8 +6,9 @@
 # Runs static checks, and prints TAP: checkpatch --strict, sparse, coccinelle with the
 # kernel's scripts, clang's analyzer, kernel-doc, gcc and clang warnings, shellcheck.
 # Also checks that no file is empty, that the tests which documents name exist, that
-# make help has all targets, and that lintian finds nothing in Debian's packages. A check
-# fails if it prints anything. (kmod.sh builds the module with W=1.)
+# make help has all targets, that each function of our own has a manual page, that mandoc
+# likes them, and that lintian finds nothing in Debian's packages. A check fails if it
+# prints anything. (kmod.sh builds the module with W=1.)
 #
 #   -c   only files that have changed since the branch's upstream, or else in the
 #        last commit, and not the checks that take minutes: coccinelle, the analyzer,
@@ -246,6 +247,18 @@ shell_all() {
 	[ ${#found[@]} = 0 ] || shellcheck -x -P SCRIPTDIR "${found[@]}"
 }
 
+# Each function of our own has a manual page, which mandoc understands.
+manual_pages() {
+	local pages function
+	mapfile -t pages < <(files '*.[1-8]')
+	[ ${#pages[@]} = 0 ] || mandoc -T lint -W warning "${pages[@]}"
+	grep -oE '^[a-z].*\brdma_post_[a-z_]+\(' userlib/include/rdma/rdma_post.h |
+		grep -oE 'rdma_post_[a-z_]+' | while read -r function; do
+		[ -e "userlib/man/$function.3" ] ||
+			echo "userlib/man/$function.3: no such manual page"
+	done
+}
+
 # The release's version stands in six places.
 release() {
 	local version
@@ -273,7 +286,7 @@ lintian_packages() {
 
 warn='-Wall -Wextra -Werror'
 echo "TAP version 13"
-echo "1..$((changed ? 12 : 16))"
+echo "1..$((changed ? 13 : 17))"
 check checkpatch checkpatch_all
 check versions versions
 check sparse sparse_all
@@ -286,6 +299,7 @@ check make-help make_help
 check scripts scripts
 check named-tests named_tests
 check shellcheck shell_all
+check manual-pages manual_pages
 check release release
 if [ -z "$changed" ]; then
 	check coccinelle coccinelle

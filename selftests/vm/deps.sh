@@ -25,11 +25,11 @@ guests=(
 	# 32-bit programs, C++, pkg-config
 	gcc-multilib libc6-dev-i386 g++ pkg-config
 	# checks: sparse, coccinelle for the module; checkpatch, kernel-doc are perl
-	sparse perl shellcheck clang coccinelle valgrind
+	sparse perl shellcheck clang coccinelle valgrind mandoc
 	# interop/: a program that uses librpma; a file system of Debian's programs
 	librpma-dev e2fsprogs
-	# tools/unmodified.sh
-	libcap2-bin
+	# tools/unmodified.sh; tools/check.sh: man
+	libcap2-bin man-db
 	# kernels: fetch.sh, kmod.sh; the rest is for debug-kernel.sh
 	binutils kmod xz-utils zstd lz4 libelf-dev
 	flex bison bc m4 libssl-dev
