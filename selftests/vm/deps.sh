@@ -4,7 +4,7 @@
 # Usage: selftests/vm/deps.sh [--check] [PART]...
 #
 # Installs the Debian packages that parts of the project need: build (module, library,
-# tests, examples), headers (of a kernel), guests (checks, benchmarks and guests), docs,
+# tests, examples), headers (of a kernel), guests (checks, benchmarks and guests), docs, plots,
 # gdb, deb and rpm (packages), lint (of packages), userland (guests with a release's
 # userland); by default build and guests. If the user is not root, or with --check, prints the
 # command that installs the missing packages and exits 1. Says nothing and exits 0 if
@@ -20,6 +20,10 @@ build=(gcc libc6-dev make libibverbs-dev librdmacm-dev libssl-dev)
 build+=(xz-utils)
 
 headers=(linux-headers-amd64)
+
+# Any gnuplot draws.
+plots=()
+command -v gnuplot >/dev/null || plots+=(gnuplot-nox)
 
 guests=(
 	# 32-bit programs, C++, pkg-config
@@ -41,8 +45,7 @@ guests=(
 )
 # busybox-static would do as well.
 command -v busybox >/dev/null || guests+=(busybox)
-# bench/: any gnuplot draws.
-command -v gnuplot >/dev/null || guests+=(gnuplot-nox)
+guests+=("${plots[@]}")
 
 # kernel-doc is a perl script of the kernel; fetch.sh fetches it like the tests' headers.
 docs=(python3-sphinx make perl xz-utils)
@@ -64,7 +67,7 @@ check=''
 packages=()
 for part; do
 	case $part in
-	build | headers | guests | docs | gdb | deb | rpm | lint | userland) declare -n list=$part ;;
+	build | headers | guests | docs | plots | gdb | deb | rpm | lint | userland) declare -n list=$part ;;
 	*) sed -n '/^# Usage/,/^$/s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
 	esac
 	packages+=("${list[@]}")
