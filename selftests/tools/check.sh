@@ -80,7 +80,8 @@ manual_pages() {
 	while read -r section page; do
 		man -M "$1" -w "$section" "$page" || return
 	done < <(printf '%s\n' '1 rdma-post-run' '4 rdma_post' '7 rdma_post' '8 rdma-post' &&
-		sed -n 's/^int \(rdma_post_[a-z_]*\)(.*/3 \1/p' userlib/include/rdma/rdma_post.h)
+		sed -n 's/^[a-z].*\b\(rdma_post_[a-z_]*\)(.*/3 \1/p' \
+			userlib/include/rdma/rdma_post.h)
 }
 
 # The commands by which tests remove the device, and bring it back.

@@ -7,12 +7,12 @@
 # kernel's scripts, clang's analyzer, kernel-doc, gcc and clang warnings, shellcheck.
 # Also checks that no file is empty, that the tests which documents name exist, that
 # make help has all targets, that each function of our own has a manual page, that mandoc
-# likes them, and that lintian finds nothing in Debian's packages. A check fails if it
-# prints anything. (kmod.sh builds the module with W=1.)
+# likes them, that make docs has no warnings, and that lintian finds nothing in Debian's
+# packages. A check fails if it prints anything. (kmod.sh builds the module with W=1.)
 #
 #   -c   only files that have changed since the branch's upstream, or else in the
-#        last commit, and not the checks that take minutes: coccinelle, the analyzer,
-#        lintian
+#        last commit, and not the checks that take long: coccinelle, the analyzer,
+#        make docs, lintian
 
 # The checks are functions that check calls by name.
 # shellcheck disable=SC2317
@@ -252,11 +252,16 @@ manual_pages() {
 	local pages function
 	mapfile -t pages < <(files '*.[1-8]')
 	[ ${#pages[@]} = 0 ] || mandoc -T lint -W warning "${pages[@]}"
-	grep -oE '^[a-z].*\brdma_post_[a-z_]+\(' userlib/include/rdma/rdma_post.h |
-		grep -oE 'rdma_post_[a-z_]+' | while read -r function; do
+	sed -n 's/^[a-z].*\b\(rdma_post_[a-z_]*\)(.*/\1/p' \
+		userlib/include/rdma/rdma_post.h | while read -r function; do
 		[ -e "userlib/man/$function.3" ] ||
 			echo "userlib/man/$function.3: no such manual page"
 	done
+}
+
+# make docs takes a warning of Sphinx for an error.
+docs() {
+	make -s docs BUILD="$out/docs" >"$out/docs.log" 2>&1 || tail -n 20 "$out/docs.log"
 }
 
 # The release's version stands in six places.
@@ -286,7 +291,7 @@ lintian_packages() {
 
 warn='-Wall -Wextra -Werror'
 echo "TAP version 13"
-echo "1..$((changed ? 13 : 17))"
+echo "1..$((changed ? 13 : 18))"
 check checkpatch checkpatch_all
 check versions versions
 check sparse sparse_all
@@ -306,6 +311,7 @@ if [ -z "$changed" ]; then
 	check analyzer-module analyzer_module
 	check analyzer user_checks 'clang --analyze -Xclang -analyzer-output=text' \
 		userlib tools examples ':!userlib/tests'
+	check docs docs
 	check lintian lintian_packages
 fi
 exit "$failed"
