@@ -4,3 +4,5 @@ author = "the rdma_post developers"
 copyright = author
 primary_domain = "c"
 html_theme = "alabaster"
+# Wide enough for the screens of rdma-post.
+html_theme_options = {"page_width": "1160px", "body_max_width": "900px"}
