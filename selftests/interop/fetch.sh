@@ -17,12 +17,12 @@ set -euo pipefail
 
 suite=${1:-bookworm}
 packages=(
-	dash coreutils diffutils grep sed mawk procps iproute2 socat strace libgcc-s1
+	bash dash coreutils diffutils grep sed mawk procps iproute2 socat strace libgcc-s1
 	ibverbs-providers ibverbs-utils rdmacm-utils perftest
 	libfabric-bin python3-minimal python3-pyverbs
 )
-# A package of which only some files are taken, without its dependencies.
-parts=()
+# Packages of which only some files are taken, without their dependencies.
+parts=(util-linux '*/bin/taskset')
 case $suite in
 -h | --help) usage && exit ;;
 bookworm)
@@ -31,12 +31,12 @@ bookworm)
 		openmpi-bin libblas3 hpcc qemu-system-x86 dapl2-utils
 		mpich netpipe-mpich2 libscalapack-mpich2.2 ucx-utils
 	)
-	parts=(scalapack-mpi-test './usr/lib/*/scalapack/mpich-tests/xdlu')
+	parts+=(scalapack-mpi-test './usr/lib/*/scalapack/mpich-tests/xdlu')
 	;;
 trixie)
 	# Ceph's programs need these; those of Debian 12 lack the messenger's.
 	packages+=(ucx-utils librados2 libgoogle-perftools4t64)
-	parts=(ceph-test './usr/bin/ceph_perf_msgr_*')
+	parts+=(ceph-test './usr/bin/ceph_perf_msgr_*')
 	;;
 sid)
 	# Its UCX is built without verbs.
@@ -86,7 +86,7 @@ finish_root() {
 }
 
 make_image() {
-	local dir=$1 deb mb
+	local dir=$1 deb mb i
 	apt_update "$suite"
 	# shellcheck disable=SC2046
 	apt_download "$suite" "$dir/debs" $(closure)
@@ -98,17 +98,18 @@ make_image() {
 		dpkg-deb -x "$deb" "$dir/root"
 		dpkg-deb -W "$deb"
 	done >"$dir/versions"
-	if [ ${#parts[@]} -gt 0 ]; then
-		apt_download "$suite" "$dir/parts" "${parts[0]}"
+	for ((i = 0; i < ${#parts[@]}; i += 2)); do
+		apt_download "$suite" "$dir/parts" "${parts[i]}"
 		dpkg-deb --fsys-tarfile "$dir"/parts/*.deb |
-			tar -x -C "$dir/root" --wildcards "${parts[1]}"
+			tar -x -C "$dir/root" --wildcards "${parts[i + 1]}"
 		dpkg-deb -W "$dir"/parts/*.deb >>"$dir/versions"
-	fi
+		rm -r "$dir/parts"
+	done
 	finish_root "$dir/root"
 	mb=$(du -sm "$dir/root" | cut -f1)
 	mke2fs -q -t ext4 -O ^has_journal -E root_owner=0:0 -d "$dir/root" \
 		"$dir/image" "$((mb + mb / 5 + 16))M"
-	rm -rf "$dir/debs" "$dir/parts" "$dir/root"
+	rm -rf "$dir/debs" "$dir/root"
 }
 
 key=$suite-$(sha256sum <"$0" | cut -c1-12)

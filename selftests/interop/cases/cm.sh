@@ -11,6 +11,15 @@ rdma_client_server() {
 	says server '^rdma_server: end 0'
 }
 
+case_ rdma_xclient_server rdma_xclient/rdma_xserver "a message by a reliable connection"
+rdma_xclient_server() {
+	serve "$port" rdma_xserver -p "$port" -c r
+	run rdma_xclient -s "$addr" -p "$port" -c r
+	ends
+	says client '^rdma_xclient: end 0'
+	says server '^rdma_xserver: end 0'
+}
+
 # rping_sized SIZE COUNT
 rping_sized() {
 	serve "$port" rping -s -a "$addr" -p "$port" -v -V -S "$1" -C "$2"

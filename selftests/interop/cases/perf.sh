@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# shellcheck shell=dash disable=SC2154
+# shellcheck shell=dash disable=SC2034,SC2154
 # perftest and qperf.
 
 # perftest PROGRAM SIZE ARGS...
@@ -64,6 +64,60 @@ case_ atomic_bw ib_atomic_bw "addresses exchanged by TCP"
 atomic_bw() { perftest ib_atomic_bw 8 -x 1; }
 case_ atomic_lat ib_atomic_lat "addresses exchanged by TCP"
 atomic_lat() { perftest ib_atomic_lat 8 -x 1; }
+
+# The scripts of perftest start its programs, each on a processor.  This one waits a
+# second between the ends, which is too short for a slow guest: so the client is started
+# by a command that waits until the server listens.
+case_ run_loopback run_perftest_loopback "ib_write_bw, an end on each processor"
+run_loopback() {
+	cat >"$tmp/.when_ready" <<-END
+		#!/bin/sh
+		case \$* in
+		*localhost)
+			until grep -q ":$(printf %04X "$port") 0*:0000 0A" /proc/net/tcp; do
+				sleep 0.05
+			done ;;
+		esac
+		exec "\$@"
+	END
+	chmod 755 "$tmp/.when_ready"
+	run run_perftest_loopback 0 1 "$tmp/.when_ready" \
+		ib_write_bw -d "$dev" -p "$port" -x 1 -n 20 -F -s 16384
+	lines client '^ 16384 +[0-9]+ +[0-9.]+ +[0-9.]+' 2
+	says_not client 'rror|ailed'
+}
+
+# listening_both PORT: on this and on the next one, by TCP
+listening_both() { listening_tcp "$1" && listening_tcp $(($1 + 1)); }
+
+# This script waits only for the program on the last device.
+case_ run_multi run_perftest_multi_devices "ib_write_bw, two devices"
+run_multi() {
+	local ready=listening_both n=0 end
+	two_devices
+	set -- -d "$dev,rxe1" -c 0,1 -x 1,1 -C "ib_write_bw -n 20 -F -s 16384"
+	serve 15000 run_perftest_multi_devices "$@"
+	run run_perftest_multi_devices "$@" -r "$addr"
+	ends
+	while pgrep -x ib_write_bw >/dev/null; do
+		n=$((n + 1))
+		[ $n -lt $((limit * 20)) ] || fail "ib_write_bw does not end"
+		sleep 0.05
+	done
+	for end in client server; do
+		lines $end '^ 16384 +[0-9]+ +[0-9.]+ +[0-9.]+' 2
+		says_not $end 'rror|ailed'
+	done
+}
+
+# Add another device, rxe1, until the case ends.
+two_devices() {
+	trap 'kill_all; pkill -x ib_write_bw || :; rdma link del rxe1; ip link del dummy1' EXIT
+	ip link add dummy1 mtu 4200 type dummy
+	ip link set dummy1 up
+	ip addr add 10.0.1.1/24 dev dummy1
+	rdma link add rxe1 type rxe netdev dummy1
+}
 
 only_in bookworm
 
