@@ -47,14 +47,55 @@ report() {
 	rm -f "$tmp"/*
 }
 
+# start OUT PORT COMMAND...: start a server, and wait until it listens
+start() {
+	out=$1 port=$2
+	shift 2
+	timeout 60 "$@" >"$out.server" 2>&1 &
+	server=$!
+	until rdma resource show cm_id | grep 'state LISTEN' | grep -q ":$port "; do
+		kill -0 $server 2>/dev/null || return
+		sleep 0.1
+	done
+}
+
+# together OUT COUNT COMMAND...: run so many clients at a time, and wait for them and
+# for the server
+together() {
+	out=$1 i=0 clients='' status=0
+	count=$2
+	shift 2
+	while [ $i -lt "$count" ]; do
+		i=$((i + 1))
+		timeout 60 "$@" >"$out.client$i" 2>&1 &
+		clients="$clients $!"
+	done
+	for client in $clients; do
+		wait "$client" || status=1
+	done
+	wait $server && return $status
+}
+
+# lines DIRECTORY OUT SERVER COUNT: that many clients send 200 lines each
+lines() {
+	start "$2" 7474 "$1/$3" "$4" &&
+		together "$2" "$4" "$1/lines_client" "$address" 200 &&
+		[ "$(cat "$2".client*)" = "$(yes '200 lines answered' | head -n "$4")" ] &&
+		[ "$(grep -c 'gone after 200 lines' "$2.server")" = "$4" ]
+}
+
 echo "TAP version 13"
-echo "1..4"
+echo "1..6"
 for program in hello pingpong_sync tour; do
 	both "$tmp/system" "$system/$program" &&
 		both "$tmp/ours" "$ours/$program" &&
 		cmp "$tmp/system.server" "$tmp/ours.server" &&
 		cmp "$tmp/system.client" "$tmp/ours.client" &&
 		[ -s "$tmp/ours.client" ]
+	report $? $program
+done
+for program in event_server srq_server; do
+	lines "$system" "$tmp/system" $program 6 && lines "$ours" "$tmp/ours" $program 6
 	report $? $program
 done
 both "$tmp/user" setpriv --reuid=65534 --regid=65534 --clear-groups \
