@@ -5,8 +5,6 @@
  *
  * Usage: event_server [CLIENTS]    ends when so many have gone, 1 by default
  */
-#include <fcntl.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "lines.h"
@@ -20,20 +18,11 @@ struct client {
 
 static int loop, gone;
 
-/* Reading must not wait: epoll says when there is something. */
-static int watch(int fd, void *what)
-{
-	struct epoll_event event = { .events = EPOLLIN, .data.ptr = what };
-
-	return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) ||
-	       epoll_ctl(loop, EPOLL_CTL_ADD, fd, &event);
-}
-
 /*
- * Lets a client in.  rdma_create_qp() makes the completion queues and their
- * channels, too.  The receives are posted before the client can send.
+ * rdma_create_qp() makes the completion queues and their channels, too.  The
+ * receives are posted before the client can send.
  */
-static int admit(struct client *c)
+static int prepare(struct client *c)
 {
 	struct ibv_qp_init_attr attr = lines_attr();
 	int i;
@@ -42,12 +31,12 @@ static int admit(struct client *c)
 		return -1;
 	c->mr = rdma_reg_msgs(c->id, c->in, sizeof(c->in));
 	if (!c->mr || ibv_req_notify_cq(c->id->recv_cq, 0) ||
-	    watch(c->id->recv_cq_channel->fd, c))
+	    watch(loop, c->id->recv_cq_channel->fd, c))
 		return -1;
 	for (i = 0; i < AHEAD; i++)
 		if (rdma_post_recv(c->id, c->in[i], c->in[i], LINE, c->mr))
 			return -1;
-	return rdma_accept(c->id, &lines_param);
+	return 0;
 }
 
 /* Destroying the queue pair closes its channel, which ends the watch. */
@@ -61,6 +50,18 @@ static void release(struct client *c, const char *why)
 		rdma_dereg_mr(c->mr);
 	rdma_destroy_id(c->id);
 	free(c);
+}
+
+/* Destroying an id that was not accepted rejects the client. */
+static void admit(struct rdma_cm_id *id)
+{
+	struct client *c = calloc(1, sizeof(*c));
+
+	check(!c, "calloc");
+	c->id = id;
+	id->context = c;
+	if (prepare(c) || rdma_accept(id, &lines_param))
+		release(c, strerror(errno));
 }
 
 /* Sends the answer inline, so that its buffer is free when the call returns. */
@@ -93,39 +94,20 @@ static const char *on_completions(struct client *c)
 	return NULL;
 }
 
-static void on_event(struct rdma_event_channel *events)
-{
-	enum rdma_cm_event_type type;
-	struct rdma_cm_id *id = next_event(events, &type);
-	struct client *c;
-
-	if (!id)
-		return;
-	if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {
-		id->context = c = calloc(1, sizeof(*c));
-		check(!c, "calloc");
-		c->id = id;
-		if (admit(c))
-			release(c, strerror(errno));
-	} else if (type != RDMA_CM_EVENT_ESTABLISHED) {
-		release(id->context, rdma_event_str(type));
-	}
-}
-
 int main(int argc, char **argv)
 {
-	struct rdma_cm_id *id = listener();
+	struct rdma_cm_id *id = listener(PORT);
 	int clients = argc > 1 ? atoi(argv[1]) : 1;
 	struct epoll_event event;
 	const char *why;
 
 	loop = epoll_create1(EPOLL_CLOEXEC);
-	check(loop < 0 || watch(id->channel->fd, NULL), "epoll");
+	check(loop < 0 || watch(loop, id->channel->fd, NULL), "epoll");
 	while (gone < clients) {
 		/* One at a time: the next could be about what this one releases. */
 		check(epoll_wait(loop, &event, 1, -1) < 0, "epoll_wait");
 		if (!event.data.ptr)
-			on_event(id->channel);
+			handle_event(id->channel, admit, release);
 		else if ((why = on_completions(event.data.ptr)))
 			release(event.data.ptr, why);
 	}

@@ -16,10 +16,8 @@ static void say(struct rdma_cm_id *id, int number)
 
 	snprintf(line, sizeof(line), "line %d", number);
 	/* A line that has been answered has completed, or will soon. */
-	if (number >= AHEAD) {
-		check(rdma_get_send_comp(id, &wc) != 1, "rdma_get_send_comp");
-		check(wc.status, ibv_wc_status_str(wc.status));
-	}
+	if (number >= AHEAD)
+		await(id, rdma_get_send_comp, &wc);
 	check(rdma_post_send(id, NULL, line, LINE, NULL, IBV_SEND_INLINE),
 	      "rdma_post_send");
 }
@@ -30,20 +28,16 @@ static void hear(struct rdma_cm_id *id, int number)
 	char line[LINE] = {}, right[LINE];
 	struct ibv_wc wc;
 
-	check(rdma_get_recv_comp(id, &wc) != 1, "rdma_get_recv_comp");
-	errno = EIO;
-	check(wc.status, ibv_wc_status_str(wc.status));
+	await(id, rdma_get_recv_comp, &wc);
 	snprintf(line, sizeof(line), "line %d", number);
 	capitals(right, line);
-	errno = EBADMSG;
-	check(wc.byte_len != LINE || memcmp((char *)wc.wr_id, right, LINE), line);
+	expect(wc.byte_len == LINE && !memcmp((char *)wc.wr_id, right, LINE), line);
 }
 
 int main(int argc, char **argv)
 {
 	struct ibv_qp_init_attr attr = lines_attr();
 	int lines = argc > 2 ? atoi(argv[2]) : 100, said = 0, heard;
-	struct rdma_addrinfo *info;
 	struct rdma_cm_id *id;
 	struct ibv_mr *mr;
 
@@ -51,9 +45,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: lines_client SERVER [LINES]\n");
 		return 2;
 	}
-	info = address_of(argv[1]);
-	check(rdma_create_ep(&id, info, NULL, &attr), "rdma_create_ep");
-	rdma_freeaddrinfo(info);
+	id = client_of(argv[1], PORT, &attr);
 	mr = rdma_reg_msgs(id, in, sizeof(in));
 	check(!mr, "rdma_reg_msgs");
 	for (heard = 0; heard < AHEAD; heard++)

@@ -13,10 +13,12 @@
 #define BUFFERS 8
 #define MAX_CLIENTS 64
 
-static struct client {
+struct client {
 	struct rdma_cm_id *id;		/* NULL if there is none */
 	int lines;
-} clients[MAX_CLIENTS + 1], *end = clients + MAX_CLIENTS;
+};
+
+static struct client clients[MAX_CLIENTS + 1], *end = clients + MAX_CLIENTS;
 
 static int gone;			/* clients */
 static char in[BUFFERS][LINE];
@@ -110,22 +112,9 @@ static void admit(struct rdma_cm_id *id)
 		release(c, strerror(errno));
 }
 
-static void on_event(struct rdma_event_channel *events)
-{
-	enum rdma_cm_event_type type;
-	struct rdma_cm_id *id = next_event(events, &type);
-
-	if (!id)
-		return;
-	if (type == RDMA_CM_EVENT_CONNECT_REQUEST)
-		admit(id);
-	else if (type != RDMA_CM_EVENT_ESTABLISHED)
-		release(id->context, rdma_event_str(type));
-}
-
 int main(int argc, char **argv)
 {
-	struct rdma_cm_id *id = listener();
+	struct rdma_cm_id *id = listener(PORT);
 	struct pollfd fds[2] = { { id->channel->fd, POLLIN, 0 }, { -1, POLLIN, 0 } };
 	int until = argc > 1 ? atoi(argv[1]) : 1;
 
@@ -133,7 +122,7 @@ int main(int argc, char **argv)
 		fds[1].fd = channel ? channel->fd : -1;
 		check(poll(fds, 2, -1) < 0, "poll");
 		if (fds[0].revents)
-			on_event(id->channel);
+			handle_event(id->channel, admit, release);
 		if (fds[1].revents) {
 			check(next_completions(channel), "next_completions");
 			poll_completions();

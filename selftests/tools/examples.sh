@@ -84,8 +84,17 @@ lines() {
 		[ "$(grep -c 'gone after 200 lines' "$2.server")" = "$4" ]
 }
 
+# kv DIRECTORY OUT [-s]: three load generators, which check values and versions; with -s
+# they must have met torn reads
+kv() {
+	start "$2" 7475 "$1/kv_server" ${3+"$3"} 3 &&
+		together "$2" 3 "$1/kv_load" "$address" 500 20 || return
+	awk '/torn/ { torn += $1 } /GETs|PUTs/ { done += $1 }
+		END { exit done != 1500 || !(torn || slow != "-s") }' slow="${3-}" "$2".client*
+}
+
 echo "TAP version 13"
-echo "1..6"
+echo "1..8"
 for program in hello pingpong_sync tour; do
 	both "$tmp/system" "$system/$program" &&
 		both "$tmp/ours" "$ours/$program" &&
@@ -97,6 +106,10 @@ done
 for program in event_server srq_server; do
 	lines "$system" "$tmp/system" $program 6 && lines "$ours" "$tmp/ours" $program 6
 	report $? $program
+done
+for slow in '' -s; do
+	kv "$system" "$tmp/system" $slow && kv "$ours" "$tmp/ours" $slow
+	report $? key_value$slow
 done
 both "$tmp/user" setpriv --reuid=65534 --regid=65534 --clear-groups \
 	--no-new-privs "$ours/hello"
