@@ -94,7 +94,7 @@ kv() {
 }
 
 echo "TAP version 13"
-echo "1..8"
+echo "1..9"
 for program in hello pingpong_sync tour; do
 	both "$tmp/system" "$system/$program" &&
 		both "$tmp/ours" "$ours/$program" &&
@@ -111,7 +111,15 @@ for slow in '' -s; do
 	kv "$system" "$tmp/system" $slow && kv "$ours" "$tmp/ours" $slow
 	report $? key_value$slow
 done
-both "$tmp/user" setpriv --reuid=65534 --regid=65534 --clear-groups \
-	--no-new-privs "$ours/hello"
+# as_user COMMAND...: run it as nobody
+as_user() {
+	setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs "$@"
+}
+both "$tmp/user" as_user "$ours/hello"
 report $? ordinary_user
+# Its worker needs an import, which rxe's own provider does not have.
+both "$tmp/user" as_user "$ours/sandbox" "$ours/sandbox_worker" &&
+	grep -qx 'worker: hello, first' "$tmp/user.client" &&
+	grep -qx 'worker: hello, second' "$tmp/user.server"
+report $? sandbox
 exit $failed
