@@ -367,8 +367,25 @@ newer_headers() {
 		./compare.sh ./api-sid posts posts_flags comp comp_own_cq device
 }
 
+# Print the interpreter, and the files of the modules that a program imports.
+python_files() {
+	echo /usr/bin/python3
+	/usr/bin/python3 -S - "$1" <<-'END'
+		import os, runpy, sys
+		runpy.run_path(sys.argv[1])
+		for module in list(sys.modules.values()):
+		    for name in "__file__", "__cached__":
+		        path = getattr(module, name, None)
+		        if path and os.path.exists(path):
+		            print(path)
+	END
+}
+
 example_programs() {
-	guest examples "$1" \
+	local python
+	mapfile -t python < <(LD_LIBRARY_PATH=$build_dir/lib python_files examples/hello.py |
+		sed 's/.*/-f\n&:&/')
+	guest examples "$1" "${python[@]}" -f examples/hello.py:/opt/ours/hello.py \
 		-f "$build_dir/examples:/opt/ours" \
 		-f "$build_dir/examples-system:/opt/system" \
 		-f selftests/tools/examples.sh -- \

@@ -94,7 +94,7 @@ kv() {
 }
 
 echo "TAP version 13"
-echo "1..9"
+echo "1..10"
 for program in hello pingpong_sync tour; do
 	both "$tmp/system" "$system/$program" &&
 		both "$tmp/ours" "$ours/$program" &&
@@ -122,4 +122,14 @@ both "$tmp/user" as_user "$ours/sandbox" "$ours/sandbox_worker" &&
 	grep -qx 'worker: hello, first' "$tmp/user.client" &&
 	grep -qx 'worker: hello, second' "$tmp/user.server"
 report $? sandbox
+# hellos OUT SERVER CLIENT: words are commands
+hellos() {
+	# shellcheck disable=SC2086
+	start "$1" 7472 $2 && together "$1" 1 $3 "$address" &&
+		[ "$(cat "$1.server" "$1.client1")" = "hello, server
+hello, client" ]
+}
+python="/usr/bin/python3 -S $ours/hello.py"
+hellos "$tmp/server" "$python" "$ours/hello" && hellos "$tmp/client" "$ours/hello" "$python"
+report $? hello.py
 exit $failed
