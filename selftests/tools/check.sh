@@ -70,6 +70,7 @@ install_tree() {
 		test -e "$dest/usr/share/bash-completion/completions/rdma-post" &&
 		test -e "$dest/usr/include/rdma/rdma_post_abi.h" &&
 		test -e "$dest/usr/lib/pkgconfig/rdma_post.pc" &&
+		test -e "$dest/usr/lib/cmake/rdma_post/rdma_post-config.cmake" &&
 		test -e "$dest/usr/lib/udev/rules.d/90-rdma-post.rules" &&
 		manual_pages "$dest/usr/share/man"
 }
@@ -382,14 +383,20 @@ python_files() {
 }
 
 example_programs() {
-	local python
+	local dir python status=0
+	dir=$(mktemp -d "$build_dir/projects.XXXXXX") || return
 	mapfile -t python < <(LD_LIBRARY_PATH=$build_dir/lib python_files examples/hello.py |
 		sed 's/.*/-f\n&:&/')
-	guest examples "$1" "${python[@]}" -f examples/hello.py:/opt/ours/hello.py \
+	selftests/tools/projects.sh "$dir" >"$dir/log" 2>&1 || cat "$dir/log"
+	guest examples "$1" \
 		-f "$build_dir/examples:/opt/ours" \
 		-f "$build_dir/examples-system:/opt/system" \
+		-f "$dir/programs:/opt/projects" \
+		"${python[@]}" -f examples/hello.py:/opt/ours/hello.py \
 		-f selftests/tools/examples.sh -- \
-		./examples.sh /opt/ours /opt/system 10.0.0.1
+		./examples.sh /opt/ours /opt/system /opt/projects 10.0.0.1 || status=$?
+	rm -r "$dir"
+	return $status
 }
 
 # Try every failure point of every command, and make callbacks fail.

@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=dash
 #
-# Usage: examples.sh OURS SYSTEM ADDRESS
+# Usage: examples.sh OURS SYSTEM PROJECTS ADDRESS
 #
-# Runs the examples, server and client on this host: first the programs in the
-# directory SYSTEM, linked with the system's librdmacm, then the programs in
-# OURS, the same sources linked with librdma_post. Prints TAP: an example passes
-# if both end with status 0 and print the same. Last, runs one over librdma_post
-# as an ordinary user.
+# Runs the examples, servers and clients on this host: first the programs in the
+# directory SYSTEM, linked with the system's librdmacm, then the programs in OURS, the
+# same sources linked with librdma_post. Prints TAP: an example passes if all end with
+# status 0 and print what they should. Last, runs over librdma_post alone: an ordinary
+# user's, the worker in a sandbox, Python's, and those of PROJECTS (projects.sh).
 
-ours=$1 system=$2 address=$3
+ours=$1 system=$2 projects=$3 address=$4
 tmp=$(mktemp -d) || exit 1
 chmod 755 "$tmp"
 trap 'rm -rf "$tmp"' EXIT
@@ -51,7 +51,7 @@ report() {
 start() {
 	out=$1 port=$2
 	shift 2
-	timeout 60 "$@" >"$out.server" 2>&1 &
+	timeout 300 "$@" >"$out.server" 2>&1 &
 	server=$!
 	until rdma resource show cm_id | grep 'state LISTEN' | grep -q ":$port "; do
 		kill -0 $server 2>/dev/null || return
@@ -67,7 +67,7 @@ together() {
 	shift 2
 	while [ $i -lt "$count" ]; do
 		i=$((i + 1))
-		timeout 60 "$@" >"$out.client$i" 2>&1 &
+		timeout 300 "$@" >"$out.client$i" 2>&1 &
 		clients="$clients $!"
 	done
 	for client in $clients; do
@@ -76,25 +76,38 @@ together() {
 	wait $server && return $status
 }
 
-# lines DIRECTORY OUT SERVER COUNT: that many clients send 200 lines each
+# lines DIRECTORY OUT SERVER COUNT: that many clients send 60 lines each
 lines() {
 	start "$2" 7474 "$1/$3" "$4" &&
-		together "$2" "$4" "$1/lines_client" "$address" 200 &&
-		[ "$(cat "$2".client*)" = "$(yes '200 lines answered' | head -n "$4")" ] &&
-		[ "$(grep -c 'gone after 200 lines' "$2.server")" = "$4" ]
+		together "$2" "$4" "$1/lines_client" "$address" 60 &&
+		[ "$(cat "$2".client*)" = "$(yes '60 lines answered' | head -n "$4")" ] &&
+		[ "$(grep -c 'gone after 60 lines' "$2.server")" = "$4" ]
 }
 
 # kv DIRECTORY OUT [-s]: three load generators, which check values and versions; with -s
 # they must have met torn reads
 kv() {
 	start "$2" 7475 "$1/kv_server" ${3+"$3"} 3 &&
-		together "$2" 3 "$1/kv_load" "$address" 500 20 || return
+		together "$2" 3 "$1/kv_load" "$address" 300 20 || return
 	awk '/torn/ { torn += $1 } /GETs|PUTs/ { done += $1 }
-		END { exit done != 1500 || !(torn || slow != "-s") }' slow="${3-}" "$2".client*
+		END { exit done != 900 || !(torn || slow != "-s") }' slow="${3-}" "$2".client*
+}
+
+# hellos OUT SERVER CLIENT: words are commands
+hellos() {
+	# shellcheck disable=SC2086
+	start "$1" 7472 $2 && together "$1" 1 $3 "$address" &&
+		[ "$(cat "$1.server" "$1.client1")" = "hello, server
+hello, client" ]
+}
+
+# as_user COMMAND...: run it as nobody
+as_user() {
+	setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs "$@"
 }
 
 echo "TAP version 13"
-echo "1..10"
+echo "1..14"
 for program in hello pingpong_sync tour; do
 	both "$tmp/system" "$system/$program" &&
 		both "$tmp/ours" "$ours/$program" &&
@@ -111,10 +124,6 @@ for slow in '' -s; do
 	kv "$system" "$tmp/system" $slow && kv "$ours" "$tmp/ours" $slow
 	report $? key_value$slow
 done
-# as_user COMMAND...: run it as nobody
-as_user() {
-	setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs "$@"
-}
 both "$tmp/user" as_user "$ours/hello"
 report $? ordinary_user
 # Its worker needs an import, which rxe's own provider does not have.
@@ -122,14 +131,13 @@ both "$tmp/user" as_user "$ours/sandbox" "$ours/sandbox_worker" &&
 	grep -qx 'worker: hello, first' "$tmp/user.client" &&
 	grep -qx 'worker: hello, second' "$tmp/user.server"
 report $? sandbox
-# hellos OUT SERVER CLIENT: words are commands
-hellos() {
-	# shellcheck disable=SC2086
-	start "$1" 7472 $2 && together "$1" 1 $3 "$address" &&
-		[ "$(cat "$1.server" "$1.client1")" = "hello, server
-hello, client" ]
-}
 python="/usr/bin/python3 -S $ours/hello.py"
 hellos "$tmp/server" "$python" "$ours/hello" && hellos "$tmp/client" "$ours/hello" "$python"
 report $? hello.py
+for kind in hello hello_static; do
+	for project in cmake pkg_config; do
+		hellos "$tmp/$project" "$ours/hello" "$projects/${project}_$kind"
+		report $? ${project}_$kind
+	done
+done
 exit $failed

@@ -28,8 +28,8 @@ command -v gnuplot >/dev/null || plots+=(gnuplot-nox)
 guests=(
 	# 32-bit programs, C++, pkg-config
 	gcc-multilib libc6-dev-i386 g++ pkg-config
-	# examples: one in Python
-	python3
+	# examples: one in Python, a project for CMake
+	python3 cmake
 	# checks: sparse, coccinelle for the module; checkpatch, kernel-doc are perl
 	sparse perl shellcheck clang coccinelle valgrind mandoc
 	# interop/: a program that uses librpma; a file system of Debian's programs
