@@ -148,8 +148,9 @@ own_log() {
 # Show the lines of the log that fail a run; true if there are any.
 splats() {
 	local lines
-	# With what follows the first one: where it was, and who called.
-	lines=$(own_log | grep -E -m 1 -A 40 "$splat_pattern" || true)
+	lines=$(own_log | grep -E -m 40 "$splat_pattern" || true)
 	[ -n "$lines" ] || return 1
 	printf '%s\n' "$lines" >&2
+	# What follows the first one: where it was, and who called.
+	(own_log | grep -E -m 1 -A 40 "$splat_pattern" || true) | tail -n +2 >&2
 }
