@@ -7,8 +7,9 @@
 #include "internal.h"
 
 /*
- * Guards rpost_qp.id and rpost_id.qp.  A program may put its queue pair into
- * another id, and destroy it while another thread destroys the first id.
+ * Guards rpost_qp.id and rpost_id.qp of queue pairs that cma does not own.  A
+ * program may put them into another id, and destroy them while another thread
+ * destroys the first id.
  */
 static pthread_mutex_t links_lock = PTHREAD_MUTEX_INITIALIZER;
 
