@@ -342,7 +342,7 @@ static void rpost_id_removal_work(struct work_struct *work)
 
 	if (!rpost_id_destroy_cm_id(id))
 		return;
-	/* cma has not told an id whose query the removal has ended. */
+	/* cma has told the id only if it still had its cm_id. */
 	if (rpost_id_move(id, U32_MAX ^ BIT(RPOST_ID_REMOVED),
 			  RPOST_ID_REMOVED))
 		return;
@@ -361,7 +361,10 @@ int rpost_id_shutdown(struct rpost_obj *obj)
 {
 	struct rpost_id *id = container_of(obj, struct rpost_id, obj);
 
-	/* After this nothing queues the work. */
+	/*
+	 * After this nothing queues the work: the id is in no list, and cma has
+	 * no cm_id to report.  If the work has taken the cm_id it still runs.
+	 */
 	rpost_id_destroy_cm_id(id);
 	cancel_work_sync(&id->removal_work);
 	rpost_events_drop(id);

@@ -104,9 +104,10 @@ struct rpost_join {
  * @num_joins: length of @joins; under @lock
  * @join_serial: serial of the newest join; under @lock
  * @route_dev: the device whose list @route_link is in, with a reference, from
- *             the first query for a route until @cm_id is destroyed; under @lock
- * @route_link: in @route_dev->routes
- * @removal_work: destroys @cm_id after device removal, since a handler must not
+ *             the first query for a route until @cm_id is destroyed; under @lock,
+ *             and once @cm_id is NULL only its destroyer's
+ * @route_link: in @route_dev->routes; under its routes_lock
+ * @removal_work: destroys @cm_id when its device is removed; a handler must not
  *                destroy its own cm_id
  */
 struct rpost_id {

@@ -616,7 +616,7 @@ void rpost_file_shutdown_device(struct rpost_file *file,
 	for (i = 0; i < ARRAY_SIZE(rpost_teardown_order); i++) {
 		type = rpost_teardown_order[i];
 		for (index = 0; (obj = rpost_obj_next(file, &index, type));) {
-			/* cma reports the removal to ids itself. */
+			/* Ids are told later: route.c, cma. */
 			if (obj->dev == dev) {
 				rpost_types[type].shutdown(obj);
 				rpost_obj_uncharge(obj);

@@ -110,19 +110,44 @@ TEST_F(removal_routes, are_told)
 	}
 }
 
-/* Programs destroy their ids at the same time. */
+struct destroyer {
+	int fd;
+	uint32_t id;
+	bool done;
+};
+
+static void *destroy(void *arg)
+{
+	struct destroyer *d = arg;
+	int ret = rp_destroy(d->fd, RPOST_OBJ_ID, d->id);
+
+	__atomic_store_n(&d->done, true, __ATOMIC_RELEASE);
+	return (void *)(intptr_t)ret;
+}
+
+/* The removal waits for a program that destroys an id, here the last in the queue. */
 TEST_F(removal_routes, are_destroyed)
 {
+	struct destroyer d = { .fd = self->fd };
+	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
 	pthread_t thread;
 	void *status;
 	int i;
 
 	NEED_SLOW_ROUTES();
-	ASSERT_EQ(0, pthread_create(&thread, NULL, rp_remove_soon, NULL));
-	for (i = IDS - 1; i >= 0; i--)
-		EXPECT_EQ(0, rp_destroy(self->fd, RPOST_OBJ_ID, self->ids[i]));
+	d.id = self->ids[IDS - 1];
+	ASSERT_EQ(0, set(CANCEL, "0"));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, destroy, &d));
+	while (rp_id_state(self->fd, d.id) == RPOST_ID_ROUTE_QUERY &&
+	       rp_now_ms() < end)
+		usleep(1000);
+	ASSERT_EQ(0, set(CANCEL, "10"));
+	EXPECT_FALSE(__atomic_load_n(&d.done, __ATOMIC_ACQUIRE));
+	EXPECT_EQ(0, rp_remove_device());
 	ASSERT_EQ(0, pthread_join(thread, &status));
 	EXPECT_EQ(NULL, status);
+	for (i = 0; i < IDS - 1; i++)
+		EXPECT_EQ(0, rp_destroy(self->fd, RPOST_OBJ_ID, self->ids[i]));
 }
 
 TEST_HARNESS_MAIN

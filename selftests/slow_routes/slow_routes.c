@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * A kernel module for the tests: makes queries for routes slow until the first
- * of them is cancelled, and the cancellation, too, so that others can destroy the
- * id meanwhile.
+ * A kernel module for the tests: makes queries for routes slow, and their
+ * cancellation, so that others can destroy the id meanwhile.  The first slow
+ * cancellation makes queries fast again.
  */
 #include <linux/delay.h>
 #include <linux/kprobes.h>
@@ -13,7 +13,7 @@
 
 static unsigned int slow_routes_query_ms;
 module_param_named(query_ms, slow_routes_query_ms, uint, 0600);
-MODULE_PARM_DESC(query_ms, "Milliseconds for a query; the first cancellation sets 0");
+MODULE_PARM_DESC(query_ms, "Milliseconds for a query; a slow cancellation sets 0");
 
 static unsigned int slow_routes_cancel_ms;
 module_param_named(cancel_ms, slow_routes_cancel_ms, uint, 0600);
@@ -28,10 +28,12 @@ static int slow_routes_work(struct kprobe *probe, struct pt_regs *regs)
 
 static int slow_routes_cancel(struct kprobe *probe, struct pt_regs *regs)
 {
-	if (regs_get_kernel_argument(regs, 1) != SLOW_ROUTES_QUERY)
+	unsigned int ms = READ_ONCE(slow_routes_cancel_ms);
+
+	if (!ms || regs_get_kernel_argument(regs, 1) != SLOW_ROUTES_QUERY)
 		return 0;
 	WRITE_ONCE(slow_routes_query_ms, 0);
-	mdelay(READ_ONCE(slow_routes_cancel_ms));
+	mdelay(ms);
 	return 0;
 }
 

@@ -1482,8 +1482,8 @@ struct rpost_resolve_addr {
  *
  * Ends with RPOST_EVENT_ROUTE_RESOLVED or RPOST_EVENT_ROUTE_ERROR.
  *
- * Errors: EINVAL in another state, ENOMEM while too many events of the id have
- * not been fetched.
+ * Errors: EINVAL in another state, ENODEV if the module does not know the device
+ * (yet), ENOMEM while too many events of the id have not been fetched.
  */
 struct rpost_resolve_route {
 	__u32 size;
