@@ -396,7 +396,7 @@ example_programs() {
 		-f selftests/tools/examples.sh -- \
 		./examples.sh /opt/ours /opt/system /opt/projects 10.0.0.1 || status=$?
 	rm -r "$dir"
-	return $status
+	return "$status"
 }
 
 # Try every failure point of every command, and make callbacks fail.

@@ -73,6 +73,7 @@ together() {
 	for client in $clients; do
 		wait "$client" || status=1
 	done
+	[ $status = 0 ] || kill $server
 	wait $server && return $status
 }
 
@@ -101,10 +102,6 @@ hellos() {
 hello, client" ]
 }
 
-# as_user COMMAND...: run it as nobody
-as_user() {
-	setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs "$@"
-}
 
 echo "TAP version 13"
 echo "1..14"
@@ -124,10 +121,13 @@ for slow in '' -s; do
 	kv "$system" "$tmp/system" $slow && kv "$ours" "$tmp/ours" $slow
 	report $? key_value$slow
 done
-both "$tmp/user" as_user "$ours/hello"
+as_user='setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs'
+# shellcheck disable=SC2086
+both "$tmp/user" $as_user "$ours/hello"
 report $? ordinary_user
 # Its worker needs an import, which rxe's own provider does not have.
-both "$tmp/user" as_user "$ours/sandbox" "$ours/sandbox_worker" &&
+# shellcheck disable=SC2086
+both "$tmp/user" $as_user "$ours/sandbox" "$ours/sandbox_worker" &&
 	grep -qx 'worker: hello, first' "$tmp/user.client" &&
 	grep -qx 'worker: hello, second' "$tmp/user.server"
 report $? sandbox
