@@ -69,7 +69,7 @@ int main(int argc, char **argv)
 	struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_TCP }, *info;
 	struct rdma_conn_param param = { .rnr_retry_count = 7, .retry_count = 7 };
 	struct rdma_cm_id *listener = NULL, *id;
-	char *server = argv[1], buf[32];
+	char *server = argv[1], buf[32] = "";
 	struct ibv_mr *mr;
 
 	if (argc < 2)

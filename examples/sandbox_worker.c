@@ -97,7 +97,7 @@ int main(void)
 	struct ibv_pd *pd;
 	struct ibv_mr *mr;
 	struct ibv_qp *qp;
-	char in[LINE];
+	char in[LINE] = "";
 
 	lock_in();
 	check(!(verbs = ibv_import_device(pass(SOCKET, -1))), "ibv_import_device");
