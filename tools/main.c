@@ -5,6 +5,7 @@
 #include "tool.h"
 
 static const struct tool_command commands[] = {
+	{ "cdi", cdi_command, "a file by which container engines give the node" },
 	{ "devices", devices_command, "the RDMA devices, and which programs may use" },
 	{ "doctor", doctor_command, "why RDMA does not work here, and what to do" },
 	{ "list", list_command, "who has the node open, and what for" },

@@ -54,6 +54,9 @@ static bool take(const char *command, int opt, struct tool_options *options)
 	case 't':
 		options->peer = optarg;
 		return true;
+	case 'o':
+		options->output = optarg;
+		return true;
 	case 'i':
 		options->interval = read_interval(command, optarg);
 		return options->interval;

@@ -15,7 +15,15 @@ _rdma_post() {
 			mapfile -t COMPREPLY < <(compgen -A hostname -- "$word")
 			return
 			;;
+		-o | --output)
+			mapfile -t COMPREPLY < <(compgen -f -- "$word")
+			return
+			;;
 		esac
+		if [ "${COMP_WORDS[1]}" = cdi ] && [[ $word != -* ]]; then
+			mapfile -t COMPREPLY < <(compgen -W generate -- "$word")
+			return
+		fi
 		if [ "${COMP_WORDS[1]}" = show ] && [[ $word != -* ]]; then
 			mapfile -t COMPREPLY < <(compgen -W "$("$tool" list 2>/dev/null |
 				awk 'NR > 1 { print $2 }')" -- "$word")

@@ -37,6 +37,7 @@ struct tool_command {
 	const char *help;
 };
 
+int cdi_command(int argc, char **argv);
 int devices_command(int argc, char **argv);
 int doctor_command(int argc, char **argv);
 int list_command(int argc, char **argv);
@@ -60,6 +61,7 @@ int top_command(int argc, char **argv);
  * @quiet: --quiet, -q
  * @program: --program, -p, or NULL
  * @peer: --to, -t, or NULL
+ * @output: --output, -o, or NULL
  * @interval: --interval, -i, in nanoseconds
  * @count: --count, -n
  *
@@ -75,6 +77,7 @@ struct tool_options {
 	bool quiet;
 	const char *program;
 	const char *peer;
+	const char *output;
 	uint64_t interval;
 	unsigned long count;
 };

@@ -53,10 +53,12 @@ options() {
 	status no_command 2 '' 'no command'
 	status unknown_command 2 '' 'frobnicate: unknown command' frobnicate
 	local command
-	for command in devices doctor; do
+	for command in cdi devices doctor; do
 		status "${command}_help" 0 "^Usage: rdma-post $command" '' $command --help
 		status "${command}_unknown_option" 2 '' "rdma-post $command --help" \
 			$command --frobnicate
+	done
+	for command in devices doctor; do
 		status "${command}_argument" 2 '' 'unexpected argument' $command spare
 	done
 	for command in list show stat top; do
@@ -99,11 +101,14 @@ completion() {
 	completes command doctor 'do'
 	completes commands 'devices doctor' d
 	completes prometheus --prometheus stat --pro
+	completes subcommand generate cdi g
+	completes option_of_cdi --output cdi generate --o
 	completes version --version --v
 	completes option '--program' doctor --pr
 	completes option_of_devices '--json' devices --j
 	touch some_program
 	completes program some_program doctor --program some_prog
+	completes output_file some_program cdi generate -o some_prog
 	touch 'odd program'
 	completes program_with_a_space 'odd program' doctor --program odd
 	# Without this bash does not quote the name.
@@ -301,6 +306,43 @@ broken_files() {
 	result broken_files $bad
 }
 
+# The node under both names, and nothing else. containers/containers.sh lets CDI's own schema
+# and an engine judge it.
+cdi_file() {
+	jq -e '. == {cdiVersion: "0.3.0", kind: "rdma_post.local/node", devices: [{name: "all",
+		containerEdits: {
+			deviceNodes: [{path: "/dev/rdma_post", permissions: "rw"}],
+			mounts: [{hostPath: "/dev/rdma_post",
+				containerPath: "/dev/infiniband/rdma_post",
+				options: ["bind", "nosuid", "noexec"]}]}}]}' "$1" >/dev/null
+}
+
+cdi() {
+	status cdi_no_subcommand 2 '' 'no subcommand' cdi
+	status cdi_unknown_subcommand 2 '' 'list: unknown subcommand' cdi list
+	status cdi_argument 2 '' 'spare: unexpected argument' cdi generate spare
+	status cdi_name 2 '' 'must end in .json' cdi generate -o cdi.yaml
+	status cdi_no_name 2 '' 'must end in .json' cdi generate -o dir/.json
+	status cdi_no_directory 2 '' 'nowhere/cdi.json: cannot write: No such file' \
+		cdi generate -o nowhere/cdi.json
+	mkdir directory.json
+	status cdi_directory 2 '' 'not a regular file' cdi generate -o directory.json
+	mkfifo fifo.json
+	status cdi_fifo 2 '' 'not a regular file' cdi generate -o fifo.json
+	"$tool" cdi generate >out 2>err && cdi_file out
+	result cdi_prints $?
+	(umask 077 && "$tool" cdi generate --output cdi.json) >out 2>err && [ ! -s out ] &&
+		cdi_file cdi.json && [ "$(stat -c %a cdi.json)" = 644 ]
+	result cdi_writes $?
+	# A full disk: the old file stays, and no part of the new one.
+	echo old >full.json
+	(trap '' XFSZ && ulimit -f 0 && exec "$tool" cdi generate -o full.json) 2> >(cat >err)
+	[ $? = 2 ] && [ "$(cat full.json)" = old ] && [ "$(echo full.json*)" = full.json ]
+	result cdi_full_disk $?
+	"$tool" cdi generate -o full.json 2>err && cdi_file full.json
+	result cdi_replaces $?
+}
+
 # made NAME WANT DYNAMIC STRINGS: make a program of nothing but a dynamic section with these
 # entries and strings, in assembly. doctor must end soon, and say if it has not looked at
 # all (WANT is true or false).
@@ -356,6 +398,7 @@ options
 completion
 colours
 json
+cdi
 programs
 made_files
 broken_files
