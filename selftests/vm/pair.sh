@@ -17,7 +17,7 @@
 #                  directory of -S, and boot A again with COMMAND, without
 #                  vm-sync. A ends with B, and the exit status is B's.
 #   -k KERNEL -f SRC[:DEST] -B -M -p PARAMS -i FILE.ko -U -m SIZE -s CPUS
-#   -t SECONDS -c ARGS     options of run.sh, for both guests (-c is its -a)
+#   -t SECONDS -c ARGS -q ARG   options of run.sh, for both guests (-c is its -a)
 #
 # Exit status: 0 if both ended with 0, otherwise A's, or B's if A's is 0.
 
@@ -28,7 +28,7 @@ set -euo pipefail
 command_a='' command_b='' out_dir='' kernel=6.1 build='' steer='' again=''
 options=()
 
-while getopts ha:b:o:k:f:BMp:i:Um:s:t:c:S:r: opt; do
+while getopts ha:b:o:k:f:BMp:i:Um:s:t:c:q:S:r: opt; do
 	case $opt in
 	a) command_a=$OPTARG ;;
 	b) command_b=$OPTARG ;;
@@ -39,7 +39,7 @@ while getopts ha:b:o:k:f:BMp:i:Um:s:t:c:S:r: opt; do
 	r) again=$OPTARG ;;
 	M | U) options+=("-$opt") ;;
 	c) options+=(-a "$OPTARG") ;;
-	f | p | i | m | s | t) options+=("-$opt" "$OPTARG") ;;
+	f | p | i | m | s | t | q) options+=("-$opt" "$OPTARG") ;;
 	h) usage && exit ;;
 	*) usage >&2 && exit 2 ;;
 	esac

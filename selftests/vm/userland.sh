@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Usage: selftests/vm/userland.sh bookworm|trixie
+# Usage: selftests/vm/userland.sh bookworm|trixie[-containers]
 #        selftests/vm/userland.sh -r ROOT COMMAND [ARGS]
 #
 # Makes a whole system of a Debian release with its kernel, the kernel's headers, and what
 # is needed to build packages and modules, and prints the path of its archive,
 # ${RDMA_POST_CACHE:-~/.cache/rdma_post}/userland/SUITE-HASH.tar. run.sh boots its kernel
-# as "userland-SUITE". A user who is not root needs a range in /etc/subuid.
+# as "userland-SUITE". SUITE-containers is another system, with what runs containers, and
+# without a kernel. A user who is not root needs a range in /etc/subuid.
 #
 # -r runs a command as root in such a system that was unpacked into ROOT, or on the files
 # of ROOT if the command is "tar" or "mke2fs".
@@ -25,6 +26,15 @@ packages=(
 	rdmacm-utils ibverbs-utils ibverbs-providers libcap2-bin
 	# builds of modules and packages
 	dkms build-essential debhelper dh-dkms libibverbs-dev librdmacm-dev pkgconf
+)
+containers=(
+	# a system with logins
+	systemd systemd-sysv dbus dbus-user-session libpam-systemd login udev kmod
+	iproute2 procps util-linux
+	# containers, also of users who are not root
+	podman crun uidmap bubblewrap
+	# for an image with Debian's rping
+	rdmacm-utils busybox-static
 )
 
 # as_root COMMAND...: run it as root, of a user namespace if need be
@@ -96,14 +106,19 @@ case ${1--h} in
 	esac
 	exit
 	;;
-bookworm | trixie) suite=$1 ;;
+bookworm | trixie) suite=$1 name=$1 ;;
+bookworm-containers | trixie-containers)
+	suite=${1%-containers} name=$1
+	packages=("${containers[@]}")
+	;;
 *) usage >&2 && exit 2 ;;
 esac
 
 key=$({ declare -f make_userland && echo "${packages[*]}"; } | sha256sum | cut -c1-12)
-tar=$cache_dir/userland/$suite-$key.tar
+tar=$cache_dir/userland/$name-$key.tar
 up_to_date() {
-	[ -e "$tar" ] &&
+	[ -e "$tar" ] || return
+	[ "$name" != "$suite" ] ||
 		[ "$(cat "$cache_dir/kernels/userland-$suite/userland" 2>/dev/null)" = "$tar" ]
 }
 if ! up_to_date; then
@@ -112,11 +127,11 @@ if ! up_to_date; then
 		start=$EPOCHREALTIME
 		mkdir -p "$cache_dir/userland"
 		if [ ! -e "$tar" ]; then
-			rm -f "$cache_dir/userland/$suite"-*
+			rm -f "$cache_dir/userland/$name"-????????????.tar*
 			make_userland "$tar"
 		fi
-		make_kernel "$tar"
-		say "userland of $suite made in $(seconds_since "$start") s"
+		[ "$name" != "$suite" ] || make_kernel "$tar"
+		say "userland $name made in $(seconds_since "$start") s"
 	fi
 	unlock
 fi

@@ -1,0 +1,269 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# shellcheck shell=dash disable=SC1091,SC2016,SC2086,SC2154,SC2317
+#
+# Tests containers and sandboxes that get the node, as root of the system that guest.sh
+# boots. This is 10.0.1.1; 10.0.1.2 is another guest. Prints TAP.
+
+. /root/lib.sh
+failed=0 n=0
+here=10.0.1.1 there=10.0.1.2
+
+# check FUNCTION: a test that passes if it succeeds, within four minutes for each wait
+check() {
+	n=$((n + 1))
+	start=$(date +%s)
+	if "$1" >/tmp/log 2>&1; then
+		echo "ok $n containers.$1 # $(($(date +%s) - start)) s"
+	else
+		failed=1
+		sed 's/^/# /' /tmp/log
+		echo "not ok $n containers.$1"
+	fi
+	as alice podman rm -fa >/dev/null 2>&1
+}
+
+# run ARGUMENT...: a container of alice's, who is not root, with the default filter of system
+# calls, and without the few capabilities that a container has by default
+run() { run_in host "$@"; }
+
+# run_in NETWORK ARGUMENT...
+run_in() {
+	net=$1
+	shift
+	as alice podman run --network="$net" --cap-drop=all \
+		--security-opt=no-new-privileges "$@"
+}
+
+# has TEXT COMMAND...: it succeeds, and prints the text
+has() {
+	text=$1
+	shift
+	"$@" >/tmp/out 2>&1
+	status=$?
+	cat /tmp/out
+	[ $status = 0 ] && grep -qF -e "$text" /tmp/out
+}
+
+# lacks TEXT COMMAND...: it fails, and prints the text
+lacks() {
+	text=$1
+	shift
+	! "$@" >/tmp/out 2>&1
+	status=$?
+	cat /tmp/out
+	[ $status = 0 ] && grep -qF -e "$text" /tmp/out
+}
+
+# ended NAME TEXT: the container has ended with 0 and printed the text
+ended() {
+	has 0 as alice timeout 60 podman wait "$1" && has "$2" as alice podman logs "$1"
+}
+
+users() {
+	login alice && import alice static && import alice rping
+}
+
+cdi_file() {
+	mkdir -p /etc/cdi
+	rdma-post cdi generate --output /etc/cdi/rdma_post.json
+}
+
+static_program() {
+	run -d --name server --device $cdi static /hello && until_true 60 listens 7472 &&
+		has 'hello, client' run --device $cdi static /hello $here &&
+		ended server 'hello, server'
+}
+
+# The node under both names, and nothing else: no capability, a filter of system calls
+nothing_else() {
+	run --device $cdi rping sh -c '
+		find /dev ! -type d -a \( -name "*rdma*" -o -path "*infiniband*" \) |
+			while read -r node; do
+				[ -c "$node" ] && [ -r "$node" ] && [ -w "$node" ] && echo "$node"
+			done
+		grep -E "^(CapEff|CapBnd|Seccomp|NoNewPrivs):" /proc/self/status
+		find / -xdev -name "*librdmacm*" -o -xdev -name "*libibverbs*"
+		sed "s/^ */ /" /proc/self/uid_map' >/tmp/out || return
+	cat /tmp/out
+	tr -d '\t' </tmp/out | grep -v '^ ' | LC_ALL=C sort | diff - /root/nothing_else &&
+		grep -q '^ 0 *1000 *1$' /tmp/out
+}
+
+without_node() {
+	lacks 'No such' run static /hello $here
+}
+
+debian_rping() {
+	run -d --name server --device $cdi rping rdma-post-run rping -s -a $here -C 5 -v &&
+		until_true 60 listens 7174 &&
+		has 'ping data: rdma-ping-4' run --device $cdi rping \
+			rdma-post-run rping -c -a $here -C 5 -v && ended server 'rdma-ping-4'
+}
+
+# The old way: no CDI, each name by hand
+device_option() {
+	run -d --name server --device /dev/rdma_post static /hello &&
+		until_true 60 listens 7472 &&
+		has 'hello, client' run --device /dev/rdma_post static /hello $here &&
+		ended server 'hello, server'
+}
+
+# sees NUMBER NAME: in this container the tool sees so many open files
+sees() {
+	as alice podman exec "$2" rdma-post list -j >/tmp/list
+	cat /tmp/list
+	[ "$(grep -c '"file":' /tmp/list)" = "$1" ]
+}
+
+# Two containers of one user; root sees both, each sees its own.
+apart() {
+	for port in 7201 7202; do
+		run -d --name s$port --device $cdi rping \
+			rdma-post-run rping -s -a $here -p $port || return
+	done
+	until_true 60 listens 7201 && until_true 60 listens 7202 && rdma-post list &&
+		[ "$(files)" = 2 ] && sees 1 s7201 && grep -q '"pid": 1,' /tmp/list &&
+		sees 1 s7202 &&
+		! as alice podman exec s7201 cat /proc/2/fdinfo/3 &&
+		as alice podman exec s7202 sh -c 'ls -d /proc/[0-9]*' >/tmp/out &&
+		[ "$(wc -l </tmp/out)" -le 3 ]
+}
+
+other_guest() {
+	run -d --name server --device $cdi rping rdma-post-run rping -s -a $here -C 5 -v &&
+		until_true 60 listens 7174 && vm-sync client && vm-sync client-done &&
+		ended server 'rdma-ping-4' && vm-sync server &&
+		has 'rdma-ping-4' run --device $cdi rping \
+			rdma-post-run rping -c -a $there -C 5 -v && vm-sync server-done
+}
+
+# Addresses belong to a network namespace, also where all share the devices.
+own_network() {
+	lacks hello: run_in none --device $cdi static /hello $here
+}
+
+memlock() {
+	has 'registered 4' run --device $cdi --ulimit memlock=8388608 static /region 4 &&
+		lacks 'ibv_reg_mr: Cannot allocate' run --device $cdi \
+			--ulimit memlock=1048576 static /region 4
+}
+
+memory() {
+	has 'registered 8' run --device $cdi --memory=48m static /region 8 || return
+	run --name big --device $cdi --memory=48m static /region 96
+	[ $? = 137 ] && dmesg | grep 'Memory cgroup out of memory: Killed .*(region)' &&
+		[ "$(files)" = 0 ]
+}
+
+# limited SLICE COMMAND...: it fails while the slice may have one object of the device only,
+# and works before and afterwards. The limit goes before the slice could: kernels before 7.2 keep
+# limits of cgroups that are removed, and crash when the device is removed.
+limited() {
+	max=/sys/fs/cgroup/$1/rdma.max
+	shift
+	has 'registered 1' "$@" && echo rxe0 hca_object=1 >$max || return
+	lacks 'temporarily unavailable' "$@"
+	status=$?
+	echo rxe0 hca_object=max >$max
+	has 'registered 1' "$@" && return $status
+}
+
+# systemd does not know this controller, and leaves it alone.
+rdma_cgroups() {
+	echo +rdma >/sys/fs/cgroup/cgroup.subtree_control
+}
+
+objects_limit() {
+	rdma_cgroups && limited user.slice run --device $cdi static /region 1
+}
+
+# Killed while messages and a region are under way: all that they had on the device goes.
+killed() {
+	before=$(objects)
+	rdma_cgroups && run -d --name server --device $cdi rping rdma-post-run rping -s -a $here -P &&
+		until_true 60 listens 7174 &&
+		run -d --name client --device $cdi rping rdma-post-run rping -c -a $here &&
+		run -d --name region --device $cdi static /region 2 hold &&
+		until_true 60 eval '[ $(files) = 3 ]' &&
+		until_true 60 eval 'cat /proc/[0-9]*/fdinfo/* 2>/dev/null | grep -q state=connected' &&
+		objects && [ "$(objects)" != "$before" ] &&
+		cat /sys/fs/cgroup/user.slice/rdma.current &&
+		grep -q 'hca_object=[1-9]' /sys/fs/cgroup/user.slice/rdma.current &&
+		as alice podman kill client && as alice podman kill server region &&
+		until_true 60 eval '[ "$(objects)" = "$before" ]' && objects && [ "$(files)" = 0 ] &&
+		cat /sys/fs/cgroup/user.slice/rdma.current &&
+		grep -q 'rxe0 hca_handle=0 hca_object=0' /sys/fs/cgroup/user.slice/rdma.current
+}
+
+# sandbox ARGUMENT...: bubblewrap of alice's: all namespaces but the network's
+sandbox() {
+	as alice bwrap --unshare-all --share-net --die-with-parent "$@"
+}
+
+bubblewrap() {
+	set -- --dev /dev --ro-bind /images/static /app
+	sandbox "$@" --dev-bind /dev/rdma_post /dev/rdma_post /app/hello >/tmp/server &
+	until_true 60 listens 7472 &&
+		has 'hello, client' sandbox "$@" --dev-bind /dev/rdma_post /dev/rdma_post \
+			/app/hello $here && wait $! && grep -x 'hello, server' /tmp/server &&
+		lacks 'No such' sandbox "$@" /app/hello $here
+}
+
+bubblewrap_rping() {
+	set -- --ro-bind /images/rping / --dev /dev --proc /proc \
+		--dev-bind /dev/rdma_post /dev/rdma_post
+	run -d --name server --device $cdi rping rdma-post-run rping -s -a $here -C 5 -v &&
+		until_true 60 listens 7174 &&
+		has 'rdma-ping-4' sandbox "$@" rdma-post-run rping -c -a $here -C 5 -v &&
+		ended server 'rdma-ping-4'
+}
+
+# service ARGUMENT...: a service without privileges and devices
+service() {
+	systemd-run --quiet --wait --pipe -p DynamicUser=yes -p NoNewPrivileges=yes \
+		-p CapabilityBoundingSet= -p ProtectSystem=strict -p ProtectHome=yes \
+		-p DevicePolicy=closed -p LimitMEMLOCK=8M "$@"
+}
+
+systemd_service() {
+	lacks 'not permitted' service /images/static/region 1 &&
+		has 'registered 1' service -p 'DeviceAllow=/dev/rdma_post rw' \
+			/images/static/region 1 &&
+		has 'registered 1' service -p PrivateDevices=yes -p BindPaths=/dev/rdma_post \
+			-p 'DeviceAllow=/dev/rdma_post rw' /images/static/region 1 &&
+		lacks 'Cannot allocate' service -p 'DeviceAllow=/dev/rdma_post rw' \
+			/images/static/region 16
+}
+
+# Containers of root's
+rootful() {
+	tar -C /images/static -c . | podman import -q - static &&
+		rdma_cgroups && limited machine.slice podman run --network=host --cap-drop=all \
+			--device $cdi static /region 1
+}
+
+tests='users cdi_file static_program nothing_else without_node debian_rping device_option
+	apart other_guest own_network memlock memory objects_limit killed bubblewrap
+	bubblewrap_rping systemd_service rootful'
+[ $# = 0 ] || tests=$*
+# What nothing_else prints, sorted
+cat >/root/nothing_else <<-END
+	/dev/infiniband/rdma_post
+	/dev/rdma_post
+	/usr/lib/rdma_post/libibverbs.so
+	/usr/lib/rdma_post/libibverbs.so.1
+	/usr/lib/rdma_post/librdmacm.so
+	/usr/lib/rdma_post/librdmacm.so.1
+	CapBnd:0000000000000000
+	CapEff:0000000000000000
+	NoNewPrivs:1
+	Seccomp:2
+END
+echo "TAP version 13"
+# shellcheck disable=SC2086
+echo "1..$(set -- $tests && echo $#)"
+for test in $tests; do
+	check "$test"
+done
+exit $failed
