@@ -66,6 +66,8 @@ def call(name, *arguments):
     if result is None or result == -1:
         error = ctypes.get_errno()
         sys.exit(f"hello.py: {name}: {os.strerror(error)}")
+    if result < 0:  # of getaddrinfo(3), as rdma_getaddrinfo returns
+        sys.exit(f"hello.py: {name}: error {result}, see gai_strerror(3)")
     return result
 
 
