@@ -86,8 +86,8 @@ static const char *on_completions(struct client *c)
 	if (next_completions(c->id->recv_cq_channel))
 		return errno == EAGAIN ? NULL : strerror(errno);
 	while (ibv_poll_cq(c->id->recv_cq, 1, &wc) > 0) {
-		if (wc.status)
-			return ibv_wc_status_str(wc.status);
+		if (wc.status || wc.byte_len != LINE)
+			return wc.status ? ibv_wc_status_str(wc.status) : "no line";
 		if (answer(c, (char *)wc.wr_id))
 			return strerror(errno);
 	}

@@ -11,13 +11,13 @@
 #define LINE 32		/* bytes of a line */
 #define AHEAD 4		/* lines that a client may send before the first answer */
 
-/* Who finds no receive at the other side tries until there is one (7). */
+/* The other side, if it finds no receive here, tries until there is one (7). */
 static struct rdma_conn_param lines_param = {
 	.retry_count = 7,
 	.rnr_retry_count = 7,
 };
 
-/* A queue pair of either side.  What is sent is inline, and always completes. */
+/* A queue pair of either side.  Sends are inline, and each has a completion. */
 static inline struct ibv_qp_init_attr lines_attr(void)
 {
 	return (struct ibv_qp_init_attr) {

@@ -19,7 +19,6 @@ struct client {
 };
 
 static struct client clients[MAX_CLIENTS + 1], *end = clients + MAX_CLIENTS;
-
 static int gone;			/* clients */
 static char in[BUFFERS][LINE];
 static struct ibv_pd *pd;
@@ -32,7 +31,7 @@ static struct ibv_cq *cq;
 static void post(char *buffer)
 {
 	struct ibv_sge sge = { (uintptr_t)buffer, LINE, mr->lkey };
-	struct ibv_recv_wr wr = { (uintptr_t)buffer, NULL, &sge, 1 }, *bad;
+	struct ibv_recv_wr wr = { .wr_id = sge.addr, .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	check(errno = ibv_post_srq_recv(srq, &wr, &bad), "ibv_post_srq_recv");
 }
@@ -40,7 +39,7 @@ static void post(char *buffer)
 /* The listener is bound to no device: the first client tells which it is. */
 static void prepare(struct ibv_context *verbs)
 {
-	struct ibv_srq_init_attr attr = { .attr = { BUFFERS, 1, 0 } };
+	struct ibv_srq_init_attr attr = { .attr = { .max_wr = BUFFERS, .max_sge = 1 } };
 	int i, cqes = BUFFERS + MAX_CLIENTS * 2 * AHEAD;
 
 	check(!(pd = ibv_alloc_pd(verbs)), "ibv_alloc_pd");
@@ -60,21 +59,25 @@ static void poll_completions(void)
 	char out[LINE], *line;
 	struct client *c;
 	struct ibv_wc wc;
+	int bad;
 
 	while (ibv_poll_cq(cq, 1, &wc) > 0) {
 		for (c = clients; c < end; c++)
 			if (c->id && c->id->qp->qp_num == wc.qp_num)
 				break;
 		line = (char *)wc.wr_id;
+		bad = wc.status && wc.status != IBV_WC_WR_FLUSH_ERR;
 		if (c->id && line && !wc.status) {
 			capitals(out, line);
 			c->lines++;
-			rdma_post_send(c->id, NULL, out, LINE, NULL, IBV_SEND_INLINE);
+			/* Behind a shorter line is what another client has sent. */
+			bad = wc.byte_len != LINE ||
+			      rdma_post_send(c->id, NULL, out, LINE, NULL, IBV_SEND_INLINE);
 		}
 		if (line)
 			post(line);
 		/* An event will tell that it has gone. */
-		if (c->id && wc.status && wc.status != IBV_WC_WR_FLUSH_ERR)
+		if (c->id && bad)
 			rdma_disconnect(c->id);
 	}
 }
@@ -135,6 +138,8 @@ int main(int argc, char **argv)
 		}
 	}
 	unlisten(id);
+	if (!pd)
+		return 0;
 	ibv_destroy_cq(cq);
 	ibv_destroy_comp_channel(channel);
 	ibv_destroy_srq(srq);
