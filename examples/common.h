@@ -5,12 +5,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <rdma/rdma_verbs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 
+/* For a function that returns the error, as many of libibverbs do: errno = f(). */
 static inline void check(int failed, const char *what)
 {
 	if (failed) {
@@ -30,10 +32,17 @@ static inline void expect(int right, const char *what)
 static inline struct rdma_addrinfo *address_of(const char *server, const char *port)
 {
 	struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_TCP }, *info;
+	int error;
 
 	if (!server)
 		hints.ai_flags = RAI_PASSIVE;
-	check(rdma_getaddrinfo(server, port, &hints, &info), "rdma_getaddrinfo");
+	/* Fails with errno as other functions do, or as getaddrinfo(3). */
+	error = rdma_getaddrinfo(server, port, &hints, &info);
+	check(error == -1, "rdma_getaddrinfo");
+	if (error) {
+		fprintf(stderr, "rdma_getaddrinfo: %s\n", gai_strerror(error));
+		exit(1);
+	}
 	return info;
 }
 
