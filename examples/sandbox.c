@@ -4,8 +4,8 @@
  * addresses, and gives a worker the device as a descriptor.  The worker owns the
  * queue pair and the memory, and the supervisor does not see the data.
  *
- * Who has the descriptor has all that its opener has made by it: take a supervisor
- * of its own for each worker.
+ * Who has the descriptor has all that its opener has made by it, and can make more,
+ * connections too: take a supervisor of its own for each worker.
  *
  * Usage: sandbox WORKER            waits for one client
  *        sandbox WORKER SERVER     is the client
@@ -18,7 +18,10 @@
 
 #define PORT "7476"
 
-/* Starts the worker before there is anything that it could inherit. */
+/*
+ * Starts the worker before there is anything that it could inherit.  In a session of
+ * its own it cannot type into the terminal.
+ */
 static pid_t start(char *path, int *sock)
 {
 	int socks[2];
@@ -28,6 +31,7 @@ static pid_t start(char *path, int *sock)
 	pid = fork();
 	check(pid < 0, "fork");
 	if (!pid) {
+		check(setsid() < 0, "setsid");
 		check(dup2(socks[1], STDIN_FILENO) < 0, "dup2");
 		execlp(path, path, NULL);
 		check(1, path);

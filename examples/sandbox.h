@@ -29,14 +29,15 @@ static inline void learn(int sock, void *data, size_t size)
 /* Sends the descriptor, or receives one if it is -1.  Returns it. */
 static inline int pass(int sock, int fd)
 {
-	char byte = 0, room[CMSG_SPACE(sizeof(fd))] = {};
+	_Alignas(struct cmsghdr) char room[CMSG_SPACE(sizeof(fd))] = {};
+	char byte = 0;
 	struct iovec iov = { &byte, 1 };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = room,
 			      .msg_controllen = sizeof(room) };
 	struct cmsghdr *header = CMSG_FIRSTHDR(&msg);
 
 	if (fd < 0) {
-		check(recvmsg(sock, &msg, 0) <= 0 || !msg.msg_controllen, "recvmsg");
+		expect(recvmsg(sock, &msg, 0) > 0 && msg.msg_controllen, "a descriptor");
 		memcpy(&fd, CMSG_DATA(header), sizeof(fd));
 		return fd;
 	}

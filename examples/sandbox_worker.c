@@ -11,14 +11,30 @@
 #define _GNU_SOURCE
 #endif
 #include <linux/capability.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "sandbox.h"
 
 #define LINE 32
 #define SOCKET 0
+
+/* Goes on in a child, which sees no other processes and can send them no signals. */
+static void leave_processes(void)
+{
+	pid_t pid = fork();
+	int status;
+
+	check(pid < 0, "fork");
+	if (!pid)
+		return;
+	close(SOCKET);
+	check(waitpid(pid, &status, 0) != pid, "waitpid");
+	exit(status != 0);
+}
 
 /*
  * Leaves three descriptors: the socket, and two to write to.  The root is a directory
@@ -32,12 +48,14 @@ static void lock_in(void)
 
 	check(close_range(STDERR_FILENO + 1, ~0U, 0), "close_range");
 	check(!mkdtemp(root) || chdir(root) || rmdir(root), root);
-	check(unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC),
-	      "unshare");
+	check(unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC |
+		      CLONE_NEWPID), "unshare");
 	check(chroot("."), "chroot");
 	check(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl");
 	check(syscall(SYS_capset, &header, none), "capset");
 	expect(access("/dev", F_OK), "no /dev");
+	leave_processes();
+	expect(getpid() == 1, "no other processes");
 }
 
 static void say(struct ibv_qp *qp, const char *text)
@@ -70,14 +88,18 @@ static bool connect_qp(struct ibv_qp *qp, struct ibv_sge *sge)
 /* Two things happen: one line goes, one line comes. */
 static void talk(struct ibv_qp *qp, bool first, const char *in)
 {
+	struct ibv_comp_channel *channel = qp->recv_cq->channel;
+	struct pollfd event = { .fd = channel->fd, .events = POLLIN };
 	struct ibv_wc wc;
 	int i, n;
 
 	if (first)
 		say(qp, "hello, second");
 	for (i = 0; i < 2; i++) {
-		while (!(n = ibv_poll_cq(qp->recv_cq, 1, &wc)))
-			check(next_completions(qp->recv_cq->channel), "completion");
+		while (!(n = ibv_poll_cq(qp->recv_cq, 1, &wc))) {
+			expect(poll(&event, 1, 60000) == 1, "an event in a minute");
+			check(next_completions(channel), "next_completions");
+		}
 		expect(n == 1 && !wc.status, "a completion without an error");
 		if (wc.opcode != IBV_WC_RECV)
 			continue;
@@ -89,8 +111,11 @@ static void talk(struct ibv_qp *qp, bool first, const char *in)
 
 int main(void)
 {
-	struct ibv_qp_init_attr attr = { .cap = { 2, 1, 1, 1, LINE },
-					 .qp_type = IBV_QPT_RC, .sq_sig_all = 1 };
+	struct ibv_qp_init_attr attr = {
+		.cap = { .max_send_wr = 1, .max_send_sge = 1, .max_recv_wr = 1,
+			 .max_recv_sge = 1, .max_inline_data = LINE },
+		.qp_type = IBV_QPT_RC, .sq_sig_all = 1,
+	};
 	struct ibv_comp_channel *channel;
 	bool first;
 	struct ibv_context *verbs;
@@ -105,12 +130,11 @@ int main(void)
 	mr = ibv_reg_mr(pd, in, LINE, IBV_ACCESS_LOCAL_WRITE);
 	check(!mr, "ibv_reg_mr");
 	check(!(channel = ibv_create_comp_channel(verbs)), "ibv_create_comp_channel");
-	attr.send_cq = attr.recv_cq = ibv_create_cq(verbs, 3, NULL, channel, 0);
+	attr.send_cq = attr.recv_cq = ibv_create_cq(verbs, 2, NULL, channel, 0);
 	check(!attr.recv_cq || ibv_req_notify_cq(attr.recv_cq, 0), "ibv_create_cq");
 	check(!(qp = ibv_create_qp(pd, &attr)), "ibv_create_qp");
 
 	first = connect_qp(qp, &(struct ibv_sge){ (uintptr_t)in, LINE, mr->lkey });
-	alarm(60);	/* for a peer that says nothing */
 	talk(qp, first, in);
 
 	ibv_destroy_qp(qp);
