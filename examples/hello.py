@@ -12,7 +12,7 @@ import ctypes
 import os
 import select
 import sys
-from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint8, c_uint32, c_void_p
+from ctypes import POINTER, byref, c_int, c_size_t, c_uint8, c_uint32, c_void_p
 
 PORT = b"7472"
 RAI_PASSIVE = 1
@@ -74,7 +74,7 @@ def call(name, *arguments):
 # Numbers are passed as int, pointers as they are, unless this says otherwise.
 lib.rdma_reg_msgs.restype = c_void_p
 lib.rdma_reg_msgs.argtypes = c_void_p, c_void_p, c_size_t
-lib.rdma_dereg_mr.argtypes = c_void_p,
+lib.rdma_dereg_mr.argtypes = (c_void_p,)
 lib.rdma_post_recv.argtypes = c_void_p, c_void_p, c_void_p, c_size_t, c_void_p
 lib.rdma_post_send.argtypes = c_void_p, c_void_p, c_void_p, c_size_t, c_void_p, c_int
 lib.rdma_freeaddrinfo.restype = lib.rdma_destroy_ep.restype = None
