@@ -46,8 +46,8 @@ int rpost_id_move(struct rpost_id *id, u32 from, enum rpost_id_state to)
 	else
 		ret = old == RPOST_ID_REMOVED ? -ENODEV : -EINVAL;
 	spin_unlock(&id->state_lock);
-
-	trace_rpost_id_move(id->obj.handle, old, to, ret);
+	if (from)
+		trace_rpost_id_move(&id->obj, old, to, ret);
 	return ret;
 }
 
@@ -262,7 +262,7 @@ static void rpost_id_report(struct rpost_id *id, struct rpost_id *listener,
 	event->id = id;
 	event->event.id = id->obj.handle;
 	event->event.listen_id = listener ? listener->obj.handle : 0;
-	trace_rpost_event(id->obj.handle, cm_event->event, cm_event->status);
+	trace_rpost_event(&id->obj, &event->event);
 	rpost_event_queue(event, listener);
 }
 

@@ -46,8 +46,8 @@ rpost_tell(struct rpost_cq *cq, struct rpost_told told, u32 *pos)
 	struct rpost_cring *ring = rpost_cq_ring(cq);
 	struct rpost_wc *entry = NULL;
 
-	trace_rpost_complete(told.qp_num, told.wr_id, told.opcode, told.status,
-			     told.byte_len);
+	trace_rpost_complete(&cq->obj, told.qp_num, told.wr_id, told.opcode,
+			     told.status, told.byte_len);
 	if (!rpost_inject(RPOST_INJECT_RING))
 		entry = rpost_ring_next(ring);
 	*pos = ring->tail;

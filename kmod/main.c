@@ -247,6 +247,7 @@ static struct rpost_file *rpost_file_alloc(void)
 		goto err_free;
 	file->stats = alloc_percpu_gfp(struct rpost_stats, RPOST_GFP);
 	file->name = rpost_name_get();
+	file->pid = task_tgid_nr(current);
 	if (!file->stats || !file->name)
 		goto err_charge;
 	file->id = atomic64_inc_return(&rpost_last_file);

@@ -11,9 +11,6 @@
 
 #include "rpost.h"
 
-/* The rdma command of iproute2 shows 15 bytes and not more. */
-#define RPOST_NAME_SIZE	16
-
 /**
  * struct rpost_name - memory of a name
  * @link: in the list of free names

@@ -222,9 +222,9 @@ static int rpost_post(struct rpost_ucmd *ucmd, u32 min_size,
 	if (!obj)
 		goto out;
 	ret = post(obj, cmd, block, scratch);
-	trace_rpost_post(type == RPOST_OBJ_QP ?
+	trace_rpost_post(obj, type == RPOST_OBJ_QP ?
 			 container_of(obj, struct rpost_qp, obj)->qp_num : 0,
-			 post == rpost_post_sends, cmd->posted, ret);
+			 post == rpost_post_sends, cmd->count, cmd->posted, ret);
 	rpost_obj_put(obj);
 out:
 	if (block != small && !(scratch && block == scratch->block))
@@ -289,7 +289,7 @@ int rpost_post_ring(struct rpost_qp *qp, void *block, u32 count, u32 *posted)
 	int ret;
 
 	ret = rpost_post_sends(&qp->obj, &cmd, block, scratch);
-	trace_rpost_post(qp->qp_num, true, cmd.posted, ret);
+	trace_rpost_post(&qp->obj, qp->qp_num, true, count, cmd.posted, ret);
 	if (scratch)
 		rpost_scratch_give(qp->obj.file, scratch);
 	*posted = cmd.posted;

@@ -165,6 +165,7 @@ struct rpost_ring_pool {
  * @id: its number, which no other file gets
  * @user: the user who opened it, charged for all its memory
  * @name: names its objects to the RDMA core, see struct rpost_name
+ * @pid: process that opened it, in the initial namespace
  * @num_wr: capacity of all its queues in work requests
  * @num_cqe: capacity of all its device completion queues in entries
  * @bytes: bytes that @user is charged for it
@@ -196,6 +197,7 @@ struct rpost_file {
 	u64 id;
 	struct rpost_user *user;
 	const char *name;
+	pid_t pid;
 	atomic_long_t num_wr;
 	atomic_long_t num_cqe;
 	atomic_long_t bytes;
@@ -387,6 +389,9 @@ int rpost_limit_take_cqe(struct rpost_file *file, u32 n);
 void rpost_limit_give_cqe(struct rpost_file *file, u32 n);
 
 /* ------------------------------------------------------------- name.c */
+
+/* The rdma command of iproute2 shows 15 bytes and not more. */
+#define RPOST_NAME_SIZE	16
 
 const char *rpost_name_get(void);
 void rpost_name_put(const char *text);
