@@ -15,6 +15,8 @@ static struct {
 	bool filled;
 } levels[MAX_DEPTH];
 static int depth;
+/* The outermost object stands in one line. */
+static bool one_line;
 
 static void put_string(const char *value)
 {
@@ -42,8 +44,11 @@ static void put_string(const char *value)
 static void begin_value(const char *key)
 {
 	if (depth) {
-		printf("%s\n%*s", levels[depth - 1].filled ? "," : "",
-		       2 * depth, "");
+		fputs(levels[depth - 1].filled ? "," : "", stdout);
+		if (!one_line)
+			printf("\n%*s", 2 * depth, "");
+		else if (levels[depth - 1].filled)
+			putchar(' ');
 		levels[depth - 1].filled = true;
 	}
 	if (key) {
@@ -66,6 +71,13 @@ void json_object(const char *key)
 	begin_level(key, '{', '}');
 }
 
+/* Begins an outermost object that stands in one line. */
+void json_line(void)
+{
+	one_line = true;
+	begin_level(NULL, '{', '}');
+}
+
 void json_array(const char *key)
 {
 	begin_level(key, '[', ']');
@@ -75,11 +87,13 @@ void json_end(void)
 {
 	assert(depth);
 	depth--;
-	if (levels[depth].filled)
+	if (levels[depth].filled && !one_line)
 		printf("\n%*s", 2 * depth, "");
 	putchar(levels[depth].end);
-	if (!depth)
+	if (!depth) {
 		putchar('\n');
+		one_line = false;
+	}
 }
 
 /* A value of NULL is null. */

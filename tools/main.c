@@ -12,6 +12,7 @@ static const struct tool_command commands[] = {
 	{ "show", show_command, "all that is known of the open files of a process" },
 	{ "stat", stat_command, "what programs have done, or do in a second" },
 	{ "top", top_command, "the same, live" },
+	{ "trace", trace_command, "what connections and queues do, as it happens" },
 };
 
 static void help(void)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Reads the options of all commands. */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 
 #include "tool.h"
@@ -38,6 +39,20 @@ static unsigned long read_count(const char *command, const char *text)
 	return 0;
 }
 
+/* Reads a PID.  Returns 0 after a message. */
+pid_t tool_pid(const char *command, const char *text)
+{
+	char *end;
+	long pid;
+
+	errno = 0;
+	pid = strtol(text, &end, 10);
+	if (!errno && end != text && !*end && pid >= 1 && pid <= INT_MAX)
+		return pid;
+	tool_error("%s: %s: not a PID", command, text);
+	return 0;
+}
+
 /* Returns false for an option that is unknown, or whose argument is wrong. */
 static bool take(const char *command, int opt, struct tool_options *options)
 {
@@ -58,11 +73,20 @@ static bool take(const char *command, int opt, struct tool_options *options)
 		options->output = optarg;
 		return true;
 	case 'i':
+	case 's':
 		options->interval = read_interval(command, optarg);
 		return options->interval;
 	case 'n':
 		options->count = read_count(command, optarg);
 		return options->count;
+	case 'e':
+		options->events = tool_grow(options->events, options->num_events,
+					    sizeof(*options->events));
+		options->events[options->num_events++] = optarg;
+		return true;
+	case TOOL_PID:
+		options->pid = tool_pid(command, optarg);
+		return options->pid;
 	case TOOL_PROMETHEUS:
 		options->prometheus = true;
 		return true;
@@ -84,16 +108,21 @@ int tool_options(int argc, char **argv, struct tool_options *options)
 {
 	const struct option *known = options->known ? options->known : common;
 	const char *letters = options->letters ? options->letters : "jh";
+	char *command = argv[0];
 	int opt;
 
+	/* getopt's messages begin with it. */
+	argv[0] = text_printf("rdma-post: %s", command);
 	while ((opt = getopt_long(argc, argv, letters, known, NULL)) != -1) {
 		if (opt == 'h') {
 			options->help();
 			return TOOL_FINE;
 		}
-		if (!take(argv[0], opt, options))
-			return tool_usage(argv[0]);
+		if (!take(command, opt, options))
+			return tool_usage(command);
 	}
+	free(argv[0]);
+	argv[0] = command;
 	if (optind + options->operands < argc) {
 		tool_error("%s: %s: unexpected argument", argv[0],
 			   argv[optind + options->operands]);

@@ -11,6 +11,10 @@ _rdma_post() {
 			mapfile -t COMPREPLY < <(compgen -c -- "$word"; compgen -f -- "$word")
 			return
 			;;
+		-e | --event)
+			mapfile -t COMPREPLY < <(compgen -W "state event post completion" -- "$word")
+			return
+			;;
 		-t | --to)
 			mapfile -t COMPREPLY < <(compgen -A hostname -- "$word")
 			return
@@ -24,7 +28,7 @@ _rdma_post() {
 			mapfile -t COMPREPLY < <(compgen -W generate -- "$word")
 			return
 		fi
-		if [ "${COMP_WORDS[1]}" = show ] && [[ $word != -* ]]; then
+		if [[ ${COMP_WORDS[1]} = show || $before = --pid ]] && [[ $word != -* ]]; then
 			mapfile -t COMPREPLY < <(compgen -W "$("$tool" list 2>/dev/null |
 				awk 'NR > 1 { print $2 }')" -- "$word")
 			return

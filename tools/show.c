@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* rdma-post show PID: all that the kernel tells of the open files of a process. */
-#include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -287,16 +285,6 @@ static int show(pid_t pid, bool json)
 	return status;
 }
 
-static pid_t parse_pid(const char *text)
-{
-	char *end;
-	long pid;
-
-	errno = 0;
-	pid = strtol(text, &end, 10);
-	return errno || *end || end == text || pid < 1 || pid > INT_MAX ? 0 : pid;
-}
-
 /**
  * show_command() - show the open files of a process
  * @argc: number of arguments
@@ -316,10 +304,8 @@ int show_command(int argc, char **argv)
 		tool_error("show: no PID");
 		return tool_usage("show");
 	}
-	pid = parse_pid(argv[optind]);
-	if (!pid) {
-		tool_error("show: %s: not a PID", argv[optind]);
+	pid = tool_pid("show", argv[optind]);
+	if (!pid)
 		return tool_usage("show");
-	}
 	return show(pid, options.json);
 }

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 /* Exit status of every command. */
 enum {
@@ -44,11 +45,13 @@ int list_command(int argc, char **argv);
 int show_command(int argc, char **argv);
 int stat_command(int argc, char **argv);
 int top_command(int argc, char **argv);
+int trace_command(int argc, char **argv);
 
 /* options.c */
 
-/* The value of --prometheus, which has no letter. */
+/* The values of options that have no letter. */
 #define TOOL_PROMETHEUS	256
+#define TOOL_PID	257
 
 /**
  * struct tool_options - options of a command
@@ -62,8 +65,11 @@ int top_command(int argc, char **argv);
  * @program: --program, -p, or NULL
  * @peer: --to, -t, or NULL
  * @output: --output, -o, or NULL
- * @interval: --interval, -i, in nanoseconds
+ * @interval: --interval, -i, or --seconds, -s, in nanoseconds
  * @count: --count, -n
+ * @pid: --pid
+ * @events: the arguments of --event, -e; to be freed
+ * @num_events: how many
  *
  * The command sets the first four, and the values of what the user does not give.
  */
@@ -80,8 +86,12 @@ struct tool_options {
 	const char *output;
 	uint64_t interval;
 	unsigned long count;
+	pid_t pid;
+	const char **events;
+	size_t num_events;
 };
 
+pid_t tool_pid(const char *command, const char *text);
 int tool_options(int argc, char **argv, struct tool_options *options);
 
 /* text.c */
@@ -102,8 +112,14 @@ void *tool_grow(void *array, size_t n, size_t size);
 int tool_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int tool_usage(const char *command);
 
+/* progress.c */
+void progress_show(const char *format, ...)
+	__attribute__((format(printf, 1, 2)));
+void progress_end(void);
+
 /* json.c: one object or array on standard output */
 void json_object(const char *key);
+void json_line(void);
 void json_array(const char *key);
 void json_end(void);
 void json_string(const char *key, const char *value);

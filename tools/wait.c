@@ -33,12 +33,13 @@ void wait_init(bool terminal)
 	static const int signals[] = {
 		SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP
 	};
+	const size_t num = terminal ? ARRAY_SIZE(signals) : 4;
 	struct sigaction action = { .sa_handler = note }, old;
 	sigset_t blocked;
 	size_t i;
 
 	sigemptyset(&blocked);
-	for (i = 0; i < (terminal ? ARRAY_SIZE(signals) : 3); i++) {
+	for (i = 0; i < num; i++) {
 		if (!sigaction(signals[i], NULL, &old) && old.sa_handler == SIG_IGN)
 			continue;
 		sigaddset(&blocked, signals[i]);
@@ -65,17 +66,26 @@ void wait_end(int sig)
  * wait_until() - wait
  * @until: for this time of the monotonic clock, in nanoseconds
  * @fd: for input of this file, unless it is -1
- * @sig: gets a signal that ends the program
+ * @sig: gets a signal that ends the program; SIGPIPE if nobody reads standard
+ *	 output any more, even if there is nothing to write
  *
  * Return: what has come.
  */
 enum wait_for wait_until(uint64_t until, int fd, int *sig)
 {
-	struct pollfd poll = { .fd = fd, .events = POLLIN };
+	struct pollfd polls[] = {
+		{ .fd = fd, .events = POLLIN }, { .fd = STDOUT_FILENO },
+	};
 	uint64_t now = wait_now(), left = until > now ? until - now : 0;
 	struct timespec time = { left / 1000000000, left % 1000000000 };
-	int n = ppoll(&poll, 1, &time, &normal);
+	int n = ppoll(polls, 2, &time, &normal);
+	sigset_t blocked;
 
+	/* If there is input already, ppoll() returns before it lets signals come. */
+	if (n > 0) {
+		sigprocmask(SIG_SETMASK, &normal, &blocked);
+		sigprocmask(SIG_SETMASK, &blocked, NULL);
+	}
 	if (ended) {
 		*sig = ended;
 		return WAIT_SIGNAL;
@@ -87,6 +97,10 @@ enum wait_for wait_until(uint64_t until, int fd, int *sig)
 	if (resized) {
 		resized = 0;
 		return WAIT_RESIZE;
+	}
+	if (n > 0 && polls[1].revents & POLLERR) {
+		*sig = SIGPIPE;
+		return WAIT_SIGNAL;
 	}
 	return n > 0 ? WAIT_INPUT : n ? WAIT_RESIZE : WAIT_TIME;
 }

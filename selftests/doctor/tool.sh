@@ -61,22 +61,31 @@ options() {
 	for command in devices doctor; do
 		status "${command}_argument" 2 '' 'unexpected argument' $command spare
 	done
-	for command in list show stat top; do
+	for command in list show stat top trace; do
 		status "${command}_help" 0 "^Usage: rdma-post $command" '' $command --help
 		status "${command}_unknown_option" 2 '' "rdma-post $command --help" \
 			$command --frobnicate
 	done
-	for command in stat top; do
+	for command in stat top trace; do
 		status "${command}_argument" 2 '' 'unexpected argument' $command spare
-		status "${command}_interval" 2 '' 'not a number of seconds' $command -i 0
 		status "${command}_count" 2 '' 'not a number of 1 or more' $command -n -1
 	done
+	for command in stat top; do
+		status "${command}_interval" 2 '' 'not a number of seconds' $command -i 0
+	done
+	status trace_seconds 2 '' 'not a number of seconds' trace -s 0
+	status trace_event 2 '' 'post completions: no such event; there are state,' \
+		trace -e 'state,post completions'
+	status trace_no_event 2 '' ': no such event' trace -e ''
+	status trace_pid 2 '' '0: not a PID' trace --pid 0
 	status stat_prometheus 2 '' 'goes with no other option' stat --prometheus -j
 	status list_argument 2 '' 'unexpected argument' list spare
 	status show_no_pid 2 '' 'show: no PID' show
 	status show_bad_pid 2 '' 'not a PID' show 1x
 	status show_two_pids 2 '' 'unexpected argument' show 1 2
 	status doctor_missing_argument 2 '' 'requires an argument' doctor --program
+	# Even what getopt() says begins with the program's name.
+	status prefix 2 '' "^rdma-post: stat: unrecognized option '--frobnicate'" stat --frobnicate
 	: >out
 	"$tool" --help >/dev/full 2>err
 	[ $? = 2 ] && grep -q 'cannot write' err
@@ -104,6 +113,8 @@ completion() {
 	completes subcommand generate cdi g
 	completes option_of_cdi --output cdi generate --o
 	completes version --version --v
+	completes event 'completion' trace --event c
+	completes option_of_trace '--seconds' trace --s
 	completes option '--program' doctor --pr
 	completes option_of_devices '--json' devices --j
 	touch some_program

@@ -349,11 +349,21 @@ files() {
 		promtool check metrics <"$build_dir/vm/check-files.$1/out/metrics"
 }
 
+# trace KERNEL: show what real traffic does, and leave nothing in tracefs. One CPU, since
+# the kernel patches its code each time that tracepoints go on or off.
+trace() {
+	guest trace "$1" -s 1 -f "$build_dir/bin" -f "$build_dir/lib" -f "$(command -v jq)" \
+		-f "$(command -v script)" -f "$(command -v env)" \
+		-f /usr/lib/locale/C.utf8:/usr/lib/locale/C.utf8 \
+		-f selftests/doctor/trace.sh -- ./trace.sh
+}
+
 doctor_tests() {
 	tap tool selftests/doctor/tool.sh
 	tap "doctor-$1" doctor "$1"
 	tap "doctor-peer-$1" selftests/doctor/peer.sh -k "$1"
 	tap "files-$1" files "$1"
+	tap "trace-$1" trace "$1"
 }
 
 # Run programs that symbols.sh has built with newer headers over the library.
@@ -583,6 +593,7 @@ check_all() {
 	queue tap unmodified-programs unmodified_programs
 	queue doctor_tests 6.1
 	queue tap doctor-7.2 doctor 7.2
+	queue tap trace-7.2 trace 7.2
 	queue tap abi-compat selftests/tools/abi_compat.sh
 	queue step bench-smoke-6.1 bench_smoke 6.1
 	queue step bench-smoke-7.2 bench_smoke 7.2
