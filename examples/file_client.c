@@ -11,43 +11,38 @@
  */
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "file_transfer.h"
 
 static size_t chunk = 65536;
 static unsigned long depth = 16;
 
-static double now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec + ts.tv_nsec / 1e9;
-}
-
 static uint8_t *load(const char *path, size_t *size)
 {
 	int fd = open(path, O_RDONLY);
-	size_t done = 0;
+	double start = now();
+	size_t done = 0, max;
 	struct stat st;
 	uint8_t *buf;
 	ssize_t n;
 
 	if (fd < 0 || fstat(fd, &st))
-		die("%s: %s", path, strerror(errno));
+		die("reading %s: %s", path, strerror(errno));
 	if (!S_ISREG(st.st_mode) || !st.st_size)
-		die("%s: not a file, or empty", path);
+		die("%s: no regular file, or empty", path);
 	*size = st.st_size;
 	buf = allocate(*size);
 	if (!buf)
 		die("%s: no memory for %zu bytes", path, *size);
 	while (done < *size) {
-		n = read(fd, buf + done, *size - done);
+		max = *size - done < 1 << 24 ? *size - done : 1 << 24;
+		n = read(fd, buf + done, max);
 		if (n <= 0)
-			die("%s: %s", path, n ? strerror(errno) : "it shrinks");
+			die("reading %s: %s", path, n ? strerror(errno) : "it shrinks");
 		done += n;
+		progress("reading", done, *size, start);
 	}
+	progress_end();
 	close(fd);
 	return buf;
 }
@@ -71,7 +66,8 @@ static struct rdma_cm_id *create_endpoint(char *node, char *port)
 		die("%s port %s: %s", node, port,
 		    ret == -1 ? strerror(errno) : gai_strerror(ret));
 	if (rdma_create_ep(&id, info, NULL, &attr))
-		die("%s: %s", node, strerror(errno));
+		die("%s: no RDMA device leads there (rdma_create_ep: %s)", node,
+		    strerror(errno));
 	rdma_freeaddrinfo(info);
 	return id;
 }
@@ -89,7 +85,8 @@ static struct region connect_for_region(struct rdma_cm_id *id, size_t size)
 	struct region region;
 
 	if (rdma_connect(id, &param))
-		die("the server does not accept: %s", strerror(errno));
+		die("the server does not accept: %s%s", strerror(errno),
+		    errno == ECONNREFUSED ? "; does file_server run there?" : "");
 	answer = &id->event->param.conn;
 	if (answer->private_data_len < sizeof(region))
 		die("the server lends no memory");
@@ -130,12 +127,13 @@ static void transfer(struct rdma_cm_id *id, bool to_server, uint8_t *buf,
 						     region->addr + offset,
 						     region->rkey);
 			if (ret)
-				die("chunk %zu: %s", posted, strerror(errno));
+				die("posting chunk %zu: %s", posted, strerror(errno));
 			posted++;
 			continue;
 		}
 		if (rdma_get_send_comp(id, &wc) != 1)
-			die("rdma_get_send_comp: %s", strerror(errno));
+			die("chunk %zu: rdma_get_send_comp: %s", completed,
+			    strerror(errno));
 		if (wc.status)
 			die("chunk %zu: %s", (size_t)wc.wr_id,
 			    ibv_wc_status_str(wc.status));
@@ -143,7 +141,10 @@ static void transfer(struct rdma_cm_id *id, bool to_server, uint8_t *buf,
 			die("chunk %zu completed before chunk %zu",
 			    (size_t)wc.wr_id, completed);
 		completed++;
+		progress(to_server ? "writing" : "reading back",
+			 completed < total ? completed * chunk : size, size, start);
 	}
+	progress_end();
 	seconds = now() - start;
 	printf("%-11s %zu bytes in %.3f s, %.1f MB/s; %zu completions, at most %lu in flight\n",
 	       to_server ? "written" : "read back", size, seconds,
@@ -175,17 +176,21 @@ static bool run(struct rdma_cm_id *id, uint8_t *data, size_t size, const char *p
 	region = connect_for_region(id, size);
 
 	transfer(id, true, data, size, data_mr, &region);
+	progress_text("computing the digest");
 	SHA256(data, size, digest);
+	progress_end();
 	printf("%-11s sha256 %s\n", "sent", hex(digest, text));
 	send_report(id, digest);
-	wait_report(id);
+	wait_report(id, "waiting for the server's digest");
 	same = check_digest("arrived", report[0].digest, digest);
 
 	transfer(id, false, copy, size, copy_mr, &region);
+	progress_text("computing the digest");
 	SHA256(copy, size, again);
+	progress_end();
 	same &= check_digest("read back", again, digest);
 	send_report(id, again);
-	wait_report(id);
+	wait_report(id, "waiting for the server's last report");
 	if (path)
 		save(path, copy, size);
 

@@ -31,10 +31,11 @@ static struct rdma_cm_id *listen_on(char *node, char *port)
 		die("%s port %s: %s", node ?: "any address", port,
 		    ret == -1 ? strerror(errno) : gai_strerror(ret));
 	if (rdma_create_ep(&id, info, NULL, &attr))
-		die("rdma_create_ep: %s", strerror(errno));
+		die("%s: no RDMA device has this address (rdma_create_ep: %s)",
+		    node ?: "any address", strerror(errno));
 	rdma_freeaddrinfo(info);
 	if (rdma_listen(id, 1))
-		die("rdma_listen: %s", strerror(errno));
+		die("listening on port %s: %s", port, strerror(errno));
 	printf("listening on port %u\n", ntohs(rdma_get_src_port(id)));
 	fflush(stdout);
 	return id;
@@ -60,7 +61,7 @@ static uint8_t *allocate_or_reject(struct rdma_cm_id *id, size_t size)
 
 	if (!buf) {
 		rdma_reject(id, reason, sizeof(reason));
-		die("no room for %zu bytes", size);
+		die("no room for the client's %zu bytes; it was told", size);
 	}
 	return buf;
 }
@@ -81,7 +82,7 @@ static void accept_with_region(struct rdma_cm_id *id, struct ibv_mr *mr)
 	if (id->event->param.conn.responder_resources < param.responder_resources)
 		param.responder_resources = id->event->param.conn.responder_resources;
 	if (rdma_accept(id, &param))
-		die("rdma_accept: %s", strerror(errno));
+		die("accepting the client: %s", strerror(errno));
 }
 
 /*
@@ -94,7 +95,7 @@ static void await_disconnect(struct rdma_cm_id *id)
 	struct pollfd pfd = { .fd = id->channel->fd, .events = POLLIN };
 
 	if (poll(&pfd, 1, -1) != 1)
-		die("poll: %s", strerror(errno));
+		die("waiting for the client's disconnect: %s", strerror(errno));
 }
 
 static bool serve(struct rdma_cm_id *id, const char *path)
@@ -122,14 +123,16 @@ static bool serve(struct rdma_cm_id *id, const char *path)
 	accept_with_region(id, mr);
 
 	/* The client sent the report after the writes, so they have arrived. */
-	wait_report(id);
+	wait_report(id, "the client writes into this memory");
+	progress_text("computing the digest");
 	SHA256(buf, size, digest);
+	progress_end();
 	same = check_digest("arrived", digest, report[0].digest);
 	if (path)
 		save(path, buf, size);
 	send_report(id, digest);
 
-	wait_report(id);
+	wait_report(id, "the client reads from this memory");
 	same &= check_digest("read back", report[1].digest, digest);
 
 	/* Do not wait: the client disconnects once it has this report. */
@@ -163,7 +166,7 @@ int main(int argc, char **argv)
 		}
 	listener = listen_on(argv[optind], port);
 	if (rdma_get_request(listener, &id))
-		die("rdma_get_request: %s", strerror(errno));
+		die("waiting for a client: %s", strerror(errno));
 	same = serve(id, path);
 	rdma_destroy_ep(id);
 	rdma_destroy_ep(listener);

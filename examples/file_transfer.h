@@ -32,6 +32,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #define DEFAULT_PORT "7471"
@@ -53,11 +54,55 @@ struct report {
 
 static const char *program;
 
+static inline double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec + ts.tv_nsec / 1e9;
+}
+
+#define PROGRESS_WIDTH 70
+
+static bool progress_shown;
+
+/* Says what takes long, to people at a terminal only. */
+static inline void progress_text(const char *text)
+{
+	progress_shown = isatty(STDERR_FILENO);
+	if (progress_shown)
+		fprintf(stderr, "\r%-*.*s\r", PROGRESS_WIDTH, PROGRESS_WIDTH, text);
+}
+
+/* The same with numbers, at most five times a second. */
+static inline void progress(const char *what, size_t done, size_t total,
+			    double start)
+{
+	double time = now(), rate = done / (time - start);
+	static double last;
+	char text[128];
+
+	if (!done || time - start < 0.5 || time - last < 0.2)
+		return;
+	last = time;
+	snprintf(text, sizeof(text), "%s %.1f of %.1f MB, %.1f MB/s, %.0f s left",
+		 what, done / 1e6, total / 1e6, rate / 1e6, (total - done) / rate);
+	progress_text(text);
+}
+
+static inline void progress_end(void)
+{
+	if (progress_shown)
+		progress_text("");
+	progress_shown = false;
+}
+
 static inline void __attribute__((format(printf, 1, 2), noreturn))
 die(const char *format, ...)
 {
 	va_list args;
 
+	progress_end();
 	fprintf(stderr, "%s: ", program);
 	va_start(args, format);
 	vfprintf(stderr, format, args);
@@ -78,7 +123,7 @@ static inline void *allocate(size_t size)
 static inline void __attribute__((noreturn)) die_registering(size_t size)
 {
 	die("cannot register %zu bytes: %s%s", size, strerror(errno),
-	    errno == ENOMEM ? " (ulimit -l?)" : "");
+	    errno == ENOMEM ? "; compare with ulimit -l, or take a smaller file" : "");
 }
 
 static inline const char *hex(const uint8_t *digest, char *text)
@@ -107,7 +152,7 @@ static inline void post_report(struct rdma_cm_id *id, const uint8_t *digest)
 {
 	if (rdma_post_send(id, NULL, (void *)digest, sizeof(struct report), NULL,
 			   IBV_SEND_INLINE | IBV_SEND_SIGNALED))
-		die("rdma_post_send: %s", strerror(errno));
+		die("sending a report: rdma_post_send: %s", strerror(errno));
 }
 
 static inline void send_report(struct rdma_cm_id *id, const uint8_t *digest)
@@ -116,18 +161,20 @@ static inline void send_report(struct rdma_cm_id *id, const uint8_t *digest)
 
 	post_report(id, digest);
 	if (rdma_get_send_comp(id, &wc) != 1)
-		die("rdma_get_send_comp: %s", strerror(errno));
+		die("sending a report: rdma_get_send_comp: %s", strerror(errno));
 	if (wc.status)
 		die("sending a report: %s", ibv_wc_status_str(wc.status));
 }
 
 /* Waits for a report.  The caller has posted a receive for it. */
-static inline void wait_report(struct rdma_cm_id *id)
+static inline void wait_report(struct rdma_cm_id *id, const char *what)
 {
 	struct ibv_wc wc;
 
+	progress_text(what);
 	if (rdma_get_recv_comp(id, &wc) != 1)
-		die("rdma_get_recv_comp: %s", strerror(errno));
+		die("waiting for a report: rdma_get_recv_comp: %s", strerror(errno));
+	progress_end();
 	if (wc.status)
 		die("waiting for a report: %s", ibv_wc_status_str(wc.status));
 	if (wc.byte_len != sizeof(struct report))
@@ -138,8 +185,10 @@ static inline void save(const char *path, const uint8_t *data, size_t size)
 {
 	FILE *out = fopen(path, "wb");
 
+	progress_text("saving the file");
 	if (!out || fwrite(data, 1, size, out) != size || fclose(out))
-		die("%s: %s", path, strerror(errno));
+		die("saving %s: %s", path, strerror(errno));
+	progress_end();
 	printf("saved as    %s\n", path);
 }
 

@@ -403,7 +403,7 @@ example_programs() {
 		-f "$build_dir/examples-system:/opt/system" \
 		-f "$dir/programs:/opt/projects" \
 		"${python[@]}" -f examples/hello.py:/opt/ours/hello.py \
-		-f selftests/tools/examples.sh -- \
+		-f "$(command -v script)" -f selftests/tools/examples.sh -- \
 		./examples.sh /opt/ours /opt/system /opt/projects 10.0.0.1 || status=$?
 	rm -r "$dir"
 	return "$status"

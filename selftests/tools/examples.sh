@@ -102,9 +102,32 @@ hellos() {
 hello, client" ]
 }
 
+# Transfer a file by COMMAND, which gets the client's command as its argument.
+transfer() {
+	"$ours/file_server" -o "$tmp/arrived" >"$tmp/server" 2>&1 &
+	server=$!
+	until grep -q listening "$tmp/server"; do kill -0 $server || return 1; done
+	"$@" "exec $ours/file_client -c 2048 -d 1 $address $tmp/file"
+	status=$?
+	wait $server && [ $status = 0 ] && cmp "$tmp/arrived" "$tmp/file"
+}
+
+# People at a terminal see how far a transfer is; in a pipe only the result is printed.
+file_transfer() {
+	head -c 16000000 /dev/urandom >"$tmp/file"
+	transfer sh -c >"$tmp/client" 2>&1 && ! grep -q "$(printf '\r')" "$tmp/client" &&
+		[ "$(wc -l <"$tmp/client")" = 6 ] &&
+		transfer script -e -q /dev/null -c >"$tmp/client" </dev/null &&
+		grep -q "$(printf '\r')writing [0-9.]* of 16.0 MB, [0-9.]* MB/s, [0-9]* s left" \
+			"$tmp/client" &&
+		grep -q "$(printf '\r')reading back [0-9.]* of 16.0 MB, " "$tmp/client"
+	status=$?
+	rm "$tmp/file" "$tmp/arrived"
+	return $status
+}
 
 echo "TAP version 13"
-echo "1..14"
+echo "1..15"
 for program in hello pingpong_sync tour; do
 	both "$tmp/system" "$system/$program" &&
 		both "$tmp/ours" "$ours/$program" &&
@@ -140,4 +163,6 @@ for kind in hello hello_static; do
 		report $? ${project}_$kind
 	done
 done
+file_transfer
+report $? file_transfer
 exit $failed
