@@ -221,16 +221,32 @@ static bool has_ended(pid_t pid)
 	return false;
 }
 
+/* Waits for the end of a pipe, and tells so.  Returns false if the time was not enough. */
+static bool wait_end_of(int fd, const struct conn *conn, const char *name, int seconds)
+{
+	struct pollfd end = { .fd = fd };
+	int i, n = 0;
+
+	for (i = 0; i < seconds && !n; i++) {
+		if (i)
+			progress_show("%s: %s, %d s of at most %d", name,
+				      conn_stage_name(conn->stage), i, seconds);
+		n = poll(&end, 1, 1000);
+	}
+	progress_end();
+	return n;
+}
+
 /**
  * conn_try() - try to connect
  * @conn: with the address; gets what has come of it
+ * @name: of what it is tried with
  * @seconds: for which it may take
  */
-void conn_try(struct conn *conn, int seconds)
+void conn_try(struct conn *conn, const char *name, int seconds)
 {
 	struct conn *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
 				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	struct pollfd end = {};
 	int fds[2];
 	pid_t pid;
 
@@ -247,9 +263,8 @@ void conn_try(struct conn *conn, int seconds)
 		_exit(0);
 	}
 	close(fds[1]);
-	end.fd = fds[0];
 	/* The pipe ends with the child, or shortly before. */
-	if (pid > 0 && !poll(&end, 1, seconds * 1000)) {
+	if (pid > 0 && !wait_end_of(fds[0], shared, name, seconds)) {
 		shared->late = true;
 		kill(pid, SIGKILL);
 	}

@@ -43,7 +43,7 @@ struct conn {
 	pid_t stuck;
 };
 
-void conn_try(struct conn *conn, int seconds);
+void conn_try(struct conn *conn, const char *name, int seconds);
 const char *conn_stage_name(enum conn_stage stage);
 
 #endif /* TOOL_CONN_H */

@@ -47,12 +47,46 @@ static void help(void)
 	     "Exit status: 0 without a problem, 1 with, 2 for wrong usage or failure");
 }
 
-/* Takes the strings of a finding over. */
+static void print_more(const char *label, const char *text)
+{
+	if (!text)
+		return;
+	printf("         %-4s ", label);
+	text_put(text);
+	putchar('\n');
+}
+
+static void print_finding(const struct finding *f)
+{
+	text_color(statuses[f->status].color, statuses[f->status].mark, 8);
+	putchar(' ');
+	if (f->object) {
+		text_color(f->status == DOCTOR_PROBLEM ? TEXT_BOLD : TEXT_PLAIN,
+			   f->object, 0);
+		fputs(": ", stdout);
+	}
+	text_put(f->what);
+	printf(" [%s]\n", f->check);
+	print_more("why:", f->why);
+	print_more("try:", f->advice);
+}
+
+/* Does the user want to see it? */
+static bool is_wanted(const struct doctor *doc, enum doctor_status status)
+{
+	return !doc->quiet || (status != DOCTOR_OK && status != DOCTOR_SKIPPED);
+}
+
+/* Takes the strings of a finding over. Text comes at once: what follows may take long. */
 void doctor_report(struct doctor *doc, struct finding finding)
 {
 	doc->findings = tool_grow(doc->findings, doc->num,
 				  sizeof(*doc->findings));
 	doc->findings[doc->num++] = finding;
+	if (!doc->json && is_wanted(doc, finding.status)) {
+		print_finding(&finding);
+		fflush(stdout);
+	}
 }
 
 /* Says that a check needs what is not there. */
@@ -105,41 +139,11 @@ static void print_json(const struct doctor *doc)
 	json_end();
 }
 
-static void print_more(const char *label, const char *text)
+static void print_summary(const struct doctor *doc)
 {
-	if (!text)
-		return;
-	printf("         %-4s ", label);
-	text_put(text);
-	putchar('\n');
-}
-
-static void print_finding(const struct finding *f)
-{
-	text_color(statuses[f->status].color, statuses[f->status].mark, 8);
-	putchar(' ');
-	if (f->object) {
-		text_color(f->status == DOCTOR_PROBLEM ? TEXT_BOLD : TEXT_PLAIN,
-			   f->object, 0);
-		fputs(": ", stdout);
-	}
-	text_put(f->what);
-	printf(" [%s]\n", f->check);
-	print_more("why:", f->why);
-	print_more("try:", f->advice);
-}
-
-static void print_text(const struct doctor *doc, bool quiet)
-{
-	size_t i, problems = count(doc, DOCTOR_PROBLEM);
+	size_t problems = count(doc, DOCTOR_PROBLEM);
 	size_t notes = count(doc, DOCTOR_NOTE);
 
-	for (i = 0; i < doc->num; i++)
-		if (!quiet || (doc->findings[i].status != DOCTOR_OK &&
-			       doc->findings[i].status != DOCTOR_SKIPPED))
-			print_finding(&doc->findings[i]);
-	if (quiet)
-		return;
 	if (problems)
 		printf("%zu problem%s", problems, problems == 1 ? "" : "s");
 	else
@@ -199,6 +203,8 @@ int doctor_command(int argc, char **argv)
 	struct doctor doc = {
 		.program = options.program,
 		.peer = options.peer,
+		.json = options.json,
+		.quiet = options.quiet,
 	};
 
 	if (status >= 0)
@@ -211,8 +217,8 @@ int doctor_command(int argc, char **argv)
 	run_checks(&doc);
 	if (options.json)
 		print_json(&doc);
-	else
-		print_text(&doc, options.quiet);
+	else if (!options.quiet)
+		print_summary(&doc);
 	status = count(&doc, DOCTOR_PROBLEM) ? TOOL_FINDINGS : TOOL_FINE;
 	release(&doc);
 	return status;

@@ -49,6 +49,8 @@ enum doctor_need { NEED_NOTHING, NEED_MODULE, NEED_NODE, NEED_DEVICE, NEED_ADDRE
  * @devs: the devices
  * @program: the argument of --program, or NULL
  * @peer: the argument of --to, or NULL
+ * @json: print JSON at the end, instead of text at once
+ * @quiet: print only what is not all right
  * @libs: the folder with librdma_post under the names of the system's libraries,
  *	  or NULL
  * @has: what the checks so far have found to be there
@@ -59,6 +61,8 @@ struct doctor {
 	struct rdma_devs devs;
 	const char *program;
 	const char *peer;
+	bool json;
+	bool quiet;
 	char *libs;
 	enum doctor_need has;
 	struct finding *findings;

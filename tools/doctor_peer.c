@@ -79,7 +79,7 @@ static void check_address(struct doctor *doc, const struct rdma_dev *dev,
 		in6->sin6_addr = *gid;
 	}
 	rdma_addr_text(gid, text);
-	conn_try(&conn, SECONDS);
+	conn_try(&conn, text, SECONDS);
 	done = conn.stage == CONN_DONE && !conn.stuck;
 	doctor_report(doc, (struct finding){
 		.check = "loopback",
@@ -200,7 +200,9 @@ static bool find_peer(struct doctor *doc, struct conn *conn, bool *has_port)
 	int err;
 
 	*has_port = port;
+	progress_show("%s: looking for its address", host);
 	err = getaddrinfo(host, *has_port ? port : UNUSED_PORT, &hints, &info);
+	progress_end();
 	free(host);
 	if (err) {
 		peer_problem(doc, "peer.name",
@@ -399,6 +401,6 @@ void check_peer(struct doctor *doc)
 	}
 	if (!find_peer(doc, &conn, &has_port) || !check_route(doc, &conn))
 		return;
-	conn_try(&conn, SECONDS);
+	conn_try(&conn, doc->peer, SECONDS);
 	report_peer(doc, &conn, has_port);
 }

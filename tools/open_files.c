@@ -475,7 +475,7 @@ int open_files_get(struct open_files *all)
 		return TOOL_FAILED;
 	proc = opendir("/proc");
 	if (!proc)
-		return tool_error("/proc: %m");
+		return tool_error("reading /proc: %m; it tells who has the node open: mount -t proc proc /proc");
 	while ((entry = readdir(proc)))
 		if (isdigit((unsigned char)entry->d_name[0]))
 			look_at_process(all, atoi(entry->d_name), dev);

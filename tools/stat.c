@@ -9,6 +9,9 @@
 #include "tool.h"
 #include "wait.h"
 
+/* In nanoseconds. */
+#define LONG_INTERVAL	3000000000ull
+
 static void help(void)
 {
 	puts("Usage: rdma-post stat [-i SECONDS] [-n COUNT] [-j]\n"
@@ -95,6 +98,18 @@ static int totals(bool json, bool prometheus)
 	return TOOL_FINE;
 }
 
+/* Waits, and says so if that takes long. */
+static enum wait_for wait_interval(uint64_t until, uint64_t interval, int *sig)
+{
+	enum wait_for what;
+
+	if (interval >= LONG_INTERVAL)
+		progress_show("waiting for the end of an interval of %g s", interval / 1e9);
+	what = wait_until(until, -1, sig);
+	progress_end();
+	return what;
+}
+
 /**
  * stat_rates() - print what files do, for each interval
  * @interval: in nanoseconds
@@ -121,7 +136,7 @@ int stat_rates(uint64_t interval, unsigned long count, bool json)
 		json_array("samples");
 	}
 	for (i = 0; !count || i < count; i++) {
-		if (wait_until(sample_next(&before, interval), -1, &sig) == WAIT_SIGNAL)
+		if (wait_interval(sample_next(&before, interval), interval, &sig) == WAIT_SIGNAL)
 			break;
 		status = sample_take(&now);
 		if (status)

@@ -476,6 +476,15 @@ peer_stuck() {
 	umount /tmp/freezer
 }
 
+# Who waits at a terminal sees for what; in a pipe nothing is printed.
+peer_progress() {
+	! grep -q "$(printf '\033\\|\r')" report.txt
+	result quiet_in_a_pipe $?
+	TERM=xterm script -qec 'rdma-post doctor -t 10.0.0.99' /dev/null </dev/null >report.txt 2>&1
+	grep -q "$(printf '\r\033\\[K10.0.0.99: [a-z ]*, [1-4] s of at most 5')" report.txt
+	result progress_on_a_terminal $?
+}
+
 peer_tests() {
 	healthy peer_answers -t 10.0.0.1
 	healthy peer_answers_ipv6 -t '[fd00::1]'
@@ -483,6 +492,7 @@ peer_tests() {
 	names peer_port_ipv6 peer.listener 'no program listens' -t '[fd00::1]:7174'
 	peer_listens
 	names peer_silent peer.connect 'UDP port 4791' -t 10.0.0.99
+	peer_progress
 	names peer_no_route peer.route 'no route' -t 192.0.2.1
 	names peer_unknown peer.name 'IP address' -t no-such-host
 	for peer in 10.0.0.1:nope 10.0.0.1: 10.0.0.1:65536 :7174 '[fd00::1' '[fd00::1]7174'; do

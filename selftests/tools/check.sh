@@ -329,6 +329,7 @@ doctor() {
 		"$vm_dir/kmod.sh" -s selftests/rdmasim "$1" &&
 		guest doctor "$1" -f "$build_dir/bin" -f "$build_dir/lib" \
 			-f "$(command -v jq)" -f /sbin/setcap -f "$(command -v unshare)" \
+			-f "$(command -v script)" \
 			-f "$dir/vermagic.ko" -f "$dir/symbols.ko" \
 			-f selftests/doctor/doctor.sh \
 			-i "$build_dir/rdmasim-$1/rdmasim.ko" -- ./doctor.sh
