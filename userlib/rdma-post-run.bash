@@ -5,7 +5,7 @@
 _rdma_post_run() {
 	local offset=1
 	if [[ $COMP_CWORD = 1 && ${COMP_WORDS[1]} = -* ]]; then
-		mapfile -t COMPREPLY < <(compgen -W '--help --' -- "${COMP_WORDS[1]}")
+		mapfile -t COMPREPLY < <(compgen -W '--help --version --' -- "${COMP_WORDS[1]}")
 		return
 	fi
 	[[ ${COMP_WORDS[1]} != -- ]] || offset=2

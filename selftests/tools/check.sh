@@ -59,7 +59,8 @@ libc_only() {
 }
 
 install_tree() {
-	local dest=$logs/install
+	local dest=$logs/install version
+	version=$(sed -n 's/^VERSION[[:space:]]*:= //p' Makefile)
 	make -s install DESTDIR="$dest" PREFIX=/usr &&
 		test -e "$dest/usr/lib/librdma_post.so.1" &&
 		test -e "$dest/usr/lib/librdma_post.a" &&
@@ -67,6 +68,8 @@ install_tree() {
 		test -e "$dest/usr/lib/rdma_post/librdmacm.so.1" &&
 		test -x "$dest/usr/bin/rdma-post-run" &&
 		test -x "$dest/usr/bin/rdma-post" &&
+		test "$("$dest/usr/bin/rdma-post" --version)" = "rdma-post $version" &&
+		test "$("$dest/usr/bin/rdma-post-run" --version)" = "rdma-post-run $version" &&
 		test -e "$dest/usr/share/bash-completion/completions/rdma-post" &&
 		test -e "$dest/usr/include/rdma/rdma_post_abi.h" &&
 		test -e "$dest/usr/lib/pkgconfig/rdma_post.pc" &&

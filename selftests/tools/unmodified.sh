@@ -92,8 +92,9 @@ expect not_executable 126 \
 	'rdma-post-run: /etc/passwd: not an executable file' "$run" /etc/passwd
 expect directory 126 'rdma-post-run: /etc: not an executable file' "$run" /etc
 expect no_program 125 '' "$run"
+expect version 0 "$("$run" --version | grep '^rdma-post-run [0-9.]*$' || echo none)" "$run" --version
 expect no_device 125 \
-	'rdma-post-run: no /dev/rdma_post: load the module, modprobe rdma_post' \
+	'rdma-post-run: no /dev/rdma_post: load the module, modprobe rdma_post; or see rdma-post doctor' \
 	without_device
 expect set_user_id 0 \
 	'rdma-post-run: warning: /tmp/privileged is set-user-ID: librdma_post is not used' \
