@@ -317,9 +317,10 @@ bool tracefs_next(struct tracefs_line *line)
 	char *start = instance.buf + instance.done, *end, *task;
 	size_t left = instance.used - instance.done, skip = 0;
 
-	if (left < TASK_WIDTH)
+	/* Where a read ends within the name, the rest tells what it is. */
+	if (left <= TASK_WIDTH)
 		return false;
-	if (*start == ' ' && left > TASK_WIDTH && start[TASK_WIDTH] == '-')
+	if (*start == ' ' && start[TASK_WIDTH] == '-')
 		skip = TASK_WIDTH;
 	end = memchr(start + skip, '\n', left - skip);
 	if (!end)
