@@ -7,10 +7,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
+#include <mntent.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "tool.h"
@@ -32,18 +35,23 @@ static struct {
 
 /* ------------------------------------------------------------ files */
 
-/* Returns where tracefs is mounted, to be freed, or NULL. */
+/*
+ * Returns where tracefs is mounted, to be freed, or NULL. Users mount things too, with
+ * FUSE, so the file system has to say itself what it is.
+ */
 static char *mounted(void)
 {
-	char *mounts = file_read("/proc/self/mounts", 1 << 20, NULL);
-	char *rest = mounts, *line, *found = NULL;
-	char path[256], type[32];
+	FILE *mounts = setmntent("/proc/self/mounts", "re");
+	const struct mntent *entry;
+	char *found = NULL;
+	struct statfs fs;
 
-	while (!found && rest && (line = strsep(&rest, "\n")))
-		if (sscanf(line, "%*s %255s %31s", path, type) == 2 &&
-		    !strcmp(type, "tracefs"))
-			found = text_printf("%s", path);
-	free(mounts);
+	while (mounts && !found && (entry = getmntent(mounts)))
+		if (!strcmp(entry->mnt_type, "tracefs") &&
+		    !statfs(entry->mnt_dir, &fs) && fs.f_type == TRACEFS_MAGIC)
+			found = text_printf("%s", entry->mnt_dir);
+	if (mounts)
+		endmntent(mounts);
 	return found;
 }
 
