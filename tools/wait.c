@@ -98,7 +98,8 @@ enum wait_for wait_until(uint64_t until, int fd, int *sig)
 		resized = 0;
 		return WAIT_RESIZE;
 	}
-	if (n > 0 && polls[1].revents & POLLERR) {
+	/* A socket whose peer has gone tells only POLLHUP. */
+	if (n > 0 && polls[1].revents & (POLLERR | POLLHUP | POLLNVAL)) {
 		*sig = SIGPIPE;
 		return WAIT_SIGNAL;
 	}
