@@ -155,13 +155,13 @@ static void print_line(struct tracefs_line *line)
 	trace.printed++;
 }
 
-/* Prints what has come.  Returns false at the end. */
-static bool print_lines(void)
+/* Prints what has come.  Returns false at the end; @status gets a failure. */
+static bool print_lines(int *status)
 {
 	struct tracefs_line line;
 
 	if (tracefs_read()) {
-		tool_error("trace: cannot read the kernel's events: %m");
+		*status = tool_error("trace: cannot read the kernel's events: %m");
 		return false;
 	}
 	while (tracefs_next(&line)) {
@@ -177,15 +177,16 @@ static int run(uint64_t nanoseconds, int *sig)
 {
 	uint64_t end = nanoseconds ? wait_now() + nanoseconds : UINT64_MAX, next;
 	enum wait_for what = WAIT_INPUT;
+	int status = TOOL_FINE;
 
 	for (;;) {
 		next = wait_now() + 1000000000;
 		what = wait_until(next < end ? next : end, tracefs_fd(), sig);
-		/* What has come until now is printed at the end, too. */
+		/* One more read: nobody who ends it waits for a full buffer to be printed. */
 		if (what == WAIT_SIGNAL && *sig == SIGPIPE)
 			return TOOL_FINE;
-		if (!print_lines() || what == WAIT_SIGNAL || wait_now() >= end)
-			return TOOL_FINE;
+		if (!print_lines(&status) || what == WAIT_SIGNAL || wait_now() >= end)
+			return status;
 		if (what == WAIT_TIME && !tracefs_runs())
 			return tool_error("trace: the module " MODULE_NAME " was unloaded");
 	}
