@@ -21,6 +21,7 @@
 
 #define INSTANCES	"instances/rdma-post."
 #define EVENTS		"events/" MODULE_NAME
+#define MAX_NAMES	16
 /* The width of a task's name in what the kernel prints. */
 #define TASK_WIDTH	16
 
@@ -96,7 +97,8 @@ static void sweep(const char *root)
 
 	while (instances && (entry = readdir(instances))) {
 		if (sscanf(entry->d_name, "rdma-post.%d%n", &pid, &end) != 1 ||
-		    entry->d_name[end] || pid < 1 || !kill(pid, 0) || errno != ESRCH)
+		    (entry->d_name[end] && entry->d_name[end] != '.') || pid < 1 ||
+		    !kill(pid, 0) || errno != ESRCH)
 			continue;
 		path = text_printf("%s/%s", dir, entry->d_name);
 		/* It fails if a process that we do not see uses it. */
@@ -106,6 +108,30 @@ static void sweep(const char *root)
 	if (instances)
 		closedir(instances);
 	free(dir);
+}
+
+/*
+ * Makes the instance. Its name is taken if a process that had our number was killed, or
+ * if one in another pid namespace has it; then the instance is in use, and stays.
+ * Returns 0 or -1 with errno.
+ */
+static int make_instance(const char *root)
+{
+	int i, ret;
+
+	for (i = 0; i < MAX_NAMES; i++) {
+		free(instance.dir);
+		instance.dir = i ? text_printf("%s/" INSTANCES "%d.%d", root, getpid(), i) :
+				   text_printf("%s/" INSTANCES "%d", root, getpid());
+		ret = mkdir(instance.dir, 0700);
+		if (ret && errno == EEXIST && !rmdir(instance.dir))
+			ret = mkdir(instance.dir, 0700);
+		if (!ret)
+			return 0;
+		if (errno != EEXIST && errno != EBUSY)
+			break;
+	}
+	return -1;
 }
 
 static void leave(void)
@@ -132,8 +158,7 @@ static int create(const char *root)
 	if (status)
 		return status;
 	sweep(root);
-	instance.dir = text_printf("%s/" INSTANCES "%d", root, getpid());
-	if (mkdir(instance.dir, 0700)) {
+	if (make_instance(root)) {
 		status = refused(instance.dir);
 		free(instance.dir);
 		instance.dir = NULL;
@@ -258,9 +283,11 @@ int tracefs_end(void)
 	if (instance.fd >= 0)
 		close(instance.fd);
 	instance.fd = -1;
-	/* This turns the events off, too. */
-	if (instance.dir && rmdir(instance.dir))
+	/* This turns the events off, too, unless somebody else reads them. */
+	if (instance.dir && rmdir(instance.dir)) {
 		status = tool_error("trace: %s: %m; remove it by rmdir", instance.dir);
+		put(EVENTS "/enable", "0");
+	}
 	free(instance.dir);
 	free(instance.enabled);
 	instance.dir = NULL;
