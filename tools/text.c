@@ -39,9 +39,21 @@ int text_utf8_length(const unsigned char *s)
 	return n;
 }
 
+/* Does a character control the terminal, or the order or the end of the line? */
+static bool is_control(const unsigned char *s)
+{
+	uint32_t c = s[0] >> 5 == 6 ? (s[0] & 0x1f) << 6 | (s[1] & 0x3f) :
+		s[0] >> 4 == 14 ? (s[0] & 0xf) << 12 | (s[1] & 0x3f) << 6 | (s[2] & 0x3f) : s[0];
+
+	return c < 0x20 || (c >= 0x7f && c < 0xa0) ||
+	       c == 0x61c || (c >= 0x200b && c <= 0x200f) ||
+	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff;
+}
+
 /*
  * Prints a text whose parts may come from others: control characters, those of
- * U+0080 to U+009F, too, and what is no UTF-8 become question marks.
+ * U+0080 to U+009F and of the direction of writing, too, and what is no UTF-8 become
+ * question marks.
  */
 void text_put(const char *text)
 {
@@ -50,7 +62,7 @@ void text_put(const char *text)
 
 	for (; *s; s += n) {
 		n = text_utf8_length(s);
-		if (!n || *s < 0x20 || *s == 0x7f || (*s == 0xc2 && s[1] < 0xa0)) {
+		if (!n || is_control(s)) {
 			putchar('?');
 			n = n ? n : 1;
 		} else {
