@@ -208,6 +208,8 @@ end_tests() {
 	# Two at a time, each with its own.
 	rdma-post trace >/dev/null 2>&1 &
 	first=$!
+	# From then on it handles signals.
+	until [ -d "$tracing/instances/rdma-post.$first" ]; do kill -0 $first || break; done
 	begin -e post && kill $first && wait $first && until_out post && end INT
 	result two $?
 }
