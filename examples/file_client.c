@@ -66,8 +66,8 @@ static struct rdma_cm_id *create_endpoint(char *node, char *port)
 		die("%s port %s: %s", node, port,
 		    ret == -1 ? strerror(errno) : gai_strerror(ret));
 	if (rdma_create_ep(&id, info, NULL, &attr))
-		die("%s: no RDMA device leads there (rdma_create_ep: %s)", node,
-		    strerror(errno));
+		die("%s: rdma_create_ep: %s%s", node, strerror(errno),
+		    errno == ENODEV ? "; no RDMA device leads there" : "");
 	rdma_freeaddrinfo(info);
 	return id;
 }

@@ -31,8 +31,9 @@ static struct rdma_cm_id *listen_on(char *node, char *port)
 		die("%s port %s: %s", node ?: "any address", port,
 		    ret == -1 ? strerror(errno) : gai_strerror(ret));
 	if (rdma_create_ep(&id, info, NULL, &attr))
-		die("%s: no RDMA device has this address (rdma_create_ep: %s)",
-		    node ?: "any address", strerror(errno));
+		die("%s port %s: rdma_create_ep: %s%s", node ?: "any address", port,
+		    strerror(errno), errno == ENODEV || errno == EADDRNOTAVAIL ?
+		    "; no RDMA device has this address" : "");
 	rdma_freeaddrinfo(info);
 	if (rdma_listen(id, 1))
 		die("listening on port %s: %s", port, strerror(errno));
