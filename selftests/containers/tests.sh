@@ -13,11 +13,13 @@ here=10.0.1.1 there=10.0.1.2
 check() {
 	n=$((n + 1))
 	start=$(date +%s)
-	if "$1" >/tmp/log 2>&1; then
+	"$1" >/out/$1.log 2>&1
+	status=$?
+	if [ $status = 0 ]; then
 		echo "ok $n containers.$1 # $(($(date +%s) - start)) s"
 	else
 		failed=1
-		sed 's/^/# /' /tmp/log
+		sed 's/^/# /' /out/$1.log
 		echo "not ok $n containers.$1"
 	fi
 	as alice podman rm -fa >/dev/null 2>&1
