@@ -11,6 +11,7 @@
 #   make deb              Debian packages, in build/deb
 #   make rpm              RPM packages, in build/rpm
 #   make demo             two hosts, a file, the eight posts; FILE=/some/file
+#   make demo-containers  podman and bubblewrap with the node, of a user who is not root
 #   make shell            a guest with the module, and a shell in it; KERNEL=7.2
 #   make gdb              gdb on the kernel of that guest; RUN=post, GDB_FLAGS=-batch
 #   make check            the tests that find most, in guests; TESTS=cq, KERNEL=7.2
@@ -22,6 +23,7 @@
 #   make bench            against librdmacm, against the kernel; BENCH_FLAGS: bench.sh's
 #   make bench-check      instructions for a work request, against a baseline; KERNELS
 #   make check-packages   the packages, in whole systems of Debian 12 and 13; SUITES
+#   make check-containers  podman, bubblewrap, services with the node; TESTS, KERNEL
 #   make lint             checkpatch, sparse, coccinelle, clang's analyzer, ...
 #   make sanitize         the library's tests under ASan, UBSan, TSan, valgrind; TESTS
 #   make asan             under ASan and UBSan only; make tsan, make valgrind likewise
@@ -101,6 +103,9 @@ modules_install: headers
 demo:
 	examples/demo.sh $(if $(FILE),"$(FILE)")
 
+demo-containers:
+	examples/demo-containers.sh $(KERNEL:%=-k %)
+
 shell:
 	selftests/vm/shell.sh $(KERNEL:%=-k %)
 
@@ -120,6 +125,9 @@ check-packages:
 	selftests/packages/kbuild.sh
 	selftests/packages/rpm.sh
 	selftests/packages/packages.sh $(SUITES)
+
+check-containers:
+	selftests/containers/containers.sh $(KERNEL:%=-k %) $(TESTS)
 
 fuzz: guests
 	selftests/fuzz/fuzz.sh -t $(or $(TIME),600) $(FUZZ_FLAGS)
@@ -152,6 +160,6 @@ clean:
 	rm -rf $(BUILD)
 
 .PHONY: all help packages guests headers module lib tools tests examples install \
-	modules_install deb rpm demo shell gdb check check-all check-debug \
-	check-packages fuzz faults interop bench bench-check lint sanitize asan \
-	tsan valgrind docs clean
+	modules_install deb rpm demo demo-containers shell gdb check check-all \
+	check-debug check-packages check-containers fuzz faults interop bench \
+	bench-check lint sanitize asan tsan valgrind docs clean
