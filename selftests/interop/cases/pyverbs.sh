@@ -5,7 +5,7 @@
 
 # Tests of what is missing (Documentation/programs.rst).
 pyverbs_missing='\.MWTest\.|bind_mw|atomic_write|test_mr(ex)?_rereg_(access|atomic) '
-pyverbs_missing="$pyverbs_missing|privileged_qkey "
+pyverbs_missing="$pyverbs_missing|privileged_qkey |rc_flush"
 [ "$release" = bookworm ] || pyverbs_missing="$pyverbs_missing|test_get_pkey_index "
 
 modules='qp addr atomic cq cq_events cqex device flow fork mr odp parent_domain pd qpex
