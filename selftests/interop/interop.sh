@@ -20,7 +20,8 @@
 #   -v                 show what the programs print
 #   -t SECONDS         time limit of a program, 180 by default
 #   -u                 update the tables in Documentation/programs.rst, of those that
-#                      have one there
+#                      have one there; with trixie and sid those of 6.12 and 7.2
+#                      have the rows that differ from 6.1
 #
 # The file "expected" lists the cases that are known to fail, with the reason;
 # they count as skipped as long as they fail. The exit status is 1 if another
@@ -98,20 +99,30 @@ title() {
 	fi
 }
 
+# Print the results with this title in the documentation.
+committed() {
+	awk -v title="$1" '$0 == ".. results of " title { on = 1; next }
+		/^\.\. end of results/ { on = 0 }
+		on' "$programs_rst"
+}
+
 # compare_table SUITE KERNEL NAME
 compare_table() {
 	local suite=$1 kernel=$2 name=$3 title
 	title=$(title "$suite" "$kernel")
 	awk -v suite="$suite" -v kernel="$kernel" -f "$here/table.awk" "$here/expected" \
 		"$out/results-$name" >"$out/table-$name"
+	if [ "$suite" != bookworm ] && [ "$kernel" != 6.1 ]; then
+		committed "$(title "$suite" 6.1)" | grep '^   "' >"$out/rows-6.1"
+		grep -Fxv -f "$out/rows-6.1" "$out/table-$name" >"$out/table"
+		mv "$out/table" "$out/table-$name"
+	fi
 	if [ -n "$update" ]; then
 		awk -v title="$title" -v new="$out/table-$name" \
 			-f "$here/replace.awk" "$programs_rst" >"$out/programs.rst"
 		cp "$out/programs.rst" "$programs_rst"
 	fi
-	awk -v title="$title" '$0 == ".. results of " title { on = 1; next }
-		/^\.\. end of results/ { on = 0 }
-		on' "$programs_rst" >"$out/committed-$name"
+	committed "$title" >"$out/committed-$name"
 	if [ "$quick$kernel" = 16.1 ]; then
 		# Print the rows that the document does not have.
 		if grep '^   "' "$out/table-$name" |
