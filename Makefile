@@ -19,7 +19,8 @@
 #   make check-debug      the tests on kernels with KASAN, lockdep, KCSAN; KERNELS=debug
 #   make fuzz             fuzz the module; TIME=3600, FUZZ_FLAGS: fuzz.sh's
 #   make faults           a storm of 1,000 programs, a peer paused for a minute; KERNELS
-#   make interop          Debian's RDMA programs over the library, unmodified; KERNELS
+#   make interop          Debian's RDMA programs over the library, unmodified; KERNELS,
+#                         SUITES="bookworm trixie sid"
 #   make bench            against librdmacm, against the kernel; BENCH_FLAGS: bench.sh's
 #   make bench-check      instructions for a work request, against a baseline; KERNELS
 #   make check-packages   the packages, in whole systems of Debian 12 and 13; SUITES
@@ -136,7 +137,7 @@ faults: guests lib tests
 	selftests/wire/faults.sh $(KERNELS)
 
 interop: guests lib
-	selftests/interop/interop.sh $(KERNELS)
+	selftests/interop/interop.sh -s "$(or $(SUITES),bookworm trixie sid)" $(KERNELS)
 
 bench: guests
 	selftests/bench/bench.sh $(BENCH_FLAGS)
