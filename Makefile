@@ -24,7 +24,8 @@
 #   make bench            against librdmacm, against the kernel; BENCH_FLAGS: bench.sh's
 #   make bench-check      instructions for a work request, against a baseline; KERNELS
 #   make check-packages   the packages, in whole systems of Debian 12 and 13; SUITES
-#   make check-containers  podman, bubblewrap, services with the node; TESTS, KERNEL
+#   make check-containers  podman, bubblewrap, services with the node; TESTS, KERNEL,
+#                         SUITE=trixie
 #   make lint             checkpatch, sparse, coccinelle, clang's analyzer, ...
 #   make sanitize         the library's tests under ASan, UBSan, TSan, valgrind; TESTS
 #   make asan             under ASan and UBSan only; make tsan, make valgrind likewise
@@ -128,7 +129,7 @@ check-packages:
 	selftests/packages/packages.sh $(SUITES)
 
 check-containers:
-	selftests/containers/containers.sh $(KERNEL:%=-k %) $(TESTS)
+	selftests/containers/containers.sh $(KERNEL:%=-k %) $(SUITE:%=-s %) $(TESTS)
 
 fuzz: guests
 	selftests/fuzz/fuzz.sh -t $(or $(TIME),600) $(FUZZ_FLAGS)

@@ -10,7 +10,7 @@
 set -euo pipefail
 . "$(dirname "$0")/../selftests/vm/lib.sh"
 
-kernel=6.1
+kernel=6.1 suite=bookworm
 while getopts hk: opt; do
 	case $opt in
 	k) kernel=$OPTARG ;;

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Usage: selftests/containers/containers.sh [-k KERNEL] [TEST...]
+# Usage: selftests/containers/containers.sh [-k KERNEL] [-s SUITE] [TEST...]
 #
 # Tests containers that get the node: boots a system of Debian 12 with systemd, podman and
-# bubblewrap from packages in a guest, beside another guest, and runs tests.sh there. The
+# bubblewrap from packages in a guest, beside another guest, and runs tests.sh there. SUITE is
+# bookworm or trixie, for Debian 13. The
 # images are made of folders, and nothing is downloaded but Debian's packages. TESTs are
 # functions of tests.sh; "users cdi_file" come first. Prints TAP.
 
@@ -14,10 +15,11 @@
 set -uo pipefail
 . "$(dirname "$0")/../vm/lib.sh"
 
-kernel=6.1
-while getopts hk: opt; do
+kernel=6.1 suite=bookworm
+while getopts hk:s: opt; do
 	case $opt in
 	k) kernel=$OPTARG ;;
+	s) suite=$OPTARG ;;
 	h) usage && exit ;;
 	*) usage >&2 && exit 2 ;;
 	esac

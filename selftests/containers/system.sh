@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=bash disable=SC2016,SC2034,SC2054,SC2154
-# A system of Debian 12 with engines of containers and what their images are made of, as a
-# disk for guests. Sourced after vm/lib.sh, by containers.sh and demo-containers.sh.
+# A system of Debian with engines of containers and what their images are made of, as a
+# disk for guests. Sourced after vm/lib.sh, by containers.sh and demo-containers.sh, which
+# set suite.
 
 containers_dir=$top_dir/selftests/containers
 work=$build_dir/containers
@@ -56,7 +57,7 @@ image_folders() {
 make_system() {
 	local disk=$work/$1 tar mb
 	shift
-	tar=$("$vm_dir/userland.sh" bookworm-containers) || return
+	tar=$("$vm_dir/userland.sh" "$suite-containers") || return
 	lock "$work/.lock"
 	in_root rm -rf "$root"
 	mkdir -p "$root"
