@@ -107,7 +107,7 @@ transfer() {
 	"$ours/file_server" -o "$tmp/arrived" >"$tmp/server" 2>&1 &
 	server=$!
 	until grep -q listening "$tmp/server"; do kill -0 $server || return 1; done
-	"$@" "exec $ours/file_client -c 2048 -d 1 $address $tmp/file"
+	"$@" "exec $ours/file_client -c 512 -d 1 $address $tmp/file"
 	status=$?
 	wait $server && [ $status = 0 ] && cmp "$tmp/arrived" "$tmp/file"
 }
