@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 
 #include "injection.h"
+#include "path.h"
 #include "rpost_own.h"
 
 FIXTURE(inject) {
@@ -347,9 +348,21 @@ TEST_F(inject, devices)
 	EXPECT_EQ(0, inject_next_works(&self->in));
 }
 
+/* Give an id a path from the host's address to itself. */
+static int set_path_to_self(struct rp_end *end)
+{
+	uint8_t gid[16] = { [10] = 0xff, [11] = 0xff };
+	struct ib_path_rec_data path;
+
+	memcpy(gid + 12, &rp_addr4.sin_addr, 4);
+	rp_pack_path(&path, gid, gid);
+	return rp_set_path(end, &path, sizeof(path));
+}
+
 /*
  * The connection manager knows a device that the module failed to add.  Its ids
- * and its removal find nothing of the module's.
+ * and its removal find nothing of the module's, and they get no route, which
+ * the removal would have to end (kmod/route.c).
  */
 static void not_added(struct __test_metadata *_metadata, FIXTURE_DATA(inject) *self,
 		      const char *point)
@@ -382,8 +395,12 @@ static void not_added(struct __test_metadata *_metadata, FIXTURE_DATA(inject) *s
 	ASSERT_EQ(0, ret);
 	EXPECT_EQ(-ENODEV, rp_query_id(s.fd, s.id, &query));
 	ASSERT_EQ(0, rp_listen(s.fd, s.id, 4));
-	ASSERT_EQ(0, rp_resolve(&c, port));
+	ASSERT_EQ(0, rp_resolve_addr(c.fd, c.id, port));
+	ASSERT_EQ(0, rp_expect(c.channel, c.id, RPOST_EVENT_ADDR_RESOLVED));
+	EXPECT_EQ(-ENODEV, rp_resolve_route(c.fd, c.id));
 	EXPECT_EQ(-ENODEV, rp_query_id(c.fd, c.id, &query));
+	ASSERT_EQ(0, set_path_to_self(&c));
+	ASSERT_EQ(0, rp_expect(c.channel, c.id, RPOST_EVENT_ROUTE_RESOLVED));
 	connect.id = c.id;
 	ASSERT_EQ(0, rp_ioctl(c.fd, RPOST_IOC_CONNECT, &connect));
 	/* The client is told UNREACHABLE, and no request reaches the server. */
