@@ -261,7 +261,7 @@ manual_pages() {
 
 # make docs takes a warning of Sphinx for an error.
 docs() {
-	make -s docs BUILD="$out/docs" >"$out/docs.log" 2>&1 || tail -n 20 "$out/docs.log"
+	make -s docs BUILD="$out/docs" >"$out/sphinx.log" 2>&1 || tail -n 20 "$out/sphinx.log"
 }
 
 # The release's version stands in six places.
