@@ -18,6 +18,7 @@
 #include "device.h"
 #include "srq.h"
 #include "stats.h"
+#include "trace.h"
 
 #define RPOST_FDINFO_IDS	64
 #define RPOST_FDINFO_DEVICES	8
@@ -74,21 +75,8 @@ static const struct {
 	{ "poller", RPOST_COUNT_POLLER },
 };
 
-static const char * const rpost_fdinfo_states[] = {
-	[RPOST_ID_IDLE] = "idle",
-	[RPOST_ID_BOUND] = "bound",
-	[RPOST_ID_ADDR_QUERY] = "addr-query",
-	[RPOST_ID_ADDR_RESOLVED] = "addr-resolved",
-	[RPOST_ID_ROUTE_QUERY] = "route-query",
-	[RPOST_ID_ROUTE_RESOLVED] = "route-resolved",
-	[RPOST_ID_LISTEN] = "listen",
-	[RPOST_ID_REQUEST] = "request",
-	[RPOST_ID_CONNECTING] = "connecting",
-	[RPOST_ID_ACCEPTING] = "accepting",
-	[RPOST_ID_CONNECTED] = "connected",
-	[RPOST_ID_DISCONNECTED] = "disconnected",
-	[RPOST_ID_ERROR] = "error",
-	[RPOST_ID_REMOVED] = "removed",
+static const struct trace_print_flags rpost_fdinfo_states[] = {
+	RPOST_ID_STATES
 };
 
 static_assert(ARRAY_SIZE(rpost_fdinfo_states) == RPOST_ID_REMOVED + 1);
@@ -368,7 +356,7 @@ static void rpost_fdinfo_id(struct seq_file *s, struct rpost_file *file, u32 han
 	id = container_of(obj, struct rpost_id, obj);
 	state = READ_ONCE(id->state);
 	seq_printf(s, "rpost-connection:\tid=%u state=%s", handle,
-		   rpost_fdinfo_states[state]);
+		   rpost_fdinfo_states[state].name);
 	/* The holder may wait for the device or for the other side. */
 	if (mutex_trylock(&id->lock)) {
 		if (id->cm_id)

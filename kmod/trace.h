@@ -19,7 +19,8 @@
 
 #include "rpost.h"
 
-#define RPOST_TRACE_STATES				\
+/* In the order of enum rpost_id_state; fdinfo.c has a table of them. */
+#define RPOST_ID_STATES					\
 	rpost_state(IDLE, "idle")			\
 	rpost_state(BOUND, "bound")			\
 	rpost_state(ADDR_QUERY, "addr-query")		\
@@ -40,14 +41,14 @@
 #define rpost_state(name, text)		TRACE_DEFINE_ENUM(RPOST_ID_##name);
 #define rpost_state_end(name, text)	TRACE_DEFINE_ENUM(RPOST_ID_##name);
 
-RPOST_TRACE_STATES
+RPOST_ID_STATES
 
 #undef rpost_state
 #undef rpost_state_end
 #define rpost_state(name, text)		{ RPOST_ID_##name, text },
 #define rpost_state_end(name, text)	{ RPOST_ID_##name, text }
 
-#define rpost_show_state(state)	__print_symbolic(state, RPOST_TRACE_STATES)
+#define rpost_show_state(state)	__print_symbolic(state, RPOST_ID_STATES)
 
 /* These are no enum, so that tools know their values. */
 #define rpost_show_opcode(opcode)				\
