@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What servers for many clients, and their clients, have in common. */
+/* Code that the servers for many clients share, and their clients. */
 #ifndef COMMON_H
 #define COMMON_H
 

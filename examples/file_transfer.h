@@ -74,7 +74,7 @@ static inline void progress_text(const char *text)
 		fprintf(stderr, "\r%-*.*s\r", PROGRESS_WIDTH, PROGRESS_WIDTH, text);
 }
 
-/* The same with numbers, at most five times a second. */
+/* Says how far a transfer is, at most five times a second. */
 static inline void progress(const char *what, size_t done, size_t total,
 			    double start)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What event_server, srq_server and their client lines_client have in common. */
+/* Code that event_server, srq_server and their client lines_client share. */
 #ifndef LINES_H
 #define LINES_H
 
