@@ -367,6 +367,7 @@ int rpost_id_shutdown(struct rpost_obj *obj)
 	 */
 	rpost_id_destroy_cm_id(id);
 	cancel_work_sync(&id->removal_work);
+	rpost_id_name_qp(id, NULL, 0);
 	rpost_events_drop(id);
 	rpost_joins_free(id);
 	return 0;

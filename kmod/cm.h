@@ -76,7 +76,10 @@ struct rpost_join {
  * @cm_id: NULL once destroyed
  * @qp: its queue pair, or NULL
  * @qp_num: without @qp: the number that the last successful CONNECT or ACCEPT
- *          has named, or 0; DESTROY of that queue pair clears it; under @lock
+ *          has named, or 0; DESTROY of that queue pair clears it; written under
+ *          @lock and the lock of the file's handles
+ * @qp_dev: the device of that queue pair, only to compare with
+ * @by_qp_num: in @named of its file, unless @qp_num is 0
  * @state_lock: guards changes of @state
  * @state: changed by rpost_id_move() only; read without a lock
  * @can_send: the queue pair has left the states that refuse sends
@@ -116,6 +119,8 @@ struct rpost_id {
 	struct rdma_cm_id *cm_id;
 	struct rpost_qp *qp;
 	u32 qp_num;
+	struct ib_device *qp_dev;
+	struct hlist_node by_qp_num;
 	spinlock_t state_lock;
 	enum rpost_id_state state;
 	bool can_send;
@@ -178,6 +183,8 @@ void rpost_id_destroy_unpublished(struct rpost_id *id);
 /* ------------------------------- route.c, connect.c, option.c, mcast.c */
 
 void rpost_route_end(struct rpost_id *id);
+
+void rpost_id_name_qp(struct rpost_id *id, struct ib_device *ib_dev, u32 qp_num);
 
 void rpost_joins_free(struct rpost_id *id);
 

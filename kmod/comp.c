@@ -82,6 +82,8 @@ static void rpost_queue_retire(struct rpost_queue *q, struct rpost_wqe *wqe)
 	u32 tail = q->tail;
 
 	tail += (((u32)(wqe - q->wqes) - tail) & q->mask) + 1;
+	if (unlikely(READ_ONCE(q->uses)))
+		rpost_queue_drop_uses(q, q->tail, tail);
 	/* Pairs with the acquire in rpost_queue_reclaim(). */
 	smp_store_release(&q->tail, tail);
 }

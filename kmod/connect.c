@@ -8,45 +8,75 @@
 #include "device.h"
 #include "qp.h"
 
-/*
- * Does the file have a queue pair with this number?  cma accepts any.  Mark it,
- * so that destroying it ends the connection, see rpost_qp_hang_up().
+/**
+ * rpost_id_name_qp() - note the queue pair that an id without one connects
+ * @id: the id, locked, or about to be freed
+ * @ib_dev: the device of the queue pair
+ * @qp_num: its number, or 0 for none
+ *
+ * Destroying the queue pair then ends the connection, see rpost_qp_hang_up().
  */
-static bool rpost_qp_owned(struct rpost_file *file, struct ib_device *ib_dev,
-			   u32 qp_num)
+void rpost_id_name_qp(struct rpost_id *id, struct ib_device *ib_dev, u32 qp_num)
 {
-	struct rpost_obj *obj;
-	struct rpost_qp *qp;
-	bool owned = false;
-	u32 index = 0;
+	struct rpost_file *file = id->obj.file;
 
-	while (!owned && (obj = rpost_obj_next(file, &index, RPOST_OBJ_QP))) {
-		qp = container_of(obj, struct rpost_qp, obj);
-		owned = qp->qp_num == qp_num && qp->obj.dev->ib_dev == ib_dev &&
-			!READ_ONCE(obj->hidden) &&
-			rpost_device_alive(qp->obj.dev);
-		if (owned)
-			WRITE_ONCE(qp->named, true);
-		rpost_obj_put(obj);
-	}
-	return owned;
+	if (!id->qp_num && !qp_num)
+		return;
+	spin_lock(&file->handles.lock);
+	if (id->qp_num)
+		hash_del(&id->by_qp_num);
+	id->qp_num = qp_num;
+	id->qp_dev = ib_dev;
+	if (qp_num)
+		hash_add(file->named, &id->by_qp_num, qp_num);
+	spin_unlock(&file->handles.lock);
 }
 
-/* @named: the number matters; it does not when asking for an address. */
-static int rpost_check_qp_num(struct rpost_id *id, u32 qp_num, bool named)
+/*
+ * Find the file's queue pair with this number; cma accepts any number.  The
+ * reference makes DESTROY wait, until the id has named it.
+ */
+static struct rpost_qp *rpost_qp_by_num(struct rpost_file *file,
+					struct ib_device *ib_dev, u32 qp_num)
+{
+	struct rpost_qp *qp;
+
+	rcu_read_lock();
+	hash_for_each_possible_rcu(file->qps, qp, by_num, qp_num) {
+		/* With a reference its device stays. */
+		if (qp->qp_num != qp_num || !refcount_inc_not_zero(&qp->obj.refs))
+			continue;
+		if (qp->obj.dev->ib_dev == ib_dev &&
+		    !READ_ONCE(qp->obj.hidden) &&
+		    rpost_device_alive(qp->obj.dev))
+			goto out;
+		rpost_obj_put(&qp->obj);
+	}
+	qp = NULL;
+out:
+	rcu_read_unlock();
+	return qp;
+}
+
+/*
+ * May the id name this number?  It @matters unless the id asks for an address.
+ * Set @qp to a queue pair with a reference, or NULL.
+ */
+static int rpost_check_qp_num(struct rpost_id *id, u32 qp_num, bool matters,
+			      struct rpost_qp **qp)
 {
 	struct rdma_cm_id *cm_id = id->cm_id;
 
+	*qp = NULL;
 	if (id->qp)
 		return 0;
 	/* iWARP would take over any program's queue pair with this number. */
 	if (!rdma_cap_ib_cm(cm_id->device, cm_id->port_num))
 		return -EOPNOTSUPP;
-	if (!named)
+	if (!matters)
 		return 0;
-	if (!rpost_qp_owned(id->obj.file, cm_id->device, qp_num))
-		return -EINVAL;
-	return 0;
+	*qp = rpost_qp_by_num(id->obj.file, cm_id->device, qp_num);
+	return *qp ? 0 : -EINVAL;
 }
 
 static int rpost_conn_param(const struct rpost_id *id,
@@ -86,6 +116,7 @@ static int rpost_connect_locked(struct rpost_id *id,
 		.attr_mod = cmd->ece.attr_mod,
 	};
 	struct rdma_conn_param param;
+	struct rpost_qp *qp;
 	int ret;
 
 	ret = rpost_conn_param(id, &param, &cmd->param);
@@ -94,19 +125,22 @@ static int rpost_connect_locked(struct rpost_id *id,
 	if (!cm_id->device)
 		return -EINVAL;
 	ret = rpost_check_qp_num(id, param.qp_num,
-				 cm_id->qp_type != IB_QPT_UD);
+				 cm_id->qp_type != IB_QPT_UD, &qp);
 	if (ret)
 		return ret;
 	ret = rpost_id_move(id, BIT(RPOST_ID_ROUTE_RESOLVED),
 			    RPOST_ID_CONNECTING);
 	if (ret)
-		return ret;
+		goto out;
 	ret = rdma_connect_ece(cm_id, &param, &ece);
 	if (ret)
 		rpost_id_move(id, BIT(RPOST_ID_CONNECTING),
 			      RPOST_ID_ROUTE_RESOLVED);
 	else
-		id->qp_num = param.qp_num;
+		rpost_id_name_qp(id, cm_id->device, param.qp_num);
+out:
+	if (qp)
+		rpost_obj_put(&qp->obj);
 	return ret;
 }
 
@@ -148,44 +182,23 @@ static int rpost_check_private_data(struct rdma_cm_id *cm_id, u32 len, u32 max)
 static int rpost_accept_check(struct rpost_id *id,
 			      const struct rpost_accept *cmd)
 {
-	int ret;
-
 	/* In this state it has a device, too. */
 	if (READ_ONCE(id->state) != RPOST_ID_REQUEST)
 		return -EINVAL;
 	if (cmd->qkey && id->cm_id->qp_type != IB_QPT_UD)
 		return -EINVAL;
-	ret = rpost_check_qp_num(id, cmd->param.qp_num, true);
-	if (ret)
-		return ret;
 	return rpost_check_private_data(id->cm_id, cmd->param.private_data_len,
 					IB_CM_REP_PRIVATE_DATA_SIZE);
 }
 
-static int rpost_accept_locked(struct rpost_id *id,
-			       const struct rpost_accept *cmd)
+static int rpost_accept_cm(struct rpost_id *id, struct rdma_conn_param *param,
+			   struct rdma_ucm_ece *ece)
 {
 	struct rdma_cm_id *cm_id = id->cm_id;
-	struct rdma_ucm_ece ece = {
-		.vendor_id = cmd->ece.vendor_id,
-		.attr_mod = cmd->ece.attr_mod,
-	};
-	struct rdma_conn_param param;
 	int ret;
 
-	ret = rpost_conn_param(id, &param, &cmd->param);
-	if (ret)
-		return ret;
-	ret = rpost_accept_check(id, cmd);
-	if (ret)
-		return ret;
-	param.qkey = cmd->qkey;
-	ret = rpost_id_move(id, BIT(RPOST_ID_REQUEST), RPOST_ID_ACCEPTING);
-	if (ret)
-		return ret;
-
 	rdma_lock_handler(cm_id);
-	ret = rdma_accept_ece(cm_id, &param, &ece);
+	ret = rdma_accept_ece(cm_id, param, ece);
 	if (!ret)
 		id->unaccepted = false;
 	rdma_unlock_handler(cm_id);
@@ -194,10 +207,39 @@ static int rpost_accept_locked(struct rpost_id *id,
 		rpost_id_move(id, BIT(RPOST_ID_ACCEPTING), RPOST_ID_ERROR);
 		return ret;
 	}
-	id->qp_num = param.qp_num;
+	rpost_id_name_qp(id, cm_id->device, param->qp_num);
 	if (cm_id->qp_type == IB_QPT_UD)
 		rpost_id_move(id, BIT(RPOST_ID_ACCEPTING), RPOST_ID_CONNECTED);
 	return 0;
+}
+
+static int rpost_accept_locked(struct rpost_id *id,
+			       const struct rpost_accept *cmd)
+{
+	struct rdma_ucm_ece ece = {
+		.vendor_id = cmd->ece.vendor_id,
+		.attr_mod = cmd->ece.attr_mod,
+	};
+	struct rdma_conn_param param;
+	struct rpost_qp *qp;
+	int ret;
+
+	ret = rpost_conn_param(id, &param, &cmd->param);
+	if (ret)
+		return ret;
+	ret = rpost_accept_check(id, cmd);
+	if (ret)
+		return ret;
+	ret = rpost_check_qp_num(id, param.qp_num, true, &qp);
+	if (ret)
+		return ret;
+	param.qkey = cmd->qkey;
+	ret = rpost_id_move(id, BIT(RPOST_ID_REQUEST), RPOST_ID_ACCEPTING);
+	if (!ret)
+		ret = rpost_accept_cm(id, &param, &ece);
+	if (qp)
+		rpost_obj_put(&qp->obj);
+	return ret;
 }
 
 /**
@@ -378,7 +420,7 @@ int rpost_disconnect_ioctl(struct rpost_ucmd *ucmd)
  */
 static void rpost_id_hang_up(struct rpost_id *id)
 {
-	id->qp_num = 0;
+	rpost_id_name_qp(id, NULL, 0);
 	if (!id->cm_id || id->cm_id->qp_type == IB_QPT_UD)
 		return;
 	rdma_lock_handler(id->cm_id);
@@ -392,32 +434,42 @@ static void rpost_id_hang_up(struct rpost_id *id)
 	rdma_unlock_handler(id->cm_id);
 }
 
+/* Return an id that has named the queue pair, with a reference, or NULL. */
+static struct rpost_id *rpost_qp_named_by(struct rpost_qp *qp)
+{
+	struct rpost_file *file = qp->obj.file;
+	struct rpost_id *id;
+
+	spin_lock(&file->handles.lock);
+	hash_for_each_possible(file->named, id, by_qp_num, qp->qp_num)
+		if (id->qp_num == qp->qp_num &&
+		    id->qp_dev == qp->obj.dev->ib_dev &&
+		    refcount_inc_not_zero(&id->obj.refs))
+			goto out;
+	id = NULL;
+out:
+	spin_unlock(&file->handles.lock);
+	return id;
+}
+
 /**
  * rpost_qp_hang_up() - end the connections that have a queue pair's number
- * @qp: the queue pair, which commands no longer find
- *
- * A CONNECT or ACCEPT that has found it holds its id's lock until it returns.
+ * @qp: the queue pair, which commands no longer find, and none has a reference
  */
 void rpost_qp_hang_up(struct rpost_qp *qp)
 {
-	struct rpost_obj *obj;
 	struct rpost_id *id;
-	u32 index = 0;
 
 	if (qp->id) {
 		mutex_lock(&qp->id->lock);
 		rpost_id_hang_up(qp->id);
 		mutex_unlock(&qp->id->lock);
 	}
-	if (!qp->named)
-		return;
-	while ((obj = rpost_obj_next(qp->obj.file, &index, RPOST_OBJ_ID))) {
-		id = container_of(obj, struct rpost_id, obj);
+	while ((id = rpost_qp_named_by(qp))) {
 		mutex_lock(&id->lock);
-		if (id->qp_num == qp->qp_num && id->cm_id &&
-		    id->cm_id->device == qp->obj.dev->ib_dev)
+		if (id->qp_num == qp->qp_num)
 			rpost_id_hang_up(id);
 		mutex_unlock(&id->lock);
-		rpost_obj_put(obj);
+		rpost_obj_put(&id->obj);
 	}
 }

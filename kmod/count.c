@@ -27,6 +27,9 @@ static const char * const rpost_count_names[RPOST_NUM_COUNTS] = {
 	[RPOST_COUNT_RING_PAGES] = "ring_pages",
 	[RPOST_COUNT_POLLER] = "poller",
 	[RPOST_COUNT_PINNED_PAGES] = "pinned_pages",
+	[RPOST_COUNT_KEPT] = "kept",
+	[RPOST_COUNT_KEPT_PAGES] = "kept_pages",
+	[RPOST_COUNT_WATCH] = "watch",
 };
 
 static atomic_long_t rpost_counts[RPOST_NUM_COUNTS];

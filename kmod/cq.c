@@ -460,23 +460,15 @@ static void rpost_cq_idle(struct rpost_cq *cq)
 }
 
 /**
- * rpost_poll_cq_ioctl() - poll the device
- * @ucmd: the command
+ * rpost_cq_fetch() - poll the device for a program that found its ring empty
+ * @cq: the queue
  *
- * Return: 0 or a negative errno.
+ * Return: the number of new entries in the ring.
  */
-int rpost_poll_cq_ioctl(struct rpost_ucmd *ucmd)
+u32 rpost_cq_fetch(struct rpost_cq *cq)
 {
-	struct rpost_poll_cq *cmd = &ucmd->cmd.poll_cq;
-	struct rpost_obj *obj;
-	struct rpost_cq *cq;
-	u32 tail, done;
+	u32 tail, done, count;
 	bool rearm;
-
-	obj = rpost_obj_get(ucmd->file, cmd->handle, RPOST_OBJ_CQ);
-	if (!obj)
-		return -ENOENT;
-	cq = container_of(obj, struct rpost_cq, obj);
 
 	spin_lock(&cq->lock);
 	tail = rpost_cq_ring(cq)->tail;
@@ -497,9 +489,26 @@ int rpost_poll_cq_ioctl(struct rpost_ucmd *ucmd)
 	}
 	if (!rearm && rpost_cq_ring(cq)->tail == tail)
 		rpost_cq_idle(cq);
-	cmd->count = rpost_cq_ring(cq)->tail - tail;
+	count = rpost_cq_ring(cq)->tail - tail;
 	spin_unlock(&cq->lock);
+	return count;
+}
 
+/**
+ * rpost_poll_cq_ioctl() - poll the device
+ * @ucmd: the command
+ *
+ * Return: 0 or a negative errno.
+ */
+int rpost_poll_cq_ioctl(struct rpost_ucmd *ucmd)
+{
+	struct rpost_poll_cq *cmd = &ucmd->cmd.poll_cq;
+	struct rpost_obj *obj;
+
+	obj = rpost_obj_get(ucmd->file, cmd->handle, RPOST_OBJ_CQ);
+	if (!obj)
+		return -ENOENT;
+	cmd->count = rpost_cq_fetch(container_of(obj, struct rpost_cq, obj));
 	rpost_obj_put(obj);
 	return rpost_respond(ucmd);
 }
@@ -577,6 +586,7 @@ int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 	cmd->mmap_size = ring->mem->num_pages << PAGE_SHIFT;
 	cmd->entries_offset = sizeof(struct rpost_ring);
 	cmd->ring_offset = rpost_ring_offset(ring);
+	cmd->shared_page = rpost_ring_shared_page(ring);
 	cmd->handle = cq->obj.handle;
 	return rpost_obj_answer(ucmd, &cq->obj, 0);
 
@@ -729,6 +739,7 @@ int rpost_resize_cq_ioctl(struct rpost_ucmd *ucmd)
 	cmd->mmap_offset = (u64)cq->obj.handle << PAGE_SHIFT;
 	cmd->mmap_size = ring->mem->num_pages << PAGE_SHIFT;
 	cmd->ring_offset = rpost_ring_offset(ring);
+	cmd->shared_page = rpost_ring_shared_page(ring);
 	unused = ring;
 	/* DESTROY waits for references, but never for the program's memory. */
 	rpost_obj_put(obj);

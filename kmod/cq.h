@@ -130,6 +130,7 @@ void rpost_cq_publish(struct rpost_cq *cq);
 void rpost_cq_event_taken(struct rpost_cq *cq);
 void rpost_cq_arm_new(struct rpost_cq *cq, struct rpost_hwcq *hwcq);
 u32 rpost_cq_poll(struct rpost_cq *cq, u32 budget);
+u32 rpost_cq_fetch(struct rpost_cq *cq);
 void rpost_cq_posted(struct rpost_cq *cq);
 void rpost_cq_complete(struct rpost_cq *cq, struct ib_wc *wc);
 struct rpost_ring_seen rpost_cq_see(struct rpost_cq *cq);

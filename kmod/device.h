@@ -5,7 +5,11 @@
 #ifndef RPOST_DEVICE_H
 #define RPOST_DEVICE_H
 
+#include <linux/interval_tree.h>
+
 #include "rpost.h"
+
+struct rpost_watch;
 
 /* ---------------------------------------------------------- context.c */
 
@@ -202,6 +206,22 @@ void rpost_async_device_add(struct rpost_device *dev);
 void rpost_async_device_gone(struct rpost_device *dev);
 
 /**
+ * struct rpost_cache - regions of a domain that the module keeps, see cache.c
+ * @spans: those that can be found, by their addresses
+ * @entries: all of them
+ * @doomed: those that are about to be deregistered
+ * @work: deregisters them
+ *
+ * Guarded by the lock of the user's struct rpost_kept.
+ */
+struct rpost_cache {
+	struct rb_root_cached spans;
+	struct list_head entries;
+	struct list_head doomed;
+	struct work_struct work;
+};
+
+/**
  * struct rpost_pd - protection domain
  * @obj: its handle
  * @ib_pd: NULL once shut down
@@ -214,6 +234,7 @@ void rpost_async_device_gone(struct rpost_device *dev);
  * @mrs: registered regions by lkey; posts look keys up here
  * @refused: regions of failed registrations, without a handle, that the device
  *           has refused to deregister so far
+ * @cache: regions that the module keeps
  * @leaked: the device keeps an object for ever; nothing that it needs may be
  *          freed
  * @fast_lock: serialises fast registrations; guards the following
@@ -230,6 +251,7 @@ struct rpost_pd {
 	u32 local_dma_lkey;
 	struct rhashtable mrs;
 	struct llist_head refused;
+	struct rpost_cache cache;
 	bool leaked;
 	struct mutex fast_lock;
 	struct ib_cq *fast_cq;
@@ -259,6 +281,17 @@ void rpost_pd_free(struct rpost_obj *obj);
  * @access: RPOST_ACCESS_*
  * @num_pages: pages that it pins
  * @mm: of the process that registered it, if it is on demand; else NULL
+ * @no_cache: the program does not want it to be kept
+ * @counted: posts count their uses of it (rpost_mr_use()); never changes
+ * @inner: the module has registered it for posts; it never has a handle
+ * @idle: nobody uses it, and it is in the user's list; under rpost_kept.lock
+ * @doomed: it is about to be deregistered; under the same lock
+ * @uses: of a counted region: uses by work requests, and one for the handle or
+ *        the cache; 0 while the cache keeps it for a later REG_MR
+ * @watch: sees changes of its memory; NULL if it is not kept
+ * @span: in @pd->cache.spans while it can be found there
+ * @entry: in @pd->cache.entries
+ * @lru: in the user's list, or in @pd->cache.doomed
  *
  * Posts read a region under RCU and keep no reference, so before the device
  * uses its key the key may become invalid or pass to another region.  The
@@ -283,6 +316,16 @@ struct rpost_mr {
 	u32 access;
 	unsigned long num_pages;
 	struct mm_struct *mm;
+	bool no_cache;
+	bool counted;
+	bool inner;
+	bool idle;
+	bool doomed;
+	atomic_t uses;
+	struct rpost_watch *watch;
+	struct interval_tree_node span;
+	struct list_head entry;
+	struct list_head lru;
 };
 
 /**
@@ -299,15 +342,23 @@ static inline u64 rpost_mr_pages(u64 addr, u64 length)
 
 int rpost_mr_table_init(struct rpost_pd *pd);
 bool rpost_mr_is_direct(const struct rpost_device *dev);
+bool rpost_mr_can_keep(const struct rpost_device *dev);
 u64 rpost_mr_max_size(const struct rpost_device *dev);
 int rpost_mr_shutdown(struct rpost_obj *obj);
 void rpost_mr_free(struct rpost_obj *obj);
+void rpost_mr_forget(struct rpost_mr *mr);
+void rpost_mr_unlist(struct rpost_mr *mr);
+void rpost_mr_drop(struct rpost_mr *mr);
+int rpost_mr_validate(const struct rpost_reg_mr *cmd);
+struct rpost_mr *rpost_mr_make(struct rpost_pd *pd, const struct rpost_reg_mr *cmd,
+			       struct rpost_watch *watch, bool inner);
 void rpost_mr_abandon(struct rpost_obj *obj);
 int rpost_mr_retry_refused(struct rpost_pd *pd);
 int rpost_dereg_mr(struct rpost_device *dev, struct ib_mr *ib_mr);
 bool rpost_mr_check(struct rpost_pd *pd, const struct rpost_sge *sge,
 		    u32 access);
-bool rpost_mr_cut(struct rpost_pd *pd, struct rpost_sge *sge, u32 access);
+bool rpost_mr_take(struct rpost_pd *pd, struct rpost_sge *sge, u32 access,
+		   bool cut, struct rpost_mr **used);
 struct rpost_mr *rpost_mr_get(struct rpost_pd *pd, const struct rpost_sge *sge,
 			      u32 access);
 int rpost_mr_touch(unsigned long addr, u64 length, unsigned int flags);

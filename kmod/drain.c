@@ -14,6 +14,9 @@
 
 #define RPOST_DRAIN_MAX_MS	60000U
 #define RPOST_LAST_WQE_MS	20
+#define RPOST_DROP_BATCH	64U
+#define RPOST_NAP_US		2U
+#define RPOST_NAP_MAX_US	64U
 
 static unsigned int drain_ms = 10000;
 module_param(drain_ms, uint, 0644);
@@ -95,9 +98,18 @@ static bool rpost_qp_patient(struct rpost_qp *qp, unsigned long end)
 	return !READ_ONCE(qp->obj.dev->stuck);
 }
 
+/* Most devices flush in some microseconds, and idle CPUs sleep for the longest. */
+static void rpost_qp_nap(unsigned int *us)
+{
+	usleep_range(*us, 2 * *us);
+	*us = min(2 * *us, RPOST_NAP_MAX_US);
+}
+
 static int rpost_qp_wait(struct rpost_qp *qp, unsigned long end,
 			 bool (*drained)(struct rpost_qp *qp))
 {
+	unsigned int us = RPOST_NAP_US;
+
 	while (!drained(qp)) {
 		if (!rpost_qp_patient(qp, end)) {
 			/* Poll again: this task may not have run for long. */
@@ -108,7 +120,7 @@ static int rpost_qp_wait(struct rpost_qp *qp, unsigned long end,
 			return fatal_signal_pending(current) ? -EINTR : -ETIMEDOUT;
 		}
 		if (!rpost_qp_fetch(qp))
-			usleep_range(10, 100);
+			rpost_qp_nap(&us);
 	}
 	return 0;
 }
@@ -126,7 +138,22 @@ static bool rpost_drain_wr_fits(struct rpost_qp *qp)
 	return qp->sq.head - READ_ONCE(qp->sq.tail) < rpost_sq_entries(qp);
 }
 
-static int rpost_drain_sq(struct rpost_qp *qp, unsigned long end)
+/*
+ * Prepare a drain WR.  Return false if the device still has it, since an earlier
+ * drain has given up: nothing was posted behind it.
+ */
+static bool rpost_drain_wr_begin(struct rpost_drain_wr *wr)
+{
+	if (wr->posted && !completion_done(&wr->done))
+		return false;
+	wr->cqe.done = rpost_drain_wr_done;
+	wr->posted = false;
+	init_completion(&wr->done);
+	return true;
+}
+
+/* A driver's tasklet runs before this returns, as after other posts. */
+static int rpost_drain_post_send(struct rpost_qp *qp)
 {
 	struct ib_rdma_wr wr = {
 		.wr = {
@@ -135,15 +162,42 @@ static int rpost_drain_sq(struct rpost_qp *qp, unsigned long end)
 			.send_flags = IB_SEND_SIGNALED,
 		},
 	};
+	int ret;
+
+	local_bh_disable();
+	ret = ib_post_send(qp->ib_qp, &wr.wr, NULL);
+	local_bh_enable();
+	qp->send_drain_wr.posted = !ret;
+	return ret;
+}
+
+static int rpost_drain_post_recv(struct rpost_qp *qp)
+{
+	struct ib_recv_wr wr = { .wr_cqe = &qp->recv_drain_wr.cqe };
+	int ret;
+
+	if (!rpost_drain_wr_begin(&qp->recv_drain_wr))
+		return 0;
+	local_bh_disable();
+	ret = ib_post_recv(qp->ib_qp, &wr, NULL);
+	local_bh_enable();
+	qp->recv_drain_wr.posted = !ret;
+	return ret;
+}
+
+static int rpost_drain_sq(struct rpost_qp *qp, unsigned long end)
+{
+	unsigned int us = RPOST_NAP_US;
 	int ret = 0;
 
 	/* Some drivers report a completion before they free its entry. */
-	while (qp->qp_type != RPOST_QPT_UD) {
+	while (qp->qp_type != RPOST_QPT_UD &&
+	       rpost_drain_wr_begin(&qp->send_drain_wr)) {
 		ret = rpost_qp_wait(qp, end, rpost_drain_wr_fits);
-		ret = ret ? : ib_post_send(qp->ib_qp, &wr.wr, NULL);
+		ret = ret ? : rpost_drain_post_send(qp);
 		if (ret != -ENOMEM || !rpost_qp_patient(qp, end))
 			break;
-		usleep_range(10, 100);
+		rpost_qp_nap(&us);
 	}
 	return ret ? : rpost_qp_wait(qp, end, rpost_send_drained);
 }
@@ -163,14 +217,6 @@ static void rpost_drain_srq(struct rpost_qp *qp)
 	if (time_before(now, end) && !READ_ONCE(qp->obj.dev->stuck))
 		wait_for_completion_timeout(&qp->last_wqe, end - now);
 	rpost_srq_may_lose(qp->srq);
-}
-
-static int rpost_drain_rq(struct rpost_qp *qp, unsigned long end)
-{
-	struct ib_recv_wr wr = { .wr_cqe = &qp->recv_drain_wr.cqe };
-	int ret = ib_post_recv(qp->ib_qp, &wr, NULL);
-
-	return ret ? : rpost_qp_wait(qp, end, rpost_recv_drained);
 }
 
 /* Close the queues with @error for posts, and flush the queue pair. */
@@ -235,19 +281,17 @@ int rpost_qp_drain(struct rpost_qp *qp, int error)
 		rpost_queue_close(&qp->rq, error);
 		return 0;
 	}
-	qp->send_drain_wr.cqe.done = rpost_drain_wr_done;
-	qp->recv_drain_wr.cqe.done = rpost_drain_wr_done;
-	init_completion(&qp->send_drain_wr.done);
-	init_completion(&qp->recv_drain_wr.done);
-
 	ret = rpost_qp_stop(qp, error);
 	if (!ret) {
 		end = jiffies + msecs_to_jiffies(ms);
+		/* Both are under way before the first wait. */
+		if (!qp->srq)
+			err = rpost_drain_post_recv(qp);
 		ret = rpost_drain_sq(qp, end);
 		if (qp->srq)
 			rpost_drain_srq(qp);
-		else if (ret != -ETIMEDOUT)
-			err = rpost_drain_rq(qp, end);
+		else if (!err && ret != -ETIMEDOUT)
+			err = rpost_qp_wait(qp, end, rpost_recv_drained);
 		ret = ret ? : err;
 	}
 	/*
@@ -265,6 +309,25 @@ int rpost_qp_drain(struct rpost_qp *qp, int error)
 				    qp->obj.dev->ib_dev->name, qp->qp_num,
 				    ret);
 	return ret;
+}
+
+/**
+ * rpost_queue_drop_all_uses() - drop the uses of all slots
+ * @q: the queue, closed; none of its slots is on the device
+ * @cq: its completion queue
+ */
+void rpost_queue_drop_all_uses(struct rpost_queue *q, struct rpost_cq *cq)
+{
+	u32 from, to;
+
+	for (from = 0; q->uses && from <= q->mask; from = to) {
+		to = min(from + RPOST_DROP_BATCH, q->mask + 1);
+		/* If the device has kept the queue pair, it may still complete some. */
+		spin_lock(&cq->lock);
+		rpost_queue_drop_uses(q, from, to);
+		spin_unlock(&cq->lock);
+		cond_resched();
+	}
 }
 
 /* Mark all slots as free; none is in use. */
@@ -337,6 +400,8 @@ int rpost_qp_reset(struct rpost_qp *qp)
 	WRITE_ONCE(qp->failed, false);
 	WRITE_ONCE(qp->discard, false);
 	reinit_completion(&qp->last_wqe);
+	rpost_queue_drop_all_uses(&qp->sq, qp->send_cq);
+	rpost_queue_drop_all_uses(&qp->rq, qp->recv_cq);
 	rpost_queue_rewind(&qp->sq);
 	rpost_queue_rewind(&qp->rq);
 	return 0;

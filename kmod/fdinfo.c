@@ -165,6 +165,7 @@ static void rpost_fdinfo_totals(struct seq_file *s, struct rpost_file *file)
 	rpost_fdinfo_u64(s, "total-comp-events", sum.comp_events);
 	rpost_fdinfo_u64(s, "total-comp-wakeups", sum.comp_wakeups);
 	rpost_fdinfo_u64(s, "total-comp-sleeps", sum.comp_sleeps);
+	rpost_fdinfo_u64(s, "total-cache-hits", sum.cache_hits);
 	rpost_fdinfo_u64(s, "total-cm-events", sum.cm_events);
 	rpost_fdinfo_u64(s, "total-cm-sleeps", sum.cm_sleeps);
 	rpost_fdinfo_errors_show(s, file);
@@ -180,6 +181,10 @@ static void rpost_fdinfo_gauges(struct seq_file *s, struct rpost_file *file)
 	rpost_fdinfo_u64(s, "bytes-charged", atomic_long_read(&file->bytes));
 	rpost_fdinfo_u64(s, "bytes-pinned", PAGE_SIZE *
 			 atomic_long_read(&file->counts[RPOST_COUNT_PINNED_PAGES]));
+	rpost_fdinfo_u64(s, "bytes-cached", PAGE_SIZE *
+			 atomic_long_read(&file->counts[RPOST_COUNT_KEPT_PAGES]));
+	rpost_fdinfo_u64(s, "cached-mr",
+			 atomic_long_read(&file->counts[RPOST_COUNT_KEPT]));
 	rpost_fdinfo_u64(s, "bytes-rings", PAGE_SIZE *
 			 atomic_long_read(&file->counts[RPOST_COUNT_RING_PAGES]));
 	rpost_fdinfo_u64(s, "wr", atomic_long_read(&file->num_wr));

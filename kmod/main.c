@@ -16,7 +16,7 @@
 #include <linux/workqueue.h>
 #include <net/net_namespace.h>
 
-#include "device.h"
+#include "cache.h"
 #include "srq.h"
 #include "stats.h"
 #include "sring.h"
@@ -30,6 +30,23 @@ static atomic64_t rpost_last_file;
 #define RPOST_COMMAND(nr, name, type, first, size, flags) \
 	static_assert(sizeof(struct rpost_##type) == (size));
 #include "commands.h"
+
+/*
+ * Commands that make something.  If one fails for want of what regions in the
+ * cache are charged for, these are given back, and it is run again.
+ */
+#define RPOST_CMDS_CREATE						\
+	(BIT_ULL(RPOST_CMD_ALLOC_PD) | BIT_ULL(RPOST_CMD_REG_MR) |	\
+	 BIT_ULL(RPOST_CMD_CREATE_COMP_CHANNEL) |			\
+	 BIT_ULL(RPOST_CMD_CREATE_CQ) | BIT_ULL(RPOST_CMD_RESIZE_CQ) |	\
+	 BIT_ULL(RPOST_CMD_CREATE_EVENT_CHANNEL) |			\
+	 BIT_ULL(RPOST_CMD_CREATE_ID) | BIT_ULL(RPOST_CMD_CREATE_QP) |	\
+	 BIT_ULL(RPOST_CMD_CREATE_SRQ) | BIT_ULL(RPOST_CMD_MODIFY_SRQ) |	\
+	 BIT_ULL(RPOST_CMD_CREATE_AH) |					\
+	 BIT_ULL(RPOST_CMD_CREATE_ASYNC_CHANNEL) |			\
+	 BIT_ULL(RPOST_CMD_ATTACH_MCAST) | BIT_ULL(RPOST_CMD_JOIN_MCAST) | \
+	 BIT_ULL(RPOST_CMD_SETUP_SEND_RING) |				\
+	 BIT_ULL(RPOST_CMD_SHARE_DEVICE))
 
 static const struct rpost_cmd_row rpost_cmds[] = {
 #define RPOST_COMMAND(nr, name, type, first, size, flags) \
@@ -159,21 +176,36 @@ int rpost_query_ioctl(struct rpost_ucmd *ucmd)
 		return -EOPNOTSUPP;
 	cmd->abi_version = RPOST_ABI_VERSION;
 	cmd->num_devices = rpost_device_count(ucmd->file);
-	cmd->features = RPOST_FEATURE_ASYNC |
+	cmd->features = RPOST_FEATURE_ANY_MEMORY |
+			RPOST_FEATURE_ASYNC |
 			RPOST_FEATURE_CM |
 			RPOST_FEATURE_DATAGRAM |
+			RPOST_FEATURE_MR_CACHE |
 			RPOST_FEATURE_QP |
 			RPOST_FEATURE_RESIZE_CQ |
 			RPOST_FEATURE_SEND_RING |
 			RPOST_FEATURE_SHARE |
 			RPOST_FEATURE_SMALL_RING |
 			RPOST_FEATURE_SRQ |
+			RPOST_FEATURE_SUBMIT |
 			RPOST_FEATURE_TABLES |
 			RPOST_FEATURE_VLAN;
 	cmd->max_wr_bytes = RPOST_MAX_WR_BYTES;
 	cmd->num_objects = READ_ONCE(ucmd->file->handles.num);
 	cmd->num_refused = rpost_device_count_refused(ucmd->file);
 	return rpost_respond(ucmd);
+}
+
+/* Before a command fails for want of memory, give back what the cache keeps. */
+static noinline int rpost_create_run(struct rpost_file *file, struct file *filp,
+				     const struct rpost_cmd_row *row,
+				     unsigned long arg)
+{
+	int ret = rpost_ucmd_run(file, filp, row, arg);
+
+	if ((ret == -ENOMEM || ret == -EAGAIN) && rpost_cache_give_back(file->user))
+		ret = rpost_ucmd_run(file, filp, row, arg);
+	return ret;
 }
 
 /**
@@ -195,6 +227,8 @@ long rpost_file_ioctl(struct rpost_file *file, struct file *filp, unsigned int n
 	cmd = array_index_nospec(cmd, ARRAY_SIZE(rpost_cmds));
 	if (!rpost_cmds[cmd].handler)
 		return -ENOTTY;
+	if (RPOST_CMDS_CREATE & BIT_ULL(cmd))
+		return rpost_create_run(file, filp, &rpost_cmds[cmd], arg);
 	return rpost_ucmd_run(file, filp, &rpost_cmds[cmd], arg);
 }
 
@@ -276,6 +310,8 @@ static int rpost_open(struct inode *inode, struct file *filp)
 	file->net = get_net(current->nsproxy->net_ns);
 	file->memcg = get_mem_cgroup_from_mm(current->mm);
 	rpost_handles_init(&file->handles);
+	hash_init(file->qps);
+	hash_init(file->named);
 	spin_lock_init(&file->event_lock);
 	mutex_init(&file->charge_lock);
 	mutex_init(&file->poller_lock);
@@ -394,6 +430,9 @@ static int __init rpost_init(void)
 	rpost_wq = alloc_workqueue("rdma_post", WQ_UNBOUND, 0);
 	if (!rpost_wq)
 		return -ENOMEM;
+	ret = rpost_cache_init();
+	if (ret)
+		goto err_wq;
 	rpost_count_init();
 	ret = rpost_device_register();
 	if (ret)
@@ -407,6 +446,8 @@ err_device:
 	rpost_device_unregister();
 err_count:
 	rpost_count_exit();
+	rpost_cache_exit();
+err_wq:
 	destroy_workqueue(rpost_wq);
 	return ret;
 }
@@ -416,6 +457,8 @@ static void __exit rpost_exit(void)
 {
 	misc_deregister(&rpost_misc);
 	rpost_device_unregister();
+	/* It may have the last references on closed files. */
+	rpost_cache_exit();
 	rpost_count_exit();
 	destroy_workqueue(rpost_wq);
 	rpost_names_free();

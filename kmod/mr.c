@@ -13,8 +13,8 @@
 #include <linux/uaccess.h>
 #include <rdma/ib_umem.h>
 
+#include "cache.h"
 #include "compat/compat.h"
-#include "device.h"
 #include "inject.h"
 
 /* Pages that rpost_mr_touch() makes present at once. */
@@ -133,6 +133,21 @@ bool rpost_mr_is_direct(const struct rpost_device *dev)
 }
 
 /**
+ * rpost_mr_can_keep() - can the cache keep regions of a device?
+ * @dev: the device
+ *
+ * A peer can end regions of fast registration by a send with invalidation, and
+ * all regions of siw (siw_invalidate_stag()).
+ *
+ * Return: true if so.
+ */
+bool rpost_mr_can_keep(const struct rpost_device *dev)
+{
+	return rpost_mr_is_direct(dev) &&
+	       !rdma_protocol_iwarp(dev->ib_dev, rdma_start_port(dev->ib_dev));
+}
+
+/**
  * rpost_mr_max_size() - the largest region that a device can have
  * @dev: the device
  *
@@ -170,37 +185,52 @@ static struct rpost_mr *rpost_mr_find(struct rpost_pd *pd,
  * @access: RPOST_ACCESS_LOCAL_WRITE if the device will write to it, or 0
  *
  * Return: true if so.  The key then belongs to a live region of @pd that
- * contains the range and grants the access.
+ * contains the range and grants the access.  False also if the region's uses
+ * are counted, so that the post must call rpost_mr_take().
  */
 bool rpost_mr_check(struct rpost_pd *pd, const struct rpost_sge *sge,
 		    u32 access)
 {
+	struct rpost_mr *mr;
 	bool good;
 
 	rcu_read_lock();
-	good = rpost_mr_find(pd, sge, access);
+	mr = rpost_mr_find(pd, sge, access);
+	good = mr && !mr->counted;
 	rcu_read_unlock();
 
 	return good;
 }
 
 /**
- * rpost_mr_cut() - cut an entry at the end of its region
+ * rpost_mr_take() - check a key, and take a use of its region
  * @pd: protection domain of the queue pair
- * @sge: the program's entry, whose length is not 0
+ * @sge: the program's entry
  * @access: RPOST_ACCESS_* that the region must have
+ * @cut: cut the entry at the end of its region, which must then contain the
+ *       first byte
+ * @used: out: the region with a use, or NULL if its uses are not counted
  *
- * Return: true if a live region of @pd contains the first byte and grants the
- * access.  The region then contains the range of @sge.
+ * Return: true if the program may use the key.
  */
-bool rpost_mr_cut(struct rpost_pd *pd, struct rpost_sge *sge, u32 access)
+bool rpost_mr_take(struct rpost_pd *pd, struct rpost_sge *sge, u32 access,
+		   bool cut, struct rpost_mr **used)
 {
-	struct rpost_sge first = { sge->addr, 1, sge->lkey };
+	struct rpost_sge part = *sge;
 	struct rpost_mr *mr;
 
+	*used = NULL;
+	if (cut)
+		part.length = 1;
 	rcu_read_lock();
-	mr = rpost_mr_find(pd, &first, access);
-	if (mr)
+	mr = rpost_mr_find(pd, &part, access);
+	if (mr && mr->counted) {
+		if (rpost_mr_use(mr))
+			*used = mr;
+		else
+			mr = NULL;
+	}
+	if (mr && cut)
 		sge->length = min_t(u64, sge->length,
 				    mr->iova + mr->length - sge->addr);
 	rcu_read_unlock();
@@ -257,6 +287,18 @@ int rpost_dereg_mr(struct rpost_device *dev, struct ib_mr *ib_mr)
 }
 
 /**
+ * rpost_mr_unlist() - let posts no longer find a region's key
+ * @mr: the region
+ */
+void rpost_mr_unlist(struct rpost_mr *mr)
+{
+	if (mr->listed)
+		rhashtable_remove_fast(&mr->pd->mrs, &mr->node,
+				       rpost_mr_params);
+	mr->listed = false;
+}
+
+/**
  * rpost_mr_shutdown() - deregister a region and unpin its memory
  * @obj: the region
  *
@@ -271,14 +313,14 @@ int rpost_mr_shutdown(struct rpost_obj *obj)
 	if (!mr->ib_mr)
 		return 0;
 	/* Remove it first: the device may give the key to the next region. */
-	if (mr->listed)
-		rhashtable_remove_fast(&mr->pd->mrs, &mr->node,
-				       rpost_mr_params);
-	mr->listed = false;
+	rpost_mr_unlist(mr);
 	ret = rpost_dereg_mr(mr->pd->obj.dev, mr->ib_mr);
 	if (ret < 0)
 		return ret;
 	mr->ib_mr = NULL;
+	if (mr->watch)
+		rpost_watch_end(mr->watch);
+	mr->watch = NULL;
 	if (mr->mm)
 		mmdrop(mr->mm);
 	mr->mm = NULL;
@@ -296,6 +338,16 @@ int rpost_mr_shutdown(struct rpost_obj *obj)
 }
 
 /**
+ * rpost_mr_forget() - drop a use of a region's memory that has no other owner
+ * @mr: the region, shut down; or a counted one with other uses
+ */
+void rpost_mr_forget(struct rpost_mr *mr)
+{
+	if (!mr->counted || !atomic_dec_return(&mr->uses))
+		kfree_rcu(mr, obj.rcu);
+}
+
+/**
  * rpost_mr_free() - free a region's memory
  * @obj: the region, shut down
  */
@@ -304,7 +356,25 @@ void rpost_mr_free(struct rpost_obj *obj)
 	struct rpost_mr *mr = container_of(obj, struct rpost_mr, obj);
 
 	rpost_obj_unuse(&mr->pd->obj);
-	kfree_rcu(mr, obj.rcu);
+	rpost_mr_forget(mr);
+}
+
+/**
+ * rpost_mr_drop() - deregister a region of which the program does not know
+ * @mr: the region
+ *
+ * If the device refuses, the domain asks again.
+ */
+void rpost_mr_drop(struct rpost_mr *mr)
+{
+	struct rpost_pd *pd = mr->pd;
+	int ret = rpost_mr_shutdown(&mr->obj);
+
+	rpost_obj_unreserve(&mr->obj);
+	if (ret)
+		llist_add(&mr->refused, &pd->refused);
+	else
+		rpost_mr_forget(mr);
 }
 
 /**
@@ -342,13 +412,19 @@ int rpost_mr_retry_refused(struct rpost_pd *pd)
 			llist_add(&mr->refused, &pd->refused);
 			err = ret;
 		} else {
-			kfree_rcu(mr, obj.rcu);
+			rpost_mr_forget(mr);
 		}
 	}
 	return err;
 }
 
-static int rpost_reg_mr_validate(const struct rpost_reg_mr *cmd)
+/**
+ * rpost_mr_validate() - check what a program asks for
+ * @cmd: the command
+ *
+ * Return: 0, -EOPNOTSUPP, -EINVAL, -EOVERFLOW, or -EFAULT.
+ */
+int rpost_mr_validate(const struct rpost_reg_mr *cmd)
 {
 	u64 end;
 
@@ -473,6 +549,156 @@ static void rpost_mr_fault_in(const struct rpost_reg_mr *cmd)
 }
 
 /**
+ * rpost_mr_make() - register memory
+ * @pd: the domain
+ * @cmd: the command, validated
+ * @watch: follows the memory, so that the region can be kept, or NULL; this ends
+ *         it if it fails
+ * @inner: the region has no handle
+ *
+ * Return: the region, which only the caller knows, or ERR_PTR().
+ */
+struct rpost_mr *rpost_mr_make(struct rpost_pd *pd, const struct rpost_reg_mr *cmd,
+			       struct rpost_watch *watch, bool inner)
+{
+	struct rpost_file *file = pd->obj.file;
+	struct rpost_mr *mr;
+	int ret = -ENOMEM;
+
+	mr = kzalloc(sizeof(*mr), RPOST_GFP);
+	if (!mr)
+		goto err_watch;
+	mr->pd = pd;
+	mr->addr = cmd->addr;
+	mr->iova = cmd->iova;
+	mr->length = cmd->length;
+	mr->access = cmd->access;
+	mr->no_cache = cmd->flags & RPOST_MR_NO_CACHE;
+	mr->counted = watch || inner;
+	mr->inner = inner;
+	atomic_set(&mr->uses, 1);
+	mr->span.start = cmd->addr;
+	mr->span.last = cmd->addr + cmd->length - 1;
+	RB_CLEAR_NODE(&mr->span.rb);
+	INIT_LIST_HEAD(&mr->entry);
+	INIT_LIST_HEAD(&mr->lru);
+	ret = inner ? rpost_obj_reserve_inner(file, &mr->obj, RPOST_OBJ_MR, pd->obj.dev) :
+		      rpost_obj_reserve(file, &mr->obj, RPOST_OBJ_MR, pd->obj.dev);
+	if (ret)
+		goto err_free;
+
+	ret = rpost_mr_register(mr, cmd);
+	if (!mr->ib_mr)
+		goto err_shutdown;
+	if (!(cmd->access & RPOST_ACCESS_ON_DEMAND))
+		mr->num_pages = rpost_mr_pages(cmd->addr, cmd->length);
+	rpost_file_count(file, RPOST_COUNT_PINNED_PAGES, mr->num_pages);
+	if (ret)
+		goto err_shutdown;
+	mr->lkey = mr->ib_mr->lkey;
+	mr->watch = watch;
+	if (watch)
+		rpost_watch_follow(watch, mr);
+	return mr;
+
+err_shutdown:
+	if (watch)
+		rpost_watch_end(watch);
+	rpost_mr_drop(mr);
+	return ERR_PTR(ret);
+err_free:
+	kfree(mr);
+err_watch:
+	if (watch)
+		rpost_watch_end(watch);
+	return ERR_PTR(ret);
+}
+
+/* Tell the program of a region that posts find. */
+static int rpost_reg_mr_finish(struct rpost_ucmd *ucmd, struct rpost_mr *mr)
+{
+	struct rpost_reg_mr *cmd = &ucmd->cmd.reg_mr;
+
+	mr->listed = true;
+	cmd->handle = mr->obj.handle;
+	cmd->lkey = mr->ib_mr->lkey;
+	cmd->rkey = mr->ib_mr->rkey;
+	/* Copying only the new fields costs less. */
+	return rpost_obj_answer(ucmd, &mr->obj,
+				offsetof(struct rpost_reg_mr, handle));
+}
+
+/*
+ * Take the region from the cache, if it is there.  Return 1 if it is not; @keep
+ * says whether the device's regions can be kept.
+ */
+static int rpost_reg_mr_again(struct rpost_ucmd *ucmd, bool *keep)
+{
+	struct rpost_reg_mr *cmd = &ucmd->cmd.reg_mr;
+	struct rpost_pd *pd = rpost_pd_use(ucmd, cmd->pd);
+	struct rpost_mr *mr;
+	int ret;
+
+	if (IS_ERR(pd))
+		return PTR_ERR(pd);
+	*keep = rpost_mr_can_keep(pd->obj.dev);
+	mr = rpost_cache_take(pd, cmd);
+	if (!mr) {
+		rpost_obj_unuse(&pd->obj);
+		rpost_leave_device(ucmd);
+		return 1;
+	}
+	ret = rhashtable_insert_fast(&pd->mrs, &mr->node, rpost_mr_params);
+	if (!ret) {
+		mr->listed = true;
+		ret = rpost_obj_take_handle(&mr->obj);
+	}
+	if (!ret)
+		return rpost_reg_mr_finish(ucmd, mr);
+	/* A post may have found it and taken a use: it cannot be kept again. */
+	rpost_mr_drop(mr);
+	rpost_obj_unuse(&pd->obj);
+	return ret;
+}
+
+static int rpost_reg_mr_new(struct rpost_ucmd *ucmd, struct rpost_watch *watch)
+{
+	struct rpost_reg_mr *cmd = &ucmd->cmd.reg_mr;
+	struct rpost_pd *pd = rpost_pd_use(ucmd, cmd->pd);
+	struct rpost_mr *mr;
+	int ret;
+
+	if (IS_ERR(pd)) {
+		ret = PTR_ERR(pd);
+		goto err_watch;
+	}
+	ret = -EOPNOTSUPP;
+	if (!rpost_compat_can_flush(pd->obj.dev->ib_dev, cmd->access))
+		goto err_unuse;
+	/* The program is charged for the memory of refused regions. */
+	rpost_mr_retry_refused(pd);
+
+	mr = rpost_mr_make(pd, cmd, watch, false);
+	watch = NULL;
+	ret = PTR_ERR_OR_ZERO(mr);
+	if (ret)
+		goto err_unuse;
+	ret = rhashtable_insert_fast(&pd->mrs, &mr->node, rpost_mr_params);
+	if (ret)
+		goto err_drop;
+	return rpost_reg_mr_finish(ucmd, mr);
+
+err_drop:
+	rpost_mr_drop(mr);
+err_unuse:
+	rpost_obj_unuse(&pd->obj);
+err_watch:
+	if (watch)
+		rpost_watch_end(watch);
+	return ret;
+}
+
+/**
  * rpost_reg_mr_ioctl() - register memory
  * @ucmd: the command
  *
@@ -481,71 +707,21 @@ static void rpost_mr_fault_in(const struct rpost_reg_mr *cmd)
 int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_reg_mr *cmd = &ucmd->cmd.reg_mr;
-	bool on_demand = cmd->access & RPOST_ACCESS_ON_DEMAND;
-	struct rpost_pd *pd;
-	struct rpost_mr *mr;
+	struct rpost_watch *watch = NULL;
+	bool seen = false, keep = false;
 	int ret;
 
-	ret = rpost_reg_mr_validate(cmd);
+	ret = rpost_mr_validate(cmd);
 	if (ret)
 		return ret;
-	if (!on_demand)
-		rpost_mr_fault_in(cmd);
-
-	pd = rpost_pd_use(ucmd, cmd->pd);
-	if (IS_ERR(pd))
-		return PTR_ERR(pd);
-	ret = -EOPNOTSUPP;
-	if (!rpost_compat_can_flush(pd->obj.dev->ib_dev, cmd->access))
-		goto err_unuse;
-	/* The program is charged for the memory of refused regions. */
-	rpost_mr_retry_refused(pd);
-
-	ret = -ENOMEM;
-	mr = kzalloc(sizeof(*mr), RPOST_GFP);
-	if (!mr)
-		goto err_unuse;
-	mr->pd = pd;
-	mr->addr = cmd->addr;
-	mr->iova = cmd->iova;
-	mr->length = cmd->length;
-	mr->access = cmd->access;
-	ret = rpost_obj_reserve(ucmd->file, &mr->obj, RPOST_OBJ_MR,
-				pd->obj.dev);
-	if (ret)
-		goto err_free;
-
-	ret = rpost_mr_register(mr, cmd);
-	if (!mr->ib_mr)
-		goto err_shutdown;
-	if (!on_demand)
-		mr->num_pages = rpost_mr_pages(cmd->addr, cmd->length);
-	rpost_file_count(ucmd->file, RPOST_COUNT_PINNED_PAGES, mr->num_pages);
-	if (ret)
-		goto err_shutdown;
-	mr->lkey = mr->ib_mr->lkey;
-	ret = rhashtable_insert_fast(&pd->mrs, &mr->node, rpost_mr_params);
-	if (ret)
-		goto err_shutdown;
-	mr->listed = true;
-
-	cmd->handle = mr->obj.handle;
-	cmd->lkey = mr->ib_mr->lkey;
-	cmd->rkey = mr->ib_mr->rkey;
-	/* Copying only the new fields costs less. */
-	return rpost_obj_answer(ucmd, &mr->obj,
-				offsetof(struct rpost_reg_mr, handle));
-
-err_shutdown:
-	if (rpost_mr_shutdown(&mr->obj)) {
-		rpost_mr_abandon(&mr->obj);
-		return ret;
+	if (rpost_cache_expects(ucmd->file, cmd, &seen)) {
+		ret = rpost_reg_mr_again(ucmd, &keep);
+		if (ret <= 0)
+			return ret;
 	}
-	rpost_obj_unreserve(&mr->obj);
-err_free:
-	/* Posts may have found it in the table. */
-	kfree_rcu(mr, obj.rcu);
-err_unuse:
-	rpost_obj_unuse(&pd->obj);
-	return ret;
+	if (!(cmd->access & RPOST_ACCESS_ON_DEMAND))
+		rpost_mr_fault_in(cmd);
+	if (seen && keep)
+		watch = rpost_watch_begin(ucmd->file, cmd->addr, cmd->length);
+	return rpost_reg_mr_new(ucmd, watch);
 }

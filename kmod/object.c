@@ -6,7 +6,7 @@
 #include <linux/nospec.h>
 #include <linux/slab.h>
 
-#include "device.h"
+#include "cache.h"
 #include "poller.h"
 #include "srq.h"
 
@@ -97,10 +97,11 @@ void rpost_obj_give_bytes(struct rpost_obj *obj, unsigned long bytes)
 	rpost_uncharge(obj->file, bytes);
 }
 
-static int rpost_obj_reserve_gfp(struct rpost_file *file,
-				 struct rpost_obj *obj,
-				 enum rpost_obj_type type,
-				 struct rpost_device *dev, gfp_t gfp)
+/* Reserve all but a handle: charge for an object, and keep its context. */
+static int rpost_obj_reserve_charges(struct rpost_file *file,
+				     struct rpost_obj *obj,
+				     enum rpost_obj_type type,
+				     struct rpost_device *dev)
 {
 	int ret;
 
@@ -118,23 +119,47 @@ static int rpost_obj_reserve_gfp(struct rpost_file *file,
 		obj->context = rpost_context_get(file, dev);
 		if (!obj->context)
 			goto err_bytes;
+		ret = rpost_obj_charge(obj);
+		if (ret)
+			goto err_context;
 	}
+	return 0;
+
+err_context:
+	rpost_context_put(obj->context);
+err_bytes:
+	rpost_uncharge(file, obj->bytes);
+	return ret;
+}
+
+static int rpost_obj_take_handle_gfp(struct rpost_obj *obj, gfp_t gfp)
+{
+	struct rpost_file *file = obj->file;
+	int ret;
+
 	ret = rpost_handle_reserve(&file->handles, READ_ONCE(max_objects), gfp,
 				   &obj->slot);
 	if (ret) {
-		if (dev)
-			rpost_context_put(obj->context);
-		goto err_bytes;
+		obj->slot = NULL;
+		return ret;
 	}
 	obj->handle = obj->slot->handle;
-	rpost_file_count(file, type, 1);
-	ret = dev ? rpost_obj_charge(obj) : 0;
+	rpost_file_count(file, obj->type, 1);
+	return 0;
+}
+
+static int rpost_obj_reserve_gfp(struct rpost_file *file,
+				 struct rpost_obj *obj,
+				 enum rpost_obj_type type,
+				 struct rpost_device *dev, gfp_t gfp)
+{
+	int ret = rpost_obj_reserve_charges(file, obj, type, dev);
+
+	if (ret)
+		return ret;
+	ret = rpost_obj_take_handle_gfp(obj, gfp);
 	if (ret)
 		rpost_obj_unreserve(obj);
-	return ret;
-
-err_bytes:
-	rpost_uncharge(file, obj->bytes);
 	return ret;
 }
 
@@ -173,15 +198,58 @@ int rpost_obj_reserve_nowait(struct rpost_file *file, struct rpost_obj *obj,
 }
 
 /**
+ * rpost_obj_reserve_inner() - reserve an object that gets no handle
+ * @file: the open file
+ * @obj: zeroed memory
+ * @type: its type
+ * @dev: the device that it is on, which cannot be removed meanwhile
+ *
+ * Return: as rpost_obj_reserve().
+ */
+int rpost_obj_reserve_inner(struct rpost_file *file, struct rpost_obj *obj,
+			    enum rpost_obj_type type, struct rpost_device *dev)
+{
+	return rpost_obj_reserve_charges(file, obj, type, dev);
+}
+
+/**
+ * rpost_obj_give_handle() - free the handle of an object, which stays charged
+ * @obj: the object, claimed
+ */
+void rpost_obj_give_handle(struct rpost_obj *obj)
+{
+	rpost_handle_unreserve(&obj->file->handles, obj->slot);
+	obj->slot = NULL;
+	rpost_file_count(obj->file, obj->type, -1);
+}
+
+/**
+ * rpost_obj_take_handle() - give an object without a handle a new one
+ * @obj: the object, which is found by it after rpost_obj_answer()
+ *
+ * Return: 0, -EMFILE, or -ENOMEM.
+ */
+int rpost_obj_take_handle(struct rpost_obj *obj)
+{
+	int ret = rpost_obj_take_handle_gfp(obj, RPOST_GFP);
+
+	if (ret)
+		return ret;
+	reinit_completion(&obj->unused);
+	refcount_set(&obj->refs, 1);
+	return 0;
+}
+
+/**
  * rpost_obj_unreserve() - free the handle of an object that is not found
  * @obj: the object
  */
 void rpost_obj_unreserve(struct rpost_obj *obj)
 {
 	rpost_obj_uncharge(obj);
-	rpost_handle_unreserve(&obj->file->handles, obj->slot);
+	if (obj->slot)
+		rpost_obj_give_handle(obj);
 	rpost_uncharge(obj->file, obj->bytes);
-	rpost_file_count(obj->file, obj->type, -1);
 	/* Last: it may hold the last reference on the file. */
 	if (obj->context)
 		rpost_context_put(obj->context);
@@ -447,6 +515,8 @@ static int rpost_obj_destroy(struct rpost_file *file, u32 handle,
 
 	if (IS_ERR(obj))
 		return PTR_ERR(obj);
+	if (type == RPOST_OBJ_MR && rpost_cache_keep(obj))
+		return 0;
 	ret = rpost_obj_end(obj);
 	if (ret)
 		rpost_obj_unclaim(obj);

@@ -4,7 +4,7 @@
  */
 #include <linux/slab.h>
 
-#include "device.h"
+#include "cache.h"
 
 /**
  * rpost_pd_shutdown() - deallocate a domain on its device
@@ -19,6 +19,7 @@ int rpost_pd_shutdown(struct rpost_obj *obj)
 
 	if (!pd->ib_pd)
 		return 0;
+	rpost_cache_pd_end(pd);
 	ret = rpost_mr_retry_refused(pd);
 	if (ret)
 		return ret;
@@ -97,6 +98,7 @@ int rpost_alloc_pd_ioctl(struct rpost_ucmd *ucmd)
 	if (!pd)
 		goto err_exit;
 	mutex_init(&pd->fast_lock);
+	rpost_cache_pd_init(pd);
 	ret = rpost_mr_table_init(pd);
 	if (ret)
 		goto err_free;

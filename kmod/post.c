@@ -9,20 +9,65 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include "post.h"
+#include "memory.h"
 #include "trace.h"
 
-#define RPOST_STACK_BYTES	256
+/* Check an entry, and take a use of its region if they are counted. */
+static int rpost_check_entry(struct rpost_check *check, struct rpost_sge *sge,
+			     bool last)
+{
+	struct rpost_mr *used;
+	bool good;
+	int ret;
+
+	good = rpost_mr_take(check->pd, sge, check->access, check->recv && last,
+			     &used);
+	if (used) {
+		ret = rpost_uses_add(check->uses, used);
+		if (ret)
+			return ret;
+	}
+	if (likely(good))
+		return 0;
+	if (!check->pd->bad_lkey)
+		return -EINVAL;
+	check->bad_key = true;
+	sge->lkey = check->pd->bad_lkey;
+	sge->length = min(sge->length, RPOST_MAX_MSG / 2);
+	return 0;
+}
+
+static int rpost_check_entries(struct rpost_check *check, struct rpost_sge *sges,
+			       u32 num)
+{
+	u32 i, n = 0, taken = 0, found = check->uses->num;
+	int ret;
+
+	for (i = 0; i < num && !check->bad_key; i++) {
+		if (!sges[i].length)
+			continue;
+		if (n != i)
+			sges[n] = sges[i];
+		if (!sges[n].lkey && taken < found) {
+			sges[n].lkey = rpost_uses_at(check->uses, taken++)->lkey;
+		} else {
+			ret = rpost_check_entry(check, &sges[n], i == num - 1);
+			if (ret)
+				return ret;
+		}
+		if (sges[n].length > RPOST_MAX_MSG - check->total)
+			return -EINVAL;
+		check->total += sges[n].length;
+		n++;
+	}
+	return n;
+}
 
 /**
  * rpost_check_many() - check the scatter/gather entries of a work request
- * @pd: the domain of the regions
+ * @check: how; the fields for results are 0
  * @sges: the entries; empty ones are left out
  * @num: number of @sges
- * @access: required access to the regions, RPOST_ACCESS_*
- * @recv: it is a receive
- * @total: out: bytes of all entries
- * @bad_key: out: an entry names memory that the program may not use
  *
  * The first entry whose key the program may not use gets the key that the
  * device refuses.  Its length no longer matters, but must pass the check of the
@@ -33,38 +78,37 @@
  * cut to that: devices only look at the memory that a message needs, and programs
  * rely on it (perftest).
  *
- * Return: how many entries there are, or -EINVAL.
+ * Return: how many entries there are; or -EINVAL, -ENOBUFS, or
+ * RPOST_NEEDS_MEMORY, with the entries as they were; without uses after an error.
  */
-int rpost_check_many(struct rpost_pd *pd, struct rpost_sge *sges, u32 num,
-		     u32 access, bool recv, u32 *total, bool *bad_key)
+int rpost_check_many(struct rpost_check *check, struct rpost_sge *sges, u32 num)
 {
-	u32 i, n = 0, sum = 0;
-	bool good, bad = false;
+	int ret = 0;
 
-	for (i = 0; i < num && !bad; i++) {
-		if (!sges[i].length)
-			continue;
-		if (n != i)
-			sges[n] = sges[i];
-		if (recv && i == num - 1)
-			good = rpost_mr_cut(pd, &sges[n], access);
-		else
-			good = rpost_mr_check(pd, &sges[n], access);
-		if (unlikely(!good)) {
-			if (!pd->bad_lkey)
-				return -EINVAL;
-			bad = true;
-			sges[n].lkey = pd->bad_lkey;
-			sges[n].length = min(sges[n].length, RPOST_MAX_MSG / 2);
-		}
-		if (sges[n].length > RPOST_MAX_MSG - sum)
-			return -EINVAL;
-		sum += sges[n].length;
-		n++;
-	}
-	*total = sum;
-	*bad_key = bad;
-	return n;
+	check->uses->num = 0;
+	if (check->memory)
+		ret = rpost_memory_find(check, sges, num);
+	if (!ret)
+		ret = rpost_check_entries(check, sges, num);
+	if (ret < 0)
+		rpost_uses_drop(check->uses);
+	return ret;
+}
+
+/**
+ * rpost_block_bytes() - size of the first work requests in a block
+ * @block: the block, checked
+ * @count: how many work requests
+ *
+ * Return: bytes.
+ */
+u32 rpost_block_bytes(const void *block, u32 count)
+{
+	u32 used = 0;
+
+	while (count--)
+		used += ((const struct rpost_recv_wr *)(block + used))->size;
+	return used;
 }
 
 /*
@@ -156,10 +200,65 @@ void rpost_scratch_free(struct rpost_file *file)
 		kfree(file->scratch[i]);
 }
 
-/* Do @count work requests of at least @min bytes make up the block? */
-static int rpost_check_block(const void *block, u32 bytes, u32 count, u32 min)
+/**
+ * rpost_block_copy() - copy a block of the program
+ * @block: the copy, to be freed by rpost_block_free() unless this fails
+ * @file: the open file
+ * @from: user pointer to the block
+ * @size: its bytes, at most RPOST_MAX_WR_BYTES
+ * @batch: have memory to post several work requests at once, if there is some
+ *
+ * Return: 0, -EFAULT, or -ENOBUFS: ENOMEM would mean a full queue.
+ */
+int rpost_block_copy(struct rpost_block *block, struct rpost_file *file, u64 from,
+		     u32 size, bool batch)
 {
-	u32 size, i;
+	block->data = block->small;
+	block->scratch = batch ? rpost_scratch_take(file) : NULL;
+	if (size > sizeof(block->small)) {
+		if (block->scratch && size <= sizeof(block->scratch->block))
+			block->data = block->scratch->block;
+		else
+			block->data = rpost_kvmalloc(size, 0);
+	}
+	if (block->data && !copy_from_user(block->data, u64_to_user_ptr(from), size))
+		return 0;
+	rpost_block_free(block, file);
+	return block->data ? -EFAULT : -ENOBUFS;
+}
+
+/**
+ * rpost_block_free() - free the copy of a block
+ * @block: the copy
+ * @file: the open file
+ */
+void rpost_block_free(const struct rpost_block *block, struct rpost_file *file)
+{
+	if (block->data != block->small &&
+	    !(block->scratch && block->data == block->scratch->block))
+		kvfree(block->data);
+	if (block->scratch)
+		rpost_scratch_give(file, block->scratch);
+}
+
+static u32 rpost_wr_min_size(u32 command)
+{
+	return command == RPOST_CMD_POST_SEND ? sizeof(struct rpost_send_wr) :
+						sizeof(struct rpost_recv_wr);
+}
+
+/**
+ * rpost_check_wrs() - do the work requests add up to their block?
+ * @command: RPOST_CMD_POST_SEND, RPOST_CMD_POST_RECV or RPOST_CMD_POST_SRQ_RECV
+ * @wrs: the work requests
+ * @bytes: bytes of the block
+ * @count: number of work requests
+ *
+ * Return: 0 or -EINVAL.
+ */
+int rpost_check_wrs(u32 command, const void *wrs, u32 bytes, u32 count)
+{
+	u32 size, i, min = rpost_wr_min_size(command);
 
 	static_assert(offsetof(struct rpost_send_wr, size) ==
 		      offsetof(struct rpost_recv_wr, size));
@@ -167,71 +266,116 @@ static int rpost_check_block(const void *block, u32 bytes, u32 count, u32 min)
 	for (i = 0; i < count; i++) {
 		if (bytes < min)
 			return -EINVAL;
-		size = ((const struct rpost_recv_wr *)block)->size;
+		size = ((const struct rpost_recv_wr *)wrs)->size;
 		if (size < min || size > bytes || size % 8)
 			return -EINVAL;
-		block += size;
+		wrs += size;
 		bytes -= size;
 	}
 	return bytes ? -EINVAL : 0;
 }
 
-static int rpost_post(struct rpost_ucmd *ucmd, u32 min_size,
-		      enum rpost_obj_type type,
-		      int (*post)(struct rpost_obj *obj, struct rpost_post *cmd,
-				  void *block, struct rpost_scratch *scratch))
+/**
+ * rpost_post_wrs() - post work requests that have been copied and checked
+ * @obj: the queue pair, or the shared receive queue
+ * @command: as for rpost_check_wrs()
+ * @cmd: in: @count, and how many are @posted already, and 0 in @queued; out: @posted,
+ *       and @queued for receives of a queue pair
+ * @wrs: the rest of the work requests; all but their sizes may be changed
+ * @scratch: for a batch; NULL to post them one by one
+ * @memory: see struct rpost_check
+ *
+ * Return: 0, or a negative errno for the first that was not posted.
+ */
+int rpost_post_wrs(struct rpost_obj *obj, u32 command, struct rpost_post *cmd,
+		   void *wrs, struct rpost_scratch *scratch,
+		   struct rpost_memory *memory)
+{
+	bool send = command == RPOST_CMD_POST_SEND;
+	struct rpost_qp *qp = NULL;
+	int ret;
+
+	if (command != RPOST_CMD_POST_SRQ_RECV)
+		qp = container_of(obj, struct rpost_qp, obj);
+	if (send)
+		ret = rpost_post_sends(obj, cmd, wrs, scratch, memory);
+	else
+		ret = rpost_post_recvs(obj, cmd, wrs, scratch, memory);
+	if (likely(ret != RPOST_NEEDS_MEMORY))
+		trace_rpost_post(obj, qp ? qp->qp_num : 0, send, cmd->count,
+				 cmd->posted, ret);
+	return ret;
+}
+
+/* Go on with a post until none of its work requests needs memory any more. */
+static noinline int rpost_post_rest(struct rpost_ucmd *ucmd, u32 command,
+				    const struct rpost_block *block,
+				    struct rpost_memory *memory)
 {
 	struct rpost_post *cmd = &ucmd->cmd.post_send;
-	u32 __user *posted = &((struct rpost_post __user *)ucmd->ubuf)->posted;
-	u64 small[RPOST_STACK_BYTES / sizeof(u64)] rpost_uninitialized;
-	struct rpost_scratch *scratch = NULL;
 	struct rpost_obj *obj;
-	void *block = small;
+	int ret;
+
+	do {
+		obj = rpost_memory_get(ucmd, memory);
+		if (IS_ERR(obj))
+			return PTR_ERR(obj);
+		ret = rpost_post_wrs(obj, command, cmd, block->data +
+				     rpost_block_bytes(block->data, cmd->posted),
+				     block->scratch, memory);
+		rpost_obj_put(obj);
+		/* It is left if the post has failed before it was needed. */
+		rpost_uses_drop(&memory->uses);
+	} while (ret == RPOST_NEEDS_MEMORY);
+	return ret;
+}
+
+static int rpost_post(struct rpost_ucmd *ucmd, u32 command)
+{
+	struct rpost_post *cmd = &ucmd->cmd.post_send;
+	struct rpost_post __user *to = ucmd->ubuf;
+	bool asks = command == RPOST_CMD_POST_RECV &&
+		    ucmd->size >= offsetofend(struct rpost_post, queued);
+	struct rpost_memory memory rpost_uninitialized;
+	struct rpost_block block rpost_uninitialized;
+	struct rpost_obj *obj;
 	int ret = -EINVAL;
 
+	if (cmd->reserved)
+		return -EOPNOTSUPP;
+	memory.uses.num = 0;
 	/*
 	 * Write it first, so that nothing is posted if the program cannot be
 	 * told.  Most posts take all work requests, and so write it only once.
 	 */
 	cmd->posted = 0;
-	if (put_user(cmd->count, posted))
+	cmd->queued = 0;
+	if (put_user(cmd->count, &to->posted) || (asks && put_user(0, &to->queued)))
 		return -EFAULT;
 	if (!cmd->count || cmd->wrs_size > RPOST_MAX_WR_BYTES)
 		goto out;
-	if (cmd->count > 1)
-		scratch = rpost_scratch_take(ucmd->file);
-	if (cmd->wrs_size > sizeof(small)) {
-		if (scratch && cmd->wrs_size <= sizeof(scratch->block))
-			block = scratch->block;
-		else
-			block = rpost_kvmalloc(cmd->wrs_size, 0);
-		/* ENOMEM would mean a full queue. */
-		ret = -ENOBUFS;
-		if (!block)
-			goto out;
-	}
-	ret = -EFAULT;
-	if (copy_from_user(block, u64_to_user_ptr(cmd->wrs), cmd->wrs_size))
-		goto out;
-	ret = rpost_check_block(block, cmd->wrs_size, cmd->count, min_size);
+	ret = rpost_block_copy(&block, ucmd->file, cmd->wrs, cmd->wrs_size,
+			       cmd->count > 1);
 	if (ret)
 		goto out;
-
+	ret = rpost_check_wrs(command, block.data, cmd->wrs_size, cmd->count);
+	if (ret)
+		goto out_free;
 	ret = -ENOENT;
-	obj = rpost_obj_get(ucmd->file, cmd->qp, type);
+	obj = rpost_obj_get(ucmd->file, cmd->qp, command == RPOST_CMD_POST_SRQ_RECV ?
+			    RPOST_OBJ_SRQ : RPOST_OBJ_QP);
 	if (!obj)
-		goto out;
-	ret = post(obj, cmd, block, scratch);
-	trace_rpost_post(obj, type == RPOST_OBJ_QP ?
-			 container_of(obj, struct rpost_qp, obj)->qp_num : 0,
-			 post == rpost_post_sends, cmd->count, cmd->posted, ret);
+		goto out_free;
+	ret = rpost_post_wrs(obj, command, cmd, block.data, block.scratch, &memory);
 	rpost_obj_put(obj);
+	if (unlikely(ret == RPOST_NEEDS_MEMORY))
+		ret = rpost_post_rest(ucmd, command, &block, &memory);
+out_free:
+	rpost_block_free(&block, ucmd->file);
+	if (asks && put_user(cmd->queued, &to->queued))
+		ret = -EFAULT;
 out:
-	if (block != small && !(scratch && block == scratch->block))
-		kvfree(block);
-	if (scratch)
-		rpost_scratch_give(ucmd->file, scratch);
-	if (cmd->posted != cmd->count && put_user(cmd->posted, posted))
+	if (cmd->posted != cmd->count && put_user(cmd->posted, &to->posted))
 		ret = -EFAULT;
 	return ret;
 }
@@ -244,8 +388,7 @@ out:
  */
 int rpost_post_send_ioctl(struct rpost_ucmd *ucmd)
 {
-	return rpost_post(ucmd, sizeof(struct rpost_send_wr), RPOST_OBJ_QP,
-			  rpost_post_sends);
+	return rpost_post(ucmd, RPOST_CMD_POST_SEND);
 }
 
 /**
@@ -256,8 +399,7 @@ int rpost_post_send_ioctl(struct rpost_ucmd *ucmd)
  */
 int rpost_post_recv_ioctl(struct rpost_ucmd *ucmd)
 {
-	return rpost_post(ucmd, sizeof(struct rpost_recv_wr), RPOST_OBJ_QP,
-			  rpost_post_recvs);
+	return rpost_post(ucmd, RPOST_CMD_POST_RECV);
 }
 
 /**
@@ -268,8 +410,7 @@ int rpost_post_recv_ioctl(struct rpost_ucmd *ucmd)
  */
 int rpost_post_srq_recv_ioctl(struct rpost_ucmd *ucmd)
 {
-	return rpost_post(ucmd, sizeof(struct rpost_recv_wr), RPOST_OBJ_SRQ,
-			  rpost_post_recvs);
+	return rpost_post(ucmd, RPOST_CMD_POST_SRQ_RECV);
 }
 
 /**
@@ -288,8 +429,7 @@ int rpost_post_ring(struct rpost_qp *qp, void *block, u32 count, u32 *posted)
 	struct rpost_post cmd = { .count = count };
 	int ret;
 
-	ret = rpost_post_sends(&qp->obj, &cmd, block, scratch);
-	trace_rpost_post(&qp->obj, qp->qp_num, true, count, cmd.posted, ret);
+	ret = rpost_post_wrs(&qp->obj, RPOST_CMD_POST_SEND, &cmd, block, scratch, NULL);
 	if (scratch)
 		rpost_scratch_give(qp->obj.file, scratch);
 	*posted = cmd.posted;

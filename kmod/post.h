@@ -11,7 +11,13 @@
 
 #define RPOST_POST_BATCH	16
 #define RPOST_SCRATCH_BYTES	1536
+#define RPOST_STACK_BYTES	256
 #define RPOST_MAX_MSG		0x80000000u
+
+/* Memory has to be registered before a post can go on; programs never see it. */
+#define RPOST_NEEDS_MEMORY	(-ERESTARTSYS)
+
+struct rpost_memory;
 
 /* The copied entries are checked and then passed to the device in place. */
 static_assert(sizeof(struct rpost_sge) == sizeof(struct ib_sge));
@@ -28,11 +34,12 @@ static_assert(offsetof(struct rpost_sge, lkey) == offsetof(struct ib_sge, lkey))
  * @ud: the same for datagrams
  * @ah: address of a datagram, with a reference
  * @sge: scatter/gather entry for inline data
- * @data: inline data, in the block
+ * @data: inline data, in the block or, if @kind.copied, in memory of its own
  * @data_len: bytes of @data
  * @bytes: bytes that it moves
  * @wr_id: identifies it to the program
  * @kind: opcode and flags for its slot
+ * @uses: the counted regions that it uses, if @kind.used
  */
 struct rpost_swr {
 	union {
@@ -48,6 +55,7 @@ struct rpost_swr {
 	u32 bytes;
 	u64 wr_id;
 	struct rpost_wqe_kind kind;
+	struct rpost_uses uses;
 };
 
 /**
@@ -55,11 +63,13 @@ struct rpost_swr {
  * @wr: for the device; its entries are in the block
  * @wr_id: identifies it to the program
  * @kind: opcode and flags for its slot
+ * @uses: the counted regions that it uses, if @kind.used
  */
 struct rpost_rwr {
 	struct ib_recv_wr wr;
 	u64 wr_id;
 	struct rpost_wqe_kind kind;
+	struct rpost_uses uses;
 };
 
 /**
@@ -83,39 +93,69 @@ struct rpost_scratch {
 
 static_assert(sizeof(struct rpost_scratch) <= 4096);
 
-int rpost_check_many(struct rpost_pd *pd, struct rpost_sge *sges, u32 num,
-		     u32 access, bool recv, u32 *total, bool *bad_key);
-u32 rpost_queue_room(struct rpost_queue *q, struct rpost_cq *cq, u32 n);
-int rpost_post_sends(struct rpost_obj *obj, struct rpost_post *cmd, void *block,
-		     struct rpost_scratch *scratch);
-int rpost_post_recvs(struct rpost_obj *obj, struct rpost_post *cmd, void *block,
-		     struct rpost_scratch *scratch);
+/**
+ * struct rpost_block - a block of the program, copied
+ * @data: the copy
+ * @scratch: memory to post a batch, and perhaps for the copy; or NULL
+ * @small: the copy of a short block
+ */
+struct rpost_block {
+	void *data;
+	struct rpost_scratch *scratch;
+	u64 small[RPOST_STACK_BYTES / sizeof(u64)];
+};
+
+int rpost_block_copy(struct rpost_block *block, struct rpost_file *file, u64 from,
+		     u32 size, bool batch);
+void rpost_block_free(const struct rpost_block *block, struct rpost_file *file);
+int rpost_check_wrs(u32 command, const void *wrs, u32 bytes, u32 count);
+int rpost_post_wrs(struct rpost_obj *obj, u32 command, struct rpost_post *cmd,
+		   void *wrs, struct rpost_scratch *scratch,
+		   struct rpost_memory *memory);
 
 /**
- * rpost_check_sges() - check the scatter/gather entries of a work request
- * @pd: see rpost_check_many()
- * @sges: see there
- * @num: see there
- * @access: see there
- * @recv: see there
- * @total: see there
- * @bad_key: see there
- *
- * Most work requests have one entry, with a good key.
- *
- * Return: how many entries there are, or -EINVAL.
+ * struct rpost_check - how the entries of a work request are checked
+ * @pd: the domain of the regions
+ * @memory: entries with the lkey 0 stand for memory of the task; NULL if they are
+ *          bad keys
+ * @uses: out: the counted regions that the work request uses
+ * @access: required access to the regions, RPOST_ACCESS_*
+ * @recv: it is a receive
+ * @bad_key: out: an entry names memory that the program may not use
+ * @total: out: bytes of all entries
  */
-static inline int rpost_check_sges(struct rpost_pd *pd, struct rpost_sge *sges,
-				   u32 num, u32 access, bool recv,
-				   u32 *total, bool *bad_key)
+struct rpost_check {
+	struct rpost_pd *pd;
+	struct rpost_memory *memory;
+	struct rpost_uses *uses;
+	u32 access;
+	bool recv;
+	bool bad_key;
+	u32 total;
+};
+
+int rpost_check_many(struct rpost_check *check, struct rpost_sge *sges, u32 num);
+u32 rpost_queue_room(struct rpost_queue *q, struct rpost_cq *cq, u32 n);
+int rpost_post_sends(struct rpost_obj *obj, struct rpost_post *cmd, void *block,
+		     struct rpost_scratch *scratch, struct rpost_memory *memory);
+int rpost_post_recvs(struct rpost_obj *obj, struct rpost_post *cmd, void *block,
+		     struct rpost_scratch *scratch, struct rpost_memory *memory);
+
+/**
+ * rpost_check_one() - is this the usual list: one entry, with a good key?
+ * @pd: the domain of the region
+ * @sge: the first entry
+ * @num: how many there are
+ * @access: required access to the region, RPOST_ACCESS_*
+ *
+ * Return: true if so.  Otherwise rpost_check_many() has to check them.
+ */
+static inline bool rpost_check_one(struct rpost_pd *pd,
+				   const struct rpost_sge *sge, u32 num,
+				   u32 access)
 {
-	if (num != 1 || !sges->length || sges->length > RPOST_MAX_MSG ||
-	    !rpost_mr_check(pd, sges, access))
-		return rpost_check_many(pd, sges, num, access, recv, total,
-					bad_key);
-	*total = sges->length;
-	*bad_key = false;
-	return 1;
+	return num == 1 && sge->length && sge->length <= RPOST_MAX_MSG &&
+	       rpost_mr_check(pd, sge, access);
 }
 
 /**

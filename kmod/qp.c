@@ -67,6 +67,10 @@ static int rpost_queues_init(struct rpost_qp *qp,
 
 static void rpost_queues_free(struct rpost_qp *qp)
 {
+	rpost_queue_uncharge_uses(&qp->sq);
+	rpost_queue_uncharge_uses(&qp->rq);
+	kvfree(qp->sq.uses);
+	kvfree(qp->rq.uses);
 	kvfree(qp->sq.wqes);
 	kvfree(qp->rq.wqes);
 	kvfree(qp->ahs);
@@ -317,6 +321,8 @@ static int rpost_qp_give_back(struct rpost_qp *qp, bool last)
 	rpost_limit_give_wr(qp->obj.file, rpost_qp_entries(qp),
 			    rpost_qp_device_bytes(qp));
 	rpost_qp_release_ahs(qp);
+	rpost_queue_drop_all_uses(&qp->sq, qp->send_cq);
+	rpost_queue_drop_all_uses(&qp->rq, qp->recv_cq);
 	if (!qp->leaked)
 		rpost_inline_free(qp);
 	return 0;
@@ -373,11 +379,17 @@ void rpost_qp_free(struct rpost_obj *obj)
 {
 	struct rpost_qp *qp = container_of(obj, struct rpost_qp, obj);
 
+	spin_lock(&obj->file->handles.lock);
+	hash_del_rcu(&qp->by_num);
+	spin_unlock(&obj->file->handles.lock);
 	rpost_qp_unuse_parts(qp);
 	rpost_device_put(qp->obj.dev);
 	rpost_sring_free(qp);
-	if (qp->leaked)
+	if (qp->leaked) {
+		rpost_queue_uncharge_uses(&qp->sq);
+		rpost_queue_uncharge_uses(&qp->rq);
 		return;
+	}
 	rpost_queues_free(qp);
 	kfree_rcu(qp, obj.rcu);
 }
@@ -609,6 +621,10 @@ static int rpost_create_qp_locked(struct rpost_ucmd *ucmd, struct rpost_qp *qp)
 	rpost_device_hold(dev);
 	if (qp->id)
 		qp->id->qp = qp;
+	qp->obj.hidden = true;
+	spin_lock(&ucmd->file->handles.lock);
+	hash_add_rcu(ucmd->file->qps, &qp->by_num, qp->qp_num);
+	spin_unlock(&ucmd->file->handles.lock);
 	return 0;
 
 err_unreserve:

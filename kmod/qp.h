@@ -15,6 +15,8 @@
  * @opcode: RPOST_WC_* of its completion
  * @signaled: the program wants a completion on success, too
  * @refused: it replaces one from a submission ring that could not be posted
+ * @used: it uses counted regions; only on the way to the queue
+ * @copied: its data is in memory of its own; only on the way to the queue
  * @bad_key: it names memory that it may not use, see struct rpost_pd
  * @waits: it has completed, and its slot is free once the program has consumed
  *         the completion
@@ -23,6 +25,8 @@ struct rpost_wqe_kind {
 	u8 opcode;
 	u8 signaled : 1;
 	u8 refused : 1;
+	u8 used : 1;
+	u8 copied : 1;
 	bool bad_key;
 	bool waits;
 };
@@ -44,6 +48,23 @@ struct rpost_wqe {
 };
 
 /**
+ * struct rpost_uses - counted regions that a work request uses
+ * @num: how many
+ * @mr: the region, if it is one
+ * @mrs: the regions, if they are more
+ *
+ * A region that the module has registered itself stays until the work request
+ * has completed, or will not be posted.
+ */
+struct rpost_uses {
+	u32 num;
+	union {
+		struct rpost_mr *mr;
+		struct rpost_mr **mrs;
+	};
+};
+
+/**
  * struct rpost_queue - send or receive queue
  * @lock: held for a post, so that slots are taken in the order in which the
  *        device gets the work requests.  It disables bottom halves, so that a
@@ -62,6 +83,8 @@ struct rpost_wqe {
  *        of the completion queue.  Queues complete in order, so a completion
  *        ends every slot up to its own.  Released after the slot was read, and
  *        acquired before it is reused.
+ * @uses: for each slot the counted regions that it uses; NULL before the first.
+ *        The poster fills one in, and whoever ends the slot drops them.
  *
  * As in verbs, a slot is free once the program has consumed its completion.  So
  * a program whose completion queue is as large as its queues, and which polls
@@ -78,6 +101,7 @@ struct rpost_queue {
 	u32 unsignaled;
 	int closed;
 	u32 tail ____cacheline_aligned_in_smp;
+	struct rpost_uses *uses;
 };
 
 /**
@@ -94,10 +118,12 @@ struct rpost_inline_page {
  * struct rpost_drain_wr - the last work request of a queue
  * @cqe: identifies it to the device
  * @done: completed by its completion
+ * @posted: the device has taken it
  */
 struct rpost_drain_wr {
 	struct ib_cqe cqe;
 	struct completion done;
+	bool posted;
 };
 
 /**
@@ -130,7 +156,7 @@ struct rpost_mcast {
  * @qp_type: RPOST_QPT_*
  * @qp_flags: RPOST_QP_*
  * @qp_num: its number, valid after @ib_qp has gone, too
- * @named: CONNECT or ACCEPT has passed its number to an id
+ * @by_num: in @qps of its file, by @qp_num
  * @user_data: identifies it to the program
  * @state: the state that the program has moved it to, without an id
  * @max_sge_rd: scatter/gather entries in a read
@@ -187,7 +213,7 @@ struct rpost_qp {
 	u32 qp_type;
 	u32 qp_flags;
 	u32 qp_num;
-	bool named;
+	struct hlist_node by_num;
 	u64 user_data;
 	u32 state;
 	u32 max_sge_rd;
@@ -260,6 +286,7 @@ void rpost_qp_detach_mcasts(struct rpost_qp *qp);
 int rpost_qp_inline_room(struct rpost_qp *qp);
 int rpost_qp_drain(struct rpost_qp *qp, int error);
 void rpost_qp_fetch_rest(struct rpost_qp *qp);
+void rpost_queue_drop_all_uses(struct rpost_queue *q, struct rpost_cq *cq);
 int rpost_qp_reset(struct rpost_qp *qp);
 void rpost_qp_open(struct rpost_qp *qp, u32 state);
 void rpost_qp_stop_early(struct rpost_obj *obj);
@@ -267,6 +294,7 @@ void rpost_qp_hang_up(struct rpost_qp *qp);
 int rpost_qp_shutdown(struct rpost_obj *obj);
 void rpost_qp_free(struct rpost_obj *obj);
 void rpost_scratch_free(struct rpost_file *file);
+u32 rpost_block_bytes(const void *block, u32 count);
 int rpost_post_ring(struct rpost_qp *qp, void *block, u32 count, u32 *posted);
 int rpost_post_refused(struct rpost_qp *qp, u64 wr_id);
 void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc);
@@ -289,6 +317,25 @@ static inline void *rpost_inline_addr(struct rpost_qp *qp, u32 slot, u64 *dma)
 	*dma = ip->dma + offset;
 	return page_address(ip->page) + offset;
 }
+
+/* ---------------------------------------------------------- memory.c */
+
+/**
+ * rpost_uses_at() - one of the regions that a work request uses
+ * @uses: the uses
+ * @i: its index, less than @uses->num
+ *
+ * Return: the region.
+ */
+static inline struct rpost_mr *rpost_uses_at(const struct rpost_uses *uses, u32 i)
+{
+	return uses->num == 1 ? uses->mr : uses->mrs[i];
+}
+
+void rpost_uses_drop(struct rpost_uses *uses);
+int rpost_queue_add_uses(struct rpost_queue *q);
+void rpost_queue_uncharge_uses(struct rpost_queue *q);
+void rpost_queue_drop_uses(struct rpost_queue *q, u32 from, u32 to);
 
 /* --------------------------------------------------------- qp_attr.c */
 

@@ -2,21 +2,60 @@
 /*
  * Receives, of queue pairs and of shared receive queues.
  */
-#include "post.h"
+#include "memory.h"
 
-static int rpost_build_recv(struct rpost_pd *pd, u32 max_sge,
-			    struct rpost_rwr *rwr, struct rpost_recv_wr *wr)
+static void rpost_drop_recv(struct rpost_rwr *rwr)
+{
+	if (rwr->kind.used)
+		rpost_uses_drop(&rwr->uses);
+	rwr->kind.used = false;
+}
+
+static void rpost_drop_recvs(struct rpost_rwr *rwrs, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		rpost_drop_recv(&rwrs[i]);
+}
+
+/* Check the entries, unless it is one with a good key.  @rq is NULL for an SRQ. */
+static noinline int rpost_build_entries(struct rpost_pd *pd, struct rpost_queue *rq,
+					struct rpost_rwr *rwr,
+					struct rpost_sge *sges, u32 num,
+					struct rpost_memory *memory)
+{
+	struct rpost_check check = {
+		.pd = pd, .memory = memory, .uses = &rwr->uses,
+		.access = RPOST_ACCESS_LOCAL_WRITE, .recv = true,
+	};
+	int ret = 0, n;
+
+	n = rpost_check_many(&check, sges, num);
+	if (n < 0)
+		return n;
+	rwr->kind.bad_key = check.bad_key;
+	rwr->kind.used = rwr->uses.num > 0;
+	if (rwr->kind.used && rq)
+		ret = rpost_queue_add_uses(rq);
+	if (ret)
+		rpost_drop_recv(rwr);
+	return ret ? : n;
+}
+
+static int rpost_build_recv(struct rpost_pd *pd, struct rpost_queue *rq,
+			    u32 max_sge, struct rpost_rwr *rwr,
+			    struct rpost_recv_wr *wr, struct rpost_memory *memory)
 {
 	struct rpost_sge *sges = (struct rpost_sge *)(wr + 1);
-	u32 total;
-	int n;
+	int n = 1;
 
 	if (wr->num_sge > max_sge ||
 	    wr->size != sizeof(*wr) + wr->num_sge * sizeof(*sges))
 		return -EINVAL;
 	rwr->kind = (struct rpost_wqe_kind) { .opcode = RPOST_WC_RECV };
-	n = rpost_check_sges(pd, sges, wr->num_sge, RPOST_ACCESS_LOCAL_WRITE,
-			     true, &total, &rwr->kind.bad_key);
+	if (!rpost_check_one(pd, sges, wr->num_sge, RPOST_ACCESS_LOCAL_WRITE))
+		n = rpost_build_entries(pd, rq, rwr, sges, wr->num_sge, memory);
 	if (n < 0)
 		return n;
 	rwr->wr_id = wr->wr_id;
@@ -27,8 +66,16 @@ static int rpost_build_recv(struct rpost_pd *pd, u32 max_sge,
 	return 0;
 }
 
+/* Take back the last @n slots, whose receives the device has refused. */
+static void rpost_recv_refused(struct rpost_queue *rq, u32 n)
+{
+	rq->head -= n;
+	if (rq->uses)
+		rpost_queue_drop_uses(rq, rq->head, rq->head + n);
+}
+
 static int rpost_recv_batch(struct rpost_qp *qp, struct rpost_rwr *rwrs, u32 n,
-			    u32 *posted)
+			    struct rpost_post *cmd)
 {
 	struct rpost_queue *rq = &qp->rq;
 	const struct ib_recv_wr *bad = &rwrs[0].wr, *wr;
@@ -48,6 +95,10 @@ static int rpost_recv_batch(struct rpost_qp *qp, struct rpost_rwr *rwrs, u32 n,
 	for (i = 0; i < room; i++) {
 		wqe = rpost_queue_slot(rq, rwrs[i].wr_id, rwrs[i].kind);
 		rwrs[i].wr.wr_cqe = &wqe->cqe;
+		if (unlikely(rwrs[i].kind.used)) {
+			rq->uses[wqe - rq->wqes] = rwrs[i].uses;
+			rwrs[i].kind.used = false;
+		}
 		if (i)
 			rwrs[i - 1].wr.next = &rwrs[i].wr;
 	}
@@ -59,11 +110,12 @@ static int rpost_recv_batch(struct rpost_qp *qp, struct rpost_rwr *rwrs, u32 n,
 			done = 0;
 			for (wr = &rwrs[0].wr; wr && wr != bad; wr = wr->next)
 				done++;
-			rq->head -= room - done;
+			rpost_recv_refused(rq, room - done);
 		}
 	}
+	cmd->queued = rq->head - READ_ONCE(rq->tail);
 	spin_unlock_bh(&rq->lock);
-	*posted += done;
+	cmd->posted += done;
 	return ret;
 }
 
@@ -86,6 +138,10 @@ static int rpost_srq_batch(struct rpost_srq *srq, struct rpost_rwr *rwrs, u32 n,
 			break;
 		wqe->wr_id = rwrs[i].wr_id;
 		wqe->bad_key = rwrs[i].kind.bad_key;
+		if (unlikely(rwrs[i].kind.used)) {
+			wqe->uses = rwrs[i].uses;
+			rwrs[i].kind.used = false;
+		}
 		rwrs[i].wr.wr_cqe = &wqe->cqe;
 		if (i)
 			rwrs[i - 1].wr.next = &rwrs[i].wr;
@@ -108,19 +164,22 @@ static int rpost_srq_batch(struct rpost_srq *srq, struct rpost_rwr *rwrs, u32 n,
 /**
  * rpost_post_recvs() - check, build and post receives
  * @obj: the queue pair, or the shared receive queue
- * @cmd: in: number of work requests; out: number that were posted
+ * @cmd: in: number of work requests; out: number that were posted, and @queued for
+ *       a queue pair, unless its queue was not reached
  * @block: the work requests, in the kernel's memory
  * @scratch: for a batch; NULL to post them one by one
+ * @memory: the program's memory that the first of them uses, if it has any
  *
  * Return: 0, or a negative errno for the first that was not posted.
  */
 int rpost_post_recvs(struct rpost_obj *obj, struct rpost_post *cmd, void *block,
-		     struct rpost_scratch *scratch)
+		     struct rpost_scratch *scratch, struct rpost_memory *memory)
 {
-	u32 i, max_sge, max = scratch ? RPOST_POST_BATCH : 1;
+	u32 i, first, max_sge, max = scratch ? RPOST_POST_BATCH : 1;
 	struct rpost_rwr one rpost_uninitialized;
 	struct rpost_rwr *rwrs = scratch ? scratch->rwrs : &one;
 	struct rpost_srq *srq = NULL;
+	struct rpost_queue *rq = NULL;
 	struct rpost_qp *qp = NULL;
 	int ret = 0, err = 0;
 	struct rpost_pd *pd;
@@ -134,22 +193,29 @@ int rpost_post_recvs(struct rpost_obj *obj, struct rpost_post *cmd, void *block,
 		if (qp->srq)
 			return -EINVAL;
 		pd = qp->pd;
-		max_sge = qp->rq.max_sge;
+		rq = &qp->rq;
+		max_sge = rq->max_sge;
 	}
+	if (!qp || !(qp->qp_flags & RPOST_QP_ANY_MEMORY))
+		memory = NULL;
 	while (!ret && !err && cmd->posted < cmd->count) {
 		for (i = 0; i < max && cmd->posted + i < cmd->count; i++) {
 			struct rpost_recv_wr *wr = block;
 			u32 size = wr->size;
 
-			err = rpost_build_recv(pd, max_sge, &rwrs[i], wr);
+			err = rpost_build_recv(pd, rq, max_sge, &rwrs[i], wr,
+					       memory);
 			if (err)
 				break;
 			block += size;
 		}
+		first = cmd->posted;
 		if (i && srq)
 			ret = rpost_srq_batch(srq, rwrs, i, &cmd->posted);
 		else if (i)
-			ret = rpost_recv_batch(qp, rwrs, i, &cmd->posted);
+			ret = rpost_recv_batch(qp, rwrs, i, cmd);
+		if (unlikely(cmd->posted - first != i))
+			rpost_drop_recvs(rwrs, i);
 	}
 	return ret ? : err;
 }

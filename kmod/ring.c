@@ -38,6 +38,7 @@
  * @pool: the pool of one file, since a mapping of one ring shows all of them
  * @mem: the page
  * @used: a bit for each of its RPOST_RING_UNITS units that is in use
+ * @number: identifies the page to the program
  *
  * Both rings of a connection are often so small that they fit in one page.
  */
@@ -46,6 +47,7 @@ struct rpost_ring_page {
 	struct rpost_ring_pool *pool;
 	struct rpost_ring_mem *mem;
 	unsigned long used;
+	u64 number;
 };
 
 /* Number of pages that are searched for room before one is allocated. */
@@ -182,6 +184,7 @@ static int rpost_ring_share(struct rpost_cring *ring, struct rpost_file *file,
 	if (!shared)
 		return -ENOMEM;
 	mutex_lock(&pool->lock);
+	shared->number = ++pool->last;
 	rpost_ring_page_take(ring, shared, units);
 	list_add(&shared->link, &pool->pages);
 	mutex_unlock(&pool->lock);
@@ -313,6 +316,17 @@ void rpost_ring_take_over(struct rpost_cring *to,
 u32 rpost_ring_offset(const struct rpost_cring *ring)
 {
 	return offset_in_page(ring->hdr);
+}
+
+/**
+ * rpost_ring_shared_page() - which page does a ring share?
+ * @ring: the ring
+ *
+ * Return: the page's number, which no other page of the file has had, or 0.
+ */
+u64 rpost_ring_shared_page(const struct rpost_cring *ring)
+{
+	return ring->shared ? ring->shared->number : 0;
 }
 
 /* Called when a mapping is split or moved. */

@@ -111,6 +111,7 @@ void rpost_ring_pool_init(struct rpost_ring_pool *pool);
 int rpost_ring_alloc(struct rpost_cring *ring, struct rpost_file *file,
 		     struct rpost_ring_pool *pool, u32 entries, u32 entry_size);
 u32 rpost_ring_offset(const struct rpost_cring *ring);
+u64 rpost_ring_shared_page(const struct rpost_cring *ring);
 void rpost_ring_free(struct rpost_cring *ring);
 void rpost_ring_copy(struct rpost_cring *to, const struct rpost_cring *from,
 		     u32 begin, u32 end);

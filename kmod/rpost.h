@@ -18,10 +18,13 @@
  *   rpost_file.charge_lock
  *   rpost_device.contexts_lock
  *   rpost_poller.lock           the poller holds it for a round
- *   rpost_id.state_lock, rpost_file.event_lock, rpost_handles.lock
+ *   rpost_id.state_lock, rpost_file.event_lock, rpost_handles.lock,
+ *   rpost_users_lock
  *   rpost_queue.lock            posts; bottom halves disabled
  *   rpost_cq.lock               held while the device's queues are polled
  *   rpost_srq.lock              slots
+ *   rpost_kept.lock             interrupts disabled; taken inside mmap_lock by
+ *                               notifiers
  *   rpost_cq.arm_lock           interrupts disabled; taken by completion
  *                               handlers, under the driver's own locks
  *   rpost_comp_channel.lock     interrupts disabled
@@ -34,6 +37,7 @@
 #define RPOST_H
 
 #include <linux/completion.h>
+#include <linux/hashtable.h>
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
@@ -118,6 +122,9 @@ struct rpost_user;
  * @RPOST_COUNT_RING_PAGES: pages of rings
  * @RPOST_COUNT_POLLER: struct rpost_poller
  * @RPOST_COUNT_PINNED_PAGES: pages of programs that regions pin
+ * @RPOST_COUNT_KEPT: regions that the cache keeps and nobody uses
+ * @RPOST_COUNT_KEPT_PAGES: pages of these
+ * @RPOST_COUNT_WATCH: struct rpost_watch
  * @RPOST_NUM_COUNTS: size of an array of all counters
  */
 enum rpost_count {
@@ -130,6 +137,9 @@ enum rpost_count {
 	RPOST_COUNT_RING_PAGES,
 	RPOST_COUNT_POLLER,
 	RPOST_COUNT_PINNED_PAGES,
+	RPOST_COUNT_KEPT,
+	RPOST_COUNT_KEPT_PAGES,
+	RPOST_COUNT_WATCH,
 	RPOST_NUM_COUNTS,
 };
 
@@ -141,6 +151,8 @@ void rpost_count_exit(void);
 /* ------------------------------------------------------------- main.c */
 
 #define RPOST_NUM_SCRATCH	2
+#define RPOST_QP_HASH_BITS	6	/* of both tables of numbers */
+#define RPOST_NUM_GHOSTS	256
 
 /* Destroys the cm_ids of removed devices, which may take long; unbound. */
 extern struct workqueue_struct *rpost_wq;
@@ -149,18 +161,22 @@ extern struct workqueue_struct *rpost_wq;
  * struct rpost_ring_pool - pages that the small rings of a file share
  * @lock: guards @pages and their contents
  * @pages: struct rpost_ring_page; the one that was freed from last is first
+ * @last: number of the page that was added last
  */
 struct rpost_ring_pool {
 	struct mutex lock;
 	struct list_head pages;
+	u64 last;
 };
 
 /**
  * struct rpost_file - one open of /dev/rdma_post
- * @kref: held by the open file, its channels and its contexts
+ * @kref: held by the open file, its channels, contexts and watches
  * @net: network namespace of the opener, to which its devices and connections
  *       belong; a reference is held until the last close
  * @handles: the handles of its objects
+ * @qps: struct rpost_qp by number; read under RCU, written under @handles.lock
+ * @named: struct rpost_id by the number that it has named; under @handles.lock
  * @stats: what it has done so far
  * @id: its number, which no other file gets
  * @user: the user who opened it, charged for all its memory
@@ -186,6 +202,7 @@ struct rpost_ring_pool {
  * @async_channels: struct rpost_async_channel of all devices
  * @scratch: memory kept between posts; a post takes it with xchg()
  * @rings: pages for the rings of queues with RPOST_CQ_SHARED_PAGE
+ * @ghosts: hashes of memory that was deregistered lately, see cache.c
  * @poller_lock: guards @poller; held while a submission ring begins or ends
  * @poller: the thread that serves the file's submission rings; NULL before the first
  */
@@ -193,6 +210,8 @@ struct rpost_file {
 	struct kref kref;
 	struct net *net;
 	struct rpost_handles handles;
+	DECLARE_HASHTABLE(qps, RPOST_QP_HASH_BITS);
+	DECLARE_HASHTABLE(named, RPOST_QP_HASH_BITS);
 	struct rpost_stats __percpu *stats;
 	u64 id;
 	struct rpost_user *user;
@@ -215,6 +234,7 @@ struct rpost_file {
 	struct list_head async_channels;
 	struct rpost_scratch *scratch[RPOST_NUM_SCRATCH];
 	struct rpost_ring_pool rings;
+	u32 ghosts[RPOST_NUM_GHOSTS];
 	struct mutex poller_lock;
 	struct rpost_poller *poller;
 };
@@ -288,7 +308,7 @@ u32 rpost_share_device(struct file *filp);
  * @file: the open file that it belongs to
  * @type: enum rpost_obj_type
  * @handle: its handle in @file
- * @slot: the slot of @handle
+ * @slot: the slot of @handle, or NULL: the module keeps the object for itself
  * @dev: the device that it is on, or NULL; code of its type holds the reference
  * @refs: one while lookups find it, and one for each command that uses it.  A
  *        command may sleep with it, but not wait for the program's memory.
@@ -336,7 +356,11 @@ int rpost_obj_take_bytes(struct rpost_obj *obj, unsigned long bytes);
 void rpost_obj_give_bytes(struct rpost_obj *obj, unsigned long bytes);
 int rpost_obj_reserve_nowait(struct rpost_file *file, struct rpost_obj *obj,
 			     enum rpost_obj_type type);
+int rpost_obj_reserve_inner(struct rpost_file *file, struct rpost_obj *obj,
+			    enum rpost_obj_type type, struct rpost_device *dev);
 void rpost_obj_unreserve(struct rpost_obj *obj);
+void rpost_obj_give_handle(struct rpost_obj *obj);
+int rpost_obj_take_handle(struct rpost_obj *obj);
 void rpost_obj_publish(struct rpost_obj *obj);
 int rpost_obj_answer(struct rpost_ucmd *ucmd, struct rpost_obj *obj, u32 from);
 struct rpost_context *rpost_obj_context(struct rpost_file *file, u32 handle,
@@ -408,6 +432,22 @@ void rpost_names_free(void);
 #define RPOST_MCAST_BYTES		256
 
 /**
+ * struct rpost_kept - regions that the cache keeps for a user, see cache.c
+ * @lock: guards the following, and the cache of each domain of the user's
+ * @idle: struct rpost_mr that nobody uses, the one that was used last at the end
+ * @pages: pages that they pin
+ * @doomed: number of regions that are about to be deregistered
+ * @wait: tasks wait here until @doomed is 0
+ */
+struct rpost_kept {
+	spinlock_t lock;
+	struct list_head idle;
+	unsigned long pages;
+	unsigned long doomed;
+	wait_queue_head_t wait;
+};
+
+/**
  * struct rpost_user - a user, charged for open files
  * @node: in the table of users
  * @uid: id in the initial user namespace.  The ids of all other namespaces
@@ -418,6 +458,7 @@ void rpost_names_free(void);
  *          daemons do not use up the share of root's containers.
  * @refs: number of open files; under rpost_users_lock
  * @bytes: bytes charged for those files and all that belongs to them
+ * @kept: regions that the cache keeps
  *
  * A file stays charged to the user who opened it, whoever uses it later, as it
  * keeps its network namespace and memory cgroup.  It holds a reference until
@@ -429,6 +470,7 @@ struct rpost_user {
 	bool exempt;
 	unsigned int refs;
 	atomic_long_t bytes;
+	struct rpost_kept kept;
 };
 
 struct rpost_user *rpost_user_get(void);
@@ -441,6 +483,7 @@ unsigned long rpost_qp_device_bytes(const struct rpost_qp *qp);
 unsigned long rpost_qp_own_bytes(const struct rpost_create_qp *cmd);
 unsigned long rpost_user_limit(void);
 void rpost_user_init(struct dentry *parent);
+void rpost_users_each(bool (*look)(struct rpost_user *user, void *arg), void *arg);
 
 /* ----------------------------------------------------------- rdmacg.c */
 

@@ -4,7 +4,7 @@
  */
 #include <linux/nospec.h>
 
-#include "post.h"
+#include "memory.h"
 
 static_assert(RPOST_SEND_FENCE == (int)IB_SEND_FENCE);
 static_assert(RPOST_SEND_SIGNALED == (int)IB_SEND_SIGNALED);
@@ -61,6 +61,23 @@ static const struct rpost_opcode rpost_opcodes[] = {
 		0, RPOST_WC_SEND, true, true },
 };
 
+/* The send has data that is copied into the queue pair's pages. */
+static int rpost_build_data(struct rpost_qp *qp, struct rpost_swr *swr,
+			    const void *data, u32 len)
+{
+	swr->data = data;
+	swr->data_len = len;
+	swr->bytes = len;
+	swr->wr.sg_list = &swr->sge;
+	swr->wr.num_sge = 0;
+	if (!len)
+		return 0;
+	swr->sge.length = len;
+	swr->sge.lkey = qp->pd->local_dma_lkey;
+	swr->wr.num_sge = 1;
+	return rpost_qp_inline_room(qp);
+}
+
 static noinline int rpost_build_inline(struct rpost_qp *qp,
 				       struct rpost_swr *swr,
 				       const struct rpost_opcode *op,
@@ -70,43 +87,96 @@ static noinline int rpost_build_inline(struct rpost_qp *qp,
 	    wr->inline_len > qp->max_inline ||
 	    wr->size != ALIGN(sizeof(*wr) + wr->inline_len, 8))
 		return -EINVAL;
-	swr->data = wr + 1;
-	swr->data_len = wr->inline_len;
-	swr->bytes = wr->inline_len;
-	swr->wr.sg_list = &swr->sge;
-	swr->wr.num_sge = 0;
-	if (wr->inline_len) {
-		int ret = rpost_qp_inline_room(qp);
+	return rpost_build_data(qp, swr, wr + 1, wr->inline_len);
+}
 
-		if (ret)
-			return ret;
-		swr->sge.length = wr->inline_len;
-		swr->sge.lkey = qp->pd->local_dma_lkey;
-		swr->wr.num_sge = 1;
-	}
-	return 0;
+/* Copy a short send of any memory; -EFAULT if it has to be registered. */
+static noinline int rpost_build_copy(struct rpost_qp *qp, struct rpost_swr *swr,
+				     const struct rpost_sge *sges, u32 num,
+				     const struct rpost_memory *memory)
+{
+	u32 bytes = rpost_memory_short(sges, num, qp->max_inline);
+	int ret;
+
+	if (!bytes || memory->uses.num)
+		return -EFAULT;
+	ret = rpost_memory_copy(swr, sges, num, bytes);
+	return ret ? : rpost_build_data(qp, swr, swr->data, bytes);
+}
+
+/* Check the entries, unless it is one with a good key. */
+static noinline int rpost_build_many(struct rpost_qp *qp, struct rpost_swr *swr,
+				     struct rpost_sge *sges, u32 num,
+				     struct rpost_check *check)
+{
+	int ret, n;
+
+	check->uses = &swr->uses;
+	n = rpost_check_many(check, sges, num);
+	if (n < 0)
+		return n;
+	swr->kind.bad_key = check->bad_key;
+	if (!swr->uses.num)
+		return n;
+	swr->kind.used = true;
+	ret = rpost_queue_add_uses(&qp->sq);
+	return ret ? : n;
+}
+
+/* iWARP reads nothing into an entry that must have a key nevertheless. */
+static noinline int rpost_build_empty_read(struct rpost_qp *qp,
+					   struct rpost_swr *swr,
+					   struct rpost_sge *sge, u32 access)
+{
+	struct rpost_mr *used;
+
+	if (!rpost_mr_take(qp->pd, sge, access, false, &used))
+		return -EINVAL;
+	if (!used)
+		return 0;
+	swr->uses.num = 0;
+	swr->kind.used = !rpost_uses_add(&swr->uses, used);
+	return rpost_queue_add_uses(&qp->sq);
 }
 
 static inline int rpost_build_sges(struct rpost_qp *qp, struct rpost_swr *swr,
 				   const struct rpost_opcode *op,
-				   struct rpost_send_wr *wr)
+				   struct rpost_send_wr *wr,
+				   struct rpost_memory *memory)
 {
 	struct rpost_sge *sges = (struct rpost_sge *)(wr + 1);
 	u32 num = wr->num_sge, max = qp->sq.max_sge, total;
-	int n;
+	int n = 1;
 
 	if (op->opcode == IB_WR_RDMA_READ)
 		max = qp->max_sge_rd;
 	if (wr->inline_len || num > max ||
 	    wr->size != sizeof(*wr) + num * sizeof(*sges))
 		return -EINVAL;
-	n = rpost_check_sges(qp->pd, sges, num, op->access, false, &total,
-			     &swr->kind.bad_key);
-	if (n < 0)
-		return n;
+	if (likely(rpost_check_one(qp->pd, sges, num, op->access))) {
+		total = sges->length;
+	} else {
+		struct rpost_check check = {
+			.pd = qp->pd, .memory = memory, .access = op->access,
+		};
+
+		if (memory && op->inline_ok) {
+			n = rpost_build_copy(qp, swr, sges, num, memory);
+			if (n != -EFAULT)
+				return n;
+		}
+		n = rpost_build_many(qp, swr, sges, num, &check);
+		if (n < 0)
+			return n;
+		total = check.total;
+	}
 	if (!n && op->opcode == IB_WR_RDMA_READ && qp->iwarp) {
-		if (!num || !rpost_mr_check(qp->pd, sges, op->access))
-			return -EINVAL;
+		int ret = -EINVAL;
+
+		if (num)
+			ret = rpost_build_empty_read(qp, swr, sges, op->access);
+		if (ret)
+			return ret;
 		n = 1;
 	}
 	swr->wr.sg_list = (struct ib_sge *)sges;
@@ -118,6 +188,17 @@ static inline int rpost_build_sges(struct rpost_qp *qp, struct rpost_swr *swr,
 			return -EINVAL;
 	}
 	return 0;
+}
+
+/* Drop what a work request has that is not posted. */
+static void rpost_drop_send(struct rpost_swr *swr)
+{
+	if (swr->kind.used)
+		rpost_uses_drop(&swr->uses);
+	if (swr->kind.copied)
+		kfree(swr->data);
+	swr->kind.used = false;
+	swr->kind.copied = false;
 }
 
 static noinline int rpost_build_ud(struct rpost_qp *qp, struct rpost_swr *swr,
@@ -152,6 +233,14 @@ static void rpost_put_ahs(struct rpost_swr *swrs, u32 n)
 	}
 }
 
+static void rpost_drop_sends(struct rpost_swr *swrs, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		rpost_drop_send(&swrs[i]);
+}
+
 /* Set the fields that only some opcodes have. */
 static void rpost_build_more(struct rpost_swr *swr,
 			     const struct rpost_send_wr *wr)
@@ -181,7 +270,8 @@ static void rpost_build_more(struct rpost_swr *swr,
  * the rest.
  */
 static noinline int rpost_build_send(struct rpost_qp *qp, struct rpost_swr *swr,
-				     struct rpost_send_wr *wr)
+				     struct rpost_send_wr *wr,
+				     struct rpost_memory *memory)
 {
 	u32 opcode = wr->opcode, flags = wr->send_flags;
 	const struct rpost_opcode *op;
@@ -216,10 +306,12 @@ static noinline int rpost_build_send(struct rpost_qp *qp, struct rpost_swr *swr,
 	if (flags & RPOST_SEND_INLINE)
 		ret = rpost_build_inline(qp, swr, op, wr);
 	else
-		ret = rpost_build_sges(qp, swr, op, wr);
+		ret = rpost_build_sges(qp, swr, op, wr, memory);
 	/* This comes last because it takes a reference. */
 	if (!ret && qp->qp_type == RPOST_QPT_UD)
 		ret = rpost_build_ud(qp, swr, wr);
+	if (unlikely(ret))
+		rpost_drop_send(swr);
 	return ret;
 }
 
@@ -232,6 +324,10 @@ static void rpost_fill_send(struct rpost_qp *qp, struct rpost_swr *swr)
 	if (unlikely(swr->ah)) {
 		qp->ahs[wqe - sq->wqes] = swr->ah;
 		atomic_inc(&swr->ah->pending);
+	}
+	if (unlikely(swr->kind.used)) {
+		sq->uses[wqe - sq->wqes] = swr->uses;
+		swr->kind.used = false;
 	}
 	swr->wr.wr_cqe = &wqe->cqe;
 
@@ -250,6 +346,10 @@ static void rpost_fill_send(struct rpost_qp *qp, struct rpost_swr *swr)
 		ib_dma_sync_single_for_device(qp->ib_qp->device, swr->sge.addr,
 					      swr->data_len, DMA_TO_DEVICE);
 	}
+	if (unlikely(swr->kind.copied)) {
+		kfree(swr->data);
+		swr->kind.copied = false;
+	}
 }
 
 /* Take back the last @n slots, whose sends the device has refused. */
@@ -261,6 +361,8 @@ static void rpost_send_refused(struct rpost_qp *qp, u32 n)
 		sq->head--;
 		if (qp->ahs)
 			rpost_qp_release_ah(qp, &sq->wqes[sq->head & sq->mask]);
+		if (sq->uses)
+			rpost_uses_drop(&sq->uses[sq->head & sq->mask]);
 	}
 	sq->unsignaled = sq->max_wr;
 }
@@ -332,18 +434,22 @@ static int rpost_send_batch(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
  * @cmd: in: number of work requests; out: number that were posted
  * @block: the work requests, in the kernel's memory
  * @scratch: for a batch; NULL to post them one by one
+ * @memory: the program's memory that the first of them uses, if it has any; NULL
+ *          in a task without the program's memory
  *
  * Return: 0, or a negative errno for the first that was not posted.
  */
 int rpost_post_sends(struct rpost_obj *obj, struct rpost_post *cmd, void *block,
-		     struct rpost_scratch *scratch)
+		     struct rpost_scratch *scratch, struct rpost_memory *memory)
 {
 	struct rpost_qp *qp = container_of(obj, struct rpost_qp, obj);
-	u32 i, max = scratch ? RPOST_POST_BATCH : 1;
+	u32 i, first, max = scratch ? RPOST_POST_BATCH : 1;
 	struct rpost_swr one rpost_uninitialized;
 	struct rpost_swr *swrs = scratch ? scratch->swrs : &one;
 	int ret = 0, err = 0;
 
+	if (!(qp->qp_flags & RPOST_QP_ANY_MEMORY))
+		memory = NULL;
 	if (qp->id && !READ_ONCE(qp->id->can_send))
 		return -EINVAL;
 	/* Report this error before others; it is checked again under the lock. */
@@ -355,13 +461,16 @@ int rpost_post_sends(struct rpost_obj *obj, struct rpost_post *cmd, void *block,
 			struct rpost_send_wr *wr = block;
 			u32 size = wr->size;
 
-			err = rpost_build_send(qp, &swrs[i], wr);
+			err = rpost_build_send(qp, &swrs[i], wr, memory);
 			if (err)
 				break;
 			block += size;
 		}
+		first = cmd->posted;
 		if (i)
 			ret = rpost_send_batch(qp, swrs, i, &cmd->posted);
+		if (unlikely(cmd->posted - first != i))
+			rpost_drop_sends(swrs, i);
 		if (qp->qp_type == RPOST_QPT_UD)
 			rpost_put_ahs(swrs, i);
 	}

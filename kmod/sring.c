@@ -86,15 +86,6 @@ static int rpost_sring_copy(struct rpost_sring *ring, void *block)
 	return n || !bytes ? n : -EINVAL;
 }
 
-static u32 rpost_block_bytes(const void *block, u32 count)
-{
-	u32 used = 0;
-
-	while (count--)
-		used += ((const struct rpost_send_wr *)(block + used))->size;
-	return used;
-}
-
 static bool rpost_sring_may_post(const struct rpost_qp *qp)
 {
 	return (!qp->id || READ_ONCE(qp->id->can_send)) &&
@@ -238,6 +229,9 @@ static int rpost_setup_send_ring(struct rpost_ucmd *ucmd, struct rpost_qp *qp)
 
 	if (!rpost_device_alive(qp->obj.dev))
 		return -ENODEV;
+	/* The poller has none of the program's memory. */
+	if (qp->qp_flags & RPOST_QP_ANY_MEMORY)
+		return -EOPNOTSUPP;
 	if (!cmd->bytes || cmd->bytes > RPOST_MAX_WR_BYTES)
 		return -EINVAL;
 	cmd->bytes = roundup_pow_of_two(max_t(u32, cmd->bytes, RPOST_SRING_MIN));

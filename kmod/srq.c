@@ -191,6 +191,8 @@ void rpost_srq_slot_free(struct rpost_srq *srq, struct rpost_srq_wqe *wqe)
 {
 	lockdep_assert_held(&srq->lock);
 
+	if (unlikely(wqe->uses.num))
+		rpost_uses_drop(&wqe->uses);
 	wqe->next = srq->free;
 	srq->free = wqe;
 	WRITE_ONCE(srq->used, srq->used - 1);
@@ -230,6 +232,24 @@ static void rpost_srq_leak(struct rpost_srq *srq, int error)
 	rpost_leave_behind(&srq->ib_srq->res, srq->obj.dev);
 }
 
+/* Drop the uses of receives that have not completed, or never will. */
+static void rpost_srq_drop_uses(struct rpost_srq *srq)
+{
+	struct rpost_srq_wqe *wqe;
+	struct rpost_srq_slots *slots;
+	u32 i;
+
+	spin_lock_bh(&srq->lock);
+	for (slots = srq->slots; slots; slots = slots->next) {
+		for (i = 0; i < slots->num; i++) {
+			wqe = &slots->wqes[i];
+			if (wqe->uses.num)
+				rpost_uses_drop(&wqe->uses);
+		}
+	}
+	spin_unlock_bh(&srq->lock);
+}
+
 /**
  * rpost_srq_shutdown() - destroy a shared receive queue on its device
  * @obj: the shared receive queue; no queue pair uses it
@@ -251,6 +271,7 @@ int rpost_srq_shutdown(struct rpost_obj *obj)
 	if (ret)
 		rpost_srq_leak(srq, ret);
 	srq->ib_srq = NULL;
+	rpost_srq_drop_uses(srq);
 	rpost_limit_give_wr(obj->file, srq->max_wr,
 			    rpost_srq_device_bytes(srq, srq->max_wr));
 	return 0;
@@ -332,6 +353,7 @@ static int rpost_srq_add_slots(struct rpost_srq *srq, u32 max_wr)
 		slots->wqes[i].srq = srq;
 		slots->wqes[i].next = &slots->wqes[i + 1];
 	}
+	slots->num = n;
 	slots->next = srq->slots;
 	srq->slots = slots;
 	srq->max_slots = max;

@@ -15,6 +15,7 @@
  * @srq: the shared receive queue
  * @wr_id: identifies it to the program
  * @next: the next slot in a list of the queue
+ * @uses: counted regions that it uses
  * @bad_key: it names memory that the program may not use
  */
 struct rpost_srq_wqe {
@@ -22,16 +23,19 @@ struct rpost_srq_wqe {
 	struct rpost_srq *srq;
 	u64 wr_id;
 	struct rpost_srq_wqe *next;
+	struct rpost_uses uses;
 	bool bad_key;
 };
 
 /**
  * struct rpost_srq_slots - slots that were allocated together
  * @next: those allocated before
+ * @num: number of @wqes
  * @wqes: the slots
  */
 struct rpost_srq_slots {
 	struct rpost_srq_slots *next;
+	u32 num;
 	struct rpost_srq_wqe wqes[];
 };
 

@@ -25,6 +25,7 @@
  * @comp_events: events for completion channels
  * @comp_wakeups: of these, events for which a task was waiting
  * @comp_sleeps: reads of completion channels that have slept
+ * @cache_hits: registrations that the cache had
  * @cm_events: events for event channels
  * @cm_sleeps: times that a task has slept for one of these
  *
@@ -40,6 +41,7 @@ struct rpost_stats {
 	u64 comp_events;
 	u64 comp_wakeups;
 	u64 comp_sleeps;
+	u64 cache_hits;
 	u64 cm_events;
 	u64 cm_sleeps;
 };

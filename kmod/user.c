@@ -75,6 +75,9 @@ struct rpost_user *rpost_user_get(void)
 	user->uid = uid;
 	user->exempt = exempt;
 	user->refs = 1;
+	spin_lock_init(&user->kept.lock);
+	INIT_LIST_HEAD(&user->kept.idle);
+	init_waitqueue_head(&user->kept.wait);
 	spin_lock(&rpost_users_lock);
 	found = rpost_user_find(uid, exempt);
 	if (!found)
@@ -238,6 +241,24 @@ unsigned long rpost_qp_own_bytes(const struct rpost_create_qp *cmd)
 			 (PAGE_SIZE + sizeof(struct rpost_inline_page));
 	}
 	return bytes;
+}
+
+/**
+ * rpost_users_each() - call a function for each user
+ * @look: must not sleep; returns false to end
+ * @arg: the second argument of @look
+ */
+void rpost_users_each(bool (*look)(struct rpost_user *user, void *arg), void *arg)
+{
+	struct rpost_user *user;
+	unsigned int i;
+
+	spin_lock(&rpost_users_lock);
+	hash_for_each(rpost_users, i, user, node) {
+		if (!look(user, arg))
+			break;
+	}
+	spin_unlock(&rpost_users_lock);
 }
 
 static int rpost_users_show(struct seq_file *s, void *unused)

@@ -6,7 +6,9 @@
 #define RPOST_COMPAT_H
 
 #include <linux/cpu.h>
+#include <linux/list_lru.h>
 #include <linux/mm.h>
+#include <linux/shrinker.h>
 #include <linux/slab.h>
 #include <linux/version.h>
 #include <linux/workqueue.h>
@@ -126,6 +128,117 @@ static inline struct ib_umem *rpost_compat_umem_get(struct ib_device *ib_dev,
 #else
 	return ib_umem_get(ib_dev, addr, length, access);
 #endif
+}
+
+/* Since 6.8 list_lru_add() wants the node and the memory cgroup. */
+static inline void rpost_compat_lru_add(struct list_lru *lru, struct list_head *item)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 8, 0)
+	list_lru_add_obj(lru, item);
+#else
+	list_lru_add(lru, item);
+#endif
+}
+
+static inline void rpost_compat_lru_del(struct list_lru *lru, struct list_head *item)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 8, 0)
+	list_lru_del_obj(lru, item);
+#else
+	list_lru_del(lru, item);
+#endif
+}
+
+typedef bool rpost_compat_lru_take(struct list_head *item);
+
+/* Since 6.13 the callback is not told the lock. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+static inline enum lru_status
+rpost_compat_lru_offer(struct list_head *item, struct list_lru_one *list, void *arg)
+#else
+static inline enum lru_status
+rpost_compat_lru_offer(struct list_head *item, struct list_lru_one *list,
+		       spinlock_t *lock, void *arg)
+#endif
+{
+	rpost_compat_lru_take *take = arg;
+
+	if (!take(item))
+		return LRU_ROTATE;
+	list_lru_isolate(list, item);
+	return LRU_REMOVED;
+}
+
+/*
+ * Offer up to @max entries of the list that @sc names to @take, with the lock of
+ * the list held.  Remove and count those that it takes; the others go to the end.
+ */
+static inline unsigned long
+rpost_compat_lru_walk(struct list_lru *lru, struct shrink_control *sc,
+		      unsigned long max, rpost_compat_lru_take *take)
+{
+	return list_lru_walk_one(lru, sc->nid, sc->memcg, rpost_compat_lru_offer, take,
+				 &max);
+}
+
+/* Since 6.7 the kernel allocates shrinkers.  This also initializes @lru. */
+static inline struct shrinker *
+rpost_compat_shrinker_add(unsigned long (*count)(struct shrinker *, struct shrink_control *),
+			  unsigned long (*scan)(struct shrinker *, struct shrink_control *),
+			  struct list_lru *lru, const char *name)
+{
+	const unsigned int flags = SHRINKER_NUMA_AWARE | SHRINKER_MEMCG_AWARE;
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
+	struct shrinker *shrinker = shrinker_alloc(flags, "%s", name);
+
+	if (!shrinker)
+		return NULL;
+	if (list_lru_init_memcg(lru, shrinker)) {
+		shrinker_free(shrinker);
+		return NULL;
+	}
+	shrinker->count_objects = count;
+	shrinker->scan_objects = scan;
+	shrinker_register(shrinker);
+	return shrinker;
+#else
+	struct shrinker *shrinker = kzalloc(sizeof(*shrinker), GFP_KERNEL);
+
+	if (!shrinker)
+		return NULL;
+	shrinker->seeks = DEFAULT_SEEKS;
+	shrinker->flags = flags;
+	shrinker->count_objects = count;
+	shrinker->scan_objects = scan;
+	if (list_lru_init_memcg(lru, shrinker))
+		goto err_free;
+	if (register_shrinker(shrinker, "%s", name))
+		goto err_lru;
+#ifdef CONFIG_MEMCG_KMEM
+	/* The id exists only now; @lru is still empty. */
+	lru->shrinker_id = shrinker->id;
+#endif
+	return shrinker;
+
+err_lru:
+	list_lru_destroy(lru);
+err_free:
+	kfree(shrinker);
+	return NULL;
+#endif
+}
+
+/* Undo rpost_compat_shrinker_add(). */
+static inline void rpost_compat_shrinker_del(struct shrinker *shrinker,
+					     struct list_lru *lru)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
+	shrinker_free(shrinker);
+#else
+	unregister_shrinker(shrinker);
+	kfree(shrinker);
+#endif
+	list_lru_destroy(lru);
 }
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 9, 0)

@@ -65,7 +65,7 @@
 #define RPOST_IOC_TYPE		0xBD
 
 /*
- * Numbers of the commands.  No command has ever had 0x2e, 0x2f or 0x36 to
+ * Numbers of the commands.  No command has ever had 0x2e, 0x2f or 0x37 to
  * 0x3f.  From 0x40 on they are commands of event channels.
  */
 enum rpost_cmd {
@@ -121,6 +121,7 @@ enum rpost_cmd {
 	RPOST_CMD_WRITE_EVENT		= 0x33,
 	RPOST_CMD_SHARE_DEVICE		= 0x34,
 	RPOST_CMD_QUERY_OBJECT		= 0x35,
+	RPOST_CMD_SUBMIT		= 0x36,
 	RPOST_CMD_GET_EVENT		= 0x40,
 };
 
@@ -142,6 +143,9 @@ enum rpost_cmd {
  * @RPOST_FEATURE_SMALL_RING: RPOST_CQ_SMALL_ENTRIES, RPOST_CQ_SHARED_PAGE
  * @RPOST_FEATURE_VLAN: completions have @vlan
  * @RPOST_FEATURE_SHARE: SHARE_DEVICE, QUERY_OBJECT
+ * @RPOST_FEATURE_SUBMIT: SUBMIT, and @queued of struct rpost_post
+ * @RPOST_FEATURE_ANY_MEMORY: RPOST_QP_ANY_MEMORY
+ * @RPOST_FEATURE_MR_CACHE: regions may stay registered, RPOST_MR_NO_CACHE
  *
  * Bits of @features in struct rpost_query.  The commands of a missing feature
  * fail with ENOTTY.  No feature has ever had the bits 0x80 and 0x100.
@@ -158,6 +162,9 @@ enum rpost_feature {
 	RPOST_FEATURE_SMALL_RING	= 0x400,
 	RPOST_FEATURE_VLAN		= 0x800,
 	RPOST_FEATURE_SHARE		= 0x1000,
+	RPOST_FEATURE_SUBMIT		= 0x2000,
+	RPOST_FEATURE_ANY_MEMORY	= 0x8000,
+	RPOST_FEATURE_MR_CACHE		= 0x4000,
 };
 
 /**
@@ -711,10 +718,13 @@ enum rpost_access {
 	RPOST_ACCESS_RELAXED_ORDERING	= 0x100000,
 };
 
+/* Flags of REG_MR; they need RPOST_FEATURE_MR_CACHE. */
+#define RPOST_MR_NO_CACHE	0x1	/* DESTROY really deregisters the region */
+
 /**
  * struct rpost_reg_mr - ioctl(RPOST_IOC_REG_MR)
  * @size: sizeof(struct rpost_reg_mr)
- * @flags: must be 0
+ * @flags: RPOST_MR_NO_CACHE or 0
  * @pd: in: the protection domain
  * @access: in: RPOST_ACCESS_*; remote write and atomic access need local write
  * @addr: in: first byte, in the calling process
@@ -886,6 +896,9 @@ enum rpost_cq_flag {
  * @ring_offset: out: where in the mapping the ring begins, in bytes; 0 without
  *               RPOST_CQ_SHARED_PAGE
  * @reserved2: must be 0
+ * @shared_page: out: number of the page that the ring shares, or 0 if it shares
+ *               none.  A mapping for another ring of this file with the same
+ *               number shows this ring, too.  A number is not used again.
  *
  * Completions appear in the shared ring, see struct rpost_ring.  The mapping
  * stays valid after the queue is destroyed, but the module no longer writes to
@@ -910,6 +923,7 @@ struct rpost_create_cq {
 	__u32 reserved;
 	__u32 ring_offset;
 	__u32 reserved2;
+	__aligned_u64 shared_page;
 };
 
 #define RPOST_IOC_CREATE_CQ	_IO(RPOST_IOC_TYPE, RPOST_CMD_CREATE_CQ)
@@ -925,6 +939,8 @@ struct rpost_create_cq {
  * @reserved: must be 0
  * @ring_offset: out: where in the mapping the new ring begins, in bytes
  * @reserved2: must be 0
+ * @shared_page: out: number of the page that the new ring shares, or 0; see
+ *               struct rpost_create_cq
  *
  * Gives the queue a new ring, with entries of the same size.  The module copies
  * the completions that have not been consumed, and the indices of the control
@@ -946,6 +962,7 @@ struct rpost_resize_cq {
 	__u32 reserved;
 	__u32 ring_offset;
 	__u32 reserved2;
+	__aligned_u64 shared_page;
 };
 
 #define RPOST_IOC_RESIZE_CQ	_IO(RPOST_IOC_TYPE, RPOST_CMD_RESIZE_CQ)
@@ -2025,9 +2042,12 @@ struct rpost_query_srq {
 /**
  * enum rpost_qp_flag - flags of struct rpost_create_qp
  * @RPOST_QP_SIG_ALL: every work request on the send queue is signaled
+ * @RPOST_QP_ANY_MEMORY: an entry with the lkey 0 stands for memory of the process
+ *                       that posts, see struct rpost_sge
  */
 enum rpost_qp_flag {
 	RPOST_QP_SIG_ALL	= 0x1,
+	RPOST_QP_ANY_MEMORY	= 0x2,
 };
 
 /**
@@ -2366,6 +2386,10 @@ struct rpost_query_qp {
  * @lkey: lkey of a memory region in the queue pair's protection domain
  *
  * The module ignores the key of an entry of 0 bytes.
+ *
+ * On a queue pair with RPOST_QP_ANY_MEMORY the @lkey 0 stands for memory of the
+ * calling process at the address @addr, which needs no region.  Elsewhere 0 is a
+ * bad key.
  */
 struct rpost_sge {
 	__aligned_u64 addr;
@@ -2474,6 +2498,10 @@ struct rpost_recv_wr {
  * @wrs_size: in: bytes in the block, at most max_wr_bytes of struct
  *            rpost_query
  * @posted: out: work requests that were posted, also when the call fails
+ * @queued: out: receives that the queue pair had then, and that had not
+ *          completed, or 0 if an error came before; of RPOST_IOC_POST_RECV only,
+ *          with RPOST_FEATURE_SUBMIT
+ * @reserved: must be 0
  *
  * Posts in order.  The first work request that the module refuses ends the call
  * with its error; those before it are posted.  When the call returns, the
@@ -2486,13 +2514,23 @@ struct rpost_recv_wr {
  * with RPOST_WC_WR_FLUSH_ERR.  The last entry of a receive may be longer than the
  * rest of its region, which then is its length.
  *
+ * With RPOST_QP_ANY_MEMORY, the data of a send or write all of whose entries have
+ * the lkey 0 is copied if it is not longer than max_inline_data.  Other memory
+ * with that key is pinned until the work request has completed; one without a
+ * completion of its own completes with a later one, or with the queue pair.
+ * Such a post may wait for the program's pages.
+ *
  * Errors: for sends, EINVAL for a queue pair that is not connected yet; for
  * receives, EINVAL for a queue pair that is in the RESET state or has a shared
  * receive queue; EINVAL for a count or length above the queue's size, an opcode
  * that the queue pair's type does not have, or sizes that do not add up to the
  * block; EOPNOTSUPP for an unknown opcode or flag; ENOENT for an address handle
  * of another protection domain; ENOMEM when the queue is full; ENOBUFS without
- * memory for the block.
+ * memory for the block.  For entries with the lkey 0, with RPOST_QP_ANY_MEMORY:
+ * EFAULT if there is no memory, or the process may not use it so; EOVERFLOW for a
+ * range that wraps; EINVAL for more than 2 GiB; ENOBUFS at the limit of locked
+ * memory, the user's limit, or the limit of the rdma cgroup; EINTR if the process
+ * is killed; ENODEV.
  */
 struct rpost_post {
 	__u32 size;
@@ -2502,11 +2540,65 @@ struct rpost_post {
 	__aligned_u64 wrs;
 	__u32 wrs_size;
 	__u32 posted;
+	__u32 queued;
+	__u32 reserved;
 };
 
 #define RPOST_IOC_POST_SEND	_IO(RPOST_IOC_TYPE, RPOST_CMD_POST_SEND)
 #define RPOST_IOC_POST_RECV	_IO(RPOST_IOC_TYPE, RPOST_CMD_POST_RECV)
 #define RPOST_IOC_POST_SRQ_RECV	_IO(RPOST_IOC_TYPE, RPOST_CMD_POST_SRQ_RECV)
+
+/**
+ * struct rpost_submit_part - one of the commands of a submission
+ * @command: RPOST_CMD_POST_SEND, RPOST_CMD_POST_RECV, RPOST_CMD_POST_SRQ_RECV or
+ *           RPOST_CMD_POLL_CQ
+ * @handle: the queue pair, shared receive queue or completion queue
+ * @count: work requests that follow, at least 1; 0 for RPOST_CMD_POLL_CQ
+ * @size: bytes from here to the next part
+ *
+ * The work requests are those of struct rpost_post.
+ */
+struct rpost_submit_part {
+	__u32 command;
+	__u32 handle;
+	__u32 count;
+	__u32 size;
+};
+
+/**
+ * struct rpost_submit - ioctl(RPOST_IOC_SUBMIT), RPOST_FEATURE_SUBMIT
+ * @size: sizeof(struct rpost_submit)
+ * @flags: must be 0
+ * @parts: in: user pointer to the parts, each a struct rpost_submit_part and its
+ *         work requests
+ * @bytes: in: bytes of all parts, at most max_wr_bytes of struct rpost_query
+ * @count: in: number of parts, at least 1
+ * @done: out: parts that were done, also when the call fails
+ * @posted: out: work requests of the next part that were posted, if the call
+ *          fails
+ *
+ * Does several posts and polls in one call, in order, each as the command of its
+ * own does it.  The first that fails ends the call with its error.  There is one
+ * difference: a receive for a queue pair whose device has been removed does not
+ * fail, but completes with RPOST_WC_WR_FLUSH_ERR, as it would have if it had been
+ * posted before.
+ *
+ * Errors: those of the commands; EOPNOTSUPP for a post to a queue pair with
+ * RPOST_QP_ANY_MEMORY; before anything is done, EFAULT, ENOBUFS without
+ * memory for the block, and EINVAL for sizes that do not add up, and for any
+ * other command.
+ */
+struct rpost_submit {
+	__u32 size;
+	__u32 flags;
+	__aligned_u64 parts;
+	__u32 bytes;
+	__u32 count;
+	__u32 done;
+	__u32 posted;
+};
+
+#define RPOST_IOC_SUBMIT	_IO(RPOST_IOC_TYPE, RPOST_CMD_SUBMIT)
 
 /* --------------------------------------------------- submission rings */
 

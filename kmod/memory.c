@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory of work requests that no program has registered: entries with the lkey
+ * 0, on queue pairs with RPOST_QP_ANY_MEMORY.
+ *
+ * Short sends are copied.  For the others the module finds or registers a
+ * region, whose key then takes the place of the 0.
+ *
+ * A post holds a reference on its queue pair, with which nobody may wait for
+ * pages of the program or enter the device (struct rpost_context).  So a work
+ * request whose memory is not there ends the post with RPOST_NEEDS_MEMORY.
+ * rpost_memory_get() is called without a reference, and makes the pages
+ * present, then enters the device and registers them.  The next attempt to post
+ * the work request takes the uses over.
+ */
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "compat/compat.h"
+#include "memory.h"
+
+#define RPOST_USES_BYTES	(RPOST_MAX_SGE * sizeof(struct rpost_mr *))
+
+static struct rpost_mr **rpost_uses_alloc(struct rpost_file *file)
+{
+	struct rpost_mr **mrs;
+
+	if (rpost_charge(file, RPOST_USES_BYTES))
+		return NULL;
+	mrs = kmalloc(RPOST_USES_BYTES, RPOST_GFP);
+	if (!mrs)
+		rpost_uncharge(file, RPOST_USES_BYTES);
+	return mrs;
+}
+
+/**
+ * rpost_uses_add() - add a use to those of a work request
+ * @uses: the uses
+ * @mr: the region, with a use
+ *
+ * Return: 0; or -ENOBUFS, and the use has been dropped.
+ */
+int rpost_uses_add(struct rpost_uses *uses, struct rpost_mr *mr)
+{
+	struct rpost_mr **mrs;
+
+	if (!uses->num) {
+		uses->mr = mr;
+		uses->num = 1;
+		return 0;
+	}
+	if (uses->num == 1) {
+		mrs = rpost_uses_alloc(mr->obj.file);
+		if (!mrs) {
+			rpost_mr_unuse(mr);
+			return -ENOBUFS;
+		}
+		mrs[0] = uses->mr;
+		uses->mrs = mrs;
+	}
+	uses->mrs[uses->num++] = mr;
+	return 0;
+}
+
+/**
+ * rpost_uses_drop() - drop all uses of a work request
+ * @uses: the uses; in any context, and with spinlocks held
+ */
+void rpost_uses_drop(struct rpost_uses *uses)
+{
+	u32 i, num = uses->num;
+
+	uses->num = 0;
+	if (num == 1)
+		rpost_mr_unuse(uses->mr);
+	if (num < 2)
+		return;
+	/* The file may go with the last use. */
+	rpost_uncharge(uses->mrs[0]->obj.file, RPOST_USES_BYTES);
+	for (i = 0; i < num; i++)
+		rpost_mr_unuse(uses->mrs[i]);
+	kfree(uses->mrs);
+}
+
+static unsigned long rpost_queue_uses_bytes(const struct rpost_queue *q)
+{
+	return (q->mask + 1ul) * sizeof(*q->uses);
+}
+
+/**
+ * rpost_queue_add_uses() - make room for the uses of a queue's work requests
+ * @q: the queue
+ *
+ * Most queues never need it.
+ *
+ * Return: 0, or -ENOBUFS.
+ */
+int rpost_queue_add_uses(struct rpost_queue *q)
+{
+	struct rpost_file *file = q->wqes->qp->obj.file;
+	struct rpost_uses *uses;
+
+	if (READ_ONCE(q->uses))
+		return 0;
+	if (rpost_charge(file, rpost_queue_uses_bytes(q)))
+		return -ENOBUFS;
+	uses = rpost_kvcalloc(q->mask + 1, sizeof(*uses));
+	if (uses && !cmpxchg(&q->uses, NULL, uses))
+		return 0;
+	kvfree(uses);
+	rpost_uncharge(file, rpost_queue_uses_bytes(q));
+	return uses ? 0 : -ENOBUFS;
+}
+
+/**
+ * rpost_queue_uncharge_uses() - undo the charge of rpost_queue_add_uses()
+ * @q: the queue, all of whose uses have been dropped
+ */
+void rpost_queue_uncharge_uses(struct rpost_queue *q)
+{
+	if (q->uses)
+		rpost_uncharge(q->wqes->qp->obj.file, rpost_queue_uses_bytes(q));
+}
+
+/**
+ * rpost_queue_drop_uses() - drop the uses of slots that end
+ * @q: the queue
+ * @from: number of the first slot
+ * @to: number of the slot behind the last
+ */
+void rpost_queue_drop_uses(struct rpost_queue *q, u32 from, u32 to)
+{
+	while (from != to)
+		rpost_uses_drop(&q->uses[from++ & q->mask]);
+}
+
+/* Return the bytes of all entries, or a negative errno. */
+static s64 rpost_memory_bytes(const struct rpost_sge *sges, u32 num)
+{
+	s64 bytes = 0;
+	u32 i;
+
+	for (i = 0; i < num; i++)
+		bytes += sges[i].length;
+	return bytes <= RPOST_MAX_MSG ? bytes : -EINVAL;
+}
+
+static bool rpost_sge_needs(const struct rpost_sge *sge)
+{
+	return sge->length && !sge->lkey;
+}
+
+/**
+ * rpost_memory_find() - find regions for entries with the lkey 0
+ * @check: of the work request; gets the uses, in the order of these entries
+ * @sges: the entries, which stay as they are
+ * @num: number of @sges
+ *
+ * Return: 0; RPOST_NEEDS_MEMORY if a region has to be registered first; or a
+ * negative errno.
+ */
+int rpost_memory_find(const struct rpost_check *check, struct rpost_sge *sges,
+		      u32 num)
+{
+	struct rpost_memory *memory = check->memory;
+	struct rpost_mr *mr;
+	u32 i;
+	int ret;
+
+	if (memory->uses.num) {
+		*check->uses = memory->uses;
+		memory->uses.num = 0;
+		return 0;
+	}
+	if (rpost_memory_bytes(sges, num) < 0)
+		return -EINVAL;
+	for (i = 0; i < num; i++) {
+		if (!rpost_sge_needs(&sges[i]))
+			continue;
+		mr = NULL;
+		/* A range that wraps is refused later. */
+		if (sges[i].addr <= ULONG_MAX - sges[i].length)
+			mr = rpost_cache_find(check->pd, sges[i].addr,
+					      sges[i].length, check->access);
+		if (!mr) {
+			rpost_uses_drop(check->uses);
+			memory->sges = sges;
+			memory->num = num;
+			memory->access = check->access;
+			return RPOST_NEEDS_MEMORY;
+		}
+		ret = rpost_uses_add(check->uses, mr);
+		if (ret) {
+			rpost_uses_drop(check->uses);
+			return ret;
+		}
+	}
+	return 0;
+}
+
+/**
+ * rpost_memory_short() - can the data of a send be copied?
+ * @sges: its entries
+ * @num: number of @sges
+ * @max: bytes that can be copied
+ *
+ * Return: bytes of all entries, if they all have the lkey 0 and are short; or 0.
+ */
+u32 rpost_memory_short(const struct rpost_sge *sges, u32 num, u32 max)
+{
+	s64 bytes = rpost_memory_bytes(sges, num);
+	u32 i;
+
+	for (i = 0; i < num; i++) {
+		if (sges[i].length && sges[i].lkey)
+			return 0;
+	}
+	return bytes > 0 && bytes <= max ? bytes : 0;
+}
+
+/**
+ * rpost_memory_copy() - copy the data of a short send
+ * @swr: the send; gets the copy, which the caller of the post frees
+ * @sges: its entries, all with the lkey 0
+ * @num: number of @sges
+ * @bytes: bytes of all entries
+ *
+ * Return: 0; -ENOBUFS; or -EFAULT if it would have to wait for a page.
+ */
+int rpost_memory_copy(struct rpost_swr *swr, const struct rpost_sge *sges,
+		      u32 num, u32 bytes)
+{
+	void *data = kmalloc(bytes, RPOST_GFP);
+	u32 i, done = 0;
+
+	if (!data)
+		return -ENOBUFS;
+	for (i = 0; i < num; i++) {
+		if (sges[i].addr > ULONG_MAX ||
+		    copy_from_user_nofault(data + done,
+					   u64_to_user_ptr(sges[i].addr),
+					   sges[i].length)) {
+			kfree(data);
+			return -EFAULT;
+		}
+		done += sges[i].length;
+	}
+	swr->data = data;
+	swr->data_len = bytes;
+	swr->kind.copied = true;
+	return 0;
+}
+
+/* Make the memory of an entry present, or return a negative errno. */
+static int rpost_memory_touch(const struct rpost_sge *sge, u32 access)
+{
+	const struct rpost_reg_mr cmd = {
+		.addr = sge->addr,
+		.iova = sge->addr,
+		.length = sge->length,
+		.access = access,
+	};
+	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+	u64 pages = rpost_mr_pages(sge->addr, sge->length);
+	unsigned long addr;
+	int ret;
+
+	ret = rpost_mr_validate(&cmd);
+	if (ret)
+		return ret;
+	/* It is refused later. */
+	if (pages > limit && !capable(CAP_IPC_LOCK))
+		return -ENOBUFS;
+	addr = untagged_addr((unsigned long)sge->addr);
+	ret = rpost_mr_touch(addr, sge->length, access ? FOLL_WRITE : 0);
+	/* Before 6.2 drivers make pages writable that they only read. */
+	if (!ret && !access && rpost_compat_gup_flags(false))
+		ret = rpost_mr_touch(addr, sge->length, rpost_compat_gup_flags(false));
+	return ret == -ENOMEM ? -ENOBUFS : ret;
+}
+
+/*
+ * Get a use for each entry with the lkey 0, or none.  Takes those of @watches that
+ * it needs.
+ */
+static int rpost_memory_register(struct rpost_pd *pd, struct rpost_memory *memory,
+				 struct rpost_watch **watches)
+{
+	const struct rpost_sge *sge = memory->sges;
+	struct rpost_mr *mr;
+	int ret = 0;
+	u32 i;
+
+	for (i = 0; i < memory->num && !ret; i++, sge++) {
+		if (!rpost_sge_needs(sge))
+			continue;
+		mr = rpost_cache_get(pd, sge->addr, sge->length, memory->access,
+				     &watches[i]);
+		if (IS_ERR(mr))
+			ret = PTR_ERR(mr);
+		else
+			ret = rpost_uses_add(&memory->uses, mr);
+	}
+	if (ret)
+		rpost_uses_drop(&memory->uses);
+	return ret;
+}
+
+static struct rpost_obj *rpost_memory_try(struct rpost_ucmd *ucmd,
+					  struct rpost_memory *memory)
+{
+	struct rpost_watch *watches[RPOST_MAX_SGE] = {};
+	const struct rpost_sge *sges = memory->sges;
+	struct rpost_obj *obj;
+	int ret = -ENODEV;
+	u32 i;
+
+	/* They wait for changes that are under way, so the device comes later. */
+	for (i = 0; i < memory->num; i++) {
+		if (rpost_sge_needs(&sges[i]))
+			watches[i] = rpost_cache_watch(ucmd->file, sges[i].addr,
+						       sges[i].length);
+	}
+	obj = rpost_enter_get(ucmd, ucmd->cmd.post_send.qp, RPOST_OBJ_QP);
+	if (!IS_ERR(obj) && rpost_device_alive(obj->dev))
+		ret = rpost_memory_register(container_of(obj, struct rpost_qp, obj)->pd,
+					    memory, watches);
+	/* It has been entered even if it has no such queue pair any more. */
+	rpost_leave_device(ucmd);
+	for (i = 0; i < memory->num; i++) {
+		if (watches[i])
+			rpost_watch_end(watches[i]);
+	}
+	if (IS_ERR(obj) || !ret)
+		return obj;
+	rpost_obj_put(obj);
+	return ERR_PTR(ret);
+}
+
+static bool rpost_memory_short_of(const struct rpost_obj *obj)
+{
+	return obj == ERR_PTR(-ENOMEM) || obj == ERR_PTR(-EAGAIN);
+}
+
+/**
+ * rpost_memory_get() - register the memory that a work request waits for
+ * @ucmd: the post to a queue pair, on which it has no reference
+ * @memory: entries of the work request; gets uses for all with the lkey 0
+ *
+ * Return: the queue pair with a reference, or an ERR_PTR.
+ */
+struct rpost_obj *rpost_memory_get(struct rpost_ucmd *ucmd,
+				   struct rpost_memory *memory)
+{
+	struct rpost_obj *obj;
+	int ret = 0;
+	u32 i;
+
+	for (i = 0; i < memory->num && !ret; i++) {
+		if (rpost_sge_needs(&memory->sges[i]))
+			ret = rpost_memory_touch(&memory->sges[i], memory->access);
+	}
+	if (ret)
+		return ERR_PTR(ret);
+	obj = rpost_memory_try(ucmd, memory);
+	if (rpost_memory_short_of(obj) && rpost_cache_give_back(ucmd->file->user))
+		obj = rpost_memory_try(ucmd, memory);
+	/* ENOMEM would mean a full queue. */
+	return rpost_memory_short_of(obj) ? ERR_PTR(-ENOBUFS) : obj;
+}
