@@ -174,6 +174,7 @@ unsigned int rpost_forks;
 
 int rpost_ioctl(int fd, unsigned long cmd, void *arg)
 {
+	rpost_hurry();
 	if (ioctl(fd, cmd, arg) >= 0)
 		return 0;
 	/* The module does not know the command. */
@@ -191,13 +192,28 @@ int rpost_destroy_handle(int fd, uint32_t type, uint32_t handle)
 	return rpost_ioctl(fd, RPOST_IOC_DESTROY, &cmd);
 }
 
+static bool locked_for_fork;		/* under file_lock */
+
 static void before_fork(void)
 {
+	/* The parent of a daemon makes no other call, and the child has no receives. */
+	rpost_hurry();
+	/* If this is in a signal handler, the only thread may hold the locks itself. */
+	if (rpost_is_alone())
+		return;
 	pthread_mutex_lock(&file_lock);
+	rpost_maps_before_fork();
+	rpost_submit_before_fork();
+	locked_for_fork = true;
 }
 
-static void after_fork_in_parent(void)
+static void after_fork(void)
 {
+	if (!locked_for_fork)
+		return;
+	locked_for_fork = false;
+	rpost_submit_after_fork();
+	rpost_maps_after_fork();
 	pthread_mutex_unlock(&file_lock);
 }
 
@@ -209,17 +225,18 @@ static void after_fork_in_child(void)
 {
 	current_file = NULL;
 	rpost_forks++;
-	pthread_mutex_unlock(&file_lock);
+	rpost_submit_in_child();
+	after_fork();
 }
 
 __attribute__((constructor)) static void watch_forks(void)
 {
-	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+	pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
-static bool env_says_rings(void)
+static bool env_says(const char *name)
 {
-	const char *env = secure_getenv("RDMA_POST_SUBMISSION_RING");
+	const char *env = secure_getenv(name);
 
 	return env && !strcmp(env, "1");
 }
@@ -243,7 +260,11 @@ static struct rpost_file *file_over(int fd)
 	file->fd = fd;
 	file->max_wr_bytes = query.max_wr_bytes;
 	file->features = query.features;
-	file->use_rings = env_says_rings();
+	file->use_rings = env_says("RDMA_POST_SUBMISSION_RING");
+	file->any_memory = env_says("RDMA_POST_ANY_MEMORY") &&
+			   file->features & RPOST_FEATURE_ANY_MEMORY;
+	file->late_recvs = env_says("RDMA_POST_LATE_RECV") &&
+			   file->features & RPOST_FEATURE_SUBMIT;
 	rpost_table_init(&file->ids);
 	rpost_table_init(&file->objects);
 	pthread_rwlock_init(&file->qp_nums, NULL);

@@ -18,10 +18,6 @@
  * the event by system call.
  */
 #include <string.h>
-#if __has_include(<sys/single_threaded.h>)
-#include <sys/single_threaded.h>
-#define HAVE_SINGLE_THREADED 1
-#endif
 
 #include "internal.h"
 
@@ -57,24 +53,11 @@ static void copy_wc(struct ibv_wc *dst, const struct rpost_wc *src)
 	memcpy(dst, src, sizeof(*dst));
 }
 
-/*
- * True if the process has one thread.  It needs no lock, as it creates no other
- * thread while it polls.  False if the C library does not know.
- */
-static bool is_alone(void)
-{
-#if HAVE_SINGLE_THREADED
-	return __libc_single_threaded;
-#else
-	return false;
-#endif
-}
-
 /* Copies entries from the ring.  Reads the ring's @flags before its tail. */
 static int consume(struct rpost_cq *cq, int num_entries, struct ibv_wc *wc,
 		   uint32_t *flags)
 {
-	bool alone = is_alone();
+	bool alone = rpost_is_alone();
 	uint32_t head, tail;
 	int n = 0;
 
@@ -83,8 +66,12 @@ static int consume(struct rpost_cq *cq, int num_entries, struct ibv_wc *wc,
 	*flags = rpost_ring_flags(cq);
 	head = cq->head;
 	tail = __atomic_load_n(&cq->ring->tail, __ATOMIC_ACQUIRE);
-	while (n < num_entries && head != tail)
-		copy_wc(&wc[n++], rpost_cq_entry(cq, head++));
+	while (n < num_entries && head != tail) {
+		const struct rpost_wc *entry = rpost_cq_entry(cq, head++);
+
+		rpost_cq_count_recv(cq, entry);
+		copy_wc(&wc[n++], entry);
+	}
 	if (n) {
 		cq->head = head;
 		__atomic_store_n(&cq->ring->head, head, __ATOMIC_RELEASE);
@@ -130,6 +117,8 @@ int rpost_cq_fetch(struct rpost_cq *cq)
 		.handle = cq->ibv.handle,
 	};
 
+	if (rpost_is_alone() && rpost_recvs_wait && !rpost_submit_fetch(cq))
+		return 0;
 	return rpost_ioctl(cq->ibv.context->cmd_fd, RPOST_IOC_POLL_CQ, &cmd);
 }
 
@@ -161,6 +150,8 @@ int rpost_poll_cq(struct ibv_cq *ibv_cq, int num_entries, struct ibv_wc *wc)
 		if (err)
 			return -err;
 		n = consume(cq, num_entries, wc, &flags);
+	} else {
+		rpost_hurry();
 	}
 	return !n && (flags & RPOST_RING_OVERRUN) ? -EOVERFLOW : n;
 }
@@ -204,6 +195,8 @@ int rpost_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
 	struct rpost_cq *cq = rpost_cq(ibv_cq);
 	int err = 0;
 
+	/* The program may sleep next, without a call of the library. */
+	rpost_hurry();
 	pthread_mutex_lock(&cq->arm_lock);
 	if (solicited_only)
 		err = arm_by_call(cq, RPOST_ARM_SOLICITED);

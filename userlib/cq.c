@@ -2,11 +2,7 @@
 /*
  * Completion channels and queues, and their events.  comp.c reads the rings.
  */
-/* The offset at which mmap() finds a ring has 64 bits, in all programs. */
-#define _FILE_OFFSET_BITS 64
-
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "internal.h"
@@ -75,33 +71,12 @@ static void channel_use(struct ibv_comp_channel *channel, int n)
 	pthread_mutex_unlock(&channel->context->mutex);
 }
 
-/* Returns MAP_FAILED and sets errno. */
-static void *map_ring(struct ibv_context *context, uint64_t offset,
-		      uint32_t size)
-{
-	void *map;
-
-	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED,
-		   context->cmd_fd, offset);
-	/* A child's copy would keep the parent's file open. */
-	if (map != MAP_FAILED)
-		madvise(map, size, MADV_DONTFORK);
-	return map;
-}
-
-static void unmap_ring(struct rpost_cq *cq)
-{
-	if (cq->map_size)
-		munmap((char *)cq->ring - cq->ring_offset, cq->map_size);
-}
-
-static void set_ring(struct rpost_cq *cq, void *map, uint32_t size,
+static void set_ring(struct rpost_cq *cq, struct rpost_map *map,
 		     uint32_t offset, uint32_t cqe)
 {
-	char *ring = (char *)map + offset;
+	char *ring = map->addr + offset;
 
-	cq->map_size = size;
-	cq->ring_offset = offset;
+	cq->map = map;
 	cq->ring = (void *)ring;
 	cq->entries = ring + cq->entries_offset;
 	cq->mask = cqe - 1;
@@ -120,26 +95,30 @@ struct rpost_cq *rpost_cq_create(struct ibv_context *context, uint32_t cqe,
 		.comp_vector = comp_vector,
 		.channel_fd = channel ? channel->fd : -1,
 	};
+	struct rpost_file *file = rpost_ctx(context)->file;
+	struct rpost_map *map;
 	struct rpost_cq *cq;
-	void *map;
 	int err;
 
-	if (rpost_ctx(context)->file->features & RPOST_FEATURE_SMALL_RING)
+	if (file->features & RPOST_FEATURE_SMALL_RING)
 		cmd.flags = RPOST_CQ_SMALL_ENTRIES | RPOST_CQ_SHARED_PAGE;
 	if (cqe < 1 || cqe > INT32_MAX ||
 	    comp_vector >= (uint32_t)context->num_comp_vectors)
 		return rpost_null(EINVAL);
 	cq = calloc(1, sizeof(*cq));
-	if (!cq)
-		return NULL;
+	map = calloc(1, sizeof(*map));
+	if (!cq || !map) {
+		err = ENOMEM;
+		goto free;
+	}
 
 	rpost_async_init(&cq->async, context, RPOST_OBJ_CQ);
 	cmd.user_data = cq->async.node.key;
 	err = rpost_ioctl(context->cmd_fd, RPOST_IOC_CREATE_CQ, &cmd);
 	if (err)
 		goto free;
-	map = map_ring(context, cmd.mmap_offset, cmd.mmap_size);
-	if (map == MAP_FAILED) {
+	map = rpost_map_get(map, file, cmd.shared_page, cmd.mmap_offset, cmd.mmap_size);
+	if (!map) {
 		err = errno;
 		goto destroy;
 	}
@@ -147,7 +126,10 @@ struct rpost_cq *rpost_cq_create(struct ibv_context *context, uint32_t cqe,
 	cq->entries_offset = cmd.entries_offset;
 	cq->entry_size = cmd.flags & RPOST_CQ_SMALL_ENTRIES ?
 			 RPOST_WC_SMALL_SIZE : sizeof(struct rpost_wc);
-	set_ring(cq, map, cmd.mmap_size, cmd.ring_offset, cmd.cqe);
+	set_ring(cq, map, cmd.ring_offset, cmd.cqe);
+	/* Without memory, receives do not wait. */
+	if (file->late_recvs)
+		cq->recvs = calloc(RPOST_NUM_RECVS, sizeof(*cq->recvs));
 	cq->ibv.context = context;
 	cq->ibv.channel = channel;
 	cq->ibv.cq_context = cq_context;
@@ -164,6 +146,7 @@ struct rpost_cq *rpost_cq_create(struct ibv_context *context, uint32_t cqe,
 destroy:
 	rpost_destroy_handle(context->cmd_fd, RPOST_OBJ_CQ, cmd.handle);
 free:
+	free(map);
 	free(cq);
 	return rpost_null(err);
 }
@@ -224,7 +207,7 @@ static void lose_ring(struct rpost_cq *cq, int err)
 
 	cq->head = 0;
 	cq->ring = &none;
-	cq->map_size = 0;
+	cq->map = NULL;
 	cq->lost = err;
 }
 
@@ -234,7 +217,7 @@ void rpost_cq_destroy_handle(struct rpost_cq *cq)
 	rpost_destroy_handle(cq->ibv.context->cmd_fd, RPOST_OBJ_CQ,
 			     cq->ibv.handle);
 	rpost_async_del(&cq->async);
-	unmap_ring(cq);
+	rpost_map_put(cq->map);
 	lose_ring(cq, ENODEV);
 }
 
@@ -247,26 +230,32 @@ static int resize(struct rpost_cq *cq, uint32_t cqe)
 		.handle = cq->ibv.handle,
 		.cqe = cqe,
 	};
-	void *map;
+	struct rpost_map *map;
 	int err;
 
 	if (cq->lost)
 		return cq->lost;
+	map = calloc(1, sizeof(*map));
+	if (!map)
+		return ENOMEM;
 	err = cqe <= cq->mask ? fetch_waiting(cq) : 0;
 	if (!err)
 		err = rpost_ioctl(context->cmd_fd, RPOST_IOC_RESIZE_CQ, &cmd);
-	if (err)
+	if (err) {
+		free(map);
 		return err;
+	}
 
 	/* The kernel writes to the new ring from now on. */
-	map = map_ring(context, cmd.mmap_offset, cmd.mmap_size);
+	map = rpost_map_get(map, rpost_ctx(context)->file, cmd.shared_page,
+			    cmd.mmap_offset, cmd.mmap_size);
 	err = errno;
-	unmap_ring(cq);
-	if (map == MAP_FAILED) {
+	rpost_map_put(cq->map);
+	if (!map) {
 		lose_ring(cq, err);
 		return err;
 	}
-	set_ring(cq, map, cmd.mmap_size, cmd.ring_offset, cmd.cqe);
+	set_ring(cq, map, cmd.ring_offset, cmd.cqe);
 	return 0;
 }
 
@@ -357,11 +346,12 @@ RPOST_API int ibv_destroy_cq(struct ibv_cq *cq)
 	wait_for_acks(rcq);
 
 	channel_use(cq->channel, -1);
-	unmap_ring(rcq);
+	rpost_map_put(rcq->map);
 	pthread_mutex_destroy(&rcq->arm_lock);
 	pthread_mutex_destroy(&rcq->poll_lock);
 	pthread_cond_destroy(&cq->cond);
 	pthread_mutex_destroy(&cq->mutex);
+	free(rcq->recvs);
 	free(rcq);
 	return 0;
 }
@@ -404,6 +394,7 @@ RPOST_API int ibv_get_cq_event(struct ibv_comp_channel *channel,
 	struct ibv_cq *found = NULL;
 	ssize_t n;
 
+	rpost_hurry();
 	while (!found) {
 		n = read(channel->fd, &event, sizeof(event));
 		if (n < 0)

@@ -17,6 +17,11 @@
 
 #include <rdma/rdma_post_abi.h>
 
+#if __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h>
+#define RPOST_HAVE_SINGLE_THREADED 1
+#endif
+
 #define RPOST_API __attribute__((visibility("default")))
 
 #define rpost_container_of(ptr, type, member) \
@@ -31,6 +36,19 @@ struct rpost_node {
 	uint64_t key;
 	struct rpost_node *next;
 };
+
+/*
+ * True if the process has one thread.  It needs no lock, as it creates no other
+ * thread meanwhile.  False if the C library does not know.
+ */
+static inline bool rpost_is_alone(void)
+{
+#if RPOST_HAVE_SINGLE_THREADED
+	return __libc_single_threaded;
+#else
+	return false;
+#endif
+}
 
 /* Finds the object that an event of the kernel names by number. */
 struct rpost_table {
@@ -49,6 +67,8 @@ struct rpost_file {
 	uint32_t max_wr_bytes;
 	uint64_t features;		/* RPOST_FEATURE_* of the module */
 	bool use_rings;			/* RDMA_POST_SUBMISSION_RING=1 */
+	bool any_memory;		/* RDMA_POST_ANY_MEMORY=1 */
+	bool late_recvs;		/* RDMA_POST_LATE_RECV=1 */
 	/*
 	 * Numbers of objects begin here, at random in an importer: events of all
 	 * processes that have the file go to each of them.
@@ -65,6 +85,29 @@ struct rpost_file {
 	pthread_mutex_t lock;		/* protects contexts */
 	struct rpost_ctx *contexts;	/* of connection ids */
 };
+
+/* A mapping of one ring, or of a page that several rings share. */
+struct rpost_map {
+	const struct rpost_file *file;
+	uint64_t page;			/* shared_page of the rings, or 0 */
+	size_t size;
+	char *addr;
+	unsigned int users;		/* rings */
+	unsigned int forks;		/* rpost_forks; children do not have it */
+	struct rpost_map *next;
+};
+
+/*
+ * Returns the mapping that @page has already, and frees @spare; or @spare, mapped
+ * as @offset and @size of CREATE_CQ or RESIZE_CQ say; or NULL with errno.  @page is
+ * 0 for a ring that shares none.  @spare is zero.
+ */
+struct rpost_map *rpost_map_get(struct rpost_map *spare, const struct rpost_file *file,
+				uint64_t page, uint64_t offset, size_t size);
+/* @map may be NULL. */
+void rpost_map_put(struct rpost_map *map);
+void rpost_maps_before_fork(void);
+void rpost_maps_after_fork(void);
 
 struct rpost_file *rpost_file_get(void);
 /* Return a file over the descriptor of another process, or NULL with errno. */
@@ -137,6 +180,7 @@ struct rpost_ctx {
 	struct rpost_ctx *next;
 	bool has_odp;
 	enum rpost_odp_use odp_use;
+	uint32_t mr_flags;		/* RPOST_MR_* of all regions */
 	unsigned int forks;		/* rpost_forks, when it was opened */
 	bool imported;			/* @file is its own */
 	uint8_t max_responder_resources;
@@ -157,6 +201,7 @@ static inline struct rpost_ctx *rpost_ctx(struct ibv_context *context)
 }
 
 enum rpost_odp_use rpost_odp_use(const struct rpost_query_device *query);
+uint32_t rpost_mr_flags(const struct rpost_file *file);
 int rpost_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice,
 		    uint32_t flags, struct ibv_sge *sges, uint32_t num_sge);
 
@@ -224,6 +269,9 @@ void rpost_async_wait(const struct rpost_async *async, pthread_mutex_t *mutex,
 
 /* ---------------------------------------------------------- completions */
 
+/* Receives are counted by the number of their queue pair, modulo this. */
+#define RPOST_NUM_RECVS 64
+
 struct rpost_cq {
 	union {
 		struct ibv_cq ibv;
@@ -244,13 +292,14 @@ struct rpost_cq {
 	uint32_t head;			/* under poll_lock */
 	struct rpost_wc current;	/* if extended; under poll_lock */
 	uint32_t mask;
-	uint32_t ring_offset;		/* of the ring in the mapping */
 	struct rpost_ring *ring;
 	char *entries;			/* of entry_size bytes each */
 	size_t entry_size;
-	size_t map_size;
+	struct rpost_map *map;		/* or NULL */
 	uint32_t entries_offset;	/* from @ring */
 	atomic_int lost;		/* errno if the ring has gone, or 0 */
+	/* For submit.c: receives that the program has seen, or NULL. */
+	uint32_t *recvs;
 };
 
 static inline struct rpost_cq *rpost_cq(struct ibv_cq *cq)
@@ -262,6 +311,14 @@ static inline struct rpost_wc *rpost_cq_entry(const struct rpost_cq *cq,
 					      uint32_t pos)
 {
 	return (void *)(cq->entries + (size_t)(pos & cq->mask) * cq->entry_size);
+}
+
+/* The program has seen this entry.  The caller holds rpost_cq_lock(), or is alone. */
+static inline void rpost_cq_count_recv(struct rpost_cq *cq, const struct rpost_wc *entry)
+{
+	if (cq->recvs)
+		cq->recvs[entry->qp_num % RPOST_NUM_RECVS] +=
+			entry->opcode / RPOST_WC_RECV;
 }
 
 /* Call this before reading @tail, see comp.c. */
@@ -370,10 +427,16 @@ struct rpost_qp {
 	uint32_t pd;			/* handle, since ibv.pd may be freed */
 	struct ibv_qp_cap cap;
 	bool sig_all;
+	bool any_memory;		/* RPOST_QP_ANY_MEMORY */
 	pthread_mutex_t sring_lock;	/* protects sring, and posts to it */
 	struct rpost_sring *sring;
 	struct rpost_sring *sring_on;	/* posts use it; NULL: system calls */
 	bool sring_tried;		/* do not make one unasked again */
+	/* For submit.c, protected by its lock: */
+	bool may_wait;			/* receives may */
+	uint32_t waiting;		/* receives that do */
+	uint32_t queued;		/* receives that the device had, ... */
+	uint32_t recvs_seen;		/* ... and that the program had seen then */
 };
 
 static inline struct rpost_qp *rpost_qp(struct ibv_qp *qp)
@@ -409,10 +472,41 @@ int rpost_qp_ex_check(enum ibv_qp_type type, uint64_t ops);
 void rpost_qp_ex_init(struct rpost_qp *qp);
 void rpost_qp_ex_fini(struct rpost_qp *qp);
 
-/* Posts a block; sets @posted to how many were posted, also if it fails. */
+/*
+ * Posts a block; sets @posted to how many were posted, also if it fails, and
+ * @queued, unless it is NULL, to how many receives a queue pair has then.
+ */
 int rpost_post_block(struct ibv_context *context, uint32_t handle,
 		     unsigned long ioc, const struct rpost_block *block,
-		     uint32_t *posted);
+		     uint32_t *posted, uint32_t *queued);
+
+/* submit.c: receives that wait for the next call. */
+extern bool rpost_recvs_wait;
+void rpost_submit_init(struct rpost_qp *qp);
+/* True if @wr waits for the next call of the library.  @wr has no next one. */
+bool rpost_recv_waits(struct rpost_qp *qp, const struct ibv_recv_wr *wr);
+/* Posts the receives that wait. */
+void rpost_post_waiting(void);
+/* The same; fails if there is no room for those of @qp, which are to be first. */
+int rpost_post_waiting_of(struct rpost_qp *qp);
+void rpost_recvs_queued(struct rpost_qp *qp, uint32_t queued);
+/* Posts a block to the send queue by a call, with the receives that wait. */
+int rpost_submit_sends(struct rpost_qp *qp, const struct rpost_block *block,
+		       uint32_t *posted);
+/* Polls a completion queue by a call, with the receives that wait. */
+int rpost_submit_fetch(struct rpost_cq *cq);
+/* The queue pair has no receives any more.  Also before the struct is freed: */
+void rpost_submit_forget_qp(struct rpost_qp *qp);
+void rpost_submit_before_fork(void);
+void rpost_submit_after_fork(void);
+void rpost_submit_in_child(void);
+
+/* Call this before anything that the peer or the program could wait for. */
+static inline void rpost_hurry(void)
+{
+	if (__atomic_load_n(&rpost_recvs_wait, __ATOMIC_RELAXED))
+		rpost_post_waiting();
+}
 
 /* Posts a block to the send queue: by its submission ring if that is in use. */
 int rpost_post_sends(struct rpost_qp *qp, const struct rpost_block *block,

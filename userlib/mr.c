@@ -60,6 +60,16 @@ enum rpost_odp_use rpost_odp_use(const struct rpost_query_device *query)
 	return env && !strcmp(env, "1") ? RPOST_ODP_ALWAYS : RPOST_ODP_INSTEAD;
 }
 
+/* RPOST_MR_NO_CACHE if RDMA_POST_MR_CACHE says so and the module knows it. */
+uint32_t rpost_mr_flags(const struct rpost_file *file)
+{
+	const char *env = secure_getenv("RDMA_POST_MR_CACHE");
+
+	if (!(file->features & RPOST_FEATURE_MR_CACHE))
+		return 0;
+	return env && !strcmp(env, "0") ? RPOST_MR_NO_CACHE : 0;
+}
+
 static int reg_on_demand(int fd, struct rpost_reg_mr *cmd)
 {
 	struct rpost_reg_mr odp = *cmd;
@@ -96,6 +106,7 @@ static int register_mr(struct rpost_mr *mr, struct ibv_pd *pd, void *addr,
 {
 	struct rpost_reg_mr cmd = {
 		.size = sizeof(cmd),
+		.flags = rpost_ctx(pd->context)->mr_flags,
 		.pd = pd->handle,
 		.access = known_access(access),
 		.addr = (uintptr_t)addr,
@@ -131,7 +142,8 @@ static int register_mr(struct rpost_mr *mr, struct ibv_pd *pd, void *addr,
  *
  * The memory is pinned and charged to RLIMIT_MEMLOCK, but not with
  * IBV_ACCESS_ON_DEMAND, or where RDMA_POST_ODP in the environment has the same
- * effect (see rdma-post-run(1)).
+ * effect (see rdma-post-run(1)).  After ibv_dereg_mr() it may stay pinned for
+ * the next registration, unless peers had access, or RDMA_POST_MR_CACHE is 0.
  *
  * Return: the region, to be released by ibv_dereg_mr(), or NULL with errno:
  * EFAULT for memory that is not mapped as needed, ENOMEM above RLIMIT_MEMLOCK,

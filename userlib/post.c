@@ -8,8 +8,9 @@
 /* Longer lists take several calls; a longer work request is malloc()ed. */
 #define STACK_BLOCK	4096
 
-/* The receive queue of a queue pair, or a shared receive queue. */
+/* The receive queue of a queue pair, or a shared one without @qp. */
 struct recv_queue {
+	struct rpost_qp *qp;
 	struct ibv_context *context;
 	uint32_t handle;
 	uint32_t max_sge;
@@ -23,7 +24,7 @@ static size_t align8(size_t n)
 
 int rpost_post_block(struct ibv_context *context, uint32_t handle,
 		     unsigned long ioc, const struct rpost_block *block,
-		     uint32_t *posted)
+		     uint32_t *posted, uint32_t *queued)
 {
 	struct rpost_post cmd = {
 		.size = sizeof(cmd),
@@ -36,6 +37,8 @@ int rpost_post_block(struct ibv_context *context, uint32_t handle,
 
 	err = rpost_ioctl(context->cmd_fd, ioc, &cmd);
 	*posted = cmd.posted;
+	if (queued)
+		*queued = cmd.queued;
 	return err;
 }
 
@@ -256,7 +259,7 @@ static int recv_some(const struct recv_queue *rq, struct ibv_recv_wr **wr)
 		.room = stack_room(rq->context),
 	};
 	struct ibv_recv_wr *next = *wr;
-	uint32_t posted;
+	uint32_t posted, queued;
 	size_t size;
 	int err;
 
@@ -273,7 +276,9 @@ static int recv_some(const struct recv_queue *rq, struct ibv_recv_wr **wr)
 		next = next->next;
 	} while (next);
 	err = rpost_post_block(rq->context, rq->handle, rq->cmd, &block,
-			       &posted);
+			       &posted, &queued);
+	if (rq->qp)
+		rpost_recvs_queued(rq->qp, queued);
 	if (block.buf != (char *)stack)
 		free(block.buf);
 
@@ -335,12 +340,21 @@ int rpost_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
 		    struct ibv_recv_wr **bad_wr)
 {
 	const struct recv_queue rq = {
+		.qp = rpost_qp(qp),
 		.context = qp->context,
 		.handle = qp->handle,
 		.max_sge = rpost_qp(qp)->cap.max_recv_sge,
 		.cmd = RPOST_IOC_POST_RECV,
 	};
+	int err;
 
+	if (wr && !wr->next && rpost_recv_waits(rq.qp, wr))
+		return 0;
+	err = rpost_post_waiting_of(rq.qp);
+	if (err) {
+		*bad_wr = wr;
+		return err;
+	}
 	return post_recvs(&rq, wr, bad_wr);
 }
 

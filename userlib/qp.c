@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rdma/rdma_post.h>
+
 #include "internal.h"
 
 #define KNOWN_ATTRS (((IBV_QP_DEST_QPN << 1) - 1) | IBV_QP_RATE_LIMIT)
@@ -11,13 +13,26 @@
 	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | \
 	 IBV_QP_INIT_ATTR_MAX_TSO_HEADER | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 
-/* Refuses attributes that need features which the module does not offer. */
-static int check_features(const struct ibv_qp_init_attr_ex *attr)
+/* Bytes of inline data, so that short sends of any memory are copied. */
+#define ANY_MEMORY_INLINE	256
+
+static uint32_t create_flags(const struct ibv_qp_init_attr_ex *attr)
 {
+	return attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ?
+	       attr->create_flags : 0;
+}
+
+/* Refuses attributes that need features which the module does not offer. */
+static int check_features(const struct rpost_file *file,
+			  const struct ibv_qp_init_attr_ex *attr)
+{
+	uint32_t flags = create_flags(attr);
+
 	if (attr->comp_mask & ~KNOWN_INIT_ATTRS)
 		return EOPNOTSUPP;
-	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
-	    attr->create_flags)
+	if (flags & ~RDMA_POST_QP_ANY_MEMORY)
+		return EOPNOTSUPP;
+	if (flags && !(file->features & RPOST_FEATURE_ANY_MEMORY))
 		return EOPNOTSUPP;
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER &&
 	    attr->max_tso_header)
@@ -67,9 +82,9 @@ static int check_objects(const struct ibv_context *context,
  * Providers put inline data in place of the scatter/gather entries, so that
  * programs get room for it without asking, and some depend on that.
  */
-static uint32_t inline_room(const struct ibv_qp_cap *cap)
+static uint32_t inline_room(const struct ibv_qp_cap *cap, bool any_memory)
 {
-	uint32_t room = sizeof(struct ibv_sge);
+	uint32_t room = any_memory ? ANY_MEMORY_INLINE : sizeof(struct ibv_sge);
 
 	return cap->max_inline_data || !cap->max_send_sge ?
 	       cap->max_inline_data : room;
@@ -90,10 +105,12 @@ static int create_kernel_qp(struct rpost_file *file, uint32_t id,
 		.max_recv_wr = attr->cap.max_recv_wr,
 		.max_send_sge = attr->cap.max_send_sge,
 		.max_recv_sge = attr->cap.max_recv_sge,
-		.max_inline_data = inline_room(&attr->cap),
+		.max_inline_data = inline_room(&attr->cap, qp->any_memory),
 	};
 	int err;
 
+	if (qp->any_memory)
+		cmd.flags |= RPOST_QP_ANY_MEMORY;
 	if (file->features & RPOST_FEATURE_QP) {
 		cmd.qp_type = attr->qp_type;
 		cmd.srq = attr->srq ? attr->srq->handle : 0;
@@ -122,7 +139,7 @@ int rpost_qp_create(struct ibv_context *context, uint32_t id,
 	struct rpost_qp *qp;
 	int err;
 
-	err = check_features(attr);
+	err = check_features(file, attr);
 	if (!err)
 		err = check_type(file, id, attr);
 	if (!err)
@@ -144,6 +161,8 @@ int rpost_qp_create(struct ibv_context *context, uint32_t id,
 	qp->ibv.state = id ? IBV_QPS_INIT : IBV_QPS_RESET;
 	qp->of_cm = id;
 	qp->sig_all = !!attr->sq_sig_all;
+	qp->any_memory = file->any_memory ||
+			 create_flags(attr) & RDMA_POST_QP_ANY_MEMORY;
 	rpost_async_init(&qp->async, context, RPOST_OBJ_QP);
 	err = create_kernel_qp(file, id, qp, attr);
 	if (err) {
@@ -153,6 +172,7 @@ int rpost_qp_create(struct ibv_context *context, uint32_t id,
 
 	qp->cap = attr->cap;
 	rpost_sring_init(qp);
+	rpost_submit_init(qp);
 	pthread_mutex_init(&qp->ibv.mutex, NULL);
 	pthread_cond_init(&qp->ibv.cond, NULL);
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
@@ -233,6 +253,7 @@ int rpost_qp_destroy_handle(struct rpost_qp *qp)
 	if (!err) {
 		discard(qp);
 		rpost_sring_end(qp);
+		rpost_submit_forget_qp(qp);
 	}
 	pthread_rwlock_unlock(&file->qp_nums);
 	return err;
@@ -388,6 +409,7 @@ RPOST_API int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
 	qp->state = attr->qp_state;
 	if (qp->state == IBV_QPS_RESET) {
 		rpost_sring_pause(rpost_qp(qp));
+		rpost_submit_forget_qp(rpost_qp(qp));
 		discard(rpost_qp(qp));
 	}
 	return 0;

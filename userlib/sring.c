@@ -227,7 +227,7 @@ static int make_ring(struct rpost_qp *qp, uint32_t bytes)
 	struct rpost_sring *ring;
 	int err;
 
-	if (!(ctx->file->features & RPOST_FEATURE_SEND_RING))
+	if (!(ctx->file->features & RPOST_FEATURE_SEND_RING) || qp->any_memory)
 		return EOPNOTSUPP;
 	if (qp->sring || qp->orphan)
 		return EINVAL;
@@ -273,10 +273,15 @@ int rpost_post_sends(struct rpost_qp *qp, const struct rpost_block *block,
 						   __ATOMIC_ACQUIRE);
 	int err;
 
-	if (ring)
+	if (ring) {
+		rpost_hurry();
 		return post_to_ring(qp, ring, block, posted);
-	err = rpost_post_block(qp->ibv.context, qp->ibv.handle,
-			       RPOST_IOC_POST_SEND, block, posted);
+	}
+	if (__atomic_load_n(&rpost_recvs_wait, __ATOMIC_RELAXED))
+		err = rpost_submit_sends(qp, block, posted);
+	else
+		err = rpost_post_block(qp->ibv.context, qp->ibv.handle,
+				       RPOST_IOC_POST_SEND, block, posted, NULL);
 	if (!err && (qp->sring || (!qp->sring_tried &&
 				   rpost_ctx(qp->ibv.context)->file->use_rings)))
 		use_ring(qp);

@@ -4,6 +4,7 @@
 #define RDMA_POST_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include <rdma/rdma_cma.h>
 
@@ -34,9 +35,62 @@ extern "C" {
  *
  * Return: 0, or -1 with errno: EINVAL without a queue pair, for one that has a
  * ring, or for too many bytes; EMFILE at the limit of pollers of this user or
- * of all users; EOPNOTSUPP if the module has no rings; ENOMEM, ENODEV.
+ * of all users; EOPNOTSUPP if the module has no rings, or for a queue pair with
+ * RDMA_POST_QP_ANY_MEMORY; ENOMEM, ENODEV.
  */
 int rdma_post_setup_ring(struct rdma_cm_id *id, size_t bytes);
+
+/**
+ * RDMA_POST_QP_ANY_MEMORY - a queue pair takes memory that is not registered
+ *
+ * It is one of the create_flags of struct ibv_qp_init_attr_ex, for
+ * ibv_create_qp_ex() and rdma_create_qp_ex(), with
+ * IBV_QP_INIT_ATTR_CREATE_FLAGS; EOPNOTSUPP if the module or another library
+ * does not have it.  In all entries of the queue pair's work requests the lkey 0
+ * then stands for memory of the process that posts, as do calls with the mr
+ * NULL: rdma_post_send(), rdma_post_write(), rdma_post_ud_send(),
+ * rdma_post_recv_any() and rdma_post_read_any().
+ *
+ * The data of a send or write without other keys that is not longer than the
+ * queue pair's inline data is copied by the call.  Other memory is pinned until
+ * the work request completes, and must stay until then.  A post fails with EFAULT
+ * if there is no memory, or if the process may not read it, or not write it for a
+ * receive, read or atomic operation; EOVERFLOW for a range that wraps; ENOBUFS at
+ * the limit of locked memory or without memory.  A shared receive queue does not
+ * take such memory, nor does a queue pair with a submission ring.
+ *
+ * RDMA_POST_ANY_MEMORY=1 in a program's environment has the same effect for all
+ * of its queue pairs.
+ */
+#define RDMA_POST_QP_ANY_MEMORY	(1u << 31)
+
+/**
+ * rdma_post_recv_any() - rdma_post_recv() into memory that is not registered
+ * @id: the id, with a queue pair with RDMA_POST_QP_ANY_MEMORY
+ * @context: the wr_id of the completion
+ * @addr: first byte
+ * @length: bytes
+ *
+ * Return: 0, or -1 with errno as described there; ENOMEM if the queue is full.
+ */
+int rdma_post_recv_any(struct rdma_cm_id *id, void *context, void *addr,
+		       size_t length);
+
+/**
+ * rdma_post_read_any() - rdma_post_read() into memory that is not registered
+ * @id: the id, with a queue pair with RDMA_POST_QP_ANY_MEMORY
+ * @context: the wr_id of the completion
+ * @addr: first byte
+ * @length: bytes
+ * @flags: IBV_SEND_*
+ * @remote_addr: the peer's memory
+ * @rkey: its key
+ *
+ * Return: 0, or -1 with errno as described there; ENOMEM if the queue is full.
+ */
+int rdma_post_read_any(struct rdma_cm_id *id, void *context, void *addr,
+		       size_t length, int flags, uint64_t remote_addr,
+		       uint32_t rkey);
 
 #ifdef __cplusplus
 }
