@@ -13,6 +13,8 @@ RPOST_TESTS := \
 	fdinfo_race \
 	race \
 	mr \
+	mr_cache \
+	mr_cache_race \
 	odp \
 	advise \
 	keys \
@@ -23,9 +25,11 @@ RPOST_TESTS := \
 	modify_work \
 	post \
 	post_queues \
+	any_memory \
 	sq_full \
 	signaled \
 	post_batch \
+	submit \
 	post_threads \
 	datagram \
 	datagram_addresses \
@@ -102,7 +106,9 @@ RPOST_TESTS_32 := \
 	modify_work \
 	post \
 	post_queues \
+	any_memory \
 	post_batch \
+	submit \
 	post_threads \
 	datagram \
 	datagram_addresses \

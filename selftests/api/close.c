@@ -6,6 +6,9 @@
  */
 #include <kselftest_harness.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -245,6 +248,54 @@ TEST_F(close, address_in_use)
 	ASSERT_EQ(0, ibv_destroy_ah(wr.wr.ud.ah));
 	close_dev(&self->dev);
 	EXPECT_EQ(before - 1, domains());
+}
+
+/*
+ * A region that was deregistered may stay pinned for the next registration, until the
+ * context is closed, and not at all with RDMA_POST_MR_CACHE=0.
+ */
+static int kept_after_dereg(const char *env)
+{
+	long before = pinned(), kept;
+	struct device dev;
+	struct ibv_mr *mr;
+	char *mem;
+	int i;
+
+	mem = mmap(NULL, BIG, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (setenv("RDMA_POST_MR_CACHE", env, 1) || mem == MAP_FAILED ||
+	    device_open(&dev))
+		return 1;
+	for (i = 0; i < 3; i++) {
+		mr = ibv_reg_mr(dev.pd, mem, BIG, IBV_ACCESS_LOCAL_WRITE);
+		if (!mr || ibv_dereg_mr(mr))
+			return 2;
+	}
+	kept = pinned() - before;
+	device_close(&dev);
+	if (pinned() != before)
+		return 3;
+	return kept == (strcmp(env, "0") ? BIG / 1024 : 0) ? 0 : 4;
+}
+
+TEST(kept_registrations)
+{
+	const char * const envs[] = { "0", "1" };
+	int i, status;
+	pid_t pid;
+
+	if (over_incumbent())
+		SKIP(return, "only librdma_post keeps registrations");
+	for (i = 0; i < 2; i++) {
+		/* The library opens its file anew in a child. */
+		pid = fork();
+		ASSERT_LE(0, pid);
+		if (!pid)
+			_exit(kept_after_dereg(envs[i]));
+		ASSERT_EQ(pid, waitpid(pid, &status, 0));
+		EXPECT_EQ(0, WEXITSTATUS(status));
+		EXPECT_TRUE(WIFEXITED(status));
+	}
 }
 
 TEST_HARNESS_MAIN

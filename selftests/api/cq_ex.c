@@ -110,22 +110,6 @@ static void end_batch(struct ibv_cq_ex *cq, int err)
 	ibv_end_poll(cq);
 }
 
-/* Repeat ibv_start_poll() until there is a completion or the deadline. */
-static int start_poll(struct ibv_cq_ex *cq)
-{
-	struct ibv_poll_cq_attr attr = {};
-	uint64_t end = now_ms() + DEADLINE_MS;
-	int err;
-
-	do {
-		err = ibv_start_poll(cq, &attr);
-		if (err != ENOENT)
-			return err;
-		sched_yield();
-	} while (now_ms() < end);
-	return err;
-}
-
 TEST_F(cq_ex, fields)
 {
 	EXPECT_EQ(self, self->send->cq_context);

@@ -46,6 +46,15 @@ bool over_incumbent(void)
 	return !dlsym(RTLD_DEFAULT, "rdma_post_writev");
 }
 
+bool under_sanitizer(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	return true;
+#else
+	return false;
+#endif
+}
+
 bool under_valgrind(void)
 {
 	return getenv("RPOST_TEST_VALGRIND");
@@ -314,6 +323,21 @@ int wait_comp(struct ibv_cq *cq, struct ibv_wc *wc)
 		sched_yield();
 	} while (now_ms() < end);
 	return 0;
+}
+
+int start_poll(struct ibv_cq_ex *cq)
+{
+	struct ibv_poll_cq_attr attr = {};
+	uint64_t end = now_ms() + DEADLINE_MS;
+	int err;
+
+	do {
+		err = ibv_start_poll(cq, &attr);
+		if (err != ENOENT)
+			return err;
+		sched_yield();
+	} while (now_ms() < end);
+	return err;
 }
 
 bool no_comp(struct ibv_cq *cq)

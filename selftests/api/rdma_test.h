@@ -47,6 +47,9 @@ bool over_incumbent(void);
 /* Return true if selftests/tools/sanitize.sh runs the program in valgrind. */
 bool under_valgrind(void);
 
+/* Return true if the program is built for ASan or TSan. */
+bool under_sanitizer(void);
+
 /* Return true if the id's device is the kernel's rdma_rxe. */
 bool on_rxe(struct rdma_cm_id *id);
 bool on_iwarp(struct rdma_cm_id *id);
@@ -101,6 +104,8 @@ int set_nonblock(int fd, bool on);
  * Poll for one completion; return 1, 0 after the deadline, or below 0 on error.
  */
 int wait_comp(struct ibv_cq *cq, struct ibv_wc *wc);
+/* Repeat ibv_start_poll() until there is a completion or the deadline. */
+int start_poll(struct ibv_cq_ex *cq);
 /* Return true if no completion comes within QUIET_MS. */
 bool no_comp(struct ibv_cq *cq);
 

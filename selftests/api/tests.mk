@@ -35,15 +35,18 @@ API_TESTS := \
 	cm_ud \
 	cm_multicast \
 	cm_own_qp \
+	cm_again \
 	cm_options \
 	silent \
 	threads \
 	memory \
 	ring \
+	any_memory \
 	wait \
 	outputs \
 	disconnect \
 	requests \
+	bursts \
 	close \
 	neighbour \
 	sigio \

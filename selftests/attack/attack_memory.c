@@ -59,19 +59,14 @@ TEST_F(kind, registered)
 	const struct kind *k = &variant->kind;
 	int read = kind_errno(k, false), write = kind_errno(k, true);
 	struct memory *m = &self->m;
-	const char *reason = "";
+	const char *reason;
 	struct rpost_reg_mr ro, rw;
 	long more = 0;
 	char *p;
 
-	if (kind_is_huge(k) && !huge_pages(1))
-		SKIP(return, "no huge pages");
-	p = k->make(k->bytes, &reason);
-	if (!p) {
-		if (kind_is_huge(k))
-			huge_pages(-1);
+	p = kind_make(k, &reason);
+	if (!p)
 		SKIP(return, "%s", reason);
-	}
 	EXPECT_EQ(-read, reg(m, p, k->bytes, READ, &ro));
 	more += read ? 0 : k->bytes;
 	EXPECT_EQ(m->pinned + BUF + more, rp_pinned());

@@ -26,7 +26,8 @@ def ratios($rounds; $name; $other):
 
 # The names of figures; other numbers of a result are parameters of the case.
 def figures: ["p50", "p99", "p999", "min", "mean", "rate", "bytes", "down_p50",
-  "down_p99", "dereg_p50", "syscalls", "cpu", "kernel_bytes", "program_bytes"];
+  "down_p99", "dereg_p50", "syscalls", "cpu", "kernel_bytes", "program_bytes",
+  "retries", "silent"];
 
 to_entries
 | group_by(.value.line) | sort_by(map(.key) | min)

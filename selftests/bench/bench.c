@@ -11,21 +11,28 @@
  *   echo      a message on each connection, and the answers to all of them
  *   rate      depth work requests at a time, posted in batches
  *   connect   connect until the first byte has arrived, then disconnect;
- *             api=events: conns connections at once
+ *             api=events: conns connections, window of them at once;
+ *             api=own: with a queue pair of the program's, again and again;
+ *             api=cqs: the same with a completion queue
+ *   restart   conns clients connect at once to a server that was killed with
+ *             their connections up, and started again
  *   register  register and deregister a region; conns > 1: beside so many
- *             connections
+ *             connections; what=local: without access for the peer
  *   memory    memory of conns connections or regions
  *   serve     be the peer, at addr and port, until SIGTERM or SIGINT
  *
- *   addr=10.0.0.1 op=write|read|send mode=poll|sleep api=ep|events
- *   what=conn|region size=64 ms=200 ops=0 depth=1 batch=1 last=0 conns=1
- *   threads=1 procs=1 count=0 ring=0 peer=ADDR port=18515
+ *   addr=10.0.0.1 op=write|read|send mode=poll|sleep api=ep|events|own|cqs
+ *   what=conn|region|local size=64 ms=200 ops=0 depth=1 recvs=2 batch=1 last=0
+ *   conns=1 window=0 threads=1 procs=1 count=0 ring=0 late=0 any=0
+ *   peer=ADDR port=18515
  *
  * Times are in ns.  count=1 counts system calls; it needs root, makes them
  * slower, and counts those of programs that start later, too.  With ring=1
- * librdma_post posts through submission rings.
+ * librdma_post posts through submission rings; with late=1 receives go with its
+ * next call; with any=1 it sends and writes from memory that is not registered.
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
@@ -53,7 +60,7 @@
 
 struct config config = {
 	.addr = "10.0.0.1", .op = "write", .mode = "poll", .api = "ep",
-	.what = "conn", .size = 64, .ms = 200, .depth = 1, .batch = 1,
+	.what = "conn", .size = 64, .ms = 200, .depth = 1, .recvs = 2, .batch = 1,
 	.conns = 1, .threads = 1, .procs = 1, .port = 18515,
 };
 
@@ -223,6 +230,7 @@ static const struct {
 	{ "echo", run_echo },
 	{ "rate", run_rate },
 	{ "connect", run_connect },
+	{ "restart", run_restart },
 	{ "register", run_register },
 	{ "memory", run_memory },
 	{ "serve", run_serve },
@@ -244,13 +252,17 @@ static const struct {
 	{ "ms", NULL, &config.ms, 0 },
 	{ "ops", NULL, &config.ops, 0 },
 	{ "depth", NULL, &config.depth, 0 },
+	{ "recvs", NULL, &config.recvs, 0 },
 	{ "batch", NULL, &config.batch, 0 },
 	{ "last", NULL, &config.last, 0 },
 	{ "conns", NULL, &config.conns, 0 },
+	{ "window", NULL, &config.window, 0 },
 	{ "threads", NULL, &config.threads, 0 },
 	{ "procs", NULL, &config.procs, 0 },
 	{ "count", NULL, &config.count, 0 },
 	{ "ring", NULL, &config.ring, 0 },
+	{ "late", NULL, &config.late, 0 },
+	{ "any", NULL, &config.any, 0 },
 	{ "port", NULL, &config.port, 0 },
 };
 
@@ -274,6 +286,8 @@ static const struct {
 	[F_CPU] = { "cpu", false },
 	[F_KERNEL_BYTES] = { "kernel_bytes", false },
 	[F_PROGRAM_BYTES] = { "program_bytes", false },
+	[F_RETRIES] = { "retries", true },
+	[F_SILENT] = { "silent", true },
 };
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
@@ -434,7 +448,8 @@ int main(int argc, char **argv)
 	if (!config.procs || !config.conns || !config.threads ||
 	    !config.batch || config.batch > MAX_BATCH ||
 	    config.batch > config.depth || config.conns % config.threads ||
-	    (config.count && config.procs > 1) || config.port > 65535)
+	    (config.count && config.procs > 1) || config.port > 65000 ||
+	    config.window > config.conns)
 		die("these numbers do not go together");
 
 	/* A connection may need four descriptors. */
@@ -444,6 +459,12 @@ int main(int argc, char **argv)
 	/* Set the variable before librdma_post reads it, as a user would. */
 	if (config.ring)
 		must(!setenv("RDMA_POST_SUBMISSION_RING", "1", 1));
+	if (config.late)
+		must(!setenv("RDMA_POST_LATE_RECV", "1", 1));
+	/* The system's libraries have no such thing, and need the key. */
+	config.any = config.any && dlsym(RTLD_DEFAULT, "rdma_post_recv_any");
+	if (config.any)
+		must(!setenv("RDMA_POST_ANY_MEMORY", "1", 1));
 	share();
 	if (config.count)
 		open_counters();

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define MAX_BATCH	64
 
@@ -21,19 +22,23 @@ struct config {
 	char peer[64];		/* address of a serving host, instead of addr */
 	char op[16];		/* write, read or send */
 	char mode[16];		/* poll or sleep for completions */
-	char api[16];		/* connect: ep or events */
+	char api[16];		/* connect: ep, events, own or cqs */
 	char what[16];		/* memory: conn or region */
 	unsigned long size;	/* size of a message or a region */
 	unsigned long ms;	/* time to measure, unless ops is set */
 	unsigned long ops;
 	unsigned long depth;	/* work requests of a send queue */
+	unsigned long recvs;	/* receives that wait at either end, for echo */
 	unsigned long batch;	/* work requests of one call */
 	unsigned long last;	/* signal only the last of a batch */
 	unsigned long conns;	/* connections of a process, or regions */
+	unsigned long window;	/* how many connect at once, 0 for all */
 	unsigned long threads;	/* share the connections among them */
 	unsigned long procs;
 	unsigned long count;	/* count system calls */
 	unsigned long ring;	/* post through submission rings */
+	unsigned long late;	/* receives go with the next call */
+	unsigned long any;	/* send memory without its key */
 	unsigned long port;	/* of the server */
 };
 
@@ -56,6 +61,8 @@ enum figure {
 	F_CPU,			/* ns of CPU time that the program takes */
 	F_KERNEL_BYTES,		/* for each connection or region */
 	F_PROGRAM_BYTES,
+	F_RETRIES,		/* of clients, in all */
+	F_SILENT,		/* ends of connections that were not reported */
 	F_COUNT
 };
 
@@ -73,6 +80,9 @@ void __attribute__((noreturn, format(printf, 1, 2))) die(const char *format, ...
 uint64_t now_ns(void);
 /* Allocate memory and touch it. */
 void *allocate(size_t size);
+/* Return the memory of the kernel, and the anonymous memory of a process. */
+double kernel_bytes(void);
+double program_bytes(pid_t pid);
 
 /* Measured times. */
 struct samples {
@@ -102,6 +112,9 @@ void syscalls_end(struct figures *f, uint64_t ops);
 
 /* Return the CPU time that the program has taken, in ns. */
 uint64_t cpu_ns(void);
+
+/* connect with api=own or api=cqs, see own.c. */
+void connect_own(struct figures *f);
 
 /* Wait for all processes before the measurement begins. */
 void all_ready(void);
@@ -197,6 +210,7 @@ void run_latency(struct figures *f);
 void run_echo(struct figures *f);
 void run_rate(struct figures *f);
 void run_connect(struct figures *f);
+void run_restart(struct figures *f);
 void run_register(struct figures *f);
 void run_memory(struct figures *f);
 void run_serve(struct figures *f);

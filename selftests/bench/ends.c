@@ -185,7 +185,7 @@ void conn_prepare(struct world *w, struct conn *conn)
 
 	conn->sge = (struct ibv_sge) {
 		.addr = (uintptr_t)(w->buf[0] + offset),
-		.length = config.size, .lkey = w->mr[0]->lkey,
+		.length = config.size, .lkey = config.any ? 0 : w->mr[0]->lkey,
 	};
 	conn->recv_sge = (struct ibv_sge) {
 		.addr = (uintptr_t)(w->buf[1] + offset),

@@ -38,14 +38,27 @@ mkdir -p "$out"
 # The name, the columns, the column whose difference is the kernel's own, and
 # the arguments of bench. A program that polls keeps the only CPU until its time
 # slice ends and would be counted while it only waits, so these programs sleep.
+# Regions that the cache keeps cost nothing of the kernel's.
 cat >"$out/list" <<-END
 	write sof floor latency op=write size=64 mode=sleep ops=4000
 	send sof floor latency op=send size=64 mode=sleep ops=4000
 	read sof floor latency op=read size=64 mode=sleep ops=4000
 	batch sof floor rate op=write size=64 depth=64 batch=16 mode=sleep ops=4800
+	echo sof none echo op=send size=64 mode=sleep ops=4000
+	echo-16 sof none echo op=send size=64 mode=sleep conns=16 ops=4800
+	echo-256 sof none echo op=send size=64 mode=sleep conns=256 ops=5120
+	echo-late so none echo op=send size=64 mode=sleep ops=4000 recvs=16 late=1
+	echo-late-16 so none echo op=send size=64 mode=sleep conns=16 ops=4800 recvs=16 late=1
+	echo-late-256 so none echo op=send size=64 mode=sleep conns=256 ops=5120 recvs=16 late=1
+	send-64K so none latency op=send size=64K mode=sleep ops=1000
+	any-64K o none latency op=send size=64K mode=sleep any=1 ops=1000
 	register-4K so system register size=4K ops=200
 	register-1M so system register size=1M ops=20
+	again-4K so none register size=4K what=local ops=200
+	again-1M so none register size=1M what=local ops=20
 	connect so none connect api=ep ops=20
+	connect-cqs so none connect api=cqs ops=20
+	connect-own so none connect api=own ops=20
 	write-1000 sof floor latency op=write size=64 mode=sleep conns=1000 ops=4000
 END
 cut -d ' ' -f 2,4- "$out/list" >"$out/cases"

@@ -121,9 +121,11 @@ void run_echo(struct figures *f)
 	config.depth = config.depth < 64 ? 64 : config.depth;
 	world_open(&w);
 	world_connect(&w, config.conns, WINDOW, false);
-	for (i = 0; i < 2 * config.conns; i++) {
-		echo_recv(&w.conns[i / 2], false);
-		echo_recv(&w.conns[i / 2], true);
+	if (config.recvs < 1 || config.recvs > 2 * config.depth)
+		die("recvs=%lu: from 1 to %lu", config.recvs, 2 * config.depth);
+	for (i = 0; i < config.recvs * config.conns; i++) {
+		echo_recv(&w.conns[i / config.recvs], false);
+		echo_recv(&w.conns[i / config.recvs], true);
 	}
 	for (i = 0; i < WARM_UP; i++)
 		echo_all(&w);

@@ -12,7 +12,8 @@
 # "log exec" in its manual.
 #
 #   -f FUNCTION  the function that the kernel enters once for each operation: by
-#                default rxe_post_send; for register use rxe_reg_user_mr
+#                default rxe_post_send; for register use rxe_reg_user_mr, and for
+#                connect rdma_connect_ece[rdma_cm]. rxe's need no module's name
 #   -k KERNEL    6.1 by default
 #   -n LINES     of the table, 40 by default
 #   -s SECONDS   of tracing, 2 by default; a second is 70 MB
@@ -121,6 +122,8 @@ count() {
 	}
 	END {
 		requests = entries[once "[rdma_rxe]"]
+		if (!requests)
+			requests = entries[once]
 		if (!requests)
 			exit 1
 		printf "(all) %.1f 1\n", all / requests

@@ -157,9 +157,13 @@ static void connect_endpoints(struct figures *f)
 	samples_free(&down);
 }
 
-/* Many connections at once over an event channel: the time is divided. */
+/*
+ * Many connections over an event channel, all at once or by the window: the time
+ * is divided.
+ */
 static void connect_events(struct figures *f)
 {
+	const unsigned long window = config.window ? : config.conns;
 	/* With many connections, one round is enough. */
 	const uint64_t min = config.conns < 100 ? MIN_OPS : 1;
 	struct samples up = {}, down = {};
@@ -167,14 +171,14 @@ static void connect_events(struct figures *f)
 	struct world w;
 
 	world_open(&w);
-	world_connect(&w, config.conns, config.conns, true);
+	world_connect(&w, config.conns, window, true);
 	world_disconnect(&w);
 	all_ready();
 	syscalls_begin();
 	start = now_ns();
 	do {
 		before = now_ns();
-		world_connect(&w, config.conns, config.conns, true);
+		world_connect(&w, config.conns, window, true);
 		middle = now_ns();
 		world_disconnect(&w);
 		after = now_ns();
@@ -195,6 +199,8 @@ void run_connect(struct figures *f)
 	config.depth = config.depth < 16 ? 16 : config.depth;
 	if (!strcmp(config.api, "events"))
 		connect_events(f);
+	else if (!strcmp(config.api, "own") || !strcmp(config.api, "cqs"))
+		connect_own(f);
 	else
 		connect_endpoints(f);
 }
@@ -203,11 +209,15 @@ void run_register(struct figures *f)
 {
 	struct samples both = {}, dereg = {};
 	uint64_t start, before, middle, after;
+	bool local = !strcmp(config.what, "local");
+	int access = IBV_ACCESS_LOCAL_WRITE, i;
 	size_t size = config.size;
 	struct ibv_mr *mr;
 	struct world w;
 	void *buf;
 
+	if (!local)
+		access |= IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 	config.size = 64;
 	world_open(&w);
 	config.size = size;
@@ -215,17 +225,18 @@ void run_register(struct figures *f)
 	if (config.conns > 1)
 		world_connect(&w, config.conns, 16, false);
 	buf = allocate(size);
-	mr = ibv_reg_mr(w.pd, buf, size, IBV_ACCESS_LOCAL_WRITE);
-	must(mr);
-	must(!ibv_dereg_mr(mr));
+	/* A cache of registrations keeps what has come back. */
+	for (i = 0; i < 2; i++) {
+		mr = ibv_reg_mr(w.pd, buf, size, IBV_ACCESS_LOCAL_WRITE);
+		must(mr);
+		must(!ibv_dereg_mr(mr));
+	}
 	all_ready();
 	syscalls_begin();
 	start = now_ns();
 	do {
 		before = now_ns();
-		mr = ibv_reg_mr(w.pd, buf, size, IBV_ACCESS_LOCAL_WRITE |
-				IBV_ACCESS_REMOTE_WRITE |
-				IBV_ACCESS_REMOTE_READ);
+		mr = ibv_reg_mr(w.pd, buf, size, access);
 		must(mr);
 		middle = now_ns();
 		must(!ibv_dereg_mr(mr));
@@ -281,7 +292,7 @@ static double percpu_free_bytes(void)
  * Returns the bytes that are neither free nor of the page cache or of programs:
  * the memory of the kernel's queues and tables, however allocated.
  */
-static double kernel_bytes(void)
+double kernel_bytes(void)
 {
 	return proc_bytes("/proc/meminfo", " MemTotal ") -
 	       proc_bytes("/proc/meminfo",
@@ -289,9 +300,13 @@ static double kernel_bytes(void)
 	       percpu_free_bytes();
 }
 
-static double program_bytes(void)
+/* @pid is 0 for this process. */
+double program_bytes(pid_t pid)
 {
-	return proc_bytes("/proc/self/status", " RssAnon ");
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid ? pid : getpid());
+	return proc_bytes(path, " RssAnon ");
 }
 
 static void make_regions(struct world *w, struct ibv_mr **mrs)
@@ -330,7 +345,7 @@ void run_memory(struct figures *f)
 	sleep(1);
 	all_ready();
 	kernel = kernel_bytes();
-	program = program_bytes();
+	program = program_bytes(0);
 	all_ready();
 	if (region)
 		make_regions(&w, mrs);
@@ -343,7 +358,7 @@ void run_memory(struct figures *f)
 	taken = kernel_bytes() - kernel;
 	if (taken > 0)
 		f->value[F_KERNEL_BYTES] = taken / (config.conns * config.procs);
-	f->value[F_PROGRAM_BYTES] = (program_bytes() - program) / config.conns;
+	f->value[F_PROGRAM_BYTES] = (program_bytes(0) - program) / config.conns;
 	all_ready();
 	if (region)
 		destroy_regions(mrs);

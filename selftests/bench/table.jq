@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # Turns results.json into tab-separated lines: first the cases with a target,
 # and whether it was met, then the other cases. A latency is shown as
-# p50/p99/p99.9, and the program's CPU time for an operation. Needs $kernel, $targets and, slurped, $icount, if instructions
-# were counted.
+# p50/p99/p99.9, and the program's CPU time for an operation; a restart as the
+# clients' p50/p99/p99.9, the time until the server listens again, and the kernel's
+# memory of a connection. Needs $kernel, $targets and, slurped, $icount, if
+# instructions were counted.
 
 def round($digits): if . == null then "-" else
     (if $digits == 0 then 1 elif $digits == 1 then 10 elif $digits == 2 then 100
@@ -30,6 +32,11 @@ def cell($name): .columns[$name] as $column
   | if .figure == "p50" and (.line | test("^(latency|echo)")) and $column.p999
     then ([$column | .p50, .p99, .p999 | .median] | times)
       + (if $column.cpu then ", CPU " + ([$column.cpu.median] | times) else "" end)
+    elif (.line | test("^restart")) and $column.p999
+    then ([$column | .p50, .p99, .p999 | .median] | times)
+      + ", end " + ([$column.down_p50.median] | times)
+      + (if $column.kernel_bytes then
+           ", \($column.kernel_bytes.median | human("kernel_bytes"))" else "" end)
     else .figure as $figure | column($name) | human($figure) end;
 
 def values: [cell("system", "ours", "floor")]
@@ -56,10 +63,13 @@ def bound($target; $low; $of):
   if $target == null then []
   else ["\(if $low then "<=" else ">=" end) \($target) \($of)"] end;
 
-# A line for a target of instructions, which icount.sh has counted.
+# A line for a target of instructions, which icount.sh has counted. The system's
+# column may be that of another case.
 def counted($t):
-  ["system", "ours", "floor"]
-  | map($icount[0]["\($kernel) \(.) \($t.icount)"].median) as [$system, $ours, $floor]
+  (($t.beside // $t.icount) as $beside
+   | {system: $beside, ours: $t.icount, floor: $t.icount}) as $case
+  | ["system", "ours", "floor"]
+  | map($icount[0]["\($kernel) \(.) \($case[.])"].median) as [$system, $ours, $floor]
   | (if $ours and $system then $ours / $system else null end) as $to_system
   | (if $ours and $floor then $ours / $floor else null end) as $to_floor
   | ($icount[0]["\($kernel) ours \($t.against)"].median) as $one

@@ -149,6 +149,45 @@ TEST_F(share, pages)
 	EXPECT_EQ(before, ring_pages());
 }
 
+/* Rings with the same number are in one page, of which one mapping is enough. */
+TEST_F(share, numbers)
+{
+	struct rpost_resize_cq resize;
+	struct rpost_ring *second;
+	uint64_t number;
+
+	ASSERT_LE(0, make(self, 1));
+	ASSERT_LE(0, make(self, 1));
+	number = self->cq[0].cmd.shared_page;
+	EXPECT_NE(0, number);
+	EXPECT_EQ(number, self->cq[1].cmd.shared_page);
+	second = (void *)((char *)rp_cq_map(&self->cq[0]) + self->cq[1].cmd.ring_offset);
+	EXPECT_EQ(RPOST_RING_NEED_POLL, second->flags);
+	second->head = 77;
+	EXPECT_EQ(77, self->cq[1].ring->head);
+
+	/* Large rings, and those of programs that do not ask, have their own pages. */
+	resize = (struct rpost_resize_cq) {
+		.size = sizeof(resize), .handle = self->cq[1].cmd.handle, .cqe = 4096,
+	};
+	second->head = 0;
+	ASSERT_EQ(0, rp_ioctl(self->fd, RPOST_IOC_RESIZE_CQ, &resize));
+	EXPECT_EQ(0, resize.shared_page);
+	resize.cqe = 1;
+	ASSERT_EQ(0, rp_ioctl(self->fd, RPOST_IOC_RESIZE_CQ, &resize));
+	EXPECT_EQ(number, resize.shared_page);
+	rp_cq_flags = RPOST_CQ_SMALL_ENTRIES;
+	ASSERT_LE(0, make(self, 1));
+	EXPECT_EQ(0, self->cq[2].cmd.shared_page);
+	rp_cq_flags = BOTH;
+
+	/* The next page has another number. */
+	ASSERT_EQ(0, rp_destroy(self->fd, RPOST_OBJ_CQ, self->cq[0].cmd.handle));
+	ASSERT_EQ(0, rp_destroy(self->fd, RPOST_OBJ_CQ, self->cq[1].cmd.handle));
+	ASSERT_LE(0, make(self, 1));
+	EXPECT_LT(number, self->cq[3].cmd.shared_page);
+}
+
 /* A new ring is zero, and creating and destroying rings changes no other. */
 TEST_F(share, used_again)
 {
@@ -245,6 +284,11 @@ TEST_F(share, programs_that_know_less)
 		EXPECT_EQ(0, create(self->fd, &cmd));
 		EXPECT_GT((uint32_t)getpagesize(), cmd.ring_offset);
 		EXPECT_EQ(0xa5a5a5a5, cmd.reserved2);
+		cmd.size = offsetof(struct rpost_create_cq, shared_page);
+		cmd.reserved2 = 0;
+		cmd.shared_page = 0xa5a5a5a5;
+		EXPECT_EQ(0, create(self->fd, &cmd));
+		EXPECT_EQ(0xa5a5a5a5, cmd.shared_page);
 	}
 
 	ASSERT_LE(0, make(self, 1));

@@ -118,6 +118,17 @@ TEST_F(fail, domains_and_regions)
 		    .step = destroy_mr, .again = true });
 }
 
+TEST_F(fail, cache)
+{
+	NEED_INJECTION();
+	SWEEP_ALL({ .name = "register memory to keep it", .before = map_seen,
+		    .step = reg_map, .after = end_map, .may_say = { EIO } },
+		  { .name = "keep region", .before = map_registered,
+		    .step = destroy_mr, .after = unmap_kept, .again = true },
+		  { .name = "register kept memory", .before = map_kept,
+		    .step = reg_map, .after = end_map, .may_say = { EIO } });
+}
+
 TEST_F(fail, on_demand)
 {
 	NEED_INJECTION();
@@ -214,7 +225,27 @@ TEST_F(fail, posts)
 		  { .name = "post a long block", .step = post_long,
 		    .after = complete_all, .again = true },
 		  { .name = "post one send", .step = post_one,
-		    .after = complete_all, .again = true });
+		    .after = complete_all, .again = true },
+		  { .name = "submit many parts", .step = submit_many,
+		    .after = complete_all, .again = true },
+		  { .name = "submit a long block", .step = submit_long,
+		    .again = true });
+	/* What is kept would count as what is left. */
+	ASSERT_EQ(0, rp_set_number("mr_cache_pages", 0));
+	rp_qp_flags = RPOST_QP_ANY_MEMORY;
+	ASSERT_EQ(0, destroy_qp(s));
+	ASSERT_EQ(0, rp_destroy(s->s.fd, RPOST_OBJ_QP, s->s.qp));
+	ASSERT_EQ(0, rp_own_join(&s->c, &s->s, RPOST_QPT_RC));
+	SWEEP_ALL({ .name = "post new memory", .before = map_untouched,
+		    .step = post_memory, .after = complete_memory, .again = true },
+		  { .name = "post the same memory", .step = post_memory_again,
+		    .after = complete_pages, .again = true },
+		  { .name = "post a copy", .step = post_copy,
+		    .after = complete_all, .again = true },
+		  { .name = "post receives into memory", .step = post_recv_memory,
+		    .after = renew_any, .again = true });
+	rp_qp_flags = 0;
+	ASSERT_EQ(0, rp_set_number("mr_cache_pages", 16384));
 	ASSERT_EQ(0, destroy_qp(s));
 	ASSERT_EQ(0, create_ud(s));
 	ASSERT_EQ(0, rp_bring_up(&s->c, RPOST_QPT_UD, 0));

@@ -2,6 +2,7 @@
 /* Steps of posts, and of reads from channels. */
 #define _GNU_SOURCE
 #include "failnth_steps.h"
+#include "submit.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define MANY		12
@@ -76,6 +77,87 @@ int post_datagram(struct scene *s)
 	return post_sends(s, &send, send.wr.size, 1);
 }
 
+/* Write from @n places of @bytes that are not registered. */
+static int post_places(struct scene *s, char *from, uint32_t n, uint32_t bytes)
+{
+	struct {
+		struct rpost_send_wr wr;
+		struct rpost_sge sges[2];
+	} send = {
+		.wr = {
+			.size = sizeof(send.wr) + n * sizeof(send.sges[0]),
+			.opcode = RPOST_WR_RDMA_WRITE,
+			.send_flags = RPOST_SEND_SIGNALED,
+			.num_sge = n,
+			.rkey = s->mr.rkey,
+			.remote_addr = (uintptr_t)s->buf,
+		},
+	};
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		send.sges[i].addr = (uintptr_t)from + i * 4096;
+		send.sges[i].length = bytes;
+	}
+	return post_sends(s, &send, send.wr.size, 1);
+}
+
+int post_memory(struct scene *s)
+{
+	return post_places(s, s->map, 2, 1000);
+}
+
+/* Pages of posts are given back by a thread of the kernel: wait for it. */
+static int await_pages(struct scene *s)
+{
+	const long want = s->mr.length / 4096;
+	int i;
+
+	for (i = 0; i < 10000; i++) {
+		if (rp_debug_number("objects", "pinned_pages") == want)
+			return 0;
+		usleep(1000);
+	}
+	return -ETIME;
+}
+
+int complete_memory(struct scene *s)
+{
+	RP_TRY(complete_all(s));
+	if (munmap(s->map, 2 * 4096))
+		return -errno;
+	return await_pages(s);
+}
+
+int complete_pages(struct scene *s)
+{
+	RP_TRY(complete_all(s));
+	return await_pages(s);
+}
+
+int post_memory_again(struct scene *s)
+{
+	return post_places(s, s->buf, 1, 1000);
+}
+
+int post_copy(struct scene *s)
+{
+	return post_places(s, s->buf, 1, RP_INLINE);
+}
+
+int post_recv_memory(struct scene *s)
+{
+	return rp_post_recv(&s->c, 1, s->buf, 1000, 0);
+}
+
+/* The receives go with the queue pair. */
+int renew_any(struct scene *s)
+{
+	RP_TRY(destroy_qp(s));
+	RP_TRY(await_pages(s));
+	return bring_up_new(s);
+}
+
 int complete_all(struct scene *s)
 {
 	struct rpost_wc wc;
@@ -87,6 +169,39 @@ int complete_all(struct scene *s)
 			return -EIO;
 	}
 	return 0;
+}
+
+/* The file keeps the memory for this block, too. */
+int submit_many(struct scene *s)
+{
+	const struct rp_send send = {
+		.wr = { .size = sizeof(send.wr), .opcode = RPOST_WR_RDMA_WRITE,
+			.send_flags = RPOST_SEND_SIGNALED, .rkey = s->mr.rkey,
+			.remote_addr = (uintptr_t)s->buf },
+	};
+	struct submission sub;
+	int i, ret;
+
+	submission_begin(&sub);
+	for (i = 0; i < MANY; i++)
+		submission_send(&sub, s->c.qp, &send);
+	submission_poll(&sub, s->c.cq.cmd.handle, 0);
+	submission_poll(&sub, s->c.cq.cmd.handle, 0);
+	ret = submission_run(s->c.fd, &sub);
+	s->posted += sub.cmd.done < MANY ? sub.cmd.done : MANY;
+	return ret;
+}
+
+/* More than the file's page holds. */
+int submit_long(struct scene *s)
+{
+	struct submission sub;
+	int i;
+
+	submission_begin(&sub);
+	for (i = 0; i < 200; i++)
+		submission_poll(&sub, s->c.cq.cmd.handle, 0);
+	return submission_run(s->c.fd, &sub);
 }
 
 static int post_receives(struct scene *s, unsigned long nr, uint32_t handle)

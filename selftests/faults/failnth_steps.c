@@ -189,9 +189,13 @@ int destroy_pd(struct scene *s)
 
 static int reg(struct scene *s, void *addr, uint64_t length, uint32_t access)
 {
-	struct rpost_reg_mr mr;
-	int ret = rp_reg_mr(s->c.fd, s->c.pd, addr, length,
-			    RPOST_ACCESS_LOCAL_WRITE | access, &mr);
+	struct rpost_reg_mr mr = {
+		.size = sizeof(mr), .pd = s->c.pd,
+		.flags = RPOST_MR_NO_CACHE,
+		.access = RPOST_ACCESS_LOCAL_WRITE | access,
+		.addr = (uintptr_t)addr, .length = length, .iova = (uintptr_t)addr,
+	};
+	int ret = rp_ioctl(s->c.fd, RPOST_IOC_REG_MR, &mr);
 
 	s->made = mr.handle;
 	s->lkey = mr.lkey;
@@ -217,6 +221,60 @@ int map_untouched(struct scene *s)
 int reg_untouched(struct scene *s)
 {
 	return reg(s, s->map, 2 * 4096, 0);
+}
+
+/* Register memory that may be kept. */
+int reg_map(struct scene *s)
+{
+	struct rpost_reg_mr mr;
+	int ret = rp_reg_mr(s->c.fd, s->c.pd, s->map, 2 * 4096,
+			    RPOST_ACCESS_LOCAL_WRITE, &mr);
+
+	s->made = mr.handle;
+	return ret;
+}
+
+/* Memory that will be kept after its next registration. */
+int map_seen(struct scene *s)
+{
+	RP_TRY(map_untouched(s));
+	RP_TRY(reg_map(s));
+	return destroy_mr(s);
+}
+
+int map_registered(struct scene *s)
+{
+	RP_TRY(map_seen(s));
+	return reg_map(s);
+}
+
+int map_kept(struct scene *s)
+{
+	RP_TRY(map_registered(s));
+	return destroy_mr(s);
+}
+
+/* A thread of the kernel gives a region back that was kept. */
+int unmap_kept(struct scene *s)
+{
+	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
+
+	if (munmap(s->map, 2 * 4096))
+		return -errno;
+	while (rp_debug_number("objects", "watch") > 0) {
+		if (rp_now_ms() > end)
+			return -ETIME;
+		usleep(1000);
+	}
+	return 0;
+}
+
+/* Undo reg_map(), also if it has failed. */
+int end_map(struct scene *s)
+{
+	if (s->made)
+		RP_TRY(destroy_mr(s));
+	return unmap_kept(s);
 }
 
 int destroy_untouched(struct scene *s)

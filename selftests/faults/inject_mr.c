@@ -60,8 +60,12 @@ static bool same(const struct amounts *before)
 
 static int reg(struct rp_end *end, void *addr, struct rpost_reg_mr *mr)
 {
-	return rp_reg_mr(end->fd, end->pd, addr, INJECT_BYTES,
-			 RPOST_ACCESS_LOCAL_WRITE, mr);
+	*mr = (struct rpost_reg_mr) {
+		.size = sizeof(*mr), .pd = end->pd, .flags = RPOST_MR_NO_CACHE,
+		.access = RPOST_ACCESS_LOCAL_WRITE, .length = INJECT_BYTES,
+		.addr = (uintptr_t)addr, .iova = (uintptr_t)addr,
+	};
+	return rp_ioctl(end->fd, RPOST_IOC_REG_MR, mr);
 }
 
 static int dereg(struct rp_end *end, const struct rpost_reg_mr *mr)
@@ -139,6 +143,45 @@ TEST_F(inject, refused_deregistration)
 		ASSERT_EQ(0, rp_leave(c));
 		ASSERT_EQ(0, rp_leave(&self->in.s));
 	}
+	EXPECT_EQ(0, inject_next_works(&self->in));
+}
+
+static bool pinned_is(long want)
+{
+	uint64_t end = rp_now_ms() + INJECT_MS;
+
+	while (rp_pinned() != want && rp_now_ms() < end)
+		usleep(1000);
+	return rp_pinned() == want;
+}
+
+/* The same for a region that was kept, when its memory goes. */
+TEST_F(inject, refused_when_kept)
+{
+	struct rp_end *c = &self->in.c;
+	char *mem = rp_pages(INJECT_BYTES);
+	long before = rp_pinned(), refused;
+	struct rpost_reg_mr mr;
+	unsigned int n;
+
+	NEED_INJECTION();
+	ASSERT_NE(NULL, mem);
+	for (n = 0; n < 2; n++) {
+		ASSERT_EQ(0, rp_reg_mr(c->fd, c->pd, mem, INJECT_BYTES,
+				       RPOST_ACCESS_LOCAL_WRITE, &mr));
+		ASSERT_EQ(0, dereg(c, &mr));
+	}
+	EXPECT_EQ(before + INJECT_BYTES, rp_pinned());
+	refused = rp_debug_number("injected", "fail_dereg");
+	ASSERT_EQ(0, inject("fail_dereg", 1));
+	ASSERT_EQ(0, munmap(mem, INJECT_BYTES));
+	for (n = 0; n < INJECT_MS && rp_debug_number("injected", "fail_dereg") == refused; n++)
+		usleep(1000);
+	EXPECT_LT(refused, rp_debug_number("injected", "fail_dereg"));
+	EXPECT_EQ(before + INJECT_BYTES, rp_pinned());
+	/* The next registration in the domain asks again. */
+	EXPECT_EQ(0, reg_works(c, self->in.buf));
+	EXPECT_TRUE(pinned_is(before));
 	EXPECT_EQ(0, inject_next_works(&self->in));
 }
 

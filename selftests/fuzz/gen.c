@@ -109,6 +109,11 @@ static void pick_reg(struct value *value, const struct prog *prog,
 		value->val = one_in(2) ? rnd(64) : boundary();
 		return;
 	}
+	/* Memory that is not registered. */
+	if (reg == R_LKEY && one_in(4)) {
+		value->val = 0;
+		return;
+	}
 	if (one_in(60))
 		reg = 1 + rnd(NUM_REGS - 1);
 	slots = slots_set(prog, at, reg);

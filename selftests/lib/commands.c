@@ -123,7 +123,7 @@ static const struct command *row_##NR(void)				\
 #define POST(r, which, wr)						\
 	IN(qp, r, .give = which), AUTO(count, 4, 16, .usual = 1),	\
 	AUTO(wrs, 8, 0), AUTO(wrs_size, 4, 0x10000, .usual = sizeof(wr)), \
-	ANSWER(posted, 4)
+	ANSWER(posted, 4), ANSWER(queued, 4), ZERO(reserved)
 
 ROW(QUERY, 0x00, 1, 0,
     ANSWER(abi_version, 4), ANSWER(num_devices, 4), ANSWER(features, 8),
@@ -150,7 +150,8 @@ ROW(CREATE_CQ, 0x08, 4, 0,
     IN(device, R_DEV), U32(cqe, 256, .usual = 32), U32(comp_vector, 2),
     IN(channel_fd, R_COMP, .optional = true), U64(user_data, 8),
     OUT64(mmap_offset, R_OFF), OUT(mmap_size, R_LEN), ANSWER(entries_offset, 4),
-    OUT(handle, R_CQ), ZERO(reserved), ANSWER(ring_offset, 4), ZERO(reserved2))
+    OUT(handle, R_CQ), ZERO(reserved), ANSWER(ring_offset, 4), ZERO(reserved2),
+    ANSWER(shared_page, 8))
 ROW(ARM_CQ, 0x09, 4, 0,
     IN(handle, R_CQ), ZERO(reserved))
 ROW(POLL_CQ, 0x0a, 4, 0,
@@ -210,7 +211,7 @@ ROW(QUERY_PKEYS, 0x1d, 2, 0,
 ROW(RESIZE_CQ, 0x1e, 4, 0,
     IN(handle, R_CQ), U32(cqe, 256, .usual = 32), OUT64(mmap_offset, R_OFF),
     OUT(mmap_size, R_LEN), ZERO(reserved), ANSWER(ring_offset, 4),
-    ZERO(reserved2))
+    ZERO(reserved2), ANSWER(shared_page, 8))
 ROW(CREATE_SRQ, 0x1f, 3, 0,
     IN(pd, R_PD), U32(max_wr, 64, .usual = 8), U32(max_sge, 4, .usual = 2),
     U32(limit, 8), U64(user_data, 8), OUT(handle, R_SRQ), ZERO(reserved))
@@ -267,6 +268,11 @@ ROW(QUERY_OBJECT, 0x35, 2, 0,
     AUTO(type, 4, 8, .usual = RPOST_OBJ_PD), IN(handle, R_PD), ANSWER(device, 4),
     ANSWER(pd, 4), ANSWER(lkey, 4), ANSWER(rkey, 4), ANSWER(length, 8),
     ANSWER(iova, 8))
+ROW(SUBMIT, 0x36, 8, 0,
+    AUTO(parts, 8, 0),
+    AUTO(bytes, 4, 0x10000, .usual = sizeof(struct rpost_submit_part)),
+    AUTO(count, 4, 16, .usual = 1),
+    ANSWER(done, 4), ANSWER(posted, 4))
 ROW(GET_EVENT, 0x40, 8, 0,
     OUT(id, R_ID), ANSWER(listen_id, 4), ANSWER(event, 4), ANSWER(status, 4),
     OUT(param.qp_num, R_QPN),

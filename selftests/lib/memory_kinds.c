@@ -239,6 +239,20 @@ bool kind_is_huge(const struct kind *k)
 	return k->make == kind_huge || k->make == kind_huge_shared;
 }
 
+char *kind_make(const struct kind *k, const char **reason)
+{
+	char *p;
+
+	*reason = "no huge pages";
+	if (kind_is_huge(k) && !huge_pages(1))
+		return NULL;
+	*reason = "";
+	p = k->make(k->bytes, reason);
+	if (!p && kind_is_huge(k))
+		huge_pages(-1);
+	return p;
+}
+
 char *kind_transparent_huge(size_t bytes, const char **reason)
 {
 	char *p = kind_private(2 * bytes, reason);

@@ -42,6 +42,8 @@ int kind_errno(const struct kind *k, bool write);
 /* Reserve @n more huge pages, or fewer if @n is negative; false on failure. */
 bool huge_pages(long n);
 bool kind_is_huge(const struct kind *k);
+/* Make memory of @k, with a huge page for it; NULL and the reason on failure. */
+char *kind_make(const struct kind *k, const char **reason);
 
 /* Return a file descriptor, or -1. */
 int kind_memfd(size_t bytes, unsigned int flags);

@@ -10,21 +10,27 @@
 #include "cgroup.h"
 #include "rpost_test.h"
 
-/* Return a number from one of the module's files in sysfs, or -1. */
-long rp_module_number(const char *name)
+/* Return a number from a file, or -1. */
+long rp_file_number(const char *path)
 {
-	char path[128];
+	FILE *f = fopen(path, "r");
 	long value = -1;
-	FILE *f;
 
-	snprintf(path, sizeof(path), "/sys/module/rdma_post/%s", name);
-	f = fopen(path, "r");
 	if (!f)
 		return -1;
 	if (fscanf(f, "%ld", &value) != 1)
 		value = -1;
 	fclose(f);
 	return value;
+}
+
+/* Return a number from one of the module's files in sysfs, or -1. */
+long rp_module_number(const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/sys/module/rdma_post/%s", name);
+	return rp_file_number(path);
 }
 
 /* Set one of the module's parameters; needs root. */

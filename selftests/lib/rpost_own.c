@@ -131,10 +131,13 @@ int rp_own_addr(struct rp_end *end, struct rpost_ah_attr *ah)
 }
 
 /* Create a queue pair without an id; @srq may be 0. */
+uint32_t rp_qp_flags;
+
 int rp_create_own(struct rp_end *end, uint32_t type, uint32_t srq)
 {
 	struct rpost_create_qp cmd = {
 		.size = sizeof(cmd),
+		.flags = rp_qp_flags,
 		.pd = end->pd,
 		.send_cq = end->cq.cmd.handle,
 		.recv_cq = end->cq.cmd.handle,

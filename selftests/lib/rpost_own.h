@@ -25,6 +25,9 @@
 			 RPOST_QP_RETRY_CNT | RPOST_QP_RNR_RETRY | \
 			 RPOST_QP_MAX_QP_RD_ATOMIC)
 
+/* RPOST_QP_* flags of the queue pairs that rp_create_own() makes. */
+extern uint32_t rp_qp_flags;
+
 int rp_modify(struct rp_end *end, const struct rpost_qp_attr *attr);
 int rp_move(struct rp_end *end, uint32_t state);
 int rp_init_qp_attr(struct rp_end *end, uint32_t state,

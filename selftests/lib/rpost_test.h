@@ -57,6 +57,13 @@ uint64_t rp_max_mr_size(int fd, uint32_t device);
 bool rp_is_iwarp(int fd, uint32_t device);
 bool rp_is_rxe(int fd, uint32_t device);
 
+/* Skip a test for the reason that its setup has found: a SKIP there would not. */
+#define RP_SKIP_IF_SETUP_SAID()						\
+	do {								\
+		if (self->skip)						\
+			SKIP(return, "%s", self->skip);			\
+	} while (0)
+
 /* Skip a test of a feature that iWARP does not have. */
 #define RP_SKIP_IWARP(fd, what)						\
 	do {								\
@@ -317,6 +324,7 @@ void rp_find_addrs(int fd);
 
 #define RP_PARAMETERS	"/sys/module/rdma_post/parameters/"
 
+long rp_file_number(const char *path);
 long rp_module_number(const char *name);
 int rp_set_parameter(const char *name, const char *text);
 int rp_set_number(const char *name, long value);

@@ -167,13 +167,6 @@ FIXTURE_TEARDOWN(gone)
 		EXPECT_EQ(0, rp_set_parameter("registration", self->way));
 }
 
-/* Each test calls this, because a skip in FIXTURE_SETUP() does not skip it. */
-#define NEED_GONE()							\
-	do {								\
-		if (self->skip)						\
-			SKIP(return, "%s", self->skip);			\
-	} while (0)
-
 /* Register before and after the parent replaces the device. */
 static int pin_to_the_limit(int socket)
 {
@@ -216,7 +209,7 @@ TEST_F(gone, locked_memory_comes_back)
 	char byte = 0;
 	pid_t pid;
 
-	NEED_GONE();
+	RP_SKIP_IF_SETUP_SAID();
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, sockets));
 	pid = fork();
 	ASSERT_LE(0, pid);
@@ -247,7 +240,7 @@ TEST_F(gone, the_cgroups_memory_comes_back)
 	unsigned int i;
 	char *mem;
 
-	NEED_GONE();
+	RP_SKIP_IF_SETUP_SAID();
 	if (!cg_has("memory"))
 		SKIP(return, "no memory cgroup");
 	ASSERT_EQ(0, cg_create(&self->cg, "gone"));

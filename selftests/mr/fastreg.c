@@ -94,13 +94,6 @@ FIXTURE_SETUP(fastreg)
 	ASSERT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_MR, mr.handle));
 }
 
-/* A SKIP in the setup would not skip the test. */
-#define NEED_FAST()							\
-	do {								\
-		if (self->skip)						\
-			SKIP(return, "%s", self->skip);			\
-	} while (0)
-
 FIXTURE_TEARDOWN(fastreg)
 {
 	if (self->way[0])
@@ -143,7 +136,7 @@ TEST_F(fastreg, parameter)
 	char way[16];
 	unsigned int i;
 
-	NEED_FAST();
+	RP_SKIP_IF_SETUP_SAID();
 	for (i = 0; i < ARRAY_SIZE(ways); i++) {
 		ASSERT_EQ(0, set_way(ways[i]));
 		ASSERT_EQ(0, get_way(way, sizeof(way)));
@@ -163,7 +156,7 @@ TEST_F(fastreg, beside_direct)
 {
 	struct rpost_reg_mr from, to, direct;
 
-	NEED_FAST();
+	RP_SKIP_IF_SETUP_SAID();
 	ASSERT_EQ(0, set_way("direct"));
 	if (reg(&self->c, self->mem + self->page, self->page, &direct))
 		SKIP(return, "the driver cannot be called directly");
@@ -194,7 +187,7 @@ TEST_F(fastreg, domain)
 	uint32_t pd;
 	int objects, i;
 
-	NEED_FAST();
+	RP_SKIP_IF_SETUP_SAID();
 	objects = rp_num_objects(self->c.fd);
 	for (i = 0; i < 20; i++) {
 		ASSERT_EQ(0, rp_alloc_pd(self->c.fd, self->c.device, &pd));
@@ -212,7 +205,7 @@ TEST_F(fastreg, edges)
 {
 	struct rpost_reg_mr from, to;
 
-	NEED_FAST();
+	RP_SKIP_IF_SETUP_SAID();
 	memset(self->mem, 'e', 4 * self->page);
 	ASSERT_EQ(0, reg(&self->c, self->mem, 4 * self->page, &from));
 	ASSERT_EQ(0, reg(&self->s, self->to + 100, 2 * self->page, &to));
@@ -237,7 +230,7 @@ TEST_F(fastreg, too_large)
 	size_t i, odd;
 	char *mem;
 
-	NEED_FAST();
+	RP_SKIP_IF_SETUP_SAID();
 	EXPECT_LE(self->size, self->direct_size);
 	if (self->size > 64ul << 20)
 		SKIP(return, "the device takes more memory than is tried here");
@@ -273,7 +266,7 @@ TEST_F(fastreg, huge_pages)
 	unsigned int i;
 	char *src, *dst;
 
-	NEED_FAST();
+	RP_SKIP_IF_SETUP_SAID();
 	write_text("/proc/sys/vm/nr_hugepages", "6");
 	src = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
@@ -325,7 +318,7 @@ TEST_F(fastreg, threads)
 	int objects;
 	unsigned int i;
 
-	NEED_FAST();
+	RP_SKIP_IF_SETUP_SAID();
 	objects = rp_num_objects(self->c.fd);
 	memset(w, 0, sizeof(w));
 	for (i = 0; i < ARRAY_SIZE(w); i++) {
@@ -365,7 +358,7 @@ TEST_F(fastreg, queue_pair_in_error)
 	uint64_t since;
 	int ret = -ENOENT, i, broken = 0;
 
-	NEED_FAST();
+	RP_SKIP_IF_SETUP_SAID();
 	if (access(QP_ERROR, W_OK))
 		SKIP(return, "the test module qp_error is not loaded");
 	ASSERT_EQ(0, reg(&self->s, self->to, self->page, &to));
@@ -411,7 +404,7 @@ TEST_F(fastreg, killed_child)
 	char byte;
 	pid_t pid;
 
-	NEED_FAST();
+	RP_SKIP_IF_SETUP_SAID();
 	objects = rp_num_objects(self->c.fd);
 	for (i = 0; i < 10; i++) {
 		ASSERT_EQ(0, pipe(pipes));
@@ -449,7 +442,7 @@ TEST_F(fastreg, killed_processes)
 	int pipefd[2];
 	char byte = 0;
 
-	NEED_FAST();
+	RP_SKIP_IF_SETUP_SAID();
 	ASSERT_EQ(0, pipe(pipefd));
 	for (i = 0; i < ARRAY_SIZE(pids); i++) {
 		pids[i] = fork();
@@ -495,7 +488,7 @@ TEST_F(fastreg, removal)
 	void *status;
 	unsigned int i;
 
-	NEED_FAST();
+	RP_SKIP_IF_SETUP_SAID();
 	RP_NEED_REMOVAL();
 	ASSERT_EQ(0, reg(&self->c, self->mem, self->page, &mr));
 	memset(w, 0, sizeof(w));

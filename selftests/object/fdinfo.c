@@ -32,7 +32,7 @@ TEST(empty)
 		"objects-id", "objects-srq", "objects-ah",
 		"objects-comp-channel", "objects-event-channel",
 		"objects-async-channel", "objects-share", "objects-poller",
-		"bytes-pinned", "bytes-rings", "wr", "cqe", "sq-size", "sq-used", "rq-size",
+		"bytes-pinned", "bytes-cached", "cached-mr", "bytes-rings", "wr", "cqe", "sq-size", "sq-used", "rq-size",
 		"rq-used", "srq-size", "srq-used", "cq-size", "cq-used",
 		"total-ops-send", "total-ops-write", "total-ops-read",
 		"total-ops-atomic", "total-ops-recv", "total-bytes-send",
@@ -40,6 +40,7 @@ TEST(empty)
 		"total-completions", "total-overruns", "total-commands",
 		"total-comp-events", "total-comp-wakeups", "total-comp-sleeps",
 		"total-cm-events", "total-cm-sleeps", "total-errors",
+		"total-cache-hits",
 		"connections",
 	};
 	unsigned int i;

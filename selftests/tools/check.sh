@@ -139,17 +139,20 @@ guest() {
 # kernel_tests KERNEL BITS TEST...: run tests of the kernel interface, as 64-bit
 # programs (BITS is empty) or as 32-bit programs (-32)
 kernel_tests() {
-	local kernel=$1 bits=$2 files names driver=()
+	local kernel=$1 bits=$2 files names driver=() slow=()
 	# With lockdep, each queue pair of 7.2's rxe holds the module (see
 	# rxe_reclassify_send_socket()), and ib_mad has one for each device.
 	# Nobody has tried it on debug-6.1.
 	[[ $kernel == debug* ]] || driver=('RPOST_TEST_UNBIND=rmmod rdma_rxe'
 		'RPOST_TEST_BIND=modprobe rdma_rxe && rdma link add rxe0 type rxe netdev dummy0')
 	programs "$build_dir/selftests$bits" "${@:3}"
+	# The kernel with KCSAN has no kprobes.
+	if [[ $kernel != *kcsan ]]; then
+		"$vm_dir/kmod.sh" -s selftests/slow_routes "$kernel" || return
+		slow=(-i "$build_dir/slow_routes-$kernel/slow_routes.ko")
+	fi
 	# shellcheck disable=SC2016
-	"$vm_dir/kmod.sh" -s selftests/slow_routes "$kernel" &&
-	guest "kernel$bits" "$kernel" \
-		-i "$build_dir/slow_routes-$kernel/slow_routes.ko" \
+	guest "kernel$bits" "$kernel" "${slow[@]}" \
 		-f selftests/tools/run_tests.sh "${files[@]}" -- \
 		env "${device[@]}" \
 		"${network[@]}" "${driver[@]}" \
@@ -227,11 +230,12 @@ sim_vices() {
 }
 
 # Run all tests on a device without vices. Leave out admit, which needs a device that
-# the module offers by default.
+# the module offers by default, and tests of the cache, which keeps no regions of fast
+# registration.
 sim_steps() {
 	local kernel=$1 name names=()
 	for name in "${all_programs[@]}"; do
-		[ "$name" = admit ] || names+=("$name")
+		[[ $name =~ ^(admit|mr_cache|mr_cache_race)$ ]] || names+=("$name")
 	done
 	queue tap "rdmasim-$kernel" sim_tests sim "$kernel" '' "${names[@]}"
 	[ "$kernel" != 6.1 ] || queue tap rdmasim-vices sim_vices 6.1

@@ -51,7 +51,7 @@ report() {
 start() {
 	out=$1 port=$2
 	shift 2
-	timeout 300 "$@" >"$out.server" 2>&1 &
+	"$@" >"$out.server" 2>&1 &
 	server=$!
 	until rdma resource show cm_id | grep 'state LISTEN' | grep -q ":$port "; do
 		kill -0 $server 2>/dev/null || return
@@ -79,25 +79,59 @@ together() {
 
 # lines DIRECTORY OUT SERVER COUNT: that many clients send 60 lines each
 lines() {
-	start "$2" 7474 "$1/$3" "$4" &&
+	start "$2" 7474 timeout 300 "$1/$3" "$4" &&
 		together "$2" "$4" "$1/lines_client" "$address" 60 &&
 		[ "$(cat "$2".client*)" = "$(yes '60 lines answered' | head -n "$4")" ] &&
 		[ "$(grep -c 'gone after 60 lines' "$2.server")" = "$4" ]
 }
 
+# restart DIRECTORY OUT COUNT: so many clients go on when their server is killed, and
+# another one is started
+restart() {
+	start "$2" 7474 "$1/event_server" "$3" || return
+	clients='' i=0
+	while [ $i -lt "$3" ]; do
+		i=$((i + 1))
+		timeout 300 "$1/reconnect_client" "$address" 100 30 >"$2.client$i" 2>&1 &
+		clients="$clients $!"
+	done
+	until [ "$(cat "$2".client* | grep -c 'connected, 0 lines')" = "$3" ]; do
+		kill -0 $server 2>/dev/null || return
+		sleep 0.1
+	done
+	kill -9 $server
+	wait $server
+	start "$2" 7474 timeout 300 "$1/event_server" "$3" || return
+	status=0
+	for client in $clients; do
+		wait "$client" || status=1
+	done
+	[ $status = 0 ] || kill $server
+	wait $server && [ $status = 0 ] &&
+		[ "$(cat "$2".client* | grep -c '^connected')" = $((2 * $3)) ] &&
+		[ "$(cat "$2".client* | grep -c '^100 lines answered')" = "$3" ]
+}
+
 # kv DIRECTORY OUT [-s]: three load generators, which check values and versions; with -s
 # they must have met torn reads
 kv() {
-	start "$2" 7475 "$1/kv_server" ${3+"$3"} 3 &&
+	start "$2" 7475 timeout 300 "$1/kv_server" ${3+"$3"} 3 &&
 		together "$2" 3 "$1/kv_load" "$address" 300 20 || return
 	awk '/torn/ { torn += $1 } /GETs|PUTs/ { done += $1 }
 		END { exit done != 900 || !(torn || slow != "-s") }' slow="${3-}" "$2".client*
 }
 
+# requests DIRECTORY OUT
+requests() {
+	start "$2" 7476 timeout 300 "$1/requests" && together "$2" 1 "$1/requests" "$address" 500 &&
+		grep -q '^500 requests, [0-9]* in a second$' "$2.client1" &&
+		grep -qx '500 requests answered' "$2.server"
+}
+
 # hellos OUT SERVER CLIENT: words are commands
 hellos() {
 	# shellcheck disable=SC2086
-	start "$1" 7472 $2 && together "$1" 1 $3 "$address" &&
+	start "$1" 7472 timeout 300 $2 && together "$1" 1 $3 "$address" &&
 		[ "$(cat "$1.server" "$1.client1")" = "hello, server
 hello, client" ]
 }
@@ -127,7 +161,7 @@ file_transfer() {
 }
 
 echo "TAP version 13"
-echo "1..15"
+echo "1..18"
 for program in hello pingpong_sync tour; do
 	both "$tmp/system" "$system/$program" &&
 		both "$tmp/ours" "$ours/$program" &&
@@ -140,10 +174,15 @@ for program in event_server srq_server; do
 	lines "$system" "$tmp/system" $program 6 && lines "$ours" "$tmp/ours" $program 6
 	report $? $program
 done
+restart "$system" "$tmp/system" 6 && restart "$ours" "$tmp/ours" 6
+report $? reconnect_client
 for slow in '' -s; do
 	kv "$system" "$tmp/system" $slow && kv "$ours" "$tmp/ours" $slow
 	report $? key_value$slow
 done
+requests "$system" "$tmp/system" && requests "$ours" "$tmp/ours" &&
+	(export RDMA_POST_LATE_RECV=1 && requests "$ours" "$tmp/late")
+report $? requests
 as_user='setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs'
 # shellcheck disable=SC2086
 both "$tmp/user" $as_user "$ours/hello"
@@ -154,6 +193,12 @@ both "$tmp/user" $as_user "$ours/sandbox" "$ours/sandbox_worker" &&
 	grep -qx 'worker: hello, first' "$tmp/user.client" &&
 	grep -qx 'worker: hello, second' "$tmp/user.server"
 report $? sandbox
+# shellcheck disable=SC2086
+both "$tmp/any" $as_user "$ours/any_memory" &&
+	[ "$(cat "$tmp/any.server" "$tmp/any.client")" = "a report by the client, 100000 bytes
+a receive into a constant: Bad address
+thanks" ]
+report $? any_memory
 python="/usr/bin/python3 -S $ours/hello.py"
 hellos "$tmp/server" "$python" "$ours/hello" && hellos "$tmp/client" "$ours/hello" "$python"
 report $? hello.py

@@ -14,7 +14,7 @@
 
 /**
  * struct floor_config - a case
- * @kind: latency or rate
+ * @kind: latency, echo or rate
  * @op: write, read or send
  * @mode: poll or sleep
  * @addr: an IPv4 address of the device
@@ -26,6 +26,7 @@
  * @last: signal only the last of a batch
  * @conns: the number of connections
  * @threads: the number of threads, which share the connections
+ * @recvs: the number of receives at each end of an echo
  * @opcode: the opcode of @op
  * @sends: whether the operation needs receives
  * @sleeps: whether @mode is sleep
@@ -43,12 +44,25 @@ struct floor_config {
 	unsigned long last;
 	unsigned long conns;
 	unsigned long threads;
+	unsigned long recvs;
 	enum ib_wr_opcode opcode;
 	bool sends;
 	bool sleeps;
 };
 
 struct floor_world;
+
+/**
+ * struct floor_end - one end of a connection in an echo
+ * @posted: sends posted
+ * @sent: completions of sends that were not used yet
+ * @received: completions of receives that were not used yet
+ */
+struct floor_end {
+	unsigned long posted;
+	unsigned int sent;
+	unsigned int received;
+};
 
 /**
  * struct floor_conn - one connection of the host to itself
@@ -60,13 +74,14 @@ struct floor_world;
  * @event: the client has an event
  * @status: 0, or the error
  * @type: the client's last event
- * @completed: the handler of @send_cq was called
+ * @completed: the handler of a completion queue was called
  * @wr: a batch
  * @sge: the data of each work request
  * @recv_wr: receives for a batch
  * @recv_sge: the memory of the receives
  * @pending: sends that have not completed
  * @recvs: receives posted less sends posted
+ * @ends: the client's and the server's part in an echo
  */
 struct floor_conn {
 	struct floor_world *world;
@@ -84,6 +99,7 @@ struct floor_conn {
 	struct ib_sge recv_sge;
 	unsigned long pending;
 	unsigned long recvs;
+	struct floor_end ends[2];
 };
 
 /**
@@ -120,6 +136,7 @@ extern char floor_result[512];
 int floor_open(struct floor_world *w);
 void floor_close(struct floor_world *w);
 int floor_latency(struct floor_world *w);
+int floor_echo(struct floor_world *w);
 int floor_rate(struct floor_world *w);
 
 #endif /* FLOOR_H */

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The loops: latency runs one operation at a time, rate fills the queues. */
+/*
+ * The loops: latency runs one operation at a time, echo a request and its answer, and
+ * rate fills the queues.
+ */
 #include <linux/kthread.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
@@ -170,6 +173,18 @@ static int floor_one(struct floor_conn *conn, struct ib_wc *wc)
 	return ret < 0 ? ret : 0;
 }
 
+static void floor_times(const char *kind, u32 *ns, u64 count, u64 total)
+{
+	u32 n = min_t(u64, count, FLOOR_MAX_SAMPLES);
+
+	sort(ns, n, sizeof(*ns), floor_by_time, NULL);
+	snprintf(floor_result, sizeof(floor_result),
+		 "{\"case\":\"%s\",\"done\":%llu,\"p50\":%u,\"p99\":%u,\"p999\":%u,\"min\":%u,\"rate\":%llu}",
+		 kind, count, floor_percentile(ns, n, 500),
+		 floor_percentile(ns, n, 990), floor_percentile(ns, n, 999),
+		 ns[0], div64_u64(count * NSEC_PER_SEC, total));
+}
+
 static int floor_measure(struct floor_world *w, struct ib_wc *wc, u32 *ns)
 {
 	struct floor_config *config = &w->config;
@@ -203,13 +218,7 @@ static int floor_measure(struct floor_world *w, struct ib_wc *wc, u32 *ns)
 		count++;
 		cond_resched();
 	}
-	i = min_t(u64, count, FLOOR_MAX_SAMPLES);
-	sort(ns, i, sizeof(*ns), floor_by_time, NULL);
-	snprintf(floor_result, sizeof(floor_result),
-		 "{\"case\":\"latency\",\"done\":%llu,\"p50\":%u,\"p99\":%u,\"p999\":%u,\"min\":%u,\"rate\":%llu}",
-		 count, floor_percentile(ns, i, 500),
-		 floor_percentile(ns, i, 990), floor_percentile(ns, i, 999),
-		 ns[0], div64_u64(count * NSEC_PER_SEC, after - start));
+	floor_times("latency", ns, count, after - start);
 	return 0;
 }
 
@@ -223,6 +232,168 @@ int floor_latency(struct floor_world *w)
 		ret = floor_measure(w, wc, ns);
 	kvfree(ns);
 	kfree(wc);
+	return ret;
+}
+
+static int floor_echo_poll(struct floor_conn *conn, bool server)
+{
+	struct floor_end *end = &conn->ends[server];
+	struct ib_wc wc;
+	int n;
+
+	n = ib_poll_cq(server ? conn->recv_cq : conn->send_cq, 1, &wc);
+	if (n <= 0)
+		return n;
+	if (wc.status != IB_WC_SUCCESS)
+		return -EIO;
+	if (wc.opcode == IB_WC_RECV)
+		end->received++;
+	else
+		end->sent++;
+	return n;
+}
+
+/* Wait for a completion that @count counts, and use it. */
+static int floor_echo_wait(struct floor_conn *conn, bool server,
+			   unsigned int *count)
+{
+	struct ib_cq *cq = server ? conn->recv_cq : conn->send_cq;
+	unsigned long end = jiffies + FLOOR_DEADLINE;
+	int ret;
+
+	while (!*count) {
+		ret = floor_echo_poll(conn, server);
+		if (ret < 0)
+			return ret;
+		if (ret)
+			continue;
+		if (time_after(jiffies, end))
+			return -ETIMEDOUT;
+		if (!conn->world->config.sleeps) {
+			cond_resched();
+			continue;
+		}
+		ret = ib_req_notify_cq(cq, IB_CQ_NEXT_COMP |
+				       IB_CQ_REPORT_MISSED_EVENTS);
+		if (!ret)
+			ret = floor_echo_poll(conn, server);
+		if (ret < 0)
+			return ret;
+		if (!ret && !wait_for_completion_timeout(&conn->completed,
+							 FLOOR_DEADLINE))
+			return -ETIMEDOUT;
+	}
+	--*count;
+	return 0;
+}
+
+static struct ib_qp *floor_echo_qp(struct floor_conn *conn, bool server)
+{
+	return (server ? conn->server : conn->client)->qp;
+}
+
+static int floor_echo_recv(struct floor_conn *conn, bool server)
+{
+	struct ib_recv_wr wr = {
+		.sg_list = server ? &conn->recv_sge : &conn->sge,
+		.num_sge = 1,
+	};
+
+	return ib_post_recv(floor_echo_qp(conn, server), &wr, NULL);
+}
+
+/* As in ../loops.c every 16th send is signaled. */
+static int floor_echo_send(struct floor_conn *conn, bool server)
+{
+	struct floor_end *end = &conn->ends[server];
+	struct ib_send_wr wr = {
+		.sg_list = server ? &conn->recv_sge : &conn->sge,
+		.num_sge = 1,
+		.opcode = IB_WR_SEND,
+	};
+	int ret = 0;
+
+	if (end->posted && end->posted % 16 == 0)
+		ret = floor_echo_wait(conn, server, &end->sent);
+	if (ret)
+		return ret;
+	if (++end->posted % 16 == 0)
+		wr.send_flags = IB_SEND_SIGNALED;
+	local_bh_disable();
+	ret = ib_post_send(floor_echo_qp(conn, server), &wr, NULL);
+	local_bh_enable();
+	return ret;
+}
+
+/* A request of each connection, and the answers to all of them. */
+static int floor_echo_all(struct floor_world *w)
+{
+	struct floor_conn *conn;
+	unsigned long i;
+	int server, ret = 0;
+
+	for (i = 0; i < w->config.conns && !ret; i++)
+		ret = floor_echo_send(&w->conns[i], false);
+	for (server = 1; server >= 0; server--) {
+		for (i = 0; i < w->config.conns && !ret; i++) {
+			conn = &w->conns[i];
+			ret = floor_echo_wait(conn, server,
+					      &conn->ends[server].received);
+			if (!ret)
+				ret = floor_echo_recv(conn, server);
+			if (!ret && server)
+				ret = floor_echo_send(conn, server);
+		}
+	}
+	return ret;
+}
+
+static int floor_echoes(struct floor_world *w, u32 *ns)
+{
+	struct floor_config *config = &w->config;
+	u64 i, start, before, after, n = 0;
+	int ret = 0;
+
+	for (i = 0; i < config->recvs * config->conns && !ret; i++) {
+		ret = floor_echo_recv(&w->conns[i / config->recvs], false);
+		if (!ret)
+			ret = floor_echo_recv(&w->conns[i / config->recvs], true);
+	}
+	for (i = 0; i < 64 && !ret; i++)
+		ret = floor_echo_all(w);
+	start = ktime_get_ns();
+	after = start;
+	for (i = 0; !ret && floor_go_on(config, start, after, i, FLOOR_MIN_OPS);
+	     i += config->conns) {
+		before = ktime_get_ns();
+		ret = floor_echo_all(w);
+		after = ktime_get_ns();
+		if (n < FLOOR_MAX_SAMPLES)
+			ns[n++] = min_t(u64, div64_u64(after - before, config->conns),
+					U32_MAX);
+		if (!ret && fatal_signal_pending(current))
+			ret = -EINTR;
+		cond_resched();
+	}
+	if (!ret)
+		floor_times("echo", ns, div64_u64(i, config->conns),
+			    div64_u64(after - start, config->conns));
+	return ret;
+}
+
+int floor_echo(struct floor_world *w)
+{
+	u32 *ns;
+	int ret;
+
+	if (!w->config.sends || !w->config.recvs ||
+	    w->config.recvs > w->config.depth)
+		return -EINVAL;
+	ns = kvmalloc_array(FLOOR_MAX_SAMPLES, sizeof(*ns), GFP_KERNEL);
+	if (!ns)
+		return -ENOMEM;
+	ret = floor_echoes(w, ns);
+	kvfree(ns);
 	return ret;
 }
 

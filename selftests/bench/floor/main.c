@@ -39,6 +39,7 @@ static int floor_parse_one(struct floor_config *config, char *word)
 		{ .name = "last", .number = &config->last },
 		{ .name = "conns", .number = &config->conns },
 		{ .name = "threads", .number = &config->threads },
+		{ .name = "recvs", .number = &config->recvs },
 	};
 	char *name = strsep(&word, "="), *end;
 	unsigned int i;
@@ -95,24 +96,30 @@ static int floor_parse(struct floor_config *config, char *line)
 static int floor_run(struct floor_world *w, char *line)
 {
 	struct floor_config *config = &w->config;
-	bool latency;
+	int (*measure)(struct floor_world *w);
 	int ret;
 
 	*config = (struct floor_config) {
 		.op = "write", .mode = "poll", .addr = "10.0.0.1", .size = 64,
 		.ms = 200, .depth = 1, .batch = 1, .conns = 1, .threads = 1,
+		.recvs = 1,
 	};
 	ret = floor_parse(config, line);
 	if (ret)
 		return ret;
-	latency = !strcmp(config->kind, "latency");
-	if (latency)
-		config->depth = max(config->depth, 64ul);
-	else if (strcmp(config->kind, "rate"))
+	if (!strcmp(config->kind, "latency"))
+		measure = floor_latency;
+	else if (!strcmp(config->kind, "echo"))
+		measure = floor_echo;
+	else if (!strcmp(config->kind, "rate"))
+		measure = floor_rate;
+	else
 		return -EINVAL;
+	if (measure != floor_rate)
+		config->depth = max(config->depth, 64ul);
 	ret = floor_open(w);
 	if (!ret)
-		ret = latency ? floor_latency(w) : floor_rate(w);
+		ret = measure(w);
 	floor_close(w);
 	return ret;
 }
