@@ -458,10 +458,12 @@ shell_script() {
 	out=$(selftests/vm/shell.sh -t 600 <<-'END'
 		ls -1 /dev/rdma_post /tree /build/bin
 		hello & until hello 10.0.0.1; do sleep 0.2; done
+		wait
 		exit 42
 	END
 	) || status=$?
 	echo "$out"
+	echo "exit status $status"
 	[ "$status" = 42 ] && grep -qx Makefile <<<"$out" &&
 		grep -qx rdma-post-run <<<"$out" && grep -qx 'hello, client' <<<"$out"
 }
