@@ -22,7 +22,7 @@
  * @recent: @mr has become idle since the shrinker looked at it
  * @node: in the list of all watches of a memory cgroup; empty once the shrinker
  *        has doomed the region
- * @work: removes the notifier, and frees it all
+ * @ended: in @ended of the user's struct rpost_kept, once it has ended
  *
  * @mr, @dead and @recent are guarded by the lock of the user's struct rpost_kept.
  *
@@ -41,10 +41,11 @@ struct rpost_watch {
 	bool dead;
 	bool recent;
 	struct list_head node;
-	struct work_struct work;
+	struct llist_node ended;
 };
 
 int rpost_watch_init(void);
+void rpost_watch_user_init(struct rpost_kept *kept);
 void rpost_watch_exit(void);
 struct rpost_watch *rpost_watch_begin(struct rpost_file *file, u64 addr, u64 length);
 void rpost_watch_follow(struct rpost_watch *watch, struct rpost_mr *mr);

@@ -40,6 +40,7 @@
 #include <linux/hashtable.h>
 #include <linux/kref.h>
 #include <linux/list.h>
+#include <linux/llist.h>
 #include <linux/mutex.h>
 #include <linux/overflow.h>
 #include <linux/refcount.h>
@@ -438,6 +439,9 @@ void rpost_names_free(void);
  * @pages: pages that they pin
  * @doomed: number of regions that are about to be deregistered
  * @wait: tasks wait here until @doomed is 0
+ * @ended: struct rpost_watch whose notifiers are to be removed; without @lock
+ * @work: removes them.  That waits for changes of memory, which the processes of
+ *        one user can make as slow as they like, so each user has its own.
  */
 struct rpost_kept {
 	spinlock_t lock;
@@ -445,6 +449,8 @@ struct rpost_kept {
 	unsigned long pages;
 	unsigned long doomed;
 	wait_queue_head_t wait;
+	struct llist_head ended;
+	struct work_struct work;
 };
 
 /**

@@ -17,6 +17,7 @@
 #include <linux/uidgid.h>
 #include <linux/user_namespace.h>
 
+#include "cache.h"
 #include "inject.h"
 #include "qp.h"
 
@@ -78,6 +79,7 @@ struct rpost_user *rpost_user_get(void)
 	spin_lock_init(&user->kept.lock);
 	INIT_LIST_HEAD(&user->kept.idle);
 	init_waitqueue_head(&user->kept.wait);
+	rpost_watch_user_init(&user->kept);
 	spin_lock(&rpost_users_lock);
 	found = rpost_user_find(uid, exempt);
 	if (!found)

@@ -12,8 +12,6 @@
 #include "cache.h"
 #include "compat/compat.h"
 
-/* Threads that end watches.  To end one waits for changes of memory. */
-#define RPOST_WATCH_WORKERS	16
 /* Each watch counts as a batch of the shrinker, SHRINK_BATCH. */
 #define RPOST_WATCH_WEIGHT	128
 
@@ -65,10 +63,26 @@ static void rpost_watch_free(struct rpost_watch *watch)
 
 static void rpost_watch_work(struct work_struct *work)
 {
-	struct rpost_watch *watch = container_of(work, struct rpost_watch, work);
+	struct rpost_kept *kept = container_of(work, struct rpost_kept, work);
+	struct llist_node *ended = llist_del_all(&kept->ended);
+	struct rpost_watch *watch, *next;
 
-	mmu_interval_notifier_remove(&watch->notifier);
-	rpost_watch_free(watch);
+	llist_for_each_entry_safe(watch, next, ended, ended) {
+		mmu_interval_notifier_remove(&watch->notifier);
+		/* The user may go with the last one. */
+		rpost_watch_free(watch);
+		cond_resched();
+	}
+}
+
+/**
+ * rpost_watch_user_init() - begin without watches of a user
+ * @kept: of the user
+ */
+void rpost_watch_user_init(struct rpost_kept *kept)
+{
+	init_llist_head(&kept->ended);
+	INIT_WORK(&kept->work, rpost_watch_work);
 }
 
 /* Threads of such a process differ in what they may access. */
@@ -101,7 +115,6 @@ static struct rpost_watch *rpost_watch_alloc(struct rpost_file *file)
 	if (!ns_capable_noaudit(&init_user_ns, CAP_IPC_LOCK))
 		watch->limit = rlimit(RLIMIT_MEMLOCK) / 4 >> PAGE_SHIFT;
 	INIT_LIST_HEAD(&watch->node);
-	INIT_WORK(&watch->work, rpost_watch_work);
 	rpost_compat_lru_add(&rpost_watches, &watch->node);
 	rpost_file_count(file, RPOST_COUNT_WATCH, 1);
 	return watch;
@@ -173,7 +186,9 @@ void rpost_watch_end(struct rpost_watch *watch)
 	spin_lock_irqsave(&kept->lock, flags);
 	watch->mr = NULL;
 	spin_unlock_irqrestore(&kept->lock, flags);
-	queue_work(rpost_watch_wq, &watch->work);
+	/* The work takes all that are there, so only the first one queues it. */
+	if (llist_add(&watch->ended, &kept->ended))
+		queue_work(rpost_watch_wq, &kept->work);
 }
 
 static unsigned long rpost_watch_count(struct shrinker *shrinker,
@@ -216,8 +231,7 @@ static unsigned long rpost_watch_scan(struct shrinker *shrinker,
  */
 int rpost_watch_init(void)
 {
-	rpost_watch_wq = alloc_workqueue("rdma_post_watch", WQ_UNBOUND | WQ_MEM_RECLAIM,
-					 RPOST_WATCH_WORKERS);
+	rpost_watch_wq = alloc_workqueue("rdma_post_watch", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!rpost_watch_wq)
 		return -ENOMEM;
 	rpost_watch_slab = KMEM_CACHE(rpost_watch, SLAB_ACCOUNT);

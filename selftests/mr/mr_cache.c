@@ -9,6 +9,8 @@
 #include <kselftest_harness.h>
 #include <grp.h>
 #include <linux/userfaultfd.h>
+#include <sched.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -738,6 +740,94 @@ TEST(memlock_lower)
 	EXPECT_EQ(0, as_nobody(2 * CACHE_PAGES * getpagesize(), child_lower));
 }
 
+#define FORK_PAGES	(192 << 20 >> 12)
+#define FORK_KEPT	40
+#define FORK_TRIES	10
+
+/* What two processes, of different users, tell each other. */
+struct two {
+	int fd;			/* of the one that forks */
+	volatile int turn;	/* of the one that waits */
+};
+
+/* Fork, slowly, beside many regions that are kept. */
+static int child_forks(struct cache_pair *p, struct two *two)
+{
+	size_t page = getpagesize(), i;
+	struct rpost_reg_mr mr;
+	int turn, n;
+	pid_t pid;
+
+	two->fd = p->c.fd;
+	for (turn = 1; turn <= FORK_TRIES; turn++) {
+		for (i = 0; i < 2 * FORK_KEPT; i++) {
+			CHILD_CHECK(!rp_reg_mr(p->c.fd, p->c.pd,
+					       p->mem + i / 2 * 2 * page, page,
+					       RPOST_ACCESS_LOCAL_WRITE, &mr));
+			CHILD_CHECK(!cache_dereg(p, &mr));
+		}
+		CHILD_CHECK(cache_kept(p) == FORK_KEPT);
+		two->turn = turn;
+		pid = fork();
+		if (!pid)
+			_exit(0);
+		CHILD_CHECK(pid > 0 && waitpid(pid, &n, 0) == pid);
+		while (two->turn == turn)
+			usleep(1000);
+	}
+	return 0;
+}
+
+/*
+ * A notifier's removal waits for a fork of its process, but not for one of another
+ * user's process.
+ */
+TEST_F(mr_cache, slow_fork)
+{
+	struct cache_pair *p = &self->p, other;
+	char *text = malloc(FDINFO_BYTES);
+	long long bytes = fdinfo_get(p->c.fd, "bytes-charged");
+	struct two *two;
+	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
+	long left = 0;
+	int turn;
+	pid_t pid;
+
+	if (geteuid())
+		SKIP(return, "only root becomes another user");
+	ASSERT_NE(NULL, text);
+	two = mmap(NULL, sizeof(*two), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, two);
+	pid = fork();
+	if (!pid) {
+		CHILD_CHECK(!setgroups(0, NULL) && !setgid(NOBODY) && !setuid(NOBODY));
+		CHILD_CHECK(!prctl(PR_SET_PDEATHSIG, SIGKILL));
+		/* Fork copies an entry for each small page. */
+		CHILD_CHECK(!prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0));
+		CHILD_CHECK(!cache_pair_init(&other, FORK_PAGES));
+		_exit(child_forks(&other, two));
+	}
+	for (turn = 1; turn <= FORK_TRIES && left <= FORK_KEPT / 2; turn++) {
+		while (two->turn != turn && !waitpid(pid, NULL, WNOHANG))
+			usleep(1000);
+		ASSERT_EQ(turn, two->turn);
+		ASSERT_EQ(0, cache_warm(p));
+		do {
+			ASSERT_LT(0, fdinfo_read_of(pid, two->fd, text));
+		} while (fdinfo_number(text, "bytes-pinned") && rp_now_ms() < end);
+		ASSERT_EQ(0, madvise(p->mem, p->bytes, MADV_DONTNEED));
+		while (fdinfo_get(p->c.fd, "bytes-charged") != bytes && rp_now_ms() < end)
+			sched_yield();
+		left = rp_debug_number("objects", "watch");
+		two->turn = 0;
+	}
+	/* Those of the other user's wait for the end of the fork. */
+	EXPECT_LT(FORK_KEPT / 2, left);
+	EXPECT_EQ(0, kill(pid, SIGKILL));
+	EXPECT_EQ(pid, waitpid(pid, NULL, 0));
+	free(text);
+}
+
 /* What is kept counts for the user's bytes, until somebody needs them. */
 static int child_bytes(struct cache_pair *p)
 {
@@ -783,7 +873,7 @@ static int drop_until_empty(struct cache_pair *p)
 
 	while (cache_kept(p) && rp_now_ms() < end)
 		RP_TRY(cg_put("/proc/sys/vm", "drop_caches", "2"));
-	return cache_kept(p) ? -ETIME : rp_now_ms() - begin;
+	return cache_kept(p) ? -ETIME : (int)(rp_now_ms() - begin);
 }
 
 /* The kernel takes back what is idle when it needs memory. */
