@@ -232,22 +232,28 @@ static void rpost_srq_leak(struct rpost_srq *srq, int error)
 	rpost_leave_behind(&srq->ib_srq->res, srq->obj.dev);
 }
 
-/* Drop the uses of receives that have not completed, or never will. */
+/*
+ * Drop the uses of receives that have not completed, or never will.  There may
+ * be millions, so the spinlock is held for one receive at a time.
+ */
 static void rpost_srq_drop_uses(struct rpost_srq *srq)
 {
 	struct rpost_srq_wqe *wqe;
 	struct rpost_srq_slots *slots;
 	u32 i;
 
-	spin_lock_bh(&srq->lock);
+	mutex_lock(&srq->qp_lock);
 	for (slots = srq->slots; slots; slots = slots->next) {
 		for (i = 0; i < slots->num; i++) {
 			wqe = &slots->wqes[i];
+			spin_lock_bh(&srq->lock);
 			if (wqe->uses.num)
 				rpost_uses_drop(&wqe->uses);
+			spin_unlock_bh(&srq->lock);
+			cond_resched();
 		}
 	}
-	spin_unlock_bh(&srq->lock);
+	mutex_unlock(&srq->qp_lock);
 }
 
 /**
