@@ -281,7 +281,8 @@ void rpost_pd_free(struct rpost_obj *obj);
  * @access: RPOST_ACCESS_*
  * @num_pages: pages that it pins
  * @mm: of the process that registered it, if it is on demand; else NULL
- * @no_cache: the program does not want it to be kept
+ * @no_cache: it is not kept: the program does not want it, or the device has
+ *            refused to deregister it
  * @counted: posts count their uses of it (rpost_mr_use()); never changes
  * @inner: the module has registered it for posts; it never has a handle
  * @idle: nobody uses it, and it is in the user's list; under rpost_kept.lock

@@ -315,8 +315,11 @@ int rpost_mr_shutdown(struct rpost_obj *obj)
 	/* Remove it first: the device may give the key to the next region. */
 	rpost_mr_unlist(mr);
 	ret = rpost_dereg_mr(mr->pd->obj.dev, mr->ib_mr);
-	if (ret < 0)
+	if (ret < 0) {
+		/* The device may have revoked the key by now. */
+		mr->no_cache = true;
 		return ret;
+	}
 	mr->ib_mr = NULL;
 	if (mr->watch)
 		rpost_watch_end(mr->watch);

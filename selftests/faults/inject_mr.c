@@ -185,6 +185,35 @@ TEST_F(inject, refused_when_kept)
 	EXPECT_EQ(0, inject_next_works(&self->in));
 }
 
+/* What a device has refused to deregister once is not kept later. */
+TEST_F(inject, refused_before)
+{
+	struct rp_end *c = &self->in.c, *s = &self->in.s;
+	char *mem = rp_pages(INJECT_BYTES);
+	long before = rp_pinned();
+	struct rpost_reg_mr mr;
+	unsigned int n;
+
+	NEED_INJECTION();
+	ASSERT_NE(NULL, mem);
+	ASSERT_EQ(0, rp_join(c, s, self->in.listener, 0));
+	for (n = 0; n < 3; n++) {
+		if (n)
+			ASSERT_EQ(0, dereg(c, &mr));
+		ASSERT_EQ(0, rp_reg_mr(c->fd, c->pd, mem, INJECT_BYTES,
+				       RPOST_ACCESS_LOCAL_WRITE, &mr));
+	}
+	/* A work request uses it, so that it has to be deregistered. */
+	ASSERT_EQ(0, rp_post_recv(c, 5, mem, INJECT_BYTES, mr.lkey));
+	ASSERT_EQ(0, inject("fail_dereg", 1));
+	EXPECT_EQ(-ENOMEM, dereg(c, &mr));
+	ASSERT_EQ(0, rp_leave(c));
+	ASSERT_EQ(0, rp_leave(s));
+	EXPECT_EQ(0, dereg(c, &mr));
+	EXPECT_TRUE(pinned_is(before));
+	EXPECT_EQ(0, inject_next_works(&self->in));
+}
+
 /* The same for a region whose handle the program never got. */
 TEST_F(inject, refused_after_failure)
 {
