@@ -77,13 +77,16 @@ rpost_tell(struct rpost_cq *cq, struct rpost_told told, u32 *pos)
 }
 
 /* Queues complete in order: this retires the unsignaled slots before, too. */
-static void rpost_queue_retire(struct rpost_queue *q, struct rpost_wqe *wqe)
+static void rpost_queue_retire(struct rpost_cq *cq, struct rpost_queue *q,
+			       struct rpost_wqe *wqe)
 {
 	u32 tail = q->tail;
 
 	tail += (((u32)(wqe - q->wqes) - tail) & q->mask) + 1;
-	if (unlikely(READ_ONCE(q->uses)))
+	if (unlikely(READ_ONCE(q->uses))) {
+		cq->budget -= tail - q->tail;
 		rpost_queue_drop_uses(q, q->tail, tail);
+	}
 	/* Pairs with the acquire in rpost_queue_reclaim(). */
 	smp_store_release(&q->tail, tail);
 }
@@ -153,7 +156,7 @@ void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 		rpost_tell(qp->send_cq, told, &wqe->pos);
 		wqe->kind.waits = true;
 	}
-	rpost_queue_retire(&qp->sq, wqe);
+	rpost_queue_retire(qp->send_cq, &qp->sq, wqe);
 }
 
 static u32 rpost_wc_flags(int ib_flags)
@@ -220,7 +223,7 @@ void rpost_recv_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 		rpost_tell_recv(qp, wqe->wr_id, status, wc, &wqe->pos);
 		wqe->kind.waits = true;
 	}
-	rpost_queue_retire(&qp->rq, wqe);
+	rpost_queue_retire(qp->recv_cq, &qp->rq, wqe);
 }
 
 /**

@@ -79,15 +79,17 @@ void rpost_cq_publish(struct rpost_cq *cq)
 		rpost_cq_interrupt(cq);
 }
 
-static u32 rpost_cq_poll_locked(struct rpost_cq *cq, u32 budget)
+/* Unless this uses up the budget, the device's queues were empty. */
+static u32 rpost_cq_poll_locked(struct rpost_cq *cq, int budget)
 {
 	struct rpost_hwcq *hwcq;
 	u32 done = 0;
 
 	lockdep_assert_held(&cq->lock);
 
+	cq->budget = budget;
 	list_for_each_entry(hwcq, &cq->hwcqs, link)
-		done += rpost_hwcq_poll_locked(hwcq, budget - done);
+		done += rpost_hwcq_poll_locked(hwcq);
 	if (done)
 		rpost_cq_publish(cq);
 	return done;
@@ -96,16 +98,15 @@ static u32 rpost_cq_poll_locked(struct rpost_cq *cq, u32 budget)
 /**
  * rpost_cq_poll() - poll the device
  * @cq: the queue
- * @budget: number of completions at most
  *
  * Return: the number of completions, of which not all go into the ring.
  */
-u32 rpost_cq_poll(struct rpost_cq *cq, u32 budget)
+u32 rpost_cq_poll(struct rpost_cq *cq)
 {
 	u32 done;
 
 	spin_lock(&cq->lock);
-	done = rpost_cq_poll_locked(cq, budget);
+	done = rpost_cq_poll_locked(cq, RPOST_POLL_MOST);
 	spin_unlock(&cq->lock);
 	return done;
 }
@@ -139,7 +140,7 @@ static u32 rpost_cq_arm(struct rpost_cq *cq, u32 kind)
 	/* A program that polls must not wait for a delayed interrupt. */
 	if (cq->moderate_us)
 		rpost_ring_set_flags(rpost_cq_ring(cq), RPOST_RING_NEED_POLL, 0);
-	else if (cq->armed == IB_CQ_NEXT_COMP && done < RPOST_POLL_MOST && !failed)
+	else if (cq->armed == IB_CQ_NEXT_COMP && cq->budget > 0 && !failed)
 		rpost_ring_set_flags(rpost_cq_ring(cq), 0, RPOST_RING_NEED_POLL);
 	spin_unlock_irq(&cq->arm_lock);
 	return done;

@@ -68,9 +68,12 @@ struct rpost_hwcq {
  * @setup_lock: held to map or replace the ring, and to attach or detach a queue
  *              pair.  mmap() takes it with the program's memory map locked, so
  *              the program's memory must not be touched with it held.
- * @lock: guards @hwcqs, the ring's entries, and the members from @idle_since to
+ * @lock: guards @hwcqs, the ring's entries, and the members from @budget to
  *        @moderate_us.  It is taken in task context only.
  * @hwcqs: device queues, made as queue pairs come
+ * @budget: completions that the poll under way may still take; a slot counts as
+ *          one, too, if its queue's work requests use counted regions.  A batch
+ *          that has begun ends, so it may become negative.
  * @idle_since: time at which the program began to poll in vain, or 0
  * @rearms: number of POLL_CQ calls that arm the device again
  * @exact: the program's last request was for solicited events only.  Then the
@@ -107,6 +110,7 @@ struct rpost_cq {
 	struct mutex setup_lock;
 	spinlock_t lock;
 	struct list_head hwcqs;
+	int budget;
 	u64 idle_since;
 	u32 rearms;
 	bool exact;
@@ -129,7 +133,7 @@ void rpost_cq_interrupt(struct rpost_cq *cq);
 void rpost_cq_publish(struct rpost_cq *cq);
 void rpost_cq_event_taken(struct rpost_cq *cq);
 void rpost_cq_arm_new(struct rpost_cq *cq, struct rpost_hwcq *hwcq);
-u32 rpost_cq_poll(struct rpost_cq *cq, u32 budget);
+u32 rpost_cq_poll(struct rpost_cq *cq);
 u32 rpost_cq_fetch(struct rpost_cq *cq);
 void rpost_cq_posted(struct rpost_cq *cq);
 void rpost_cq_complete(struct rpost_cq *cq, struct ib_wc *wc);
@@ -142,7 +146,7 @@ void rpost_cq_poller_leaves(struct rpost_cq *cq);
 struct rpost_hwcq *rpost_cq_attach(struct rpost_cq *cq, u32 entries);
 int rpost_cq_grow(struct rpost_hwcq *hwcq, u32 entries);
 void rpost_cq_detach(struct rpost_hwcq *hwcq, u32 entries);
-u32 rpost_hwcq_poll_locked(struct rpost_hwcq *hwcq, u32 budget);
+u32 rpost_hwcq_poll_locked(struct rpost_hwcq *hwcq);
 u32 rpost_hwcq_poll(struct rpost_hwcq *hwcq, u32 budget);
 void rpost_hwcqs_destroy(struct rpost_cq *cq, struct list_head *hwcqs);
 

@@ -42,23 +42,23 @@ static void rpost_hwcq_event(struct ib_event *ib_event, void *context)
 /**
  * rpost_hwcq_poll_locked() - poll one device queue
  * @hwcq: the device queue, with the lock of its rpost_cq held
- * @budget: number of completions at most
  *
- * The caller publishes the ring.
+ * Ends when the queue is empty, or the budget of the rpost_cq is used up.  The
+ * caller publishes the ring.
  *
  * Return: the number of completions, of which not all go into the ring.
  */
-u32 rpost_hwcq_poll_locked(struct rpost_hwcq *hwcq, u32 budget)
+u32 rpost_hwcq_poll_locked(struct rpost_hwcq *hwcq)
 {
+	struct rpost_cq *cq = hwcq->cq;
 	struct ib_wc wc[RPOST_POLL_BATCH] rpost_uninitialized;
 	u32 done = 0;
 	int i, n;
 
-	lockdep_assert_held(&hwcq->cq->lock);
+	lockdep_assert_held(&cq->lock);
 
-	while (done < budget) {
-		n = ib_poll_cq(hwcq->ib_cq,
-			       min_t(u32, RPOST_POLL_BATCH, budget - done), wc);
+	while (cq->budget > 0) {
+		n = ib_poll_cq(hwcq->ib_cq, min(RPOST_POLL_BATCH, cq->budget), wc);
 		if (n <= 0)
 			break;
 		for (i = 0; i < n; i++) {
@@ -67,6 +67,7 @@ u32 rpost_hwcq_poll_locked(struct rpost_hwcq *hwcq, u32 budget)
 			INDIRECT_CALL_2(wc[i].wr_cqe->done, rpost_send_done,
 					rpost_recv_done, hwcq->ib_cq, &wc[i]);
 		}
+		cq->budget -= n;
 		done += n;
 		if (n < RPOST_POLL_BATCH)
 			break;
@@ -77,7 +78,7 @@ u32 rpost_hwcq_poll_locked(struct rpost_hwcq *hwcq, u32 budget)
 /**
  * rpost_hwcq_poll() - poll one device queue, and publish the ring
  * @hwcq: the device queue
- * @budget: number of completions at most
+ * @budget: see @budget of struct rpost_cq
  *
  * Return: the number of completions, of which not all go into the ring.
  */
@@ -87,7 +88,8 @@ u32 rpost_hwcq_poll(struct rpost_hwcq *hwcq, u32 budget)
 	u32 done;
 
 	spin_lock(&cq->lock);
-	done = rpost_hwcq_poll_locked(hwcq, budget);
+	cq->budget = budget;
+	done = rpost_hwcq_poll_locked(hwcq);
 	if (done)
 		rpost_cq_publish(cq);
 	spin_unlock(&cq->lock);

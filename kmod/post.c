@@ -153,7 +153,7 @@ u32 rpost_queue_room(struct rpost_queue *q, struct rpost_cq *cq, u32 n)
 	room = rpost_queue_reclaim(q, cq, n);
 	if (room < n) {
 		/* Poll the device, in case the program does not. */
-		rpost_cq_poll(cq, RPOST_POLL_MOST);
+		rpost_cq_poll(cq);
 		room = rpost_queue_reclaim(q, cq, n);
 	}
 	return min(room, n);

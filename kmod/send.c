@@ -315,6 +315,17 @@ static noinline int rpost_build_send(struct rpost_qp *qp, struct rpost_swr *swr,
 	return ret;
 }
 
+/* A completion drops all uses of the slots before it, with a spinlock held. */
+#define RPOST_UNSIGNALED_USES	64
+
+/* How many slots in a row may the device complete unseen? */
+static u32 rpost_most_unsignaled(const struct rpost_queue *sq)
+{
+	u32 most = sq->max_wr / 4;
+
+	return unlikely(READ_ONCE(sq->uses)) ? min(most, RPOST_UNSIGNALED_USES) : most;
+}
+
 static void rpost_fill_send(struct rpost_qp *qp, struct rpost_swr *swr)
 {
 	struct rpost_queue *sq = &qp->sq;
@@ -336,7 +347,8 @@ static void rpost_fill_send(struct rpost_qp *qp, struct rpost_swr *swr)
 	 * program wants none.  Signal all datagrams, so that each releases its
 	 * address handle.
 	 */
-	if (swr->kind.signaled || swr->ah || ++sq->unsignaled > sq->max_wr / 4) {
+	if (swr->kind.signaled || swr->ah ||
+	    ++sq->unsignaled > rpost_most_unsignaled(sq)) {
 		swr->wr.send_flags |= IB_SEND_SIGNALED;
 		sq->unsignaled = 0;
 	}

@@ -719,6 +719,33 @@ TEST_F(plain, unsignaled)
 	EXPECT_TRUE(all_bytes(self->p.sbuf, 20000, 'u'));
 }
 
+/* However large the queue is: a completion must not have to release much. */
+TEST_F(plain, unsignaled_in_a_large_queue)
+{
+	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
+	size_t page = getpagesize(), bytes = 16 * page;
+	char *first = rp_pages(bytes), *mem = rp_pages(bytes);
+	int i, depth = rp_depth;
+	struct rp_send send;
+	long before;
+
+	rp_depth = 1000;
+	ASSERT_EQ(0, post_pair_init(&self->p, bytes, RPOST_QP_ANY_MEMORY));
+	rp_depth = depth;
+	before = rp_pinned();
+	for (i = 0; i < 100; i++) {
+		send = any_op(&self->p, RPOST_WR_RDMA_WRITE, i, i ? mem : first, bytes);
+		send.wr.send_flags = 0;
+		ASSERT_EQ(0, rp_post_send(&self->p.c, &send));
+	}
+	if (rp_pinned() != before + 2 * (long)bytes)
+		SKIP(return, "the device's regions cannot be kept");
+	ASSERT_EQ(0, munmap(first, bytes));
+	while (rp_pinned() != before + (long)bytes && rp_now_ms() < end)
+		ASSERT_EQ(0, rp_poll_cq(&self->p.c.cq, &self->wc));
+	EXPECT_EQ(before + (long)bytes, rp_pinned());
+}
+
 /* Without the flag 0 is a bad key. */
 TEST_F(plain, not_opted_in)
 {
