@@ -16,6 +16,7 @@
  *   rpost_cq.setup_lock         taken inside mmap_lock; or cma's handler_mutex,
  *                               which cma holds during rpost_id_handler()
  *   rpost_file.charge_lock
+ *   rpost_ring_pool.lock        held for a short time; the pages of small rings
  *   rpost_device.contexts_lock
  *   rpost_poller.lock           the poller holds it for a round
  *   rpost_id.state_lock, rpost_file.event_lock, rpost_handles.lock,
@@ -23,6 +24,7 @@
  *   rpost_queue.lock            posts; bottom halves disabled
  *   rpost_cq.lock               held while the device's queues are polled
  *   rpost_srq.lock              slots
+ *   the locks of rpost_watches  the kernel's, of a list_lru
  *   rpost_kept.lock             interrupts disabled; taken inside mmap_lock by
  *                               notifiers
  *   rpost_cq.arm_lock           interrupts disabled; taken by completion

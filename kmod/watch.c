@@ -54,6 +54,7 @@ static void rpost_watch_free(struct rpost_watch *watch)
 {
 	struct rpost_file *file = watch->file;
 
+	/* The shrinker uses a watch only under the list's lock. */
 	rpost_compat_lru_del(&rpost_watches, &watch->node);
 	kmem_cache_free(rpost_watch_slab, watch);
 	rpost_uncharge(file, RPOST_WATCH_BYTES);
