@@ -146,15 +146,6 @@ TEST_F(inject, refused_deregistration)
 	EXPECT_EQ(0, inject_next_works(&self->in));
 }
 
-static bool pinned_is(long want)
-{
-	uint64_t end = rp_now_ms() + INJECT_MS;
-
-	while (rp_pinned() != want && rp_now_ms() < end)
-		usleep(1000);
-	return rp_pinned() == want;
-}
-
 /* The same for a region that was kept, when its memory goes. */
 TEST_F(inject, refused_when_kept)
 {
@@ -181,7 +172,7 @@ TEST_F(inject, refused_when_kept)
 	EXPECT_EQ(before + INJECT_BYTES, rp_pinned());
 	/* The next registration in the domain asks again. */
 	EXPECT_EQ(0, reg_works(c, self->in.buf));
-	EXPECT_TRUE(pinned_is(before));
+	EXPECT_EQ(before, rp_pinned_soon(before));
 	EXPECT_EQ(0, inject_next_works(&self->in));
 }
 
@@ -210,7 +201,7 @@ TEST_F(inject, refused_before)
 	ASSERT_EQ(0, rp_leave(c));
 	ASSERT_EQ(0, rp_leave(s));
 	EXPECT_EQ(0, dereg(c, &mr));
-	EXPECT_TRUE(pinned_is(before));
+	EXPECT_EQ(before, rp_pinned_soon(before));
 	EXPECT_EQ(0, inject_next_works(&self->in));
 }
 

@@ -266,6 +266,15 @@ long rp_pinned(void)
 	return kb < 0 ? -1 : kb * 1024;
 }
 
+long rp_pinned_soon(long want)
+{
+	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
+
+	while (rp_pinned() != want && rp_now_ms() < end)
+		usleep(1000);
+	return rp_pinned();
+}
+
 /* Return the number after a name in a file of RP_DEBUGFS, or -1. */
 long rp_debug_number(const char *file, const char *what)
 {

@@ -137,6 +137,8 @@ int rp_poll_in_vain(struct rp_cq *cq);
 uint64_t rp_now_ms(void);
 int rp_wait_cq(struct rp_cq *cq, struct rpost_wc *wc);
 long rp_pinned(void);
+/* A thread of the kernel unpins pages: wait until it has, and return what is pinned. */
+long rp_pinned_soon(long want);
 
 #define RP_DEBUGFS	"/sys/kernel/debug/rdma_post/"
 

@@ -33,7 +33,6 @@ struct rp_send cache_op(const struct cache_pair *p, const struct rpost_reg_mr *m
 			uint32_t opcode);
 /* Write new data to the memory and move it there and back. */
 int cache_move(struct cache_pair *p, const struct rpost_reg_mr *mr);
-int cache_wait_pinned(long want);
 int cache_wait_file_pinned(struct cache_pair *p, long long want);
 
 static inline int cache_reg(struct cache_pair *p, struct rpost_reg_mr *mr)

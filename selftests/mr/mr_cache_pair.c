@@ -106,18 +106,6 @@ int cache_move(struct cache_pair *p, const struct rpost_reg_mr *mr)
 	return ret;
 }
 
-int cache_wait_pinned(long want)
-{
-	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
-
-	while (rp_pinned() != want) {
-		if (rp_now_ms() > end)
-			return -ETIME;
-		usleep(1000);
-	}
-	return 0;
-}
-
 int cache_wait_file_pinned(struct cache_pair *p, long long want)
 {
 	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;

@@ -37,16 +37,6 @@ FIXTURE_VARIANT(any) {
 FIXTURE_VARIANT_ADD(any, direct) { .way = "direct" };
 FIXTURE_VARIANT_ADD(any, fast) { .way = "fast" };
 
-/* Pages are given back by a thread of the kernel; wait for it. */
-static long settled(long want)
-{
-	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
-
-	while (rp_pinned() != want && rp_now_ms() < end)
-		usleep(1000);
-	return rp_pinned();
-}
-
 FIXTURE_SETUP(any)
 {
 	struct rpost_reg_mr mr;
@@ -81,7 +71,7 @@ FIXTURE_TEARDOWN(any)
 {
 	if (!self->skip) {
 		post_pair_close(&self->p);
-		EXPECT_EQ(self->pinned, settled(self->pinned));
+		EXPECT_EQ(self->pinned, rp_pinned_soon(self->pinned));
 	}
 	if (!access(RP_PARAMETERS "registration", W_OK))
 		EXPECT_EQ(0, rp_set_parameter("registration", "auto"));
@@ -443,7 +433,7 @@ TEST_F(any, removed)
 		ASSERT_EQ(0, any_recv(&self->p, i, self->peer + i * 16, 20000));
 	ASSERT_EQ(0, rp_remove_device());
 	EXPECT_EQ(-ENODEV, any_recv(&self->p, i, self->peer, BUF));
-	EXPECT_EQ(self->pinned, settled(self->pinned));
+	EXPECT_EQ(self->pinned, rp_pinned_soon(self->pinned));
 	ASSERT_EQ(0, rp_add_device());
 }
 
@@ -688,7 +678,7 @@ FIXTURE_SETUP(plain)
 FIXTURE_TEARDOWN(plain)
 {
 	post_pair_close(&self->p);
-	EXPECT_EQ(self->pinned, settled(self->pinned));
+	EXPECT_EQ(self->pinned, rp_pinned_soon(self->pinned));
 }
 
 /* Sends without a completion of their own release their memory later. */
@@ -789,7 +779,7 @@ TEST_F(plain, reset)
 		ASSERT_EQ(0, rp_move(end, RPOST_QPS_RESET));
 	}
 	munmap(mem, BUF);
-	EXPECT_EQ(self->pinned, settled(self->pinned));
+	EXPECT_EQ(self->pinned, rp_pinned_soon(self->pinned));
 }
 
 /* ------------------------------------------------------- kinds of memory */
@@ -816,7 +806,7 @@ FIXTURE_SETUP(kind)
 FIXTURE_TEARDOWN(kind)
 {
 	post_pair_close(&self->p);
-	EXPECT_EQ(self->pinned, settled(self->pinned));
+	EXPECT_EQ(self->pinned, rp_pinned_soon(self->pinned));
 }
 
 /* The errno of a post, which pins nothing that the program cannot access. */
