@@ -5,15 +5,14 @@
  * wrong, that a kill hangs, or that memory does not come back.
  */
 #include <kselftest_harness.h>
-#include <sys/syscall.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 
 #include "kernel_release.h"
+#include "mapping.h"
 #include "memory.h"
 
 #define RACE_MS		300
@@ -203,24 +202,6 @@ TEST_F(io, pipes)
 
 #define WAITS_NOT	"no userfaultfd, or pinning does not wait for it"
 
-static int fault_fd(void *p, size_t bytes, unsigned int flags)
-{
-	struct uffdio_api api = { .api = UFFD_API };
-	struct uffdio_register area = {
-		.range = { (uintptr_t)p, bytes },
-		.mode = UFFDIO_REGISTER_MODE_MISSING,
-	};
-	int fd = syscall(SYS_userfaultfd, O_CLOEXEC | flags);
-
-	if (fd < 0)
-		return -1;
-	if (ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &area)) {
-		close(fd);
-		return -1;
-	}
-	return fd;
-}
-
 /* Fill missing pages with 'u' until the thread is cancelled. */
 static void *fill_pages(void *arg)
 {
@@ -343,51 +324,6 @@ TEST_F(io, killed_in_a_fault)
 
 /* -------------------------------------- memory that changes meanwhile */
 
-struct change {
-	unsigned char *p;
-	size_t page;
-	unsigned long rounds;
-	bool stop;
-};
-
-/* Change eight pages, one after the other, in seven ways. */
-static void *change(void *arg)
-{
-	struct change *c = arg;
-	unsigned char *p;
-	unsigned long i;
-
-	for (i = 0; !__atomic_load_n(&c->stop, __ATOMIC_RELAXED); i++) {
-		p = c->p + i * 5 % 8 * c->page;
-		switch (i % 7) {
-		case 0:
-			munmap(p, c->page);
-			break;
-		case 1:
-			mprotect(p, c->page, PROT_READ);
-			break;
-		case 2:
-			madvise(p, c->page, MADV_DONTNEED);
-			break;
-		case 3:
-			mremap(p, c->page, c->page,
-			       MREMAP_MAYMOVE | MREMAP_FIXED, c->p);
-			break;
-		case 4:
-			madvise(c->p, 8 * c->page, MADV_PAGEOUT);
-			break;
-		default:
-			mmap(c->p, 8 * c->page, RW, MAP_PRIVATE | MAP_ANONYMOUS |
-			     MAP_FIXED, -1, 0);
-			break;
-		}
-		__atomic_fetch_add(&c->rounds, 1, __ATOMIC_RELAXED);
-		if (i % 8 == 7)
-			sched_yield();
-	}
-	return NULL;
-}
-
 TEST_F(io, changed_while_registered)
 {
 	uint64_t end = rp_now_ms() + RACE_MS;
@@ -400,7 +336,7 @@ TEST_F(io, changed_while_registered)
 	pthread_t thread;
 	int ret;
 
-	ASSERT_EQ(0, pthread_create(&thread, NULL, change, &c));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, change_mappings, &c));
 	while (rp_now_ms() < end || ((!good || !bad) && rp_now_ms() < last)) {
 		ret = reg(m, c.p, 8 * self->page, WRITE, &mr);
 		if (ret) {

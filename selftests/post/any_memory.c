@@ -7,12 +7,11 @@
 #include <kselftest_harness.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "kernel_release.h"
+#include "mapping.h"
 #include "memory_kinds.h"
 #include "post_pair.h"
 
@@ -535,29 +534,11 @@ static void *post_one_recv(void *arg)
 	return NULL;
 }
 
-static int fault_fd(void *p, size_t bytes)
-{
-	struct uffdio_api api = { .api = UFFD_API };
-	struct uffdio_register area = {
-		.range = { (uintptr_t)p, bytes },
-		.mode = UFFDIO_REGISTER_MODE_MISSING,
-	};
-	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
-
-	if (fd < 0)
-		return -1;
-	if (ioctl(fd, UFFDIO_API, &api) || ioctl(fd, UFFDIO_REGISTER, &area)) {
-		close(fd);
-		return -1;
-	}
-	return fd;
-}
-
 /* A post that waits for a page holds up neither the queue pair's end nor removal. */
 TEST_F(any, page_does_not_come)
 {
 	char *p = rp_pages(self->page);
-	int fd = fault_fd(p, self->page);
+	int fd = fault_fd(p, self->page, 0);
 	struct poster poster = { &self->p, p, 0 };
 	struct uffdio_zeropage zero = { .range = { (uintptr_t)p, self->page } };
 	struct pollfd pfd = { .fd = fd, .events = POLLIN };
@@ -579,46 +560,6 @@ TEST_F(any, page_does_not_come)
 	close(fd);
 }
 
-struct change {
-	char *p;
-	size_t page;
-	unsigned long rounds;
-	bool stop;
-};
-
-static void *change(void *arg)
-{
-	struct change *c = arg;
-	unsigned long i;
-	char *p;
-
-	for (i = 0; !__atomic_load_n(&c->stop, __ATOMIC_RELAXED); i++) {
-		p = c->p + i * 5 % 8 * c->page;
-		switch (i % 6) {
-		case 0:
-			munmap(p, c->page);
-			break;
-		case 1:
-			mprotect(p, c->page, PROT_READ);
-			break;
-		case 2:
-			madvise(p, c->page, MADV_DONTNEED);
-			break;
-		case 3:
-			madvise(c->p, 8 * c->page, MADV_PAGEOUT);
-			break;
-		default:
-			mmap(c->p, 8 * c->page, PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-			break;
-		}
-		__atomic_fetch_add(&c->rounds, 1, __ATOMIC_RELAXED);
-		if (i % 8 == 7)
-			sched_yield();
-	}
-	return NULL;
-}
-
 /* Whatever changes meanwhile, a post fails as a whole or works as a whole. */
 TEST_F(any, changed_while_posted)
 {
@@ -629,7 +570,7 @@ TEST_F(any, changed_while_posted)
 	int ret;
 
 	RP_SKIP_IF_SETUP_SAID();
-	ASSERT_EQ(0, pthread_create(&thread, NULL, change, &c));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, change_mappings, &c));
 	while (rp_now_ms() < end || ((!good || !bad) && rp_now_ms() < last)) {
 		ret = any_post(&self->p, i++ % 2 ? RPOST_WR_RDMA_READ :
 			       RPOST_WR_RDMA_WRITE, 1, c.p, 8 * self->page);
