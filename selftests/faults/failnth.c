@@ -216,6 +216,7 @@ TEST_F(fail, other_objects)
 
 TEST_F(fail, posts)
 {
+	long pages = rp_module_number("parameters/mr_cache_pages");
 	struct scene *s = &self->s;
 
 	NEED_INJECTION();
@@ -230,7 +231,7 @@ TEST_F(fail, posts)
 		    .after = complete_all, .again = true },
 		  { .name = "submit a long block", .step = submit_long,
 		    .again = true });
-	/* What is kept would count as what is left. */
+	/* Regions that are kept would count as left behind. */
 	ASSERT_EQ(0, rp_set_number("mr_cache_pages", 0));
 	rp_qp_flags = RPOST_QP_ANY_MEMORY;
 	ASSERT_EQ(0, destroy_qp(s));
@@ -245,7 +246,7 @@ TEST_F(fail, posts)
 		  { .name = "post receives into memory", .step = post_recv_memory,
 		    .after = renew_any, .again = true });
 	rp_qp_flags = 0;
-	ASSERT_EQ(0, rp_set_number("mr_cache_pages", 16384));
+	ASSERT_EQ(0, rp_set_number("mr_cache_pages", pages));
 	ASSERT_EQ(0, destroy_qp(s));
 	ASSERT_EQ(0, create_ud(s));
 	ASSERT_EQ(0, rp_bring_up(&s->c, RPOST_QPT_UD, 0));
