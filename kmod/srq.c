@@ -238,17 +238,14 @@ static void rpost_srq_leak(struct rpost_srq *srq, int error)
  */
 static void rpost_srq_drop_uses(struct rpost_srq *srq)
 {
-	struct rpost_srq_wqe *wqe;
 	struct rpost_srq_slots *slots;
 	u32 i;
 
 	mutex_lock(&srq->qp_lock);
 	for (slots = srq->slots; slots; slots = slots->next) {
 		for (i = 0; i < slots->num; i++) {
-			wqe = &slots->wqes[i];
 			spin_lock_bh(&srq->lock);
-			if (wqe->uses.num)
-				rpost_uses_drop(&wqe->uses);
+			rpost_uses_drop(&slots->wqes[i].uses);
 			spin_unlock_bh(&srq->lock);
 			cond_resched();
 		}
