@@ -114,7 +114,7 @@ int main(int argc, char **argv)
 	create_qp(id);
 
 	if (server) {
-		/* What the program may not write, a message may not, either. */
+		/* A message cannot go to memory that the program may not write. */
 		check(!rdma_post_recv_any(id, NULL, (char *)TITLE, sizeof(TITLE)),
 		      "a receive into a constant");
 		printf("a receive into a constant: %s\n", strerror(errno));

@@ -7,10 +7,10 @@
  * no handle then, and posts of the program cannot name its key.  A later
  * registration of the same memory takes it, and so is cheap.
  *
- * What is kept must be what a new registration would make.  So only memory of
- * the calling process is kept, without access for peers, and without keys that
- * differ between its threads; and a notifier (struct rpost_watch) makes a region
- * unfindable the moment that anything changes in its memory.
+ * A kept region must be the one that a new registration would make.  So only
+ * memory of the calling process is kept, without access for peers, and without
+ * keys that differ between its threads; and a notifier (struct rpost_watch)
+ * makes a region unfindable the moment that anything changes in its memory.
  *
  * A work request on the device may still write to memory whose region the
  * program has deregistered, if the region stays registered.  So posts count
@@ -389,7 +389,7 @@ static void rpost_cache_remember(const struct rpost_mr *mr)
 				mr->access);
 	if (rpost_cache_seen(mr->obj.file, hash))
 		return;
-	/* What two tasks forget of each other does not matter. */
+	/* Two tasks at once may lose a hash, which then is remembered later. */
 	ghosts = rpost_cache_ghosts(mr->obj.file, hash);
 	for (i = RPOST_CACHE_WAYS - 1; i > 0; i--)
 		WRITE_ONCE(ghosts[i], READ_ONCE(ghosts[i - 1]));
@@ -697,7 +697,7 @@ static int rpost_cache_set_pages(const char *val, const struct kernel_param *kp)
 	bool more = true;
 
 	/*
-	 * What is kept may be more than the new limit, or what nobody wants.
+	 * The idle regions may exceed the new limit, and nobody may want them.
 	 * Programs may go on to keep regions meanwhile.
 	 */
 	for (i = 0; !ret && more && i < RPOST_CACHE_ROUNDS; i++) {
