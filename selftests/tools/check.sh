@@ -109,31 +109,11 @@ programs() {
 	done
 }
 
-# Has QEMU's emulator run code that the kernel was patching (see run.sh)?  Then the byte
-# before the address of the trap is no int3 instruction (cc) in the kernel's memory.
-# Linux 6.1 writes "int3: 0000 [#1]", later kernels write "Oops: " before it.
-emulator_failed() {
-	grep -A 9 'int3: 0000 \[#' "$1" | grep -m 1 ' Code: ' | grep -qv 'cc <'
-}
-
-# guest NAME KERNEL ARGS...: call run.sh with ARGS and a time limit, and once more if the
-# emulator fails
+# guest NAME KERNEL ARGS...: call run.sh with ARGS and a time limit
 guest() {
-	local limit=1500 dir=$build_dir/vm/check-$1.$2 output status=0 tries
+	local limit=1500
 	[[ $2 != debug* ]] || limit=4500
-	output=$(mktemp "$build_dir/guest.XXXXXX")
-	for tries in 1 2; do
-		status=0
-		"$vm_dir/run.sh" -k "$2" -t "$limit" -o "$dir" "${@:3}" >"$output" ||
-			status=$?
-		if [ "$tries$status" != 199 ] || ! emulator_failed "$dir/kernel.log"; then
-			break
-		fi
-		say "QEMU ran code that the kernel was patching: once more"
-	done
-	cat "$output"
-	rm "$output"
-	return "$status"
+	"$vm_dir/run.sh" -k "$2" -t "$limit" -o "$build_dir/vm/check-$1.$2" "${@:3}"
 }
 
 # kernel_tests KERNEL BITS TEST...: run tests of the kernel interface, as 64-bit

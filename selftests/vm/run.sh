@@ -36,8 +36,11 @@
 # In the guest "vm-user COMMAND" runs COMMAND as nobody;
 # /vm/modules/rdma_post.ko is the module, for commands that load it again.
 #
+# A guest that has not begun COMMAND is booted up to three times.
+#
 # Exit status: COMMAND's; 99 if the kernel complained or died or the module did
-# not unload; 124 after the time limit; 125 if the guest could not be set up.
+# not unload within ten seconds; 124 after the time limit; 125 if the guest could not
+# be set up.
 # The directory gets output.log, kernel.log, qemu.log, and out/ with the files
 # of the guest's /out.
 
@@ -194,7 +197,7 @@ make_initramfs() {
 # Print why the run failed and exit, or return the command's status.
 verdict() {
 	local qemu=$1 status='' unload=0 setup='' end='' words word
-	read -ra words <"$out_dir/status" || true
+	read -rd '' -a words <"$out_dir/status" || true
 	for word in "${words[@]}"; do
 		case $word in
 		status=*) status=${word#*=} ;;
@@ -215,9 +218,12 @@ verdict() {
 		grep -A 20 'Show Blocked State' "$out_dir/kernel.log" >&2 ||
 			tail -n 5 "$out_dir/kernel.log" >&2
 		fail 124 "no end after $limit s"
-	elif [ -n "$setup" ]; then
+	elif [ "$setup" = insmod ]; then
 		tail -n 5 "$out_dir/kernel.log" >&2
-		fail 125 "the guest could not be set up: $setup"
+		fail 99 "a module does not load"
+	elif [ -n "$setup" ] || ! is_up; then
+		tail -n 5 "$out_dir/kernel.log" >&2
+		die "the guest did not start its command in $boots boots${setup:+: $setup}"
 	elif [ -z "$end" ] || [ -z "$status" ]; then
 		cat "$out_dir/qemu.log" >&2
 		tail -n 5 "$out_dir/kernel.log" >&2
@@ -242,31 +248,31 @@ say "kernel $release, initramfs $(($(stat -c %s "$out_dir/initramfs.cpio") >> 20
 
 # The guest's own watchdog ends the command before, unless the guest is dead. It
 # does not count the boot, which is slow with KASAN.
-grace=60 boot_limit=90
-[[ $kernel != debug* ]] || grace=300 boot_limit=300
+boot_limit=150
+[[ $kernel != debug* ]] || boot_limit=400
+grace=$((boot_limit + 60))
 # The guests of a pair wait for each other, and each may have to boot three times.
 [ -z "$sync" ] || grace=$((grace + 2 * boot_limit))
 
-# Kill the QEMU of a guest that has not started /init in time. Another run may
-# take the lock before this ends.
+# Kill the QEMU of a guest that is not up in time. Another run may take the lock
+# before this ends.
 watch_boot() {
 	local i
 	exec {out_lock}>&-
 	for ((i = 0; i < boot_limit; i++)); do
-		! init_ran || return 0
+		! is_up || return 0
 		sleep 1
 	done
-	! init_ran || return 0
-	say "no /init after $boot_limit s"
+	! is_up || return 0
+	say "not up after $boot_limit s"
 	tail -n 3 "$out_dir/kernel.log" >&2
-	touch "$out_dir/.hung"
 	kill "$1"
 }
 
 # Run the guest, and set qemu_status.
 run_qemu() {
 	local qemu_pid tee_pid watch_pid
-	rm -f "$out_dir"/{kernel.log,status,qemu.log,.hung}
+	rm -f "$out_dir"/{kernel.log,status,qemu.log,out.tar}
 	touch "$out_dir"/{kernel.log,status,qemu.log}
 	qemu_status=0
 	exec 3> >(exec tee "$out_dir/output.log")
@@ -286,22 +292,43 @@ run_qemu() {
 	wait "$tee_pid" || true
 }
 
-init_ran() {
-	grep -q 'Run /init as init process' "$out_dir/kernel.log"
+# The guest is about to run its command.
+is_up() { grep -q '^up$' "$out_dir/status"; }
+
+# Has QEMU's emulator run code that the kernel was patching? On a busy host it does so
+# at times (jump labels). Then the byte before the address of the trap is no int3
+# instruction (cc) in the kernel's memory. Linux 6.1 writes "int3: 0000 [#1]", later
+# kernels write "Oops: " before it.
+emulator_failed() {
+	grep -A 9 'int3: 0000 \[#' "$out_dir/kernel.log" | grep -m 1 ' Code: ' |
+		grep -qv 'cc <'
+}
+
+# Set again to the reason to boot the guest again; false if there is none. What the
+# kernel says once the module may be loaded is none, and the guests of a pair begin
+# their commands together.
+boot_again() {
+	again=''
+	if grep -q setup=insmod "$out_dir/status"; then
+		:
+	elif is_up; then
+		[ -n "$sync" ] || ! emulator_failed ||
+			again="QEMU ran code that the kernel was patching"
+	elif ! grep -q 'Run /init as init process' "$out_dir/kernel.log"; then
+		again="the kernel did not start /init"
+	elif emulator_failed || ! splats >/dev/null 2>&1; then
+		again="the guest did not start its command"
+	fi
+	[ -n "$again" ]
 }
 
 booted=$EPOCHREALTIME
-run_qemu
-# On a busy host QEMU's emulator sometimes runs code that the kernel is patching
-# at that moment (jump labels): "Oops: int3" during the boot. Rarely a boot just
-# stops.
-for ((i = 1; i < 3; i++)); do
-	if init_ran || { [ ! -e "$out_dir/.hung" ] &&
-		! grep -q 'Kernel panic' "$out_dir/kernel.log"; }; then
+for ((boots = 1; ; boots++)); do
+	run_qemu
+	if [ "$boots" = 3 ] || ! boot_again; then
 		break
 	fi
-	say "the kernel did not start /init: booting it once more"
-	run_qemu
+	say "$again: booting it once more"
 done
 say "guest ran for $(seconds_since "$booted") s"
 if [ -s "$out_dir/out.tar" ]; then
