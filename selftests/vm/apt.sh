@@ -2,7 +2,9 @@
 # shellcheck shell=bash disable=SC2154
 # Gets packages of Debian suites that the host does not use. Each suite has a
 # separate apt state, so that the system's configuration does not change; only
-# its mirror and key ring are used. Sourced by fetch.sh.
+# its mirror and key ring are used. Sourced by fetch.sh and userland.sh.
+
+apt_retries=5
 
 # Print "URI key-ring" of the archive with this Release label in the system's
 # sources; the URI is "-" if they do not have it.
@@ -38,7 +40,7 @@ apt_setup() {
 	mkdir -p "$dir/lists/partial" "$dir/archives/partial"
 	: >"$dir/status"
 	apt_source_line Debian "$suite" >"$dir/sources.list" ||
-		{ apt-get -qq update && apt_source_line Debian "$suite" \
+		{ apt-get -qq -o Acquire::Retries="$apt_retries" update && apt_source_line Debian "$suite" \
 			>"$dir/sources.list"; } ||
 		die "apt knows no archive of Debian's; apt-get update may help"
 	case $suite in
@@ -61,7 +63,7 @@ apt_run() {
 		-o Dir::Etc::preferences=/dev/null \
 		-o Dir::Etc::preferencesparts=/dev/null \
 		-o APT::Architecture=amd64 -o APT::Architectures=amd64 \
-		-o APT::Sandbox::User="$(id -un)" "$@"
+		-o APT::Sandbox::User="$(id -un)" -o Acquire::Retries="$apt_retries" "$@"
 }
 
 apt_update() {

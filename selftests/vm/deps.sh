@@ -97,8 +97,9 @@ if [ -n "$check" ] || [ "$(id -u)" != 0 ]; then
 fi
 
 export DEBIAN_FRONTEND=noninteractive
+apt() { apt-get -qq -o Acquire::Retries=5 "$@"; }
 install() {
-	apt-get -qq -y -o DPkg::Lock::Timeout=300 --no-install-recommends install \
+	apt -y -o DPkg::Lock::Timeout=300 --no-install-recommends install \
 		"${missing[@]}"
 }
 # Two targets of one make may come here at a time.
@@ -106,4 +107,4 @@ exec 9>/var/lock/rdma_post-packages
 flock 9
 echo "installing ${missing[*]}" >&2
 # Package lists may be missing or old.
-install || { apt-get -qq update && install; }
+install || { apt update && install; }

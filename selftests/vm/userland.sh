@@ -70,6 +70,7 @@ make_userland() {
 	apt_update "$suite"
 	say "making the userland of $suite"
 	mmdebstrap --quiet --mode="$mode" --variant=minbase \
+		--aptopt="Acquire::Retries \"$apt_retries\"" \
 		--include="$(IFS=, && echo "${packages[*]}")" \
 		--dpkgopt='path-exclude=/usr/share/man/*' \
 		--dpkgopt='path-exclude=/usr/share/doc/*' \
