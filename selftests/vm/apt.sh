@@ -6,6 +6,39 @@
 
 apt_retries=5
 
+# keep_errors COMMAND...: run it, and set errors to what it writes to standard error
+keep_errors() {
+	{ errors=$(export LC_ALL=C; set -e; "$@" 2>&1 >&3 3>&-); } 3>&1
+}
+
+# give_up WHAT: die with one sentence, made of WHAT and errors. A disk without space is
+# named as that.
+give_up() {
+	local line
+	case ${errors,,} in
+	*"no space left"* | *"enough free space"* | *"tar: "*": wrote only "*)
+		line=$(df -Pm "$cache_dir" | awk 'NR == 2 { print $4 }' || true)
+		die_status=4 die "no space left in $cache_dir ($line MB free)"
+		;;
+	esac
+	line=$(grep -m 1 '^E: ' <<<"$errors" || grep -m 1 -v WARNING <<<"$errors" || true)
+	line=${line#E: }
+	line=${line#"vm: $prog: "}
+	die_status=4 die "cannot $1${line:+: $line}"
+}
+
+# attempt WHAT COMMAND...: run it, or give up. Needs set -e, and must not be part of a
+# condition, or else a function goes on after a failure.
+attempt() {
+	local what=$1 status
+	shift
+	set +e
+	keep_errors "$@"
+	status=$?
+	set -e
+	[ "$status" = 0 ] || give_up "$what"
+}
+
 # Print "URI key-ring" of the archive with this Release label in the system's
 # sources; the URI is "-" if they do not have it.
 apt_mirror() {
@@ -39,10 +72,11 @@ apt_setup() {
 	local suite=$1 dir=$cache_dir/apt/$1 release=${1%%-*}
 	mkdir -p "$dir/lists/partial" "$dir/archives/partial"
 	: >"$dir/status"
-	apt_source_line Debian "$suite" >"$dir/sources.list" ||
-		{ apt-get -qq -o Acquire::Retries="$apt_retries" update && apt_source_line Debian "$suite" \
-			>"$dir/sources.list"; } ||
-		die "apt knows no archive of Debian's; apt-get update may help"
+	if ! apt_source_line Debian "$suite" >"$dir/sources.list"; then
+		keep_errors apt-get -qq -o Acquire::Retries="$apt_retries" update || true
+		apt_source_line Debian "$suite" >"$dir/sources.list" ||
+			give_up "find Debian's archive in the lists of the host's apt"
+	fi
 	case $suite in
 	sid | *-backports) ;;
 	*)
@@ -69,24 +103,33 @@ apt_run() {
 apt_update() {
 	say "reading the package lists of $1"
 	apt_setup "$1"
-	apt_run "$1" apt-get update
+	# Without this mode it is no error that lists could not be read.
+	attempt "download the package lists of $1" \
+		apt_run "$1" apt-get -o APT::Update::Error-Mode=any update
+}
+
+# apt_names SUITE [PREFIX]: print the names of its packages
+apt_names() {
+	attempt "read the package lists of $1" apt_run "$1" apt-cache pkgnames "${@:2}"
 }
 
 # Print the packages of a kernel: those that PACKAGE... depend on.
 apt_kernel_packages() {
-	local suite=$1
+	local suite=$1 packages
 	shift
-	apt_run "$suite" apt-cache depends --recurse --no-recommends --no-suggests \
-		--no-conflicts --no-breaks --no-replaces --no-enhances "$@" |
-		grep -E '^linux-(image|binary|modules|headers|kbuild)-[0-9]' |
+	packages=$(attempt "read the package lists of $suite" apt_run "$suite" \
+		apt-cache depends --recurse --no-recommends --no-suggests \
+		--no-conflicts --no-breaks --no-replaces --no-enhances "$@")
+	grep -E '^linux-(image|binary|modules|headers|kbuild)-[0-9]' <<<"$packages" |
 		grep -v -- -unsigned
 }
 
 # apt_download SUITE DIRECTORY PACKAGE...
 apt_download() {
-	local suite=$1 dir=$2
+	local suite=$1 dir=$2 what=$3
 	shift 2
 	say "downloading from $suite: $*"
+	[ $# = 1 ] || what+=" and $(($# - 1)) more"
 	mkdir -p "$dir"
-	(cd "$dir" && apt_run "$suite" apt-get download "$@")
+	(cd "$dir" && attempt "download $what from $suite" 		apt_run "$suite" apt-get download "$@")
 }

@@ -10,9 +10,13 @@
 #   kernels/VERSION/{release,vmlinux,root,build}   source/VERSION
 #   kselftest/   scripts/   rdma/SUITE
 # Downloads nothing that exists already. Needs no root, and does not change the
-# system's packages and apt configuration.
+# system's packages and apt configuration. Stops at the first thing that it cannot
+# get, and its last line says why. The status is then 2 if there is no such thing,
+# and 4 if a download failed, what came cannot be used, or there is no space.
 
 set -euo pipefail
+# A failure in $() ends the script.
+shopt -s inherit_errexit
 . "$(dirname "$0")/lib.sh"
 . "$vm_dir/apt.sh"
 . "$vm_dir/vmlinux.sh"
@@ -22,20 +26,21 @@ suite_of() {
 	6.1) echo bookworm ;;
 	6.12) echo bookworm-backports ;;
 	7.2) echo sid ;;
-	*) die "$1: kernels are 6.1, 6.12 and 7.2" ;;
+	*) die_status=2 die "$1: kernels are 6.1, 6.12 and 7.2" ;;
 	esac
 }
 
 # Wrap the build tools that need a newer C library than the host's, so that they
-# run with the library of their suite.
+# run with the library of their suite. The root will be moved to another place.
 wrap_foreign_tools() {
-	local root=$1 libs=$2 tool
+	local root=$1 place=$2 libs=$2/usr/lib/x86_64-linux-gnu tool
 	find "$root"/usr/lib/linux-kbuild-* -type f -perm -100 | while read -r tool; do
 		head -c 4 "$tool" | grep -q ELF || continue
 		ldd "$tool" 2>&1 | grep 'not found' >/dev/null || continue
 		mv "$tool" "$tool.elf"
 		printf '#!/bin/sh\nexec "%s" --library-path "%s" "%s" "$@"\n' \
-			"$libs/ld-linux-x86-64.so.2" "$libs" "$tool.elf" >"$tool"
+			"$libs/ld-linux-x86-64.so.2" "$libs" \
+			"$place${tool#"$root"}.elf" >"$tool"
 		chmod +x "$tool"
 	done
 }
@@ -69,7 +74,7 @@ unsupported_features() {
 }
 
 fix_headers() {
-	local root=$1 release=$2 final=$3 headers libs
+	local root=$1 release=$2 final=$3 headers
 	headers=$root/usr/src/linux-headers-$release
 	sed -i "s|/usr/src/|$final/root/usr/src/|g" "$headers/Makefile"
 	# Without vmlinux the build makes no BTF, which would need pahole.
@@ -77,22 +82,35 @@ fix_headers() {
 	grep -q '^export.*CC\|gcc-[0-9]' "$headers/.kernelvariables" 2>/dev/null &&
 		sed -i 's/gcc-[0-9][0-9]*/gcc/g' "$headers/.kernelvariables"
 	match_compiler "$headers"
-	libs=$root/usr/lib/x86_64-linux-gnu
-	if [ -e "$libs/ld-linux-x86-64.so.2" ]; then
-		wrap_foreign_tools "$root" "$libs"
-		# The wrappers contain the path of the temporary directory.
-		grep -rlI --include='*' "$libs" "$root"/usr/lib/linux-kbuild-* |
-			xargs -r sed -i "s|$root|$final/root|g"
-	fi
+	[ ! -e "$root/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2" ] ||
+		wrap_foreign_tools "$root" "$final/root"
+}
+
+unpack_kernel() {
+	local final=$1 deb release image
+	mkdir "$tmp/root"
+	for deb in "$tmp"/debs/*.deb; do
+		dpkg-deb -x "$deb" "$tmp/root"
+	done
+	rm -rf "$tmp/debs"
+	[ -e "$tmp/root/lib" ] || ln -s usr/lib "$tmp/root/lib"
+	release=$(basename "$tmp"/root/lib/modules/*)
+	for image in "$tmp/root/boot/vmlinuz-$release" \
+		"$tmp/root/lib/modules/$release/vmlinuz"; do
+		[ ! -f "$image" ] || extract_vmlinux "$image" "$tmp/vmlinux"
+	done
+	[ -s "$tmp/vmlinux" ] || die "no kernel image in the packages"
+	# depmod warns of lists that some packages lack and nothing here needs.
+	depmod -b "$tmp/root" "$release"
+	fix_headers "$tmp/root" "$release" "$final"
+	ln -s "root/usr/src/linux-headers-$release" "$tmp/build"
+	echo "$release" >"$tmp/release"
 }
 
 fetch_kernel() {
-	local name=$1 suite packages final=$cache_dir/kernels/$1 tmp release deb
+	local name=$1 suite packages final=$cache_dir/kernels/$1
 	suite=$(suite_of "$name")
 	need apt-get dpkg-deb xz readelf depmod gcc
-	tmp=$final.tmp
-	rm -rf "$tmp"
-	mkdir -p "$tmp/root"
 	apt_update "$suite"
 	packages=$(apt_kernel_packages "$suite" linux-image-amd64 linux-headers-amd64)
 	case $packages in
@@ -105,22 +123,7 @@ fetch_kernel() {
 	# shellcheck disable=SC2086
 	apt_download "$suite" "$tmp/debs" $packages
 	say "unpacking $name"
-	for deb in "$tmp"/debs/*.deb; do
-		dpkg-deb -x "$deb" "$tmp/root"
-	done
-	rm -rf "$tmp/debs"
-	[ -e "$tmp/root/lib" ] || ln -s usr/lib "$tmp/root/lib"
-	release=$(basename "$tmp"/root/lib/modules/*)
-	for image in "$tmp/root/boot/vmlinuz-$release" \
-		"$tmp/root/lib/modules/$release/vmlinuz"; do
-		[ ! -f "$image" ] || extract_vmlinux "$image" "$tmp/vmlinux"
-	done
-	[ -s "$tmp/vmlinux" ] || die "$name: no kernel image in its packages"
-	# depmod warns of lists that some packages lack and nothing here needs.
-	depmod -b "$tmp/root" "$release" 2>/dev/null
-	fix_headers "$tmp/root" "$release" "$final"
-	ln -s "root/usr/src/linux-headers-$release" "$tmp/build"
-	echo "$release" >"$tmp/release"
+	attempt "unpack $name from $suite" unpack_kernel "$final"
 	rm -rf "$final"
 	mv "$tmp" "$final"
 }
@@ -138,88 +141,118 @@ source_tarball() {
 	done
 	suite=$(suite_of "$version")
 	apt_update "$suite"
+	apt_download "$suite" "$tmp/debs" "linux-source-$version"
+	attempt "unpack linux-source-$version from $suite" dpkg-deb -x "$tmp"/debs/*.deb "$tmp/deb"
 	rm -rf "$dir"
-	apt_download "$suite" "$dir" "linux-source-$version"
-	dpkg-deb -x "$dir"/linux-source-*.deb "$dir"
-	rm -f "$dir"/*.deb
+	mv "$tmp/deb" "$dir"
 	echo "$tarball"
+}
+
+# unpack_source TARBALL [PATTERN...]: unpack it, or some of it, into source
+unpack_source() {
+	local tarball=$1
+	shift
+	say "unpacking $(basename "$tarball")"
+	mkdir "$tmp/source"
+	attempt "unpack $tarball" tar -C "$tmp/source" --strip-components=1 \
+		--wildcards -xf "$tarball" "$@"
 }
 
 fetch_source() {
 	local version=$1 final=$cache_dir/source/$1 tarball
 	tarball=$(source_tarball "$version")
-	say "unpacking $(basename "$tarball")"
-	rm -rf "$final.tmp"
-	mkdir -p "$final.tmp"
-	tar -C "$final.tmp" --strip-components=1 -xf "$tarball"
-	mv "$final.tmp" "$final"
+	unpack_source "$tarball"
+	rm -rf "$final"
+	mv "$tmp/source" "$final"
 }
 
 fetch_kselftest() {
-	local tarball tmp=$cache_dir/kselftest.tmp
+	local tarball
 	tarball=$(source_tarball 6.1)
-	say "unpacking kselftest headers and scripts from $(basename "$tarball")"
-	rm -rf "$tmp"
-	mkdir -p "$tmp"
-	tar -C "$tmp" --strip-components=1 --wildcards -xf "$tarball" \
+	unpack_source "$tarball" \
 		'*/tools/testing/selftests/kselftest*.h' \
 		'*/tools/testing/selftests/kselftest/*' \
 		'*/scripts/checkpatch.pl' '*/scripts/spelling.txt' \
 		'*/scripts/const_structs.checkpatch' '*/scripts/kernel-doc'
 	rm -rf "$cache_dir/kselftest" "$cache_dir/scripts"
-	mv "$tmp/scripts" "$cache_dir/scripts"
-	mv "$tmp/tools/testing/selftests" "$cache_dir/kselftest"
-	rm -rf "$tmp"
+	mv "$tmp/source/scripts" "$cache_dir/scripts"
+	mv "$tmp/source/tools/testing/selftests" "$cache_dir/kselftest"
+}
+
+unpack_rdma() {
+	local deb
+	for deb in "$tmp"/debs/*.deb; do
+		dpkg-deb -x "$deb" "$tmp"
+		dpkg-deb -W "$deb" >>"$tmp/packages"
+	done
+	rm -rf "${tmp:?}"/debs "${tmp:?}"/usr/share
 }
 
 # Fetch a suite's libraries, headers and programs, for symbols.sh and check.sh.
 fetch_rdma() {
-	local suite=$1 final=$cache_dir/rdma/$1 rdmacm=librdmacm1t64 deb user
+	local suite=$1 final=$cache_dir/rdma/$1 names
+	local packages=(libibverbs1 libibverbs-dev librdmacm-dev ibverbs-providers
+		ibverbs-utils rdmacm-utils libc6)
 	need apt-get dpkg-deb
-	rm -rf "$final.tmp"
-	[ "$suite" != bookworm ] || rdmacm=librdmacm1
+	case $suite in
+	bookworm) packages+=(librdmacm1) ;;
+	*) packages+=(librdmacm1t64) ;;
+	esac
 	apt_update "$suite"
-	apt_download "$suite" "$final.tmp/debs" libibverbs1 "$rdmacm" \
-		libibverbs-dev librdmacm-dev ibverbs-providers ibverbs-utils \
-		rdmacm-utils libc6
-	for user in perftest fio librados2 librpma0 libfabric1 libiscsi7 \
-		qperf tgt; do
-		# A suite may lack some of them.
-		apt_download "$suite" "$final.tmp/debs" "$user" || true
-	done
-	for deb in "$final.tmp"/debs/*.deb; do
-		dpkg-deb -x "$deb" "$final.tmp"
-	done
-	for deb in "$final.tmp"/debs/*.deb; do
-		dpkg-deb -W "$deb"
-	done >"$final.tmp/packages"
-	rm -rf "$final.tmp"/debs "$final.tmp"/usr/share "$final"
-	mv "$final.tmp" "$final"
+	# A suite may lack some of their users.
+	names=$(apt_names "$suite")
+	mapfile -t -O ${#packages[@]} packages < <(grep -xE "perftest|fio|librados2|\
+librpma0|libfabric1|libiscsi7|qperf|tgt" <<<"$names")
+	apt_download "$suite" "$tmp/debs" "${packages[@]}"
+	say "unpacking the packages of $suite"
+	attempt "unpack the packages of $suite" unpack_rdma
+	rm -rf "$final"
+	mv "$tmp" "$final"
+}
+
+begin() {
+	rm -rf "$tmp"
+	mkdir "$tmp"
+	echo >"$tmp/begun"
+	rm "$tmp/begun"
 }
 
 fetch() {
 	local what=$1 start=$EPOCHREALTIME
 	case $what in
 	kselftest) set -- fetch_kselftest "$cache_dir/kselftest/kselftest_harness.h" ;;
-	source-*) set -- fetch_source "$cache_dir/source/${what#source-}/Makefile" \
-		"${what#source-}" ;;
-	rdma-*) set -- fetch_rdma "$cache_dir/rdma/${what#rdma-}/packages" \
-		"${what#rdma-}" ;;
+	source-*)
+		suite_of "${what#source-}" >/dev/null
+		set -- fetch_source "$cache_dir/source/${what#source-}/Makefile" \
+			"${what#source-}"
+		;;
+	rdma-bookworm | rdma-trixie | rdma-sid)
+		set -- fetch_rdma "$cache_dir/rdma/${what#rdma-}/packages" \
+			"${what#rdma-}"
+		;;
 	*)
 		suite_of "$what" >/dev/null
 		set -- fetch_kernel "$cache_dir/kernels/$what/release" "$what"
 		;;
 	esac
 	[ ! -e "$2" ] || return 0
+	attempt "write to $cache_dir" \
+		mkdir -p "$cache_dir"/{locks,kernels,source,rdma}
 	# One at a time, because fetches of a suite share apt's lists.
 	lock "$cache_dir/locks/fetch"
 	if [ ! -e "$2" ]; then
+		# What was begun here is moved to its place when it is complete.
+		trap 'rm -rf "$tmp"' EXIT
+		attempt "write to $cache_dir" begin
 		"$1" "${@:3}"
+		rm -rf "$tmp"
+		trap - EXIT
 		say "$what fetched in $(seconds_since "$start") s"
 	fi
 	unlock
 }
 
+tmp=$cache_dir/fetch.tmp
 case ${1:--h} in
 -h | --help)
 	usage

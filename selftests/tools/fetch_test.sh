@@ -1,0 +1,225 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Usage: fetch_test.sh
+#
+# Tests on this host, without a network, what vm/fetch.sh says and leaves behind when
+# a download breaks, the disk is full, or it is killed. Prints TAP.
+#
+# apt and dpkg-deb are programs of the test: a package is a tar archive, and files in
+# suites/SUITE tell what a suite has. BREAK says what is to go wrong.
+
+# Functions are called by name.
+# shellcheck disable=SC2317
+
+set -u
+# shellcheck source=../vm/lib.sh
+. "$(dirname "$0")/../vm/lib.sh"
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+export PATH=$dir/bin:$PATH BREAK=''
+
+# run TEST: in a directory and cache of its own
+run() {
+	mkdir "$1"
+	cd "$1" || exit
+	export TEST_DIR=$PWD RDMA_POST_CACHE=$PWD/cache
+	mkdir -p suites/sid
+	: >out
+	if "$1"; then
+		: >passed
+	else
+		echo "status ${status-}" >>out
+	fi
+}
+
+# fetch ARGUMENT...: run it; status and out have what it says
+fetch() {
+	"$vm_dir/fetch.sh" "$@" >out 2>&1
+	status=$?
+}
+
+# says STATUS SENTENCE: the status and the last line, a pattern, of the last fetch
+says() { [ "$status" = "$1" ] && tail -n 1 out | grep -qx -e "vm: fetch: $2"; }
+
+nothing_left() { ! [ -e "$RDMA_POST_CACHE/fetch.tmp" ]; }
+
+# source_package SUITE VERSION MIB: let it have a source, with a file of zeros
+source_package() {
+	local tree=linux-source-$2
+	mkdir -p "$tree" usr/src
+	echo "VERSION = $2" >"$tree/Makefile"
+	head -c "$3M" /dev/zero >"$tree/zeros"
+	tar -cJf "usr/src/$tree.tar.xz" "$tree" || return
+	echo "$tree" >>"suites/$1/names"
+	tar -cf "suites/$1/$tree.deb" usr
+	rm -rf usr "$tree"
+}
+
+make_programs() {
+	mkdir bin
+	cat >bin/apt-get <<-'END'
+		#!/bin/sh
+		case $* in
+		*indextargets*)
+			echo "Debian|http://nowhere.invalid/debian|"
+			exit
+			;;
+		esac
+		for arg; do
+			[ "${arg#Dir::Cache=}" = "$arg" ] || suite=${arg##*/}
+		done
+		[ -n "$suite" ] || exit 0
+		while [ "$1" != update ] && [ "$1" != download ]; do
+			shift
+		done
+		case $BREAK:$1 in
+		$1:*)
+			echo "E: Failed to fetch http://nowhere.invalid/x  404  Not Found" >&2
+			echo "E: Some files failed to download." >&2
+			exit 100
+			;;
+		killed:download)
+			echo half >"linux-source-7.2_1.deb"
+			kill -9 0
+			;;
+		esac
+		[ "$1" = download ] || exit 0
+		shift
+		for package; do
+			cp "$TEST_DIR/suites/$suite/$package.deb" "${package}_1.deb" || exit
+		done
+	END
+	cat >bin/apt-cache <<-'END'
+		#!/bin/sh
+		for arg; do
+			[ "${arg#Dir::Cache=}" = "$arg" ] || suite=${arg##*/}
+		done
+		case $* in
+		*pkgnames*) cat "$TEST_DIR/suites/$suite/names" 2>/dev/null || : ;;
+		*depends*) printf '%s\n' "$@" | grep ^linux- ;;
+		esac
+	END
+	cat >bin/dpkg-deb <<-'END'
+		#!/bin/sh
+		mkdir -p "$3"
+		tar -C "$3" -xf "$2" || exit
+		[ "$BREAK" != killed-unpack ] || {
+			echo half >"$3/usr/src/linux-source-7.2.tar.xz"
+			kill -9 0
+		}
+	END
+	chmod +x bin/*
+}
+
+unknown_name() {
+	local name
+	for name in nonsense source-nonsense rdma-nonsense; do
+		fetch "$name"
+		says 2 '.*nonsense: kernels are 6.1, 6.12 and 7.2' && [ "$(wc -l <out)" = 1 ] ||
+			return
+	done
+}
+
+lists_fail() {
+	BREAK=update fetch 7.2
+	says 4 "cannot download the package lists of sid: Failed to fetch .* 404 .*"
+}
+
+download_fails() {
+	source_package sid 7.2 0 || return
+	BREAK=download fetch source-7.2
+	says 4 'cannot download linux-source-7.2 from sid: Failed to fetch .*  404  Not Found' &&
+		nothing_left && fetch source-7.2 && [ "$status" = 0 ]
+}
+
+broken_package() {
+	source_package sid 7.2 0 || return
+	echo half >suites/sid/linux-source-7.2.deb
+	fetch source-7.2
+	says 4 'cannot unpack linux-source-7.2 from sid: tar: .*' && nothing_left
+}
+
+broken_tarball() {
+	local src=$RDMA_POST_CACHE/source/deb-7.2/usr/src
+	mkdir -p "$src"
+	echo half >"$src/linux-source-7.2.tar.xz"
+	fetch source-7.2
+	says 4 "cannot unpack $src/linux-source-7.2.tar.xz: tar: .*" && nothing_left
+}
+
+# killed BREAK: killed at this place, it begins anew and comes to its end
+killed() {
+	source_package sid 7.2 0 || return
+	{
+		BREAK=$1 setsid -w "$vm_dir/fetch.sh" source-7.2 >out 2>&1
+		status=$?
+	} 2>/dev/null
+	[ "$status" = 137 ] || return
+	fetch source-7.2
+	[ "$status" = 0 ] && nothing_left &&
+		grep -qx 'VERSION = 7.2' "$RDMA_POST_CACHE/source/7.2/Makefile"
+}
+
+killed_in_download() { killed killed; }
+killed_in_unpack() { killed killed-unpack; }
+
+can_mount() {
+	unshare -rm true 2>out && return
+	echo "no user namespaces: $(cat out)" >skipped
+	return 1
+}
+
+# The source is 8 MiB, its archive some KiB.
+full_disk() {
+	can_mount || return
+	source_package sid 7.2 8 || return
+	mkdir "$RDMA_POST_CACHE"
+	# shellcheck disable=SC2016
+	unshare -rm sh -c 'mount -t tmpfs -o size=4m tmpfs "$RDMA_POST_CACHE" || exit
+		"$0" source-7.2
+		status=$?
+		ls "$RDMA_POST_CACHE/fetch.tmp" "$RDMA_POST_CACHE/source/7.2" && exit 1
+		exit $status' "$vm_dir/fetch.sh" >out 2>&1
+	status=$?
+	sed -i '/^ls: /d' out
+	says 4 "no space left in $RDMA_POST_CACHE ([0-3] MB free)"
+}
+
+# The disk is full before the first step.
+full_before() {
+	can_mount || return
+	source_package sid 7.2 0 || return
+	mkdir "$RDMA_POST_CACHE"
+	# shellcheck disable=SC2016
+	unshare -rm sh -c 'mount -t tmpfs -o size=64k tmpfs "$RDMA_POST_CACHE" || exit
+		mkdir "$RDMA_POST_CACHE/locks"
+		cat /dev/zero >"$RDMA_POST_CACHE/zeros" 2>/dev/null
+		exec "$0" source-7.2' "$vm_dir/fetch.sh" >out 2>&1
+	status=$?
+	says 4 "no space left in $RDMA_POST_CACHE (0 MB free)"
+}
+
+tests=(unknown_name lists_fail download_fails broken_package broken_tarball
+	killed_in_download killed_in_unpack full_disk full_before)
+make_programs
+for test in "${tests[@]}"; do
+	run "$test" &
+done
+wait
+failed=0
+for i in "${!tests[@]}"; do
+	test=${tests[i]}
+	if [ -e "$test/passed" ]; then
+		echo "ok $((i + 1)) fetch.$test"
+	elif [ -e "$test/skipped" ]; then
+		echo "ok $((i + 1)) fetch.$test # SKIP $(cat "$test/skipped")"
+	else
+		failed=1
+		sed 's/^/#   /' "$test/out"
+		echo "not ok $((i + 1)) fetch.$test"
+	fi
+done
+echo "1..${#tests[@]}"
+exit "$failed"
