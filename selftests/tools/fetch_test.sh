@@ -4,7 +4,8 @@
 # Usage: fetch_test.sh
 #
 # Tests on this host, without a network, what vm/fetch.sh says and leaves behind when
-# a download breaks, the disk is full, or it is killed. Prints TAP.
+# Debian has a kernel no more, a download breaks, the disk is full, or it is killed.
+# Prints TAP.
 #
 # apt and dpkg-deb are programs of the test: a package is a tar archive, and files in
 # suites/SUITE tell what a suite has. BREAK says what is to go wrong.
@@ -25,7 +26,7 @@ run() {
 	mkdir "$1"
 	cd "$1" || exit
 	export TEST_DIR=$PWD RDMA_POST_CACHE=$PWD/cache
-	mkdir -p suites/sid
+	mkdir -p suites/{bookworm,sid,forky,trixie-backports}
 	: >out
 	if "$1"; then
 		: >passed
@@ -44,6 +45,14 @@ fetch() {
 says() { [ "$status" = "$1" ] && tail -n 1 out | grep -qx -e "vm: fetch: $2"; }
 
 nothing_left() { ! [ -e "$RDMA_POST_CACHE/fetch.tmp" ]; }
+
+# kernel SUITE RELEASE...: let the suite have them
+kernel() {
+	local suite=$1
+	shift
+	printf 'linux-image-%s\n' "$@" "${@/%amd64/cloud-amd64}" >>"suites/$suite/names"
+	printf 'linux-headers-%s\n' "$@" >>"suites/$suite/names"
+}
 
 # source_package SUITE VERSION MIB: let it have a source, with a file of zeros
 source_package() {
@@ -75,6 +84,11 @@ make_programs() {
 			shift
 		done
 		case $BREAK:$1 in
+		"no $suite:update")
+			echo "E: The repository 'http://nowhere.invalid/debian $suite Release'" \
+				"does not have a Release file." >&2
+			exit 100
+			;;
 		$1:*)
 			echo "E: Failed to fetch http://nowhere.invalid/x  404  Not Found" >&2
 			echo "E: Some files failed to download." >&2
@@ -122,7 +136,50 @@ unknown_name() {
 	done
 }
 
+# Nothing can be downloaded, so that its attempt shows what was found where.
+newest_of_first_suite() {
+	kernel sid 7.3.1+deb14-amd64
+	kernel forky 7.2.9+deb14-amd64 7.2.10+deb14-amd64 7.3.1+deb14-amd64 7.20.1-amd64
+	kernel trixie-backports 7.2.12+deb13-amd64
+	BREAK=download fetch 7.2
+	says 4 'cannot download linux-image-7.2.10+deb14-amd64 and 1 more from forky: .*' &&
+		nothing_left || return
+	kernel bookworm 6.1.0-9-amd64 6.1.0-56-amd64 6.12.1+deb12-amd64
+	BREAK=download fetch 6.1
+	says 4 'cannot download linux-image-6.1.0-56-amd64 and 1 more from bookworm: .*'
+}
+
+# Headers can be there before the image, or after it.
+image_without_headers() {
+	kernel sid 7.2.9+deb14-amd64
+	echo linux-image-7.2.10+deb14-amd64 >>suites/sid/names
+	echo linux-headers-7.2.11+deb14-amd64 >>suites/sid/names
+	BREAK=download fetch 7.2
+	says 4 'cannot download linux-image-7.2.9+deb14-amd64 and 1 more from sid: .*'
+}
+
+no_suite_has_it() {
+	kernel sid 7.3.0+deb14-amd64 7.3.1+deb14-amd64
+	fetch 7.2
+	says 3 'no suite of Debian has 7.2 now (sid has 7.3.1)' && nothing_left || return
+	fetch source-7.2
+	says 3 'no suite of Debian has 7.2 now (sid has 7.3.1)' && nothing_left
+}
+
+suite_gone() {
+	kernel forky 7.3.4+deb14-amd64
+	BREAK='no sid' fetch 7.2
+	says 3 'no suite of Debian has 7.2 now (forky has 7.3.4)'
+}
+
+# That no suite is there tells of the mirror, not of the kernel.
+all_suites_gone() {
+	BREAK='no bookworm' fetch 6.1
+	says 4 'cannot download the package lists of bookworm: The repository .*'
+}
+
 lists_fail() {
+	kernel sid 7.2.9+deb14-amd64
 	BREAK=update fetch 7.2
 	says 4 "cannot download the package lists of sid: Failed to fetch .* 404 .*"
 }
@@ -201,7 +258,8 @@ full_before() {
 	says 4 "no space left in $RDMA_POST_CACHE (0 MB free)"
 }
 
-tests=(unknown_name lists_fail download_fails broken_package broken_tarball
+tests=(unknown_name newest_of_first_suite image_without_headers no_suite_has_it
+	suite_gone all_suites_gone lists_fail download_fails broken_package broken_tarball
 	killed_in_download killed_in_unpack full_disk full_before)
 make_programs
 for test in "${tests[@]}"; do

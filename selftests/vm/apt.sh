@@ -100,26 +100,40 @@ apt_run() {
 		-o APT::Sandbox::User="$(id -un)" -o Acquire::Retries="$apt_retries" "$@"
 }
 
-apt_update() {
+# Read the package lists of a suite. Return 1 if the archive does not have it.
+apt_read() {
 	say "reading the package lists of $1"
 	apt_setup "$1"
 	# Without this mode it is no error that lists could not be read.
-	attempt "download the package lists of $1" \
-		apt_run "$1" apt-get -o APT::Update::Error-Mode=any update
+	keep_errors apt_run "$1" apt-get -o APT::Update::Error-Mode=any update && return
+	[[ $errors == *"does not have a Release file"* ]] ||
+		give_up "download the package lists of $1"
+	return 1
 }
+
+apt_update() { apt_read "$1" || give_up "download the package lists of $1"; }
 
 # apt_names SUITE [PREFIX]: print the names of its packages
 apt_names() {
 	attempt "read the package lists of $1" apt_run "$1" apt-cache pkgnames "${@:2}"
 }
 
-# Print the packages of a kernel: those that PACKAGE... depend on.
+# apt_kernel SUITE VERSION: print the newest release of it, as in "7.2.13+deb14-amd64",
+# of which the suite has image and headers; VERSION is a pattern
+apt_kernel() {
+	local names
+	names=$(apt_names "$1" linux-)
+	sed -nE "s/^linux-(image|headers)-($2\.[0-9][^-]*(-[0-9]+)?-amd64)$/\2/p" \
+		<<<"$names" | sort | uniq -d | sort -V | tail -n 1
+}
+
+# Print the packages of a release of the kernel.
 apt_kernel_packages() {
-	local suite=$1 packages
-	shift
+	local suite=$1 release=$2 packages
 	packages=$(attempt "read the package lists of $suite" apt_run "$suite" \
 		apt-cache depends --recurse --no-recommends --no-suggests \
-		--no-conflicts --no-breaks --no-replaces --no-enhances "$@")
+		--no-conflicts --no-breaks --no-replaces --no-enhances \
+		"linux-image-$release" "linux-headers-$release")
 	grep -E '^linux-(image|binary|modules|headers|kbuild)-[0-9]' <<<"$packages" |
 		grep -v -- -unsigned
 }

@@ -12,7 +12,8 @@
 # Downloads nothing that exists already. Needs no root, and does not change the
 # system's packages and apt configuration. Stops at the first thing that it cannot
 # get, and its last line says why. The status is then 2 if there is no such thing,
-# and 4 if a download failed, what came cannot be used, or there is no space.
+# 3 if no suite of Debian has this kernel now, and 4 if a download failed, what came
+# cannot be used, or there is no space.
 
 set -euo pipefail
 # A failure in $() ends the script.
@@ -21,13 +22,33 @@ shopt -s inherit_errexit
 . "$vm_dir/apt.sh"
 . "$vm_dir/vmlinux.sh"
 
-suite_of() {
+# Print the suites that may have a kernel.
+suites_of() {
 	case $1 in
 	6.1) echo bookworm ;;
-	6.12) echo bookworm-backports ;;
-	7.2) echo sid ;;
+	6.12) echo bookworm-backports bookworm trixie ;;
+	7.2) echo sid forky trixie-backports ;;
 	*) die_status=2 die "$1: kernels are 6.1, 6.12 and 7.2" ;;
 	esac
+}
+
+# find_suite VERSION FUNCTION: set suite to the first for which the function prints
+# something, and found to that
+find_suite() {
+	local version=$1 lookup=$2 suites newest=''
+	suites=$(suites_of "$version")
+	for suite in $suites; do
+		if ! apt_read "$suite"; then
+			say "Debian has no $suite now"
+			continue
+		fi
+		found=$("$lookup" "$suite" "${version//./\\.}")
+		[ -z "$found" ] || return 0
+		[ -n "$newest" ] || newest=$(apt_kernel "$suite" '[0-9]+' |
+			sed "s/[+-].*//; s/.*/ ($suite has &)/")
+	done
+	[ -n "$newest" ] || give_up "download the package lists of $suites"
+	die_status=3 die "no suite of Debian has $version now$newest"
 }
 
 # Wrap the build tools that need a newer C library than the host's, so that they
@@ -108,30 +129,36 @@ unpack_kernel() {
 }
 
 fetch_kernel() {
-	local name=$1 suite packages final=$cache_dir/kernels/$1
-	suite=$(suite_of "$name")
+	local name=$1 final=$cache_dir/kernels/$1 suite found packages release
 	need apt-get dpkg-deb xz readelf depmod gcc
-	apt_update "$suite"
-	packages=$(apt_kernel_packages "$suite" linux-image-amd64 linux-headers-amd64)
-	case $packages in
-	*"linux-image-$name."*) ;;
-	*) die "$suite has no $name now: $(grep image <<<"$packages")" ;;
-	esac
-	# The build tools of sid need the libraries of sid.
-	[ "$suite" != sid ] ||
-		packages+=" libc6 libelf1t64 libssl3t64 zlib1g libzstd1"
+	find_suite "$name" apt_kernel
+	packages=$(apt_kernel_packages "$suite" "$found")
 	# shellcheck disable=SC2086
 	apt_download "$suite" "$tmp/debs" $packages
+	# The build tools of newer suites need their libraries.
+	release=${suite%-backports}
+	if [ "$release" != bookworm ]; then
+		[ "$release" = "$suite" ] || apt_update "$release"
+		apt_download "$release" "$tmp/debs" \
+			libc6 libelf1t64 libssl3t64 zlib1g libzstd1
+	fi
 	say "unpacking $name"
-	attempt "unpack $name from $suite" unpack_kernel "$final"
+	attempt "unpack $found from $suite" unpack_kernel "$final"
 	rm -rf "$final"
 	mv "$tmp" "$final"
+}
+
+# apt_source SUITE VERSION: print the name of the package, if the suite has it
+apt_source() {
+	local names
+	names=$(apt_names "$1" linux-source-)
+	grep -x "linux-source-$2" <<<"$names" || true
 }
 
 # Print the path of a version's source tarball; download it if the host has
 # none.
 source_tarball() {
-	local version=$1 suite dir=$cache_dir/source/deb-$1 tarball
+	local version=$1 suite found dir=$cache_dir/source/deb-$1 tarball
 	for tarball in "/usr/src/linux-source-$version.tar.xz" \
 		"$dir/usr/src/linux-source-$version.tar.xz"; do
 		if [ -r "$tarball" ]; then
@@ -139,10 +166,9 @@ source_tarball() {
 			return
 		fi
 	done
-	suite=$(suite_of "$version")
-	apt_update "$suite"
-	apt_download "$suite" "$tmp/debs" "linux-source-$version"
-	attempt "unpack linux-source-$version from $suite" dpkg-deb -x "$tmp"/debs/*.deb "$tmp/deb"
+	find_suite "$version" apt_source
+	apt_download "$suite" "$tmp/debs" "$found"
+	attempt "unpack $found from $suite" dpkg-deb -x "$tmp"/debs/*.deb "$tmp/deb"
 	rm -rf "$dir"
 	mv "$tmp/deb" "$dir"
 	echo "$tarball"
@@ -222,7 +248,7 @@ fetch() {
 	case $what in
 	kselftest) set -- fetch_kselftest "$cache_dir/kselftest/kselftest_harness.h" ;;
 	source-*)
-		suite_of "${what#source-}" >/dev/null
+		suites_of "${what#source-}" >/dev/null
 		set -- fetch_source "$cache_dir/source/${what#source-}/Makefile" \
 			"${what#source-}"
 		;;
@@ -231,7 +257,7 @@ fetch() {
 			"${what#rdma-}"
 		;;
 	*)
-		suite_of "$what" >/dev/null
+		suites_of "$what" >/dev/null
 		set -- fetch_kernel "$cache_dir/kernels/$what/release" "$what"
 		;;
 	esac
