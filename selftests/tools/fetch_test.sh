@@ -4,8 +4,8 @@
 # Usage: fetch_test.sh
 #
 # Tests on this host, without a network, what vm/fetch.sh says and leaves behind when
-# Debian has a kernel no more, a download breaks, the disk is full, or it is killed.
-# Prints TAP.
+# Debian has a kernel no more, a download breaks, the disk is full, or it is killed, and
+# what debug-kernel.sh --cached says. Prints TAP.
 #
 # apt and dpkg-deb are programs of the test: a package is a tar archive, and files in
 # suites/SUITE tell what a suite has. BREAK says what is to go wrong.
@@ -258,9 +258,34 @@ full_before() {
 	says 4 "no space left in $RDMA_POST_CACHE (0 MB free)"
 }
 
+# cached STATUS: debug-kernel.sh --cached says nothing
+cached() {
+	"$vm_dir/debug-kernel.sh" --cached debug >out 2>&1
+	status=$?
+	[ "$status" = "$1" ] && [ ! -s out ]
+}
+
+debug_kernel() {
+	local source=$RDMA_POST_CACHE/source/7.2 kernel
+	cached 1 || return
+	mkdir -p "$source"
+	printf '%s\n' 'VERSION = 7' 'PATCHLEVEL = 2' 'SUBLEVEL = 13' >"$source/Makefile"
+	cached 1 || return
+	kernel=$RDMA_POST_CACHE/kernels/debug-$({
+		cat "$vm_dir/configs/debug.config" "$source/Makefile"
+		gcc --version
+	} | sha256sum | cut -c 1-12)
+	mkdir -p "$kernel"
+	cached 1 || return
+	echo 7.2.13 >"$kernel/release"
+	cached 0 || return
+	sed -i s/13/14/ "$source/Makefile"
+	cached 1
+}
+
 tests=(unknown_name newest_of_first_suite image_without_headers no_suite_has_it
 	suite_gone all_suites_gone lists_fail download_fails broken_package broken_tarball
-	killed_in_download killed_in_unpack full_disk full_before)
+	killed_in_download killed_in_unpack full_disk full_before debug_kernel)
 make_programs
 for test in "${tests[@]}"; do
 	run "$test" &

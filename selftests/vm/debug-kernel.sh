@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Usage: selftests/vm/debug-kernel.sh [debug|debug-6.1|debug-kcsan]
+# Usage: selftests/vm/debug-kernel.sh [--cached] [debug|debug-6.1|debug-kcsan]
 #
 # Builds a kernel from Debian's source: with KASAN, lockdep, kmemleak, fault
 # injection, KCOV, gcov, rxe and siw, of 7.2 (debug) or 6.1 (debug-6.1), or with
 # KCSAN and lockdep (debug-kcsan, 7.2). Puts it into
 # ${RDMA_POST_CACHE:-~/.cache/rdma_post}/kernels/NAME, with the files that
 # module builds need. Takes 15 minutes or more on two CPUs; does nothing if the
-# kernel exists for this source, configuration and compiler.
+# kernel exists for this source, configuration and compiler. --cached only looks:
+# it says nothing, and exits 0 if that kernel exists, else 1.
 
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
+cached=''
+[ "${1-}" != --cached ] || { cached=1 && shift; }
 name=${1:-debug}
 case $name in
 -h | --help) usage && exit ;;
@@ -45,7 +48,8 @@ configure() {
 	local option config=$dir/fragment
 	cat "${configs[@]}" >"$config"
 	make -C "$source_dir" O="$dir/build" CC=gcc KCONFIG_ALLCONFIG="$config" \
-		allnoconfig >"$dir/build.log" 2>&1
+		allnoconfig >"$dir/build.log" 2>&1 ||
+		die "the configuration failed, see $dir/build.log"
 	for option in $required; do
 		grep -q "^CONFIG_$option=[ym]" "$dir/build/.config" ||
 			die "$version: no CONFIG_$option with ${configs[*]}"
@@ -67,7 +71,8 @@ compile() {
 		die "the build failed, see $dir/build.log"
 	}
 	make -C "$dir/build" CC=gcc INSTALL_MOD_PATH="$dir/root" modules_install \
-		>>"$dir/build.log" 2>&1
+		>>"$dir/build.log" 2>&1 ||
+		die "the modules cannot be installed, see $dir/build.log"
 	case $image in
 	vmlinux) strip -o "$dir/vmlinux" "$dir/build/vmlinux" ;;
 	bzImage) cp "$dir/build/arch/x86/boot/bzImage" "$dir/" ;;
@@ -83,19 +88,29 @@ prune() {
 		-type f -exec rm -f {} +
 }
 
-"$vm_dir/fetch.sh" "source-$version"
-hash=$({
-	cat "${configs[@]}"
-	sed -n '1,6p' "$source_dir/Makefile"
-	gcc --version
-} | sha256sum | cut -c1-12)
-dir=$link-$hash
-[ "$(readlink "$link" || true)" != "$name-$hash" ] || exit 0
+# Set dir to that of this configuration, source and compiler.
+find_dir() {
+	[ -e "$source_dir/Makefile" ] && have gcc || return
+	dir=$link-$({
+		cat "${configs[@]}"
+		sed -n '1,6p' "$source_dir/Makefile"
+		gcc --version
+	} | sha256sum | cut -c1-12)
+}
 
+if find_dir && [ -s "$dir/release" ]; then
+	[ -z "$cached" ] || exit 0
+	[ "$(readlink "$link" || true)" != "${dir##*/}" ] || exit 0
+fi
+[ -z "$cached" ] || exit 1
+
+[ "$(id -u)" != 0 ] || "$vm_dir/deps.sh" guests
 need gcc make flex bison bc m4
+"$vm_dir/fetch.sh" "source-$version"
+find_dir
 start=$EPOCHREALTIME
 lock "$cache_dir/locks/$name"
-if [ ! -e "$dir/release" ]; then
+if [ ! -s "$dir/release" ]; then
 	rm -rf "$dir"
 	mkdir -p "$dir/build"
 	configure
@@ -104,7 +119,7 @@ if [ ! -e "$dir/release" ]; then
 	cat "$dir/build/include/config/kernel.release" >"$dir/release"
 	say "$name built in $(seconds_since "$start") s"
 fi
-ln -sfn "$name-$hash" "$link"
+ln -sfn "${dir##*/}" "$link"
 for old in "$link"-????????????; do
 	[ "$old" = "$dir" ] || rm -rf "$old"
 done
