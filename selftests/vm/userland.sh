@@ -79,23 +79,28 @@ make_userland() {
 	mv "$tar.tmp.tar" "$tar"
 }
 
-# Take the kernel out of the archive, for run.sh.
-make_kernel() {
-	local tar=$1 final=$cache_dir/kernels/userland-$suite tmp release
-	tmp=$final.tmp
-	need readelf depmod
+# unpack_kernel ARCHIVE DIRECTORY
+unpack_kernel() {
+	local tar=$1 tmp=$2 release
 	rm -rf "$tmp"
 	mkdir -p "$tmp/root"
 	tar -C "$tmp/root" --no-same-owner --wildcards -xf "$tar" './boot/vmlinuz-*' \
-		'./usr/lib/modules/*' './lib/modules/*' 2>/dev/null || true
+		'./*lib/modules/*'
 	[ -e "$tmp/root/lib" ] || ln -s usr/lib "$tmp/root/lib"
 	release=$(basename "$tmp"/root/lib/modules/*)
 	extract_vmlinux "$tmp/root/boot/vmlinuz-$release" "$tmp/vmlinux"
-	depmod -b "$tmp/root" "$release" 2>/dev/null
+	depmod -b "$tmp/root" "$release"
 	echo "$release" >"$tmp/release"
 	echo "$tar" >"$tmp/userland"
+}
+
+# Take the kernel out of the archive, for run.sh.
+make_kernel() {
+	local tar=$1 final=$cache_dir/kernels/userland-$suite
+	need readelf depmod
+	attempt "unpack the kernel of $tar" unpack_kernel "$tar" "$final.tmp"
 	rm -rf "$final"
-	mv "$tmp" "$final"
+	mv "$final.tmp" "$final"
 }
 
 case ${1--h} in
@@ -126,7 +131,8 @@ if ! up_to_date; then
 	lock "$cache_dir/locks/userland"
 	if ! up_to_date; then
 		start=$EPOCHREALTIME
-		mkdir -p "$cache_dir/userland"
+		mkdir -p "$cache_dir"/{userland,kernels}
+		trap 'rm -rf "$tar.tmp.tar" "$cache_dir/kernels/userland-$suite.tmp"' EXIT
 		if [ ! -e "$tar" ]; then
 			rm -f "$cache_dir/userland/$name"-????????????.tar*
 			make_userland "$tar"
