@@ -8,7 +8,8 @@
 # runs NAME-sys over the system's librdmacm and NAME-rpost over librdma_post,
 # and prints a TAP line for each test. A test is ok if it passes over both; it
 # is skipped, with the reason, if it is skipped over one and fails over none;
-# otherwise it is not ok, and the exit status is 1.
+# otherwise it is not ok, and the exit status is 1. With RPOST_ONLY, api/NAME, runs only
+# that, if it is one of them.
 
 dir=${1:?usage: compare.sh DIRECTORY [NAME...]}
 shift
@@ -23,6 +24,14 @@ fi
 	echo "Bail out! no programs in $dir"
 	exit 1
 }
+
+if [ -n "${RPOST_ONLY-}" ]; then
+	case " $* " in
+	*" ${RPOST_ONLY#api/} "*) set -- "${RPOST_ONLY#api/}" ;;
+	*) exit 0 ;;
+	esac
+	[ "$RPOST_ONLY" = "api/$1" ] || exit 0
+fi
 
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
