@@ -65,6 +65,9 @@ kernel_args() {
 	elif [ "$1" != kvm ]; then
 		echo -n " lpj=4000000 tsc_early_khz=$(tsc_khz || echo 0)"
 	fi
+	# The boot and the loading of modules patch the kernel's code hundreds of
+	# times, and each time wait for all processors. /init starts the others.
+	[ "$smp" = 1 ] || echo -n " maxcpus=1 noreplace-smp"
 	# Per-CPU arrays of free objects ("sheaves") keep stale pointers to
 	# objects, which hides leaks from kmemleak. Caches with consistency
 	# checks (F) have no sheaves. Kernels know the parameter by one of its
