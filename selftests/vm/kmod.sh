@@ -45,9 +45,23 @@ link_sources() {
 	done
 }
 
+# input_key HEADERS FLAGS: print a hash of all that a build reads: sources, compiler,
+# kernel, and how it is called
+input_key() {
+	{
+		printf '%s\n' "$@"
+		stat -Lc '%n %i %s %Y' "$1/Makefile" "$1/Module.symvers" "$(gcc -print-prog-name=cc1)" \
+			"$(command -v gcc)" "$(command -v as)" "$(command -v ld)"
+		cat "$vm_dir/kmod.sh"
+		list_sources | LC_ALL=C sort | (cd "$source_dir" && xargs -d '\n' sha256sum)
+	} | sha256sum
+}
+
 build() {
-	local kernel=$1 dir=$build_dir/$prefix-$1 start=$EPOCHREALTIME headers log
-	local cflags=-Werror
+	local kernel=$1 dir=$build_dir/$prefix-$1 start=$EPOCHREALTIME headers log key ko
+	# The same sources make the same module, wherever they are, if no debug
+	# information is in it, of which a build ID would be a hash, too.
+	local cflags="-Werror -fmacro-prefix-map=$build_dir/$prefix-$1/="
 	case $kernel in
 	debug*)
 		"$vm_dir/debug-kernel.sh" "$kernel"
@@ -60,11 +74,20 @@ build() {
 	log=$dir/build.log
 	mkdir -p "$dir"
 	lock "$dir/.lock"
+	key=$(input_key "$headers" "$cflags")
+	ko=$(ls "$dir"/*.ko 2>/dev/null || true)
+	if [ -n "$ko" ] && [ "$(cat "$dir/.key" 2>/dev/null)" = "$key" ]; then
+		# run.sh warns of a module that is older than its sources.
+		touch "$ko"
+		unlock
+		return
+	fi
+	rm -f "$dir/.key"
 	link_sources "$dir"
 	# The headers may name a compiler that the host does not have, so set
-	# CC.
-	if ! make -C "$headers" M="$dir" CC=gcc W=1 KCFLAGS="$cflags" \
-		-j"$(nproc)" modules >"$log" 2>&1; then
+	# CC. The guest's RDMA modules are the kernel's, whatever the host has.
+	if ! make -C "$headers" M="$dir" CC=gcc OFA_DIR=none W=1 KCFLAGS="$cflags" \
+		LDFLAGS_MODULE=--build-id=none -j"$(nproc)" modules >"$log" 2>&1; then
 		grep -E 'error|warning|ERROR|WARNING|\*\*\*' "$log" >&2 || cat "$log" >&2
 		rm -f "$dir"/*.ko
 		die "the module does not build for $kernel (see $log)"
@@ -75,6 +98,7 @@ build() {
 		find "$dir" \( -name '*.o' -o -name '*.ko' \) -delete
 		die "warnings in the build for $kernel (see $log)"
 	fi
+	echo "$key" >"$dir/.key"
 	say "module for $kernel built in $(seconds_since "$start") s: $dir"
 	unlock
 }
