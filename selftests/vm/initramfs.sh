@@ -24,31 +24,57 @@ guest_path() {
 	esac
 }
 
-# put STAGE SRC DEST: copy a file or directory into a stage, following symlinks,
-# with the libraries that its ELF files need
+# put STAGE SRC DEST: copy a file or directory into a stage, following symlinks
 put() {
-	local stage=$1 src=$2 dest file
+	local stage=$1 src=$2 dest
 	dest=$stage$(guest_path "$3")
-	mkdir -p "$(dirname "$dest")"
 	if [ -d "$src" ]; then
 		mkdir -p "$dest"
 		cp -aL "$src/." "$dest/"
-		find "$dest" -type f -size +3
 	else
+		mkdir -p "${dest%/*}"
 		cp -pL "$src" "$dest"
-		printf '%s\n' "$dest"
-	fi | while read -r file; do
-		# Only programs and shared objects, not .o, .ko and .a.
-		case $(od -An -v -t x1 -N 17 "$file" | tr -d ' \n') in
-		7f454c4601*0[23]) put_libraries_32 "$stage" "$file" ;;
-		7f454c46*0[23]) put_libraries "$stage" "$file" ;;
+	fi
+}
+
+# put_needed STAGE: copy the libraries that the ELF files of a stage need, unless the base
+# or the stage has them
+put_needed() {
+	local stage=$1 class file
+	needed_in "$stage" | while read -r class file; do
+		case $class in
+		elf32) put_libraries_32 "$stage" "$file" ;;
+		*) put_libraries "$stage" "$file" ;;
 		esac
 	done
 }
 
+# Print class and name of an ELF file for each library that is missing. One call of
+# objdump for all files, since most lack nothing. What the base has needs nothing more.
+needed_in() {
+	local dir=/usr/lib/x86_64-linux-gnu
+	{
+		{
+			cat "${base_list:-/dev/null}"
+			find "$1$dir" -printf "$dir/%P\n" 2>/dev/null || true
+		} | sed -n "s|^$dir/\([^/]*\)$|HAVE \1|p"
+		# It fails for scripts.
+		find "$1" -type f -size +3 -print0 | xargs -0 -r objdump -p 2>/dev/null || true
+	} | awk '
+		$1 == "HAVE" { seen["elf64" $2] }
+		/:     file format / {
+			class = substr($NF, 1, 5)
+			file = $0
+			sub(/:     file format .*/, "", file)
+		}
+		$1 == "NEEDED" && !((class $2) in seen) {
+			seen[class $2]
+			print class, file
+		}'
+}
+
 # Copy the libraries of an ELF file, which the host's loader finds on the host
-# or in the project's build, unless the base has them. ldd fails for a static
-# program.
+# or in the project's build, unless the base has them.
 put_libraries() {
 	local stage=$1 lib dest
 	{ LD_LIBRARY_PATH=$build_dir/lib ldd "$2" 2>/dev/null || true; } |
@@ -150,6 +176,7 @@ build_base() {
 	for file in $(base_files); do
 		put "$stage" "$file" "$file"
 	done
+	put_needed "$stage"
 	busybox --list | while read -r file; do
 		[ -e "$stage/usr/bin/$file" ] || [ -e "$stage/usr/sbin/$file" ] ||
 			ln -s busybox "$stage/usr/bin/$file"

@@ -194,6 +194,7 @@ make_initramfs() {
 		[ -e "$src" ] || die "$src: no such file"
 		put "$stage" "$src" "$dest"
 	done
+	put_needed "$stage"
 	pack "$stage" | cat "$base_cpio" - >"$out_dir/initramfs.cpio"
 	rm -rf "$stage"
 }
