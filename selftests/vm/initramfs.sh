@@ -108,7 +108,15 @@ put_libraries_32() {
 	done
 }
 
-pack() { (cd "$1" && find . -mindepth 1 -print0 | cpio -o -0 -H newc --quiet); }
+# The same files make the same archive, bit by bit: dates and inode numbers are not in it.
+pack() {
+	(
+		cd "$1" || exit
+		find . -exec touch -h -d @0 {} +
+		find . -mindepth 1 -print0 | LC_ALL=C sort -z |
+			cpio -o -0 -H newc --quiet --reproducible -R 0:0
+	)
+}
 
 base_programs() {
 	local name optional
