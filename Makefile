@@ -15,6 +15,7 @@
 #   make shell            a guest with the module, and a shell in it; KERNEL=7.2
 #   make gdb              gdb on the kernel of that guest; RUN=post, GDB_FLAGS=-batch
 #   make check            the tests that find most, in guests; TESTS=cq, KERNEL=7.2
+#   make watch            make check TESTS=cq, KERNEL=7.2 at each save, until Ctrl-C
 #   make check-all        all tests, Debian's programs, a kernel with KASAN, lockdep
 #   make check-debug      the tests on kernels with KASAN, lockdep, KCSAN; KERNELS=debug
 #   make fuzz             fuzz the module; TIME=3600, FUZZ_FLAGS: fuzz.sh's
@@ -117,6 +118,15 @@ gdb:
 check:
 	selftests/tools/check.sh $(KERNEL:%=-k %) $(TESTS)
 
+# entr ends when a file comes (-d) or goes, and begins again with the new list.
+watch:
+	$(if $(TESTS),,$(error say what to test: make watch TESTS=cq))
+	@$(DEPS) watch
+	@until git ls-files -co --exclude-standard Kbuild kmod selftests tools uapi userlib | \
+		xargs ls -d 2>/dev/null | entr -d -n $(MAKE) --no-print-directory check; do \
+		sleep 1; \
+	done
+
 check-all:
 	selftests/tools/check.sh -a
 
@@ -162,6 +172,6 @@ clean:
 	rm -rf $(BUILD)
 
 .PHONY: all help packages guests headers module lib tools tests examples install \
-	modules_install deb rpm demo demo-containers shell gdb check check-all \
-	check-debug check-packages check-containers fuzz faults interop bench \
-	bench-check lint sanitize asan tsan valgrind docs clean
+	modules_install deb rpm demo demo-containers shell gdb check watch \
+	check-all check-debug check-packages check-containers fuzz faults interop \
+	bench bench-check lint sanitize asan tsan valgrind docs clean

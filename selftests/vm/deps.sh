@@ -6,7 +6,7 @@
 # Installs the Debian packages that parts of the project need: build (module, library,
 # tests, examples), headers (of a kernel), guests (checks, benchmarks and guests), docs, plots,
 # gdb, deb and rpm (packages), lint (of packages), userland (guests with a release's
-# userland), containers (their tests); by default build and guests. If the user is not
+# userland), containers (their tests), watch; by default build and guests. If the user is not
 # root, or with --check, prints the command that installs the missing packages and exits 1. Says nothing and exits 0 if
 # no package is missing, or if the system does not have Debian's packages.
 
@@ -65,13 +65,16 @@ userland=(mmdebstrap e2fsprogs)
 
 containers=(python3-jsonschema python3-yaml)
 
+watch=(entr git)
+
 check=''
 [ "${1-}" != --check ] || { check=1 && shift; }
 [ $# -gt 0 ] || set -- build guests
 packages=()
 for part; do
 	case $part in
-	build | headers | guests | docs | plots | gdb | deb | rpm | lint | userland | containers)
+	build | headers | guests | docs | plots | gdb | deb | rpm | lint | userland | containers | \
+		watch)
 		declare -n list=$part ;;
 	*) sed -n '/^# Usage/,/^$/s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
 	esac
