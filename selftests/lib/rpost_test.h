@@ -34,6 +34,12 @@
 #define TEST_QUIET_MS	30	/* time in which nothing may happen */
 #define TEST_CHANCE_MS	100000	/* limit for what threads must meet */
 
+/*
+ * A time that the kernel counts in ticks may seem shorter by this: the count begins
+ * at the last tick, 10 ms ago or more if an emulator is late with the next.
+ */
+#define TEST_TICKS_MS	100
+
 /* A test may wait several times; with KASAN the harness's 30 s are too few. */
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT	600
