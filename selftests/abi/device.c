@@ -306,8 +306,8 @@ TEST_F(device, renamed)
 {
 	struct names n = { .fd = self->fd, .device = self->device };
 	struct rpost_query_device dev;
-	uint64_t end = rp_now_ms() + TEST_CHANCE_MS;
 	unsigned int i, seen;
+	uint64_t end;
 
 	if (geteuid() || system("rdma dev >/dev/null 2>&1"))
 		SKIP(return, "needs root and the program rdma");
@@ -316,20 +316,21 @@ TEST_F(device, renamed)
 	strcpy(n.names[0], self->name);
 	strcpy(n.names[1], NEW_NAME);
 	ASSERT_EQ(0, pthread_create(&n.thread, NULL, ask_for_name, &n));
-	for (i = 0; i < RENAMES && rp_now_ms() < end; i++) {
+	for (i = 0; i < RENAMES; i++) {
 		EXPECT_EQ(0, rename_device(n.names[i % 2], n.names[!(i % 2)]));
 		EXPECT_EQ(0, query_device(self->fd, self->device, &dev));
 		EXPECT_EQ(0, memcmp(n.names[!(i % 2)], dev.name, sizeof(dev.name)));
 		/* The thread sees the new name as well. */
 		seen = __atomic_load_n(&n.seen[!(i % 2)], __ATOMIC_RELAXED);
+		end = rp_now_ms() + TEST_TIMEOUT_MS;
 		while (__atomic_load_n(&n.seen[!(i % 2)], __ATOMIC_RELAXED) == seen &&
 		       rp_now_ms() < end)
 			sched_yield();
+		EXPECT_LT(seen, __atomic_load_n(&n.seen[!(i % 2)], __ATOMIC_RELAXED));
 	}
 	__atomic_store_n(&n.stop, true, __ATOMIC_RELAXED);
 	ASSERT_EQ(0, pthread_join(n.thread, NULL));
 	EXPECT_FALSE(n.wrong);
-	ASSERT_EQ(RENAMES, i);
 	self->name[0] = 0;
 }
 

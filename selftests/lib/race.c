@@ -71,22 +71,37 @@ int stop(struct race *race, struct worker *workers, unsigned int n)
 	return wrong;
 }
 
-/*
- * True if each worker has met the results that it must meet, or if one has
- * failed.  go_on() gives slow machines more time for this.
- */
-bool all_met(const struct worker *w, unsigned int n)
+/* Return a worker that lacks a result which it is to meet, or NULL. */
+const struct worker *unmet(const struct worker *w, unsigned int n)
 {
 	const struct worker *end = w + n;
 
 	for (; w < end; w++) {
-		if (__atomic_load_n(&w->wrong, __ATOMIC_RELAXED))
-			return true;
 		if ((w->succeeds && !__atomic_load_n(&w->good, __ATOMIC_RELAXED)) ||
 		    (w->fails && !__atomic_load_n(&w->bad, __ATOMIC_RELAXED)))
-			return false;
+			return w;
 	}
-	return true;
+	return NULL;
+}
+
+static bool any_wrong(const struct worker *w, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		if (__atomic_load_n(&w[i].wrong, __ATOMIC_RELAXED))
+			return true;
+	}
+	return false;
+}
+
+/* Wait longer for results that no worker has met, unless one has met a wrong one. */
+bool go_on(uint64_t since, const struct worker *w, unsigned int n)
+{
+	uint64_t ms = rp_now_ms() - since;
+
+	return ms < RACE_MS ||
+	       (ms < TEST_CHANCE_MS && unmet(w, n) && !any_wrong(w, n));
 }
 
 int step_post_send(struct race *r)

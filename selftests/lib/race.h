@@ -20,7 +20,7 @@ struct worker {
 	struct race *race;
 	int (*step)(struct race *race);
 	int errors[6];		/* errors that it may meet */
-	bool succeeds;		/* must succeed before the test ends */
+	bool succeeds;		/* is to succeed before the test ends */
 	bool fails;
 	unsigned long good, bad;
 	int wrong;		/* the first error that it must not meet */
@@ -52,14 +52,18 @@ bool may_meet(const struct worker *w, int ret);
 void *work(void *arg);
 int start(struct race *race, struct worker *workers, unsigned int n);
 int stop(struct race *race, struct worker *workers, unsigned int n);
-bool all_met(const struct worker *w, unsigned int n);
+const struct worker *unmet(const struct worker *w, unsigned int n);
+bool go_on(uint64_t since, const struct worker *w, unsigned int n);
 
-static inline bool go_on(uint64_t since, const struct worker *w, unsigned int n)
-{
-	uint64_t ms = rp_now_ms() - since;
-
-	return ms < RACE_MS || (ms < TEST_CHANCE_MS && !all_met(w, n));
-}
+/* Skip a test one of whose @n workers, in the array @w, lacks a result. */
+#define SKIP_UNMET(w, n)						\
+	do {								\
+		const struct worker *lacks = unmet(w, n);		\
+									\
+		RP_SKIP_UNMET(!lacks,					\
+			      "worker %d succeeded %lu times and failed %lu times", \
+			      (int)(lacks - (w)), lacks->good, lacks->bad); \
+	} while (0)
 
 /* ----------- steps of the client that more than one program uses */
 

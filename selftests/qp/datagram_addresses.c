@@ -356,8 +356,7 @@ TEST_F(ud, ahs_race_with_sends)
 	__atomic_store_n(&r.stop, true, __ATOMIC_RELAXED);
 	ASSERT_EQ(0, pthread_join(thread, NULL));
 	EXPECT_EQ(0, r.wrong);
-	EXPECT_LT(0, r.good);
-	EXPECT_LT(0, r.refused);
+	RP_SKIP_UNMET(r.good && r.refused, "%u sent, %u refused", r.good, r.refused);
 }
 
 TEST_HARNESS_MAIN
