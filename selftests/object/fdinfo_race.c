@@ -139,7 +139,7 @@ TEST(objects_come_and_go)
 /* The last reference may be the reader's, which then ends all objects. */
 TEST(killed)
 {
-	long refcnt = rp_module_number("refcnt"), reads = 0;
+	long refcnt = rp_module_number("refcnt");
 	struct reader readers[READERS];
 	struct rp_end client, server;
 	int i, ready[2];
@@ -165,10 +165,9 @@ TEST(killed)
 			usleep(100);
 		ASSERT_EQ(0, kill(pid, SIGKILL));
 		ASSERT_EQ(pid, waitpid(pid, NULL, 0));
-		reads += stop_readers(readers);
+		EXPECT_LT(0, stop_readers(readers));
 		close(ready[0]);
 	}
-	EXPECT_LE(KILLS, reads);
 	EXPECT_EQ(refcnt, rp_wait_refcnt(refcnt));
 }
 
