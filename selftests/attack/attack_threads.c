@@ -168,6 +168,41 @@ static bool writes_arrive(FIXTURE_DATA(threads) *self)
 	return true;
 }
 
+/* Take completions; return the number of protection errors, or -EPROTO. */
+static int take_completions(struct race *r)
+{
+	struct rpost_wc wc = { 0 };
+	int ret, gone = 0;
+
+	while ((ret = rp_poll_cq(&r->server.cq, &wc)) == 1)
+		;
+	while (!ret && (ret = rp_poll_cq(&r->client.cq, &wc)) == 1) {
+		ret = 0;
+		if (wc.status == RPOST_WC_LOC_PROT_ERR ||
+		    wc.status == RPOST_WC_LOC_QP_OP_ERR) {
+			gone++;
+		} else if (wc.status != RPOST_WC_SUCCESS &&
+			   wc.status != RPOST_WC_WR_FLUSH_ERR) {
+			fprintf(stderr, "# request %llu: status %u\n",
+				(unsigned long long)wc.wr_id, wc.status);
+			return -EPROTO;
+		}
+	}
+	return ret ? ret : gone;
+}
+
+/* Wait until a request has failed because the region is gone. */
+static int wait_for_error(struct race *r)
+{
+	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
+	int ret;
+
+	do {
+		ret = take_completions(r);
+	} while (!ret && rp_now_ms() < end && !usleep(200));
+	return ret > 0 ? 0 : ret ? ret : -ETIME;
+}
+
 /* Create and connect the queue pairs that the posters use. */
 static int connect_pair(FIXTURE_DATA(threads) *self)
 {
@@ -317,10 +352,13 @@ TEST_F(threads, memory_deregistered)
 		ASSERT_EQ(0, connect_pair(self));
 		EXPECT_TRUE(posts_go_on(self));
 		EXPECT_TRUE(writes_arrive(self));
+		/* Leave no error of the queue pair before. */
+		ASSERT_EQ(0, step_poll(r));
 		ASSERT_EQ(0, rp_destroy(r->client.fd, RPOST_OBJ_MR,
 					mr.handle));
 		memset(r->mem, SECRET, getpagesize());
-		usleep(3000);
+		/* The writes before the first that fails have been done then. */
+		ASSERT_EQ(0, wait_for_error(r));
 		ASSERT_EQ(NULL, memchr(self->victim, SECRET, getpagesize()));
 		ASSERT_EQ(0, destroy_pair(self));
 		ASSERT_EQ(NULL, memchr(self->victim, SECRET, getpagesize()));
@@ -371,29 +409,6 @@ static int step_send_data(struct race *r)
 	return ret;
 }
 
-/* Take completions; return the number of protection errors, or -EPROTO. */
-static int take_completions(struct race *r)
-{
-	struct rpost_wc wc = { 0 };
-	int ret, gone = 0;
-
-	while ((ret = rp_poll_cq(&r->server.cq, &wc)) == 1)
-		;
-	while (!ret && (ret = rp_poll_cq(&r->client.cq, &wc)) == 1) {
-		ret = 0;
-		if (wc.status == RPOST_WC_LOC_PROT_ERR ||
-		    wc.status == RPOST_WC_LOC_QP_OP_ERR) {
-			gone++;
-		} else if (wc.status != RPOST_WC_SUCCESS &&
-			   wc.status != RPOST_WC_WR_FLUSH_ERR) {
-			fprintf(stderr, "# request %llu: status %u\n",
-				(unsigned long long)wc.wr_id, wc.status);
-			return -EPROTO;
-		}
-	}
-	return ret ? ret : gone;
-}
-
 /* Wait until data has arrived in @mem; an error ends the wait. */
 static int wait_for_data(struct race *r, const char *mem)
 {
@@ -409,18 +424,6 @@ static int wait_for_data(struct race *r, const char *mem)
 		usleep(200);
 	}
 	return 0;
-}
-
-/* Wait until a request has failed because the region is gone. */
-static int wait_for_error(struct race *r)
-{
-	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
-	int ret;
-
-	do {
-		ret = take_completions(r);
-	} while (!ret && rp_now_ms() < end && !usleep(200));
-	return ret > 0 ? 0 : ret ? ret : -ETIME;
 }
 
 /*
