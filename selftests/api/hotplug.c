@@ -16,7 +16,8 @@
 #include "rdma_test.h"
 
 #define ROUNDS		8
-#define ANSWER_MS	300	/* what comes later counts as lost */
+#define ANSWER_MS	300	/* after this the device may have gone */
+#define LOST_MS		2000	/* after this an answer counts as lost */
 
 /*
  * Over rdma-core a program ends by itself, before the removal: uverbs removes rxe
@@ -37,6 +38,7 @@ struct ends {
 	struct rdma_cm_id *listen;
 	struct sockaddr_storage addr;
 	struct seen *seen;
+	int answer_ms;
 };
 
 /* Listen on any address, which needs no device. */
@@ -70,7 +72,7 @@ static struct rdma_cm_id *wait_event(struct ends *ends,
 	struct rdma_cm_id *id;
 	bool expected;
 
-	if (!readable(channel->fd, ANSWER_MS) ||
+	if (!readable(channel->fd, ends->answer_ms) ||
 	    rdma_get_cm_event(channel, &event))
 		return NULL;
 	expected = event->event == type;
@@ -109,10 +111,10 @@ static bool ask(struct ends *ends)
 	if (rdma_create_id(ends->client, &id, NULL, RDMA_PS_TCP))
 		return false;
 	ret = !rdma_resolve_addr(id, NULL, (struct sockaddr *)&ends->addr,
-				 ANSWER_MS) &&
+				 ends->answer_ms) &&
 	      wait_event(ends, ends->client, RDMA_CM_EVENT_ADDR_RESOLVED,
 			 &ends->seen->resolved) &&
-	      !rdma_resolve_route(id, ANSWER_MS) &&
+	      !rdma_resolve_route(id, ends->answer_ms) &&
 	      wait_event(ends, ends->client, RDMA_CM_EVENT_ROUTE_RESOLVED,
 			 &ends->seen->routed) &&
 	      !rdma_create_qp(id, NULL, &opts.client_qp) &&
@@ -128,6 +130,7 @@ static bool ask_while_there(struct ends *ends)
 {
 	uint64_t end = now_ms() + (over_incumbent() ? STAY_MS : DEADLINE_MS);
 
+	ends->answer_ms = ANSWER_MS;
 	while (ask(ends))
 		if (now_ms() > end)
 			return over_incumbent();
@@ -139,6 +142,7 @@ static bool ask_until_there(struct ends *ends)
 {
 	uint64_t end = now_ms() + DEADLINE_MS;
 
+	ends->answer_ms = LOST_MS;
 	while (!ask(ends))
 		if (now_ms() > end)
 			return false;
