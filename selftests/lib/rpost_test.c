@@ -236,6 +236,15 @@ uint64_t rp_now_ms(void)
 	return ts.tv_sec * 1000ull + ts.tv_nsec / 1000000;
 }
 
+/* The CPU time that this process has used. */
+long rp_cpu_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
 /* Wait for a completion: 1, 0 after the time limit, or a negative errno. */
 int rp_wait_cq(struct rp_cq *cq, struct rpost_wc *wc)
 {

@@ -152,6 +152,7 @@ int rp_poll_cq(struct rp_cq *cq, struct rpost_wc *wc);
 int rp_fetch(struct rp_cq *cq);
 int rp_poll_in_vain(struct rp_cq *cq);
 uint64_t rp_now_ms(void);
+long rp_cpu_us(void);
 int rp_wait_cq(struct rp_cq *cq, struct rpost_wc *wc);
 long rp_pinned(void);
 /* A thread of the kernel unpins pages: wait until it has, and return what is pinned. */

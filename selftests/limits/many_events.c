@@ -5,7 +5,6 @@
  */
 #include <kselftest_harness.h>
 #include <limits.h>
-#include <time.h>
 
 #include "rpost_test.h"
 
@@ -13,14 +12,6 @@
 #define FEW	128
 #define MANY	(16 * FEW)
 #define TRIES	5
-
-static long cpu_us(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-	return now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
 
 /* Each join ends with an event. */
 static int join_groups(struct rp_end *end, uint32_t id)
@@ -85,9 +76,9 @@ static long time_to_close(unsigned int ids)
 		usleep(1000);
 	}
 	close(end.channel);
-	begin = cpu_us();
+	begin = rp_cpu_us();
 	close(end.fd);
-	return cpu_us() - begin;
+	return rp_cpu_us() - begin;
 }
 
 static long min_of(long a, long b)
