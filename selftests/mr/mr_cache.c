@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include <kselftest_harness.h>
 #include <grp.h>
+#include <limits.h>
 #include <linux/userfaultfd.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -866,14 +867,18 @@ TEST(user_bytes)
 	ASSERT_EQ(0, rp_set_number("max_user_bytes", bytes));
 }
 
-/* Have the kernel shrink its caches until @p keeps nothing; return the time in ms. */
-static int drop_until_empty(struct cache_pair *p)
+/*
+ * Have the kernel shrink its caches until @p keeps nothing; return the CPU time in
+ * us, or a negative errno.
+ */
+static long drop_until_empty(struct cache_pair *p)
 {
-	uint64_t begin = rp_now_ms(), end = begin + TEST_TIMEOUT_MS;
+	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
+	long begin = rp_cpu_us();
 
 	while (cache_kept(p) && rp_now_ms() < end)
 		RP_TRY(cg_put("/proc/sys/vm", "drop_caches", "2"));
-	return cache_kept(p) ? -ETIME : (int)(rp_now_ms() - begin);
+	return cache_kept(p) ? -ETIME : rp_cpu_us() - begin;
 }
 
 /* The kernel takes back what is idle when it needs memory. */
@@ -890,7 +895,23 @@ TEST_F(mr_cache, shrink)
 
 #define BUSY_PAGES	1000
 #define IDLE_PAGES	(64 << 20 >> 12)
-#define SHRINK_MS	2000
+#define SHRINK_TRIES	5
+
+/* Fill the cache, and return the least time that it takes to have it emptied. */
+static long shrink_us(struct cache_pair *p)
+{
+	long least = LONG_MAX, us;
+	int i;
+
+	/* A guest's CPU time includes the delays of a busy host. */
+	for (i = 0; i < SHRINK_TRIES; i++) {
+		RP_TRY(cache_warm(p));
+		us = drop_until_empty(p);
+		if (us < least)
+			least = us;
+	}
+	return least;
+}
 
 /* Regions in use cost the shrinker little, however large the idle ones are. */
 TEST_F(mr_cache, shrink_beside_many)
@@ -899,6 +920,7 @@ TEST_F(mr_cache, shrink_beside_many)
 	size_t page = getpagesize(), i;
 	struct rpost_reg_mr mr;
 	char *busy = rp_pages(BUSY_PAGES * page);
+	long few, many;
 	int n;
 
 	if (geteuid())
@@ -912,12 +934,13 @@ TEST_F(mr_cache, shrink_beside_many)
 					       RPOST_ACCESS_LOCAL_WRITE, &mr));
 		}
 	}
+	few = shrink_us(p);
 	ASSERT_EQ(0, cache_pair_init(&idle, IDLE_PAGES));
-	ASSERT_EQ(0, cache_warm(&idle));
-	n = drop_until_empty(&idle);
-	TH_LOG("%d ms", n);
-	EXPECT_LE(0, n);
-	EXPECT_GT(SHRINK_MS, n);
+	many = shrink_us(&idle);
+	TH_LOG("%d idle pages: %ld us, %d: %ld us", CACHE_PAGES, few, IDLE_PAGES, many);
+	EXPECT_LT(0, few);
+	EXPECT_LT(0, many);
+	EXPECT_GE(4 * few, many);
 	cache_pair_close(&idle);
 }
 
