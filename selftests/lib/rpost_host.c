@@ -10,6 +10,8 @@
 #include "cgroup.h"
 #include "rpost_test.h"
 
+#define NO_OTHER	0x07e7	/* the wr_id of a request that no other precedes */
+
 /* Return a number from a file, or -1. */
 long rp_file_number(const char *path)
 {
@@ -164,6 +166,28 @@ bool rp_quiet_cq(struct rp_cq *cq)
 			return false;
 	} while (rp_now_ms() < end);
 	return true;
+}
+
+/*
+ * Post an empty write, and return its status if its completion is the next of
+ * @end, which has no other then, or else -1.  A queue pair in ERR flushes it.
+ */
+int rp_no_other(struct rp_end *end)
+{
+	struct rp_send write = rp_send(RPOST_WR_RDMA_WRITE, NO_OTHER, NULL, 0, 0);
+	uint64_t until = rp_now_ms() + TEST_TIMEOUT_MS;
+	struct rpost_wc wc;
+	int ret;
+
+	write.wr.num_sge = 0;
+	write.wr.size = sizeof(write.wr);
+	/* Requests without completions may still fill the queue. */
+	do {
+		ret = rp_post_send(end, &write);
+	} while (ret == -ENOMEM && rp_now_ms() < until);
+	if (ret || rp_wait_cq(&end->cq, &wc) != 1)
+		return -1;
+	return wc.wr_id == NO_OTHER && wc.qp_num == end->qp_num ? (int)wc.status : -1;
 }
 
 void *rp_pages(size_t bytes)

@@ -379,6 +379,7 @@ static inline bool rp_quiet(int fd)
 }
 
 bool rp_quiet_cq(struct rp_cq *cq);
+int rp_no_other(struct rp_end *end);
 void *rp_pages(size_t bytes);
 
 /* True if there is at least one byte and each of them is @value. */

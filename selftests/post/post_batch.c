@@ -212,7 +212,7 @@ TEST_F(blocks, the_kth_is_bad)
 			EXPECT_EQ(i, self->wc.wr_id);
 		}
 	}
-	EXPECT_TRUE(rp_quiet_cq(&self->p.c.cq));
+	EXPECT_NOTHING(&self->p.c);
 
 	/* A receive whose num_sge is 1 but whose size has no entry. */
 	for (i = 0; i < 50; i++)
@@ -227,7 +227,7 @@ TEST_F(blocks, the_kth_is_bad)
 		EXPECT_EQ(RPOST_WC_WR_FLUSH_ERR, self->wc.status);
 		EXPECT_EQ(i, self->wc.wr_id);
 	}
-	EXPECT_TRUE(rp_quiet_cq(&self->p.c.cq));
+	EXPECT_NOTHING_FLUSHED(&self->p.c);
 }
 
 /* --------------------------------------- values of a work request */

@@ -33,6 +33,8 @@ int pair_recv(struct post_pair *p, uint64_t wr_id, uint32_t length);
 	EXPECT_EQ((end)->qp_num, self->wc.qp_num);			\
 } while (0)
 
-#define EXPECT_NOTHING(end) EXPECT_TRUE(rp_quiet_cq(&(end)->cq))
+/* Expect no other completion of an end: it is connected, or flushes all requests. */
+#define EXPECT_NOTHING(end) EXPECT_EQ(RPOST_WC_SUCCESS, rp_no_other(end))
+#define EXPECT_NOTHING_FLUSHED(end) EXPECT_EQ(RPOST_WC_WR_FLUSH_ERR, rp_no_other(end))
 
 #endif /* POST_PAIR_H */

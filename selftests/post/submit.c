@@ -65,16 +65,6 @@ static void add_recvs(FIXTURE_DATA(submit) *self, uint32_t qp, uint64_t first,
 	EXPECT_EQ(sizeof(self->s.cmd), self->s.cmd.size);		\
 } while (0)
 
-/* The next completion of the client is that of a new write: there was no other. */
-static void nothing_was_done(struct __test_metadata *_metadata,
-			     FIXTURE_DATA(submit) *self)
-{
-	struct rp_send send = pair_write(&self->p, 55);
-
-	ASSERT_EQ(0, rp_post_send(&self->p.c, &send));
-	EXPECT_DONE(&self->p.c, 55, RPOST_WC_RDMA_WRITE);
-}
-
 /* ---------------------------------------------------------- what it does */
 
 /* A request with its answer: receives, sends and polls, each side in one call. */
@@ -213,7 +203,7 @@ static void refused(struct __test_metadata *_metadata, FIXTURE_DATA(submit) *sel
 		TH_LOG("%s", why);
 	EXPECT_EQ(0, self->s.cmd.done);
 	EXPECT_EQ(0, self->s.cmd.posted);
-	nothing_was_done(_metadata, self);
+	EXPECT_NOTHING(&self->p.c);
 }
 
 /* Begin a submission of a good write, and one more, whose part is returned. */
@@ -349,19 +339,19 @@ TEST_F(submit, bad_pointers)
 		memcpy((void *)(uintptr_t)self->s.cmd.parts, self->s.parts,
 		       self->s.cmd.bytes - 8);
 		EXPECT_SUBMIT(self->p.c.fd, -EFAULT, 0, 0);
-		nothing_was_done(_metadata, self);
+		EXPECT_NOTHING(&self->p.c);
 		/* The struct cannot be written, in full or where @posted is. */
 		self->s.cmd.parts = (uintptr_t)self->s.parts;
 		*cmd = self->s.cmd;
 		ASSERT_EQ(0, mprotect(hole, page, PROT_READ));
 		EXPECT_EQ(-EFAULT, rp_ioctl(self->p.c.fd, RPOST_IOC_SUBMIT, cmd));
-		nothing_was_done(_metadata, self);
+		EXPECT_NOTHING(&self->p.c);
 		ASSERT_EQ(0, mprotect(hole, 2 * page, PROT_READ | PROT_WRITE));
 		cmd = (void *)(hole + page - offsetof(struct rpost_submit, posted));
 		*cmd = self->s.cmd;
 		ASSERT_EQ(0, mprotect(hole + page, page, PROT_READ));
 		EXPECT_EQ(-EFAULT, rp_ioctl(self->p.c.fd, RPOST_IOC_SUBMIT, cmd));
-		nothing_was_done(_metadata, self);
+		EXPECT_NOTHING(&self->p.c);
 		cmd = (void *)hole;
 	}
 	munmap(hole, 2 * page);
@@ -400,7 +390,7 @@ TEST_F(submit, wrong_handles)
 		add_write(self, 99);
 		EXPECT_SUBMIT(p->c.fd, -ENOENT, 1, 0);
 		EXPECT_DONE(&p->c, i, RPOST_WC_RDMA_WRITE);
-		nothing_was_done(_metadata, self);
+		EXPECT_NOTHING(&self->p.c);
 	}
 	/* The first is not found. */
 	submission_begin(&self->s);
@@ -425,14 +415,14 @@ TEST_F(submit, full_receive_queue)
 	add_write(self, 99);
 	EXPECT_SUBMIT(c->fd, -ENOMEM, 1, RP_DEPTH - 10);
 	EXPECT_SUBMIT(c->fd, -ENOMEM, 0, 0);
-	nothing_was_done(_metadata, self);
+	EXPECT_NOTHING(&self->p.c);
 	ASSERT_EQ(0, rp_disconnect(c->fd, c->id));
 	for (i = 0; i < RP_DEPTH; i++) {
 		ASSERT_EQ(1, rp_wait_cq(&c->cq, &self->wc));
 		EXPECT_EQ(RPOST_WC_WR_FLUSH_ERR, self->wc.status);
 		EXPECT_EQ(i, self->wc.wr_id);
 	}
-	EXPECT_NOTHING(c);
+	EXPECT_NOTHING_FLUSHED(c);
 }
 
 /* Completions that the program has not consumed keep a send queue full. */
@@ -468,7 +458,7 @@ TEST_F(submit, the_kth_is_bad)
 		EXPECT_SUBMIT(c->fd, -EOPNOTSUPP, 1, ks[k]);
 		for (i = 0; i <= ks[k]; i++)
 			EXPECT_DONE(c, i, RPOST_WC_RDMA_WRITE);
-		nothing_was_done(_metadata, self);
+		EXPECT_NOTHING(&self->p.c);
 	}
 }
 
@@ -491,7 +481,7 @@ TEST_F(submit, closed_queue_pair)
 	submission_send(&self->s, own.qp, &write);
 	EXPECT_SUBMIT(c->fd, -EINVAL, 2, 0);
 	EXPECT_DONE(c, 1, RPOST_WC_RDMA_WRITE);
-	nothing_was_done(_metadata, self);
+	EXPECT_NOTHING(&self->p.c);
 }
 
 /* -------------------------------------------------------------- polls */
