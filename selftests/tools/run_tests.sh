@@ -106,7 +106,7 @@ warned() {
 	local lines pattern unsaid=''
 	[ -n "$mark" ] || return 1
 	lines=$(dmesg -r 2>/dev/null | awk -v mark="$mark" '
-		index($0, mark) { seen = 1; lines = held = ""; splat = oom = 0; next }
+		index($0, mark) { seen = 1; next }
 		!seen { next }
 		/\[ cut here \]/ { splat = 1 }
 		/ invoked oom-killer: / { oom = 1 }
@@ -116,13 +116,13 @@ warned() {
 			if (oom)
 				held = held $0 "\n"
 			else
-				lines = lines $0 "\n"
+				print
 		}
 		/\[ end trace / { splat = 0 }
 		END {
 			if (!seen)
 				print "the log has no room for what this program made the kernel say"
-			printf "%s", lines held
+			printf "%s", held
 		}' | grep -Ev "$harmless")
 	expected >"$log.expected"
 	while read -r pattern; do
