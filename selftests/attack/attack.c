@@ -5,22 +5,6 @@
 #define _GNU_SOURCE
 #include "attack.h"
 
-/* Return the address of a kernel symbol, or a guess. */
-uint64_t kernel_addr(const char *symbol)
-{
-	unsigned long long addr, found = 0;
-	FILE *f = fopen("/proc/kallsyms", "r");
-	char name[256];
-
-	while (f && fscanf(f, "%llx %*c %255s%*[^\n]", &addr, name) == 2) {
-		if (!strcmp(name, symbol))
-			found = addr;
-	}
-	if (f)
-		fclose(f);
-	return found ? found : 0xffffffff81000000;
-}
-
 /* Move a queue pair from any state to RTS with empty queues. */
 int renew(struct attack *t, struct rp_end *end, uint32_t dest)
 {

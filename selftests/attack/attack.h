@@ -55,7 +55,6 @@ static inline bool needs_receive(uint32_t op)
 	       op == RPOST_WR_RDMA_WRITE_WITH_IMM;
 }
 
-uint64_t kernel_addr(const char *symbol);
 int renew(struct attack *t, struct rp_end *end, uint32_t dest);
 
 static inline int renew_both(struct attack *t)
