@@ -23,6 +23,10 @@ FIXTURE(sq_full) {
 
 FIXTURE_SETUP(sq_full)
 {
+	/* 0.64 ms; the connection manager's value is 655 ms. */
+	const struct rpost_qp_attr soon = {
+		.attr_mask = RPOST_QP_MIN_RNR_TIMER, .min_rnr_timer = 12,
+	};
 	unsigned int i;
 
 	self->cbuf = rp_pages(BUF);
@@ -32,6 +36,8 @@ FIXTURE_SETUP(sq_full)
 	for (i = 0; i < BUF; i++)
 		self->cbuf[i] = 1 + i / SLOT;
 	ASSERT_EQ(0, rp_connect_pair(&self->c, &self->s, 0));
+	if (!rp_is_iwarp(self->s.fd, self->s.device))
+		ASSERT_EQ(0, rp_modify(&self->s, &soon));
 	ASSERT_EQ(0, rp_reg_mr(self->c.fd, self->c.pd, self->cbuf, BUF, ALL,
 			       &self->cmr));
 	ASSERT_EQ(0, rp_reg_mr(self->s.fd, self->s.pd, self->sbuf, BUF, ALL,
