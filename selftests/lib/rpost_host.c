@@ -162,6 +162,7 @@ bool rp_quiet_cq(struct rp_cq *cq)
 	struct rpost_wc wc;
 
 	do {
+		usleep(1000);
 		if (rp_poll_cq(cq, &wc))
 			return false;
 	} while (rp_now_ms() < end);

@@ -245,14 +245,22 @@ long rp_cpu_us(void)
 	return now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-/* Wait for a completion: 1, 0 after the time limit, or a negative errno. */
+#define BUSY_POLLS	1000
+
+/*
+ * Wait for a completion: 1, 0 after the time limit, or a negative errno.  After
+ * many polls it sleeps in between, and leaves the CPU to others.
+ */
 int rp_wait_cq(struct rp_cq *cq, struct rpost_wc *wc)
 {
 	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
+	unsigned int polls = 0;
 	int ret;
 
 	memset(wc, 0xa5, sizeof(*wc));
 	do {
+		if (polls++ > BUSY_POLLS)
+			usleep(100);
 		ret = rp_poll_cq(cq, wc);
 	} while (!ret && rp_now_ms() < end);
 	return ret;
