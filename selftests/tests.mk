@@ -91,6 +91,20 @@ RPOST_TESTS := \
 	removal_routes \
 	failnth
 
+# Those of them whose threads must meet on two CPUs: not for run.sh -I.
+RPOST_TESTS_SMP := \
+	names \
+	fdinfo_race \
+	race \
+	mr_cache_race \
+	keys \
+	race_own \
+	attack_handles \
+	attack_threads \
+	sring_shared \
+	hotplug \
+	removal_routes
+
 # Those of them that tell something about 32-bit programs.
 RPOST_TESTS_32 := \
 	abi \
