@@ -211,7 +211,8 @@ base_initramfs() {
 	} | sha256sum | cut -c1-12)
 	base_cpio=$cache_dir/initramfs/$kernel-$key.cpio
 	base_list=$base_cpio.list
-	[ ! -e "$base_cpio" ] || return 0
+	# Another tree deletes those that nobody has touched for an hour.
+	! touch -c "$base_cpio" "$base_list" || [ ! -e "$base_cpio" ] || return 0
 	lock "$cache_dir/locks/initramfs-$kernel"
 	if [ ! -e "$base_cpio" ]; then
 		say "making the base initramfs for $kernel"
