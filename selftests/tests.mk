@@ -93,7 +93,6 @@ RPOST_TESTS := \
 
 # Those of them whose threads must meet on two CPUs: not for run.sh -I.
 RPOST_TESTS_SMP := \
-	names \
 	fdinfo_race \
 	race \
 	mr_cache_race \
