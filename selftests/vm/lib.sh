@@ -44,6 +44,14 @@ need() {
 	done
 }
 
+# need_room DIRECTORY MB
+need_room() {
+	local free
+	mkdir -p "$1"
+	free=$(df --output=avail -BM "$1" | tr -dc '0-9')
+	[ "$free" -ge "$2" ] || die "no space left in $1 ($free MB free)"
+}
+
 seconds_since() {
 	local now=${EPOCHREALTIME/[.,]/} then=${1/[.,]/}
 	printf '%d.%d' $(((now - then) / 1000000)) $(((now - then) / 100000 % 10))

@@ -246,6 +246,7 @@ find_kernel
 name_driver
 find_sim
 find_module
+need_room "$out_dir" 500
 make_initramfs "$@"
 trap 'rm -f "$out_dir/initramfs.cpio"' EXIT
 say "kernel $release, initramfs $(($(stat -c %s "$out_dir/initramfs.cpio") >> 20)) MB" \
@@ -291,6 +292,8 @@ recall
 boot_limit=150
 [[ $kernel != debug* ]] || boot_limit=400
 grace=$((boot_limit + 60))
+# The clock of a guest that counts instructions is not the host's.
+[ -z "$icount" ] || grace=$((grace + limit))
 # The guests of a pair wait for each other, and each may have to boot three times.
 [ -z "$sync" ] || grace=$((grace + 2 * boot_limit))
 
