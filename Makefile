@@ -14,9 +14,10 @@
 #   make demo-containers  podman and bubblewrap with the node, of a user who is not root
 #   make shell            a guest with the module, and a shell in it; KERNEL=7.2
 #   make gdb              gdb on the kernel of that guest; RUN=post, GDB_FLAGS=-batch
-#   make check            the tests that find most, in guests; TESTS=cq, KERNEL=7.2
+#   make check            what a change must pass, in guests; TESTS=cq, KERNEL=7.2,
+#                         CHECK_FLAGS=-r goes on where the last run stopped
 #   make watch            make check TESTS=cq, KERNEL=7.2 at each save, until Ctrl-C
-#   make check-all        all tests, Debian's programs, a kernel with KASAN, lockdep
+#   make check-all        all tests, Debian's programs, kernels with KASAN, KCSAN
 #   make check-debug      the tests on kernels with KASAN, lockdep, KCSAN; KERNELS=debug
 #   make fuzz             fuzz the module; TIME=3600, FUZZ_FLAGS: fuzz.sh's
 #   make faults           a storm of 1,000 programs, a peer paused for a minute; KERNELS
@@ -116,7 +117,7 @@ gdb:
 	selftests/vm/gdb.sh $(KERNEL:%=-k %) $(if $(RUN),-c '$(RUN)') -- $(GDB_FLAGS)
 
 check:
-	selftests/tools/check.sh $(KERNEL:%=-k %) $(TESTS)
+	selftests/tools/check.sh $(CHECK_FLAGS) $(KERNEL:%=-k %) $(TESTS)
 
 # entr ends when a file comes (-d) or goes, and begins again with the new list.
 watch:
@@ -128,7 +129,7 @@ watch:
 	done
 
 check-all:
-	selftests/tools/check.sh -a
+	selftests/tools/check.sh $(CHECK_FLAGS) -a
 
 check-debug:
 	selftests/tools/check.sh $(patsubst %,-k %,$(or $(KERNELS),debug debug-kcsan))

@@ -1,18 +1,25 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Usage: selftests/tools/check.sh [-a] [-k KERNEL]... [TEST...]
+# Usage: selftests/tools/check.sh [-ar] [-T MINUTES] [-n N] [-k KERNEL]... [TEST...]
 #
 # Builds everything, boots guests and runs tests in them. Each step prints a line
-# with its counts and its time; the last line is "N passed, N failed, N
-# skipped", and before it stand the names of failed tests. Without arguments: Debian
-# 12's kernel 6.1 in full, the probe on rdmasim, 6.12 and 7.2 with a few tests, the
-# file transfer between two hosts, and lint of the files that have changed.
+# with its counts and its time; the last line is "N passed, N failed, N skipped", and
+# before it stand what failed, what passed another time (FLAKY), and what could not be
+# run. Without arguments it is what a change must pass: Debian 12's kernel 6.1 in full;
+# 6.12 and 7.2, in turn, one in full and one with a few tests; some others in turn; and
+# what needs KASAN and lockdep if their kernel is in the cache. The first lines say
+# what is in it.
 #
-#   -k KERNEL   test only on this kernel, in full; "debug" is one with KASAN and
-#               lockdep, which is built first if it is not cached
-#   -a          everything: all kernels in full, the debug kernel with failure points
-#               and the fuzzer, Debian's programs, sanitizers, all of lint, ...
+#   -k KERNEL   test only on this kernel, in full: 6.1, 6.12, 7.2, or one with KASAN and
+#               lockdep (debug, debug-6.1) or KCSAN (debug-kcsan), which is built first
+#               if it is not cached
+#   -a          everything: all kernels in full, all programs with KASAN, lockdep and
+#               KCSAN, the fuzzer, Debian's programs, containers, sanitizers, lint, ...
+#   -T MINUTES  stop after this time; what was not run is listed, and the run fails
+#   -n N        take turns as if there were N commits
+#   -r          go on where the last run stopped: a guest that has passed in this build
+#               folder is not run again if it would boot the same files
 #   TEST        only these: a folder of selftests/ ("cq"), a program of the kernel
 #               interface ("cq_share"), of the library ("api/comp"), or all of the
 #               latter ("api"), or those of rdma-post ("doctor"); on 6.1 or the kernel
@@ -20,7 +27,8 @@
 #
 # JOBS steps run at a time, by default as many as there are CPUs.
 #
-# Exit status: 0 if nothing failed.  Logs are in build/check.
+# Exit status: 0 if nothing failed and all could be run; 2 for bad arguments.  Logs are in
+# build/check.
 
 # The steps are functions that step and tap call by name.
 # shellcheck disable=SC2317
@@ -28,18 +36,73 @@
 set -uo pipefail
 . "$(dirname "$0")/../vm/lib.sh"
 cd "$top_dir" || exit 1
+die_status=2
 
-all='' kernels=()
-while getopts hak: opt; do
+all='' kernels=() minutes='' commits='' RPOST_RESUME=''
+while getopts hark:n:T: opt; do
 	case $opt in
 	a) all=1 ;;
+	r) RPOST_RESUME=1 ;;
 	k) kernels+=("$OPTARG") ;;
+	n) commits=$OPTARG ;;
+	T) minutes=$OPTARG ;;
 	h) usage && exit ;;
 	*) usage >&2 && exit 2 ;;
 	esac
 done
 shift $((OPTIND - 1))
 subjects=("$@")
+for kernel in "${kernels[@]}"; do
+	case $kernel in
+	6.1 | 6.12 | 7.2 | debug | debug-6.1 | debug-kcsan) ;;
+	*) die "$kernel: kernels are 6.1, 6.12, 7.2, debug, debug-6.1 and debug-kcsan" ;;
+	esac
+done
+[[ $minutes =~ ^[1-9][0-9]*$|^$ ]] || die "-T $minutes: a number of minutes"
+[[ $commits =~ ^[0-9]*$ ]] || die "-n $commits: a number of commits"
+
+need_room "$build_dir" 2000
+
+# What has passed, for -r (see vm/run.sh)
+RPOST_PASSED=$build_dir/passed
+if [ -z "$RPOST_RESUME" ]; then
+	rm -rf "$RPOST_PASSED"
+elif [ ! -d "$RPOST_PASSED" ]; then
+	die "-r: there was no run in $build_dir"
+fi
+mkdir -p "$RPOST_PASSED"
+export RPOST_PASSED RPOST_RESUME
+
+# names_in needs make, which may not be installed yet.
+"$vm_dir/deps.sh" build >&2 || exit
+read -ra all_programs < <(names_in selftests/tests.mk RPOST_TESTS)
+read -ra smp_programs < <(names_in selftests/tests.mk RPOST_TESTS_SMP)
+read -ra api_programs < <(names_in selftests/api/tests.mk API_TESTS)
+
+# choose SUBJECT...: set chosen and chosen_api to the programs of these subjects
+choose() {
+	local subject name n
+	chosen=() chosen_api=() chosen_doctor=''
+	for subject; do
+		n=$((${#chosen[@]} + ${#chosen_api[@]}))
+		if [ "$subject" = doctor ]; then
+			chosen_doctor=1
+			continue
+		fi
+		for name in "${all_programs[@]}"; do
+			[[ $name != "$subject" && ($subject == api ||
+				! -e selftests/$subject/$name.c) ]] ||
+				chosen+=("$name")
+		done
+		for name in "${api_programs[@]}"; do
+			[[ $subject != api && $subject != "api/$name" ]] ||
+				chosen_api+=("$name")
+		done
+		[ $((${#chosen[@]} + ${#chosen_api[@]})) -gt "$n" ] ||
+			die "$subject: no folder or program of the tests"
+	done
+}
+choose "${subjects[@]}"
 
 . selftests/tools/steps.sh
 
@@ -109,11 +172,19 @@ programs() {
 	done
 }
 
-# guest NAME KERNEL ARGS...: call run.sh with ARGS and a time limit
+# guest KERNEL ARGS...: call run.sh with ARGS and a time limit
 guest() {
 	local limit=1500
-	[[ $2 != debug* ]] || limit=4500
-	"$vm_dir/run.sh" -k "$2" -t "$limit" -o "$build_dir/vm/check-$1.$2" "${@:3}"
+	[[ $1 != debug* ]] || limit=4500
+	"$vm_dir/run.sh" -k "$1" -t "$limit" -o "$build_dir/vm/check-$step${again:+.$again}" \
+		${counted:+-I} "${@:2}"
+}
+
+# counted COMMAND...: run it in guests that count instructions: they have one CPU, and do
+# not notice the load of the host
+counted() {
+	local counted=1
+	"$@"
 }
 
 # kernel_tests KERNEL BITS TEST...: run tests of the kernel interface, as 64-bit
@@ -132,7 +203,7 @@ kernel_tests() {
 		slow=(-i "$build_dir/slow_routes-$kernel/slow_routes.ko")
 	fi
 	# shellcheck disable=SC2016
-	guest "kernel$bits" "$kernel" "${slow[@]}" \
+	guest "$kernel" "${slow[@]}" \
 		-f selftests/tools/run_tests.sh "${files[@]}" -- \
 		env "${device[@]}" \
 		"${network[@]}" "${driver[@]}" \
@@ -150,7 +221,7 @@ fast_registration() {
 	programs "$build_dir/selftests" "${tests[@]}"
 	# shellcheck disable=SC2016
 	"$vm_dir/kmod.sh" -s selftests/qp_error "$1" &&
-		guest fast "$1" -p registration=fast \
+		guest "$1" -p registration=fast \
 			-i "$build_dir/qp_error-$1/qp_error.ko" \
 			-f selftests/tools/run_tests.sh "${files[@]}" -- \
 			env "${device[@]}" \
@@ -164,7 +235,7 @@ siw_tests() {
 	programs "$build_dir/selftests" device mr handover cq cq_prompt
 	# shellcheck disable=SC2016
 	"$vm_dir/debug-kernel.sh" "$1" && "$vm_dir/kmod.sh" "$1" &&
-		guest siw "$1" -n siw -f selftests/tools/run_tests.sh \
+		guest "$1" -n siw -f selftests/tools/run_tests.sh \
 			-f selftests/tools/probe_vices.sh \
 			-f "$build_dir/selftests/probe" "${files[@]}" -- sh -c '
 				./probe_vices.sh ./probe holds.no_access_that_was_not_granted
@@ -172,13 +243,13 @@ siw_tests() {
 				./run_tests.sh "$@" && exit $status' sh "${names[@]}"
 }
 
-# sim_guest NAME KERNEL VICES COMMAND...: run a command in a guest with rdmasim and
+# sim_guest KERNEL VICES COMMAND...: run a command in a guest with rdmasim and
 # the files that programs has set
 sim_guest() {
-	local vices=$3
+	local vices=$2
 	# shellcheck disable=SC2016
-	"$vm_dir/kmod.sh" -s selftests/rdmasim "$2" &&
-		guest "$1" "$2" -n sim ${vices:+-P "$vices"} \
+	"$vm_dir/kmod.sh" -s selftests/rdmasim "$1" &&
+		guest "$1" -n sim ${vices:+-P "$vices"} \
 			-f selftests/tools/run_tests.sh "${files[@]}" -- \
 			env 'RPOST_TEST_REMOVE=rdma link del sim0' \
 			'RPOST_TEST_ADD=rdma link add sim0 type sim netdev dummy0' \
@@ -188,14 +259,14 @@ sim_guest() {
 			"${network[@]}" \
 			RPOST_TEST_MODULE=/vm/modules/rdma_post.ko \
 			RPOST_TEST_PARAMS=devices=rdmasim RPOST_TEST_DIR=/disk \
-			sh -c 'vm-disk /disk && exec "$@"' sh "${@:4}"
+			sh -c 'vm-disk /disk && exec "$@"' sh "${@:3}"
 }
 
-# sim_tests NAME KERNEL VICES TEST...: run tests of the kernel interface on rdmasim
+# sim_tests KERNEL VICES TEST...: run tests of the kernel interface on rdmasim
 sim_tests() {
 	local files names
-	programs "$build_dir/selftests" "${@:4}"
-	sim_guest "$1" "$2" "$3" ./run_tests.sh "${names[@]}"
+	programs "$build_dir/selftests" "${@:3}"
+	sim_guest "$1" "$2" ./run_tests.sh "${names[@]}"
 }
 
 # Run the probe, then the programs that each set of vices concerns.
@@ -204,7 +275,7 @@ sim_vices() {
 	programs "$build_dir/selftests" "${all_programs[@]}"
 	files+=(-f selftests/tools/probe_vices.sh -f selftests/tools/sim_vices.sh)
 	# shellcheck disable=SC2016
-	sim_guest vices "$1" '' sh -c './probe_vices.sh ./probe
+	sim_guest "$1" '' sh -c './probe_vices.sh ./probe
 		status=$?
 		./sim_vices.sh && exit $status'
 }
@@ -212,19 +283,18 @@ sim_vices() {
 # Run all tests on a device without vices. Leave out admit, which needs a device that
 # the module offers by default, and tests of the cache, which keeps no regions of fast
 # registration.
-sim_steps() {
+sim_programs() {
 	local kernel=$1 name names=()
 	for name in "${all_programs[@]}"; do
 		[[ $name =~ ^(admit|mr_cache|mr_cache_race)$ ]] || names+=("$name")
 	done
-	queue tap "rdmasim-$kernel" sim_tests sim "$kernel" '' "${names[@]}"
-	[ "$kernel" != 6.1 ] || queue tap rdmasim-vices sim_vices 6.1
+	queue tap "rdmasim-$kernel" sim_tests "$kernel" '' "${names[@]}"
 }
 
 # api_tests KERNEL [TEST...]: run tests, by default all, over both libraries
 api_tests() {
 	# shellcheck disable=SC2016
-	guest api "$1" \
+	guest "$1" \
 		-f "$build_dir/selftests/api" -f selftests/api/compare.sh -- \
 		env "${device[@]}" RPOST_TEST_LINK=yes RPOST_TEST_DIR=/disk \
 		sh -c 'vm-disk /disk && exec ./compare.sh ./api "$@"' sh "${@:2}"
@@ -235,7 +305,7 @@ smoke() {
 	local files names
 	programs "$build_dir/selftests" abi device mr qp post post_queues cq cq_prompt srq \
 		srq_limits datagram datagram_addresses cm cm_states exit
-	guest smoke "$1" -f "$build_dir/selftests/api" -f selftests/api/compare.sh \
+	guest "$1" -f "$build_dir/selftests/api" -f selftests/api/compare.sh \
 		-f selftests/tools/run_tests.sh "${files[@]}" -- sh -c "
 			./run_tests.sh ${names[*]}
 			status=\$?
@@ -244,7 +314,7 @@ smoke() {
 
 # Run API tests over a library that posts through submission rings.
 api_ring_tests() {
-	guest api-ring "$1" \
+	guest "$1" \
 		-f "$build_dir/selftests/api" -f selftests/api/compare.sh -- \
 		env RDMA_POST_SUBMISSION_RING=1 \
 		./compare.sh ./api posts posts_flags lists comp comp_own_cq threads \
@@ -260,7 +330,7 @@ api_tests_32() {
 		files+=(-f "$program:/root/api/$name-rpost"
 			-f "$build_dir/selftests/api/$name-sys:/root/api/$name-sys")
 	done
-	guest api-32 "$1" -f "$build_dir/selftests-32/lib:/root/lib32" "${files[@]}" \
+	guest "$1" -f "$build_dir/selftests-32/lib:/root/lib32" "${files[@]}" \
 		-f selftests/api/compare.sh -- \
 		env LD_LIBRARY_PATH=/root/lib32:/usr/lib32 ./compare.sh ./api
 }
@@ -294,7 +364,7 @@ unmodified_programs() {
 			-Wl,--disable-new-dtags,-rpath,'$ORIGIN/elsewhere' || return 1
 	make -s -C userlib/tests BUILD="$build_dir" \
 		"$build_dir/userlib/tests/rpost_only" &&
-		guest unmodified 6.1 \
+		guest 6.1 \
 			-f "$build_dir/bin" -f "$build_dir/lib" \
 			-f "$build_dir/userlib/tests/rpost_only" \
 			-f "$build_dir/unmodified/rpath" "${files[@]}" \
@@ -314,7 +384,7 @@ doctor() {
 			>"$dir/symbols.ko" &&
 		strip --strip-debug "$dir"/*.ko &&
 		"$vm_dir/kmod.sh" -s selftests/rdmasim "$1" &&
-		guest doctor "$1" -f "$build_dir/bin" -f "$build_dir/lib" \
+		guest "$1" -f "$build_dir/bin" -f "$build_dir/lib" \
 			-f "$(command -v jq)" -f /sbin/setcap -f "$(command -v unshare)" \
 			-f "$(command -v script)" \
 			-f "$dir/vermagic.ko" -f "$dir/symbols.ko" \
@@ -329,18 +399,18 @@ files() {
 	mkdir -p "${hold%/*}"
 	"${CC:-cc}" -O2 -Wall -Wextra -Iuapi -o "$hold" selftests/doctor/hold.c || return
 	mapfile -t fuse < <(find "$cache_dir/kernels/$1/root/" -name fuse.ko)
-	guest files "$1" -f "$hold" "${fuse[@]/#/-i}" -f "$build_dir/bin" -f "$build_dir/lib" -f "$(command -v jq)" \
+	guest "$1" -f "$hold" "${fuse[@]/#/-i}" -f "$build_dir/bin" -f "$build_dir/lib" -f "$(command -v jq)" \
 		-f "$(command -v tmux)" -f /usr/lib/locale/C.utf8:/usr/lib/locale/C.utf8 \
 		-f /lib/terminfo/s/screen:/lib/terminfo/s/screen \
 		-f selftests/doctor/files.sh -- ./files.sh || return
 	! command -v promtool >/dev/null ||
-		promtool check metrics <"$build_dir/vm/check-files.$1/out/metrics"
+		promtool check metrics <"$build_dir/vm/check-$step/out/metrics"
 }
 
 # trace KERNEL: show what real traffic does, and leave nothing in tracefs. One CPU, since
 # the kernel patches its code each time that tracepoints go on or off.
 trace() {
-	guest trace "$1" -s 1 -f "$build_dir/bin" -f "$build_dir/lib" -f "$(command -v jq)" \
+	guest "$1" -s 1 -f "$build_dir/bin" -f "$build_dir/lib" -f "$(command -v jq)" \
 		-f "$(command -v script)" -f "$(command -v env)" \
 		-f /usr/lib/locale/C.utf8:/usr/lib/locale/C.utf8 \
 		-f selftests/doctor/trace.sh -- ./trace.sh
@@ -361,7 +431,7 @@ newer_headers() {
 		echo "1..1"
 		return
 	fi
-	guest newer 6.1 \
+	guest 6.1 \
 		-f "$build_dir/selftests/api-sid" -f selftests/api/compare.sh -- \
 		./compare.sh ./api-sid posts posts_flags comp comp_own_cq device
 }
@@ -386,7 +456,7 @@ example_programs() {
 	mapfile -t python < <(LD_LIBRARY_PATH=$build_dir/lib python_files examples/hello.py |
 		sed 's/.*/-f\n&:&/')
 	selftests/tools/projects.sh "$dir" >"$dir/log" 2>&1 || cat "$dir/log"
-	guest examples "$1" \
+	guest "$1" \
 		-f "$build_dir/examples:/opt/ours" \
 		-f "$build_dir/examples-system:/opt/system" \
 		-f "$dir/programs:/opt/projects" \
@@ -400,7 +470,7 @@ example_programs() {
 # Try every failure point of every command, and make callbacks fail.
 failure_points() {
 	"$vm_dir/debug-kernel.sh" debug && "$vm_dir/kmod.sh" debug &&
-		guest failure-points debug \
+		guest debug \
 			-f selftests/tools/run_tests.sh \
 			-f "$build_dir/selftests/inject" \
 			-f "$build_dir/selftests/inject_mr" \
@@ -409,9 +479,15 @@ failure_points() {
 			./run_tests.sh ./inject ./inject_mr ./failnth
 }
 
+# debug_kernel_tests KERNEL: all programs on a kernel that may have to be built
+debug_kernel_tests() {
+	"$vm_dir/debug-kernel.sh" "$1" && "$vm_dir/kmod.sh" "$1" || return 2
+	kernel_tests "$1" "" "${all_programs[@]}"
+}
+
 # fuzz KERNEL SECONDS: run the fuzzer's corpus, and programs that it generates
 fuzz() {
-	step "fuzz-$1" selftests/fuzz/fuzz.sh -k "$1" -t "$2" \
+	once step "fuzz-$1" selftests/fuzz/fuzz.sh -k "$1" -t "$2" \
 		-o "$build_dir/fuzz-check.$1"
 }
 
@@ -453,67 +529,98 @@ symbols_and_headers() {
 	tap library-newer-headers newer_headers
 }
 
-# choose SUBJECT...: set chosen and chosen_api to the programs of these subjects
-choose() {
-	local subject name
-	chosen=() chosen_api=() chosen_doctor=''
-	for subject; do
-		if [ "$subject" = doctor ]; then
-			chosen_doctor=1
-			continue
-		fi
-		for name in "${all_programs[@]}"; do
-			[[ $name != "$subject" && ($subject == api ||
-				! -e selftests/$subject/$name.c) ]] ||
-				chosen+=("$name")
-		done
-		for name in "${api_programs[@]}"; do
-			[[ $subject != api && $subject != "api/$name" ]] ||
-				chosen_api+=("$name")
-		done
-		[ -n "${chosen[*]}${chosen_api[*]}" ] ||
-			die "$subject: no folder or program of the tests"
-	done
-}
+# world COMMAND...: run what needs the network and room
+world() { "$@" || return 125; }
 
-# kernel KERNEL...: fetch them, or build those for debugging
+# get_kernels KERNEL...: fetch them, or build those for debugging
 get_kernels() {
 	local kernel
 	for kernel; do
 		case $kernel in
-		debug*) "$vm_dir/debug-kernel.sh" "$kernel" || exit 1 ;;
-		*) "$vm_dir/fetch.sh" "$kernel" || exit 1 ;;
-		esac
+		debug*) once step "kernel-$kernel" "$vm_dir/debug-kernel.sh" "$kernel" ;;
+		*) once step "kernel-$kernel" world "$vm_dir/fetch.sh" "$kernel" ;;
+		esac || finish
 	done
 }
+
+# get_debian_kernels: fetch those that Debian still has, and set here to them
+get_debian_kernels() {
+	local kernel reason status
+	here=()
+	for kernel in 6.1 6.12 7.2; do
+		status=0
+		reason=$("$vm_dir/fetch.sh" "$kernel" 2>&1 >/dev/null) || status=$?
+		case $status in
+		0) here+=("$kernel") ;;
+		3) left_out+=("LEFT OUT $kernel: ${reason##*$'\n'}") ;;
+		*) echo "${reason##*$'\n'}" >"$logs/kernel-$kernel.not-run" ;;
+		esac
+	done
+	[ -z "$(ls "$logs"/*.not-run 2>/dev/null)" ] || finish
+}
+
+# on KERNEL COMMAND...: queue a step unless Debian has the kernel no more
+on() { [[ " ${here[*]} " != *" $1 "* ]] || queue "${@:2}"; }
+
+# build_module KERNEL
+build_module() { once step "module-$1" "$vm_dir/kmod.sh" "$1"; }
 
 # Run the chosen tests on one kernel.
 check_subjects() {
 	local kernel=${kernels[0]:-6.1}
-	choose "${subjects[@]}"
 	get_kernels "$kernel"
-	[ ${#chosen[@]} = 0 ] || step build make -s -j"$(nproc)" -C selftests \
+	[ ${#chosen[@]} = 0 ] || once step build make -s -j"$(nproc)" -C selftests \
 		BUILD="$build_dir" "${chosen[@]/#/$build_dir/selftests/}" || finish
-	[ ${#chosen_api[@]} = 0 ] || step build-library make -s -j"$(nproc)" lib tests ||
+	[ ${#chosen_api[@]} = 0 ] || once step build-library make -s -j"$(nproc)" lib tests ||
 		finish
-	[ -z "$chosen_doctor" ] || step build-tools make -s -j"$(nproc)" lib tools || finish
-	step "module-$kernel" "$vm_dir/kmod.sh" "$kernel" || finish
+	[ -z "$chosen_doctor" ] || once step build-tools make -s -j"$(nproc)" lib tools ||
+		finish
+	build_module "$kernel" || finish
 	[ -z "$chosen_doctor" ] || queue doctor_tests "$kernel"
-	[ ${#chosen[@]} = 0 ] || queue tap "kernel-interface-$kernel" \
-		kernel_tests "$kernel" "" "${chosen[@]}"
+	[ ${#chosen[@]} = 0 ] || interface_tests "$kernel" "${chosen[@]}"
 	[ ${#chosen_api[@]} = 0 ] || queue tap "library-$kernel" \
 		api_tests "$kernel" "${chosen_api[@]}"
+}
+
+# interface_tests KERNEL TEST...: queue tests of the kernel interface. On 6.1, where rxe
+# works in the caller, those whose threads need not meet count instructions, in two
+# guests beside each other.
+interface_tests() {
+	local kernel=$1 name one=() two=() smp=()
+	shift
+	if [ "$kernel" != 6.1 ]; then
+		queue tap "kernel-interface-$kernel" kernel_tests "$kernel" "" "$@"
+		return
+	fi
+	for name; do
+		if [[ " ${smp_programs[*]} " == *" $name "* ]]; then
+			smp+=("$name")
+		elif [ ${#one[@]} -gt ${#two[@]} ]; then
+			two+=("$name")
+		else
+			one+=("$name")
+		fi
+	done
+	[ ${#smp[@]} = 0 ] || queue tap kernel-interface-6.1-smp kernel_tests 6.1 "" "${smp[@]}"
+	[ ${#one[@]} = 0 ] || queue tap kernel-interface-6.1-1 \
+		counted kernel_tests 6.1 "" "${one[@]}"
+	[ ${#two[@]} = 0 ] || queue tap kernel-interface-6.1-2 \
+		counted kernel_tests 6.1 "" "${two[@]}"
 }
 
 # Run all tests that a kernel takes part in.
 check_kernel() {
 	local kernel=$1
-	queue tap "kernel-interface-$kernel" kernel_tests "$kernel" "" \
-		"${all_programs[@]}"
+	interface_tests "$kernel" "${all_programs[@]}"
 	# Races between threads are in the kernel interface's tests.
 	[ "$kernel" != debug-kcsan ] || return 0
 	queue tap "library-$kernel" api_tests "$kernel"
-	[ -n "$all" ] || [ ${#kernels[@]} != 0 ] || return 0
+}
+
+# Run what else there is on a kernel.
+check_more() {
+	local kernel=$1
+	[ "$kernel" != debug-kcsan ] || return 0
 	queue tap "library-rings-$kernel" api_ring_tests "$kernel"
 	queue tap "examples-$kernel" example_programs "$kernel"
 	queue tap "fast-registration-$kernel" fast_registration "$kernel"
@@ -524,90 +631,166 @@ check_kernel() {
 check_kernels() {
 	local kernel
 	get_kernels "${kernels[@]}"
-	step build build || finish
+	once step build build || finish
 	for kernel in "${kernels[@]}"; do
-		step "module-$kernel" "$vm_dir/kmod.sh" "$kernel" || finish
+		build_module "$kernel" || finish
 		check_kernel "$kernel"
+		check_more "$kernel"
 	done
 }
 
 # smoke_on KERNEL: build the module while another kernel is tested
-smoke_on() {
-	step "module-$1" "$vm_dir/kmod.sh" "$1" && tap "smoke-$1" smoke "$1"
+smoke_on() { build_module "$1" && tap "smoke-$1" smoke "$1"; }
+
+# full_on KERNEL
+full_on() {
+	build_module "$1" &&
+		tap "kernel-interface-$1" kernel_tests "$1" "" "${all_programs[@]}"
+	tap "library-$1" api_tests "$1"
 }
 
-check_quick() {
-	get_kernels 6.1 6.12 7.2
-	step build make -s -j"$(nproc)" lib tests || finish
-	step module-6.1 "$vm_dir/kmod.sh" 6.1 || finish
-	check_kernel 6.1
-	queue tap rdmasim-probe-6.1 sim_tests probe 6.1 '' probe
-	queue smoke_on 7.2
-	queue smoke_on 6.12
+# turn EVERY N: print whose turn it is, 0 to N - 1; it passes on after EVERY commits
+turn() { echo $((commits / $1 % $2)); }
+
+# Print the programs of the kernel interface that are run with KASAN this time: a quarter
+# of all, and those whose file has changed in the last 50 commits.
+debug_programs() {
+	local changed i
+	changed=$(git log -50 --format= --name-only -- selftests 2>/dev/null)
+	for ((i = 0; i < ${#all_programs[@]}; i++)); do
+		if [ $((i % 4)) = "$(turn 8 4)" ] ||
+			[[ $changed == */"${all_programs[i]}".c* ]]; then
+			echo "${all_programs[i]}"
+		fi
+	done | grep -vxE 'inject|inject_mr|failnth'
+}
+
+# What a change must pass, in twenty minutes.
+check_gate() {
+	local history='' full=6.12 few=7.2 extra names
+	local extras=("rdmasim's programs" "fast registration" "32 bit" "examples")
+	[ -n "$commits" ] || commits=$(git rev-list --count HEAD 2>/dev/null) ||
+		{ commits=0 && history=' (there is no history to take turns by)'; }
+	[ "$(turn 8 2)" = 0 ] || full=7.2 few=6.12
+	extra=$(turn 16 4)
+	note "6.1 in full, $full in full, $few in part; in turn: ${extras[extra]}$history"
+
+	once step packages "$vm_dir/deps.sh" build guests || finish
+	once step kselftest world "$vm_dir/fetch.sh" kselftest || finish
+	get_debian_kernels
+	once step build build || finish
+	build_module 6.1 || finish
+	interface_tests 6.1 "${all_programs[@]}"
+	on "$full" full_on "$full"
+	queue tap library-6.1 api_tests 6.1
+	on "$few" smoke_on "$few"
+	if "$vm_dir/debug-kernel.sh" --cached debug; then
+		mapfile -t names < <(debug_programs)
+		note "with KASAN and lockdep: ${#names[@]} of ${#all_programs[@]} programs," \
+			"failure points, the fuzzer's corpus, siw"
+		build_module debug || finish
+		queue tap kernel-interface-debug kernel_tests debug "" "${names[@]}"
+		queue tap failure-points failure_points
+		queue fuzz debug 0
+		queue tap siw siw_tests debug
+	else
+		left_out+=("LEFT OUT: KASAN and lockdep; selftests/vm/debug-kernel.sh builds their \
+kernel, in eleven minutes, and is best run in the background when a day's work begins")
+		note "${left_out[@]}"
+	fi
+	queue tap rdmasim-probe-6.1 sim_tests 6.1 '' probe
+	queue tap rdmasim-vices sim_vices 6.1
+	case $extra in
+	0) sim_programs 6.1 ;;
+	1) queue tap fast-registration-6.1 fast_registration 6.1 ;;
+	2) on 6.12 tap kernel-interface-32-bit kernel_tests 6.12 -32 "${programs_32[@]}"
+		on 6.12 tap library-32-bit api_tests_32 6.12 ;;
+	3) queue tap examples-6.1 example_programs 6.1 ;;
+	esac
+	queue once tap bench-check selftests/bench/icount.sh 6.1
 	queue step two-hosts-file-transfer examples/demo.sh
-	queue tap lint-of-changes selftests/tools/lint.sh -c
+	queue once tap tool selftests/doctor/tool.sh
+	queue once tap symbols selftests/tools/symbols.sh
+	queue once tap steps selftests/tools/steps_test.sh
+	queue once tap fetch selftests/tools/fetch_test.sh
+	queue once step library-needs-libc-only libc_only
+	queue once step install install_tree
+	queue once tap lint-of-changes selftests/tools/lint.sh -c
 }
 
 # Run everything. Long steps come first, so that no slot is idle at the end.
 check_all() {
-	local kernel programs_32
-	read -ra programs_32 < <(names_in selftests/tests.mk RPOST_TESTS_32)
-	get_kernels 6.1 6.12 7.2
-	step build build || finish
-	for kernel in 6.1 6.12 7.2; do
-		step "module-$kernel" "$vm_dir/kmod.sh" "$kernel" || finish
+	local kernel
+	once step packages "$vm_dir/deps.sh" build guests gdb || finish
+	once step kselftest world "$vm_dir/fetch.sh" kselftest || finish
+	get_debian_kernels
+	once step build build || finish
+	for kernel in "${here[@]}"; do
+		build_module "$kernel" || finish
 	done
 	# Build the debug kernel while stock ones are tested; steps that need it wait.
 	nice "$vm_dir/debug-kernel.sh" debug >"$logs/debug-kernel.log" 2>&1 &
-	disown -a
-	for kernel in 6.1 6.12 7.2; do
+	disown
+	for kernel in "${here[@]}"; do
 		check_kernel "$kernel"
 	done
-	for kernel in 6.1 6.12 7.2; do
-		sim_steps "$kernel"
+	for kernel in "${here[@]}"; do
+		check_more "$kernel"
 	done
+	for kernel in "${here[@]}"; do
+		sim_programs "$kernel"
+	done
+	queue tap rdmasim-vices sim_vices 6.1
 	# make check-packages takes Debian 13, too.
 	queue tap packages-debian selftests/packages/packages.sh bookworm
-	queue tap interop selftests/interop/interop.sh -q 6.1 6.12 7.2
+	queue tap interop selftests/interop/interop.sh -q "${here[@]}"
 	queue tap failure-points failure_points
 	queue tap siw siw_tests debug
+	queue tap kernel-interface-debug debug_kernel_tests debug
+	queue tap library-debug api_tests debug
+	queue tap kernel-interface-debug-kcsan debug_kernel_tests debug-kcsan
 	queue tap two-hosts-faults-6.1 selftests/wire/wire.sh -k 6.1
 	queue tap library-asan selftests/tools/sanitize.sh asan
-	queue tap kernel-interface-32-bit kernel_tests 6.12 -32 "${programs_32[@]}"
+	on 6.12 tap kernel-interface-32-bit kernel_tests 6.12 -32 "${programs_32[@]}"
 	queue fuzz debug 60
 	queue fuzz 6.1 15
-	queue tap lint selftests/tools/lint.sh
-	queue tap bench-check selftests/bench/icount.sh 6.1 6.12 7.2
+	queue once tap lint selftests/tools/lint.sh
+	queue once tap bench-check selftests/bench/icount.sh "${here[@]}"
 	queue symbols_and_headers
-	queue tap library-32-bit api_tests_32 6.12
+	on 6.12 tap library-32-bit api_tests_32 6.12
 	queue tap unmodified-programs unmodified_programs
 	queue doctor_tests 6.1
-	queue tap doctor-7.2 doctor 7.2
-	queue tap trace-7.2 trace 7.2
+	on 7.2 tap doctor-7.2 doctor 7.2
+	on 7.2 tap trace-7.2 trace 7.2
 	queue tap abi-compat selftests/tools/abi_compat.sh
 	queue step bench-smoke-6.1 bench_smoke 6.1
-	queue step bench-smoke-7.2 bench_smoke 7.2
+	on 7.2 step bench-smoke-7.2 bench_smoke 7.2
 	queue step two-hosts-file-transfer examples/demo.sh
 	queue step gdb gdb_stops
 	queue step shell shell_script
-	queue step library-needs-libc-only libc_only
-	queue step install install_tree
+	queue once step library-needs-libc-only libc_only
+	queue once step install install_tree
 	queue tap packages-kbuild selftests/packages/kbuild.sh
 	queue tap packages-rpm selftests/packages/rpm.sh
+	queue once tap steps selftests/tools/steps_test.sh
+	queue once tap fetch selftests/tools/fetch_test.sh
+	queue tap containers selftests/containers/containers.sh
+	queue tap interop-trixie-sid selftests/interop/interop.sh -q -s "trixie sid" 6.1
 }
 
-step packages "$vm_dir/deps.sh" build guests ${all:+gdb} || finish
-"$vm_dir/fetch.sh" kselftest || exit 1
-# names_in needs make, which deps.sh may have installed.
-read -ra all_programs < <(names_in selftests/tests.mk RPOST_TESTS)
-read -ra api_programs < <(names_in selftests/api/tests.mk API_TESTS)
-if [ ${#subjects[@]} != 0 ]; then
-	check_subjects
-elif [ -n "$all" ]; then
+[ -z "$minutes" ] || stop_after $((minutes * 60))
+read -ra programs_32 < <(names_in selftests/tests.mk RPOST_TESTS_32)
+if [ -n "$all" ]; then
 	check_all
-elif [ ${#kernels[@]} != 0 ]; then
-	check_kernels
+elif [ ${#subjects[@]}${#kernels[@]} = 00 ]; then
+	check_gate
 else
-	check_quick
+	once step packages "$vm_dir/deps.sh" build guests || finish
+	once step kselftest world "$vm_dir/fetch.sh" kselftest || finish
+	if [ ${#subjects[@]} != 0 ]; then
+		check_subjects
+	else
+		check_kernels
+	fi
 fi
 finish

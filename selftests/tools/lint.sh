@@ -6,7 +6,7 @@
 # Runs static checks, and prints TAP: checkpatch --strict, sparse, coccinelle with the
 # kernel's scripts, clang's analyzer, kernel-doc, gcc and clang warnings, shellcheck.
 # Also checks that no file is empty, that the tests which documents name exist, that
-# make help has all targets, that each function of our own has a manual page, that mandoc
+# make help has all targets, that no test is flaky for long, that each function of our own has a manual page, that mandoc
 # likes them, that make docs has no warnings, and that lintian finds nothing in Debian's
 # packages. A check fails if it prints anything. (kmod.sh builds the module with W=1.)
 #
@@ -278,6 +278,20 @@ release() {
 		echo "packaging/rpm/rdma-post-kmod.spec: not $version"
 }
 
+# selftests/flaky has at most five names, and none for more than 14 days.
+flaky() {
+	local name since reason now
+	now=$(git log -1 --format=%ct)
+	while IFS=$'\t' read -r name since reason; do
+		since=$(date -d "$since" +%s) && [ -n "$reason" ] ||
+			echo "$name: no date, or no reason"
+		[ $(((now - since) / 86400)) -le 14 ] ||
+			echo "$name is flaky for more than 14 days: mend it"
+	done < <(grep -vE '^(#|$)' "${1:-selftests/flaky}")
+	[ "$(grep -cvE '^(#|$)' "${1:-selftests/flaky}")" -le 5 ] ||
+		echo "more than five names are flaky"
+}
+
 # Debian's packages, binary and source
 lintian_packages() {
 	RDMA_POST_BUILD=$out packaging/deb.sh >"$out/deb.log" 2>&1 || {
@@ -291,7 +305,7 @@ lintian_packages() {
 
 warn='-Wall -Wextra -Werror'
 echo "TAP version 13"
-echo "1..$((changed ? 13 : 18))"
+echo "1..$((changed ? 14 : 19))"
 check checkpatch checkpatch_all
 check versions versions
 check sparse sparse_all
@@ -306,6 +320,7 @@ check named-tests named_tests
 check shellcheck shell_all
 check manual-pages manual_pages
 check release release
+check flaky flaky
 if [ -z "$changed" ]; then
 	check coccinelle coccinelle
 	check analyzer-module analyzer_module
