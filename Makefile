@@ -16,7 +16,7 @@
 #   make gdb              gdb on the kernel of that guest; RUN=post, GDB_FLAGS=-batch
 #   make check            what a change must pass, in guests; TESTS=cq, KERNEL=7.2,
 #                         CHECK_FLAGS=-r goes on where the last run stopped
-#   make watch            make check TESTS=cq, KERNEL=7.2 at each save, until Ctrl-C
+#   make watch            the same for TESTS=cq at each save, until Ctrl-C
 #   make check-all        all tests, Debian's programs, kernels with KASAN, KCSAN
 #   make check-debug      the tests on kernels with KASAN, lockdep, KCSAN; KERNELS=debug
 #   make fuzz             fuzz the module; TIME=3600, FUZZ_FLAGS: fuzz.sh's

@@ -485,6 +485,11 @@ debug_kernel_tests() {
 	kernel_tests "$1" "" "${all_programs[@]}"
 }
 
+debug_api_tests() {
+	"$vm_dir/debug-kernel.sh" debug && "$vm_dir/kmod.sh" debug || return 2
+	api_tests debug
+}
+
 # fuzz KERNEL SECONDS: run the fuzzer's corpus, and programs that it generates
 fuzz() {
 	once step "fuzz-$1" selftests/fuzz/fuzz.sh -k "$1" -t "$2" \
@@ -669,15 +674,17 @@ debug_programs() {
 check_gate() {
 	local history='' full=6.12 few=7.2 extra names
 	local extras=("rdmasim's programs" "fast registration" "32 bit" "examples")
-	[ -n "$commits" ] || commits=$(git rev-list --count HEAD 2>/dev/null) ||
+	[ -n "$commits" ] || commits=$([ "$(git rev-parse --is-shallow-repository)" = false ] &&
+		git rev-list --count HEAD 2>/dev/null) ||
 		{ commits=0 && history=' (there is no history to take turns by)'; }
 	[ "$(turn 8 2)" = 0 ] || full=7.2 few=6.12
 	extra=$(turn 16 4)
 	note "6.1 in full, $full in full, $few in part; in turn: ${extras[extra]}$history"
 
-	once step packages "$vm_dir/deps.sh" build guests || finish
+	once step packages world "$vm_dir/deps.sh" build guests || finish
 	once step kselftest world "$vm_dir/fetch.sh" kselftest || finish
 	get_debian_kernels
+	[[ " ${here[*]} " == *" $full "* ]] || full=$few few=''
 	once step build build || finish
 	build_module 6.1 || finish
 	interface_tests 6.1 "${all_programs[@]}"
@@ -721,7 +728,7 @@ kernel, in eleven minutes, and is best run in the background when a day's work b
 # Run everything. Long steps come first, so that no slot is idle at the end.
 check_all() {
 	local kernel
-	once step packages "$vm_dir/deps.sh" build guests gdb || finish
+	once step packages world "$vm_dir/deps.sh" build guests gdb || finish
 	once step kselftest world "$vm_dir/fetch.sh" kselftest || finish
 	get_debian_kernels
 	once step build build || finish
@@ -747,7 +754,7 @@ check_all() {
 	queue tap failure-points failure_points
 	queue tap siw siw_tests debug
 	queue tap kernel-interface-debug debug_kernel_tests debug
-	queue tap library-debug api_tests debug
+	queue tap library-debug debug_api_tests
 	queue tap kernel-interface-debug-kcsan debug_kernel_tests debug-kcsan
 	queue tap two-hosts-faults-6.1 selftests/wire/wire.sh -k 6.1
 	queue tap library-asan selftests/tools/sanitize.sh asan
@@ -785,7 +792,7 @@ if [ -n "$all" ]; then
 elif [ ${#subjects[@]}${#kernels[@]} = 00 ]; then
 	check_gate
 else
-	once step packages "$vm_dir/deps.sh" build guests || finish
+	once step packages world "$vm_dir/deps.sh" build guests || finish
 	once step kselftest world "$vm_dir/fetch.sh" kselftest || finish
 	if [ ${#subjects[@]} != 0 ]; then
 		check_subjects

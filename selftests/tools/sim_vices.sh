@@ -36,8 +36,9 @@ while IFS='|' read -r vices programs; do
 		continue
 	fi
 	echo "# vices: ${vices:-none}"
+	load "$vices" || echo "not ok $n load $vices"
 	# shellcheck disable=SC2046,SC2086
-	load "$vices" && ./run_tests.sh $(printf './%s ' $programs) || failed=1
+	./run_tests.sh $(printf './%s ' $programs) || failed=1
 done <<-END
 	$table
 END

@@ -36,6 +36,10 @@ program() {
 	ok) echo "# ok 1 $name.test" ;;
 	skip) echo "# ok 1 # SKIP no second moon" ;;
 	unmet) echo "# ok 1 # SKIP unmet: both at once" ;;
+	teardown)
+		echo "# # post/post.c:9:test:Expected 0 (0) == closed (1)"
+		echo "# ok 1 # SKIP no second moon"
+		;;
 	bytes) echo "# # post/post.c:1:test:Expected 0 (0) == memcmp(a, b, 64) (1)" ;;&
 	*)
 		echo "# # post/post.c:7:test:Expected 7 (7) == try (${!try})"
@@ -43,11 +47,11 @@ program() {
 		;;
 	esac
 	case ${!try} in
-	ok | skip | unmet) echo "ok 1 selftests: rdma_post: $name" ;;
+	ok | skip | unmet | teardown) echo "ok 1 selftests: rdma_post: $name" ;;
 	warns) echo "not ok 1 selftests: rdma_post: $name # exit=the kernel warned" ;;
 	*) echo "not ok 1 selftests: rdma_post: $name # exit=1" ;;
 	esac
-	[[ ${!try} =~ ok|skip|unmet ]]
+	[[ ${!try} =~ ok|skip|unmet|teardown ]]
 }
 
 # guest STATUS LINE...: print what run.sh says, and end with its status
@@ -141,7 +145,7 @@ two_of_one() {
 }
 
 late() {
-	stop_after 1
+	stop_after 5
 	queue tap passes program passes ok
 	queue tap sleeps sleep 60
 	queue tap sleeps_too sleep 60
@@ -184,8 +188,12 @@ has=''
 run_steps expected_skip "0 passed, 0 failed, 1 skipped" 0 tap tides-6.1 program tides skip
 has='not in selftests/skips: tides.tides.test'
 run_steps one_skip_more "0 passed, 1 failed, 2 skipped" 1 tap tides-6.1 two_tides
+has='Expected 0'
+run_steps skip_hides_nothing "0 passed, 1 failed, 0 skipped" 1 tap tides-6.1 program tides teardown
 has='UNMET moon: .*both at once'
 run_steps unmet "0 passed, 0 failed, 1 skipped, 1 unmet" 0 tap moon program moon unmet
+has='FAILED moon: moon, run again'
+run_steps unmet_is_no_pass "0 passed, 1 failed, 0 skipped" 1 tap moon program moon no unmet
 has='4 programs failed; not more than 3'
 run_steps too_many "0 passed, 4 failed, 0 skipped" 1 four
 ran a 1

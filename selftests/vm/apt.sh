@@ -145,5 +145,5 @@ apt_download() {
 	say "downloading from $suite: $*"
 	[ $# = 1 ] || what+=" and $(($# - 1)) more"
 	mkdir -p "$dir"
-	(cd "$dir" && attempt "download $what from $suite" 		apt_run "$suite" apt-get download "$@")
+	(cd "$dir" && attempt "download $what from $suite" apt_run "$suite" apt-get download "$@")
 }

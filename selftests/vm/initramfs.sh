@@ -219,7 +219,7 @@ base_initramfs() {
 		mkdir -p "$cache_dir/initramfs"
 		# Another run may be about to read the last one.
 		find "$cache_dir/initramfs" -mmin +60 \
-			-name "$kernel-????????????.cpio*" -delete
+			-name "$kernel-????????????.cpio*" -prune -exec rm -rf {} +
 		base_list='' build_base "$kernel" "$release" "$base_cpio"
 	fi
 	unlock

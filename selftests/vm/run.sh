@@ -223,7 +223,7 @@ verdict() {
 		grep -A 20 'Show Blocked State' "$out_dir/kernel.log" >&2 ||
 			tail -n 5 "$out_dir/kernel.log" >&2
 		fail 124 "no end after $limit s"
-	elif [ "$setup" = insmod ]; then
+	elif is_loading && ! is_up; then
 		tail -n 5 "$out_dir/kernel.log" >&2
 		fail 99 "a module does not load"
 	elif [ -n "$setup" ] || ! is_up; then
@@ -277,11 +277,11 @@ recall() {
 
 remember() {
 	[ -n "$passed" ] || return 0
-	rm -rf "$passed"
-	mkdir -p "$passed.new"
-	cp -a "$out_dir/output.log" "$passed.new/"
-	[ ! -d "$out_dir/out" ] || cp -a "$out_dir/out" "$passed.new/"
-	mv "$passed.new" "$passed"
+	[ ! -d "$passed" ] || return 0
+	mkdir -p "$passed.$$"
+	cp -a "$out_dir/output.log" "$passed.$$/"
+	[ ! -d "$out_dir/out" ] || cp -a "$out_dir/out" "$passed.$$/"
+	mv -T "$passed.$$" "$passed" || rm -rf "$passed.$$"
 }
 
 passed=''
@@ -338,25 +338,30 @@ run_qemu() {
 # The guest is about to run its command.
 is_up() { grep -q '^up$' "$out_dir/status"; }
 
+# The guest has begun to load the modules of this run.
+is_loading() { grep -q '^load$' "$out_dir/status"; }
+
 # Has QEMU's emulator run code that the kernel was patching? On a busy host it does so
 # at times (jump labels). Then the byte before the address of the trap is no int3
 # instruction (cc) in the kernel's memory. Linux 6.1 writes "int3: 0000 [#1]", later
 # kernels write "Oops: " before it.
 emulator_failed() {
+	# It is the first that the kernel complains of.
+	[[ $(own_log | grep -E -m 1 "$splat_pattern" || true) == *'int3: 0000 [#'* ]] ||
+		return
 	grep -A 9 'int3: 0000 \[#' "$out_dir/kernel.log" | grep -m 1 ' Code: ' |
 		grep -qv 'cc <'
 }
 
-# Set again to the reason to boot the guest again; false if there is none. What the
-# kernel says once the module may be loaded is none, and the guests of a pair begin
-# their commands together.
+# Set again to the reason to boot the guest again; false if there is none. A module that
+# does not load is none, and the guests of a pair begin their commands together.
 boot_again() {
 	again=''
-	if grep -q setup=insmod "$out_dir/status"; then
-		:
-	elif is_up; then
+	if is_up; then
 		[ -n "$sync" ] || ! emulator_failed ||
 			again="QEMU ran code that the kernel was patching"
+	elif is_loading && ! emulator_failed; then
+		:
 	elif ! grep -q 'Run /init as init process' "$out_dir/kernel.log"; then
 		again="the kernel did not start /init"
 	elif emulator_failed || ! splats >/dev/null 2>&1; then
