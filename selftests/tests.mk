@@ -102,7 +102,9 @@ RPOST_TESTS_SMP := \
 	attack_threads \
 	sring_shared \
 	hotplug \
-	removal_routes
+	removal_routes \
+	sleepers \
+	unload
 
 # Those of them that tell something about 32-bit programs.
 RPOST_TESTS_32 := \
