@@ -26,8 +26,8 @@ plots=()
 command -v gnuplot >/dev/null || plots+=(gnuplot-nox)
 
 guests=(
-	# 32-bit programs, C++, pkg-config
-	gcc-multilib libc6-dev-i386 g++ pkg-config
+	# what was compiled before; 32-bit programs, C++, pkg-config
+	ccache gcc-multilib libc6-dev-i386 g++ pkg-config
 	# examples: one in Python, a project for CMake
 	python3 cmake
 	# checks: sparse, coccinelle for the module; checkpatch, kernel-doc are perl

@@ -7,6 +7,9 @@
 # with W=1; any warning is an error. Each kernel has its own build directory
 # with links to the sources. -s: build the module in this directory instead,
 # into build/NAME-KERNEL.
+#
+# All clones compile under one path, so that ccache, where it is installed, knows again
+# what another clone has compiled.
 
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
@@ -59,9 +62,9 @@ input_key() {
 
 build() {
 	local kernel=$1 dir=$build_dir/$prefix-$1 start=$EPOCHREALTIME headers log key ko
-	# The same sources make the same module, wherever they are, if no debug
-	# information is in it, of which a build ID would be a hash, too.
-	local cflags="-Werror -fmacro-prefix-map=$build_dir/$prefix-$1/="
+	local path=$cache_dir/building/$prefix-$1
+	# The same sources make the same module, wherever they are.
+	local cflags="-Werror -ffile-prefix-map=$path/="
 	case $kernel in
 	debug*)
 		"$vm_dir/debug-kernel.sh" "$kernel"
@@ -73,7 +76,7 @@ build() {
 	headers=$(realpath "$cache_dir/kernels/$kernel/build")
 	log=$dir/build.log
 	mkdir -p "$dir"
-	lock "$dir/.lock"
+	lock "$cache_dir/locks/$prefix-$kernel"
 	key=$(input_key "$headers" "$cflags")
 	ko=$(ls "$dir"/*.ko 2>/dev/null || true)
 	if [ -n "$ko" ] && [ "$(cat "$dir/.key" 2>/dev/null)" = "$key" ]; then
@@ -84,9 +87,11 @@ build() {
 	fi
 	rm -f "$dir/.key"
 	link_sources "$dir"
+	mkdir -p "${path%/*}"
+	ln -sfn "$dir" "$path"
 	# The headers may name a compiler that the host does not have, so set
 	# CC. The guest's RDMA modules are the kernel's, whatever the host has.
-	if ! make -C "$headers" M="$dir" CC=gcc OFA_DIR=none W=1 KCFLAGS="$cflags" \
+	if ! make -C "$headers" M="$path" CC=gcc OFA_DIR=none W=1 KCFLAGS="$cflags" \
 		LDFLAGS_MODULE=--build-id=none -j"$(nproc)" modules >"$log" 2>&1; then
 		grep -E 'error|warning|ERROR|WARNING|\*\*\*' "$log" >&2 || cat "$log" >&2
 		rm -f "$dir"/*.ko
