@@ -171,7 +171,7 @@ json() {
 # examine FILE: let doctor look at a program, and fail if it does not end soon by itself.
 # jq says nothing of empty files.
 examine() {
-	timeout 5 "$tool" doctor -j --program "$1" >out 2>err
+	timeout 60 "$tool" doctor -j --program "$1" >out 2>err
 	(($? <= 1)) && [ -s out ]
 }
 
@@ -307,7 +307,7 @@ broken_files() {
 				dd of=broken bs=1 conv=notrunc status=none \
 					seek=$((i < 200 ? (i - 100) * 8 : (i * 7919) % size))
 		fi
-		timeout 10 "$tool" doctor -j -p ./broken >report 2>err
+		timeout 60 "$tool" doctor -j -p ./broken >report 2>err
 		status=$?
 		if ((status > 1)) || ! jq -e .problems report >/dev/null; then
 			echo "file $i: status $status" >>out
