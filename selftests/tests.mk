@@ -99,6 +99,7 @@ RPOST_TESTS_SMP := \
 	keys \
 	race_own \
 	attack_handles \
+	attack_share \
 	attack_threads \
 	sring_shared \
 	hotplug \

@@ -187,6 +187,29 @@ counted() {
 	"$@"
 }
 
+# spread STEP COMMAND... -- TEST...: queue steps that call the command with some of the
+# tests. Those whose threads need not meet count instructions, in two guests beside each
+# other. KCSAN looks for what meets.
+spread() {
+	local step=$1 command=() name one=() two=() smp=()
+	while shift && [ "$1" != -- ]; do
+		command+=("$1")
+	done
+	shift
+	for name; do
+		if [[ $step == *kcsan || " ${smp_programs[*]} " == *" $name "* ]]; then
+			smp+=("$name")
+		elif [ ${#one[@]} -gt ${#two[@]} ]; then
+			two+=("$name")
+		else
+			one+=("$name")
+		fi
+	done
+	[ ${#smp[@]} = 0 ] || queue tap "$step-smp" "${command[@]}" "${smp[@]}"
+	[ ${#one[@]} = 0 ] || queue tap "$step-1" counted "${command[@]}" "${one[@]}"
+	[ ${#two[@]} = 0 ] || queue tap "$step-2" counted "${command[@]}" "${two[@]}"
+}
+
 # kernel_tests KERNEL BITS TEST...: run tests of the kernel interface, as 64-bit
 # programs (BITS is empty) or as 32-bit programs (-32)
 kernel_tests() {
@@ -212,13 +235,11 @@ kernel_tests() {
 		sh -c 'vm-disk /disk && exec "$@"' sh ./run_tests.sh "${names[@]}"
 }
 
-# Run the programs that register memory, with the way of registration that auto does
-# not take on rxe; on the debug kernels with every failure point, too.
-fast_registration() {
-	local files names tests=(fastreg mr keys keys_remote post post_queues)
-	tests+=(exit attack_keys attack_memory attack_threads)
-	[[ $1 != debug* ]] || tests+=(inject inject_mr failnth)
-	programs "$build_dir/selftests" "${tests[@]}"
+# fast_tests KERNEL TEST...: run tests with the way of registration that auto does not
+# take on rxe
+fast_tests() {
+	local files names
+	programs "$build_dir/selftests" "${@:2}"
 	# shellcheck disable=SC2016
 	"$vm_dir/kmod.sh" -s selftests/qp_error "$1" &&
 		guest "$1" -p registration=fast \
@@ -229,18 +250,25 @@ fast_registration() {
 			sh -c 'vm-disk /disk && exec "$@"' sh ./run_tests.sh "${names[@]}"
 }
 
+# Run the programs that register memory; on the debug kernels with every failure point, too.
+fast_registration() {
+	local tests=(fastreg mr keys keys_remote post post_queues)
+	tests+=(exit attack_keys attack_memory attack_threads)
+	[[ $1 != debug* ]] || tests+=(inject inject_mr failnth)
+	spread "fast-registration-$1" fast_tests "$1" -- "${tests[@]}"
+}
+
 # iWARP. Peers read more of siw's memory than they may (Documentation/devices.rst).
 siw_tests() {
 	local files names
 	programs "$build_dir/selftests" device mr handover cq cq_prompt
 	# shellcheck disable=SC2016
-	"$vm_dir/debug-kernel.sh" "$1" && "$vm_dir/kmod.sh" "$1" &&
-		guest "$1" -n siw -f selftests/tools/run_tests.sh \
-			-f selftests/tools/probe_vices.sh \
-			-f "$build_dir/selftests/probe" "${files[@]}" -- sh -c '
-				./probe_vices.sh ./probe holds.no_access_that_was_not_granted
-				status=$?
-				./run_tests.sh "$@" && exit $status' sh "${names[@]}"
+	guest "$1" -n siw -f selftests/tools/run_tests.sh \
+		-f selftests/tools/probe_vices.sh \
+		-f "$build_dir/selftests/probe" "${files[@]}" -- sh -c '
+			./probe_vices.sh ./probe holds.no_access_that_was_not_granted
+			status=$?
+			./run_tests.sh "$@" && exit $status' sh "${names[@]}"
 }
 
 # sim_guest KERNEL VICES COMMAND...: run a command in a guest with rdmasim and
@@ -288,7 +316,7 @@ sim_programs() {
 	for name in "${all_programs[@]}"; do
 		[[ $name =~ ^(admit|mr_cache|mr_cache_race)$ ]] || names+=("$name")
 	done
-	queue tap "rdmasim-$kernel" sim_tests "$kernel" '' "${names[@]}"
+	spread "rdmasim-$kernel" sim_tests "$kernel" '' -- "${names[@]}"
 }
 
 # api_tests KERNEL [TEST...]: run tests, by default all, over both libraries
@@ -467,29 +495,6 @@ example_programs() {
 	return "$status"
 }
 
-# Try every failure point of every command, and make callbacks fail.
-failure_points() {
-	"$vm_dir/debug-kernel.sh" debug && "$vm_dir/kmod.sh" debug &&
-		guest debug \
-			-f selftests/tools/run_tests.sh \
-			-f "$build_dir/selftests/inject" \
-			-f "$build_dir/selftests/inject_mr" \
-			-f "$build_dir/selftests/failnth" -- \
-			env "${device[@]}" \
-			./run_tests.sh ./inject ./inject_mr ./failnth
-}
-
-# debug_kernel_tests KERNEL: all programs on a kernel that may have to be built
-debug_kernel_tests() {
-	"$vm_dir/debug-kernel.sh" "$1" && "$vm_dir/kmod.sh" "$1" || return 2
-	kernel_tests "$1" "" "${all_programs[@]}"
-}
-
-debug_api_tests() {
-	"$vm_dir/debug-kernel.sh" debug && "$vm_dir/kmod.sh" debug || return 2
-	api_tests debug
-}
-
 # fuzz KERNEL SECONDS: run the fuzzer's corpus, and programs that it generates
 fuzz() {
 	once step "fuzz-$1" selftests/fuzz/fuzz.sh -k "$1" -t "$2" \
@@ -564,8 +569,11 @@ get_debian_kernels() {
 	[ -z "$(ls "$logs"/*.not-run 2>/dev/null)" ] || finish
 }
 
-# on KERNEL COMMAND...: queue a step unless Debian has the kernel no more
-on() { [[ " ${here[*]} " != *" $1 "* ]] || queue "${@:2}"; }
+# is_here KERNEL: has Debian this kernel still?
+is_here() { [[ " ${here[*]} " == *" $1 "* ]]; }
+
+# on KERNEL COMMAND...: queue a step if the kernel is there
+on() { ! is_here "$1" || queue "${@:2}"; }
 
 # build_module KERNEL
 build_module() { once step "module-$1" "$vm_dir/kmod.sh" "$1"; }
@@ -584,33 +592,16 @@ check_subjects() {
 	[ -z "$chosen_doctor" ] || queue doctor_tests "$kernel"
 	[ ${#chosen[@]} = 0 ] || interface_tests "$kernel" "${chosen[@]}"
 	[ ${#chosen_api[@]} = 0 ] || queue tap "library-$kernel" \
-		api_tests "$kernel" "${chosen_api[@]}"
+		counted api_tests "$kernel" "${chosen_api[@]}"
 }
 
-# interface_tests KERNEL TEST...: queue tests of the kernel interface. On 6.1, where rxe
-# works in the caller, those whose threads need not meet count instructions, in two
-# guests beside each other.
-interface_tests() {
-	local kernel=$1 name one=() two=() smp=()
-	shift
-	if [ "$kernel" != 6.1 ]; then
-		queue tap "kernel-interface-$kernel" kernel_tests "$kernel" "" "$@"
-		return
-	fi
-	for name; do
-		if [[ " ${smp_programs[*]} " == *" $name "* ]]; then
-			smp+=("$name")
-		elif [ ${#one[@]} -gt ${#two[@]} ]; then
-			two+=("$name")
-		else
-			one+=("$name")
-		fi
-	done
-	[ ${#smp[@]} = 0 ] || queue tap kernel-interface-6.1-smp kernel_tests 6.1 "" "${smp[@]}"
-	[ ${#one[@]} = 0 ] || queue tap kernel-interface-6.1-1 \
-		counted kernel_tests 6.1 "" "${one[@]}"
-	[ ${#two[@]} = 0 ] || queue tap kernel-interface-6.1-2 \
-		counted kernel_tests 6.1 "" "${two[@]}"
+# interface_tests KERNEL TEST...: queue tests of the kernel interface
+interface_tests() { spread "kernel-interface-$1" kernel_tests "$1" "" -- "${@:2}"; }
+
+# Run 32-bit programs of the kernel interface, if 6.12 is there.
+interface_tests_32() {
+	! is_here 6.12 ||
+		spread kernel-interface-32-bit kernel_tests 6.12 -32 -- "${programs_32[@]}"
 }
 
 # Run all tests that a kernel takes part in.
@@ -619,17 +610,17 @@ check_kernel() {
 	interface_tests "$kernel" "${all_programs[@]}"
 	# Races between threads are in the kernel interface's tests.
 	[ "$kernel" != debug-kcsan ] || return 0
-	queue tap "library-$kernel" api_tests "$kernel"
+	queue tap "library-$kernel" counted api_tests "$kernel"
 }
 
 # Run what else there is on a kernel.
 check_more() {
 	local kernel=$1
 	[ "$kernel" != debug-kcsan ] || return 0
-	queue tap "library-rings-$kernel" api_ring_tests "$kernel"
+	queue tap "library-rings-$kernel" counted api_ring_tests "$kernel"
 	queue tap "examples-$kernel" example_programs "$kernel"
-	queue tap "fast-registration-$kernel" fast_registration "$kernel"
-	[ "$kernel" != debug ] || queue tap siw siw_tests "$kernel"
+	fast_registration "$kernel"
+	[ "$kernel" != debug ] || queue tap siw counted siw_tests "$kernel"
 }
 
 # Run all tests on the kernels of -k.
@@ -644,16 +635,6 @@ check_kernels() {
 	done
 }
 
-# smoke_on KERNEL: build the module while another kernel is tested
-smoke_on() { build_module "$1" && tap "smoke-$1" smoke "$1"; }
-
-# full_on KERNEL
-full_on() {
-	build_module "$1" &&
-		tap "kernel-interface-$1" kernel_tests "$1" "" "${all_programs[@]}"
-	tap "library-$1" api_tests "$1"
-}
-
 # turn EVERY N: print whose turn it is, 0 to N - 1; it passes on after EVERY commits
 turn() { echo $((commits / $1 % $2)); }
 
@@ -664,15 +645,16 @@ debug_programs() {
 	changed=$(git log -50 --format= --name-only -- selftests 2>/dev/null)
 	for ((i = 0; i < ${#all_programs[@]}; i++)); do
 		if [ $((i % 4)) = "$(turn 8 4)" ] ||
-			[[ $changed == */"${all_programs[i]}".c* ]]; then
+			[[ $changed == */"${all_programs[i]}".c* ||
+				${all_programs[i]} =~ ^(inject|inject_mr|failnth)$ ]]; then
 			echo "${all_programs[i]}"
 		fi
-	done | grep -vxE 'inject|inject_mr|failnth'
+	done
 }
 
 # What a change must pass, in twenty minutes.
 check_gate() {
-	local history='' full=6.12 few=7.2 extra names
+	local history='' full=6.12 few=7.2 extra names kernel
 	local extras=("rdmasim's programs" "fast registration" "32 bit" "examples")
 	[ -n "$commits" ] || commits=$([ "$(git rev-parse --is-shallow-repository)" = false ] &&
 		git rev-list --count HEAD 2>/dev/null) ||
@@ -684,34 +666,35 @@ check_gate() {
 	once step packages world "$vm_dir/deps.sh" build guests || finish
 	once step kselftest world "$vm_dir/fetch.sh" kselftest || finish
 	get_debian_kernels
-	[[ " ${here[*]} " == *" $full "* ]] || full=$few few=''
+	is_here "$full" || full=$few few=''
 	once step build build || finish
-	build_module 6.1 || finish
-	interface_tests 6.1 "${all_programs[@]}"
-	on "$full" full_on "$full"
-	queue tap library-6.1 api_tests 6.1
-	on "$few" smoke_on "$few"
+	for kernel in "${here[@]}"; do
+		build_module "$kernel" || finish
+	done
+	for kernel in 6.1 "$full"; do
+		! is_here "$kernel" || check_kernel "$kernel"
+	done
+	on "$few" tap "smoke-$few" counted smoke "$few"
 	if "$vm_dir/debug-kernel.sh" --cached debug; then
 		mapfile -t names < <(debug_programs)
 		note "with KASAN and lockdep: ${#names[@]} of ${#all_programs[@]} programs," \
 			"failure points, the fuzzer's corpus, siw"
 		build_module debug || finish
-		queue tap kernel-interface-debug kernel_tests debug "" "${names[@]}"
-		queue tap failure-points failure_points
+		interface_tests debug "${names[@]}"
 		queue fuzz debug 0
-		queue tap siw siw_tests debug
+		queue tap siw counted siw_tests debug
 	else
 		left_out+=("LEFT OUT: KASAN and lockdep; selftests/vm/debug-kernel.sh builds their \
 kernel, in eleven minutes, and is best run in the background when a day's work begins")
 		note "${left_out[@]}"
 	fi
-	queue tap rdmasim-probe-6.1 sim_tests 6.1 '' probe
-	queue tap rdmasim-vices sim_vices 6.1
+	queue tap rdmasim-probe-6.1 counted sim_tests 6.1 '' probe
+	queue tap rdmasim-vices counted sim_vices 6.1
 	case $extra in
 	0) sim_programs 6.1 ;;
-	1) queue tap fast-registration-6.1 fast_registration 6.1 ;;
-	2) on 6.12 tap kernel-interface-32-bit kernel_tests 6.12 -32 "${programs_32[@]}"
-		on 6.12 tap library-32-bit api_tests_32 6.12 ;;
+	1) fast_registration 6.1 ;;
+	2) interface_tests_32
+		on 6.12 tap library-32-bit counted api_tests_32 6.12 ;;
 	3) queue tap examples-6.1 example_programs 6.1 ;;
 	esac
 	queue once tap bench-check selftests/bench/icount.sh 6.1
@@ -735,7 +718,7 @@ check_all() {
 	for kernel in "${here[@]}"; do
 		build_module "$kernel" || finish
 	done
-	# Build the debug kernel while stock ones are tested; steps that need it wait.
+	# Build the debug kernel while stock ones are tested.
 	nice "$vm_dir/debug-kernel.sh" debug >"$logs/debug-kernel.log" 2>&1 &
 	disown
 	for kernel in "${here[@]}"; do
@@ -747,24 +730,25 @@ check_all() {
 	for kernel in "${here[@]}"; do
 		sim_programs "$kernel"
 	done
-	queue tap rdmasim-vices sim_vices 6.1
+	queue tap rdmasim-vices counted sim_vices 6.1
 	# make check-packages takes Debian 13, too.
 	queue tap packages-debian selftests/packages/packages.sh bookworm
 	queue tap interop selftests/interop/interop.sh -q "${here[@]}"
-	queue tap failure-points failure_points
-	queue tap siw siw_tests debug
-	queue tap kernel-interface-debug debug_kernel_tests debug
-	queue tap library-debug debug_api_tests
-	queue tap kernel-interface-debug-kcsan debug_kernel_tests debug-kcsan
+	get_kernels debug debug-kcsan
+	for kernel in debug debug-kcsan; do
+		build_module "$kernel" || finish
+		check_kernel "$kernel"
+	done
+	queue tap siw counted siw_tests debug
 	queue tap two-hosts-faults-6.1 selftests/wire/wire.sh -k 6.1
 	queue tap library-asan selftests/tools/sanitize.sh asan
-	on 6.12 tap kernel-interface-32-bit kernel_tests 6.12 -32 "${programs_32[@]}"
+	interface_tests_32
 	queue fuzz debug 60
 	queue fuzz 6.1 15
 	queue once tap lint selftests/tools/lint.sh
 	queue once tap bench-check selftests/bench/icount.sh "${here[@]}"
 	queue symbols_and_headers
-	on 6.12 tap library-32-bit api_tests_32 6.12
+	on 6.12 tap library-32-bit counted api_tests_32 6.12
 	queue tap unmodified-programs unmodified_programs
 	queue doctor_tests 6.1
 	on 7.2 tap doctor-7.2 doctor 7.2
