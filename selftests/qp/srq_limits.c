@@ -284,17 +284,24 @@ static void *resizes(void *arg)
 	struct rpost_query_srq q;
 
 	while (!r->ret && !__atomic_load_n(&r->stop, __ATOMIC_RELAXED)) {
-		r->ret = resize(r->e, r->num++ % 2 ? SRQ_SLOTS : 8 * SRQ_SLOTS);
+		r->ret = resize(r->e, r->num % 2 ? SRQ_SLOTS : 8 * SRQ_SLOTS);
 		if (!r->ret)
 			r->ret = rp_query_srq(r->e->r1.fd, r->e->srq.handle, &q);
+		__atomic_add_fetch(&r->num, 1, __ATOMIC_RELAXED);
 	}
 	return NULL;
+}
+
+static unsigned int resized(const struct resizer *r)
+{
+	return __atomic_load_n(&r->num, __ATOMIC_RELAXED);
 }
 
 /* No receive is lost if the queue is resized while messages come. */
 TEST_F(srq, resize_under_traffic)
 {
 	struct resizer r[2] = { { .e = &self->e }, { .e = &self->e } };
+	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
 	pthread_t threads[2];
 	uint32_t i;
 
@@ -305,7 +312,8 @@ TEST_F(srq, resize_under_traffic)
 	}
 	for (i = 0; i < 2; i++)
 		ASSERT_EQ(0, pthread_create(&threads[i], NULL, resizes, &r[i]));
-	for (i = 0; i < 500; i++) {
+	for (i = 0; i < 500 || ((resized(&r[0]) < 2 || resized(&r[1]) < 2) &&
+				rp_now_ms() < end); i++) {
 		ASSERT_EQ(0, srq_message(&self->e.s1, "x"));
 		EXPECT_RECEIVED(i, &self->e.r1, 8);
 		ASSERT_EQ(0, srq_give(&self->e, i + SRQ_SLOTS / 2));
