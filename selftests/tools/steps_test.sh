@@ -4,7 +4,7 @@
 # Usage: selftests/tools/steps_test.sh
 #
 # Tests on this host what steps.sh makes of steps that fail, with commands that print what
-# guests would. Prints TAP.
+# guests would, and which lines of a kernel's log fail a run (vm/guest.sh). Prints TAP.
 
 # The commands are called by name; steps.sh has an n and a name, too.
 # shellcheck disable=SC2031,SC2317
@@ -124,6 +124,26 @@ ran() {
 	fi
 }
 
+# complains NAME TIMES LINE...: a kernel's log with these lines has so many complaints
+complains() {
+	local name=$1 wanted=$2 found
+	shift 2
+	n=$((n + 1))
+	mkdir -p "$dir/guest"
+	printf '[    1.000000] %s\n' "$@" >"$dir/guest/kernel.log"
+	found=$(
+		out_dir=$dir/guest
+		. "$top_dir/selftests/vm/guest.sh"
+		own_log | grep -cE "$splat_pattern"
+	)
+	if [ "$found" = "$wanted" ]; then
+		echo "ok $n steps.complains.$name"
+	else
+		failed=1
+		echo "not ok $n steps.complains.$name # $found times"
+	fi
+}
+
 two_tides() {
 	program tides skip
 	program tides skip
@@ -210,5 +230,24 @@ ran build 1
 run_steps step_fails_once "0 passed, 0 failed, 0 skipped, 1 flaky" 0 step demo program demo no ok
 has='NOT RUN never: no time was left'
 run_steps no_time "1 passed, 0 failed, 0 skipped, 3 not run" 1 late
+
+freed='BUG: KASAN: slab-use-after-free in'
+end='=================================================================='
+complains nothing 0 'rdma_post: loading out-of-tree module taints kernel.'
+complains kasan 1 "$freed rpost_x+0x1" ' rpost_x+0x1 [rdma_post]' "$end"
+complains kasan_elsewhere 1 "$freed rxe_rcv+0x1" ' rxe_rcv+0x1 [rdma_rxe]' \
+	' ? rxe_sched_task+0x1 [rdma_rxe]' "$end"
+complains task_of_a_freed_queue 0 "$freed rxe_sched_task+0x1" ' rxe_sched_task+0x1' \
+	'Allocated by task 1:' ' rpost_x+0x1 [rdma_post]' "$end"
+complains lock_of_a_freed_queue 0 "$freed _raw_spin_lock_irqsave+0x1" \
+	' _raw_spin_lock_irqsave+0x1' ' rxe_sched_task+0x1 [rdma_rxe]' "$end"
+complains lock_of_a_freed_queue_of_ours 1 "$freed _raw_spin_lock_irqsave+0x1" \
+	' rxe_sched_task+0x1 [rdma_rxe]' ' rpost_x+0x1 [rdma_post]' "$end"
+complains another_report_inside 2 "$freed rxe_sched_task+0x1" 'BUG: another' "$end"
+complains freed_root 0 "$freed cm_find_remote_id+0x1" ' cm_find_remote_id+0x1 [ib_cm]' "$end"
+complains task_that_is_drained 0 'WARNING: at rxe_sched_task+0x1' '---[ end trace ]---'
+complains no_end 1 "$freed rxe_sched_task+0x1" ' rxe_sched_task+0x1'
+complains races_elsewhere 0 'BUG: KCSAN: data-race in a / b' ' a+0x1' "$end"
+complains races 1 'BUG: KCSAN: data-race in a / rpost_b' ' rpost_b+0x1 [rdma_post]' "$end"
 echo "1..$n"
 exit $failed

@@ -120,33 +120,35 @@ qemu_run() {
 # - OOM kills of a memory cgroup, which the tests count;
 # - data races (KCSAN) without the module in the trace, and always the one of
 #   hrtimer_wakeup() with the sleeper on the stack of the task that wakes;
-# - warnings and KASAN reports in rxe_sched_task() without the module in the
-#   trace and without another report inside. rxe queues a packet, with its
+# - warnings in rxe_sched_task(), and KASAN reports below it, without the module in
+#   the trace and without another report inside. rxe queues a packet, with its
 #   reference to the queue pair, before it schedules the task. If the task runs
 #   already and the queue pair is being destroyed, that reference may be gone.
-# - KASAN reports in cm_find_remote_id() of ib_cm, under the same two conditions: it
+# - KASAN reports below cm_find_remote_id() of ib_cm, under the same two conditions: it
 #   reads the root of a tree before it takes the lock of the tree.
 own_log() {
 	sed '/vm-init: timeout/,$d
 	/^\[ *0\.000000\] kmemleak: Kernel memory leak detector disabled/d
 	/\] Memory cgroup out of memory: Killed process/d' \
 		"$out_dir/kernel.log" | awk '
-		report == "" && (/BUG: KCSAN:/ ||
-				 /(WARNING|KASAN): .* rxe_sched_task\+/ ||
-				 /KASAN: .* cm_find_remote_id\+/) {
-			report = $0
+		report == "" && (/BUG: K(ASAN|CSAN):/ || /WARNING: .* rxe_sched_task\+/) {
+			report = trace = $0
 			past = 0
 			next
 		}
+		report == "" { print; next }
 		# KASAN then prints the traces of allocation and free.
 		/Allocated by task/ { past = 1 }
-		report != "" && !past { report = report "\n" $0 }
-		report == "" { print }
-		report != "" && /=========|end trace/ {
-			ours = report ~ /\[rdma_post\]/
-			if (report ~ /^[^\n]*KCSAN: data-race in hrtimer_wakeup \/ schedule_hrtimeout/)
+		{ report = report "\n" $0 }
+		!past { trace = trace "\n" $0 }
+		/=========|end trace/ {
+			ours = trace ~ /\[rdma_post\]/
+			if (trace ~ /^[^\n]*KASAN:/ &&
+			    trace !~ /(\] | in) *(rxe_sched_task|cm_find_remote_id)\+/)
+				ours = 1
+			if (trace ~ /^[^\n]*KCSAN: data-race in hrtimer_wakeup \/ schedule_hrtimeout/)
 				ours = 0
-			if (ours || report ~ /\n.*(BUG|WARNING):/)
+			if (ours || trace ~ /\n.*(BUG|WARNING):/)
 				print report
 			report = ""
 		}
