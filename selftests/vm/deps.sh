@@ -26,8 +26,8 @@ plots=()
 command -v gnuplot >/dev/null || plots+=(gnuplot-nox)
 
 guests=(
-	# what was compiled before; 32-bit programs, C++, pkg-config
-	ccache gcc-multilib libc6-dev-i386 g++ pkg-config
+	# 32-bit programs, C++, pkg-config
+	gcc-multilib libc6-dev-i386 g++ pkg-config
 	# examples: one in Python, a project for CMake
 	python3 cmake
 	# checks: sparse, coccinelle for the module; checkpatch, kernel-doc are perl
@@ -47,6 +47,8 @@ guests=(
 )
 # busybox-static would do as well.
 command -v busybox >/dev/null || guests+=(busybox)
+# Builds do without it, but take longer.
+[ "$(id -u)" != 0 ] || guests+=(ccache)
 guests+=("${plots[@]}")
 
 # kernel-doc is a perl script of the kernel; fetch.sh fetches it like the tests' headers.

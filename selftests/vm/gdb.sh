@@ -60,7 +60,7 @@ attach() {
 	release=$(cat "$cache_dir/kernels/$kernel/release")
 	echo "set confirm off"
 	echo "set architecture i386:x86-64"
-	# The module's debug information names its sources without it.
+	# The module's debug information has paths relative to the tree.
 	echo "directory $top_dir"
 	if [ -e "/usr/lib/debug/boot/vmlinux-$release" ]; then
 		echo "file /usr/lib/debug/boot/vmlinux-$release"

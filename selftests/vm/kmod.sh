@@ -8,8 +8,7 @@
 # with links to the sources. -s: build the module in this directory instead,
 # into build/NAME-KERNEL.
 #
-# All clones compile under one path, so that ccache, where it is installed, knows again
-# what another clone has compiled.
+# All clones compile under one path, so ccache finds what another clone compiled.
 
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
@@ -62,8 +61,8 @@ input_key() {
 
 build() {
 	local kernel=$1 dir=$build_dir/$prefix-$1 start=$EPOCHREALTIME headers log key ko
-	local path=$cache_dir/building/$prefix-$1
-	# The same sources make the same module, wherever they are.
+	local path=$cache_dir/building/$prefix-$1 dir_lock status=0
+	# The same sources make the same module, wherever they are, but for debug information.
 	local cflags="-Werror -ffile-prefix-map=$path/="
 	case $kernel in
 	debug*)
@@ -76,23 +75,28 @@ build() {
 	headers=$(realpath "$cache_dir/kernels/$kernel/build")
 	log=$dir/build.log
 	mkdir -p "$dir"
-	lock "$cache_dir/locks/$prefix-$kernel"
+	lock "$dir/.lock"
+	dir_lock=$lock_fd
 	key=$(input_key "$headers" "$cflags")
 	ko=$(ls "$dir"/*.ko 2>/dev/null || true)
 	if [ -n "$ko" ] && [ "$(cat "$dir/.key" 2>/dev/null)" = "$key" ]; then
 		# run.sh warns of a module that is older than its sources.
 		touch "$ko"
-		unlock
+		exec {dir_lock}>&-
 		return
 	fi
 	rm -f "$dir/.key"
 	link_sources "$dir"
 	mkdir -p "${path%/*}"
+	lock "$cache_dir/locks/$prefix-$kernel"
 	ln -sfn "$dir" "$path"
 	# The headers may name a compiler that the host does not have, so set
 	# CC. The guest's RDMA modules are the kernel's, whatever the host has.
-	if ! make -C "$headers" M="$path" CC=gcc OFA_DIR=none W=1 KCFLAGS="$cflags" \
-		LDFLAGS_MODULE=--build-id=none -j"$(nproc)" modules >"$log" 2>&1; then
+	make -C "$headers" M="$path" CC=gcc OFA_DIR=none W=1 KCFLAGS="$cflags" \
+		LDFLAGS_MODULE=--build-id=none -j"$(nproc)" modules >"$log" 2>&1 || status=$?
+	unlock
+	sed -i "s|$path/|$dir/|g" "$log"
+	if [ "$status" != 0 ]; then
 		grep -E 'error|warning|ERROR|WARNING|\*\*\*' "$log" >&2 || cat "$log" >&2
 		rm -f "$dir"/*.ko
 		die "the module does not build for $kernel (see $log)"
@@ -105,7 +109,7 @@ build() {
 	fi
 	echo "$key" >"$dir/.key"
 	say "module for $kernel built in $(seconds_since "$start") s: $dir"
-	unlock
+	exec {dir_lock}>&-
 }
 
 for kernel; do

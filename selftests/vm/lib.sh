@@ -8,9 +8,10 @@ cache_dir=${RDMA_POST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rdma_post}
 build_dir=${RDMA_POST_BUILD:-$top_dir/build}
 prog=$(basename "$0" .sh)
 
-# ccache keeps what was compiled, for all clones: paths in the tree are relative for it.
+# No base directory: by that, the dependency files would name the targets by other paths
+# than the makefiles do.
 [ ! -d /usr/lib/ccache ] || PATH=/usr/lib/ccache:$PATH
-export CCACHE_DIR=$cache_dir/ccache CCACHE_BASEDIR=$top_dir CCACHE_NOHASHDIR=1
+export CCACHE_DIR=$cache_dir/ccache CCACHE_NOHASHDIR=1
 
 # depmod, modprobe, ip and rdma live in the sbin directories.
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
