@@ -91,16 +91,21 @@ RPOST_TESTS := \
 	removal_routes \
 	failnth
 
-# Those of them whose threads must meet on two CPUs: not for run.sh -I.
+# Those of them whose threads must meet on two CPUs, or write what the kernel reads: not for
+# run.sh -I.
 RPOST_TESTS_SMP := \
 	fdinfo_race \
 	race \
 	mr_cache_race \
 	keys \
 	race_own \
+	post_threads \
+	attack_args \
 	attack_handles \
+	attack_mmap \
 	attack_share \
 	attack_threads \
+	attack_words \
 	sring_shared \
 	hotplug \
 	removal_routes \
