@@ -77,6 +77,7 @@ export RPOST_PASSED RPOST_RESUME
 "$vm_dir/deps.sh" build >&2 || exit
 read -ra all_programs < <(names_in selftests/tests.mk RPOST_TESTS)
 read -ra smp_programs < <(names_in selftests/tests.mk RPOST_TESTS_SMP)
+failure_points=(inject inject_mr failnth)
 read -ra api_programs < <(names_in selftests/api/tests.mk API_TESTS)
 
 # choose SUBJECT...: set chosen and chosen_api to the programs of these subjects
@@ -174,8 +175,10 @@ programs() {
 
 # guest KERNEL ARGS...: call run.sh with ARGS and a time limit
 guest() {
-	local limit=1500
+	local limit=1500 counted=${counted-}
 	[[ $1 != debug* ]] || limit=4500
+	# KCSAN looks for what meets.
+	[[ $1 != *kcsan ]] || counted=''
 	"$vm_dir/run.sh" -k "$1" -t "$limit" -o "$build_dir/vm/check-$step${again:+.$again}" \
 		${counted:+-I} "${@:2}"
 }
@@ -257,7 +260,7 @@ fast_tests() {
 fast_registration() {
 	local tests=(fastreg mr keys keys_remote post post_queues)
 	tests+=(exit attack_keys attack_memory attack_threads)
-	[[ $1 != debug* ]] || tests+=(inject inject_mr failnth)
+	[[ $1 != debug* ]] || tests+=("${failure_points[@]}")
 	spread "fast-registration-$1" fast_tests "$1" -- "${tests[@]}"
 }
 
@@ -586,7 +589,6 @@ build_module() { once step "module-$1" "$vm_dir/kmod.sh" "$1"; }
 # Run the chosen tests on one kernel.
 check_subjects() {
 	local kernel=${kernels[0]:-6.1}
-	[[ $kernel != *kcsan ]] || counting=''
 	get_kernels "$kernel"
 	[ ${#chosen[@]} = 0 ] || once step build make -s -j"$(nproc)" -C selftests \
 		BUILD="$build_dir" "${chosen[@]/#/$build_dir/selftests/}" || finish
@@ -598,7 +600,7 @@ check_subjects() {
 	[ -z "$chosen_doctor" ] || queue doctor_tests "$kernel"
 	[ ${#chosen[@]} = 0 ] || interface_tests "$kernel" "${chosen[@]}"
 	[ ${#chosen_api[@]} = 0 ] || queue tap "library-$kernel" \
-		${counting:+"$counting"} api_tests "$kernel" "${chosen_api[@]}"
+		counted api_tests "$kernel" "${chosen_api[@]}"
 }
 
 # interface_tests KERNEL TEST...: queue tests of the kernel interface
@@ -610,10 +612,9 @@ interface_tests_32() {
 		spread kernel-interface-32-bit kernel_tests 6.12 -32 -- "${programs_32[@]}"
 }
 
-# Run all tests that a kernel takes part in. KCSAN needs two CPUs.
+# Run all tests that a kernel takes part in.
 check_kernel() {
-	local kernel=$1 counting=$counting
-	[[ $kernel != *kcsan ]] || counting=''
+	local kernel=$1
 	interface_tests "$kernel" "${all_programs[@]}"
 	# Races between threads are in the kernel interface's tests.
 	[ "$kernel" != debug-kcsan ] || return 0
@@ -652,20 +653,20 @@ check_kernels() {
 turn() { echo $((commits / $1 % $2)); }
 
 # Print the programs of the kernel interface that are run with KASAN this time: a quarter
-# of all, and those whose file has changed in the last 50 commits.
+# of all, the failure points, and those whose file has changed in the last 50 commits.
 debug_programs() {
 	local changed i
 	changed=$(git log -50 --format= --name-only -- selftests 2>/dev/null)
 	for ((i = 0; i < ${#all_programs[@]}; i++)); do
 		if [ $((i % 4)) = "$(turn 8 4)" ] ||
 			[[ $changed == */"${all_programs[i]}".c* ||
-				${all_programs[i]} =~ ^(inject|inject_mr|failnth)$ ]]; then
+				" ${failure_points[*]} " == *" ${all_programs[i]} "* ]]; then
 			echo "${all_programs[i]}"
 		fi
 	done
 }
 
-# What a change must pass, in twenty minutes.
+# Run what a change must pass.
 check_gate() {
 	local history='' full=6.12 few=7.2 extra names kernel
 	local extras=("rdmasim's programs" "fast registration" "32 bit" "examples")
@@ -774,13 +775,15 @@ check_all() {
 	queue once tap fetch selftests/tools/fetch_test.sh
 	queue tap containers selftests/containers/containers.sh
 	queue tap interop-trixie-sid selftests/interop/interop.sh -q -s "trixie sid" 6.1
-	get_kernels debug debug-kcsan
-	for kernel in debug debug-kcsan; do
-		build_module "$kernel" || continue
-		counting='' check_kernel "$kernel"
-	done
+	counting=''
+	get_kernels debug
+	build_module debug || finish
+	check_kernel debug
 	siw debug
 	queue fuzz debug 60
+	get_kernels debug-kcsan
+	build_module debug-kcsan || finish
+	check_kernel debug-kcsan
 }
 
 [ -z "$minutes" ] || stop_after $((minutes * 60))

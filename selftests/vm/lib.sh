@@ -8,8 +8,8 @@ cache_dir=${RDMA_POST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rdma_post}
 build_dir=${RDMA_POST_BUILD:-$top_dir/build}
 prog=$(basename "$0" .sh)
 
-# No base directory: by that, the dependency files would name the targets by other paths
-# than the makefiles do.
+# ccache has no base directory here: with one, dependency files name their targets by other
+# paths than the makefiles do.
 [ ! -d /usr/lib/ccache ] || PATH=/usr/lib/ccache:$PATH
 export CCACHE_DIR=$cache_dir/ccache CCACHE_NOHASHDIR=1
 
