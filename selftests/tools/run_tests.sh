@@ -83,6 +83,9 @@ harmless="$harmless|^[a-z_]+: [0-9]+ callbacks suppressed$"
 harmless="$harmless|^mmap: .* uses deprecated remap_file_pages\(\) syscall"
 # admit sets wrong parameters, as an administrator might.
 harmless="$harmless|^rdma_post: devices="
+# A listener is destroyed while a request of its is handled: with 7.2 ib_cm waits for that in
+# a loop without a timeout, and says so in each round.
+harmless="$harmless|^cm_destroy_id_wait_timeout: cm_id=[^ ]* timed out\. state 1 -> 0, refcnt="
 # Something took long in a busy emulator.
 harmless="$harmless|^(clocksource|hrtimer|perf|sched|workqueue): "
 
