@@ -561,6 +561,8 @@ struct rpost_gid {
  * @gids: in: user pointer to an array of struct rpost_gid
  *
  * Lists the valid entries, ordered by port and index, until the array is full.
+ * A GID whose network interface is in another network namespace than the file
+ * is as an empty entry, here and for @sgid_index of struct rpost_ah_attr.
  *
  * Errors: ENODEV, EINVAL for a port that the device does not have or an @first
  * that the table of @port does not have, EFAULT.
@@ -1184,7 +1186,7 @@ struct rpost_poll_cq {
  * @dgid: GID of the other side
  * @flow_label: of the global routing header
  * @dlid: local id of the other side
- * @sgid_index: local GID by its index
+ * @sgid_index: local GID by its index, see RPOST_IOC_QUERY_GIDS
  * @hop_limit: of the global routing header
  * @traffic_class: of the global routing header
  * @sl: service level
@@ -2241,7 +2243,8 @@ struct rpost_qp_attr {
  * change attributes that may change in its state.
  *
  * Errors: EINVAL for a transition or an attribute that its state does not
- * allow, EPERM for a privileged queue key, EOPNOTSUPP for an unknown attribute.
+ * allow, or an address that RPOST_IOC_CREATE_AH would refuse; EPERM for a
+ * privileged queue key, EOPNOTSUPP for an unknown attribute.
  */
 struct rpost_modify_qp {
 	__u32 size;
