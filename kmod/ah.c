@@ -38,15 +38,21 @@ void rpost_ah_attr_fill(struct rpost_ah_attr *to,
 
 /**
  * rpost_ah_attr_build() - convert an address from a program
+ * @file: the program's file
  * @ib_dev: the device
- * @to: the kernel's form; its GID index is not checked yet
+ * @to: the kernel's form; rdma_destroy_ah_attr() releases its GID
  * @from: the program's form
  *
- * Return: 0, -EOPNOTSUPP or -EINVAL.
+ * Return: 0, -EOPNOTSUPP or -EINVAL; then there is nothing to release.
  */
-int rpost_ah_attr_build(struct ib_device *ib_dev, struct rdma_ah_attr *to,
+int rpost_ah_attr_build(const struct rpost_file *file,
+			struct ib_device *ib_dev, struct rdma_ah_attr *to,
 			const struct rpost_ah_attr *from)
 {
+	const struct ib_gid_attr *gid;
+	union ib_gid dgid;
+	u32 ifindex;
+
 	if (memchr_inv(from->reserved, 0, sizeof(from->reserved)))
 		return -EOPNOTSUPP;
 	if (!rdma_is_port_valid(ib_dev, from->port_num) || from->is_global > 1)
@@ -64,19 +70,14 @@ int rpost_ah_attr_build(struct ib_device *ib_dev, struct rdma_ah_attr *to,
 		rdma_ah_set_ah_flags(to, 0);
 		return 0;
 	}
-	rdma_ah_set_grh(to, NULL, from->flow_label, from->sgid_index,
-			from->hop_limit, from->traffic_class);
-	rdma_ah_set_dgid_raw(to, (void *)from->dgid);
+	gid = rpost_gid_get(file, ib_dev, from->port_num, from->sgid_index,
+			    &ifindex);
+	if (IS_ERR(gid))
+		return PTR_ERR(gid);
+	memcpy(dgid.raw, from->dgid, sizeof(dgid));
+	rdma_move_grh_sgid_attr(to, &dgid, from->flow_label, from->hop_limit,
+				from->traffic_class, gid);
 	return 0;
-}
-
-/* Like rdma_create_user_ah(), but -EINVAL for an index without a GID. */
-static struct ib_ah *rpost_ib_ah_create(struct ib_pd *ib_pd,
-					struct rdma_ah_attr *attr)
-{
-	struct ib_ah *ib_ah = rdma_create_user_ah(ib_pd, attr, NULL);
-
-	return ib_ah == ERR_PTR(-ENODATA) ? ERR_PTR(-EINVAL) : ib_ah;
 }
 
 /**
@@ -95,7 +96,7 @@ int rpost_ah_attr_resolve(struct ib_pd *ib_pd, struct rdma_ah_attr *attr)
 
 	if (attr->type != RDMA_AH_ATTR_TYPE_ROCE)
 		return 0;
-	ib_ah = rpost_ib_ah_create(ib_pd, attr);
+	ib_ah = rdma_create_user_ah(ib_pd, attr, NULL);
 	if (IS_ERR(ib_ah))
 		return PTR_ERR(ib_ah);
 	rdma_destroy_ah(ib_ah, RDMA_DESTROY_AH_SLEEPABLE);
@@ -135,24 +136,18 @@ void rpost_ah_free(struct rpost_obj *obj)
 	kfree_rcu(ah, obj.rcu);
 }
 
-/* The GID may have changed since the address was resolved. */
-static void rpost_ah_fill_link(struct rpost_create_ah *cmd, struct ib_device *ib_dev,
+static void rpost_ah_fill_link(struct rpost_create_ah *cmd,
 			       const struct rdma_ah_attr *attr)
 {
-	const struct ib_gid_attr *gid;
-
 	memset(cmd->dmac, 0, sizeof(cmd->dmac));
 	cmd->vlan = 0xffff;
 	if (attr->type != RDMA_AH_ATTR_TYPE_ROCE)
 		return;
 	memcpy(cmd->dmac, attr->roce.dmac, sizeof(cmd->dmac));
-	gid = rdma_get_gid_attr(ib_dev, rdma_ah_get_port_num(attr),
-				rdma_ah_read_grh(attr)->sgid_index);
-	if (IS_ERR(gid))
-		return;
-	if (rdma_read_gid_l2_fields(gid, &cmd->vlan, NULL))
+	/* Fails if the GID has been removed meanwhile. */
+	if (rdma_read_gid_l2_fields(rdma_ah_read_grh(attr)->sgid_attr,
+				    &cmd->vlan, NULL))
 		cmd->vlan = 0xffff;
-	rdma_put_gid_attr(gid);
 }
 
 /**
@@ -172,27 +167,29 @@ int rpost_create_ah_ioctl(struct rpost_ucmd *ucmd)
 	pd = rpost_pd_use(ucmd, cmd->pd);
 	if (IS_ERR(pd))
 		return PTR_ERR(pd);
-	ret = rpost_ah_attr_build(pd->obj.dev->ib_dev, &attr, &cmd->attr);
+	ret = rpost_ah_attr_build(ucmd->file, pd->obj.dev->ib_dev, &attr,
+				  &cmd->attr);
 	if (ret)
 		goto err_unuse;
 
 	ret = -ENOMEM;
 	ah = kzalloc(sizeof(*ah), RPOST_GFP);
 	if (!ah)
-		goto err_unuse;
+		goto err_put_gid;
 	ah->pd = pd;
 	ret = rpost_obj_reserve(ucmd->file, &ah->obj, RPOST_OBJ_AH,
 				pd->obj.dev);
 	if (ret)
 		goto err_free;
-	ah->ib_ah = rpost_ib_ah_create(pd->ib_pd, &attr);
+	ah->ib_ah = rdma_create_user_ah(pd->ib_pd, &attr, NULL);
 	if (IS_ERR(ah->ib_ah)) {
 		ret = PTR_ERR(ah->ib_ah);
 		goto err_unreserve;
 	}
 
 	cmd->handle = ah->obj.handle;
-	rpost_ah_fill_link(cmd, pd->obj.dev->ib_dev, &attr);
+	rpost_ah_fill_link(cmd, &attr);
+	rdma_destroy_ah_attr(&attr);
 	rpost_device_hold(ah->obj.dev);
 	return rpost_obj_answer(ucmd, &ah->obj, 0);
 
@@ -200,6 +197,8 @@ err_unreserve:
 	rpost_obj_unreserve(&ah->obj);
 err_free:
 	kfree(ah);
+err_put_gid:
+	rdma_destroy_ah_attr(&attr);
 err_unuse:
 	rpost_obj_unuse(&pd->obj);
 	return ret;

@@ -364,7 +364,8 @@ struct rpost_ah {
 
 void rpost_ah_attr_fill(struct rpost_ah_attr *to,
 			const struct rdma_ah_attr *from);
-int rpost_ah_attr_build(struct ib_device *ib_dev, struct rdma_ah_attr *to,
+int rpost_ah_attr_build(const struct rpost_file *file,
+			struct ib_device *ib_dev, struct rdma_ah_attr *to,
 			const struct rpost_ah_attr *from);
 int rpost_ah_attr_resolve(struct ib_pd *ib_pd, struct rdma_ah_attr *attr);
 void rpost_qp_release_ah(struct rpost_qp *qp, const struct rpost_wqe *wqe);

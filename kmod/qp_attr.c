@@ -143,8 +143,8 @@ static int rpost_qp_attr_paths(struct rpost_qp *qp, struct ib_qp_attr *to,
 	int ret;
 
 	if (from->attr_mask & RPOST_QP_AV) {
-		ret = rpost_ah_attr_build(qp->obj.dev->ib_dev, &to->ah_attr,
-					  &from->ah);
+		ret = rpost_ah_attr_build(qp->obj.file, qp->obj.dev->ib_dev,
+					  &to->ah_attr, &from->ah);
 		if (ret)
 			return ret;
 		if ((from->attr_mask & RPOST_QP_STATE) &&
@@ -164,8 +164,8 @@ static int rpost_qp_attr_paths(struct rpost_qp *qp, struct ib_qp_attr *to,
 	if (from->attr_mask & RPOST_QP_ALT_PATH) {
 		if (from->alt_port_num != from->alt_ah.port_num)
 			return -EINVAL;
-		return rpost_ah_attr_build(qp->obj.dev->ib_dev, &to->alt_ah_attr,
-					   &from->alt_ah);
+		return rpost_ah_attr_build(qp->obj.file, qp->obj.dev->ib_dev,
+					   &to->alt_ah_attr, &from->alt_ah);
 	}
 	return 0;
 }
@@ -250,7 +250,7 @@ static int rpost_qp_modify(struct rpost_qp *qp, struct rpost_qp_attr *from)
 	rpost_qp_attr_build(&attr, from);
 	ret = rpost_qp_attr_paths(qp, &attr, from);
 	if (ret)
-		return ret;
+		goto out;
 	/*
 	 * Set it first: flushed work requests may complete at once.  It stays
 	 * true if the device refuses: a work request may have failed meanwhile.
@@ -259,17 +259,20 @@ static int rpost_qp_modify(struct rpost_qp *qp, struct rpost_qp_attr *from)
 		WRITE_ONCE(qp->failed, true);
 	ret = ib_modify_qp(qp->ib_qp, &attr, from->attr_mask);
 	if (ret || !moves)
-		return ret;
+		goto out;
 	if (qp->id) {
 		/* In the error state the device flushes. */
 		WRITE_ONCE(qp->id->can_send, true);
-		return 0;
+		goto out;
 	}
 	qp->state = from->qp_state;
 	rpost_qp_open(qp, qp->state);
 	if (!stops)
 		WRITE_ONCE(qp->failed, false);
-	return 0;
+out:
+	rdma_destroy_ah_attr(&attr.ah_attr);
+	rdma_destroy_ah_attr(&attr.alt_ah_attr);
+	return ret;
 }
 
 /**

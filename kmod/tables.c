@@ -17,37 +17,65 @@ static u32 rpost_gid_tbl_len(struct ib_device *ib_dev, u32 port)
 	return ib_dev->port_data[port].immutable.gid_tbl_len;
 }
 
-/* Return 0 for an interface of another namespace: its number means nothing. */
-static u32 rpost_gid_ifindex(const struct ib_gid_attr *attr,
-			     const struct net *net)
+/**
+ * rpost_gid_get() - get a GID that programs may use
+ * @file: the program's file
+ * @ib_dev: the device
+ * @port: number of the port
+ * @index: index in the port's table
+ * @ifindex: set to the number of the GID's interface, or 0 if it has none
+ *
+ * RoCE's GIDs are addresses of interfaces, and the core takes the network
+ * namespace of a path from its GID.  A file gets those of its own namespace.
+ *
+ * Return: the GID, with a reference, or an ERR_PTR with -EINVAL.
+ */
+const struct ib_gid_attr *rpost_gid_get(const struct rpost_file *file,
+					struct ib_device *ib_dev, u32 port,
+					u32 index, u32 *ifindex)
 {
+	const struct ib_gid_attr *gid = rdma_get_gid_attr(ib_dev, port, index);
 	struct net_device *ndev;
-	u32 ifindex = 0;
+	bool usable;
 
+	if (IS_ERR(gid))
+		return ERR_PTR(-EINVAL);
+
+	*ifindex = 0;
 	rcu_read_lock();
-	ndev = rdma_read_gid_attr_ndev_rcu(attr);
-	if (!IS_ERR(ndev) && net_eq(dev_net(ndev), net))
-		ifindex = ndev->ifindex;
+	ndev = rdma_read_gid_attr_ndev_rcu(gid);
+	if (IS_ERR(ndev)) {
+		/* -EINVAL for an entry that is being removed */
+		usable = PTR_ERR(ndev) == -ENODEV;
+	} else {
+		usable = net_eq(dev_net(ndev), file->net);
+		*ifindex = ndev->ifindex;
+	}
 	rcu_read_unlock();
-	return ifindex;
+
+	if (!usable) {
+		rdma_put_gid_attr(gid);
+		return ERR_PTR(-EINVAL);
+	}
+	return gid;
 }
 
-static u32 rpost_gids_list(struct ib_device *ib_dev, u32 port, u32 first,
-			   const struct net *net, struct rpost_gid *gids,
-			   u32 room)
+static u32 rpost_gids_list(const struct rpost_file *file,
+			   struct ib_device *ib_dev, u32 port, u32 first,
+			   struct rpost_gid *gids, u32 room)
 {
-	u32 index, len = rpost_gid_tbl_len(ib_dev, port), n = 0;
+	u32 index, len = rpost_gid_tbl_len(ib_dev, port), n = 0, ifindex;
 	const struct ib_gid_attr *attr;
 
 	for (index = first; index < len && n < room; index++) {
-		attr = rdma_get_gid_attr(ib_dev, port, index);
+		attr = rpost_gid_get(file, ib_dev, port, index, &ifindex);
 		if (IS_ERR(attr))
 			continue;
 		gids[n] = (struct rpost_gid) {
 			.index = index,
 			.port = port,
 			.type = attr->gid_type,
-			.ndev_ifindex = rpost_gid_ifindex(attr, net),
+			.ndev_ifindex = ifindex,
 		};
 		memcpy(gids[n].gid, attr->gid.raw, sizeof(gids[n].gid));
 		rdma_put_gid_attr(attr);
@@ -86,7 +114,6 @@ static int rpost_query_gids_validate(const struct rpost_query_gids *cmd,
 int rpost_query_gids_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_query_gids *cmd = &ucmd->cmd.query_gids;
-	struct net *net = ucmd->file->net;
 	struct rpost_gid *gids;
 	struct rpost_device *dev;
 	struct ib_device *ib_dev;
@@ -108,12 +135,12 @@ int rpost_query_gids_ioctl(struct rpost_ucmd *ucmd)
 	}
 
 	if (cmd->port) {
-		n = rpost_gids_list(ib_dev, cmd->port, cmd->first, net, gids,
-				    room);
+		n = rpost_gids_list(ucmd->file, ib_dev, cmd->port, cmd->first,
+				    gids, room);
 	} else {
 		rdma_for_each_port(ib_dev, port)
-			n += rpost_gids_list(ib_dev, port, 0, net, gids + n,
-					     room - n);
+			n += rpost_gids_list(ucmd->file, ib_dev, port, 0,
+					     gids + n, room - n);
 	}
 	rpost_device_unfind(dev);
 	if (copy_to_user(u64_to_user_ptr(cmd->gids), gids,
