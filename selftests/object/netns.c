@@ -5,11 +5,14 @@
  * device of another namespace.
  */
 #include <kselftest_harness.h>
+#include <fcntl.h>
+#include <net/if.h>
 #include <sched.h>
 #include <sys/wait.h>
 
 #include "command_env.h"
 #include "pass_fd.h"
+#include "rpost_own.h"
 
 static int new_netns(void)
 {
@@ -168,6 +171,116 @@ TEST_F(netns, shared)
 	NEED_RDMA();
 	ASSERT_EQ(0, set_mode("shared"));
 	EXPECT_EQ(0, in_netns(see_but_cannot_bind, self->fd, self->device));
+}
+
+/* ----------------------------------------------------------- addresses */
+
+#define VLAN		"rpost_ns"
+#define VLAN_ADDR	"10.97.0.1"
+
+/* In the first namespace: an end, its GID, and a way to itself */
+static struct rp_end host;
+static struct rpost_gid host_gid;
+static struct rpost_ah_attr host_addr;
+
+static int init_host(void)
+{
+	RP_TRY(rp_end_init(&host));
+	RP_TRY(rp_own_gid(&host, &host_gid));
+	return rp_own_addr(&host, &host_addr);
+}
+
+/* Connect a queue pair, or make an address handle.  Returns 0 if both work, -EINVAL if neither. */
+static int try_addr(struct rp_end *end, const struct rpost_ah_attr *addr)
+{
+	struct rpost_qp_attr attr = rp_init_attr(RPOST_QPT_RC, addr->port_num);
+	uint32_t ah;
+	int ret;
+
+	RP_TRY(rp_create_own(end, RPOST_QPT_RC, 0));
+	RP_TRY(rp_modify(end, &attr));
+	attr = rp_rtr_attr(RPOST_QPT_RC, addr, end->qp_num);
+	ret = rp_modify(end, &attr);
+	RP_TRY(rp_qp_state(end) != (ret ? RPOST_QPS_INIT : RPOST_QPS_RTR));
+	RP_TRY(rp_destroy(end->fd, RPOST_OBJ_QP, end->qp));
+	return rp_create_ah(end->fd, end->pd, addr, &ah) == ret ? ret : -EIO;
+}
+
+static int has_no_addresses(int fd, uint32_t device)
+{
+	struct rpost_gid gid;
+	struct rp_end end;
+
+	(void)fd;
+	(void)device;
+	RP_TRY(rp_end_init(&end));
+	RP_TRY(rp_own_gid(&end, &gid) != -ENOENT);
+	return try_addr(&end, &host_addr) != -EINVAL;
+}
+
+TEST_F(netns, addresses_of_others)
+{
+	NEED_RDMA();
+	ASSERT_EQ(0, set_mode("shared"));
+	ASSERT_EQ(0, init_host());
+	EXPECT_EQ(0, try_addr(&host, &host_addr));
+	EXPECT_EQ(0, in_netns(has_no_addresses, self->fd, self->device));
+	rp_end_close(&host);
+}
+
+/* Give process @pid's namespace a VLAN on the interface of the first one's GID. */
+static int make_vlan(pid_t first, pid_t pid)
+{
+	char path[64], name[IF_NAMESIZE], command[128];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/net", first);
+	if (setns(open(path, O_RDONLY), CLONE_NEWNET) ||
+	    !if_indextoname(host_gid.ndev_ifindex, name))
+		return -errno;
+	snprintf(command, sizeof(command), "ip link add link %s name " VLAN
+		 " netns %d type vlan id 43", name, pid);
+	return system(command);
+}
+
+static int has_its_own_addresses(int fd, uint32_t device)
+{
+	uint64_t limit = rp_now_ms() + TEST_TIMEOUT_MS;
+	pid_t first = getppid(), me = getpid(), pid = fork();
+	struct rpost_ah_attr addr;
+	struct rpost_gid gid = {};
+	struct rp_end end;
+	int status, ret;
+
+	(void)fd;
+	(void)device;
+	if (!pid)
+		_exit(make_vlan(first, me) ? 1 : 0);
+	RP_TRY(waitpid(pid, &status, 0) != pid || status);
+	RP_TRY(system("ip addr add " VLAN_ADDR "/24 dev " VLAN " && "
+		      "ip link set " VLAN " up && ip link set lo up"));
+	inet_pton(AF_INET, VLAN_ADDR, &rp_addr4.sin_addr);
+	RP_TRY(rp_end_init(&end));
+	do {
+		ret = rp_own_gid(&end, &gid);
+	} while ((ret == -ENOENT || memcmp(gid.gid + 12, &rp_addr4.sin_addr, 4)) &&
+		 rp_now_ms() < limit);
+	RP_TRY(ret);
+	RP_TRY(gid.ndev_ifindex != if_nametoindex(VLAN));
+	RP_TRY(rp_own_addr(&end, &addr));
+	RP_TRY(try_addr(&end, &addr));
+	RP_TRY(try_addr(&end, &host_addr) != -EINVAL);
+	/* A file of the first namespace has not this address, wherever it is used. */
+	RP_TRY(try_addr(&host, &host_addr));
+	return try_addr(&host, &addr) != -EINVAL;
+}
+
+TEST_F(netns, addresses_of_ones_own)
+{
+	NEED_RDMA();
+	ASSERT_EQ(0, set_mode("shared"));
+	ASSERT_EQ(0, init_host());
+	EXPECT_EQ(0, in_netns(has_its_own_addresses, self->fd, self->device));
+	rp_end_close(&host);
 }
 
 static int see_nothing(int fd, uint32_t device)
