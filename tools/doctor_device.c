@@ -199,9 +199,9 @@ static void report_gids(struct doctor *doc, const char *object,
 			 port->num_gids ? "port.address" : "port.gid",
 		.status = port_status(doc),
 		.object = text_printf("%s", object),
-		.what = port->num_gids ?
-			text_printf("the port has no address that programs here can use") :
-			text_printf("the port has no GID"),
+		.what = port->netdev[0] && !port->num_gids ?
+			text_printf("the port has no GID") :
+			text_printf("the port has no address that programs here can use"),
 		.why = port->netdev[0] ?
 			text_printf("its interface %s has no IP address%s", netdev,
 				    port->num_gids ? " but a link-local one" : "") :
