@@ -20,9 +20,9 @@ struct rpost_watch;
  * @dev_link: in @dev->contexts; under @dev->contexts_lock
  * @file: the open file; holds a reference
  * @dev: the device; holds a reference
- * @rwsem: read: a command creates, destroys or queries something on the device;
- *         write: removal.  So removal finds each of the file's objects on the
- *         device either complete or gone.  A command takes it before any
+ * @rwsem: read: a command creates, changes, destroys or queries something on the
+ *         device; write: removal.  So removal finds each of the file's objects
+ *         on the device either complete or gone.  A command takes it before any
  *         reference on an object, because DESTROY waits for references with it
  *         held, and drops it before touching the program's memory.
  * @tried: the last round in which removal tried it; only removal uses it

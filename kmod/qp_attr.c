@@ -136,38 +136,50 @@ static bool rpost_pkey_index_valid(struct rpost_qp *qp,
 	       attr->pkey_index < ib_dev->port_data[port].immutable.pkey_tbl_len;
 }
 
-/* As in uverbs, the path must have the port of the queue pair. */
+/*
+ * Find the paths.  A neighbour that does not answer takes a second, so the queue
+ * pair is not locked: the program's calls wait side by side, and removal once for
+ * all of them.
+ */
 static int rpost_qp_attr_paths(struct rpost_qp *qp, struct ib_qp_attr *to,
-			       struct rpost_qp_attr *from)
+			       const struct rpost_qp_attr *from)
 {
+	struct ib_device *ib_dev = qp->obj.dev->ib_dev;
 	int ret;
 
+	/* cma sets them. */
+	if (qp->id && (from->attr_mask & (RPOST_QP_AV | RPOST_QP_ALT_PATH)))
+		return -EINVAL;
 	if (from->attr_mask & RPOST_QP_AV) {
-		ret = rpost_ah_attr_build(qp->obj.file, qp->obj.dev->ib_dev,
-					  &to->ah_attr, &from->ah);
-		if (ret)
-			return ret;
-		if ((from->attr_mask & RPOST_QP_STATE) &&
-		    from->qp_state == RPOST_QPS_RTR) {
-			if (from->ah.port_num != qp->ib_qp->port)
-				return -EINVAL;
-		} else if (!(from->attr_mask & RPOST_QP_PORT)) {
-			from->attr_mask |= RPOST_QP_PORT;
-			to->port_num = from->ah.port_num;
-		} else if (from->port_num != from->ah.port_num) {
-			return -EINVAL;
-		}
-		ret = rpost_ah_attr_resolve(qp->pd->ib_pd, &to->ah_attr);
+		ret = rpost_ah_attr_build(qp->obj.file, ib_dev, &to->ah_attr,
+					  &from->ah);
+		ret = ret ? : rpost_ah_attr_resolve(qp->pd->ib_pd, &to->ah_attr);
 		if (ret)
 			return ret;
 	}
 	if (from->attr_mask & RPOST_QP_ALT_PATH) {
 		if (from->alt_port_num != from->alt_ah.port_num)
 			return -EINVAL;
-		return rpost_ah_attr_build(qp->obj.file, qp->obj.dev->ib_dev,
+		return rpost_ah_attr_build(qp->obj.file, ib_dev,
 					   &to->alt_ah_attr, &from->alt_ah);
 	}
 	return 0;
+}
+
+/* As in uverbs, the path must have the port of the queue pair. */
+static int rpost_qp_attr_port(struct rpost_qp *qp, struct ib_qp_attr *to,
+			      struct rpost_qp_attr *from)
+{
+	if (!(from->attr_mask & RPOST_QP_AV))
+		return 0;
+	if ((from->attr_mask & RPOST_QP_STATE) &&
+	    from->qp_state == RPOST_QPS_RTR)
+		return from->ah.port_num == qp->ib_qp->port ? 0 : -EINVAL;
+	if (!(from->attr_mask & RPOST_QP_PORT)) {
+		from->attr_mask |= RPOST_QP_PORT;
+		to->port_num = from->ah.port_num;
+	}
+	return to->port_num == from->ah.port_num ? 0 : -EINVAL;
 }
 
 static void rpost_qp_attr_build(struct ib_qp_attr *to,
@@ -220,20 +232,15 @@ static int rpost_qp_check_move(struct rpost_qp *qp,
 		0 : -EINVAL;
 }
 
-static int rpost_qp_modify(struct rpost_qp *qp, struct rpost_qp_attr *from)
+static int rpost_qp_modify(struct rpost_qp *qp, struct ib_qp_attr *attr,
+			   struct rpost_qp_attr *from)
 {
 	bool moves = from->attr_mask & RPOST_QP_STATE;
 	bool stops = moves && from->qp_state == RPOST_QPS_ERR;
-	struct ib_qp_attr attr;
 	int ret;
 
-	/*
-	 * cma would not notice a move, but expects errors at any time.
-	 * Resolving a path may need the work queue on which cma's handlers run,
-	 * and they are locked out here.
-	 */
-	if (qp->id && ((moves && from->qp_state != RPOST_QPS_ERR) ||
-		       (from->attr_mask & (RPOST_QP_AV | RPOST_QP_ALT_PATH))))
+	/* cma would not notice a move, but expects errors at any time. */
+	if (qp->id && moves && from->qp_state != RPOST_QPS_ERR)
 		return -EINVAL;
 	if ((from->attr_mask & RPOST_QP_PKEY_INDEX) &&
 	    !rpost_pkey_index_valid(qp, from))
@@ -247,31 +254,46 @@ static int rpost_qp_modify(struct rpost_qp *qp, struct rpost_qp_attr *from)
 	if (moves && from->qp_state == RPOST_QPS_RESET)
 		return rpost_qp_reset(qp);
 
-	rpost_qp_attr_build(&attr, from);
-	ret = rpost_qp_attr_paths(qp, &attr, from);
+	ret = rpost_qp_attr_port(qp, attr, from);
 	if (ret)
-		goto out;
+		return ret;
 	/*
 	 * Set it first: flushed work requests may complete at once.  It stays
 	 * true if the device refuses: a work request may have failed meanwhile.
 	 */
 	if (stops)
 		WRITE_ONCE(qp->failed, true);
-	ret = ib_modify_qp(qp->ib_qp, &attr, from->attr_mask);
+	ret = ib_modify_qp(qp->ib_qp, attr, from->attr_mask);
 	if (ret || !moves)
-		goto out;
+		return ret;
 	if (qp->id) {
 		/* In the error state the device flushes. */
 		WRITE_ONCE(qp->id->can_send, true);
-		goto out;
+		return 0;
 	}
 	qp->state = from->qp_state;
 	rpost_qp_open(qp, qp->state);
 	if (!stops)
 		WRITE_ONCE(qp->failed, false);
-out:
-	rdma_destroy_ah_attr(&attr.ah_attr);
-	rdma_destroy_ah_attr(&attr.alt_ah_attr);
+	return 0;
+}
+
+static int rpost_qp_modify_locked(struct rpost_qp *qp, struct ib_qp_attr *attr,
+				  struct rpost_qp_attr *from)
+{
+	int ret = -ENODEV;
+
+	rpost_qp_lock(qp);
+	/* Ask again: some waited long for the lock, and removal waits for them. */
+	if (qp->ib_qp && !qp->refused && rpost_device_alive(qp->obj.dev)) {
+		/* cma's handlers modify the state, too; not every driver has a lock. */
+		if (qp->id)
+			rdma_lock_handler(qp->id->cm_id);
+		ret = rpost_qp_modify(qp, attr, from);
+		if (qp->id)
+			rdma_unlock_handler(qp->id->cm_id);
+	}
+	rpost_qp_unlock(qp);
 	return ret;
 }
 
@@ -284,32 +306,26 @@ out:
 int rpost_modify_qp_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_modify_qp *cmd = &ucmd->cmd.modify_qp;
+	struct ib_qp_attr attr;
 	struct rpost_obj *obj;
 	struct rpost_qp *qp;
 	int ret;
 
 	if (cmd->reserved)
 		return -EOPNOTSUPP;
-	obj = rpost_obj_get(ucmd->file, cmd->handle, RPOST_OBJ_QP);
-	if (!obj)
-		return -ENOENT;
+	obj = rpost_enter_get(ucmd, cmd->handle, RPOST_OBJ_QP);
+	if (IS_ERR(obj))
+		return PTR_ERR(obj);
 	qp = container_of(obj, struct rpost_qp, obj);
 
-	rpost_qp_lock(qp);
-	ret = -ENODEV;
-	if (!qp->ib_qp || qp->refused)
-		goto out;
-	ret = rpost_qp_attr_check(&cmd->attr, qp->obj.dev->ib_dev);
-	if (ret)
-		goto out;
-	/* cma's handlers modify the state, too; not every driver has a lock. */
-	if (qp->id)
-		rdma_lock_handler(qp->id->cm_id);
-	ret = rpost_qp_modify(qp, &cmd->attr);
-	if (qp->id)
-		rdma_unlock_handler(qp->id->cm_id);
-out:
-	rpost_qp_unlock(qp);
+	rpost_qp_attr_build(&attr, &cmd->attr);
+	ret = rpost_device_alive(obj->dev) ? 0 : -ENODEV;
+	ret = ret ? : rpost_qp_attr_check(&cmd->attr, obj->dev->ib_dev);
+	ret = ret ? : rpost_qp_attr_paths(qp, &attr, &cmd->attr);
+	ret = ret ? : rpost_qp_modify_locked(qp, &attr, &cmd->attr);
+
+	rdma_destroy_ah_attr(&attr.ah_attr);
+	rdma_destroy_ah_attr(&attr.alt_ah_attr);
 	rpost_obj_put(obj);
 	return ret;
 }

@@ -7,7 +7,8 @@
  *
  * Lock order, outermost first:
  *
- *   rpost_context.rwsem         read: creation, destruction; write: removal
+ *   rpost_context.rwsem         read: creation, destruction, paths of a queue
+ *                               pair; write: removal
  *   rpost_device.async_lock
  *   rpost_pd.fast_lock          held while the device registers a region
  *   rpost_id.lock               or rpost_qp.lock of a queue pair without an id
