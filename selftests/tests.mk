@@ -78,6 +78,7 @@ RPOST_TESTS := \
 	admit \
 	unreachable \
 	removal_many \
+	removal_waits \
 	stuck_page \
 	hotplug \
 	storm \

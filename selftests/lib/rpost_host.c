@@ -26,6 +26,19 @@ long rp_file_number(const char *path)
 	return value;
 }
 
+/* Get an address whose resolution fails after a while, by the command RPOST_TEST_LATE. */
+int rp_late_address(struct in_addr *addr)
+{
+	FILE *f = popen(getenv("RPOST_TEST_LATE"), "re");
+	char text[INET_ADDRSTRLEN + 1] = "";
+
+	if (!f)
+		return -errno;
+	if (fscanf(f, "%16s", text) != 1)
+		text[0] = 0;
+	return pclose(f) || inet_pton(AF_INET, text, addr) != 1 ? -EINVAL : 0;
+}
+
 /* Return a number from one of the module's files in sysfs, or -1. */
 long rp_module_number(const char *name)
 {

@@ -346,6 +346,7 @@ void rp_find_addrs(int fd);
 
 long rp_file_number(const char *path);
 long rp_module_number(const char *name);
+int rp_late_address(struct in_addr *addr);
 int rp_set_parameter(const char *name, const char *text);
 int rp_set_number(const char *name, long value);
 int rp_unload_module(void);

@@ -266,42 +266,23 @@ static long events_waiting(void)
 	return rp_debug_number("objects", "event");
 }
 
-/* Get an address whose resolution fails after a while. */
-static int late_address(struct __kernel_sockaddr_storage *ss)
-{
-	const char *command = getenv("RPOST_TEST_LATE");
-	FILE *f = popen(command, "re");
-	char text[INET_ADDRSTRLEN + 1] = "";
-	struct sockaddr_in sin = {
-		.sin_family = AF_INET, .sin_port = htons(4711),
-	};
-
-	if (!f)
-		return -errno;
-	if (fscanf(f, "%16s", text) != 1)
-		text[0] = 0;
-	if (pclose(f) || inet_pton(AF_INET, text, &sin.sin_addr) != 1)
-		return -EINVAL;
-	memset(ss, 0, sizeof(*ss));
-	memcpy(ss, &sin, sizeof(sin));
-	return 0;
-}
-
 /* Resolve the address and wait for the event, but do not fetch it. */
-static int resolve_late(struct rp_end *end, uint32_t id,
-			const struct __kernel_sockaddr_storage *ss)
+static int resolve_late(struct rp_end *end, uint32_t id, struct in_addr addr)
 {
+	struct sockaddr_in sin = {
+		.sin_family = AF_INET, .sin_port = htons(4711), .sin_addr = addr,
+	};
 	struct rpost_resolve_addr cmd = {
 		.size = sizeof(cmd),
 		.id = id,
 		.timeout_ms = 10,
-		.dst = *ss,
-		.dst_len = sizeof(struct sockaddr_in),
+		.dst_len = sizeof(sin),
 	};
 	uint64_t until = rp_now_ms() + TEST_TIMEOUT_MS;
 	long before = events_waiting();
 	struct rpost_query_id query;
 
+	memcpy(&cmd.dst, &sin, sizeof(sin));
 	RP_TRY(rp_ioctl(end->fd, RPOST_IOC_RESOLVE_ADDR, &cmd));
 	do {
 		usleep(1000);
@@ -313,9 +294,9 @@ static int resolve_late(struct rp_end *end, uint32_t id,
 
 TEST_F(fixed, events_of_an_id)
 {
-	struct __kernel_sockaddr_storage ss;
 	struct rp_end *end = &self->end;
 	struct rpost_get_event event;
+	struct in_addr late;
 	uint32_t other;
 	int i;
 
@@ -323,30 +304,30 @@ TEST_F(fixed, events_of_an_id)
 		SKIP(return, "RPOST_TEST_LATE is not set");
 	if (events_waiting() < 0)
 		SKIP(return, "cannot read what debugfs has of the module");
-	ASSERT_EQ(0, late_address(&ss));
+	ASSERT_EQ(0, rp_late_address(&late));
 	ASSERT_EQ(0, rp_create_id(end->fd, end->channel, &end->id));
 	ASSERT_EQ(0, rp_create_id(end->fd, end->channel, &other));
 	for (i = 0; i < MAX_EVENTS; i++)
-		ASSERT_EQ(0, resolve_late(end, end->id, &ss));
+		ASSERT_EQ(0, resolve_late(end, end->id, late));
 	/*
 	 * Each id has its own limit.  An event counts a moment before its id has
 	 * it, but the kernel ends one resolution after the other: when this one
 	 * counts, the first id has all of its events.
 	 */
-	EXPECT_EQ(0, resolve_late(end, other, &ss));
-	EXPECT_EQ(-ENOMEM, resolve_late(end, end->id, &ss));
+	EXPECT_EQ(0, resolve_late(end, other, late));
+	EXPECT_EQ(-ENOMEM, resolve_late(end, end->id, late));
 	ASSERT_EQ(0, rp_get_event(end->channel, &event));
 	EXPECT_EQ(RPOST_EVENT_ADDR_ERROR, event.event);
 	EXPECT_EQ(end->id, event.id);
-	EXPECT_EQ(0, resolve_late(end, end->id, &ss));
-	EXPECT_EQ(0, resolve_late(end, other, &ss));
-	EXPECT_EQ(-ENOMEM, resolve_late(end, end->id, &ss));
+	EXPECT_EQ(0, resolve_late(end, end->id, late));
+	EXPECT_EQ(0, resolve_late(end, other, late));
+	EXPECT_EQ(-ENOMEM, resolve_late(end, end->id, late));
 	for (i = 0; i < MAX_EVENTS + 2; i++) {
 		ASSERT_EQ(0, rp_get_event(end->channel, &event));
 		EXPECT_EQ(RPOST_EVENT_ADDR_ERROR, event.event);
 	}
 	EXPECT_TRUE(rp_quiet(end->channel));
-	EXPECT_EQ(0, resolve_late(end, end->id, &ss));
+	EXPECT_EQ(0, resolve_late(end, end->id, late));
 }
 
 /* Ids for datagrams can ask without a queue pair. */

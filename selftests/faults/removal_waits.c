@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * Removes the device while many threads wait for a neighbour that does not
+ * answer.  A failure means that a program holds up the removal as long as it
+ * likes.  Needs RPOST_TEST_REMOVE and RPOST_TEST_ADD as removal.c does, and
+ * RPOST_TEST_LATE as limits.c does.
+ */
+#include <kselftest_harness.h>
+#include <pthread.h>
+
+#include "faults.h"
+#include "rpost_own.h"
+
+#define THREADS		64
+#define MOST_MS		3000	/* that removal may take more than without the threads */
+#define LEAST_MS	500	/* that one of the calls takes */
+
+struct waiter {
+	struct rp_end end;
+	struct rpost_ah_attr addr;
+	int (*step)(struct waiter *w);
+	unsigned int calls;
+	uint64_t longest_ms;
+	pthread_t thread;
+};
+
+static int create_ah(struct waiter *w)
+{
+	uint32_t ah;
+
+	return rp_create_ah(w->end.fd, w->end.pd, &w->addr, &ah);
+}
+
+static int modify_qp(struct waiter *w)
+{
+	struct rpost_qp_attr attr = rp_rtr_attr(RPOST_QPT_RC, &w->addr, RP_NO_QPN);
+
+	return rp_modify(&w->end, &attr);
+}
+
+/* The kernel resolves beside this, which only begins and ends it. */
+static int resolve_addr(struct waiter *w)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET, .sin_port = htons(4711) };
+	struct rpost_resolve_addr cmd = {
+		.size = sizeof(cmd),
+		.timeout_ms = 1000,
+		.dst_len = sizeof(sin),
+	};
+	int ret;
+
+	memcpy(&sin.sin_addr, w->addr.dgid + 12, sizeof(sin.sin_addr));
+	memcpy(&cmd.dst, &sin, sizeof(sin));
+	RP_TRY(rp_create_id(w->end.fd, w->end.channel, &cmd.id));
+	ret = rp_ioctl(w->end.fd, RPOST_IOC_RESOLVE_ADDR, &cmd);
+	usleep(1000 * LEAST_MS);
+	rp_destroy(w->end.fd, RPOST_OBJ_ID, cmd.id);
+	return ret;
+}
+
+static bool removed;
+
+static void *wait_again_and_again(void *arg)
+{
+	struct waiter *w = arg;
+	uint64_t start;
+
+	while (!__atomic_load_n(&removed, __ATOMIC_RELAXED)) {
+		start = rp_now_ms();
+		if (w->step(w) == -ENODEV)
+			usleep(10000);
+		if (rp_now_ms() - start > w->longest_ms)
+			w->longest_ms = rp_now_ms() - start;
+		__atomic_fetch_add(&w->calls, 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+/* Returns how long it takes to remove the device, in ms. */
+static uint64_t removal_ms(void)
+{
+	uint64_t start = rp_now_ms();
+
+	return rp_remove_device() ? REMOVAL_MS : rp_now_ms() - start;
+}
+
+FIXTURE(waits) {
+	struct waiter w[THREADS];
+	char counts[RP_COUNTS];
+	uint64_t plain_ms;
+	bool able;
+};
+
+FIXTURE_VARIANT(waits) {
+	int (*step)(struct waiter *w);
+	bool one;		/* all threads have the same queue pair */
+	unsigned int files;
+};
+
+FIXTURE_VARIANT_ADD(waits, paths) { .step = modify_qp, .files = 1 };
+FIXTURE_VARIANT_ADD(waits, paths_of_one) { .step = modify_qp, .one = true, .files = 1 };
+FIXTURE_VARIANT_ADD(waits, paths_of_many_files) { .step = modify_qp, .files = 16 };
+FIXTURE_VARIANT_ADD(waits, address_handles) { .step = create_ah, .files = 1 };
+FIXTURE_VARIANT_ADD(waits, address_handles_of_many_files) {
+	.step = create_ah, .files = 16
+};
+FIXTURE_VARIANT_ADD(waits, ids) { .step = resolve_addr, .files = 1 };
+
+FIXTURE_SETUP(waits)
+{
+	struct rpost_qp_attr attr;
+	struct rpost_ah_attr addr;
+	struct in_addr late;
+	struct waiter *w;
+	unsigned int i;
+
+	self->able = rp_can_remove() && getenv("RPOST_TEST_LATE");
+	if (!self->able)
+		return;
+	rp_counts(self->counts);
+	self->plain_ms = removal_ms();
+	ASSERT_EQ(0, rp_add_device());
+	ASSERT_EQ(0, rp_late_address(&late));
+	for (i = 0; i < THREADS; i++) {
+		w = &self->w[i];
+		if (i < variant->files) {
+			ASSERT_EQ(0, rp_end_init(&w->end));
+		} else {
+			w->end = self->w[i % variant->files].end;
+		}
+		ASSERT_EQ(0, rp_own_addr(&w->end, &addr));
+		memcpy(addr.dgid + 12, &late, sizeof(late));
+		w->addr = addr;
+		w->step = variant->step;
+		if (variant->step != modify_qp || (i && variant->one))
+			continue;
+		attr = rp_init_attr(RPOST_QPT_RC, addr.port_num);
+		ASSERT_EQ(0, rp_create_own(&w->end, RPOST_QPT_RC, 0));
+		ASSERT_EQ(0, rp_modify(&w->end, &attr));
+	}
+}
+
+FIXTURE_TEARDOWN(waits)
+{
+	unsigned int i;
+
+	if (!self->able)
+		return;
+	for (i = 0; i < variant->files; i++)
+		rp_end_close(&self->w[i].end);
+	EXPECT_EQ(0, rp_add_device());
+	EXPECT_EQ(0, rp_wait_counts(self->counts));
+	SURVIVED(FAULT_REMOVAL);
+}
+
+TEST_F(waits, removal)
+{
+	uint64_t longest_ms = 0, ms;
+	unsigned int i;
+
+	if (!self->able)
+		SKIP(return, "RPOST_TEST_REMOVE, _ADD and _LATE are not set");
+	for (i = 0; i < THREADS; i++)
+		ASSERT_EQ(0, pthread_create(&self->w[i].thread, NULL,
+					    wait_again_and_again, &self->w[i]));
+	/* When the first call has ended, the others are under way. */
+	while (!__atomic_load_n(&self->w[0].calls, __ATOMIC_RELAXED))
+		usleep(10000);
+	ms = removal_ms();
+	__atomic_store_n(&removed, true, __ATOMIC_RELAXED);
+	EXPECT_GT(self->plain_ms + MOST_MS, ms);
+	for (i = 0; i < THREADS; i++) {
+		ASSERT_EQ(0, pthread_join(self->w[i].thread, NULL));
+		if (self->w[i].longest_ms > longest_ms)
+			longest_ms = self->w[i].longest_ms;
+	}
+	EXPECT_LE(LEAST_MS, longest_ms);
+	TH_LOG("removal took %llu ms, %llu ms without them; a call at most %llu ms",
+	       (unsigned long long)ms, (unsigned long long)self->plain_ms,
+	       (unsigned long long)longest_ms);
+}
+
+TEST_HARNESS_MAIN
