@@ -352,7 +352,7 @@ smoke() {
 api_ring_tests() {
 	guest "$1" \
 		-f "$build_dir/selftests/api" -f selftests/api/compare.sh -- \
-		env RDMA_POST_SUBMISSION_RING=1 \
+		env RDMA_POST_SUBMISSION_RING=1 RPOST_TEST_LINK=yes \
 		./compare.sh ./api posts posts_flags lists comp comp_own_cq threads \
 		wr_ex qp_ex ud qp_end
 }
