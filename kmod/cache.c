@@ -38,11 +38,12 @@
  * it does not get that, then the device is being removed, and removal ends the
  * domain, which deregisters all entries itself.
  */
-#include <linux/jhash.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
+#include <linux/random.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
+#include <linux/siphash.h>
 #include <linux/slab.h>
 
 #include "cache.h"
@@ -63,6 +64,7 @@
 #define RPOST_CACHE_WAYS	4
 
 static struct workqueue_struct *rpost_cache_wq;
+static hsiphash_key_t rpost_cache_key __ro_after_init;
 /* Idle regions of all users. */
 static atomic_long_t rpost_cache_idle;
 
@@ -331,13 +333,17 @@ static bool rpost_cache_allows(const struct rpost_reg_mr *cmd)
 	       !(cmd->flags & RPOST_MR_NO_CACHE) && READ_ONCE(mr_cache_pages);
 }
 
+/*
+ * A program can find out which hashes share a place, by what is forgotten.  So no
+ * address of the kernel's is in them, and nobody knows the key.
+ */
 static u32 rpost_cache_hash(u32 pd, u64 addr, u64 length, u64 iova, u32 access)
 {
-	const u64 words[] = { (uintptr_t)current->mm, addr, length, iova,
-			      (u64)pd << 32 | access };
+	const u64 words[] = { addr, length ^ (u64)access << 32, iova,
+			      (u64)pd << 32 | task_tgid_nr(current) };
 
 	/* 0 is for nothing. */
-	return jhash2((const u32 *)words, ARRAY_SIZE(words) * 2, 0) ? : 1;
+	return hsiphash(words, sizeof(words), &rpost_cache_key) ? : 1;
 }
 
 /* Its place is one of RPOST_CACHE_WAYS, the one that came last is first. */
@@ -724,6 +730,7 @@ MODULE_PARM_DESC(mr_cache_pages,
  */
 int rpost_cache_init(void)
 {
+	get_random_bytes(&rpost_cache_key, sizeof(rpost_cache_key));
 	rpost_cache_wq = alloc_workqueue("rdma_post_cache", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!rpost_cache_wq)
 		return -ENOMEM;
