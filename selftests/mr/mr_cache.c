@@ -604,13 +604,29 @@ static pid_t child_keeps(struct cache_pair *p, const int pipes[2], bool exec)
 	_exit(2);
 }
 
-/* The program that the child executes is this one. */
+/* Register and deregister memory at @addr. */
+static int register_once(int fd, uint32_t pd, void *addr)
+{
+	struct rpost_reg_mr mr;
+
+	if (mmap(addr, getpagesize(), PROT_READ | PROT_WRITE, MAP_PRIVATE |
+		 MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != addr)
+		return -errno;
+	RP_TRY(rp_reg_mr(fd, pd, addr, getpagesize(), RPOST_ACCESS_LOCAL_WRITE, &mr));
+	return rp_destroy(fd, RPOST_OBJ_MR, mr.handle);
+}
+
+/* The program that a child executes is this one. */
 static void __attribute__((constructor(101))) sleep_if_told(int argc, char **argv)
 {
-	if (argc == 2 && !strcmp(argv[1], SLEEP)) {
-		pause();
-		_exit(2);
-	}
+	if (argc < 2 || strcmp(argv[1], SLEEP))
+		return;
+	if (argc == 5 && register_once(atoi(argv[2]), atoi(argv[3]),
+				       (void *)strtoul(argv[4], NULL, 0)))
+		_exit(3);
+	close(STDIN_FILENO);
+	pause();
+	_exit(2);
 }
 
 /* Wait until the child has closed its end. */
@@ -667,6 +683,39 @@ TEST_F(mr_cache, exec)
 	ASSERT_EQ(0, wait_closed(pipes));
 	EXPECT_EQ(0, wait_kept(p, 0));
 	EXPECT_EQ(0, cache_wait_file_pinned(p, 0));
+	ASSERT_EQ(0, kill(pid, SIGKILL));
+	ASSERT_EQ(pid, waitpid(pid, NULL, 0));
+}
+
+/*
+ * What is remembered of deregistered memory has a number of the process's in it, and not
+ * the address of its struct mm_struct, which a program could find out by what is forgotten.
+ * So a process that executes a program is still known.
+ */
+TEST_F(mr_cache, remembered_after_exec)
+{
+	const char *addr = "0x200000000";
+	struct cache_pair *p = &self->p;
+	char fd[16], pd[16];
+	int pipes[2];
+	pid_t pid;
+
+	ASSERT_EQ(0, pipe2(pipes, O_CLOEXEC));
+	snprintf(fd, sizeof(fd), "%d", p->c.fd);
+	snprintf(pd, sizeof(pd), "%d", (int)p->c.pd);
+	pid = fork();
+	if (!pid) {
+		/* The other program closes the end that is its standard input. */
+		CHILD_CHECK(dup2(pipes[1], STDIN_FILENO) == STDIN_FILENO);
+		CHILD_CHECK(fcntl(p->c.fd, F_SETFD, 0) == 0);
+		CHILD_CHECK(!register_once(p->c.fd, p->c.pd,
+					   (void *)strtoul(addr, NULL, 0)));
+		CHILD_CHECK(!cache_kept(p));
+		execl("/proc/self/exe", "mr_cache", SLEEP, fd, pd, addr, NULL);
+		_exit(4);
+	}
+	ASSERT_EQ(0, wait_closed(pipes));
+	EXPECT_EQ(1, cache_kept(p));
 	ASSERT_EQ(0, kill(pid, SIGKILL));
 	ASSERT_EQ(pid, waitpid(pid, NULL, 0));
 }
