@@ -1223,8 +1223,9 @@ struct rpost_ah_attr {
  *
  * The first release does not have @dmac and @vlan, and leaves them as they are.
  *
- * Errors: EINVAL for an invalid port, GID index or address, or an address
- * without a route; ENODEV, EMFILE, ENOMEM.
+ * Errors: EINVAL for an invalid port, GID index or address; ENETUNREACH,
+ * EHOSTUNREACH or EINVAL for an address without a route; ETIMEDOUT for a
+ * neighbour that does not answer within a second; ENODEV, EMFILE, ENOMEM.
  */
 struct rpost_create_ah {
 	__u32 size;
@@ -2243,8 +2244,8 @@ struct rpost_qp_attr {
  * change attributes that may change in its state.
  *
  * Errors: EINVAL for a transition or an attribute that its state does not
- * allow, or an address that RPOST_IOC_CREATE_AH would refuse; EPERM for a
- * privileged queue key, EOPNOTSUPP for an unknown attribute.
+ * allow, EPERM for a privileged queue key, EOPNOTSUPP for an unknown attribute;
+ * for a path as RPOST_IOC_CREATE_AH.
  */
 struct rpost_modify_qp {
 	__u32 size;
