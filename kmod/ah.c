@@ -144,10 +144,9 @@ static void rpost_ah_fill_link(struct rpost_create_ah *cmd,
 	if (attr->type != RDMA_AH_ATTR_TYPE_ROCE)
 		return;
 	memcpy(cmd->dmac, attr->roce.dmac, sizeof(cmd->dmac));
-	/* Fails if the GID has been removed meanwhile. */
-	if (rdma_read_gid_l2_fields(rdma_ah_read_grh(attr)->sgid_attr,
-				    &cmd->vlan, NULL))
-		cmd->vlan = 0xffff;
+	/* If the GID has been removed meanwhile, this leaves the field as it is. */
+	rdma_read_gid_l2_fields(rdma_ah_read_grh(attr)->sgid_attr, &cmd->vlan,
+				NULL);
 }
 
 /**
