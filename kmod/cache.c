@@ -26,7 +26,8 @@
  *   idle     nobody uses it; in the domain's tree, and in the user's list
  *   in use   by posts, only if it is an inner one; in the tree, unless its
  *            memory has changed
- *   doomed   in the domain's list of these, and never found again
+ *   doomed   never found again; in the user's list of these, unless its device
+ *            is being removed
  *
  * An entry that is idle keeps what it is charged: RLIMIT_MEMLOCK, the user's
  * bytes, the rdma cgroup.  Before a command fails for want of these, everything
@@ -34,9 +35,12 @@
  *
  * All of this is under the lock of the user's struct rpost_kept, which is held
  * for short: whoever has a reason to end an entry only dooms it.  A work item
- * of its domain deregisters it, with the context's rwsem held for reading.  If
- * it does not get that, then the device is being removed, and removal ends the
+ * of the user deregisters it, with the context's rwsem held for reading.  If it
+ * does not get that, then the device is being removed, and removal ends the
  * domain, which deregisters all entries itself.
+ *
+ * A device may be slow to deregister, and so may a file system be with a page.
+ * Then all that the user keeps waits, and nobody else's.
  */
 #include <linux/module.h>
 #include <linux/moduleparam.h>
@@ -57,8 +61,6 @@
 #define RPOST_CACHE_LOOK	64
 #define RPOST_CACHE_DOOM	64
 #define RPOST_CACHE_ROUNDS	65536
-/* Entries that the work item deregisters before it lets removal have the device. */
-#define RPOST_CACHE_REAP	16
 
 #define RPOST_CACHE_WAIT	(2 * HZ)
 #define RPOST_CACHE_WAYS	4
@@ -109,15 +111,15 @@ static void rpost_cache_wake(struct rpost_mr *mr)
 /* Have an entry deregistered soon. */
 static void rpost_cache_doom(struct rpost_mr *mr)
 {
-	struct rpost_cache *cache = &mr->pd->cache;
+	struct rpost_kept *kept = rpost_mr_kept(mr);
 
 	rpost_cache_hide(mr);
 	if (mr->idle)
 		rpost_cache_wake(mr);
 	mr->doomed = true;
-	rpost_mr_kept(mr)->doomed++;
-	list_add_tail(&mr->lru, &cache->doomed);
-	queue_work(rpost_cache_wq, &cache->work);
+	kept->num_doomed++;
+	list_add_tail(&mr->lru, &kept->doomed);
+	queue_work(rpost_cache_wq, &kept->reap);
 }
 
 /* Doom idle entries, those first that were not used longest. */
@@ -208,9 +210,10 @@ void rpost_cache_changed(struct rpost_watch *watch)
  */
 static void rpost_cache_end_mr(struct rpost_mr *mr)
 {
-	struct rpost_pd *pd = mr->pd;
-	struct rpost_kept *kept = rpost_kept(pd->obj.file);
+	struct rpost_kept *kept = rpost_mr_kept(mr);
 	unsigned long flags;
+
+	lockdep_assert_held(&mr->pd->obj.context->rwsem);
 
 	/* Nobody has a use of it, and the handle's is gone. */
 	if (!mr->inner)
@@ -218,47 +221,73 @@ static void rpost_cache_end_mr(struct rpost_mr *mr)
 	rpost_mr_drop(mr);
 
 	spin_lock_irqsave(&kept->lock, flags);
-	if (!--kept->doomed)
+	if (!--kept->num_doomed)
 		wake_up_all(&kept->wait);
 	spin_unlock_irqrestore(&kept->lock, flags);
 }
 
-/* Deregister up to @max entries; false if there are no more. */
-static bool rpost_cache_reap(struct rpost_pd *pd, unsigned int max)
+/* Deregister a doomed entry; false if there is none. */
+static bool rpost_cache_reap(struct rpost_kept *kept)
 {
-	struct rpost_kept *kept = rpost_kept(pd->obj.file);
+	struct rpost_context *context;
 	struct rpost_mr *mr;
-	unsigned long flags;
 
-	lockdep_assert_held(&pd->obj.context->rwsem);
-
-	while (max--) {
-		spin_lock_irqsave(&kept->lock, flags);
-		mr = list_first_entry_or_null(&pd->cache.doomed, struct rpost_mr, lru);
-		if (mr) {
-			list_del_init(&mr->lru);
-			list_del_init(&mr->entry);
-		}
-		spin_unlock_irqrestore(&kept->lock, flags);
-		if (!mr)
-			return false;
-		rpost_cache_end_mr(mr);
-		cond_resched();
+	spin_lock_irq(&kept->lock);
+	mr = list_first_entry_or_null(&kept->doomed, struct rpost_mr, lru);
+	if (!mr) {
+		spin_unlock_irq(&kept->lock);
+		return false;
 	}
+	list_del_init(&mr->lru);
+	context = mr->pd->obj.context;
+	/* Only removal takes it for writing, and ends the domain with all entries. */
+	if (!down_read_trylock(&context->rwsem)) {
+		spin_unlock_irq(&kept->lock);
+		return true;
+	}
+	list_del_init(&mr->entry);
+	kept->ending = mr->pd;
+	spin_unlock_irq(&kept->lock);
+
+	rpost_cache_end_mr(mr);
+	up_read(&context->rwsem);
+
+	spin_lock_irq(&kept->lock);
+	kept->ending = NULL;
+	wake_up_all(&kept->wait);
+	spin_unlock_irq(&kept->lock);
 	return true;
 }
 
 static void rpost_cache_work(struct work_struct *work)
 {
-	struct rpost_pd *pd = container_of(work, struct rpost_pd, cache.work);
-	struct rpost_context *context = pd->obj.context;
-	bool more = true;
+	struct rpost_kept *kept = container_of(work, struct rpost_kept, reap);
 
-	/* Only removal takes it for writing, and ends the domain. */
-	while (more && down_read_trylock(&context->rwsem)) {
-		more = rpost_cache_reap(pd, RPOST_CACHE_REAP);
-		up_read(&context->rwsem);
-	}
+	while (rpost_cache_reap(kept))
+		cond_resched();
+}
+
+/**
+ * rpost_cache_user_init() - begin without entries of a user
+ * @kept: of the user
+ */
+void rpost_cache_user_init(struct rpost_kept *kept)
+{
+	spin_lock_init(&kept->lock);
+	INIT_LIST_HEAD(&kept->idle);
+	INIT_LIST_HEAD(&kept->doomed);
+	init_waitqueue_head(&kept->wait);
+	INIT_WORK(&kept->reap, rpost_cache_work);
+	rpost_watch_user_init(kept);
+}
+
+/**
+ * rpost_cache_user_end() - let a user go, who has no domain any more
+ * @kept: of the user
+ */
+void rpost_cache_user_end(struct rpost_kept *kept)
+{
+	cancel_work_sync(&kept->reap);
 }
 
 /**
@@ -269,8 +298,6 @@ void rpost_cache_pd_init(struct rpost_pd *pd)
 {
 	pd->cache.spans = RB_ROOT_CACHED;
 	INIT_LIST_HEAD(&pd->cache.entries);
-	INIT_LIST_HEAD(&pd->cache.doomed);
-	INIT_WORK(&pd->cache.work, rpost_cache_work);
 }
 
 /**
@@ -282,23 +309,24 @@ void rpost_cache_pd_end(struct rpost_pd *pd)
 {
 	struct rpost_kept *kept = rpost_kept(pd->obj.file);
 	struct rpost_mr *mr;
-	unsigned long flags;
-	int left;
 
-	do {
-		left = RPOST_CACHE_REAP;
-		spin_lock_irqsave(&kept->lock, flags);
-		list_for_each_entry(mr, &pd->cache.entries, entry) {
-			if (!left--)
-				break;
-			if (!mr->doomed)
-				rpost_cache_doom(mr);
-		}
-		spin_unlock_irqrestore(&kept->lock, flags);
-		/* It takes them from the list. */
-		rpost_cache_reap(pd, UINT_MAX);
-	} while (left < 0);
-	cancel_work_sync(&pd->cache.work);
+	spin_lock_irq(&kept->lock);
+	while ((mr = list_first_entry_or_null(&pd->cache.entries, struct rpost_mr,
+					      entry))) {
+		if (!mr->doomed)
+			rpost_cache_doom(mr);
+		list_del_init(&mr->lru);
+		list_del_init(&mr->entry);
+		spin_unlock_irq(&kept->lock);
+
+		rpost_cache_end_mr(mr);
+		cond_resched();
+
+		spin_lock_irq(&kept->lock);
+	}
+	/* The work may have the last one. */
+	wait_event_lock_irq(kept->wait, kept->ending != pd, kept->lock);
+	spin_unlock_irq(&kept->lock);
 }
 
 /**
@@ -312,7 +340,7 @@ bool rpost_cache_give_back(struct rpost_user *user)
 	struct rpost_kept *kept = &user->kept;
 	unsigned long left, flags;
 
-	if (!READ_ONCE(kept->pages) && !READ_ONCE(kept->doomed))
+	if (!READ_ONCE(kept->pages) && !READ_ONCE(kept->num_doomed))
 		return false;
 	for (left = READ_ONCE(kept->pages); left;) {
 		spin_lock_irqsave(&kept->lock, flags);
@@ -321,7 +349,7 @@ bool rpost_cache_give_back(struct rpost_user *user)
 		spin_unlock_irqrestore(&kept->lock, flags);
 		cond_resched();
 	}
-	return wait_event_killable_timeout(kept->wait, !READ_ONCE(kept->doomed),
+	return wait_event_killable_timeout(kept->wait, !READ_ONCE(kept->num_doomed),
 					   RPOST_CACHE_WAIT) >= 0;
 }
 

@@ -30,8 +30,9 @@ struct rpost_watch;
  * @num_charged: number of charged objects; under @file->charge_lock
  *
  * Removal waits only for files that use the device, and only while the device
- * carries out their commands.  The exception is a registration, whose memory
- * the driver pins with @rwsem held.  rpost_mr_fault_in() makes the pages
+ * carries out their commands, or the RDMA core waits for a neighbour, which it
+ * does for a second.  The exception is a registration, whose memory the driver
+ * pins with @rwsem held.  rpost_mr_fault_in() makes the pages
  * present before.  A program that withdraws them in between delays the removal
  * of this device, and its own commands there, until it returns them or is
  * killed.
@@ -215,16 +216,12 @@ void rpost_async_device_gone(struct rpost_device *dev);
  * struct rpost_cache - regions of a domain that the module keeps, see cache.c
  * @spans: those that can be found, by their addresses
  * @entries: all of them
- * @doomed: those that are about to be deregistered
- * @work: deregisters them
  *
  * Guarded by the lock of the user's struct rpost_kept.
  */
 struct rpost_cache {
 	struct rb_root_cached spans;
 	struct list_head entries;
-	struct list_head doomed;
-	struct work_struct work;
 };
 
 /**
@@ -298,7 +295,7 @@ void rpost_pd_free(struct rpost_obj *obj);
  * @watch: sees changes of its memory; NULL if it is not kept
  * @span: in @pd->cache.spans while it can be found there
  * @entry: in @pd->cache.entries
- * @lru: in the user's list, or in @pd->cache.doomed
+ * @lru: in the user's list of idle or of doomed regions, or in none
  *
  * Posts read a region under RCU and keep no reference, so before the device
  * uses its key the key may become invalid or pass to another region.  The

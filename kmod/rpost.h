@@ -7,8 +7,9 @@
  *
  * Lock order, outermost first:
  *
- *   rpost_context.rwsem         read: creation, destruction, paths of a queue
- *                               pair; write: removal
+ *   rpost_context.rwsem         read: creation, destruction, changes of a queue
+ *                               pair; write: removal.  Also tried for reading
+ *                               under rpost_kept.lock
  *   rpost_device.async_lock
  *   rpost_pd.fast_lock          held while the device registers a region
  *   rpost_id.lock               or rpost_qp.lock of a queue pair without an id
@@ -61,6 +62,7 @@
 #include "handle.h"
 
 struct dentry;
+struct rpost_pd;
 struct seq_file;
 
 #define RPOST_MAX_SGE		32
@@ -440,18 +442,26 @@ void rpost_names_free(void);
  * @lock: guards the following, and the cache of each domain of the user's
  * @idle: struct rpost_mr that nobody uses, the one that was used last at the end
  * @pages: pages that they pin
- * @doomed: number of regions that are about to be deregistered
- * @wait: tasks wait here until @doomed is 0
+ * @doomed: those that @reap has yet to deregister
+ * @num_doomed: number of regions that are about to be deregistered
+ * @ending: the domain of the one that @reap deregisters now, or NULL
+ * @wait: tasks wait here until @num_doomed is 0, or @ending is another
+ * @reap: deregisters them one after the other
  * @ended: struct rpost_watch whose notifiers are to be removed; without @lock
- * @work: removes them.  That waits for changes of memory, which the processes of
- *        one user can make as slow as they like, so each user has its own.
+ * @work: removes them, when changes of the memory that are under way have ended
+ *
+ * Programs can make both work items as slow as they like.  So each user has its
+ * own, and none waits for another's.
  */
 struct rpost_kept {
 	spinlock_t lock;
 	struct list_head idle;
 	unsigned long pages;
-	unsigned long doomed;
+	struct list_head doomed;
+	unsigned long num_doomed;
+	struct rpost_pd *ending;
 	wait_queue_head_t wait;
+	struct work_struct reap;
 	struct llist_head ended;
 	struct work_struct work;
 };

@@ -76,10 +76,7 @@ struct rpost_user *rpost_user_get(void)
 	user->uid = uid;
 	user->exempt = exempt;
 	user->refs = 1;
-	spin_lock_init(&user->kept.lock);
-	INIT_LIST_HEAD(&user->kept.idle);
-	init_waitqueue_head(&user->kept.wait);
-	rpost_watch_user_init(&user->kept);
+	rpost_cache_user_init(&user->kept);
 	spin_lock(&rpost_users_lock);
 	found = rpost_user_find(uid, exempt);
 	if (!found)
@@ -107,6 +104,7 @@ void rpost_user_put(struct rpost_user *user)
 	if (!last)
 		return;
 	WARN_ON_ONCE(atomic_long_read(&user->bytes));
+	rpost_cache_user_end(&user->kept);
 	kfree(user);
 }
 
