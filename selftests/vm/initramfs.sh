@@ -207,6 +207,8 @@ base_initramfs() {
 	# shellcheck disable=SC2046
 	key=$({
 		cat "$vm_dir/initramfs.sh" "$cache_dir/kernels/$kernel/release"
+		# Debug kernels with other options have the same release.
+		readlink -f "$cache_dir/kernels/$kernel"
 		stat -Lc '%n %s %Y' $(base_programs) $(base_files)
 	} | sha256sum | cut -c1-12)
 	base_cpio=$cache_dir/initramfs/$kernel-$key.cpio
