@@ -12,13 +12,14 @@
 #include "rpost_own.h"
 
 #define THREADS		64
-#define MOST_MS		3000	/* that removal may take more than without the threads */
+#define MOST_MS		3000	/* that removal may take more than if the threads do nothing */
 #define LEAST_MS	500	/* that one of the calls takes */
 
 struct waiter {
 	struct rp_end end;
 	struct rpost_ah_attr addr;
 	int (*step)(struct waiter *w);
+	int first;		/* what the first call returned */
 	unsigned int calls;
 	uint64_t longest_ms;
 	pthread_t thread;
@@ -38,7 +39,7 @@ static int modify_qp(struct waiter *w)
 	return rp_modify(&w->end, &attr);
 }
 
-/* The kernel resolves beside this, which only begins and ends it. */
+/* Begin to resolve, and cancel it half-way. */
 static int resolve_addr(struct waiter *w)
 {
 	struct sockaddr_in sin = { .sin_family = AF_INET, .sin_port = htons(4711) };
@@ -54,7 +55,7 @@ static int resolve_addr(struct waiter *w)
 	RP_TRY(rp_create_id(w->end.fd, w->end.channel, &cmd.id));
 	ret = rp_ioctl(w->end.fd, RPOST_IOC_RESOLVE_ADDR, &cmd);
 	usleep(1000 * LEAST_MS);
-	rp_destroy(w->end.fd, RPOST_OBJ_ID, cmd.id);
+	RP_TRY(rp_destroy(w->end.fd, RPOST_OBJ_ID, cmd.id));
 	return ret;
 }
 
@@ -64,10 +65,14 @@ static void *wait_again_and_again(void *arg)
 {
 	struct waiter *w = arg;
 	uint64_t start;
+	int ret;
 
 	while (!__atomic_load_n(&removed, __ATOMIC_RELAXED)) {
 		start = rp_now_ms();
-		if (w->step(w) == -ENODEV)
+		ret = w->step(w);
+		if (!w->calls)
+			w->first = ret;
+		if (ret == -ENODEV)
 			usleep(10000);
 		if (rp_now_ms() - start > w->longest_ms)
 			w->longest_ms = rp_now_ms() - start;
@@ -93,61 +98,82 @@ FIXTURE(waits) {
 
 FIXTURE_VARIANT(waits) {
 	int (*step)(struct waiter *w);
+	int first;
 	bool one;		/* all threads have the same queue pair */
 	unsigned int files;
 };
 
-FIXTURE_VARIANT_ADD(waits, paths) { .step = modify_qp, .files = 1 };
-FIXTURE_VARIANT_ADD(waits, paths_of_one) { .step = modify_qp, .one = true, .files = 1 };
-FIXTURE_VARIANT_ADD(waits, paths_of_many_files) { .step = modify_qp, .files = 16 };
-FIXTURE_VARIANT_ADD(waits, address_handles) { .step = create_ah, .files = 1 };
+FIXTURE_VARIANT_ADD(waits, paths) {
+	.step = modify_qp, .first = -ETIMEDOUT, .files = 1
+};
+FIXTURE_VARIANT_ADD(waits, paths_of_one) {
+	.step = modify_qp, .first = -ETIMEDOUT, .one = true, .files = 1
+};
+FIXTURE_VARIANT_ADD(waits, paths_of_many_files) {
+	.step = modify_qp, .first = -ETIMEDOUT, .files = 16
+};
+FIXTURE_VARIANT_ADD(waits, address_handles) {
+	.step = create_ah, .first = -ETIMEDOUT, .files = 1
+};
 FIXTURE_VARIANT_ADD(waits, address_handles_of_many_files) {
-	.step = create_ah, .files = 16
+	.step = create_ah, .first = -ETIMEDOUT, .files = 16
 };
 FIXTURE_VARIANT_ADD(waits, ids) { .step = resolve_addr, .files = 1 };
 
-FIXTURE_SETUP(waits)
+/* Make all that the threads need. */
+static int make_waiters(struct waiter *waiters, int (*step)(struct waiter *w), bool one,
+			unsigned int files)
 {
 	struct rpost_qp_attr attr;
-	struct rpost_ah_attr addr;
 	struct in_addr late;
 	struct waiter *w;
 	unsigned int i;
 
+	RP_TRY(rp_late_address(&late));
+	memset(waiters, 0, THREADS * sizeof(*waiters));
+	for (i = 0; i < THREADS; i++) {
+		w = &waiters[i];
+		w->step = step;
+		w->end = waiters[i % files].end;
+		if (i < files)
+			RP_TRY(rp_end_init(&w->end));
+		RP_TRY(rp_own_addr(&w->end, &w->addr));
+		memcpy(w->addr.dgid + 12, &late, sizeof(late));
+		if (step != modify_qp || (i && one))
+			continue;
+		attr = rp_init_attr(RPOST_QPT_RC, w->addr.port_num);
+		RP_TRY(rp_create_own(&w->end, RPOST_QPT_RC, 0));
+		RP_TRY(rp_modify(&w->end, &attr));
+	}
+	return 0;
+}
+
+static void close_waiters(struct waiter *waiters, unsigned int files)
+{
+	unsigned int i;
+
+	for (i = 0; i < files; i++)
+		rp_end_close(&waiters[i].end);
+}
+
+FIXTURE_SETUP(waits)
+{
 	self->able = rp_can_remove() && getenv("RPOST_TEST_LATE");
 	if (!self->able)
 		return;
 	rp_counts(self->counts);
+	ASSERT_EQ(0, make_waiters(self->w, variant->step, variant->one, variant->files));
 	self->plain_ms = removal_ms();
+	close_waiters(self->w, variant->files);
 	ASSERT_EQ(0, rp_add_device());
-	ASSERT_EQ(0, rp_late_address(&late));
-	for (i = 0; i < THREADS; i++) {
-		w = &self->w[i];
-		if (i < variant->files) {
-			ASSERT_EQ(0, rp_end_init(&w->end));
-		} else {
-			w->end = self->w[i % variant->files].end;
-		}
-		ASSERT_EQ(0, rp_own_addr(&w->end, &addr));
-		memcpy(addr.dgid + 12, &late, sizeof(late));
-		w->addr = addr;
-		w->step = variant->step;
-		if (variant->step != modify_qp || (i && variant->one))
-			continue;
-		attr = rp_init_attr(RPOST_QPT_RC, addr.port_num);
-		ASSERT_EQ(0, rp_create_own(&w->end, RPOST_QPT_RC, 0));
-		ASSERT_EQ(0, rp_modify(&w->end, &attr));
-	}
+	ASSERT_EQ(0, make_waiters(self->w, variant->step, variant->one, variant->files));
 }
 
 FIXTURE_TEARDOWN(waits)
 {
-	unsigned int i;
-
 	if (!self->able)
 		return;
-	for (i = 0; i < variant->files; i++)
-		rp_end_close(&self->w[i].end);
+	close_waiters(self->w, variant->files);
 	EXPECT_EQ(0, rp_add_device());
 	EXPECT_EQ(0, rp_wait_counts(self->counts));
 	SURVIVED(FAULT_REMOVAL);
@@ -171,11 +197,12 @@ TEST_F(waits, removal)
 	EXPECT_GT(self->plain_ms + MOST_MS, ms);
 	for (i = 0; i < THREADS; i++) {
 		ASSERT_EQ(0, pthread_join(self->w[i].thread, NULL));
+		EXPECT_EQ(variant->first, self->w[i].first);
 		if (self->w[i].longest_ms > longest_ms)
 			longest_ms = self->w[i].longest_ms;
 	}
 	EXPECT_LE(LEAST_MS, longest_ms);
-	TH_LOG("removal took %llu ms, %llu ms without them; a call at most %llu ms",
+	TH_LOG("removal took %llu ms, %llu ms if they do nothing; a call at most %llu ms",
 	       (unsigned long long)ms, (unsigned long long)self->plain_ms,
 	       (unsigned long long)longest_ms);
 }
