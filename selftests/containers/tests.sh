@@ -140,9 +140,17 @@ other_guest() {
 			rdma-post-run rping -c -a $there -C 5 -v && vm-sync server-done
 }
 
+# pingpong NETWORK: two programs of a container connect their queue pairs by GIDs
+pingpong() {
+	run_in "$1" --device $cdi rping rdma-post-run sh -c \
+		'ibv_rc_pingpong -g 1 & sleep 3; ibv_rc_pingpong -g 1 localhost'
+}
+
 # Addresses belong to a network namespace, also where all share the devices.
 own_network() {
-	lacks hello: run_in none --device $cdi static /hello $here
+	lacks hello: run_in none --device $cdi static /hello $here &&
+		has ' iters in ' pingpong host &&
+		lacks 'Failed to modify QP to RTR' pingpong none
 }
 
 memlock() {

@@ -33,8 +33,8 @@ containers=(
 	iproute2 procps util-linux
 	# containers, also of users who are not root
 	podman crun uidmap bubblewrap
-	# for an image with Debian's rping
-	rdmacm-utils busybox-static
+	# for an image with Debian's rping and ibv_rc_pingpong
+	rdmacm-utils ibverbs-utils busybox-static
 )
 
 # as_root COMMAND...: run it as root, of a user namespace if need be
