@@ -38,21 +38,10 @@ FIXTURE_TEARDOWN(nobody)
 /* Resolve an IPv4 address. */
 static int resolve(struct rp_end *c, uint32_t ip)
 {
-	struct sockaddr_in sin = {
-		.sin_family = AF_INET,
-		.sin_port = htons(4711),
-		.sin_addr.s_addr = htonl(ip),
-	};
-	struct rpost_resolve_addr cmd = {
-		.size = sizeof(cmd),
-		.timeout_ms = 1000,
-		.dst_len = sizeof(sin),
-	};
+	struct in_addr addr = { .s_addr = htonl(ip) };
 
 	RP_TRY(rp_create_id(c->fd, c->channel, &c->id));
-	cmd.id = c->id;
-	memcpy(&cmd.dst, &sin, sizeof(sin));
-	return rp_ioctl(c->fd, RPOST_IOC_RESOLVE_ADDR, &cmd);
+	return rp_resolve_ip(c->fd, c->id, addr, 4711, 1000);
 }
 
 /* Returns the error of the command or of its event, as a negative errno. */

@@ -42,20 +42,15 @@ static int modify_qp(struct waiter *w)
 /* Begin to resolve, and cancel it half-way. */
 static int resolve_addr(struct waiter *w)
 {
-	struct sockaddr_in sin = { .sin_family = AF_INET, .sin_port = htons(4711) };
-	struct rpost_resolve_addr cmd = {
-		.size = sizeof(cmd),
-		.timeout_ms = 1000,
-		.dst_len = sizeof(sin),
-	};
+	struct in_addr ip;
+	uint32_t id;
 	int ret;
 
-	memcpy(&sin.sin_addr, w->addr.dgid + 12, sizeof(sin.sin_addr));
-	memcpy(&cmd.dst, &sin, sizeof(sin));
-	RP_TRY(rp_create_id(w->end.fd, w->end.channel, &cmd.id));
-	ret = rp_ioctl(w->end.fd, RPOST_IOC_RESOLVE_ADDR, &cmd);
+	memcpy(&ip, w->addr.dgid + 12, sizeof(ip));
+	RP_TRY(rp_create_id(w->end.fd, w->end.channel, &id));
+	ret = rp_resolve_ip(w->end.fd, id, ip, 4711, 1000);
 	usleep(1000 * LEAST_MS);
-	RP_TRY(rp_destroy(w->end.fd, RPOST_OBJ_ID, cmd.id));
+	RP_TRY(rp_destroy(w->end.fd, RPOST_OBJ_ID, id));
 	return ret;
 }
 

@@ -384,17 +384,26 @@ int rp_listen(int fd, uint32_t id, uint32_t backlog)
 	return rp_ioctl(fd, RPOST_IOC_LISTEN, &cmd);
 }
 
-int rp_resolve_addr(int fd, uint32_t id, uint16_t port)
+int rp_resolve_ip(int fd, uint32_t id, struct in_addr ip, uint16_t port,
+		  uint32_t timeout_ms)
 {
+	struct sockaddr_in sin = {
+		.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = ip,
+	};
 	struct rpost_resolve_addr cmd = {
 		.size = sizeof(cmd),
 		.id = id,
-		.timeout_ms = 10000,
-		.dst_len = sizeof(struct sockaddr_in),
+		.timeout_ms = timeout_ms,
+		.dst_len = sizeof(sin),
 	};
 
-	rp_addr(&cmd.dst, port);
+	memcpy(&cmd.dst, &sin, sizeof(sin));
 	return rp_ioctl(fd, RPOST_IOC_RESOLVE_ADDR, &cmd);
+}
+
+int rp_resolve_addr(int fd, uint32_t id, uint16_t port)
+{
+	return rp_resolve_ip(fd, id, rp_addr4.sin_addr, port, 10000);
 }
 
 int rp_resolve_route(int fd, uint32_t id)

@@ -196,6 +196,8 @@ static inline uint32_t rp_id_state(int fd, uint32_t id)
 bool rp_id_reaches(int fd, uint32_t id, uint32_t state);
 uint16_t rp_port(int fd, uint32_t id);
 int rp_listen(int fd, uint32_t id, uint32_t backlog);
+int rp_resolve_ip(int fd, uint32_t id, struct in_addr ip, uint16_t port,
+		  uint32_t timeout_ms);
 int rp_resolve_addr(int fd, uint32_t id, uint16_t port);
 int rp_resolve_route(int fd, uint32_t id);
 void rp_conn_param(struct rpost_conn_param *param);

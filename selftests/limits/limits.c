@@ -269,21 +269,11 @@ static long events_waiting(void)
 /* Resolve the address and wait for the event, but do not fetch it. */
 static int resolve_late(struct rp_end *end, uint32_t id, struct in_addr addr)
 {
-	struct sockaddr_in sin = {
-		.sin_family = AF_INET, .sin_port = htons(4711), .sin_addr = addr,
-	};
-	struct rpost_resolve_addr cmd = {
-		.size = sizeof(cmd),
-		.id = id,
-		.timeout_ms = 10,
-		.dst_len = sizeof(sin),
-	};
 	uint64_t until = rp_now_ms() + TEST_TIMEOUT_MS;
 	long before = events_waiting();
 	struct rpost_query_id query;
 
-	memcpy(&cmd.dst, &sin, sizeof(sin));
-	RP_TRY(rp_ioctl(end->fd, RPOST_IOC_RESOLVE_ADDR, &cmd));
+	RP_TRY(rp_resolve_ip(end->fd, id, addr, 4711, 10));
 	do {
 		usleep(1000);
 		RP_TRY(rp_query_id(end->fd, id, &query));
