@@ -218,18 +218,6 @@ static int has_no_addresses(int fd, uint32_t device)
 	return try_addr(&end, &host_addr) != -EINVAL;
 }
 
-TEST_F(netns, addresses_of_others)
-{
-	NEED_RDMA();
-	ASSERT_EQ(0, set_mode("shared"));
-	ASSERT_EQ(0, init_host());
-	if (!host_gid.ndev_ifindex)
-		SKIP(return, "the device's GIDs have no interface");
-	EXPECT_EQ(0, try_addr(&host, &host_addr));
-	EXPECT_EQ(0, in_netns(has_no_addresses, self->fd, self->device));
-	rp_end_close(&host);
-}
-
 /* Give process @pid's namespace a VLAN on the interface of the first one's GID. */
 static int make_vlan(pid_t first, pid_t pid)
 {
@@ -278,15 +266,28 @@ static int has_its_own_addresses(int fd, uint32_t device)
 	return try_addr(&host, &addr) != -EINVAL;
 }
 
-TEST_F(netns, addresses_of_ones_own)
+/* Run @call in a new namespace, with @host in the first. */
+static void beside_host(struct __test_metadata *_metadata, FIXTURE_DATA(netns) *self,
+			int (*call)(int fd, uint32_t device))
 {
 	NEED_RDMA();
 	ASSERT_EQ(0, set_mode("shared"));
 	ASSERT_EQ(0, init_host());
 	if (!host_gid.ndev_ifindex)
 		SKIP(return, "the device's GIDs have no interface");
-	EXPECT_EQ(0, in_netns(has_its_own_addresses, self->fd, self->device));
+	EXPECT_EQ(0, try_addr(&host, &host_addr));
+	EXPECT_EQ(0, in_netns(call, self->fd, self->device));
 	rp_end_close(&host);
+}
+
+TEST_F(netns, addresses_of_others)
+{
+	beside_host(_metadata, self, has_no_addresses);
+}
+
+TEST_F(netns, addresses_of_ones_own)
+{
+	beside_host(_metadata, self, has_its_own_addresses);
 }
 
 static int see_nothing(int fd, uint32_t device)
