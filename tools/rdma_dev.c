@@ -225,7 +225,7 @@ static void query_gids(int fd, struct rdma_dev *dev, struct rdma_port *port,
 		memcpy(&gid, gids[i].gid, sizeof(gid));
 		if (!port->ifindex)
 			port->ifindex = gids[i].ndev_ifindex;
-		/* Those of InfiniBand and iWARP are no addresses. */
+		/* GIDs of InfiniBand and iWARP are no addresses. */
 		if (gids[i].type != RPOST_GID_IB && !IN6_IS_ADDR_LINKLOCAL(&gid))
 			add_addr(port, &gid, gids[i].ndev_ifindex);
 	}

@@ -617,7 +617,7 @@ static int register_once(int fd, uint32_t pd, void *addr)
 }
 
 /* The program that a child executes is this one. */
-static void __attribute__((constructor(101))) sleep_if_told(int argc, char **argv)
+static void __attribute__((constructor(101))) child_program(int argc, char **argv)
 {
 	if (argc < 2 || strcmp(argv[1], SLEEP))
 		return;
@@ -688,9 +688,10 @@ TEST_F(mr_cache, exec)
 }
 
 /*
- * What is remembered of deregistered memory has a number of the process's in it, and not
- * the address of its struct mm_struct, which a program could find out by what is forgotten.
- * So a process that executes a program is still known.
+ * The module remembers deregistered memory by a hash with the process's number in it.  With
+ * the address of struct mm_struct in its place a program could find that address out, by
+ * what the module forgets.  A process keeps its number, but not that address, when it
+ * executes a program; so the module still knows the memory then.
  */
 TEST_F(mr_cache, remembered_after_exec)
 {
