@@ -748,7 +748,8 @@ enum rpost_access {
  * -1); and, where it reports RPOST_ODP_WHOLE_PAGES, if @iova is not @addr or is
  * not at the beginning of a page.  EMSGSIZE for more than the device can take.
  *
- * Errors: EFAULT for memory that is not mapped with the needed access, ENOMEM
+ * Errors: EFAULT for memory that is not mapped with the needed access, or a shared
+ * mapping of a file whose file system has to know what is written to it, ENOMEM
  * above RLIMIT_MEMLOCK, EPERM if that is 0, EOVERFLOW if @addr or @iova plus
  * @length wraps, EOPNOTSUPP for other access flags (memory windows), and for
  * RPOST_ACCESS_FLUSH_* if the kernel or the device does not support it; EINVAL
