@@ -589,6 +589,7 @@ struct rpost_watch *rpost_cache_watch(struct rpost_file *file, u64 addr, u64 len
  * @length: bytes, at least 1
  * @access: RPOST_ACCESS_LOCAL_WRITE or 0
  * @prepared: from rpost_cache_watch() for this memory; set to NULL if it is used
+ * @pin: of the whole pages of this memory
  *
  * Registers whole pages.  A caller that holds anything for which others wait,
  * as the context's rwsem, has made the memory present before.  If this fails for
@@ -599,7 +600,8 @@ struct rpost_watch *rpost_cache_watch(struct rpost_file *file, u64 addr, u64 len
  * Its key is @lkey, and its addresses are those of the program.
  */
 struct rpost_mr *rpost_cache_get(struct rpost_pd *pd, u64 addr, u64 length, u32 access,
-				 struct rpost_watch **prepared)
+				 struct rpost_watch **prepared,
+				 const struct rpost_pin *pin)
 {
 	struct rpost_kept *kept = rpost_kept(pd->obj.file);
 	struct rpost_reg_mr cmd = { .addr = addr & PAGE_MASK, .access = access };
@@ -627,7 +629,7 @@ struct rpost_mr *rpost_cache_get(struct rpost_pd *pd, u64 addr, u64 length, u32 
 		watch = *prepared;
 		*prepared = NULL;
 	}
-	mr = rpost_mr_make(pd, &cmd, watch, true);
+	mr = rpost_mr_make(pd, &cmd, pin, watch, true);
 	if (IS_ERR(mr))
 		return mr;
 

@@ -51,6 +51,26 @@ struct rpost_watch *rpost_watch_begin(struct rpost_file *file, u64 addr, u64 len
 void rpost_watch_follow(struct rpost_watch *watch, struct rpost_mr *mr);
 void rpost_watch_end(struct rpost_watch *watch);
 
+/* -------------------------------------------------------------- pin.c */
+
+/**
+ * struct rpost_pin - memory that a task is about to pin
+ * @notifier: tells of changes, if @armed
+ * @armed: the kernel would pin memory of any file for writing
+ * @unmapped: part of it was unmapped since; a file may be mapped there now
+ *
+ * Belongs to the task.  It begins before the device is entered, and ends after the
+ * device has been left.
+ */
+struct rpost_pin {
+	struct mmu_interval_notifier notifier;
+	bool armed;
+	bool unmapped;
+};
+
+int rpost_pin_begin(struct rpost_pin *pin, u64 addr, u64 length, u32 access);
+void rpost_pin_end(struct rpost_pin *pin);
+
 /* ------------------------------------------------------------ cache.c */
 
 static inline struct rpost_kept *rpost_kept(const struct rpost_file *file)
@@ -77,7 +97,8 @@ struct rpost_mr *rpost_cache_find(struct rpost_pd *pd, u64 addr, u64 length,
 				  u32 access);
 struct rpost_watch *rpost_cache_watch(struct rpost_file *file, u64 addr, u64 length);
 struct rpost_mr *rpost_cache_get(struct rpost_pd *pd, u64 addr, u64 length,
-				 u32 access, struct rpost_watch **prepared);
+				 u32 access, struct rpost_watch **prepared,
+				 const struct rpost_pin *pin);
 bool rpost_mr_use(struct rpost_mr *mr);
 void rpost_mr_unuse(struct rpost_mr *mr);
 

@@ -280,11 +280,54 @@ static int rpost_memory_touch(const struct rpost_sge *sge, u32 access)
 }
 
 /*
- * Get a use for each entry with the lkey 0, or none.  Takes those of @watches that
- * it needs.
+ * What follows the memory of an entry while it is registered.  Both wait for changes
+ * that are under way, and so begin and end without the device.
+ */
+struct rpost_follow {
+	struct rpost_watch *watch;
+	struct rpost_pin pin;
+};
+
+static int rpost_memory_follow(struct rpost_ucmd *ucmd, struct rpost_memory *memory,
+			       struct rpost_follow *follow)
+{
+	const struct rpost_sge *sge = memory->sges;
+	int ret = 0;
+	u64 first;
+	u32 i;
+
+	for (i = 0; i < memory->num && !ret; i++, sge++) {
+		if (!rpost_sge_needs(sge))
+			continue;
+		first = sge->addr & PAGE_MASK;
+		ret = rpost_pin_begin(&follow[i].pin, first,
+					PAGE_ALIGN(sge->addr + sge->length) - first,
+					memory->access);
+		if (!ret)
+			follow[i].watch = rpost_cache_watch(ucmd->file, sge->addr,
+							    sge->length);
+	}
+	return ret;
+}
+
+static void rpost_memory_unfollow(const struct rpost_memory *memory,
+				  struct rpost_follow *follow)
+{
+	u32 i;
+
+	for (i = 0; i < memory->num; i++) {
+		if (follow[i].watch)
+			rpost_watch_end(follow[i].watch);
+		rpost_pin_end(&follow[i].pin);
+	}
+}
+
+/*
+ * Get a use for each entry with the lkey 0, or none.  Takes those watches that it
+ * needs.
  */
 static int rpost_memory_register(struct rpost_pd *pd, struct rpost_memory *memory,
-				 struct rpost_watch **watches)
+				 struct rpost_follow *follow)
 {
 	const struct rpost_sge *sge = memory->sges;
 	struct rpost_mr *mr;
@@ -295,7 +338,7 @@ static int rpost_memory_register(struct rpost_pd *pd, struct rpost_memory *memor
 		if (!rpost_sge_needs(sge))
 			continue;
 		mr = rpost_cache_get(pd, sge->addr, sge->length, memory->access,
-				     &watches[i]);
+				     &follow[i].watch, &follow[i].pin);
 		if (IS_ERR(mr))
 			ret = PTR_ERR(mr);
 		else
@@ -309,32 +352,33 @@ static int rpost_memory_register(struct rpost_pd *pd, struct rpost_memory *memor
 static struct rpost_obj *rpost_memory_try(struct rpost_ucmd *ucmd,
 					  struct rpost_memory *memory)
 {
-	struct rpost_watch *watches[RPOST_MAX_SGE] = {};
-	const struct rpost_sge *sges = memory->sges;
+	struct rpost_follow *follow;
 	struct rpost_obj *obj;
-	int ret = -ENODEV;
-	u32 i;
+	int ret;
 
-	/* They wait for changes that are under way, so the device comes later. */
-	for (i = 0; i < memory->num; i++) {
-		if (rpost_sge_needs(&sges[i]))
-			watches[i] = rpost_cache_watch(ucmd->file, sges[i].addr,
-						       sges[i].length);
+	follow = kcalloc(memory->num, sizeof(*follow), RPOST_GFP);
+	if (!follow)
+		return ERR_PTR(-ENOMEM);
+	ret = rpost_memory_follow(ucmd, memory, follow);
+	if (ret) {
+		obj = ERR_PTR(ret);
+		goto out;
 	}
+	ret = -ENODEV;
 	obj = rpost_enter_get(ucmd, ucmd->cmd.post_send.qp, RPOST_OBJ_QP);
 	if (!IS_ERR(obj) && rpost_device_alive(obj->dev))
 		ret = rpost_memory_register(container_of(obj, struct rpost_qp, obj)->pd,
-					    memory, watches);
+					    memory, follow);
+	if (!IS_ERR(obj) && ret) {
+		rpost_obj_put(obj);
+		obj = ERR_PTR(ret);
+	}
 	/* It has been entered even if it has no such queue pair any more. */
 	rpost_leave_device(ucmd);
-	for (i = 0; i < memory->num; i++) {
-		if (watches[i])
-			rpost_watch_end(watches[i]);
-	}
-	if (IS_ERR(obj) || !ret)
-		return obj;
-	rpost_obj_put(obj);
-	return ERR_PTR(ret);
+out:
+	rpost_memory_unfollow(memory, follow);
+	kfree(follow);
+	return obj;
 }
 
 static bool rpost_memory_short_of(const struct rpost_obj *obj)

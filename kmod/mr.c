@@ -555,6 +555,7 @@ static void rpost_mr_fault_in(const struct rpost_reg_mr *cmd)
  * rpost_mr_make() - register memory
  * @pd: the domain
  * @cmd: the command, validated
+ * @pin: of the memory
  * @watch: follows the memory, so that the region can be kept, or NULL; this ends
  *         it if it fails
  * @inner: the region has no handle
@@ -562,7 +563,8 @@ static void rpost_mr_fault_in(const struct rpost_reg_mr *cmd)
  * Return: the region, which only the caller knows, or ERR_PTR().
  */
 struct rpost_mr *rpost_mr_make(struct rpost_pd *pd, const struct rpost_reg_mr *cmd,
-			       struct rpost_watch *watch, bool inner)
+			       const struct rpost_pin *pin, struct rpost_watch *watch,
+			       bool inner)
 {
 	struct rpost_file *file = pd->obj.file;
 	struct rpost_mr *mr;
@@ -596,6 +598,8 @@ struct rpost_mr *rpost_mr_make(struct rpost_pd *pd, const struct rpost_reg_mr *c
 	if (!(cmd->access & RPOST_ACCESS_ON_DEMAND))
 		mr->num_pages = rpost_mr_pages(cmd->addr, cmd->length);
 	rpost_file_count(file, RPOST_COUNT_PINNED_PAGES, mr->num_pages);
+	if (!ret && READ_ONCE(pin->unmapped))
+		ret = -EFAULT;
 	if (ret)
 		goto err_shutdown;
 	mr->lkey = mr->ib_mr->lkey;
@@ -664,7 +668,8 @@ static int rpost_reg_mr_again(struct rpost_ucmd *ucmd, bool *keep)
 	return ret;
 }
 
-static int rpost_reg_mr_new(struct rpost_ucmd *ucmd, struct rpost_watch *watch)
+static int rpost_reg_mr_new(struct rpost_ucmd *ucmd, struct rpost_watch *watch,
+			    const struct rpost_pin *pin)
 {
 	struct rpost_reg_mr *cmd = &ucmd->cmd.reg_mr;
 	struct rpost_pd *pd = rpost_pd_use(ucmd, cmd->pd);
@@ -681,7 +686,7 @@ static int rpost_reg_mr_new(struct rpost_ucmd *ucmd, struct rpost_watch *watch)
 	/* The program is charged for the memory of refused regions. */
 	rpost_mr_retry_refused(pd);
 
-	mr = rpost_mr_make(pd, cmd, watch, false);
+	mr = rpost_mr_make(pd, cmd, pin, watch, false);
 	watch = NULL;
 	ret = PTR_ERR_OR_ZERO(mr);
 	if (ret)
@@ -712,6 +717,7 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 	struct rpost_reg_mr *cmd = &ucmd->cmd.reg_mr;
 	struct rpost_watch *watch = NULL;
 	bool seen = false, keep = false;
+	struct rpost_pin pin;
 	int ret;
 
 	ret = rpost_mr_validate(cmd);
@@ -724,7 +730,13 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 	}
 	if (!(cmd->access & RPOST_ACCESS_ON_DEMAND))
 		rpost_mr_fault_in(cmd);
+	ret = rpost_pin_begin(&pin, cmd->addr, cmd->length, cmd->access);
+	if (ret)
+		return ret;
 	if (seen && keep)
 		watch = rpost_watch_begin(ucmd->file, cmd->addr, cmd->length);
-	return rpost_reg_mr_new(ucmd, watch);
+	ret = rpost_reg_mr_new(ucmd, watch, &pin);
+	rpost_leave_device(ucmd);
+	rpost_pin_end(&pin);
+	return ret;
 }

@@ -118,6 +118,16 @@ static inline unsigned int rpost_compat_gup_flags(bool writable)
 #endif
 }
 
+/*
+ * Can pages of a shared mapping that tracks which pages are dirty be pinned for writing?
+ * Since 6.5 get_user_pages() refuses it for the long term (a6e79df92e4a, "mm/gup: disallow
+ * FOLL_LONGTERM GUP-fast writing to file-backed mappings", and the two before).
+ */
+static inline bool rpost_compat_pins_tracked(void)
+{
+	return LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0);
+}
+
 /* 7.2 renamed ib_umem_get(). */
 static inline struct ib_umem *rpost_compat_umem_get(struct ib_device *ib_dev,
 						    u64 addr, u64 length,
