@@ -358,6 +358,73 @@ TEST_F(io, changed_while_registered)
 	RP_SKIP_UNMET(good && bad, "%u good, %u bad", good, bad);
 }
 
+struct exchange {
+	unsigned char *p;
+	size_t bytes;
+	int fd;
+	unsigned long rounds;
+	bool stop;
+};
+
+/* Map a file and anonymous memory in turn. */
+static void *exchange_mappings(void *arg)
+{
+	struct exchange *e = arg;
+
+	while (!__atomic_load_n(&e->stop, __ATOMIC_RELAXED)) {
+		mmap(e->p, e->bytes, RW, MAP_SHARED | MAP_FIXED, e->fd, 0);
+		sched_yield();
+		mmap(e->p, e->bytes, RW, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		sched_yield();
+		__atomic_fetch_add(&e->rounds, 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+/*
+ * Pages of a file on disk never get into a region that can be written to, not even if
+ * they are mapped while others of the region are pinned.
+ */
+TEST_F(io, file_exchanged_for_memory)
+{
+	const size_t before = 1024 * self->page, bytes = 2 * self->page;
+	uint64_t last = rp_now_ms() + TEST_CHANCE_MS, end = rp_now_ms() + RACE_MS;
+	unsigned char *p = rp_pages(before + bytes), *copy = malloc(bytes);
+	struct exchange e = { .p = p + before, .bytes = bytes };
+	unsigned int good = 0, bad = 0;
+	struct memory *m = &self->m;
+	struct rpost_reg_mr mr;
+	pthread_t thread;
+	int ret;
+
+	ASSERT_NE(NULL, p);
+	ASSERT_NE(NULL, copy);
+	e.fd = kind_file(bytes);
+	if (e.fd < 0)
+		SKIP(return, "RPOST_TEST_DIR is not set");
+	ASSERT_EQ(0, pthread_create(&thread, NULL, exchange_mappings, &e));
+	while (rp_now_ms() < end || ((!good || !bad) && rp_now_ms() < last)) {
+		ret = reg(m, p, before + bytes, WRITE, &mr);
+		if (ret) {
+			ASSERT_EQ(-EFAULT, ret);
+			bad++;
+			continue;
+		}
+		good++;
+		ASSERT_EQ(RPOST_WC_SUCCESS, put(m, &mr, before, BUF));
+		ASSERT_EQ(BUF, pread(e.fd, copy, BUF, 0));
+		EXPECT_NE(0, memcmp(copy, m->buf, BUF));
+		ASSERT_EQ(0, dereg(m, &mr));
+	}
+	__atomic_store_n(&e.stop, true, __ATOMIC_RELAXED);
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	EXPECT_LT(0, e.rounds);
+	munmap(p, before + bytes);
+	free(copy);
+	close(e.fd);
+	RP_SKIP_UNMET(good && bad, "%u good, %u bad", good, bad);
+}
+
 /* ------------------------------------------------ memory comes back */
 
 /* Register memory in few pieces.  Returns their number, or 0. */

@@ -36,10 +36,6 @@ struct kind_udmabuf {
 
 #define KIND_UDMABUF_CREATE	_IOW('u', 0x42, struct kind_udmabuf)
 
-/*
- * Kernels that pin by force are older than 6.4, too, so they also pin pages of
- * shared files on disk for writing.
- */
 int kind_errno(const struct kind *k, bool write)
 {
 	if (pins_by_force())

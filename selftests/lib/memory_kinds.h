@@ -2,7 +2,8 @@
 /*
  * Memory of every kind that a program can have, and the result of registering
  * it.  The same table tests rdma_post and uverbs, so both must give the same
- * results.
+ * results, but for shared files on disk before 6.5: uverbs lets them be registered for
+ * writing.
  *
  * RPOST_TEST_DIR is a directory on a disk file system, for the files.
  */
@@ -65,7 +66,7 @@ int kind_file(size_t bytes);
 	row(memfd_private, KIND_BYTES, 0, 0, 0, 0, true)		\
 	row(memfd_read_only, KIND_BYTES, 0, EFAULT, EFAULT, EFAULT, true) \
 	row(beyond_the_end, KIND_BYTES, EFAULT, EFAULT, EFAULT, EFAULT, true) \
-	row(file_shared, KIND_BYTES, 0, EFAULT, 0, 0, true)		\
+	row(file_shared, KIND_BYTES, 0, EFAULT, 0, EFAULT, true)	\
 	row(file_private, KIND_BYTES, 0, 0, 0, 0, true)			\
 	row(file_read_only, KIND_BYTES, 0, EFAULT, EFAULT, EFAULT, true) \
 	row(text, 4096, 0, EFAULT, 0, EFAULT, true)			\
