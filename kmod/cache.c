@@ -430,7 +430,10 @@ static void rpost_cache_remember(const struct rpost_mr *mr)
 	WRITE_ONCE(ghosts[0], hash);
 }
 
-/* Would a new registration succeed?  RLIMIT_MEMLOCK may have become less. */
+/*
+ * Would a new registration succeed?  RLIMIT_MEMLOCK may have become less.  What other
+ * processes have left since is looked at when more is pinned.
+ */
 static bool rpost_cache_may_pin(void)
 {
 	return atomic64_read(&current->mm->pinned_vm) <= rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT ||
@@ -601,7 +604,7 @@ struct rpost_watch *rpost_cache_watch(struct rpost_file *file, u64 addr, u64 len
  */
 struct rpost_mr *rpost_cache_get(struct rpost_pd *pd, u64 addr, u64 length, u32 access,
 				 struct rpost_watch **prepared,
-				 const struct rpost_pin *pin)
+				 struct rpost_pin *pin)
 {
 	struct rpost_kept *kept = rpost_kept(pd->obj.file);
 	struct rpost_reg_mr cmd = { .addr = addr & PAGE_MASK, .access = access };

@@ -58,6 +58,10 @@ void rpost_watch_end(struct rpost_watch *watch);
  * @notifier: tells of changes, if @armed
  * @armed: the kernel would pin memory of any file for writing
  * @unmapped: part of it was unmapped since; a file may be mapped there now
+ * @user: the user of the open file
+ * @pinner: charged for @pages; NULL if they are not pinned, or a region has taken the
+ *          charge over
+ * @pages: pages of the memory
  *
  * Belongs to the task.  It begins before the device is entered, and ends after the
  * device has been left.
@@ -66,10 +70,15 @@ struct rpost_pin {
 	struct mmu_interval_notifier notifier;
 	bool armed;
 	bool unmapped;
+	struct rpost_user *user;
+	struct rpost_pinner *pinner;
+	unsigned long pages;
 };
 
-int rpost_pin_begin(struct rpost_pin *pin, u64 addr, u64 length, u32 access);
+int rpost_pin_begin(struct rpost_pin *pin, struct rpost_file *file, u64 addr, u64 length,
+		    u32 access);
 void rpost_pin_end(struct rpost_pin *pin);
+void rpost_unpin(struct rpost_user *user, struct rpost_pinner *pinner, unsigned long pages);
 
 /* ------------------------------------------------------------ cache.c */
 
@@ -98,7 +107,7 @@ struct rpost_mr *rpost_cache_find(struct rpost_pd *pd, u64 addr, u64 length,
 struct rpost_watch *rpost_cache_watch(struct rpost_file *file, u64 addr, u64 length);
 struct rpost_mr *rpost_cache_get(struct rpost_pd *pd, u64 addr, u64 length,
 				 u32 access, struct rpost_watch **prepared,
-				 const struct rpost_pin *pin);
+				 struct rpost_pin *pin);
 bool rpost_mr_use(struct rpost_mr *mr);
 void rpost_mr_unuse(struct rpost_mr *mr);
 

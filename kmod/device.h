@@ -285,6 +285,7 @@ void rpost_pd_free(struct rpost_obj *obj);
  * @access: RPOST_ACCESS_*
  * @num_pages: pages that it pins
  * @mm: of the process that registered it, if it is on demand; else NULL
+ * @pinner: charged for @num_pages, or NULL
  * @no_cache: it is not kept: the program does not want it, or the device has
  *            refused to deregister it
  * @counted: posts count their uses of it (rpost_mr_use()); never changes
@@ -321,6 +322,7 @@ struct rpost_mr {
 	u32 access;
 	unsigned long num_pages;
 	struct mm_struct *mm;
+	struct rpost_pinner *pinner;
 	bool no_cache;
 	bool counted;
 	bool inner;
@@ -356,7 +358,7 @@ void rpost_mr_unlist(struct rpost_mr *mr);
 void rpost_mr_drop(struct rpost_mr *mr);
 int rpost_mr_validate(const struct rpost_reg_mr *cmd);
 struct rpost_mr *rpost_mr_make(struct rpost_pd *pd, const struct rpost_reg_mr *cmd,
-			       const struct rpost_pin *pin, struct rpost_watch *watch,
+			       struct rpost_pin *pin, struct rpost_watch *watch,
 			       bool inner);
 void rpost_mr_abandon(struct rpost_obj *obj);
 int rpost_mr_retry_refused(struct rpost_pd *pd);

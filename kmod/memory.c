@@ -300,9 +300,9 @@ static int rpost_memory_follow(struct rpost_ucmd *ucmd, struct rpost_memory *mem
 		if (!rpost_sge_needs(sge))
 			continue;
 		first = sge->addr & PAGE_MASK;
-		ret = rpost_pin_begin(&follow[i].pin, first,
-					PAGE_ALIGN(sge->addr + sge->length) - first,
-					memory->access);
+		ret = rpost_pin_begin(&follow[i].pin, ucmd->file, first,
+				      PAGE_ALIGN(sge->addr + sge->length) - first,
+				      memory->access);
 		if (!ret)
 			follow[i].watch = rpost_cache_watch(ucmd->file, sge->addr,
 							    sge->length);

@@ -327,6 +327,9 @@ int rpost_mr_shutdown(struct rpost_obj *obj)
 	if (mr->mm)
 		mmdrop(mr->mm);
 	mr->mm = NULL;
+	if (mr->pinner)
+		rpost_unpin(mr->obj.file->user, mr->pinner, mr->num_pages);
+	mr->pinner = NULL;
 	if (ret) {
 		pr_warn_ratelimited("rdma_post: %lu pages stay pinned\n",
 				    mr->num_pages);
@@ -555,7 +558,7 @@ static void rpost_mr_fault_in(const struct rpost_reg_mr *cmd)
  * rpost_mr_make() - register memory
  * @pd: the domain
  * @cmd: the command, validated
- * @pin: of the memory
+ * @pin: of the memory; the region takes its charge over
  * @watch: follows the memory, so that the region can be kept, or NULL; this ends
  *         it if it fails
  * @inner: the region has no handle
@@ -563,7 +566,7 @@ static void rpost_mr_fault_in(const struct rpost_reg_mr *cmd)
  * Return: the region, which only the caller knows, or ERR_PTR().
  */
 struct rpost_mr *rpost_mr_make(struct rpost_pd *pd, const struct rpost_reg_mr *cmd,
-			       const struct rpost_pin *pin, struct rpost_watch *watch,
+			       struct rpost_pin *pin, struct rpost_watch *watch,
 			       bool inner)
 {
 	struct rpost_file *file = pd->obj.file;
@@ -595,6 +598,8 @@ struct rpost_mr *rpost_mr_make(struct rpost_pd *pd, const struct rpost_reg_mr *c
 	ret = rpost_mr_register(mr, cmd);
 	if (!mr->ib_mr)
 		goto err_shutdown;
+	mr->pinner = pin->pinner;
+	pin->pinner = NULL;
 	if (!(cmd->access & RPOST_ACCESS_ON_DEMAND))
 		mr->num_pages = rpost_mr_pages(cmd->addr, cmd->length);
 	rpost_file_count(file, RPOST_COUNT_PINNED_PAGES, mr->num_pages);
@@ -669,7 +674,7 @@ static int rpost_reg_mr_again(struct rpost_ucmd *ucmd, bool *keep)
 }
 
 static int rpost_reg_mr_new(struct rpost_ucmd *ucmd, struct rpost_watch *watch,
-			    const struct rpost_pin *pin)
+			    struct rpost_pin *pin)
 {
 	struct rpost_reg_mr *cmd = &ucmd->cmd.reg_mr;
 	struct rpost_pd *pd = rpost_pd_use(ucmd, cmd->pd);
@@ -730,7 +735,7 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 	}
 	if (!(cmd->access & RPOST_ACCESS_ON_DEMAND))
 		rpost_mr_fault_in(cmd);
-	ret = rpost_pin_begin(&pin, cmd->addr, cmd->length, cmd->access);
+	ret = rpost_pin_begin(&pin, ucmd->file, cmd->addr, cmd->length, cmd->access);
 	if (ret)
 		return ret;
 	if (seen && keep)

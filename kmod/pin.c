@@ -3,11 +3,151 @@
  * What comes before and after memory of a program is pinned.  See struct rpost_pin.
  */
 #include <linux/backing-dev.h>
+#include <linux/capability.h>
+#include <linux/hash.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
 
 #include "cache.h"
 #include "compat/compat.h"
+
+/* ------------------------------------------------- locked memory */
+
+/*
+ * ib_umem_get() compares RLIMIT_MEMLOCK with what the calling process has pinned.  A
+ * region of a process that has ended stays pinned if others have its file open, and
+ * counts for nobody there.  So here it counts for whoever registers next through a
+ * file of the same user.  Processes that live count for themselves: ranks of one job
+ * have a limit each, as over uverbs.
+ */
+
+/* How long to wait for processes that are ending to close their files. */
+#define RPOST_PIN_TRIES		50
+#define RPOST_PIN_WAIT		max(HZ / 50, 1)
+
+static struct hlist_head *rpost_pinners(struct rpost_user *user, struct mm_struct *mm)
+{
+	return &user->pinners[hash_ptr(mm, RPOST_PINNER_BITS)];
+}
+
+static struct rpost_pinner *rpost_pinner_get(struct rpost_user *user, struct mm_struct *mm)
+{
+	struct hlist_head *head = rpost_pinners(user, mm);
+	struct rpost_pinner *pinner;
+
+	hlist_for_each_entry(pinner, head, node) {
+		if (pinner->mm == mm)
+			return pinner;
+	}
+	pinner = kzalloc(sizeof(*pinner), RPOST_GFP);
+	if (!pinner)
+		return NULL;
+	mmgrab(mm);
+	pinner->mm = mm;
+	hlist_add_head(&pinner->node, head);
+	return pinner;
+}
+
+static void rpost_pinner_take(struct rpost_user *user, struct rpost_pinner *pinner, long pages)
+{
+	lockdep_assert_held(&user->pin_lock);
+
+	pinner->pages += pages;
+	user->pages += pages;
+	if (pinner->ended)
+		user->pages_left += pages;
+	if (pinner->pages)
+		return;
+	hash_del(&pinner->node);
+	mmdrop(pinner->mm);
+	kfree(pinner);
+}
+
+/* Find the processes that have ended. */
+static void rpost_pinners_look(struct rpost_user *user)
+{
+	struct rpost_pinner *pinner;
+	struct hlist_node *next;
+	int i;
+
+	for (i = 0; i < HASH_SIZE(user->pinners); i++) {
+		hlist_for_each_entry_safe(pinner, next, &user->pinners[i], node) {
+			if (atomic_read(&pinner->mm->mm_users))
+				continue;
+			hash_del(&pinner->node);
+			pinner->ended = true;
+			user->pages_left += pinner->pages;
+		}
+		cond_resched();
+	}
+}
+
+/* May the calling process pin these pages, which are charged already? */
+static bool rpost_pin_fits(const struct rpost_pin *pin)
+{
+	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT, own;
+	struct rpost_user *user = pin->user;
+
+	/* Other drivers pin, too, and other threads are about to. */
+	own = max_t(u64, atomic64_read(&current->mm->pinned_vm) + pin->pages,
+		    pin->pinner->pages);
+	if (own + user->pages - pin->pinner->pages <= limit)
+		return true;
+	rpost_pinners_look(user);
+	/* If nothing is left, ib_umem_get() has the errors. */
+	return !user->pages_left || own + user->pages_left <= limit || capable(CAP_IPC_LOCK);
+}
+
+static int rpost_pin_try(struct rpost_pin *pin)
+{
+	struct rpost_user *user = pin->user;
+	int ret = -ENOMEM;
+
+	mutex_lock(&user->pin_lock);
+	pin->pinner = rpost_pinner_get(user, current->mm);
+	if (pin->pinner) {
+		rpost_pinner_take(user, pin->pinner, pin->pages);
+		ret = rpost_pin_fits(pin) ? 0 : -EAGAIN;
+		if (ret) {
+			rpost_pinner_take(user, pin->pinner, -(long)pin->pages);
+			pin->pinner = NULL;
+		}
+	}
+	mutex_unlock(&user->pin_lock);
+	return ret;
+}
+
+/* Charge the calling process for the pages, or return -ENOMEM or -EINTR. */
+static int rpost_pin_charge(struct rpost_pin *pin)
+{
+	int ret, tries = RPOST_PIN_TRIES;
+
+	while ((ret = rpost_pin_try(pin)) == -EAGAIN) {
+		if (!tries--)
+			return -ENOMEM;
+		if (schedule_timeout_killable(RPOST_PIN_WAIT) && fatal_signal_pending(current))
+			return -EINTR;
+	}
+	return ret;
+}
+
+/**
+ * rpost_unpin() - end the charge of pages that are no longer pinned
+ * @user: the user
+ * @pinner: charged for them
+ * @pages: number of pages
+ */
+void rpost_unpin(struct rpost_user *user, struct rpost_pinner *pinner, unsigned long pages)
+{
+	mutex_lock(&user->pin_lock);
+	rpost_pinner_take(user, pinner, -(long)pages);
+	mutex_unlock(&user->pin_lock);
+}
+
+/* ------------------------------------------------- shared files */
 
 /*
  * A device writes to pinned pages at any time, and their file system does not know:
@@ -60,9 +200,26 @@ static const struct mmu_interval_notifier_ops rpost_pin_ops = {
 	.invalidate = rpost_pin_invalidate,
 };
 
+/* Look at memory that a device will write to. */
+static int rpost_pin_arm(struct rpost_pin *pin, unsigned long addr, u64 length)
+{
+	struct mm_struct *mm = current->mm;
+	int ret;
+
+	ret = mmu_interval_notifier_insert(&pin->notifier, mm, addr, length,
+					   &rpost_pin_ops);
+	if (ret)
+		return ret;
+	pin->armed = true;
+	/* Before changes that are under way have ended, it may not be told of others. */
+	mmu_interval_read_begin(&pin->notifier);
+	return rpost_pin_look(mm, addr, addr + length);
+}
+
 /**
- * rpost_pin_begin() - look at memory of the task before it is pinned
+ * rpost_pin_begin() - look at memory of the task, and charge for it, before it is pinned
  * @pin: in memory of the caller
+ * @file: the open file
  * @addr: first byte; the range has been checked
  * @length: bytes
  * @access: RPOST_ACCESS_* of the region
@@ -71,27 +228,24 @@ static const struct mmu_interval_notifier_ops rpost_pin_ops = {
  * the stack has grown.
  *
  * Return: 0, and rpost_pin_end() ends it; -EFAULT if the memory may not be pinned
- * for this access; -EINTR if the task is killed; or -ENOMEM.
+ * for this access; -EINTR if the task is killed; or -ENOMEM, without memory or above
+ * RLIMIT_MEMLOCK.
  */
-int rpost_pin_begin(struct rpost_pin *pin, u64 addr, u64 length, u32 access)
+int rpost_pin_begin(struct rpost_pin *pin, struct rpost_file *file, u64 addr, u64 length,
+		    u32 access)
 {
-	unsigned long start = untagged_addr((unsigned long)addr);
-	struct mm_struct *mm = current->mm;
 	int ret;
 
 	pin->armed = false;
 	pin->unmapped = false;
-	if (!rpost_compat_pins_tracked() || !ib_access_writable(access) ||
-	    (access & RPOST_ACCESS_ON_DEMAND))
+	pin->pinner = NULL;
+	if (access & RPOST_ACCESS_ON_DEMAND)
 		return 0;
-	ret = mmu_interval_notifier_insert(&pin->notifier, mm, start, length,
-					   &rpost_pin_ops);
-	if (ret)
-		return ret;
-	pin->armed = true;
-	/* Before changes that are under way have ended, it may not be told of others. */
-	mmu_interval_read_begin(&pin->notifier);
-	ret = rpost_pin_look(mm, start, start + length);
+	pin->user = file->user;
+	pin->pages = rpost_mr_pages(addr, length);
+	ret = rpost_pin_charge(pin);
+	if (!ret && rpost_compat_pins_tracked() && ib_access_writable(access))
+		ret = rpost_pin_arm(pin, untagged_addr((unsigned long)addr), length);
 	if (ret)
 		rpost_pin_end(pin);
 	return ret;
@@ -109,4 +263,7 @@ void rpost_pin_end(struct rpost_pin *pin)
 	if (pin->armed)
 		mmu_interval_notifier_remove(&pin->notifier);
 	pin->armed = false;
+	if (pin->pinner)
+		rpost_unpin(pin->user, pin->pinner, pin->pages);
+	pin->pinner = NULL;
 }

@@ -467,6 +467,24 @@ struct rpost_kept {
 };
 
 /**
+ * struct rpost_pinner - the pages that a process has pinned through a user's files
+ * @node: in the user's table, while the process is not known to have ended
+ * @mm: the process's memory; holds a reference on the struct, not on the memory
+ * @pages: pages of all regions, and of those that are about to be registered
+ * @ended: @pages are in the user's @pages_left
+ *
+ * Everything is under the user's pin_lock.  It goes with the last page.
+ */
+struct rpost_pinner {
+	struct hlist_node node;
+	struct mm_struct *mm;
+	unsigned long pages;
+	bool ended;
+};
+
+#define RPOST_PINNER_BITS	6
+
+/**
  * struct rpost_user - a user, charged for open files
  * @node: in the table of users
  * @uid: id in the initial user namespace.  The ids of all other namespaces
@@ -478,6 +496,10 @@ struct rpost_kept {
  * @refs: number of open files; under rpost_users_lock
  * @bytes: bytes charged for those files and all that belongs to them
  * @kept: regions that the cache keeps
+ * @pin_lock: guards the following
+ * @pinners: struct rpost_pinner, by @mm
+ * @pages: pages of them all, and @pages_left
+ * @pages_left: pages that processes have left pinned which are known to have ended
  *
  * A file stays charged to the user who opened it, whoever uses it later, as it
  * keeps its network namespace and memory cgroup.  It holds a reference until
@@ -490,6 +512,10 @@ struct rpost_user {
 	unsigned int refs;
 	atomic_long_t bytes;
 	struct rpost_kept kept;
+	struct mutex pin_lock;
+	DECLARE_HASHTABLE(pinners, RPOST_PINNER_BITS);
+	unsigned long pages;
+	unsigned long pages_left;
 };
 
 struct rpost_user *rpost_user_get(void);

@@ -77,6 +77,8 @@ struct rpost_user *rpost_user_get(void)
 	user->exempt = exempt;
 	user->refs = 1;
 	rpost_cache_user_init(&user->kept);
+	mutex_init(&user->pin_lock);
+	hash_init(user->pinners);
 	spin_lock(&rpost_users_lock);
 	found = rpost_user_find(uid, exempt);
 	if (!found)
@@ -103,7 +105,7 @@ void rpost_user_put(struct rpost_user *user)
 	spin_unlock(&rpost_users_lock);
 	if (!last)
 		return;
-	WARN_ON_ONCE(atomic_long_read(&user->bytes));
+	WARN_ON_ONCE(atomic_long_read(&user->bytes) || user->pages);
 	rpost_cache_user_end(&user->kept);
 	kfree(user);
 }
