@@ -5,6 +5,7 @@
  * and when the device is removed.
  */
 #include <kselftest_harness.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -104,6 +105,115 @@ TEST_F(memlock, destroyed_by_another_process)
 	EXPECT_EQ(0, status);
 	EXPECT_EQ(0, rp_pinned());
 	EXPECT_EQ(0, rp_reg_mr(end->fd, end->pd, self->mem, MB, 0, &mr));
+}
+
+/* ------------------------------------- processes that have ended */
+
+/* Fork a child that registers three quarters of the limit, and keeps the region. */
+static pid_t fork_owner(struct rp_end *end, char *mem, uint32_t *handle, int fds[2])
+{
+	struct rpost_reg_mr mr;
+	pid_t pid;
+	char byte;
+
+	if (pipe(fds))
+		return -1;
+	pid = fork();
+	if (!pid) {
+		if (rp_reg_mr(end->fd, end->pd, mem, 3 * MB / 4, 0, &mr))
+			mr.handle = 0;
+		if (write(fds[1], &mr.handle, sizeof(*handle)) < 0 ||
+		    read(fds[0], &byte, 1) != 1)
+			_exit(1);
+		if (byte == 'e')
+			execl("/bin/sh", "sh", "-c", "kill -STOP $$", NULL);
+		_exit(byte != 'x');
+	}
+	if (read(fds[0], handle, sizeof(*handle)) != sizeof(*handle) || !*handle)
+		return -1;
+	return pid;
+}
+
+/*
+ * What a process has left pinned in a file that others have open counts for whoever
+ * registers next, and what one has pinned that lives does not.
+ */
+TEST_F(memlock, left_by_a_process)
+{
+	struct rp_end *end = &self->end;
+	struct rpost_reg_mr mr;
+	uint32_t handle;
+	int status, fds[2];
+	pid_t pid;
+
+	if (self->skip)
+		SKIP(return, "cannot give up root");
+	pid = fork_owner(end, self->mem, &handle, fds);
+	ASSERT_LT(0, pid);
+	ASSERT_EQ(0, rp_reg_mr(end->fd, end->pd, self->mem, MB, 0, &mr));
+	ASSERT_EQ(0, rp_destroy(end->fd, RPOST_OBJ_MR, mr.handle));
+
+	ASSERT_EQ(1, write(fds[1], "x", 1));
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	ASSERT_EQ(0, status);
+	EXPECT_EQ(-ENOMEM, rp_reg_mr(end->fd, end->pd, self->mem, MB / 4 + 1, 0, &mr));
+	EXPECT_EQ(0, rp_pinned());
+	ASSERT_EQ(0, rp_reg_mr(end->fd, end->pd, self->mem, MB / 4, 0, &mr));
+	EXPECT_EQ(-ENOMEM, rp_reg_mr(end->fd, end->pd, self->mem, 1, 0, &mr));
+	ASSERT_EQ(0, rp_destroy(end->fd, RPOST_OBJ_MR, handle));
+	EXPECT_EQ(0, rp_reg_mr(end->fd, end->pd, self->mem, 3 * MB / 4, 0, &mr));
+}
+
+/* The same for what a process had pinned before it became another program. */
+TEST_F(memlock, left_by_exec)
+{
+	struct rp_end *end = &self->end;
+	struct rpost_reg_mr mr;
+	uint32_t handle;
+	int status, fds[2];
+	pid_t pid;
+
+	if (self->skip)
+		SKIP(return, "cannot give up root");
+	ASSERT_EQ(0, fcntl(end->fd, F_SETFD, 0));
+	pid = fork_owner(end, self->mem, &handle, fds);
+	ASSERT_LT(0, pid);
+	ASSERT_EQ(1, write(fds[1], "e", 1));
+	ASSERT_EQ(pid, waitpid(pid, &status, WUNTRACED));
+	ASSERT_TRUE(WIFSTOPPED(status));
+	EXPECT_EQ(-ENOMEM, rp_reg_mr(end->fd, end->pd, self->mem, MB / 2, 0, &mr));
+	ASSERT_EQ(0, rp_destroy(end->fd, RPOST_OBJ_MR, handle));
+	EXPECT_EQ(0, rp_reg_mr(end->fd, end->pd, self->mem, MB / 2, 0, &mr));
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+/* A process that ends with its own file takes nothing from others, not even at its end. */
+TEST_F(memlock, of_a_process_that_ends)
+{
+	struct rp_end *end = &self->end, own;
+	struct rpost_reg_mr mr;
+	pid_t pid, done = 0;
+	unsigned int i, n = 0;
+
+	if (self->skip)
+		SKIP(return, "cannot give up root");
+	for (i = 0; i < 20; i++) {
+		pid = fork();
+		ASSERT_LE(0, pid);
+		if (!pid)
+			_exit(rp_end_init(&own) ||
+			      rp_reg_mr(own.fd, own.pd, self->mem, 3 * MB / 4, 0, &mr));
+		for (done = 0; !done; n++) {
+			int status;
+
+			done = waitpid(pid, &status, WNOHANG);
+			ASSERT_EQ(0, done ? status : 0);
+			ASSERT_EQ(0, rp_reg_mr(end->fd, end->pd, self->mem, MB, 0, &mr));
+			ASSERT_EQ(0, rp_destroy(end->fd, RPOST_OBJ_MR, mr.handle));
+		}
+	}
+	EXPECT_LE(i, n);
 }
 
 /* ------------------------------------- the device is removed */
