@@ -215,37 +215,65 @@ TEST_F(process, deregistered_by_a_child)
 	EXPECT_EQ(-ENOENT, dereg(m, &self->mr));
 }
 
+/* Register all that the limit allows, as nobody. */
+static void register_to_the_limit(struct memory *m, unsigned char *p, size_t page)
+{
+	const struct rlimit two_pages = { 2 * page, 2 * page };
+	struct rpost_reg_mr mr;
+
+	CHILD_CHECK(!setrlimit(RLIMIT_MEMLOCK, &two_pages));
+	CHILD_CHECK(!setgroups(0, NULL) && !setgid(NOBODY) && !setuid(NOBODY));
+	CHILD_CHECK(!reg(m, p, page, WRITE, &mr));
+	CHILD_CHECK(reg(m, p, 2 * page, WRITE, &mr) == -ENOMEM);
+	CHILD_CHECK(!reg(m, p, page, WRITE, &mr));
+	CHILD_CHECK(reg(m, p, 1, WRITE, &mr) == -ENOMEM);
+}
+
 /*
- * Each process has its own limit, as over uverbs: a process that registers
- * memory and exits does not change the limits of the others.
+ * Each process has its own limit, as over uverbs, beside which counts what others
+ * have left when they ended.
  */
 TEST_F(process, limit_of_each_process)
 {
-	const struct rlimit two_pages = { 2 * self->page, 2 * self->page };
 	struct memory *m = &self->m;
 	struct rpost_reg_mr mr;
-	int round;
-	pid_t pid;
+	int pipes[2];
+	pid_t pids[3];
+	char byte;
+	unsigned int i;
 
 	if (geteuid())
 		SKIP(return, "needs root to become nobody");
-	for (round = 0; round < 3; round++) {
-		pid = fork();
-		ASSERT_LE(0, pid);
-		if (!pid) {
-			CHILD_CHECK(!setrlimit(RLIMIT_MEMLOCK, &two_pages));
-			CHILD_CHECK(!setgroups(0, NULL) && !setgid(NOBODY) &&
-				    !setuid(NOBODY));
-			/* The parent's two pages do not count here. */
-			CHILD_CHECK(!reg(m, self->p, self->page, WRITE, &mr));
-			CHILD_CHECK(reg(m, self->p, 2 * self->page, WRITE,
-					&mr) == -ENOMEM);
-			CHILD_CHECK(!reg(m, self->p, self->page, WRITE, &mr));
-			CHILD_CHECK(reg(m, self->p, 1, WRITE, &mr) == -ENOMEM);
-			_exit(0);
+	ASSERT_EQ(0, pipe(pipes));
+	for (i = 0; i < ARRAY_SIZE(pids); i++) {
+		pids[i] = fork();
+		ASSERT_LE(0, pids[i]);
+		if (!pids[i]) {
+			/* The pages of the parent and of the others do not count here. */
+			register_to_the_limit(m, self->p, self->page);
+			CHILD_CHECK(write(pipes[1], "x", 1) == 1);
+			pause();
+			_exit(1);
 		}
-		EXPECT_EQ(0, ended(pid));
+		ASSERT_EQ(1, read(pipes[0], &byte, 1));
 	}
+	for (i = 0; i < ARRAY_SIZE(pids); i++) {
+		ASSERT_EQ(0, kill(pids[i], SIGKILL));
+		ASSERT_EQ(pids[i], waitpid(pids[i], NULL, 0));
+	}
+	pids[0] = fork();
+	ASSERT_LE(0, pids[0]);
+	if (!pids[0]) {
+		const struct rlimit all = { 6 * self->page, 6 * self->page };
+
+		CHILD_CHECK(!setrlimit(RLIMIT_MEMLOCK, &all));
+		CHILD_CHECK(!setgroups(0, NULL) && !setgid(NOBODY) && !setuid(NOBODY));
+		CHILD_CHECK(reg(m, self->p, 1, WRITE, &mr) == -ENOMEM);
+		_exit(0);
+	}
+	EXPECT_EQ(0, ended(pids[0]));
+	close(pipes[0]);
+	close(pipes[1]);
 }
 
 /* ------------------------------------ other ways to get a descriptor */
