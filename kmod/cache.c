@@ -84,6 +84,7 @@ static void rpost_cache_count(struct rpost_mr *mr, int sign)
 	long pages = sign * (long)mr->num_pages;
 
 	rpost_mr_kept(mr)->pages += pages;
+	mr->pinner->kept += pages;
 	atomic_long_add(sign, &rpost_cache_idle);
 	rpost_file_count(mr->obj.file, RPOST_COUNT_KEPT, sign);
 	rpost_file_count(mr->obj.file, RPOST_COUNT_KEPT_PAGES, pages);
@@ -157,11 +158,11 @@ static bool rpost_cache_room(struct rpost_mr *mr)
 	if (mr->num_pages > min(limit, own))
 		return false;
 	list_for_each_entry_safe(other, next, &kept->idle, lru) {
-		if (rpost_cache_file_pages(mr->obj.file) <= own - mr->num_pages)
+		if (mr->pinner->kept <= own - mr->num_pages)
 			break;
 		if (!tries--)
 			return false;
-		if (other->obj.file == mr->obj.file)
+		if (other->pinner == mr->pinner)
 			rpost_cache_doom(other);
 	}
 	if (kept->pages > limit - mr->num_pages)

@@ -16,7 +16,7 @@
  * @notifier: tells of changes; keeps the process's struct mm_struct
  * @file: the open file, which is charged; holds a reference
  * @seq: the notifier's sequence number before the memory was pinned
- * @limit: most pages that the process may have kept in the open file
+ * @limit: most pages that the process may have kept, through all files of the user
  * @mr: the region, or NULL: not yet registered, or ended
  * @dead: something in the memory has changed; it never becomes false again
  * @recent: @mr has become idle since the shrinker looked at it

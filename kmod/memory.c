@@ -251,34 +251,6 @@ int rpost_memory_copy(struct rpost_swr *swr, const struct rpost_sge *sges,
 	return 0;
 }
 
-/* Make the memory of an entry present, or return a negative errno. */
-static int rpost_memory_touch(const struct rpost_sge *sge, u32 access)
-{
-	const struct rpost_reg_mr cmd = {
-		.addr = sge->addr,
-		.iova = sge->addr,
-		.length = sge->length,
-		.access = access,
-	};
-	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
-	u64 pages = rpost_mr_pages(sge->addr, sge->length);
-	unsigned long addr;
-	int ret;
-
-	ret = rpost_mr_validate(&cmd);
-	if (ret)
-		return ret;
-	/* It is refused later. */
-	if (pages > limit && !capable(CAP_IPC_LOCK))
-		return -ENOBUFS;
-	addr = untagged_addr((unsigned long)sge->addr);
-	ret = rpost_mr_touch(addr, sge->length, access ? FOLL_WRITE : 0);
-	/* Before 6.2 drivers make pages writable that they only read. */
-	if (!ret && !access && rpost_compat_gup_flags(false))
-		ret = rpost_mr_touch(addr, sge->length, rpost_compat_gup_flags(false));
-	return ret == -ENOMEM ? -ENOBUFS : ret;
-}
-
 /*
  * What follows the memory of an entry while it is registered.  Both wait for changes
  * that are under way, and so begin and end without the device.
@@ -288,26 +260,39 @@ struct rpost_follow {
 	struct rpost_pin pin;
 };
 
-static int rpost_memory_follow(struct rpost_ucmd *ucmd, struct rpost_memory *memory,
-			       struct rpost_follow *follow)
+/* Make the memory of an entry present, look at it, and follow it. */
+static int rpost_follow_begin(struct rpost_ucmd *ucmd, const struct rpost_sge *sge,
+			      u32 access, struct rpost_follow *follow)
 {
-	const struct rpost_sge *sge = memory->sges;
-	int ret = 0;
-	u64 first;
-	u32 i;
+	unsigned long addr = untagged_addr((unsigned long)sge->addr);
+	unsigned int flags = rpost_compat_gup_flags(access);
+	u64 first = sge->addr & PAGE_MASK;
+	const struct rpost_reg_mr cmd = {
+		.addr = sge->addr,
+		.iova = sge->addr,
+		.length = sge->length,
+		.access = access,
+	};
+	int ret = rpost_mr_validate(&cmd);
 
-	for (i = 0; i < memory->num && !ret; i++, sge++) {
-		if (!rpost_sge_needs(sge))
-			continue;
-		first = sge->addr & PAGE_MASK;
-		ret = rpost_pin_begin(&follow[i].pin, ucmd->file, first,
-				      PAGE_ALIGN(sge->addr + sge->length) - first,
-				      memory->access);
-		if (!ret)
-			follow[i].watch = rpost_cache_watch(ucmd->file, sge->addr,
-							    sge->length);
+	if (ret)
+		return ret;
+	/* Do not make present what is refused later. */
+	if (rpost_mr_pages(sge->addr, sge->length) > rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT &&
+	    !capable(CAP_IPC_LOCK))
+		return -ENOBUFS;
+	ret = rpost_mr_touch(addr, sge->length, flags);
+	if (ret)
+		return ret;
+	follow->watch = rpost_cache_watch(ucmd->file, sge->addr, sge->length);
+	/* By force, a driver gets what the program may not read: not even later. */
+	if (flags & FOLL_FORCE) {
+		ret = rpost_mr_touch(addr, sge->length, 0);
+		if (ret)
+			return ret;
 	}
-	return ret;
+	return rpost_pin_begin(&follow->pin, ucmd->file, first,
+			       PAGE_ALIGN(sge->addr + sge->length) - first, access);
 }
 
 static void rpost_memory_unfollow(const struct rpost_memory *memory,
@@ -352,14 +337,19 @@ static int rpost_memory_register(struct rpost_pd *pd, struct rpost_memory *memor
 static struct rpost_obj *rpost_memory_try(struct rpost_ucmd *ucmd,
 					  struct rpost_memory *memory)
 {
+	const struct rpost_sge *sges = memory->sges;
 	struct rpost_follow *follow;
 	struct rpost_obj *obj;
-	int ret;
+	int ret = 0;
+	u32 i;
 
 	follow = kcalloc(memory->num, sizeof(*follow), RPOST_GFP);
 	if (!follow)
 		return ERR_PTR(-ENOMEM);
-	ret = rpost_memory_follow(ucmd, memory, follow);
+	for (i = 0; i < memory->num && !ret; i++) {
+		if (rpost_sge_needs(&sges[i]))
+			ret = rpost_follow_begin(ucmd, &sges[i], memory->access, &follow[i]);
+	}
 	if (ret) {
 		obj = ERR_PTR(ret);
 		goto out;
@@ -396,17 +386,8 @@ static bool rpost_memory_short_of(const struct rpost_obj *obj)
 struct rpost_obj *rpost_memory_get(struct rpost_ucmd *ucmd,
 				   struct rpost_memory *memory)
 {
-	struct rpost_obj *obj;
-	int ret = 0;
-	u32 i;
+	struct rpost_obj *obj = rpost_memory_try(ucmd, memory);
 
-	for (i = 0; i < memory->num && !ret; i++) {
-		if (rpost_sge_needs(&memory->sges[i]))
-			ret = rpost_memory_touch(&memory->sges[i], memory->access);
-	}
-	if (ret)
-		return ERR_PTR(ret);
-	obj = rpost_memory_try(ucmd, memory);
 	if (rpost_memory_short_of(obj) && rpost_cache_give_back(ucmd->file->user))
 		obj = rpost_memory_try(ucmd, memory);
 	/* ENOMEM would mean a full queue. */

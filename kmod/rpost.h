@@ -472,14 +472,17 @@ struct rpost_kept {
  * @mm: the process's memory; holds a reference on the struct, not on the memory
  * @pages: pages of all regions, and of those that are about to be registered
  * @ended: @pages are in the user's @pages_left
+ * @kept: those of @pages that regions of the cache have which nobody uses; under the
+ *        lock of the user's struct rpost_kept
  *
- * Everything is under the user's pin_lock.  It goes with the last page.
+ * The rest is under the user's pin_lock.  It goes with the last page.
  */
 struct rpost_pinner {
 	struct hlist_node node;
 	struct mm_struct *mm;
 	unsigned long pages;
 	bool ended;
+	unsigned long kept;
 };
 
 #define RPOST_PINNER_BITS	6

@@ -15,6 +15,13 @@
 /* Each watch counts as a batch of the shrinker, SHRINK_BATCH. */
 #define RPOST_WATCH_WEIGHT	128
 
+/*
+ * Most bytes that a process has kept.  A fork copies what is pinned
+ * (copy_present_page()), and begins before the regions have been deregistered, for
+ * which a notifier must not wait.
+ */
+#define RPOST_WATCH_FORK	SZ_16M
+
 static struct workqueue_struct *rpost_watch_wq;
 static struct kmem_cache *rpost_watch_slab;
 static struct shrinker *rpost_watch_shrinker;
@@ -86,16 +93,29 @@ void rpost_watch_user_init(struct rpost_kept *kept)
 	INIT_WORK(&kept->work, rpost_watch_work);
 }
 
-/* Threads of such a process differ in what they may access. */
-static bool rpost_watch_has_pkeys(struct mm_struct *mm)
+/*
+ * Can a region of the memory be kept?  Only what is the process's own: others that
+ * map a shared page, or seal its file, would see that it is pinned, and hugetlbfs has
+ * few pages, which new mappings and forks need.  Threads differ in what a protection
+ * key lets them access.
+ */
+static bool rpost_watch_may_keep(struct mm_struct *mm, unsigned long addr, unsigned long end)
 {
-	int pkey;
+	struct vm_area_struct *vma;
+	struct vma_iterator vmi;
+	bool may = true;
 
-	for (pkey = 1; pkey < arch_max_pkey(); pkey++) {
-		if (mm_pkey_is_allocated(mm, pkey))
-			return true;
+	vma_iter_init(&vmi, mm, addr);
+	if (mmap_read_lock_killable(mm))
+		return false;
+	for_each_vma_range(vmi, vma, end) {
+		if (vma->vm_flags & (VM_MAYSHARE | VM_HUGETLB) || vma_pkey(vma)) {
+			may = false;
+			break;
+		}
 	}
-	return false;
+	mmap_read_unlock(mm);
+	return may;
 }
 
 static struct rpost_watch *rpost_watch_alloc(struct rpost_file *file)
@@ -112,9 +132,9 @@ static struct rpost_watch *rpost_watch_alloc(struct rpost_file *file)
 	}
 	kref_get(&file->kref);
 	watch->file = file;
-	watch->limit = ULONG_MAX;
+	watch->limit = RPOST_WATCH_FORK >> PAGE_SHIFT;
 	if (!ns_capable_noaudit(&init_user_ns, CAP_IPC_LOCK))
-		watch->limit = rlimit(RLIMIT_MEMLOCK) / 4 >> PAGE_SHIFT;
+		watch->limit = min(watch->limit, rlimit(RLIMIT_MEMLOCK) / 4 >> PAGE_SHIFT);
 	INIT_LIST_HEAD(&watch->node);
 	rpost_compat_lru_add(&rpost_watches, &watch->node);
 	rpost_file_count(file, RPOST_COUNT_WATCH, 1);
@@ -135,23 +155,21 @@ static struct rpost_watch *rpost_watch_alloc(struct rpost_file *file)
  */
 struct rpost_watch *rpost_watch_begin(struct rpost_file *file, u64 addr, u64 length)
 {
+	unsigned long start = untagged_addr((unsigned long)addr);
 	struct mm_struct *mm = current->mm;
 	struct rpost_watch *watch;
 
-	if (!mm)
-		return NULL;
 	watch = rpost_watch_alloc(file);
 	if (!watch)
 		return NULL;
-	if (mmu_interval_notifier_insert(&watch->notifier, mm,
-					 untagged_addr((unsigned long)addr), length,
+	if (mmu_interval_notifier_insert(&watch->notifier, mm, start, length,
 					 &rpost_watch_ops)) {
 		rpost_watch_free(watch);
 		return NULL;
 	}
 	watch->seq = mmu_interval_read_begin(&watch->notifier);
-	/* Now pkey_mprotect() would be noticed. */
-	if (rpost_watch_has_pkeys(mm)) {
+	/* Now another mapping would be noticed, and pkey_mprotect(). */
+	if (!rpost_watch_may_keep(mm, start, start + length)) {
 		rpost_watch_end(watch);
 		return NULL;
 	}
