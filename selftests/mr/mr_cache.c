@@ -18,6 +18,7 @@
 
 #include "cgroup.h"
 #include "fdinfo.h"
+#include "memory_kinds.h"
 #include "mr_cache.h"
 
 #ifndef MADV_COLLAPSE
@@ -275,10 +276,39 @@ TEST_F(mr_cache, limit)
 	ASSERT_EQ(0, rp_set_number("mr_cache_pages", CACHE_DEFAULT));
 }
 
-/* ------------------------------------------------- changes of the memory */
+/* Bytes that one process has kept: a fork would copy more. */
+#define KEPT_BYTES	(16 << 20)
 
-/* Returns 0, or 1 where the host cannot do it. */
-typedef int cache_change(struct cache_pair *p);
+TEST_F(mr_cache, limit_of_a_process)
+{
+	const size_t bytes = KEPT_BYTES / 4;
+	struct cache_pair *p = &self->p;
+	char *mem = rp_pages(6 * bytes);
+	struct rpost_reg_mr mr;
+	unsigned int i;
+
+	ASSERT_NE(NULL, mem);
+	for (i = 0; i < 12; i++) {
+		ASSERT_EQ(0, rp_reg_mr(p->c.fd, p->c.pd, mem + i / 2 * bytes, bytes,
+				       RPOST_ACCESS_LOCAL_WRITE, &mr));
+		ASSERT_EQ(0, cache_dereg(p, &mr));
+		EXPECT_EQ(i / 2 + i % 2 < 4 ? i / 2 + i % 2 : 4, cache_kept(p));
+	}
+	/* The oldest has gone. */
+	ASSERT_EQ(0, rp_reg_mr(p->c.fd, p->c.pd, mem, bytes, RPOST_ACCESS_LOCAL_WRITE, &mr));
+	EXPECT_EQ(0, cache_hits(p));
+	ASSERT_EQ(0, cache_dereg(p, &mr));
+	/* One that is larger is not kept. */
+	for (i = 0; i < 3; i++) {
+		ASSERT_EQ(0, rp_reg_mr(p->c.fd, p->c.pd, mem, KEPT_BYTES + 4096,
+				       RPOST_ACCESS_LOCAL_WRITE, &mr));
+		ASSERT_EQ(0, cache_dereg(p, &mr));
+		EXPECT_EQ(0, cache_hits(p));
+	}
+	munmap(mem, 6 * bytes);
+}
+
+/* ------------------------------------------------- memory that others need */
 
 static char *map_at(void *addr, size_t bytes)
 {
@@ -287,6 +317,94 @@ static char *map_at(void *addr, size_t bytes)
 
 	return mem == MAP_FAILED ? NULL : mem;
 }
+
+static int map_memfd_as(struct cache_pair *p, int flags)
+{
+	p->memfd = memfd_create("mr_cache", MFD_CLOEXEC);
+	if (p->memfd < 0 || ftruncate(p->memfd, p->bytes))
+		return -errno;
+	return mmap(p->mem, p->bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED,
+		    p->memfd, 0) == p->mem ? 0 : -errno;
+}
+
+/* Register the memory again and again; it is never kept. */
+static int never_kept(struct cache_pair *p)
+{
+	struct rpost_reg_mr mr;
+	unsigned int i;
+
+	for (i = 0; i < 3; i++) {
+		RP_TRY(cache_reg(p, &mr));
+		RP_TRY(cache_dereg(p, &mr));
+		RP_TRY(cache_kept(p) || cache_hits(p));
+		RP_TRY(rp_pinned() != p->pinned);
+	}
+	return 0;
+}
+
+/* Who maps a shared page, or seals its file, would see that it is pinned. */
+TEST_F(mr_cache, shared)
+{
+	struct cache_pair *p = &self->p;
+
+	ASSERT_EQ(p->mem, mmap(p->mem, p->bytes, PROT_READ | PROT_WRITE,
+			       MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+	EXPECT_EQ(0, never_kept(p));
+	ASSERT_EQ(0, map_memfd_as(p, MAP_SHARED));
+	EXPECT_EQ(0, never_kept(p));
+	/* One shared page is enough. */
+	ASSERT_NE(NULL, map_at(p->mem, p->bytes - getpagesize()));
+	EXPECT_EQ(0, never_kept(p));
+}
+
+/* Huge pages are few: a fork and a new mapping need them. */
+TEST_F(mr_cache, huge_tlb)
+{
+	const size_t huge = 2 << 20;
+	struct cache_pair *p = &self->p;
+	unsigned int i;
+	pid_t pid;
+
+	if (!huge_pages(1))
+		SKIP(return, "no huge pages");
+	p->bytes = huge;
+	for (i = 0; i < 5; i++) {
+		p->mem = mmap(NULL, huge, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+		ASSERT_NE(MAP_FAILED, p->mem);
+		EXPECT_EQ(0, never_kept(p));
+		pid = fork();
+		ASSERT_LE(0, pid);
+		if (!pid)
+			_exit(0);
+		ASSERT_EQ(pid, waitpid(pid, NULL, 0));
+		ASSERT_EQ(0, munmap(p->mem, huge));
+	}
+	EXPECT_TRUE(huge_pages(-1));
+}
+
+/* Threads differ in what a protection key lets them access. */
+TEST_F(mr_cache, protection_key)
+{
+	struct cache_pair *p = &self->p;
+	int key = pkey_alloc(0, 0);
+
+	if (key < 0)
+		SKIP(return, "no protection keys");
+	EXPECT_EQ(0, cache_warm(p));
+	ASSERT_EQ(0, pkey_mprotect(p->mem, getpagesize(), PROT_READ | PROT_WRITE, key));
+	EXPECT_EQ(0, cache_kept(p));
+	EXPECT_EQ(p->pinned, rp_pinned_soon(p->pinned));
+	EXPECT_EQ(0, never_kept(p));
+	/* The memory keeps it when the program gives it up. */
+	ASSERT_EQ(0, pkey_free(key));
+	EXPECT_EQ(0, never_kept(p));
+}
+
+/* ------------------------------------------------- changes of the memory */
+
+/* Returns 0, or 1 where the host cannot do it. */
+typedef int cache_change(struct cache_pair *p);
 
 static int change_unmap(struct cache_pair *p)
 {
@@ -359,20 +477,10 @@ static int change_fork(struct cache_pair *p)
 	return waitpid(pid, NULL, 0) == pid ? 0 : -errno;
 }
 
-/* File memory: the pages are taken from the file, not from the mapping. */
+/* Memory of a file: it goes with the end of the file. */
 static int map_memfd(struct cache_pair *p)
 {
-	p->memfd = memfd_create("mr_cache", MFD_CLOEXEC);
-	if (p->memfd < 0 || ftruncate(p->memfd, p->bytes))
-		return -errno;
-	return mmap(p->mem, p->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-		    p->memfd, 0) == p->mem ? 0 : -errno;
-}
-
-static int change_hole(struct cache_pair *p)
-{
-	return fallocate(p->memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
-			 p->bytes) ? -errno : 0;
+	return map_memfd_as(p, MAP_PRIVATE);
 }
 
 static int change_truncate(struct cache_pair *p)
@@ -425,7 +533,6 @@ CHANGE(discard, NULL);
 CHANGE(free, NULL);
 CHANGE(protect, NULL);
 CHANGE(fork, NULL);
-CHANGE(hole, map_memfd);
 CHANGE(truncate, map_memfd);
 CHANGE(write_protect, NULL);
 
@@ -944,7 +1051,7 @@ TEST_F(mr_cache, shrink)
 }
 
 #define BUSY_PAGES	1000
-#define IDLE_PAGES	(64 << 20 >> 12)
+#define IDLE_PAGES	(KEPT_BYTES >> 12)
 #define SHRINK_TRIES	5
 
 /* Fill the cache, and return the least time that it takes to have it emptied. */
