@@ -324,7 +324,7 @@ RPOST_API int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node,
 		pthread_mutex_unlock(&priv->lock);
 		return rpost_fail(err);
 	}
-	return rpost_id_complete(priv, (int)RPOST_EVENT_ADDRINFO_RESOLVED);
+	return rpost_id_complete(priv);
 }
 
 /**

@@ -420,7 +420,7 @@ RPOST_API int rdma_resolve_addr(struct rdma_cm_id *id,
 		return rpost_fail(err);
 
 	memcpy(&id->route.addr.dst_storage, dst_addr, cmd.dst_len);
-	return rpost_id_complete(priv, RDMA_CM_EVENT_ADDR_RESOLVED);
+	return rpost_id_complete(priv);
 }
 
 /**
@@ -447,7 +447,7 @@ RPOST_API int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 	err = rpost_ioctl(priv->file->fd, RPOST_IOC_RESOLVE_ROUTE, &cmd);
 	if (err)
 		return rpost_fail(err);
-	return rpost_id_complete(priv, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	return rpost_id_complete(priv);
 }
 
 static __be16 port_of(const struct sockaddr *addr)

@@ -130,7 +130,6 @@ RPOST_API int rdma_connect(struct rdma_cm_id *id,
 		.id = rpost_id_handle(priv),
 		.ece = priv->local_ece,
 	};
-	bool answers = !is_ud(priv) && !id->qp;
 	int err;
 
 	err = check_param(priv, conn_param);
@@ -146,8 +145,7 @@ RPOST_API int rdma_connect(struct rdma_cm_id *id,
 	free(priv->connect);
 	priv->connect = NULL;
 	priv->connect_len = 0;
-	return rpost_id_complete(priv, answers ? RDMA_CM_EVENT_CONNECT_RESPONSE :
-						 RDMA_CM_EVENT_ESTABLISHED);
+	return rpost_id_complete(priv);
 }
 
 /**
@@ -180,8 +178,9 @@ RPOST_API int rdma_listen(struct rdma_cm_id *id, int backlog)
  *      parameters describe one that the program owns and has brought up
  * @conn_param: as for rdma_connect(), but default depths are the request's
  *
- * Results in RDMA_CM_EVENT_ESTABLISHED or RDMA_CM_EVENT_CONNECT_ERROR; on ids
- * for datagrams, in no event.
+ * Results in RDMA_CM_EVENT_ESTABLISHED or RDMA_CM_EVENT_CONNECT_ERROR; in
+ * RDMA_CM_EVENT_DISCONNECTED if the other side was established and has hung up since,
+ * which is a success in synchronous operation, too; on ids for datagrams, in no event.
  *
  * Return: 0, or -1 with errno as rdma_connect().
  */
@@ -214,7 +213,7 @@ RPOST_API int rdma_accept(struct rdma_cm_id *id,
 		rpost_id_drop_event(priv);
 		return 0;
 	}
-	return rpost_id_complete(priv, RDMA_CM_EVENT_ESTABLISHED);
+	return rpost_id_complete(priv);
 }
 
 static int reject(struct rdma_cm_id *id, const void *private_data,
@@ -346,5 +345,5 @@ RPOST_API int rdma_disconnect(struct rdma_cm_id *id)
 		err = not_connected(priv);
 	if (err || !connected || priv->ended)
 		return rpost_fail(err);
-	return rpost_id_complete(priv, RDMA_CM_EVENT_DISCONNECTED);
+	return rpost_id_complete(priv);
 }

@@ -45,7 +45,7 @@ static int route(struct rpost_id *priv, const struct rdma_addrinfo *res)
 	if (rdma_set_option(&priv->id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH,
 			    res->ai_route, res->ai_route_len))
 		return -1;
-	return rpost_id_complete(priv, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	return rpost_id_complete(priv);
 }
 
 static int active(struct rpost_id *priv, const struct rdma_addrinfo *res,

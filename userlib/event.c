@@ -396,7 +396,7 @@ void rpost_id_drop_event(struct rpost_id *priv)
 	priv->id.event = NULL;
 }
 
-/* Returns an errno value for an event other than the expected one. */
+/* Returns an errno value for an event that tells of a failure. */
 int rpost_event_errno(const struct rdma_cm_event *event)
 {
 	if (event->event == RDMA_CM_EVENT_REJECTED)
@@ -409,14 +409,23 @@ int rpost_event_errno(const struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_ROUTE_ERROR:
 	case RDMA_CM_EVENT_UNREACHABLE:
 		return EHOSTUNREACH;
-	case RDMA_CM_EVENT_DISCONNECTED:
-		return ECONNRESET;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		return ENODEV;
 	default:
 		/* A positive status is the transport's reason, not an errno. */
 		return ECONNABORTED;
 	}
+}
+
+/*
+ * Has an operation failed?  Not if the other side has hung up at once:
+ * RDMA_CM_EVENT_DISCONNECTED then comes in place of _ESTABLISHED.  An iWARP device
+ * says _ESTABLISHED in place of _CONNECT_RESPONSE.
+ */
+static bool is_failure(const struct rdma_cm_event *event)
+{
+	return event->status || event->event == RDMA_CM_EVENT_REJECTED ||
+	       event->event == RDMA_CM_EVENT_DEVICE_REMOVAL;
 }
 
 /* An event that may come at any time, and does not end an operation. */
@@ -427,7 +436,7 @@ static bool is_notice(enum rdma_cm_event_type event)
 	       (uint32_t)event == RPOST_EVENT_USER;
 }
 
-int rpost_id_complete(struct rpost_id *priv, enum rdma_cm_event_type want)
+int rpost_id_complete(struct rpost_id *priv)
 {
 	struct rdma_cm_event *event;
 
@@ -441,7 +450,5 @@ int rpost_id_complete(struct rpost_id *priv, enum rdma_cm_event_type want)
 		event = priv->id.event;
 	} while (is_notice(event->event));
 
-	if (event->event == want && !event->status)
-		return 0;
-	return rpost_fail(rpost_event_errno(event));
+	return rpost_fail(is_failure(event) ? rpost_event_errno(event) : 0);
 }

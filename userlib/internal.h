@@ -628,8 +628,8 @@ void rpost_id_free(struct rpost_id *priv);
 int rpost_id_query(struct rpost_id *priv, bool paths);
 /* Acknowledges the event that a synchronous id refers to. */
 void rpost_id_drop_event(struct rpost_id *priv);
-/* Waits for @want on a synchronous id; on others returns 0 at once. */
-int rpost_id_complete(struct rpost_id *priv, enum rdma_cm_event_type want);
+/* Waits for the end of an operation of a synchronous id; on others returns 0 at once. */
+int rpost_id_complete(struct rpost_id *priv);
 /* Appends an event, RPOST_EVENT_*, to the id's channel.  Returns an errno value. */
 int rpost_id_write_event(struct rpost_id *priv, uint32_t event, int status,
 			 uint64_t arg);

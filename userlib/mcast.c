@@ -121,7 +121,7 @@ RPOST_API int rdma_join_multicast_ex(struct rdma_cm_id *id,
 	err = join(priv, mc_join_attr->addr, mc_join_attr->join_flags, context);
 	if (err)
 		return rpost_fail(err);
-	return rpost_id_complete(priv, RDMA_CM_EVENT_MULTICAST_JOIN);
+	return rpost_id_complete(priv);
 }
 
 /**
