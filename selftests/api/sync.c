@@ -93,7 +93,7 @@ static int start_server_for(int count, struct server *server,
 	server->count = count;
 	sem_init(&server->joined, 0, 0);
 	if (create_ep(&server->listen, RAI_PASSIVE, NULL, qp) ||
-	    rdma_listen(server->listen, 2))
+	    rdma_listen(server->listen, 64))
 		return -1;
 	return pthread_create(&server->thread, NULL, serve, server);
 }
@@ -105,9 +105,9 @@ static int start_server(struct server *server, const struct ibv_qp_init_attr *qp
 }
 
 /*
- * Wait until the server's rdma_accept() has returned.  A client that
- * disconnects earlier may make it fail, over either library: ib_cm has a thread
- * on each CPU, and may handle a DREQ before the RTU that preceded it.
+ * Wait until the server's rdma_accept() has returned.  If a client disconnects
+ * earlier, the call may take the event of that: ib_cm has a thread on each CPU,
+ * and may handle a DREQ before the RTU that preceded it.
  */
 static int joined(struct server *server)
 {
@@ -337,6 +337,57 @@ TEST(nobody_listens)
 	rdma_destroy_ep(listen);
 	EXPECT_ERRNO(ECONNREFUSED, connect_with(id, NULL, 0));
 	rdma_destroy_ep(id);
+}
+
+#define HANG_UPS	30
+#define CALLERS		8
+
+/* Connect and hang up, again and again, each time as soon as the server has accepted. */
+static void *hang_up(void *arg)
+{
+	struct rdma_cm_id *listen = arg, *id;
+	int n = 0;
+
+	while (n < HANG_UPS) {
+		if (create_ep(&id, 0, listen, &qp_attr))
+			return "create_ep";
+		if (!connect_with(id, NULL, 0)) {
+			rdma_disconnect(id);
+			n++;
+		}
+		rdma_destroy_ep(id);
+	}
+	return NULL;
+}
+
+/* What was accepted was accepted, even if the event says that it has ended since. */
+static int answer_who_hangs_up(struct server *server, struct rdma_cm_id *id)
+{
+	MUST(server, !rdma_accept(id, NULL));
+	MUST(server, id->event);
+	MUST(server, id->event->event == RDMA_CM_EVENT_ESTABLISHED ||
+		     id->event->event == RDMA_CM_EVENT_DISCONNECTED);
+	MUST(server, !rdma_disconnect(id));
+	rdma_destroy_ep(id);
+	return 0;
+}
+
+TEST(clients_that_hang_up)
+{
+	pthread_t threads[CALLERS];
+	struct server server;
+	void *failed;
+	int i;
+
+	ASSERT_EQ(0, start_server_for(HANG_UPS * CALLERS, &server, &qp_attr,
+				      answer_who_hangs_up));
+	for (i = 0; i < CALLERS; i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, hang_up, server.listen));
+	for (i = 0; i < CALLERS; i++) {
+		ASSERT_EQ(0, pthread_join(threads[i], &failed));
+		EXPECT_EQ(NULL, failed) TH_LOG("%s", (char *)failed);
+	}
+	ASSERT_SERVED(&server);
 }
 
 /* 203.0.113.0/24 is reserved for documentation. */
