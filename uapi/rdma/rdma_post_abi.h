@@ -2241,9 +2241,11 @@ struct rpost_qp_attr {
  * @attr: in: the attributes to change
  *
  * Works as ibv_modify_qp(3).  A move to the RESET state discards all work
- * requests of the queue pair without completions.  The connection manager moves
- * the queue pair of an id; the program can only move it to the error state, or
- * change attributes that may change in its state.
+ * requests of the queue pair without completions.  The connection manager brings
+ * up the queue pair of an id, and gives it its paths.  The program can move it to
+ * the error state, from RTS to SQD and back, and once the connection was
+ * established to RESET; from there on it moves it as any other, until the end of
+ * the connection moves it to the error state.
  *
  * Errors: EINVAL for a transition or an attribute that its state does not
  * allow, EPERM for a privileged queue key, EOPNOTSUPP for an unknown attribute;
