@@ -230,13 +230,10 @@ static int rpost_qp_stop(struct rpost_qp *qp, int error)
 	WRITE_ONCE(qp->failed, true);
 	if (qp->stopped)
 		return 0;
-	qp->can_take = qp->id || qp->state >= RPOST_QPS_RTR;
-	/* cma's handlers modify the state, too; not every driver has a lock. */
-	if (qp->id)
-		rdma_lock_handler(qp->id->cm_id);
+	qp->can_take = !rpost_qp_is_own(qp) || qp->state >= RPOST_QPS_RTR;
+	rpost_qp_lock_handler(qp);
 	ret = ib_modify_qp(qp->ib_qp, &attr, IB_QP_STATE);
-	if (qp->id)
-		rdma_unlock_handler(qp->id->cm_id);
+	rpost_qp_unlock_handler(qp);
 	qp->stopped = !ret;
 	qp->stopped_at = jiffies;
 	return ret;
@@ -255,7 +252,7 @@ void rpost_qp_stop_early(struct rpost_obj *obj)
 	if (!qp->srq)
 		return;
 	rpost_qp_lock(qp);
-	if (qp->ib_qp && (qp->id || qp->state != RPOST_QPS_RESET))
+	if (qp->ib_qp && !(rpost_qp_is_own(qp) && qp->state == RPOST_QPS_RESET))
 		rpost_qp_stop(qp, -ENODEV);
 	rpost_qp_unlock(qp);
 }
@@ -276,7 +273,7 @@ int rpost_qp_drain(struct rpost_qp *qp, int error)
 	int ret, err = 0;
 
 	/* In RESET it has no work requests. */
-	if (!qp->id && qp->state == RPOST_QPS_RESET) {
+	if (rpost_qp_is_own(qp) && qp->state == RPOST_QPS_RESET) {
 		rpost_queue_close(&qp->sq, error);
 		rpost_queue_close(&qp->rq, error);
 		return 0;
@@ -343,7 +340,7 @@ static void rpost_queue_rewind(struct rpost_queue *q)
 
 /**
  * rpost_qp_open() - open the queues that a state allows to take work requests
- * @qp: the queue pair, without an id, locked
+ * @qp: the queue pair, which the program moves, locked
  * @state: the state that it has been moved to, RPOST_QPS_*
  */
 void rpost_qp_open(struct rpost_qp *qp, u32 state)
@@ -366,18 +363,19 @@ static int rpost_qp_modify_reset(struct rpost_qp *qp)
 	struct ib_qp_attr now = {};
 	int ret;
 
+	rpost_qp_lock_handler(qp);
 	ret = ib_modify_qp(qp->ib_qp, &attr, IB_QP_STATE);
-	if (ret)
-		return ret;
-	ret = ib_query_qp(qp->ib_qp, &now, IB_QP_STATE, &init);
-	if (ret || now.qp_state == IB_QPS_RESET)
-		return ret;
-	return ib_modify_qp(qp->ib_qp, &attr, IB_QP_STATE);
+	if (!ret)
+		ret = ib_query_qp(qp->ib_qp, &now, IB_QP_STATE, &init);
+	if (!ret && now.qp_state != IB_QPS_RESET)
+		ret = ib_modify_qp(qp->ib_qp, &attr, IB_QP_STATE);
+	rpost_qp_unlock_handler(qp);
+	return ret;
 }
 
 /**
- * rpost_qp_reset() - move a queue pair without an id to the RESET state
- * @qp: the queue pair, locked
+ * rpost_qp_reset() - move a queue pair to the RESET state
+ * @qp: the queue pair, locked; without an id, or its connection has ended
  *
  * Its work requests are dropped without completions.
  *
@@ -396,6 +394,7 @@ int rpost_qp_reset(struct rpost_qp *qp)
 		return ret;
 	rpost_sring_discard(qp);
 	WRITE_ONCE(qp->state, RPOST_QPS_RESET);
+	WRITE_ONCE(qp->released, true);
 	qp->stopped = false;
 	WRITE_ONCE(qp->failed, false);
 	WRITE_ONCE(qp->discard, false);

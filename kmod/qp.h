@@ -158,7 +158,9 @@ struct rpost_mcast {
  * @qp_num: its number, valid after @ib_qp has gone, too
  * @by_num: in @qps of its file, by @qp_num
  * @user_data: identifies it to the program
- * @state: the state that the program has moved it to, without an id
+ * @released: the program has moved it to RESET since the connection of @id ended;
+ *            since then the program moves it, and cma to the error state only
+ * @state: the state that the program has moved it to, without an id or if @released
  * @max_sge_rd: scatter/gather entries in a read
  * @iwarp: the device is iWARP, where a read needs an entry even if it is empty
  * @failed: it has been stopped or disconnected, or a work request has failed,
@@ -215,6 +217,7 @@ struct rpost_qp {
 	u32 qp_num;
 	struct hlist_node by_num;
 	u64 user_data;
+	bool released;
 	u32 state;
 	u32 max_sge_rd;
 	bool iwarp;
@@ -261,6 +264,39 @@ static inline void rpost_qp_unlock(struct rpost_qp *qp)
 }
 
 /**
+ * rpost_qp_lock_handler() - keep cma from moving a queue pair
+ * @qp: the queue pair, locked
+ *
+ * cma's handlers modify the state, too, and not every driver has a lock.
+ */
+static inline void rpost_qp_lock_handler(struct rpost_qp *qp)
+{
+	if (qp->id)
+		rdma_lock_handler(qp->id->cm_id);
+}
+
+/**
+ * rpost_qp_unlock_handler() - undo rpost_qp_lock_handler()
+ * @qp: the queue pair
+ */
+static inline void rpost_qp_unlock_handler(struct rpost_qp *qp)
+{
+	if (qp->id)
+		rdma_unlock_handler(qp->id->cm_id);
+}
+
+/**
+ * rpost_qp_is_own() - does the program move a queue pair?
+ * @qp: the queue pair
+ *
+ * Return: false if the connection manager does.
+ */
+static inline bool rpost_qp_is_own(const struct rpost_qp *qp)
+{
+	return !qp->id || READ_ONCE(qp->released);
+}
+
+/**
  * rpost_qp_stopped() - has anything but a bad key stopped the queue pair?
  * @qp: the queue pair
  *
@@ -268,7 +304,8 @@ static inline void rpost_qp_unlock(struct rpost_qp *qp)
  */
 static inline bool rpost_qp_stopped(const struct rpost_qp *qp)
 {
-	return READ_ONCE(qp->failed) || (qp->id && !rpost_id_connected(qp->id));
+	return READ_ONCE(qp->failed) ||
+	       (!rpost_qp_is_own(qp) && !rpost_id_connected(qp->id));
 }
 
 /**

@@ -148,7 +148,8 @@ static int rpost_qp_attr_paths(struct rpost_qp *qp, struct ib_qp_attr *to,
 	int ret;
 
 	/* cma sets them. */
-	if (qp->id && (from->attr_mask & (RPOST_QP_AV | RPOST_QP_ALT_PATH)))
+	if (!rpost_qp_is_own(qp) &&
+	    (from->attr_mask & (RPOST_QP_AV | RPOST_QP_ALT_PATH)))
 		return -EINVAL;
 	if (from->attr_mask & RPOST_QP_AV) {
 		ret = rpost_ah_attr_build(qp->obj.file, ib_dev, &to->ah_attr,
@@ -211,7 +212,23 @@ static void rpost_qp_attr_build(struct ib_qp_attr *to,
 	};
 }
 
-/* Do verbs have this transition?  Since 6.9 rxe checks some only. */
+/*
+ * May the program move it so?  As long as the connection manager may, from INIT to
+ * RTS, it would not notice.  Later it moves a queue pair to the error state only,
+ * which may come at any time.
+ */
+static bool rpost_qp_may_move(const struct rpost_qp *qp, u32 from, u32 to)
+{
+	if (rpost_qp_is_own(qp) || to == RPOST_QPS_ERR)
+		return true;
+	if (to == RPOST_QPS_RESET)
+		return BIT(READ_ONCE(qp->id->state)) &
+		       (BIT(RPOST_ID_CONNECTED) | BIT(RPOST_ID_DISCONNECTED));
+	return (from == RPOST_QPS_RTS || from == RPOST_QPS_SQD) &&
+	       (to == RPOST_QPS_RTS || to == RPOST_QPS_SQD);
+}
+
+/* Have verbs this transition, and may the program make it? */
 static int rpost_qp_check_move(struct rpost_qp *qp,
 			       const struct rpost_qp_attr *to)
 {
@@ -220,39 +237,31 @@ static int rpost_qp_check_move(struct rpost_qp *qp,
 	struct ib_qp_attr now = {};
 	int ret;
 
+	/* iWARP has other states, and the drivers check them. */
+	if (!rdma_ib_or_roce(qp->obj.dev->ib_dev, rdma_start_port(qp->obj.dev->ib_dev)))
+		return !qp->id || !(mask & RPOST_QP_STATE) ||
+		       to->qp_state == RPOST_QPS_ERR ? 0 : -EINVAL;
 	ret = ib_query_qp(qp->ib_qp, &now, IB_QP_STATE, &init);
 	if (ret)
 		return ret;
 	if ((mask & RPOST_QP_CUR_STATE) && to->cur_qp_state != now.qp_state)
 		return -EINVAL;
 	next = mask & RPOST_QP_STATE ? to->qp_state : now.qp_state;
-	/* ib_modify_qp_is_ok() does not know of rates. */
+	if ((mask & RPOST_QP_STATE) && !rpost_qp_may_move(qp, now.qp_state, next))
+		return -EINVAL;
+	/* ib_modify_qp_is_ok() does not know of rates; since 6.9 rxe checks some only. */
 	mask &= ~RPOST_QP_RATE_LIMIT;
 	return ib_modify_qp_is_ok(now.qp_state, next, qp->qp_type, mask) ?
 		0 : -EINVAL;
 }
 
+/* Change the device's queue pair, but not to RESET. */
 static int rpost_qp_modify(struct rpost_qp *qp, struct ib_qp_attr *attr,
 			   struct rpost_qp_attr *from)
 {
 	bool moves = from->attr_mask & RPOST_QP_STATE;
 	bool stops = moves && from->qp_state == RPOST_QPS_ERR;
 	int ret;
-
-	/* cma would not notice a move, but expects errors at any time. */
-	if (qp->id && moves && from->qp_state != RPOST_QPS_ERR)
-		return -EINVAL;
-	if ((from->attr_mask & RPOST_QP_PKEY_INDEX) &&
-	    !rpost_pkey_index_valid(qp, from))
-		return -EINVAL;
-	if (rdma_ib_or_roce(qp->obj.dev->ib_dev,
-			    rdma_start_port(qp->obj.dev->ib_dev))) {
-		ret = rpost_qp_check_move(qp, from);
-		if (ret)
-			return ret;
-	}
-	if (moves && from->qp_state == RPOST_QPS_RESET)
-		return rpost_qp_reset(qp);
 
 	ret = rpost_qp_attr_port(qp, attr, from);
 	if (ret)
@@ -266,11 +275,11 @@ static int rpost_qp_modify(struct rpost_qp *qp, struct ib_qp_attr *attr,
 	ret = ib_modify_qp(qp->ib_qp, attr, from->attr_mask);
 	if (ret || !moves)
 		return ret;
-	if (qp->id) {
-		/* In the error state the device flushes. */
+	/* In the error state the device flushes. */
+	if (qp->id)
 		WRITE_ONCE(qp->id->can_send, true);
+	if (!rpost_qp_is_own(qp))
 		return 0;
-	}
 	qp->state = from->qp_state;
 	rpost_qp_open(qp, qp->state);
 	if (!stops)
@@ -281,17 +290,22 @@ static int rpost_qp_modify(struct rpost_qp *qp, struct ib_qp_attr *attr,
 static int rpost_qp_modify_locked(struct rpost_qp *qp, struct ib_qp_attr *attr,
 				  struct rpost_qp_attr *from)
 {
+	bool resets = (from->attr_mask & RPOST_QP_STATE) && from->qp_state == RPOST_QPS_RESET;
 	int ret = -ENODEV;
 
 	rpost_qp_lock(qp);
 	/* Ask again: some waited long for the lock, and removal waits for them. */
 	if (qp->ib_qp && !qp->refused && rpost_device_alive(qp->obj.dev)) {
-		/* cma's handlers modify the state, too; not every driver has a lock. */
-		if (qp->id)
-			rdma_lock_handler(qp->id->cm_id);
-		ret = rpost_qp_modify(qp, attr, from);
-		if (qp->id)
-			rdma_unlock_handler(qp->id->cm_id);
+		ret = -EINVAL;
+		rpost_qp_lock_handler(qp);
+		if (!(from->attr_mask & RPOST_QP_PKEY_INDEX) ||
+		    rpost_pkey_index_valid(qp, from))
+			ret = rpost_qp_check_move(qp, from);
+		if (!ret && !resets)
+			ret = rpost_qp_modify(qp, attr, from);
+		rpost_qp_unlock_handler(qp);
+		if (!ret && resets)
+			ret = rpost_qp_reset(qp);
 	}
 	rpost_qp_unlock(qp);
 	return ret;
