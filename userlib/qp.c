@@ -375,8 +375,8 @@ void rpost_qp_attr_unpack(struct ibv_qp_attr *attr,
 
 /**
  * ibv_modify_qp() - change a queue pair's attributes, ibv_modify_qp(3)
- * @qp: the queue pair; if the connection manager owns it, the only state to
- *      move it to is IBV_QPS_ERR
+ * @qp: the queue pair; that of an id can be moved to IBV_QPS_ERR, from RTS to SQD and
+ *      back, and once it was connected to RESET, and on from there
  * @attr: the attributes
  * @attr_mask: enum ibv_qp_attr_mask of those to change
  *
