@@ -522,11 +522,25 @@ TEST(queue_pair_of_an_id)
 	ASSERT_EQ(0, ibv_query_qp(p.client.id->qp, &attr, IBV_QP_STATE, &init));
 	EXPECT_EQ(IBV_QPS_RTS, attr.qp_state);
 	EXPECT_EQ(p.server.id->qp->qp_num, attr.dest_qp_num);
+	/* Attributes may come with the state that it has. */
+	attr = (struct ibv_qp_attr) { .qp_state = IBV_QPS_RTS, .min_rnr_timer = 1 };
+	EXPECT_EQ(0, ibv_modify_qp(p.client.id->qp, &attr,
+				   IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER));
+	EXPECT_EQ(0, set_state(p.client.id->qp, IBV_QPS_SQD));
+	EXPECT_EQ(IBV_QPS_SQD, query_state(p.client.id->qp));
+	EXPECT_EQ(0, set_state(p.client.id->qp, IBV_QPS_RTS));
 	ASSERT_EQ(0, rdma_post_recv(p.client.id, (void *)5, p.client.buf, 64,
 				    p.client.mr));
 	ASSERT_EQ(0, set_state(p.client.id->qp, IBV_QPS_ERR));
 	EXPECT_EQ(IBV_QPS_ERR, query_state(p.client.id->qp));
 	ASSERT_COMP(p.client.id->recv_cq, &wc, IBV_WC_WR_FLUSH_ERR, 5);
+	EXPECT_EQ(0, set_state(p.client.id->qp, IBV_QPS_RESET));
+	attr = (struct ibv_qp_attr) {
+		.qp_state = IBV_QPS_INIT, .port_num = p.client.id->port_num,
+	};
+	EXPECT_EQ(0, ibv_modify_qp(p.client.id->qp, &attr, IBV_QP_STATE | IBV_QP_PORT |
+				   IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS));
+	EXPECT_EQ(0, rdma_post_recv(p.client.id, (void *)6, p.client.buf, 64, p.client.mr));
 	pair_close(&p);
 }
 

@@ -403,30 +403,50 @@ TEST_F(own, type_of_an_id)
 
 /* ---------------------------------------------------- the id's queue pair */
 
-/* The connection manager sets its states; the program may only set ERR. */
+/* Send a message of one byte each way. */
+static int exchange_bytes(struct rp_end *a, struct rp_end *b)
+{
+	struct rp_end *ends[] = { a, b };
+	struct rp_send send;
+	struct rpost_wc wc;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		RP_TRY(rp_post_recv(ends[!i], 1, NULL, 0, 0));
+		send = rp_send(RPOST_WR_SEND, 2, NULL, 0, 0);
+		RP_TRY(rp_post_send(ends[i], &send));
+		RP_TRY(rp_wait_cq(&ends[i]->cq, &wc) != 1 || wc.status || wc.wr_id != 2);
+		RP_TRY(rp_wait_cq(&ends[!i]->cq, &wc) != 1 || wc.status || wc.wr_id != 1);
+	}
+	return 0;
+}
+
+/* The connection manager brings it up; then the program may stop and go on. */
 TEST(state_of_an_ids_queue_pair)
 {
 	struct rpost_qp_attr attr;
 	struct rpost_ah_attr ah;
+	struct rp_send send;
 	struct rpost_wc wc;
 	struct rp_end c, s;
-	uint32_t state;
+	unsigned int i;
 
 	ASSERT_EQ(0, rp_connect_pair(&c, &s, 0));
 	ASSERT_EQ(0, rp_own_addr(&c, &ah));
-	for (state = RPOST_QPS_RESET; state < RPOST_QPS_ERR; state++) {
-		EXPECT_EQ(-EINVAL, rp_move(&c, state))
-			TH_LOG("state %u", state);
-		EXPECT_EQ(RPOST_QPS_RTS, rp_qp_state(&c));
-	}
+	EXPECT_EQ(-EINVAL, rp_move(&c, RPOST_QPS_INIT));
+	EXPECT_EQ(-EINVAL, rp_move(&c, RPOST_QPS_RTR));
+	EXPECT_EQ(-EINVAL, rp_move(&c, RPOST_QPS_SQE));
 	attr = rp_rts_attr(RPOST_QPT_RC);
 	EXPECT_EQ(-EINVAL, rp_modify(&c, &attr));
 	attr = rp_rtr_attr(RPOST_QPT_RC, &ah, 1);
 	EXPECT_EQ(-EINVAL, rp_modify(&c, &attr));
-	/* An attribute that may change in RTS. */
+	/* An attribute that may change in RTS, with the state and without. */
 	attr = (struct rpost_qp_attr) {
 		.attr_mask = RPOST_QP_MIN_RNR_TIMER, .min_rnr_timer = 5,
 	};
+	EXPECT_EQ(0, rp_modify(&c, &attr));
+	attr.attr_mask |= RPOST_QP_STATE;
+	attr.qp_state = RPOST_QPS_RTS;
 	EXPECT_EQ(0, rp_modify(&c, &attr));
 	/* An attribute that may not change in RTS. */
 	attr = (struct rpost_qp_attr) {
@@ -434,18 +454,94 @@ TEST(state_of_an_ids_queue_pair)
 	};
 	EXPECT_EQ(-EINVAL, rp_modify(&c, &attr));
 	EXPECT_EQ(RPOST_QPS_RTS, rp_qp_state(&c));
+	EXPECT_EQ(0, exchange_bytes(&c, &s));
+
+	/* What is posted meanwhile is sent when it goes on; rxe waits for the next post. */
+	ASSERT_EQ(0, rp_move(&c, RPOST_QPS_SQD));
+	EXPECT_EQ(RPOST_QPS_SQD, rp_qp_state(&c));
+	send = rp_send(RPOST_WR_SEND, 8, NULL, 0, 0);
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, rp_post_recv(&s, 7, NULL, 0, 0));
+		ASSERT_EQ(0, rp_post_send(&c, &send));
+		ASSERT_EQ(0, rp_move(&c, RPOST_QPS_RTS));
+	}
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(1, rp_wait_cq(&s.cq, &wc));
+		EXPECT_EQ(RPOST_WC_SUCCESS, wc.status);
+		ASSERT_EQ(1, rp_wait_cq(&c.cq, &wc));
+		EXPECT_EQ(RPOST_WC_SUCCESS, wc.status);
+	}
+
 	ASSERT_EQ(0, rp_post_recv(&c, 9, NULL, 0, 0));
 	ASSERT_EQ(0, rp_move(&c, RPOST_QPS_ERR));
 	ASSERT_EQ(1, rp_wait_cq(&c.cq, &wc));
 	EXPECT_EQ(9, wc.wr_id);
 	EXPECT_EQ(RPOST_WC_WR_FLUSH_ERR, wc.status);
 	EXPECT_EQ(RPOST_QPS_ERR, rp_qp_state(&c));
-	EXPECT_EQ(-EINVAL, rp_move(&c, RPOST_QPS_RESET));
+	EXPECT_EQ(-EINVAL, rp_move(&c, RPOST_QPS_RTS));
 	/* The connection can still be ended. */
 	EXPECT_EQ(0, rp_disconnect(c.fd, c.id));
 	EXPECT_EQ(0, rp_expect(s.channel, s.id, RPOST_EVENT_DISCONNECTED));
 	rp_end_close(&c);
 	rp_end_close(&s);
+}
+
+/* From RESET on the program moves it, before and after the end of the connection. */
+TEST(ids_queue_pair_used_again)
+{
+	struct rp_send send = rp_send(RPOST_WR_SEND, 3, NULL, 0, 0);
+	struct rpost_wc wc;
+	struct rp_end c, s;
+	unsigned int i;
+
+	ASSERT_EQ(0, rp_connect_pair(&c, &s, 0));
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, exchange_bytes(&c, &s));
+		ASSERT_EQ(0, rp_post_recv(&c, 9, NULL, 0, 0));
+		ASSERT_EQ(0, rp_move(&c, i ? RPOST_QPS_RESET : RPOST_QPS_ERR));
+		ASSERT_EQ(0, rp_move(&c, RPOST_QPS_RESET));
+		ASSERT_EQ(0, rp_move(&s, RPOST_QPS_RESET));
+		EXPECT_EQ(RPOST_QPS_RESET, rp_qp_state(&c));
+		/* Neither completions of what was posted before, nor posts. */
+		EXPECT_EQ(0, rp_poll_cq(&c.cq, &wc));
+		EXPECT_EQ(-EINVAL, rp_post_recv(&c, 1, NULL, 0, 0));
+		EXPECT_EQ(-EINVAL, rp_post_send(&c, &send));
+		ASSERT_EQ(0, rp_bring_up(&c, RPOST_QPT_RC, s.qp_num));
+		ASSERT_EQ(0, rp_bring_up(&s, RPOST_QPT_RC, c.qp_num));
+		if (i)
+			break;
+		/* The end of the connection stops the queue pair, whoever has moved it. */
+		ASSERT_EQ(0, exchange_bytes(&s, &c));
+		EXPECT_EQ(0, rp_disconnect(c.fd, c.id));
+		EXPECT_EQ(RPOST_QPS_ERR, rp_qp_state(&c));
+		EXPECT_EQ(0, rp_expect(s.channel, s.id, RPOST_EVENT_DISCONNECTED));
+		EXPECT_EQ(0, rp_disconnect(s.fd, s.id));
+		EXPECT_EQ(0, rp_expect(c.channel, c.id, RPOST_EVENT_DISCONNECTED));
+		ASSERT_EQ(0, rp_move(&c, RPOST_QPS_RESET));
+		ASSERT_EQ(0, rp_move(&s, RPOST_QPS_RESET));
+		ASSERT_EQ(0, rp_bring_up(&c, RPOST_QPT_RC, s.qp_num));
+		ASSERT_EQ(0, rp_bring_up(&s, RPOST_QPT_RC, c.qp_num));
+	}
+	EXPECT_EQ(0, exchange_bytes(&s, &c));
+	rp_end_close(&c);
+	rp_end_close(&s);
+}
+
+/* As long as the connection manager may move it, the program may only stop it. */
+TEST(ids_queue_pair_before_the_connection)
+{
+	struct rp_end e;
+
+	ASSERT_EQ(0, rp_end_init(&e));
+	ASSERT_EQ(0, rp_create_id(e.fd, e.channel, &e.id));
+	ASSERT_EQ(0, rp_bind(e.fd, e.id, 0));
+	ASSERT_EQ(0, rp_create_qp(&e, 0));
+	EXPECT_EQ(-EINVAL, rp_move(&e, RPOST_QPS_RESET));
+	EXPECT_EQ(-EINVAL, rp_move(&e, RPOST_QPS_INIT));
+	ASSERT_EQ(0, rp_move(&e, RPOST_QPS_ERR));
+	EXPECT_EQ(-EINVAL, rp_move(&e, RPOST_QPS_RESET));
+	EXPECT_EQ(RPOST_QPS_ERR, rp_qp_state(&e));
+	rp_end_close(&e);
 }
 
 /* The program moves an unconnected queue pair with receives to ERR. */
