@@ -1006,7 +1006,8 @@ struct rpost_modify_cq {
  * @RPOST_RING_NEED_POLL: the device may have completions although the ring is
  *     empty; RPOST_IOC_POLL_CQ polls the device
  * @RPOST_RING_OVERRUN: a completion was lost because the ring was full; the
- *     completions before it are in the ring.  The flag stays set
+ *     completions before it are in the ring.  The flag stays set.  The queue's
+ *     first loss is reported by RPOST_ASYNC_CQ_ERR, too
  */
 enum rpost_ring_flag {
 	RPOST_RING_NEED_POLL	= 0x1,
