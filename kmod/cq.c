@@ -57,6 +57,23 @@ void rpost_cq_interrupt(struct rpost_cq *cq)
 }
 
 /**
+ * rpost_cq_error() - report an asynchronous event of a queue
+ * @cq: the queue; in any context
+ * @event: RPOST_ASYNC_*
+ */
+void rpost_cq_error(struct rpost_cq *cq, u32 event)
+{
+	const struct rpost_async_event async = {
+		.user_data = cq->user_data,
+		.event = event,
+		.obj_type = RPOST_OBJ_CQ,
+		.handle = cq->obj.handle,
+	};
+
+	rpost_async_post(cq->obj.dev, cq->obj.file, &async);
+}
+
+/**
  * rpost_cq_publish() - show the program the new entries of the ring
  * @cq: the queue, with its lock held
  *
@@ -71,6 +88,10 @@ void rpost_cq_publish(struct rpost_cq *cq)
 	rpost_ring_publish(ring);
 	if (unlikely(ring->overrun)) {
 		ring->overrun = false;
+		/* Once: the queue stays in error, and the channel has little room. */
+		if (!cq->overrun)
+			rpost_cq_error(cq, RPOST_ASYNC_CQ_ERR);
+		cq->overrun = true;
 		spin_lock_irq(&cq->arm_lock);
 		rpost_ring_set_flags(ring, RPOST_RING_OVERRUN, 0);
 		spin_unlock_irq(&cq->arm_lock);

@@ -74,6 +74,7 @@ struct rpost_hwcq {
  * @budget: completions that the poll under way may still take; a slot counts as
  *          one, too, if its queue's work requests use counted regions.  A batch
  *          that has begun ends, so it may become negative.
+ * @overrun: RPOST_ASYNC_CQ_ERR has been reported: a completion was lost
  * @idle_since: time at which the program began to poll in vain, or 0
  * @rearms: number of POLL_CQ calls that arm the device again
  * @exact: the program's last request was for solicited events only.  Then the
@@ -111,6 +112,7 @@ struct rpost_cq {
 	spinlock_t lock;
 	struct list_head hwcqs;
 	int budget;
+	bool overrun;
 	u64 idle_since;
 	u32 rearms;
 	bool exact;
@@ -131,6 +133,7 @@ void rpost_cq_free(struct rpost_obj *obj);
 int rpost_cq_mmap(struct rpost_file *file, struct vm_area_struct *vma);
 void rpost_cq_interrupt(struct rpost_cq *cq);
 void rpost_cq_publish(struct rpost_cq *cq);
+void rpost_cq_error(struct rpost_cq *cq, u32 event);
 void rpost_cq_event_taken(struct rpost_cq *cq);
 void rpost_cq_arm_new(struct rpost_cq *cq, struct rpost_hwcq *hwcq);
 u32 rpost_cq_poll(struct rpost_cq *cq);

@@ -26,17 +26,9 @@ static void rpost_hwcq_interrupt(struct ib_cq *ib_cq, void *context)
 static void rpost_hwcq_event(struct ib_event *ib_event, void *context)
 {
 	struct rpost_hwcq *hwcq = context;
-	struct rpost_cq *cq = hwcq->cq;
-	struct rpost_async_event event = {
-		.event = ib_event->event,
-		.obj_type = RPOST_OBJ_CQ,
-	};
 
-	if (READ_ONCE(hwcq->closing))
-		return;
-	event.user_data = cq->user_data;
-	event.handle = cq->obj.handle;
-	rpost_async_post(cq->obj.dev, cq->obj.file, &event);
+	if (!READ_ONCE(hwcq->closing))
+		rpost_cq_error(hwcq->cq, ib_event->event);
 }
 
 /**
