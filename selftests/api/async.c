@@ -487,6 +487,39 @@ TEST_F(async, last_wqe)
 	EXPECT_EQ(0, ibv_destroy_srq(srq));
 }
 
+/* A completion queue that is too small: whoever waits for events learns of it. */
+TEST_F(async, overrun)
+{
+	struct ibv_send_wr wr = {
+		.opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED,
+	}, *bad;
+	struct pair_opts opts;
+	struct ibv_cq *cq;
+	int i;
+
+	pair_close(&self->p);
+	pair_defaults(&opts);
+	ASSERT_EQ(0, pair_to_resolve(&self->p, &opts));
+	self->verbs = self->p.client.id->verbs;
+	cq = ibv_create_cq(self->verbs, 1, NULL, NULL, 0);
+	ASSERT_NE(NULL, cq);
+	opts.client_qp.send_cq = cq;
+	opts.client_qp.recv_cq = cq;
+	ASSERT_EQ(0, pair_after_resolve(&self->p, &opts));
+	drain(self->verbs);
+	/* Nobody polls meanwhile. */
+	for (i = 0; i < 16 && !readable(self->verbs->async_fd, 10); i++)
+		ASSERT_EQ(0, ibv_post_send(self->p.client.id->qp, &wr, &bad));
+	ASSERT_TRUE(readable(self->verbs->async_fd, DEADLINE_MS));
+	ASSERT_EQ(0, ibv_get_async_event(self->verbs, &self->event));
+	EXPECT_EQ(IBV_EVENT_CQ_ERR, self->event.event_type);
+	EXPECT_EQ(cq, self->event.element.cq);
+	ibv_ack_async_event(&self->event);
+	drain(self->verbs);
+	pair_close(&self->p);
+	EXPECT_EQ(0, ibv_destroy_cq(cq));
+}
+
 /* An object's event comes only to the context of the object. */
 TEST_F(async, contexts_are_apart)
 {
