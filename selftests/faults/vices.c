@@ -107,6 +107,62 @@ static long allowed_ms(struct __test_metadata *_metadata, long ms)
  * A device that does not flush is waited for once, until it flushes again.  As
  * the module is loaded, it waits for 10 s, and closing takes 15 s at most.
  */
+/*
+ * What ibv_get_async_event(3) lists, and whose events they are.  A change of GIDs is the
+ * RDMA core's to tell (api/async link.gid_change).
+ */
+static const struct {
+	uint32_t event, obj_type;
+} async_events[] = {
+	{ RPOST_ASYNC_QP_FATAL, RPOST_OBJ_QP },
+	{ RPOST_ASYNC_QP_REQ_ERR, RPOST_OBJ_QP },
+	{ RPOST_ASYNC_QP_ACCESS_ERR, RPOST_OBJ_QP },
+	{ RPOST_ASYNC_COMM_EST, RPOST_OBJ_QP },
+	{ RPOST_ASYNC_SQ_DRAINED, RPOST_OBJ_QP },
+	{ RPOST_ASYNC_PATH_MIG, RPOST_OBJ_QP },
+	{ RPOST_ASYNC_PATH_MIG_ERR, RPOST_OBJ_QP },
+	{ RPOST_ASYNC_QP_LAST_WQE_REACHED, RPOST_OBJ_QP },
+	{ RPOST_ASYNC_CQ_ERR, RPOST_OBJ_CQ },
+	{ RPOST_ASYNC_SRQ_ERR, RPOST_OBJ_SRQ },
+	{ RPOST_ASYNC_SRQ_LIMIT_REACHED, RPOST_OBJ_SRQ },
+	{ RPOST_ASYNC_DEVICE_FATAL, 0 },
+	{ RPOST_ASYNC_PORT_ACTIVE, 0 },
+	{ RPOST_ASYNC_PORT_ERR, 0 },
+	{ RPOST_ASYNC_LID_CHANGE, 0 },
+	{ RPOST_ASYNC_PKEY_CHANGE, 0 },
+	{ RPOST_ASYNC_SM_CHANGE, 0 },
+	{ RPOST_ASYNC_CLIENT_REREGISTER, 0 },
+};
+
+TEST_F(vices, every_event)
+{
+	struct rpost_create_srq srq;
+	uint32_t handles[RPOST_OBJ_SRQ + 1] = {};
+	struct rpost_async_event event;
+	unsigned int i;
+	int ch;
+
+	NEED_VICES();
+	ASSERT_EQ(0, rp_create_srq(self->c.fd, self->c.pd, 8, &srq));
+	ASSERT_EQ(0, rp_create_own(&self->c, RPOST_QPT_RC, srq.handle));
+	handles[RPOST_OBJ_QP] = self->c.qp;
+	handles[RPOST_OBJ_CQ] = self->c.cq.cmd.handle;
+	handles[RPOST_OBJ_SRQ] = srq.handle;
+	ch = rp_async_channel(self->c.fd, self->c.device);
+	ASSERT_LE(0, ch);
+	for (i = 0; i < ARRAY_SIZE(async_events); i++) {
+		while (rp_readable(ch, 0))
+			ASSERT_EQ(sizeof(event), (size_t)read(ch, &event, sizeof(event)));
+		ASSERT_EQ(0, set_vice("raise", async_events[i].event));
+		ASSERT_EQ(0, rp_async_wait(ch, async_events[i].event, &event))
+			TH_LOG("event %u", async_events[i].event);
+		EXPECT_EQ(async_events[i].obj_type, event.obj_type);
+		EXPECT_EQ(handles[async_events[i].obj_type], event.handle);
+		EXPECT_EQ(!event.obj_type && event.event != RPOST_ASYNC_DEVICE_FATAL, event.port);
+	}
+	close(ch);
+}
+
 TEST_F(vices, never_flushes)
 {
 	const long drain_ms[] = { self->drain_ms, DRAIN_MS };

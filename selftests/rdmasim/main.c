@@ -87,6 +87,50 @@ module_param_cb(never_flushes, &sim_never_flushes_ops,
 		&sim_options.never_flushes, 0644);
 MODULE_PARM_DESC(never_flushes, "nothing completes in the error state, until this is 0");
 
+static void sim_raise_of_port(enum ib_event_type type)
+{
+	struct ib_device *ib_dev = ib_device_get_by_name("sim0", RDMA_DRIVER_UNKNOWN);
+	struct ib_event event = {
+		.device = ib_dev, .element.port_num = SIM_PORT, .event = type,
+	};
+
+	if (!ib_dev)
+		return;
+	ib_dispatch_event(&event);
+	ib_device_put(ib_dev);
+}
+
+static int sim_set_raise(const char *val, const struct kernel_param *kp)
+{
+	unsigned int type;
+	int ret = kstrtouint(val, 0, &type);
+
+	if (ret)
+		return ret;
+	switch (type) {
+	case IB_EVENT_DEVICE_FATAL:
+	case IB_EVENT_PORT_ACTIVE:
+	case IB_EVENT_PORT_ERR:
+	case IB_EVENT_LID_CHANGE:
+	case IB_EVENT_PKEY_CHANGE:
+	case IB_EVENT_SM_CHANGE:
+	case IB_EVENT_CLIENT_REREGISTER:
+		sim_raise_of_port(type);
+		return 0;
+	}
+	if (type >= IB_EVENT_GID_CHANGE)
+		return -EINVAL;
+	sim_qps_raise(type);
+	return 0;
+}
+
+static const struct kernel_param_ops sim_raise_ops = {
+	.set = sim_set_raise,
+};
+
+module_param_cb(raise, &sim_raise_ops, NULL, 0200);
+MODULE_PARM_DESC(raise, "deliver this event (enum ib_event_type) of sim0, its port, or all queues");
+
 /**
  * sim_fail() - decide whether a call fails
  * @left: the parameter with the number of calls that still have to fail

@@ -106,6 +106,48 @@ void sim_qps_kick(void)
 	}
 }
 
+static void sim_raise_of(struct sim_qp *qp, enum ib_event_type type)
+{
+	struct ib_event event = { .device = qp->ibqp.device, .event = type };
+	struct ib_srq *srq = qp->ibqp.srq;
+	struct ib_cq *cq = qp->ibqp.recv_cq;
+
+	switch (type) {
+	case IB_EVENT_CQ_ERR:
+		event.element.cq = cq;
+		if (cq && cq->event_handler)
+			cq->event_handler(&event, cq->cq_context);
+		break;
+	case IB_EVENT_SRQ_ERR:
+	case IB_EVENT_SRQ_LIMIT_REACHED:
+		event.element.srq = srq;
+		if (srq && srq->event_handler)
+			srq->event_handler(&event, srq->srq_context);
+		break;
+	default:
+		sim_qp_event(qp, type);
+	}
+}
+
+/**
+ * sim_qps_raise() - deliver an event of all queue pairs, or of their other queues
+ * @type: the event
+ */
+void sim_qps_raise(enum ib_event_type type)
+{
+	unsigned long index;
+	struct sim_qp *qp;
+
+	xa_for_each(&sim_qps, index, qp) {
+		qp = sim_qp_get(index);
+		if (!qp)
+			continue;
+		if (qp->ibqp.qp_type != IB_QPT_GSI)
+			sim_raise_of(qp, type);
+		sim_qp_put(qp);
+	}
+}
+
 /* ------------------------------------------------- creation */
 
 static int sim_check_init(const struct ib_device *ib_dev,

@@ -538,6 +538,7 @@ void sim_qp_event(struct sim_qp *qp, enum ib_event_type type);
 void sim_qp_fail(struct sim_qp *qp);
 void sim_qp_stop(struct sim_qp *qp);
 void sim_qps_kick(void);
+void sim_qps_raise(enum ib_event_type type);
 void sim_qps_end(struct sim_dev *dev);
 extern const struct ib_device_ops sim_qp_ops;
 
