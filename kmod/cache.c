@@ -30,8 +30,8 @@
  *            is being removed
  *
  * An entry that is idle keeps what it is charged: RLIMIT_MEMLOCK, the user's
- * bytes, the rdma cgroup.  Before a command fails for want of these, everything
- * idle of its user is given back (rpost_cache_give_back()).
+ * bytes, the rdma cgroup.  Before a command fails for want of these, what is idle
+ * and charged to the same limit is given back (rpost_cache_give_back()).
  *
  * All of this is under the lock of the user's struct rpost_kept, which is held
  * for short: whoever has a reason to end an entry only dooms it.  A work item
@@ -123,8 +123,13 @@ static void rpost_cache_doom(struct rpost_mr *mr)
 	queue_work(rpost_cache_wq, &kept->reap);
 }
 
-/* Doom idle entries, those first that were not used longest. */
-static unsigned long rpost_cache_doom_pages(struct rpost_kept *kept, unsigned long pages)
+/*
+ * Look at idle entries, those first that were not used longest, and doom those of a
+ * process, or all if @mm is NULL; the others go to the end of the list.  Return the
+ * pages of what was looked at.
+ */
+static unsigned long rpost_cache_doom_pages(struct rpost_kept *kept, unsigned long pages,
+					    const struct mm_struct *mm)
 {
 	unsigned long done = 0;
 	struct rpost_mr *mr;
@@ -137,7 +142,10 @@ static unsigned long rpost_cache_doom_pages(struct rpost_kept *kept, unsigned lo
 		if (!mr)
 			break;
 		done += mr->num_pages;
-		rpost_cache_doom(mr);
+		if (!mm || mr->pinner->mm == mm)
+			rpost_cache_doom(mr);
+		else
+			list_move_tail(&mr->lru, &kept->idle);
 	}
 	return done;
 }
@@ -166,7 +174,7 @@ static bool rpost_cache_room(struct rpost_mr *mr)
 			rpost_cache_doom(other);
 	}
 	if (kept->pages > limit - mr->num_pages)
-		rpost_cache_doom_pages(kept, kept->pages - (limit - mr->num_pages));
+		rpost_cache_doom_pages(kept, kept->pages - (limit - mr->num_pages), NULL);
 	return kept->pages <= limit - mr->num_pages;
 }
 
@@ -331,13 +339,20 @@ void rpost_cache_pd_end(struct rpost_pd *pd)
 }
 
 /**
- * rpost_cache_give_back() - give everything idle of a user back, and wait for it
+ * rpost_cache_give_back() - give back what is idle, after a command has failed
  * @user: the user; the caller holds nothing for which others wait
+ * @error: the errno of the command
+ * @refused: @user->refused before the command
+ *
+ * Everything, if all processes of the user have the limit together: that of the
+ * user's bytes, or the rdma cgroup's, whose errno is -EAGAIN.  Else what the calling
+ * process has kept, so that one that fails again and again leaves the others theirs.
  *
  * Return: true if there was anything and the task has not been killed meanwhile.
  */
-bool rpost_cache_give_back(struct rpost_user *user)
+bool rpost_cache_give_back(struct rpost_user *user, int error, unsigned long refused)
 {
+	bool all = error == -EAGAIN || READ_ONCE(user->refused) != refused;
 	struct rpost_kept *kept = &user->kept;
 	unsigned long left, flags;
 
@@ -346,7 +361,8 @@ bool rpost_cache_give_back(struct rpost_user *user)
 	for (left = READ_ONCE(kept->pages); left;) {
 		spin_lock_irqsave(&kept->lock, flags);
 		left = min(left, kept->pages);
-		left -= min(left, rpost_cache_doom_pages(kept, left));
+		left -= min(left, rpost_cache_doom_pages(kept, left, all ? NULL :
+							 current->mm));
 		spin_unlock_irqrestore(&kept->lock, flags);
 		cond_resched();
 	}
@@ -725,7 +741,7 @@ static bool rpost_cache_empty(struct rpost_user *user, void *arg)
 	bool *more = arg;
 
 	spin_lock_irqsave(&kept->lock, flags);
-	rpost_cache_doom_pages(kept, ULONG_MAX);
+	rpost_cache_doom_pages(kept, ULONG_MAX, NULL);
 	*more |= !list_empty(&kept->idle);
 	spin_unlock_irqrestore(&kept->lock, flags);
 	return true;

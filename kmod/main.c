@@ -201,9 +201,11 @@ static noinline int rpost_create_run(struct rpost_file *file, struct file *filp,
 				     const struct rpost_cmd_row *row,
 				     unsigned long arg)
 {
+	unsigned long refused = READ_ONCE(file->user->refused);
 	int ret = rpost_ucmd_run(file, filp, row, arg);
 
-	if ((ret == -ENOMEM || ret == -EAGAIN) && rpost_cache_give_back(file->user))
+	if ((ret == -ENOMEM || ret == -EAGAIN) &&
+	    rpost_cache_give_back(file->user, ret, refused))
 		ret = rpost_ucmd_run(file, filp, row, arg);
 	return ret;
 }

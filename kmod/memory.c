@@ -386,9 +386,11 @@ static bool rpost_memory_short_of(const struct rpost_obj *obj)
 struct rpost_obj *rpost_memory_get(struct rpost_ucmd *ucmd,
 				   struct rpost_memory *memory)
 {
+	struct rpost_user *user = ucmd->file->user;
+	unsigned long refused = READ_ONCE(user->refused);
 	struct rpost_obj *obj = rpost_memory_try(ucmd, memory);
 
-	if (rpost_memory_short_of(obj) && rpost_cache_give_back(ucmd->file->user))
+	if (rpost_memory_short_of(obj) && rpost_cache_give_back(user, PTR_ERR(obj), refused))
 		obj = rpost_memory_try(ucmd, memory);
 	/* ENOMEM would mean a full queue. */
 	return rpost_memory_short_of(obj) ? ERR_PTR(-ENOBUFS) : obj;

@@ -498,6 +498,7 @@ struct rpost_pinner {
  *          daemons do not use up the share of root's containers.
  * @refs: number of open files; under rpost_users_lock
  * @bytes: bytes charged for those files and all that belongs to them
+ * @refused: changes each time that @bytes would pass the limit
  * @kept: regions that the cache keeps
  * @pin_lock: guards the following
  * @pinners: struct rpost_pinner, by @mm
@@ -514,6 +515,7 @@ struct rpost_user {
 	bool exempt;
 	unsigned int refs;
 	atomic_long_t bytes;
+	unsigned long refused;
 	struct rpost_kept kept;
 	struct mutex pin_lock;
 	DECLARE_HASHTABLE(pinners, RPOST_PINNER_BITS);

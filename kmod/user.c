@@ -130,8 +130,10 @@ static int rpost_user_charge(struct rpost_user *user, unsigned long bytes)
 		return -ENOMEM;
 	do {
 		/* @now is not negative. */
-		if (bytes > limit || now > limit - bytes)
+		if (bytes > limit || now > limit - bytes) {
+			WRITE_ONCE(user->refused, READ_ONCE(user->refused) + 1);
 			return -ENOMEM;
+		}
 	} while (!atomic_long_try_cmpxchg(&user->bytes, &now, now + bytes));
 	return 0;
 }
