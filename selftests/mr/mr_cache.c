@@ -898,6 +898,52 @@ TEST(memlock_lower)
 	EXPECT_EQ(0, as_nobody(2 * CACHE_PAGES * getpagesize(), child_lower));
 }
 
+/* Fail at the limit of a process, again and again, with something kept each time. */
+static void fail_again(int pipefd)
+{
+	struct rpost_reg_mr mr;
+	struct cache_pair p;
+	char byte;
+	int i;
+
+	CHILD_CHECK(!cache_pair_init(&p, 3 * CACHE_PAGES));
+	CHILD_CHECK(read(pipefd, &byte, 1) == 1);
+	p.bytes = CACHE_PAGES / 2 * getpagesize();
+	for (i = 0; i < 5; i++) {
+		CHILD_CHECK(!cache_warm(&p));
+		CHILD_CHECK(rp_reg_mr(p.c.fd, p.c.pd, p.mem, 3 * CACHE_PAGES * getpagesize(),
+				      0, &mr) == -ENOMEM);
+		CHILD_CHECK(!cache_kept(&p));
+	}
+	_exit(0);
+}
+
+/* What another process of the user has kept stays. */
+static int child_beside(struct cache_pair *p)
+{
+	int status, pipefd[2];
+	pid_t pid;
+
+	p->bytes = CACHE_PAGES / 2 * getpagesize();
+	CHILD_CHECK(!pipe(pipefd));
+	pid = fork();
+	CHILD_CHECK(pid >= 0);
+	if (!pid)
+		fail_again(pipefd[0]);
+	CHILD_CHECK(!cache_warm(p));
+	CHILD_CHECK(write(pipefd[1], "x", 1) == 1);
+	CHILD_CHECK(waitpid(pid, &status, 0) == pid && !status);
+	CHILD_CHECK(cache_kept(p) == 1);
+	return 0;
+}
+
+TEST(neighbour_at_its_limit)
+{
+	if (geteuid())
+		SKIP(return, "only root becomes another user");
+	EXPECT_EQ(0, as_nobody(2 * CACHE_PAGES * getpagesize(), child_beside));
+}
+
 #define FORK_PAGES	(192 << 20 >> 12)
 #define FORK_KEPT	40
 #define FORK_TRIES	10
