@@ -10,6 +10,9 @@
 #include "device.h"
 #include "srq.h"
 
+/* Slots that are moved between two lists at once. */
+#define RPOST_SRQ_BATCH		64u
+
 /**
  * struct rpost_srq_cq - room for a shared receive queue's completions
  * @link: in @cqs of the shared receive queue
@@ -157,6 +160,29 @@ static bool rpost_srq_move(struct rpost_srq_wqe **from,
 		*to = first;
 	}
 	return true;
+}
+
+/*
+ * Move @n slots of lists that posts use, a few with the lock held.  Return false, and
+ * move none, if there are fewer.
+ */
+static bool rpost_srq_move_locked(struct rpost_srq *srq, struct rpost_srq_wqe **from,
+				  struct rpost_srq_wqe **to, u32 n)
+{
+	u32 some, done = 0;
+	bool moved = true;
+
+	while (moved && done < n) {
+		some = min(n - done, RPOST_SRQ_BATCH);
+		spin_lock_bh(&srq->lock);
+		moved = rpost_srq_move(from, to, some);
+		spin_unlock_bh(&srq->lock);
+		done += moved ? some : 0;
+		cond_resched();
+	}
+	if (!moved)
+		rpost_srq_move_locked(srq, to, from, done);
+	return moved;
 }
 
 /**
@@ -524,18 +550,14 @@ static int rpost_srq_resize(struct rpost_srq *srq, struct ib_srq_attr *attr,
 		return ret;
 	/* If that fails, the spare slots may still be enough. */
 	ret = grows ? rpost_srq_add_slots(srq, new) : 0;
-	spin_lock_bh(&srq->lock);
-	moves = rpost_srq_move(grows ? &srq->spares : &srq->free, &moved, n);
-	spin_unlock_bh(&srq->lock);
+	moves = rpost_srq_move_locked(srq, grows ? &srq->spares : &srq->free, &moved, n);
 	if (!moves) {
 		if (!ret)
 			ret = grows ? -ENOMEM : -EINVAL;
 		goto out;
 	}
 	ret = ib_modify_srq(srq->ib_srq, attr, mask);
-	spin_lock_bh(&srq->lock);
-	rpost_srq_move(&moved, !ret == grows ? &srq->free : &srq->spares, n);
-	spin_unlock_bh(&srq->lock);
+	rpost_srq_move_locked(srq, &moved, !ret == grows ? &srq->free : &srq->spares, n);
 	if (!ret) {
 		WRITE_ONCE(srq->max_wr, new);
 		new = old;
