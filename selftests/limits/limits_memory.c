@@ -116,20 +116,20 @@ static pid_t fork_owner(struct rp_end *end, char *mem, uint32_t *handle, int fds
 	pid_t pid;
 	char byte;
 
-	if (pipe(fds))
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds))
 		return -1;
 	pid = fork();
 	if (!pid) {
 		if (rp_reg_mr(end->fd, end->pd, mem, 3 * MB / 4, 0, &mr))
 			mr.handle = 0;
-		if (write(fds[1], &mr.handle, sizeof(*handle)) < 0 ||
+		if (write(fds[0], &mr.handle, sizeof(*handle)) < 0 ||
 		    read(fds[0], &byte, 1) != 1)
 			_exit(1);
 		if (byte == 'e')
 			execl("/bin/sh", "sh", "-c", "kill -STOP $$", NULL);
 		_exit(byte != 'x');
 	}
-	if (read(fds[0], handle, sizeof(*handle)) != sizeof(*handle) || !*handle)
+	if (read(fds[1], handle, sizeof(*handle)) != sizeof(*handle) || !*handle)
 		return -1;
 	return pid;
 }
