@@ -748,10 +748,11 @@ enum rpost_access {
  * -1); and, where it reports RPOST_ODP_WHOLE_PAGES, if @iova is not @addr or is
  * not at the beginning of a page.  EMSGSIZE for more than the device can take.
  *
- * Errors: EFAULT for memory that is not mapped with the needed access, or a shared
- * mapping of a file whose file system has to know what is written to it, ENOMEM
- * above RLIMIT_MEMLOCK, for which also counts what processes that have ended left
- * registered in files of the same user; EPERM if it is 0, EOVERFLOW if @addr or @iova plus
+ * Errors: EFAULT for memory that is not mapped with the needed access, or, if the
+ * device may write, for a shared mapping of a file whose file system has to know what
+ * is written to it; ENOMEM above RLIMIT_MEMLOCK, for which also counts what processes
+ * that have ended left registered in files of the same user; EPERM if it is 0 and
+ * nothing is left so; EINTR if the process is killed; EOVERFLOW if @addr or @iova plus
  * @length wraps, EOPNOTSUPP for other access flags (memory windows), and for
  * RPOST_ACCESS_FLUSH_* if the kernel or the device does not support it; EINVAL
  * for RPOST_ACCESS_FLUSH_PERSISTENT on memory that is not persistent.
