@@ -88,13 +88,13 @@ void rpost_cq_publish(struct rpost_cq *cq)
 	rpost_ring_publish(ring);
 	if (unlikely(ring->overrun)) {
 		ring->overrun = false;
+		spin_lock_irq(&cq->arm_lock);
+		rpost_ring_set_flags(ring, RPOST_RING_OVERRUN, 0);
+		spin_unlock_irq(&cq->arm_lock);
 		/* Once: the queue stays in error, and the channel has little room. */
 		if (!cq->overrun)
 			rpost_cq_error(cq, RPOST_ASYNC_CQ_ERR);
 		cq->overrun = true;
-		spin_lock_irq(&cq->arm_lock);
-		rpost_ring_set_flags(ring, RPOST_RING_OVERRUN, 0);
-		spin_unlock_irq(&cq->arm_lock);
 	}
 	if (cq->poller)
 		rpost_cq_interrupt(cq);
