@@ -103,19 +103,19 @@ static bool rpost_watch_may_keep(struct mm_struct *mm, unsigned long addr, unsig
 {
 	struct vm_area_struct *vma;
 	struct vma_iterator vmi;
-	bool may = true;
 
 	vma_iter_init(&vmi, mm, addr);
 	if (mmap_read_lock_killable(mm))
 		return false;
 	for_each_vma_range(vmi, vma, end) {
-		if (vma->vm_flags & (VM_MAYSHARE | VM_HUGETLB) || vma_pkey(vma)) {
-			may = false;
+		if (vma->vm_start > addr || vma_pkey(vma) ||
+		    vma->vm_flags & (VM_MAYSHARE | VM_HUGETLB))
 			break;
-		}
+		addr = vma->vm_end;
 	}
 	mmap_read_unlock(mm);
-	return may;
+	/* A hole could be filled unnoticed. */
+	return addr >= end;
 }
 
 static struct rpost_watch *rpost_watch_alloc(struct rpost_file *file)
