@@ -344,15 +344,15 @@ void rpost_cache_pd_end(struct rpost_pd *pd)
  * @error: the errno of the command
  * @refused: @user->refused before the command
  *
- * Everything, if all processes of the user have the limit together: that of the
+ * Everything, if others of the user may count for the limit as well: that of the
  * user's bytes, or the rdma cgroup's, whose errno is -EAGAIN.  Else what the calling
  * process has kept, so that one that fails again and again leaves the others theirs.
  *
  * Return: true if there was anything and the task has not been killed meanwhile.
  */
-bool rpost_cache_give_back(struct rpost_user *user, int error, unsigned long refused)
+bool rpost_cache_give_back(struct rpost_user *user, int error, long refused)
 {
-	bool all = error == -EAGAIN || READ_ONCE(user->refused) != refused;
+	bool all = error == -EAGAIN || atomic_long_read(&user->refused) != refused;
 	struct rpost_kept *kept = &user->kept;
 	unsigned long left, flags;
 

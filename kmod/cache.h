@@ -100,7 +100,7 @@ bool rpost_cache_keep(struct rpost_obj *obj);
 void rpost_cache_changed(struct rpost_watch *watch);
 bool rpost_cache_doom_idle(struct rpost_watch *watch);
 bool rpost_cache_any_idle(void);
-bool rpost_cache_give_back(struct rpost_user *user, int error, unsigned long refused);
+bool rpost_cache_give_back(struct rpost_user *user, int error, long refused);
 
 struct rpost_mr *rpost_cache_find(struct rpost_pd *pd, u64 addr, u64 length,
 				  u32 access);

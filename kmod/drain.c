@@ -375,7 +375,7 @@ static int rpost_qp_modify_reset(struct rpost_qp *qp)
 
 /**
  * rpost_qp_reset() - move a queue pair to the RESET state
- * @qp: the queue pair, locked; without an id, or its connection has ended
+ * @qp: the queue pair, locked; without an id, or that was connected
  *
  * Its work requests are dropped without completions.
  *

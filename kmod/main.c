@@ -201,7 +201,7 @@ static noinline int rpost_create_run(struct rpost_file *file, struct file *filp,
 				     const struct rpost_cmd_row *row,
 				     unsigned long arg)
 {
-	unsigned long refused = READ_ONCE(file->user->refused);
+	long refused = atomic_long_read(&file->user->refused);
 	int ret = rpost_ucmd_run(file, filp, row, arg);
 
 	if ((ret == -ENOMEM || ret == -EAGAIN) &&

@@ -334,46 +334,44 @@ static int rpost_memory_register(struct rpost_pd *pd, struct rpost_memory *memor
 	return ret;
 }
 
-static struct rpost_obj *rpost_memory_try(struct rpost_ucmd *ucmd,
-					  struct rpost_memory *memory)
+/* Get uses of all entries with the lkey 0, or return a negative errno. */
+static int rpost_memory_enter(struct rpost_ucmd *ucmd, struct rpost_memory *memory,
+			      struct rpost_follow *follow)
+{
+	struct rpost_obj *obj = rpost_enter_get(ucmd, ucmd->cmd.post_send.qp, RPOST_OBJ_QP);
+	int ret = PTR_ERR_OR_ZERO(obj);
+
+	if (!ret) {
+		ret = -ENODEV;
+		if (rpost_device_alive(obj->dev))
+			ret = rpost_memory_register(container_of(obj, struct rpost_qp,
+								 obj)->pd, memory, follow);
+		rpost_obj_put(obj);
+	}
+	/* It has been entered even if it has no such queue pair any more. */
+	rpost_leave_device(ucmd);
+	return ret;
+}
+
+static int rpost_memory_try(struct rpost_ucmd *ucmd, struct rpost_memory *memory)
 {
 	const struct rpost_sge *sges = memory->sges;
 	struct rpost_follow *follow;
-	struct rpost_obj *obj;
 	int ret = 0;
 	u32 i;
 
 	follow = kcalloc(memory->num, sizeof(*follow), RPOST_GFP);
 	if (!follow)
-		return ERR_PTR(-ENOMEM);
+		return -ENOMEM;
 	for (i = 0; i < memory->num && !ret; i++) {
 		if (rpost_sge_needs(&sges[i]))
 			ret = rpost_follow_begin(ucmd, &sges[i], memory->access, &follow[i]);
 	}
-	if (ret) {
-		obj = ERR_PTR(ret);
-		goto out;
-	}
-	ret = -ENODEV;
-	obj = rpost_enter_get(ucmd, ucmd->cmd.post_send.qp, RPOST_OBJ_QP);
-	if (!IS_ERR(obj) && rpost_device_alive(obj->dev))
-		ret = rpost_memory_register(container_of(obj, struct rpost_qp, obj)->pd,
-					    memory, follow);
-	if (!IS_ERR(obj) && ret) {
-		rpost_obj_put(obj);
-		obj = ERR_PTR(ret);
-	}
-	/* It has been entered even if it has no such queue pair any more. */
-	rpost_leave_device(ucmd);
-out:
+	if (!ret)
+		ret = rpost_memory_enter(ucmd, memory, follow);
 	rpost_memory_unfollow(memory, follow);
 	kfree(follow);
-	return obj;
-}
-
-static bool rpost_memory_short_of(const struct rpost_obj *obj)
-{
-	return obj == ERR_PTR(-ENOMEM) || obj == ERR_PTR(-EAGAIN);
+	return ret;
 }
 
 /**
@@ -381,17 +379,24 @@ static bool rpost_memory_short_of(const struct rpost_obj *obj)
  * @ucmd: the post to a queue pair, on which it has no reference
  * @memory: entries of the work request; gets uses for all with the lkey 0
  *
- * Return: the queue pair with a reference, or an ERR_PTR.
+ * Return: the queue pair with a reference, or an ERR_PTR.  Another one may have got
+ * its handle meanwhile; if that is of another domain, the device refuses the keys.
  */
 struct rpost_obj *rpost_memory_get(struct rpost_ucmd *ucmd,
 				   struct rpost_memory *memory)
 {
 	struct rpost_user *user = ucmd->file->user;
-	unsigned long refused = READ_ONCE(user->refused);
-	struct rpost_obj *obj = rpost_memory_try(ucmd, memory);
+	long refused = atomic_long_read(&user->refused);
+	int ret = rpost_memory_try(ucmd, memory);
+	struct rpost_obj *obj;
 
-	if (rpost_memory_short_of(obj) && rpost_cache_give_back(user, PTR_ERR(obj), refused))
-		obj = rpost_memory_try(ucmd, memory);
+	if ((ret == -ENOMEM || ret == -EAGAIN) && rpost_cache_give_back(user, ret, refused))
+		ret = rpost_memory_try(ucmd, memory);
 	/* ENOMEM would mean a full queue. */
-	return rpost_memory_short_of(obj) ? ERR_PTR(-ENOBUFS) : obj;
+	if (ret)
+		return ERR_PTR(ret == -ENOMEM || ret == -EAGAIN ? -ENOBUFS : ret);
+	obj = rpost_obj_get(ucmd->file, ucmd->cmd.post_send.qp, RPOST_OBJ_QP);
+	if (!obj)
+		rpost_uses_drop(&memory->uses);
+	return obj ? : ERR_PTR(-ENOENT);
 }

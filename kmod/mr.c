@@ -327,17 +327,19 @@ int rpost_mr_shutdown(struct rpost_obj *obj)
 	if (mr->mm)
 		mmdrop(mr->mm);
 	mr->mm = NULL;
-	if (mr->pinner)
-		rpost_unpin(mr->obj.file->user, mr->pinner, mr->num_pages);
-	mr->pinner = NULL;
 	if (ret) {
 		pr_warn_ratelimited("rdma_post: %lu pages stay pinned\n",
 				    mr->num_pages);
 		mr->pd->leaked = true;
-		return 0;
+	} else {
+		ib_umem_release(mr->umem);
+		mr->umem = NULL;
 	}
-	ib_umem_release(mr->umem);
-	mr->umem = NULL;
+	if (mr->pinner)
+		rpost_unpin(mr->obj.file->user, mr->pinner, mr->num_pages);
+	mr->pinner = NULL;
+	if (ret)
+		return 0;
 	rpost_file_count(mr->obj.file, RPOST_COUNT_PINNED_PAGES,
 			 -(long)mr->num_pages);
 	return 0;

@@ -19,13 +19,13 @@
 /*
  * ib_umem_get() compares RLIMIT_MEMLOCK with what the calling process has pinned.  A
  * region of a process that has ended stays pinned if others have its file open, and
- * counts for nobody there.  So here it counts for whoever registers next through a
- * file of the same user.  Processes that live count for themselves: ranks of one job
- * have a limit each, as over uverbs.
+ * counts for nobody there.  So here it counts beside the own pages of each process
+ * that registers through a file of the same user.  Processes that live count for
+ * themselves only: ranks of one job have a limit each, as over uverbs.
  */
 
-/* How long to wait for processes that are ending to close their files. */
-#define RPOST_PIN_TRIES		50
+/* How long a process that has given up its memory may take to close its files. */
+#define RPOST_PIN_ENDS		HZ
 #define RPOST_PIN_WAIT		max(HZ / 50, 1)
 
 static struct hlist_head *rpost_pinners(struct rpost_user *user, struct mm_struct *mm)
@@ -33,16 +33,21 @@ static struct hlist_head *rpost_pinners(struct rpost_user *user, struct mm_struc
 	return &user->pinners[hash_ptr(mm, RPOST_PINNER_BITS)];
 }
 
-static struct rpost_pinner *rpost_pinner_get(struct rpost_user *user, struct mm_struct *mm)
+/* Find the process's, or add @fresh and set it to NULL; return NULL if that is NULL. */
+static struct rpost_pinner *rpost_pinner_get(struct rpost_user *user, struct mm_struct *mm,
+					     struct rpost_pinner **fresh)
 {
 	struct hlist_head *head = rpost_pinners(user, mm);
 	struct rpost_pinner *pinner;
+
+	lockdep_assert_held(&user->pin_lock);
 
 	hlist_for_each_entry(pinner, head, node) {
 		if (pinner->mm == mm)
 			return pinner;
 	}
-	pinner = kzalloc(sizeof(*pinner), RPOST_GFP);
+	pinner = *fresh;
+	*fresh = NULL;
 	if (!pinner)
 		return NULL;
 	mmgrab(mm);
@@ -80,6 +85,7 @@ static void rpost_pinners_look(struct rpost_user *user)
 			hash_del(&pinner->node);
 			pinner->ended = true;
 			user->pages_left += pinner->pages;
+			user->left_at = jiffies;
 		}
 		cond_resched();
 	}
@@ -101,17 +107,22 @@ static bool rpost_pin_fits(const struct rpost_pin *pin)
 	return !user->pages_left || own + user->pages_left <= limit || capable(CAP_IPC_LOCK);
 }
 
-static int rpost_pin_try(struct rpost_pin *pin)
+/*
+ * Charge the calling process for the pages.  Return -EAGAIN if processes that have
+ * ended lately may yet close their files, or -ENOMEM; @fresh is missing if it is NULL.
+ */
+static int rpost_pin_try(struct rpost_pin *pin, struct rpost_pinner **fresh)
 {
 	struct rpost_user *user = pin->user;
-	int ret = -ENOMEM;
+	int ret = 0;
 
 	mutex_lock(&user->pin_lock);
-	pin->pinner = rpost_pinner_get(user, current->mm);
+	pin->pinner = rpost_pinner_get(user, current->mm, fresh);
 	if (pin->pinner) {
 		rpost_pinner_take(user, pin->pinner, pin->pages);
-		ret = rpost_pin_fits(pin) ? 0 : -EAGAIN;
-		if (ret) {
+		if (!rpost_pin_fits(pin)) {
+			ret = time_before(jiffies, user->left_at + RPOST_PIN_ENDS) ?
+			      -EAGAIN : -ENOMEM;
 			rpost_pinner_take(user, pin->pinner, -(long)pin->pages);
 			pin->pinner = NULL;
 		}
@@ -123,13 +134,25 @@ static int rpost_pin_try(struct rpost_pin *pin)
 /* Charge the calling process for the pages, or return -ENOMEM or -EINTR. */
 static int rpost_pin_charge(struct rpost_pin *pin)
 {
-	int ret, tries = RPOST_PIN_TRIES;
+	unsigned long end = jiffies + RPOST_PIN_ENDS;
+	struct rpost_pinner *fresh = NULL;
+	int ret;
 
-	while ((ret = rpost_pin_try(pin)) == -EAGAIN) {
-		if (!tries--)
+	/* Allocate without the lock: reclaim may need regions of the user to end. */
+	ret = rpost_pin_try(pin, &fresh);
+	while (ret == -EAGAIN || (!ret && !pin->pinner)) {
+		if (ret) {
+			if (time_after(jiffies, end))
+				return -ENOMEM;
+			schedule_timeout_killable(RPOST_PIN_WAIT);
+			if (fatal_signal_pending(current))
+				return -EINTR;
+		}
+		fresh = kzalloc(sizeof(*fresh), RPOST_GFP);
+		if (!fresh)
 			return -ENOMEM;
-		if (schedule_timeout_killable(RPOST_PIN_WAIT) && fatal_signal_pending(current))
-			return -EINTR;
+		ret = rpost_pin_try(pin, &fresh);
+		kfree(fresh);
 	}
 	return ret;
 }
@@ -208,6 +231,9 @@ static int rpost_pin_arm(struct rpost_pin *pin, unsigned long addr, u64 length)
 
 	ret = mmu_interval_notifier_insert(&pin->notifier, mm, addr, length,
 					   &rpost_pin_ops);
+	/* The first one of a process gives way to any signal. */
+	if (ret == -EINTR && !fatal_signal_pending(current))
+		return -ERESTARTNOINTR;
 	if (ret)
 		return ret;
 	pin->armed = true;
@@ -228,8 +254,8 @@ static int rpost_pin_arm(struct rpost_pin *pin, unsigned long addr, u64 length)
  * the stack has grown.
  *
  * Return: 0, and rpost_pin_end() ends it; -EFAULT if the memory may not be pinned
- * for this access; -EINTR if the task is killed; or -ENOMEM, without memory or above
- * RLIMIT_MEMLOCK.
+ * for this access; -EINTR if the task is killed; -ERESTARTNOINTR for another signal;
+ * or -ENOMEM, without memory or above RLIMIT_MEMLOCK.
  */
 int rpost_pin_begin(struct rpost_pin *pin, struct rpost_file *file, u64 addr, u64 length,
 		    u32 access)

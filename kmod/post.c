@@ -318,8 +318,11 @@ static noinline int rpost_post_rest(struct rpost_ucmd *ucmd, u32 command,
 
 	do {
 		obj = rpost_memory_get(ucmd, memory);
-		if (IS_ERR(obj))
-			return PTR_ERR(obj);
+		if (IS_ERR(obj)) {
+			ret = PTR_ERR(obj);
+			/* What has been posted must not be posted again. */
+			return ret == -ERESTARTNOINTR && cmd->posted ? -EINTR : ret;
+		}
 		ret = rpost_post_wrs(obj, command, cmd, block->data +
 				     rpost_block_bytes(block->data, cmd->posted),
 				     block->scratch, memory);

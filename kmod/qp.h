@@ -158,8 +158,8 @@ struct rpost_mcast {
  * @qp_num: its number, valid after @ib_qp has gone, too
  * @by_num: in @qps of its file, by @qp_num
  * @user_data: identifies it to the program
- * @released: the program has moved it to RESET since the connection of @id ended;
- *            since then the program moves it, and cma to the error state only
+ * @released: the program has moved it to RESET since @id was connected; from then on
+ *            the program moves it, and cma to the error state only
  * @state: the state that the program has moved it to, without an id or if @released
  * @max_sge_rd: scatter/gather entries in a read
  * @iwarp: the device is iWARP, where a read needs an entry even if it is empty

@@ -504,6 +504,7 @@ struct rpost_pinner {
  * @pinners: struct rpost_pinner, by @mm
  * @pages: pages of them all, and @pages_left
  * @pages_left: pages that processes have left pinned which are known to have ended
+ * @left_at: time in jiffies when the last one of them was found
  *
  * A file stays charged to the user who opened it, whoever uses it later, as it
  * keeps its network namespace and memory cgroup.  It holds a reference until
@@ -515,12 +516,13 @@ struct rpost_user {
 	bool exempt;
 	unsigned int refs;
 	atomic_long_t bytes;
-	unsigned long refused;
+	atomic_long_t refused;
 	struct rpost_kept kept;
 	struct mutex pin_lock;
 	DECLARE_HASHTABLE(pinners, RPOST_PINNER_BITS);
 	unsigned long pages;
 	unsigned long pages_left;
+	unsigned long left_at;
 };
 
 struct rpost_user *rpost_user_get(void);

@@ -131,7 +131,7 @@ static int rpost_user_charge(struct rpost_user *user, unsigned long bytes)
 	do {
 		/* @now is not negative. */
 		if (bytes > limit || now > limit - bytes) {
-			WRITE_ONCE(user->refused, READ_ONCE(user->refused) + 1);
+			atomic_long_inc(&user->refused);
 			return -ENOMEM;
 		}
 	} while (!atomic_long_try_cmpxchg(&user->bytes, &now, now + bytes));
