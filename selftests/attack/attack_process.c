@@ -9,6 +9,7 @@
 #include <kselftest_harness.h>
 #include <grp.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -249,12 +250,14 @@ TEST_F(process, limit_of_each_process)
 		pids[i] = fork();
 		ASSERT_LE(0, pids[i]);
 		if (!pids[i]) {
+			CHILD_CHECK(!prctl(PR_SET_PDEATHSIG, SIGKILL));
 			/* The pages of the parent and of the others do not count here. */
 			register_to_the_limit(m, self->p, self->page);
 			CHILD_CHECK(write(pipes[1], "x", 1) == 1);
 			pause();
 			_exit(1);
 		}
+		ASSERT_TRUE(rp_readable(pipes[0], TEST_TIMEOUT_MS));
 		ASSERT_EQ(1, read(pipes[0], &byte, 1));
 	}
 	for (i = 0; i < ARRAY_SIZE(pids); i++) {

@@ -104,10 +104,6 @@ static long allowed_ms(struct __test_metadata *_metadata, long ms)
 }
 
 /*
- * A device that does not flush is waited for once, until it flushes again.  As
- * the module is loaded, it waits for 10 s, and closing takes 15 s at most.
- */
-/*
  * What ibv_get_async_event(3) lists, and whose events they are.  A change of GIDs is the
  * RDMA core's to tell (api/async link.gid_change).
  */
@@ -163,6 +159,10 @@ TEST_F(vices, every_event)
 	close(ch);
 }
 
+/*
+ * A device that does not flush is waited for once, until it flushes again.  As
+ * the module is loaded, it waits for 10 s, and closing takes 15 s at most.
+ */
 TEST_F(vices, never_flushes)
 {
 	const long drain_ms[] = { self->drain_ms, DRAIN_MS };

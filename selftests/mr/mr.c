@@ -6,7 +6,9 @@
  */
 #include <kselftest_harness.h>
 #include <grp.h>
+#include <signal.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 
 #include "kernel_release.h"
 #include "rpost_test.h"
@@ -552,6 +554,40 @@ TEST_F(mrdata, shared_memory)
 		  write_named(&self->client, from.iova, from.lkey, to.iova,
 			      to.rkey, self->page));
 	EXPECT_EQ('s', self->to[self->page - 1]);
+}
+
+static void nothing(int sig)
+{
+	(void)sig;
+}
+
+/* The first registration of a process, with a signal after so many microseconds. */
+static void register_beside_signal(FIXTURE_DATA(mr) *self, long us)
+{
+	const struct itimerval soon = { .it_value.tv_usec = us }, never = {};
+	struct sigaction action = { .sa_handler = nothing };
+	struct rpost_reg_mr mr;
+
+	CHILD_CHECK(!sigaction(SIGALRM, &action, NULL));
+	CHILD_CHECK(!setitimer(ITIMER_REAL, &soon, NULL));
+	CHILD_CHECK(!rp_reg_mr(self->fd, self->pd, self->mem, 4 * self->page, RW, &mr));
+	CHILD_CHECK(!setitimer(ITIMER_REAL, &never, NULL));
+	_exit(0);
+}
+
+TEST_F(mr, beside_signals)
+{
+	int i, status;
+	pid_t pid;
+
+	for (i = 1; i <= 100; i++) {
+		pid = fork();
+		ASSERT_LE(0, pid);
+		if (!pid)
+			register_beside_signal(self, i);
+		ASSERT_EQ(pid, waitpid(pid, &status, 0));
+		ASSERT_EQ(0, status);
+	}
 }
 
 TEST_HARNESS_MAIN
