@@ -78,6 +78,8 @@ struct rpost_pin {
 int rpost_pin_begin(struct rpost_pin *pin, struct rpost_file *file, u64 addr, u64 length,
 		    u32 access);
 void rpost_pin_end(struct rpost_pin *pin);
+int rpost_vmas_check(unsigned long addr, unsigned long end,
+		     bool (*good)(struct vm_area_struct *vma));
 void rpost_unpin(struct rpost_user *user, struct rpost_pinner *pinner, unsigned long pages);
 
 /* ------------------------------------------------------------ cache.c */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What comes before and after memory of a program is pinned.  See struct rpost_pin.
+ * Charges a process for memory before it is pinned, and looks at its mappings.  See
+ * struct rpost_pin.
  */
 #include <linux/backing-dev.h>
 #include <linux/capability.h>
@@ -33,7 +34,7 @@ static struct hlist_head *rpost_pinners(struct rpost_user *user, struct mm_struc
 	return &user->pinners[hash_ptr(mm, RPOST_PINNER_BITS)];
 }
 
-/* Find the process's, or add @fresh and set it to NULL; return NULL if that is NULL. */
+/* Find the struct of a process, or add @fresh, if there is one, and set it to NULL. */
 static struct rpost_pinner *rpost_pinner_get(struct rpost_user *user, struct mm_struct *mm,
 					     struct rpost_pinner **fresh)
 {
@@ -62,7 +63,7 @@ static void rpost_pinner_take(struct rpost_user *user, struct rpost_pinner *pinn
 
 	pinner->pages += pages;
 	user->pages += pages;
-	if (pinner->ended)
+	if (hlist_unhashed(&pinner->node))
 		user->pages_left += pages;
 	if (pinner->pages)
 		return;
@@ -83,7 +84,6 @@ static void rpost_pinners_look(struct rpost_user *user)
 			if (atomic_read(&pinner->mm->mm_users))
 				continue;
 			hash_del(&pinner->node);
-			pinner->ended = true;
 			user->pages_left += pinner->pages;
 			user->left_at = jiffies;
 		}
@@ -108,25 +108,27 @@ static bool rpost_pin_fits(const struct rpost_pin *pin)
 }
 
 /*
- * Charge the calling process for the pages.  Return -EAGAIN if processes that have
- * ended lately may yet close their files, or -ENOMEM; @fresh is missing if it is NULL.
+ * Charge the calling process for the pages.  Return -ENOENT if a struct for it is
+ * missing; -EAGAIN if processes that have ended lately may yet close their files; or
+ * -ENOMEM.
  */
 static int rpost_pin_try(struct rpost_pin *pin, struct rpost_pinner **fresh)
 {
 	struct rpost_user *user = pin->user;
-	int ret = 0;
+	int ret = -ENOENT;
 
 	mutex_lock(&user->pin_lock);
 	pin->pinner = rpost_pinner_get(user, current->mm, fresh);
-	if (pin->pinner) {
-		rpost_pinner_take(user, pin->pinner, pin->pages);
-		if (!rpost_pin_fits(pin)) {
-			ret = time_before(jiffies, user->left_at + RPOST_PIN_ENDS) ?
-			      -EAGAIN : -ENOMEM;
-			rpost_pinner_take(user, pin->pinner, -(long)pin->pages);
-			pin->pinner = NULL;
-		}
-	}
+	if (!pin->pinner)
+		goto out;
+	rpost_pinner_take(user, pin->pinner, pin->pages);
+	ret = 0;
+	if (rpost_pin_fits(pin))
+		goto out;
+	ret = time_before(jiffies, user->left_at + RPOST_PIN_ENDS) ? -EAGAIN : -ENOMEM;
+	rpost_pinner_take(user, pin->pinner, -(long)pin->pages);
+	pin->pinner = NULL;
+out:
 	mutex_unlock(&user->pin_lock);
 	return ret;
 }
@@ -138,22 +140,25 @@ static int rpost_pin_charge(struct rpost_pin *pin)
 	struct rpost_pinner *fresh = NULL;
 	int ret;
 
-	/* Allocate without the lock: reclaim may need regions of the user to end. */
-	ret = rpost_pin_try(pin, &fresh);
-	while (ret == -EAGAIN || (!ret && !pin->pinner)) {
-		if (ret) {
-			if (time_after(jiffies, end))
+	while ((ret = rpost_pin_try(pin, &fresh)) == -EAGAIN || ret == -ENOENT) {
+		if (ret == -ENOENT) {
+			/* Without the lock: reclaim may need regions of the user to end. */
+			fresh = kzalloc(sizeof(*fresh), RPOST_GFP);
+			if (!fresh)
 				return -ENOMEM;
-			schedule_timeout_killable(RPOST_PIN_WAIT);
-			if (fatal_signal_pending(current))
-				return -EINTR;
+			continue;
 		}
-		fresh = kzalloc(sizeof(*fresh), RPOST_GFP);
-		if (!fresh)
-			return -ENOMEM;
-		ret = rpost_pin_try(pin, &fresh);
-		kfree(fresh);
+		if (time_after(jiffies, end)) {
+			ret = -ENOMEM;
+			break;
+		}
+		schedule_timeout_killable(RPOST_PIN_WAIT);
+		if (fatal_signal_pending(current)) {
+			ret = -EINTR;
+			break;
+		}
 	}
+	kfree(fresh);
 	return ret;
 }
 
@@ -172,25 +177,20 @@ void rpost_unpin(struct rpost_user *user, struct rpost_pinner *pinner, unsigned 
 
 /* ------------------------------------------------- shared files */
 
-/*
- * A device writes to pinned pages at any time, and their file system does not know:
- * it may have written a page back, and lose what comes later.  At the end of the pin
- * the page is made dirty, for which its lock is needed.  A FUSE server can keep that
- * for ever (fuse_notify_inval_inode() while a page is written back).
+/**
+ * rpost_vmas_check() - look at all mappings of memory of the task
+ * @addr: first byte
+ * @end: byte behind the last one
+ * @good: is a mapping good?
+ *
+ * A hole is not good: something could be mapped there, of which a notifier is not told.
+ *
+ * Return: 0 if all are good, -EFAULT if not, or -EINTR if the task is killed.
  */
-static bool rpost_vma_tracked(const struct vm_area_struct *vma)
+int rpost_vmas_check(unsigned long addr, unsigned long end,
+		     bool (*good)(struct vm_area_struct *vma))
 {
-	const struct vm_operations_struct *ops = vma->vm_ops;
-
-	if (!(vma->vm_flags & VM_SHARED))
-		return false;
-	return (ops && (ops->page_mkwrite || ops->pfn_mkwrite)) ||
-	       (vma->vm_file && mapping_can_writeback(vma->vm_file->f_mapping));
-}
-
-/* A hole could be filled unnoticed, so it is refused, too. */
-static int rpost_pin_look(struct mm_struct *mm, unsigned long addr, unsigned long end)
-{
+	struct mm_struct *mm = current->mm;
 	struct vm_area_struct *vma;
 	struct vma_iterator vmi;
 
@@ -198,12 +198,28 @@ static int rpost_pin_look(struct mm_struct *mm, unsigned long addr, unsigned lon
 	if (mmap_read_lock_killable(mm))
 		return -EINTR;
 	for_each_vma_range(vmi, vma, end) {
-		if (vma->vm_start > addr || rpost_vma_tracked(vma))
+		if (vma->vm_start > addr || !good(vma))
 			break;
 		addr = vma->vm_end;
 	}
 	mmap_read_unlock(mm);
 	return addr < end ? -EFAULT : 0;
+}
+
+/*
+ * A device writes to pinned pages at any time, and their file system does not know:
+ * it may have written a page back, and lose what comes later.  At the end of the pin
+ * the page is made dirty, for which its lock is needed.  A FUSE server can keep that
+ * for ever (fuse_notify_inval_inode() while a page is written back).
+ */
+static bool rpost_vma_untracked(struct vm_area_struct *vma)
+{
+	const struct vm_operations_struct *ops = vma->vm_ops;
+
+	if (!(vma->vm_flags & VM_SHARED))
+		return true;
+	return !(ops && (ops->page_mkwrite || ops->pfn_mkwrite)) &&
+	       !(vma->vm_file && mapping_can_writeback(vma->vm_file->f_mapping));
 }
 
 static bool rpost_pin_invalidate(struct mmu_interval_notifier *notifier,
@@ -226,20 +242,19 @@ static const struct mmu_interval_notifier_ops rpost_pin_ops = {
 /* Look at memory that a device will write to. */
 static int rpost_pin_arm(struct rpost_pin *pin, unsigned long addr, u64 length)
 {
-	struct mm_struct *mm = current->mm;
 	int ret;
 
-	ret = mmu_interval_notifier_insert(&pin->notifier, mm, addr, length,
+	ret = mmu_interval_notifier_insert(&pin->notifier, current->mm, addr, length,
 					   &rpost_pin_ops);
-	/* The first one of a process gives way to any signal. */
+	/* The first notifier of a process gives way to any signal (mm_take_all_locks()). */
 	if (ret == -EINTR && !fatal_signal_pending(current))
 		return -ERESTARTNOINTR;
 	if (ret)
 		return ret;
 	pin->armed = true;
-	/* Before changes that are under way have ended, it may not be told of others. */
+	/* The notifier is told of no change before those under way have ended. */
 	mmu_interval_read_begin(&pin->notifier);
-	return rpost_pin_look(mm, addr, addr + length);
+	return rpost_vmas_check(addr, addr + length, rpost_vma_untracked);
 }
 
 /**

@@ -468,20 +468,20 @@ struct rpost_kept {
 
 /**
  * struct rpost_pinner - the pages that a process has pinned through a user's files
- * @node: in the user's table, while the process is not known to have ended
+ * @node: in the user's table; once the process is known to have ended in none, and
+ *        @pages are in the user's @pages_left
  * @mm: the process's memory; holds a reference on the struct, not on the memory
  * @pages: pages of all regions, and of those that are about to be registered
- * @ended: @pages are in the user's @pages_left
  * @kept: those of @pages that regions of the cache have which nobody uses; under the
  *        lock of the user's struct rpost_kept
  *
- * The rest is under the user's pin_lock.  It goes with the last page.
+ * The other members are under the user's pin_lock.  The struct is freed with the
+ * last page.
  */
 struct rpost_pinner {
 	struct hlist_node node;
 	struct mm_struct *mm;
 	unsigned long pages;
-	bool ended;
 	unsigned long kept;
 };
 

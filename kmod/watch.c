@@ -94,28 +94,14 @@ void rpost_watch_user_init(struct rpost_kept *kept)
 }
 
 /*
- * Can a region of the memory be kept?  Only what is the process's own: others that
+ * Can a region of the mapping be kept?  Only what is the process's own: others that
  * map a shared page, or seal its file, would see that it is pinned, and hugetlbfs has
  * few pages, which new mappings and forks need.  Threads differ in what a protection
  * key lets them access.
  */
-static bool rpost_watch_may_keep(struct mm_struct *mm, unsigned long addr, unsigned long end)
+static bool rpost_vma_own(struct vm_area_struct *vma)
 {
-	struct vm_area_struct *vma;
-	struct vma_iterator vmi;
-
-	vma_iter_init(&vmi, mm, addr);
-	if (mmap_read_lock_killable(mm))
-		return false;
-	for_each_vma_range(vmi, vma, end) {
-		if (vma->vm_start > addr || vma_pkey(vma) ||
-		    vma->vm_flags & (VM_MAYSHARE | VM_HUGETLB))
-			break;
-		addr = vma->vm_end;
-	}
-	mmap_read_unlock(mm);
-	/* A hole could be filled unnoticed. */
-	return addr >= end;
+	return !(vma->vm_flags & (VM_MAYSHARE | VM_HUGETLB)) && !vma_pkey(vma);
 }
 
 static struct rpost_watch *rpost_watch_alloc(struct rpost_file *file)
@@ -156,20 +142,18 @@ static struct rpost_watch *rpost_watch_alloc(struct rpost_file *file)
 struct rpost_watch *rpost_watch_begin(struct rpost_file *file, u64 addr, u64 length)
 {
 	unsigned long start = untagged_addr((unsigned long)addr);
-	struct mm_struct *mm = current->mm;
-	struct rpost_watch *watch;
+	struct rpost_watch *watch = rpost_watch_alloc(file);
 
-	watch = rpost_watch_alloc(file);
 	if (!watch)
 		return NULL;
-	if (mmu_interval_notifier_insert(&watch->notifier, mm, start, length,
+	if (mmu_interval_notifier_insert(&watch->notifier, current->mm, start, length,
 					 &rpost_watch_ops)) {
 		rpost_watch_free(watch);
 		return NULL;
 	}
 	watch->seq = mmu_interval_read_begin(&watch->notifier);
 	/* Now another mapping would be noticed, and pkey_mprotect(). */
-	if (!rpost_watch_may_keep(mm, start, start + length)) {
+	if (rpost_vmas_check(start, start + length, rpost_vma_own)) {
 		rpost_watch_end(watch);
 		return NULL;
 	}
