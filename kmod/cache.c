@@ -609,7 +609,7 @@ struct rpost_watch *rpost_cache_watch(struct rpost_file *file, u64 addr, u64 len
  * @length: bytes, at least 1
  * @access: RPOST_ACCESS_LOCAL_WRITE or 0
  * @prepared: from rpost_cache_watch() for this memory; set to NULL if it is used
- * @pin: of the whole pages of this memory
+ * @pin: of this memory
  *
  * Registers whole pages.  A caller that holds anything for which others wait,
  * as the context's rwsem, has made the memory present before.  If this fails for

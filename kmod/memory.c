@@ -252,8 +252,9 @@ int rpost_memory_copy(struct rpost_swr *swr, const struct rpost_sge *sges,
 }
 
 /*
- * What follows the memory of an entry while it is registered.  Both wait for changes
- * that are under way, and so begin and end without the device.
+ * The watch and the pin of an entry's memory, while the task registers it.  Each waits
+ * for changes of the memory that are under way, so both begin and end without the
+ * device.
  */
 struct rpost_follow {
 	struct rpost_watch *watch;
@@ -266,7 +267,6 @@ static int rpost_follow_begin(struct rpost_ucmd *ucmd, const struct rpost_sge *s
 {
 	unsigned long addr = untagged_addr((unsigned long)sge->addr);
 	unsigned int flags = rpost_compat_gup_flags(access);
-	u64 first = sge->addr & PAGE_MASK;
 	const struct rpost_reg_mr cmd = {
 		.addr = sge->addr,
 		.iova = sge->addr,
@@ -285,14 +285,16 @@ static int rpost_follow_begin(struct rpost_ucmd *ucmd, const struct rpost_sge *s
 	if (ret)
 		return ret;
 	follow->watch = rpost_cache_watch(ucmd->file, sge->addr, sge->length);
-	/* By force, a driver gets what the program may not read: not even later. */
+	/*
+	 * Before 6.2 the driver pins by force.  The watch sees a change of the rights from
+	 * here on, so look now whether the program may read.
+	 */
 	if (flags & FOLL_FORCE) {
 		ret = rpost_mr_touch(addr, sge->length, 0);
 		if (ret)
 			return ret;
 	}
-	return rpost_pin_begin(&follow->pin, ucmd->file, first,
-			       PAGE_ALIGN(sge->addr + sge->length) - first, access);
+	return rpost_pin_begin(&follow->pin, ucmd->file, sge->addr, sge->length, access);
 }
 
 static void rpost_memory_unfollow(const struct rpost_memory *memory,
