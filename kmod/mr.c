@@ -334,14 +334,12 @@ int rpost_mr_shutdown(struct rpost_obj *obj)
 	} else {
 		ib_umem_release(mr->umem);
 		mr->umem = NULL;
+		rpost_file_count(mr->obj.file, RPOST_COUNT_PINNED_PAGES,
+				 -(long)mr->num_pages);
 	}
 	if (mr->pinner)
 		rpost_unpin(mr->obj.file->user, mr->pinner, mr->num_pages);
 	mr->pinner = NULL;
-	if (ret)
-		return 0;
-	rpost_file_count(mr->obj.file, RPOST_COUNT_PINNED_PAGES,
-			 -(long)mr->num_pages);
 	return 0;
 }
 
