@@ -230,7 +230,7 @@ static int rpost_qp_stop(struct rpost_qp *qp, int error)
 	WRITE_ONCE(qp->failed, true);
 	if (qp->stopped)
 		return 0;
-	qp->can_take = !rpost_qp_is_own(qp) || qp->state >= RPOST_QPS_RTR;
+	qp->can_take = qp->state >= RPOST_QPS_RTR;
 	rpost_qp_lock_handler(qp);
 	ret = ib_modify_qp(qp->ib_qp, &attr, IB_QP_STATE);
 	rpost_qp_unlock_handler(qp);
@@ -252,7 +252,7 @@ void rpost_qp_stop_early(struct rpost_obj *obj)
 	if (!qp->srq)
 		return;
 	rpost_qp_lock(qp);
-	if (qp->ib_qp && !(rpost_qp_is_own(qp) && qp->state == RPOST_QPS_RESET))
+	if (qp->ib_qp && qp->state != RPOST_QPS_RESET)
 		rpost_qp_stop(qp, -ENODEV);
 	rpost_qp_unlock(qp);
 }
@@ -273,7 +273,7 @@ int rpost_qp_drain(struct rpost_qp *qp, int error)
 	int ret, err = 0;
 
 	/* In RESET it has no work requests. */
-	if (rpost_qp_is_own(qp) && qp->state == RPOST_QPS_RESET) {
+	if (qp->state == RPOST_QPS_RESET) {
 		rpost_queue_close(&qp->sq, error);
 		rpost_queue_close(&qp->rq, error);
 		return 0;

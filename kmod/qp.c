@@ -566,6 +566,7 @@ static int rpost_qp_use_parts(struct rpost_qp *qp, struct rpost_ucmd *ucmd)
 		if (!obj)
 			return -ENOENT;
 		qp->id = container_of(obj, struct rpost_id, obj);
+		qp->state = RPOST_QPS_RTS;
 	}
 
 	if (!rpost_device_alive(dev))

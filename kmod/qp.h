@@ -160,7 +160,8 @@ struct rpost_mcast {
  * @user_data: identifies it to the program
  * @released: the program has moved it to RESET since @id was connected; from then on
  *            the program moves it, and cma to the error state only
- * @state: the state that the program has moved it to, without an id or if @released
+ * @state: the state that the program has moved it to; RTS while cma moves it, since it
+ *         may have work requests then
  * @max_sge_rd: scatter/gather entries in a read
  * @iwarp: the device is iWARP, where a read needs an entry even if it is empty
  * @failed: it has been stopped or disconnected, or a work request has failed,

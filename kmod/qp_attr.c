@@ -213,9 +213,9 @@ static void rpost_qp_attr_build(struct ib_qp_attr *to,
 }
 
 /*
- * May the program move it so?  As long as the connection manager may, from INIT to
- * RTS, it would not notice.  Later it moves a queue pair to the error state only,
- * which may come at any time.
+ * May the program make this move?  Until the connection manager has brought a queue
+ * pair up, from INIT to RTS, it would not notice a move of the program's.  Later it
+ * moves the queue pair to the error state only, at any time.
  */
 static bool rpost_qp_may_move(const struct rpost_qp *qp, u32 from, u32 to)
 {
@@ -228,15 +228,16 @@ static bool rpost_qp_may_move(const struct rpost_qp *qp, u32 from, u32 to)
 	       (to == RPOST_QPS_RTS || to == RPOST_QPS_SQD);
 }
 
-/* Have verbs this transition, and may the program make it? */
-static int rpost_qp_check_move(struct rpost_qp *qp,
-			       const struct rpost_qp_attr *to)
+/* Have verbs these attributes and this transition, and may the program make it? */
+static int rpost_qp_check(struct rpost_qp *qp, const struct rpost_qp_attr *to)
 {
 	struct ib_qp_init_attr init = {};
 	u32 mask = to->attr_mask, next;
 	struct ib_qp_attr now = {};
 	int ret;
 
+	if ((mask & RPOST_QP_PKEY_INDEX) && !rpost_pkey_index_valid(qp, to))
+		return -EINVAL;
 	/* iWARP has other states, and the drivers check them. */
 	if (!rdma_ib_or_roce(qp->obj.dev->ib_dev, rdma_start_port(qp->obj.dev->ib_dev)))
 		return !qp->id || !(mask & RPOST_QP_STATE) ||
@@ -296,11 +297,8 @@ static int rpost_qp_modify_locked(struct rpost_qp *qp, struct ib_qp_attr *attr,
 	rpost_qp_lock(qp);
 	/* Ask again: some waited long for the lock, and removal waits for them. */
 	if (qp->ib_qp && !qp->refused && rpost_device_alive(qp->obj.dev)) {
-		ret = -EINVAL;
 		rpost_qp_lock_handler(qp);
-		if (!(from->attr_mask & RPOST_QP_PKEY_INDEX) ||
-		    rpost_pkey_index_valid(qp, from))
-			ret = rpost_qp_check_move(qp, from);
+		ret = rpost_qp_check(qp, from);
 		if (!ret && !resets)
 			ret = rpost_qp_modify(qp, attr, from);
 		rpost_qp_unlock_handler(qp);
