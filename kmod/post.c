@@ -320,7 +320,7 @@ static noinline int rpost_post_rest(struct rpost_ucmd *ucmd, u32 command,
 		obj = rpost_memory_get(ucmd, memory);
 		if (IS_ERR(obj)) {
 			ret = PTR_ERR(obj);
-			/* What has been posted must not be posted again. */
+			/* The call, restarted, would post the first work requests again. */
 			return ret == -ERESTARTNOINTR && cmd->posted ? -EINTR : ret;
 		}
 		ret = rpost_post_wrs(obj, command, cmd, block->data +

@@ -166,8 +166,8 @@ static bool rpost_srq_move(struct rpost_srq_wqe **from,
  * Move @n slots of lists that posts use, a few with the lock held.  Return false, and
  * move none, if there are fewer.
  */
-static bool rpost_srq_move_locked(struct rpost_srq *srq, struct rpost_srq_wqe **from,
-				  struct rpost_srq_wqe **to, u32 n)
+static bool rpost_srq_move_many(struct rpost_srq *srq, struct rpost_srq_wqe **from,
+				struct rpost_srq_wqe **to, u32 n)
 {
 	u32 some, done = 0;
 	bool moved = true;
@@ -181,7 +181,7 @@ static bool rpost_srq_move_locked(struct rpost_srq *srq, struct rpost_srq_wqe **
 		cond_resched();
 	}
 	if (!moved)
-		rpost_srq_move_locked(srq, to, from, done);
+		rpost_srq_move_many(srq, to, from, done);
 	return moved;
 }
 
@@ -550,14 +550,14 @@ static int rpost_srq_resize(struct rpost_srq *srq, struct ib_srq_attr *attr,
 		return ret;
 	/* If that fails, the spare slots may still be enough. */
 	ret = grows ? rpost_srq_add_slots(srq, new) : 0;
-	moves = rpost_srq_move_locked(srq, grows ? &srq->spares : &srq->free, &moved, n);
+	moves = rpost_srq_move_many(srq, grows ? &srq->spares : &srq->free, &moved, n);
 	if (!moves) {
 		if (!ret)
 			ret = grows ? -ENOMEM : -EINVAL;
 		goto out;
 	}
 	ret = ib_modify_srq(srq->ib_srq, attr, mask);
-	rpost_srq_move_locked(srq, &moved, !ret == grows ? &srq->free : &srq->spares, n);
+	rpost_srq_move_many(srq, &moved, !ret == grows ? &srq->free : &srq->spares, n);
 	if (!ret) {
 		WRITE_ONCE(srq->max_wr, new);
 		new = old;
