@@ -89,18 +89,25 @@ void sim_qp_stop(struct sim_qp *qp)
 	sim_qp_move(qp, IB_QPS_ERR);
 }
 
+/* Return the queue pair with the next number, with a reference, or NULL. */
+static struct sim_qp *sim_qp_next(unsigned long *qpn)
+{
+	struct sim_qp *qp = NULL;
+
+	while (!qp && xa_find_after(&sim_qps, qpn, ULONG_MAX, XA_PRESENT))
+		qp = sim_qp_get(*qpn);
+	return qp;
+}
+
 /**
  * sim_qps_kick() - run the engines of all queue pairs
  */
 void sim_qps_kick(void)
 {
-	unsigned long index;
+	unsigned long qpn = 0;
 	struct sim_qp *qp;
 
-	xa_for_each(&sim_qps, index, qp) {
-		qp = sim_qp_get(index);
-		if (!qp)
-			continue;
+	while ((qp = sim_qp_next(&qpn))) {
 		sim_engine_kick(qp);
 		sim_qp_put(qp);
 	}
@@ -135,13 +142,10 @@ static void sim_raise_of(struct sim_qp *qp, enum ib_event_type type)
  */
 void sim_qps_raise(enum ib_event_type type)
 {
-	unsigned long index;
+	unsigned long qpn = 0;
 	struct sim_qp *qp;
 
-	xa_for_each(&sim_qps, index, qp) {
-		qp = sim_qp_get(index);
-		if (!qp)
-			continue;
+	while ((qp = sim_qp_next(&qpn))) {
 		if (qp->ibqp.qp_type != IB_QPT_GSI)
 			sim_raise_of(qp, type);
 		sim_qp_put(qp);
