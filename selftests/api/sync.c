@@ -362,7 +362,7 @@ static void *hang_up(void *arg)
 	return NULL;
 }
 
-/* What was accepted was accepted, even if the event says that it has ended since. */
+/* rdma_accept() succeeds, even if its event says that the client has hung up since. */
 static int answer_who_hangs_up(struct server *server, struct rdma_cm_id *id)
 {
 	MUST(server, !rdma_accept(id, NULL));

@@ -216,14 +216,21 @@ TEST_F(process, deregistered_by_a_child)
 	EXPECT_EQ(-ENOENT, dereg(m, &self->mr));
 }
 
+/* Become nobody, who may lock so many bytes. */
+static void become_nobody(size_t locked)
+{
+	const struct rlimit limit = { locked, locked };
+
+	CHILD_CHECK(!setrlimit(RLIMIT_MEMLOCK, &limit));
+	CHILD_CHECK(!setgroups(0, NULL) && !setgid(NOBODY) && !setuid(NOBODY));
+}
+
 /* Register all that the limit allows, as nobody. */
 static void register_to_the_limit(struct memory *m, unsigned char *p, size_t page)
 {
-	const struct rlimit two_pages = { 2 * page, 2 * page };
 	struct rpost_reg_mr mr;
 
-	CHILD_CHECK(!setrlimit(RLIMIT_MEMLOCK, &two_pages));
-	CHILD_CHECK(!setgroups(0, NULL) && !setgid(NOBODY) && !setuid(NOBODY));
+	become_nobody(2 * page);
 	CHILD_CHECK(!reg(m, p, page, WRITE, &mr));
 	CHILD_CHECK(reg(m, p, 2 * page, WRITE, &mr) == -ENOMEM);
 	CHILD_CHECK(!reg(m, p, page, WRITE, &mr));
@@ -267,10 +274,7 @@ TEST_F(process, limit_of_each_process)
 	pids[0] = fork();
 	ASSERT_LE(0, pids[0]);
 	if (!pids[0]) {
-		const struct rlimit all = { 6 * self->page, 6 * self->page };
-
-		CHILD_CHECK(!setrlimit(RLIMIT_MEMLOCK, &all));
-		CHILD_CHECK(!setgroups(0, NULL) && !setgid(NOBODY) && !setuid(NOBODY));
+		become_nobody(6 * self->page);
 		CHILD_CHECK(reg(m, self->p, 1, WRITE, &mr) == -ENOMEM);
 		_exit(0);
 	}

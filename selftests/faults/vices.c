@@ -104,8 +104,8 @@ static long allowed_ms(struct __test_metadata *_metadata, long ms)
 }
 
 /*
- * What ibv_get_async_event(3) lists, and whose events they are.  A change of GIDs is the
- * RDMA core's to tell (api/async link.gid_change).
+ * The events of ibv_get_async_event(3), with the type of object that each one names.  The
+ * RDMA core itself reports changes of GIDs (api/async link.gid_change).
  */
 static const struct {
 	uint32_t event, obj_type;

@@ -110,84 +110,86 @@ TEST_F(memlock, destroyed_by_another_process)
 
 /* ------------------------------------- processes that have ended */
 
+struct owner {
+	pid_t pid;
+	int fd;		/* the byte 'x' ends the child, and 'e' lets it execute a program */
+	uint32_t mr;
+};
+
 /* Fork a child that registers three quarters of the limit, and keeps the region. */
-static pid_t fork_owner(struct rp_end *end, char *mem, uint32_t *handle, int fds[2])
+static int fork_owner(struct rp_end *end, char *mem, struct owner *owner)
 {
 	struct rpost_reg_mr mr;
-	pid_t pid;
+	int fds[2];
 	char byte;
 
-	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds))
-		return -1;
-	pid = fork();
-	if (!pid) {
+	RP_TRY(socketpair(AF_UNIX, SOCK_STREAM, 0, fds));
+	owner->fd = fds[1];
+	owner->pid = fork();
+	if (!owner->pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (rp_reg_mr(end->fd, end->pd, mem, 3 * MB / 4, 0, &mr))
 			mr.handle = 0;
-		if (write(fds[0], &mr.handle, sizeof(*handle)) < 0 ||
+		if (write(fds[0], &mr.handle, sizeof(mr.handle)) < 0 ||
 		    read(fds[0], &byte, 1) != 1)
 			_exit(1);
 		if (byte == 'e')
 			execl("/bin/sh", "sh", "-c", "kill -STOP $$", NULL);
 		_exit(byte != 'x');
 	}
-	if (read(fds[1], handle, sizeof(*handle)) != sizeof(*handle) || !*handle)
-		return -1;
-	return pid;
+	close(fds[0]);
+	return owner->pid > 0 && read(owner->fd, &owner->mr, sizeof(owner->mr)) ==
+	       sizeof(owner->mr) && owner->mr ? 0 : -1;
 }
 
 /*
- * What a process has left pinned in a file that others have open counts for whoever
- * registers next, and what one has pinned that lives does not.
+ * The pages that a process has left pinned, in a file that others have open, count
+ * beside the pages of the process that registers.  Those of a living process do not.
  */
 TEST_F(memlock, left_by_a_process)
 {
 	struct rp_end *end = &self->end;
 	struct rpost_reg_mr mr;
-	uint32_t handle;
-	int status, fds[2];
-	pid_t pid;
+	struct owner owner;
+	int status;
 
 	if (self->skip)
 		SKIP(return, "cannot give up root");
-	pid = fork_owner(end, self->mem, &handle, fds);
-	ASSERT_LT(0, pid);
+	ASSERT_EQ(0, fork_owner(end, self->mem, &owner));
 	ASSERT_EQ(0, rp_reg_mr(end->fd, end->pd, self->mem, MB, 0, &mr));
 	ASSERT_EQ(0, rp_destroy(end->fd, RPOST_OBJ_MR, mr.handle));
 
-	ASSERT_EQ(1, write(fds[1], "x", 1));
-	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	ASSERT_EQ(1, write(owner.fd, "x", 1));
+	ASSERT_EQ(owner.pid, waitpid(owner.pid, &status, 0));
 	ASSERT_EQ(0, status);
 	EXPECT_EQ(-ENOMEM, rp_reg_mr(end->fd, end->pd, self->mem, MB / 4 + 1, 0, &mr));
 	EXPECT_EQ(0, rp_pinned());
 	ASSERT_EQ(0, rp_reg_mr(end->fd, end->pd, self->mem, MB / 4, 0, &mr));
 	EXPECT_EQ(-ENOMEM, rp_reg_mr(end->fd, end->pd, self->mem, 1, 0, &mr));
-	ASSERT_EQ(0, rp_destroy(end->fd, RPOST_OBJ_MR, handle));
+	ASSERT_EQ(0, rp_destroy(end->fd, RPOST_OBJ_MR, owner.mr));
 	EXPECT_EQ(0, rp_reg_mr(end->fd, end->pd, self->mem, 3 * MB / 4, 0, &mr));
 }
 
-/* The same for what a process had pinned before it became another program. */
+/* So do the pages that a process had pinned before it executed another program. */
 TEST_F(memlock, left_by_exec)
 {
 	struct rp_end *end = &self->end;
 	struct rpost_reg_mr mr;
-	uint32_t handle;
-	int status, fds[2];
-	pid_t pid;
+	struct owner owner;
+	int status;
 
 	if (self->skip)
 		SKIP(return, "cannot give up root");
 	ASSERT_EQ(0, fcntl(end->fd, F_SETFD, 0));
-	pid = fork_owner(end, self->mem, &handle, fds);
-	ASSERT_LT(0, pid);
-	ASSERT_EQ(1, write(fds[1], "e", 1));
-	ASSERT_EQ(pid, waitpid(pid, &status, WUNTRACED));
+	ASSERT_EQ(0, fork_owner(end, self->mem, &owner));
+	ASSERT_EQ(1, write(owner.fd, "e", 1));
+	ASSERT_EQ(owner.pid, waitpid(owner.pid, &status, WUNTRACED));
 	ASSERT_TRUE(WIFSTOPPED(status));
 	EXPECT_EQ(-ENOMEM, rp_reg_mr(end->fd, end->pd, self->mem, MB / 2, 0, &mr));
-	ASSERT_EQ(0, rp_destroy(end->fd, RPOST_OBJ_MR, handle));
+	ASSERT_EQ(0, rp_destroy(end->fd, RPOST_OBJ_MR, owner.mr));
 	EXPECT_EQ(0, rp_reg_mr(end->fd, end->pd, self->mem, MB / 2, 0, &mr));
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+	kill(owner.pid, SIGKILL);
+	waitpid(owner.pid, NULL, 0);
 }
 
 /* A process that ends with its own file takes nothing from others, not even at its end. */

@@ -344,7 +344,7 @@ static int never_kept(struct cache_pair *p)
 	return 0;
 }
 
-/* Who maps a shared page, or seals its file, would see that it is pinned. */
+/* A process that maps a shared page, or seals its file, would see that it is pinned. */
 TEST_F(mr_cache, shared)
 {
 	struct cache_pair *p = &self->p;
@@ -398,7 +398,7 @@ TEST_F(mr_cache, protection_key)
 	EXPECT_EQ(0, cache_kept(p));
 	EXPECT_EQ(p->pinned, rp_pinned_soon(p->pinned));
 	EXPECT_EQ(0, never_kept(p));
-	/* The memory keeps it when the program gives it up. */
+	/* The memory keeps its key when the program gives the key up. */
 	ASSERT_EQ(0, pkey_free(key));
 	EXPECT_EQ(0, never_kept(p));
 }
@@ -921,7 +921,7 @@ static void fail_again(int pipefd)
 	_exit(0);
 }
 
-/* What another process of the user has kept stays. */
+/* The region that this process has kept stays, although its neighbour fails. */
 static int child_beside(struct cache_pair *p)
 {
 	int status, pipefd[2];

@@ -403,8 +403,8 @@ TEST_F(own, type_of_an_id)
 
 /* ---------------------------------------------------- the id's queue pair */
 
-/* Send a message of one byte each way. */
-static int exchange_bytes(struct rp_end *a, struct rp_end *b)
+/* Send an empty message each way. */
+static int exchange_empty(struct rp_end *a, struct rp_end *b)
 {
 	struct rp_end *ends[] = { a, b };
 	struct rp_send send;
@@ -433,7 +433,7 @@ static int go_on(struct rp_end *end)
 	return ret;
 }
 
-/* The connection manager brings it up; then the program may stop and go on. */
+/* The connection manager brings the queue pair up; then the program may pause it. */
 TEST(state_of_an_ids_queue_pair)
 {
 	struct rpost_qp_attr attr;
@@ -466,9 +466,9 @@ TEST(state_of_an_ids_queue_pair)
 	};
 	EXPECT_EQ(-EINVAL, rp_modify(&c, &attr));
 	EXPECT_EQ(RPOST_QPS_RTS, rp_qp_state(&c));
-	EXPECT_EQ(0, exchange_bytes(&c, &s));
+	EXPECT_EQ(0, exchange_empty(&c, &s));
 
-	/* What is posted meanwhile is sent when it goes on; rxe waits for the next post. */
+	/* Sends posted in SQD go out in RTS; rxe waits for the next post. */
 	ASSERT_EQ(0, rp_move(&c, RPOST_QPS_SQD));
 	EXPECT_EQ(RPOST_QPS_SQD, rp_qp_state(&c));
 	send = rp_send(RPOST_WR_SEND, 8, NULL, 0, 0);
@@ -508,13 +508,13 @@ TEST(ids_queue_pair_used_again)
 
 	ASSERT_EQ(0, rp_connect_pair(&c, &s, 0));
 	for (i = 0; i < 2; i++) {
-		ASSERT_EQ(0, exchange_bytes(&c, &s));
+		ASSERT_EQ(0, exchange_empty(&c, &s));
 		ASSERT_EQ(0, rp_post_recv(&c, 9, NULL, 0, 0));
 		ASSERT_EQ(0, rp_move(&c, i ? RPOST_QPS_RESET : RPOST_QPS_ERR));
 		ASSERT_EQ(0, rp_move(&c, RPOST_QPS_RESET));
 		ASSERT_EQ(0, rp_move(&s, RPOST_QPS_RESET));
 		EXPECT_EQ(RPOST_QPS_RESET, rp_qp_state(&c));
-		/* Neither completions of what was posted before, nor posts. */
+		/* Earlier work requests have no completions, and posts fail. */
 		EXPECT_EQ(0, rp_poll_cq(&c.cq, &wc));
 		EXPECT_EQ(-EINVAL, rp_post_recv(&c, 1, NULL, 0, 0));
 		EXPECT_EQ(-EINVAL, rp_post_send(&c, &send));
@@ -523,7 +523,7 @@ TEST(ids_queue_pair_used_again)
 		if (i)
 			break;
 		/* The end of the connection stops the queue pair, whoever has moved it. */
-		ASSERT_EQ(0, exchange_bytes(&s, &c));
+		ASSERT_EQ(0, exchange_empty(&s, &c));
 		EXPECT_EQ(0, rp_disconnect(c.fd, c.id));
 		EXPECT_EQ(RPOST_QPS_ERR, rp_qp_state(&c));
 		EXPECT_EQ(0, rp_expect(s.channel, s.id, RPOST_EVENT_DISCONNECTED));
@@ -534,7 +534,7 @@ TEST(ids_queue_pair_used_again)
 		ASSERT_EQ(0, rp_bring_up(&c, RPOST_QPT_RC, s.qp_num));
 		ASSERT_EQ(0, rp_bring_up(&s, RPOST_QPT_RC, c.qp_num));
 	}
-	EXPECT_EQ(0, exchange_bytes(&s, &c));
+	EXPECT_EQ(0, exchange_empty(&s, &c));
 	rp_end_close(&c);
 	rp_end_close(&s);
 }
