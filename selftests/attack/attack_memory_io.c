@@ -387,11 +387,12 @@ static void *exchange_mappings(void *arg)
  */
 TEST_F(io, file_exchanged_for_memory)
 {
-	const size_t before = 1024 * self->page, bytes = 2 * self->page;
 	uint64_t last = rp_now_ms() + TEST_CHANCE_MS, end = rp_now_ms() + RACE_MS;
-	unsigned char *p = rp_pages(before + bytes), *copy = malloc(bytes);
-	struct exchange e = { .p = p + before, .bytes = bytes };
+	const size_t most = 1024 * self->page, bytes = 2 * self->page;
+	unsigned char *p = rp_pages(most + bytes), *copy = malloc(bytes);
+	struct exchange e = { .bytes = bytes };
 	unsigned int good = 0, bad = 0;
+	size_t before = most;
 	struct memory *m = &self->m;
 	struct rpost_reg_mr mr;
 	pthread_t thread;
@@ -402,6 +403,11 @@ TEST_F(io, file_exchanged_for_memory)
 	e.fd = kind_file(bytes);
 	if (e.fd < 0)
 		SKIP(return, "RPOST_TEST_DIR is not set");
+	while ((ret = reg(m, p, before + bytes, WRITE, &mr)) == -EMSGSIZE)
+		before /= 2;
+	ASSERT_EQ(0, ret);
+	ASSERT_EQ(0, dereg(m, &mr));
+	e.p = p + before;
 	ASSERT_EQ(0, pthread_create(&thread, NULL, exchange_mappings, &e));
 	while (rp_now_ms() < end || ((!good || !bad) && rp_now_ms() < last)) {
 		ret = reg(m, p, before + bytes, WRITE, &mr);
@@ -419,7 +425,7 @@ TEST_F(io, file_exchanged_for_memory)
 	__atomic_store_n(&e.stop, true, __ATOMIC_RELAXED);
 	ASSERT_EQ(0, pthread_join(thread, NULL));
 	EXPECT_LT(0, e.rounds);
-	munmap(p, before + bytes);
+	munmap(p, most + bytes);
 	free(copy);
 	close(e.fd);
 	RP_SKIP_UNMET(good && bad, "%u good, %u bad", good, bad);
