@@ -87,17 +87,33 @@ module_param_cb(never_flushes, &sim_never_flushes_ops,
 		&sim_options.never_flushes, 0644);
 MODULE_PARM_DESC(never_flushes, "nothing completes in the error state, until this is 0");
 
+/* Return the device on a network device, or any, with a reference; or NULL. */
+static struct sim_dev *sim_find(const struct net_device *ndev)
+{
+	struct sim_dev *dev, *found = NULL;
+
+	spin_lock_irq(&sim_dev_lock);
+	list_for_each_entry(dev, &sim_devs, link) {
+		if ((ndev && dev->ndev != ndev) ||
+		    !ib_device_try_get(&dev->ib_dev))
+			continue;
+		found = dev;
+		break;
+	}
+	spin_unlock_irq(&sim_dev_lock);
+	return found;
+}
+
 static void sim_raise_of_port(enum ib_event_type type)
 {
-	struct ib_device *ib_dev = ib_device_get_by_name("sim0", RDMA_DRIVER_UNKNOWN);
-	struct ib_event event = {
-		.device = ib_dev, .element.port_num = SIM_PORT, .event = type,
-	};
+	struct ib_event event = { .element.port_num = SIM_PORT, .event = type };
+	struct sim_dev *dev = sim_find(NULL);
 
-	if (!ib_dev)
+	if (!dev)
 		return;
+	event.device = &dev->ib_dev;
 	ib_dispatch_event(&event);
-	ib_device_put(ib_dev);
+	ib_device_put(event.device);
 }
 
 static int sim_set_raise(const char *val, const struct kernel_param *kp)
@@ -129,7 +145,7 @@ static const struct kernel_param_ops sim_raise_ops = {
 };
 
 module_param_cb(raise, &sim_raise_ops, NULL, 0200);
-MODULE_PARM_DESC(raise, "deliver this event (enum ib_event_type) of sim0, its port, or all queues");
+MODULE_PARM_DESC(raise, "deliver this event (enum ib_event_type) of the device, its port, or all queues");
 
 /**
  * sim_fail() - decide whether a call fails
@@ -366,23 +382,6 @@ static const struct ib_device_ops sim_dev_ops = {
 
 	INIT_RDMA_OBJ_SIZE(ib_pd, sim_pd, ibpd),
 };
-
-/* Return the device on a network device, with a reference, or NULL. */
-static struct sim_dev *sim_find(const struct net_device *ndev)
-{
-	struct sim_dev *dev, *found = NULL;
-
-	spin_lock_irq(&sim_dev_lock);
-	list_for_each_entry(dev, &sim_devs, link) {
-		if ((ndev && dev->ndev != ndev) ||
-		    !ib_device_try_get(&dev->ib_dev))
-			continue;
-		found = dev;
-		break;
-	}
-	spin_unlock_irq(&sim_dev_lock);
-	return found;
-}
 
 static void sim_set_ops(struct sim_dev *dev)
 {
