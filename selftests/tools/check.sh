@@ -702,6 +702,10 @@ check_gate() {
 kernel, in eleven minutes, and is best run in the background when a day's work begins")
 		note "${left_out[@]}"
 	fi
+	for kernel in "${here[@]}"; do
+		queue once step "rdmasim-module-$kernel" \
+			"$vm_dir/kmod.sh" -s selftests/rdmasim "$kernel"
+	done
 	queue tap rdmasim-probe-6.1 counted sim_tests 6.1 '' probe
 	queue tap rdmasim-vices counted sim_vices 6.1
 	case $extra in
