@@ -186,6 +186,18 @@ packets() {
 	rdma statistic show link "$dev/1" | sed -n 's/.*sent_pkts \([0-9]*\).*/\1/p'
 }
 
+# sends N BEFORE NAME: wait until the device has sent more than N packets since BEFORE,
+# while the background command runs
+sends() {
+	local n=0
+	until [ $(($(packets) - $2)) -gt "$1" ]; do
+		n=$((n + 1))
+		running "$3" || fail "it did not use the device"
+		[ $n -lt $((limit * 20)) ] || fail "it did not use the device"
+		sleep 0.05
+	done
+}
+
 port_down_and_up() {
 	ip link set dummy0 down
 	ip link set dummy0 up

@@ -129,6 +129,6 @@ mpi_ucx_hpcc() {
 	start mpirun mpirun.openmpi --allow-run-as-root --oversubscribe -np 2 \
 		--mca plm_rsh_agent false --mca pml ucx --mca btl self hpcc
 	written hpccoutf.txt 'Found 0 errors in .* \(passed\)' mpirun
+	sends 1000 "$before" mpirun
 	stop mpirun
-	[ $(($(packets) - before)) -gt 1000 ] || fail "it did not use the device"
 }
