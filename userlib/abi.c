@@ -260,7 +260,6 @@ static struct rpost_file *file_over(int fd)
 	file->fd = fd;
 	file->max_wr_bytes = query.max_wr_bytes;
 	file->features = query.features;
-	file->use_rings = env_says("RDMA_POST_SUBMISSION_RING");
 	file->any_memory = env_says("RDMA_POST_ANY_MEMORY") &&
 			   file->features & RPOST_FEATURE_ANY_MEMORY;
 	file->late_recvs = env_says("RDMA_POST_LATE_RECV") &&

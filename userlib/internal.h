@@ -66,7 +66,6 @@ struct rpost_file {
 	int fd;
 	uint32_t max_wr_bytes;
 	uint64_t features;		/* RPOST_FEATURE_* of the module */
-	bool use_rings;			/* RDMA_POST_SUBMISSION_RING=1 */
 	bool any_memory;		/* RDMA_POST_ANY_MEMORY=1 */
 	bool late_recvs;		/* RDMA_POST_LATE_RECV=1 */
 	/*
@@ -428,10 +427,6 @@ struct rpost_qp {
 	struct ibv_qp_cap cap;
 	bool sig_all;
 	bool any_memory;		/* RPOST_QP_ANY_MEMORY */
-	pthread_mutex_t sring_lock;	/* protects sring, and posts to it */
-	struct rpost_sring *sring;
-	struct rpost_sring *sring_on;	/* posts use it; NULL: system calls */
-	bool sring_tried;		/* do not make one unasked again */
 	/* For submit.c, protected by its lock: */
 	bool may_wait;			/* receives may */
 	uint32_t waiting;		/* receives that do */
@@ -508,15 +503,9 @@ static inline void rpost_hurry(void)
 		rpost_post_waiting();
 }
 
-/* Posts a block to the send queue: by its submission ring if that is in use. */
+/* Posts a block to the send queue. */
 int rpost_post_sends(struct rpost_qp *qp, const struct rpost_block *block,
 		     uint32_t *posted);
-
-void rpost_sring_init(struct rpost_qp *qp);
-/* Makes posts use system calls again. */
-void rpost_sring_pause(struct rpost_qp *qp);
-/* Frees the submission ring, once the kernel's queue pair has gone. */
-void rpost_sring_end(struct rpost_qp *qp);
 
 struct rpost_ah {
 	struct ibv_ah ibv;

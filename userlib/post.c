@@ -42,6 +42,15 @@ int rpost_post_block(struct ibv_context *context, uint32_t handle,
 	return err;
 }
 
+int rpost_post_sends(struct rpost_qp *qp, const struct rpost_block *block,
+		     uint32_t *posted)
+{
+	if (__atomic_load_n(&rpost_recvs_wait, __ATOMIC_RELAXED))
+		return rpost_submit_sends(qp, block, posted);
+	return rpost_post_block(qp->ibv.context, qp->ibv.handle,
+				RPOST_IOC_POST_SEND, block, posted, NULL);
+}
+
 /* 64 bits: the sum of the lengths may exceed 32. */
 static uint64_t inline_length(const struct ibv_send_wr *wr)
 {

@@ -285,7 +285,7 @@ void rpost_submit_init(struct rpost_qp *qp)
 	struct rpost_cq *cq = rpost_cq(qp->ibv.recv_cq);
 
 	if (!file->late_recvs || qp->ibv.qp_type != IBV_QPT_RC || qp->ibv.srq ||
-	    file->first_number || file->use_rings || qp->any_memory)
+	    file->first_number || qp->any_memory)
 		return;
 	qp->may_wait = cq->recvs;
 }

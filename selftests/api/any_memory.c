@@ -15,7 +15,6 @@
 
 #pragma weak rdma_post_recv_any
 #pragma weak rdma_post_read_any
-#pragma weak rdma_post_setup_ring
 
 #define LEN	20000
 #define ONLY	"only librdma_post has this"
@@ -135,7 +134,6 @@ TEST_F(any, errors)
 	EXPECT_ERRNO(EINVAL, rdma_post_read_any(self->id, NULL, self->to,
 						(size_t)-1, 0, self->remote,
 						self->rkey));
-	EXPECT_ERRNO(EOPNOTSUPP, rdma_post_setup_ring(self->id, 0));
 	/* Read-only memory can be sent. */
 	ASSERT_EQ(0, rdma_post_write(self->id, CONTEXT, self->mem, LEN, NULL,
 				     IBV_SEND_SIGNALED, self->remote, self->rkey));

@@ -40,7 +40,6 @@ API_TESTS := \
 	silent \
 	threads \
 	memory \
-	ring \
 	any_memory \
 	wait \
 	outputs \

@@ -38,7 +38,7 @@ library() {
 	lib=$(dirname "$(find "$dir/librdma-post" -name librdma_post.so.1)")
 	[ "$(readlink -f "$lib/rdma_post/librdmacm.so.1")" = \
 		"$(readlink -f "$lib/librdma_post.so.1")" ] || return 1
-	ls "$dir"/librdma-post-devel/usr/share/man/man3/rdma_post_setup_ring.3* || return 1
+	ls "$dir"/librdma-post-devel/usr/share/man/man3/rdma_post_recv_any.3* || return 1
 	# It needs libc only.
 	rpm -qp --requires "$dir"/build/RPMS/*/"librdma-post-$version"-*.rpm |
 		grep '\.so' | tee "$dir/needs"

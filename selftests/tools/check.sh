@@ -348,15 +348,6 @@ smoke() {
 			./compare.sh ./api posts cm && exit \$status"
 }
 
-# Run API tests over a library that posts through submission rings.
-api_ring_tests() {
-	guest "$1" \
-		-f "$build_dir/selftests/api" -f selftests/api/compare.sh -- \
-		env RDMA_POST_SUBMISSION_RING=1 RPOST_TEST_LINK=yes \
-		./compare.sh ./api posts posts_flags lists comp comp_own_cq threads \
-		wr_ex qp_ex ud qp_end
-}
-
 # Compare the 32-bit library with the 64-bit libraries of the system.
 api_tests_32() {
 	local files=() program name
@@ -625,7 +616,6 @@ check_kernel() {
 check_more() {
 	local kernel=$1
 	[ "$kernel" != debug-kcsan ] || return 0
-	queue tap "library-rings-$kernel" counted api_ring_tests "$kernel"
 	queue tap "examples-$kernel" example_programs "$kernel"
 	fast_registration "$kernel"
 	[ "$kernel" != debug ] || siw "$kernel"

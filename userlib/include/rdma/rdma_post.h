@@ -13,34 +13,6 @@ extern "C" {
 #endif
 
 /**
- * rdma_post_setup_ring() - post to an id's queue pair without system calls
- * @id: the id, with a queue pair
- * @bytes: size of the submission ring, or 0 for one that suits the queue pair;
- *         a work request takes 64 bytes and its entries or inline data
- *
- * The next successful post is a system call.  After it, posts go to the ring: a
- * kernel thread, the poller, posts from there to the send queue and polls the
- * device for its completions.  It sleeps when there is no work; a post that
- * finds it asleep wakes it by a system call.
- *
- * A post fails if the library finds an error in a work request.  If only the
- * module can find it, the work request completes with IBV_WC_LOC_QP_OP_ERR.  If
- * the send queue is full, work requests wait in the ring.  They complete if the
- * device is removed, and the completion queue needs room for them.
- *
- * With a ring, a datagram's address handle has to stay until it completes.
- *
- * RDMA_POST_SUBMISSION_RING=1 in a program's environment has the same effect
- * for all connected queue pairs, within the module's limit of pollers.
- *
- * Return: 0, or -1 with errno: EINVAL without a queue pair, for one that has a
- * ring, or for too many bytes; EMFILE at the limit of pollers of this user or
- * of all users; EOPNOTSUPP if the module has no rings, or for a queue pair with
- * RDMA_POST_QP_ANY_MEMORY; ENOMEM, ENODEV.
- */
-int rdma_post_setup_ring(struct rdma_cm_id *id, size_t bytes);
-
-/**
  * RDMA_POST_QP_ANY_MEMORY - a queue pair takes memory that is not registered
  *
  * It is one of the create_flags of struct ibv_qp_init_attr_ex, for
@@ -57,7 +29,7 @@ int rdma_post_setup_ring(struct rdma_cm_id *id, size_t bytes);
  * if there is no memory, or if the process may not read it, or not write it for a
  * receive, read or atomic operation; EOVERFLOW for a range that wraps; ENOBUFS at
  * the limit of locked memory or without memory.  A shared receive queue does not
- * take such memory, nor does a queue pair with a submission ring.
+ * take such memory.
  *
  * RDMA_POST_ANY_MEMORY=1 in a program's environment has the same effect for all
  * of its queue pairs.
