@@ -110,20 +110,6 @@ static u32 rpost_wc_status(struct rpost_qp *qp, bool bad_key,
 	return bad_key ? RPOST_WC_LOC_PROT_ERR : wc->status;
 }
 
-static u32 rpost_send_status(struct rpost_qp *qp, const struct rpost_wqe *wqe,
-			     const struct ib_wc *wc)
-{
-	u32 status;
-
-	/* A refused datagram does not stop the queue pair. */
-	if (unlikely(wqe->kind.refused) && qp->qp_type == RPOST_QPT_UD)
-		return wc->status;
-	status = rpost_wc_status(qp, wqe->kind.bad_key, wc);
-	if (unlikely(wqe->kind.refused) && status == RPOST_WC_LOC_PROT_ERR)
-		return RPOST_WC_LOC_QP_OP_ERR;
-	return status;
-}
-
 #define RPOST_WC_WITH_BYTES						\
 	(BIT(RPOST_WC_RDMA_READ) | BIT(RPOST_WC_COMP_SWAP) |		\
 	 BIT(RPOST_WC_FETCH_ADD))
@@ -140,7 +126,7 @@ void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 	bool success = wc->status == IB_WC_SUCCESS;
 	struct rpost_told told = {
 		.wr_id = wqe->wr_id,
-		.status = rpost_send_status(qp, wqe, wc),
+		.status = rpost_wc_status(qp, wqe->kind.bad_key, wc),
 		.opcode = wqe->kind.opcode,
 		.vendor_err = success ? 0 : wc->vendor_err,
 		.byte_len = success &&

@@ -25,7 +25,6 @@ static const char * const rpost_count_names[RPOST_NUM_COUNTS] = {
 	[RPOST_COUNT_SHARE] = "share",
 	[RPOST_COUNT_EVENT] = "event",
 	[RPOST_COUNT_RING_PAGES] = "ring_pages",
-	[RPOST_COUNT_POLLER] = "poller",
 	[RPOST_COUNT_PINNED_PAGES] = "pinned_pages",
 	[RPOST_COUNT_KEPT] = "kept",
 	[RPOST_COUNT_KEPT_PAGES] = "kept_pages",

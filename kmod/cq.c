@@ -45,8 +45,7 @@ void rpost_cq_interrupt(struct rpost_cq *cq)
 	spin_lock_irqsave(&cq->arm_lock, flags);
 	ring = rpost_cq_arm_ring(cq);
 	WRITE_ONCE(cq->armed, 0);
-	if (!cq->poller)
-		rpost_ring_set_flags(ring, RPOST_RING_NEED_POLL, 0);
+	rpost_ring_set_flags(ring, RPOST_RING_NEED_POLL, 0);
 	/* Pairs with the program's barrier between @arm and @flags. */
 	wake = rpost_ring_take_arm(ring);
 	wake |= !!cq->notify;
@@ -76,9 +75,6 @@ void rpost_cq_error(struct rpost_cq *cq, u32 event)
 /**
  * rpost_cq_publish() - show the program the new entries of the ring
  * @cq: the queue, with its lock held
- *
- * While the poller of submission rings polls, the device may be unarmed, so
- * this notifies the program.
  */
 void rpost_cq_publish(struct rpost_cq *cq)
 {
@@ -96,8 +92,6 @@ void rpost_cq_publish(struct rpost_cq *cq)
 			rpost_cq_error(cq, RPOST_ASYNC_CQ_ERR);
 		cq->overrun = true;
 	}
-	if (cq->poller)
-		rpost_cq_interrupt(cq);
 }
 
 /* Unless this uses up the budget, the device's queues were empty. */
@@ -178,7 +172,7 @@ static u32 rpost_cq_arm(struct rpost_cq *cq, u32 kind)
 void rpost_cq_event_taken(struct rpost_cq *cq)
 {
 	spin_lock(&cq->lock);
-	if (cq->exact || cq->poller)
+	if (cq->exact)
 		rpost_cq_poll_locked(cq, RPOST_POLL_MOST);
 	else
 		rpost_cq_arm(cq, IB_CQ_NEXT_COMP);
@@ -209,84 +203,6 @@ void rpost_cq_posted(struct rpost_cq *cq)
 	cq->idle_since = 0;
 	rpost_cq_poll_locked(cq, RPOST_POLL_BUDGET);
 	spin_unlock(&cq->lock);
-}
-
-/**
- * rpost_cq_complete() - complete a work request that the device did not get
- * @cq: the queue, not locked
- * @wc: the completion, as from the device; an error
- */
-void rpost_cq_complete(struct rpost_cq *cq, struct ib_wc *wc)
-{
-	spin_lock(&cq->lock);
-	wc->wr_cqe->done(NULL, wc);
-	rpost_cq_publish(cq);
-	spin_unlock(&cq->lock);
-	rpost_cq_interrupt(cq);
-}
-
-static u32 rpost_cq_poller_ends(struct rpost_cq *cq)
-{
-	lockdep_assert_held(&cq->lock);
-
-	if (!cq->poller)
-		return 0;
-	spin_lock_irq(&cq->arm_lock);
-	cq->poller = false;
-	spin_unlock_irq(&cq->arm_lock);
-	/* The program may have requested an event in the ring. */
-	return rpost_cq_arm(cq, IB_CQ_NEXT_COMP);
-}
-
-/**
- * rpost_cq_poller_polls() - poll for the poller of submission rings
- * @cq: the queue
- *
- * Until rpost_cq_poller_leaves(), the program need not call: the poller polls,
- * and the task that publishes completions notifies.  After a request for
- * solicited events the poller leaves the queue to the program, as only the
- * device can tell which completions are solicited.
- *
- * Return: the number of completions.
- */
-u32 rpost_cq_poller_polls(struct rpost_cq *cq)
-{
-	bool exact;
-	u32 done;
-
-	spin_lock(&cq->lock);
-	exact = cq->exact;
-	if (exact) {
-		done = rpost_cq_poller_ends(cq);
-	} else {
-		if (!cq->poller) {
-			spin_lock_irq(&cq->arm_lock);
-			cq->poller = true;
-			rpost_ring_set_flags(rpost_cq_ring(cq), 0,
-					     RPOST_RING_NEED_POLL);
-			spin_unlock_irq(&cq->arm_lock);
-		}
-		done = rpost_cq_poll_locked(cq, RPOST_POLL_BUDGET);
-	}
-	spin_unlock(&cq->lock);
-	if (exact && done)
-		rpost_cq_interrupt(cq);
-	return done;
-}
-
-/**
- * rpost_cq_poller_leaves() - end the polling of rpost_cq_poller_polls()
- * @cq: the queue
- */
-void rpost_cq_poller_leaves(struct rpost_cq *cq)
-{
-	u32 done;
-
-	spin_lock(&cq->lock);
-	done = rpost_cq_poller_ends(cq);
-	spin_unlock(&cq->lock);
-	if (done)
-		rpost_cq_interrupt(cq);
 }
 
 /**

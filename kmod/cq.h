@@ -83,11 +83,10 @@ struct rpost_hwcq {
  * @was_armed: the device has been armed at least once
  * @moderate_count: completions for which an event waits; also under @setup_lock
  * @moderate_us: microseconds for which it waits, or 0; also under @setup_lock
- * @arm_lock: guards the members from @armed to @poller, and the ring's flags and
- *            arm.  Device handlers take it; it nests in @lock.
+ * @arm_lock: guards @armed and @notify, and the ring's flags and arm.  Device
+ *            handlers take it; it nests in @lock.
  * @armed: how the device is armed: IB_CQ_NEXT_COMP, IB_CQ_SOLICITED, or 0
  * @notify: the event requested by ARM_CQ: one of these, or 0
- * @poller: the poller of submission rings is awake, and polls
  * @ring: shared with the program.  It is replaced with @setup_lock, @lock and
  *        @arm_lock held, and freed after a grace period: posters read it under
  *        RCU.
@@ -122,7 +121,6 @@ struct rpost_cq {
 	spinlock_t arm_lock;
 	u32 armed;
 	u32 notify;
-	bool poller;
 	struct rpost_cring __rcu *ring;
 	struct list_head event_link;
 	unsigned int events;
@@ -139,11 +137,8 @@ void rpost_cq_arm_new(struct rpost_cq *cq, struct rpost_hwcq *hwcq);
 u32 rpost_cq_poll(struct rpost_cq *cq);
 u32 rpost_cq_fetch(struct rpost_cq *cq);
 void rpost_cq_posted(struct rpost_cq *cq);
-void rpost_cq_complete(struct rpost_cq *cq, struct ib_wc *wc);
 struct rpost_ring_seen rpost_cq_see(struct rpost_cq *cq);
 void rpost_cq_add(struct rpost_cq *cq, const struct rpost_wc *wc);
-u32 rpost_cq_poller_polls(struct rpost_cq *cq);
-void rpost_cq_poller_leaves(struct rpost_cq *cq);
 
 /* hwcq.c */
 struct rpost_hwcq *rpost_cq_attach(struct rpost_cq *cq, u32 entries);

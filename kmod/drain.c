@@ -9,7 +9,6 @@
 
 #include "device.h"
 #include "inject.h"
-#include "sring.h"
 #include "srq.h"
 
 #define RPOST_DRAIN_MAX_MS	60000U
@@ -392,7 +391,6 @@ int rpost_qp_reset(struct rpost_qp *qp)
 		ret = rpost_qp_modify_reset(qp);
 	if (ret)
 		return ret;
-	rpost_sring_discard(qp);
 	WRITE_ONCE(qp->state, RPOST_QPS_RESET);
 	WRITE_ONCE(qp->released, true);
 	qp->stopped = false;

@@ -72,7 +72,6 @@ static const struct {
 	{ "event-channel", RPOST_COUNT_EVENT_CHANNEL },
 	{ "async-channel", RPOST_COUNT_ASYNC_CHANNEL },
 	{ "share", RPOST_COUNT_SHARE },
-	{ "poller", RPOST_COUNT_POLLER },
 };
 
 static const struct trace_print_flags rpost_fdinfo_states[] = {

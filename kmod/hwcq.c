@@ -247,7 +247,7 @@ static void rpost_cq_set_moderation(struct rpost_cq *cq, u16 count, u16 us)
 	cq->moderate_count = count;
 	cq->moderate_us = us;
 	spin_lock_irq(&cq->arm_lock);
-	if (us && !cq->poller)
+	if (us)
 		rpost_ring_set_flags(rpost_cq_ring(cq), RPOST_RING_NEED_POLL, 0);
 	spin_unlock_irq(&cq->arm_lock);
 	spin_unlock(&cq->lock);

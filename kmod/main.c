@@ -19,7 +19,6 @@
 #include "cache.h"
 #include "srq.h"
 #include "stats.h"
-#include "sring.h"
 
 #define CREATE_TRACE_POINTS
 #include "trace.h"
@@ -45,7 +44,6 @@ static atomic64_t rpost_last_file;
 	 BIT_ULL(RPOST_CMD_CREATE_AH) |					\
 	 BIT_ULL(RPOST_CMD_CREATE_ASYNC_CHANNEL) |			\
 	 BIT_ULL(RPOST_CMD_ATTACH_MCAST) | BIT_ULL(RPOST_CMD_JOIN_MCAST) | \
-	 BIT_ULL(RPOST_CMD_SETUP_SEND_RING) |				\
 	 BIT_ULL(RPOST_CMD_SHARE_DEVICE))
 
 static const struct rpost_cmd_row rpost_cmds[] = {
@@ -183,7 +181,6 @@ int rpost_query_ioctl(struct rpost_ucmd *ucmd)
 			RPOST_FEATURE_MR_CACHE |
 			RPOST_FEATURE_QP |
 			RPOST_FEATURE_RESIZE_CQ |
-			RPOST_FEATURE_SEND_RING |
 			RPOST_FEATURE_SHARE |
 			RPOST_FEATURE_SMALL_RING |
 			RPOST_FEATURE_SRQ |
@@ -239,20 +236,6 @@ static long rpost_ioctl(struct file *filp, unsigned int nr, unsigned long arg)
 	return rpost_file_ioctl(filp->private_data, filp, nr, arg);
 }
 
-/**
- * rpost_file_mmap() - map a ring of an open file
- * @file: the open file
- * @vma: where
- *
- * Return: 0 or a negative errno.
- */
-int rpost_file_mmap(struct rpost_file *file, struct vm_area_struct *vma)
-{
-	int ret = rpost_cq_mmap(file, vma);
-
-	return ret == -ENOENT ? rpost_sring_mmap(file, vma) : ret;
-}
-
 static void rpost_fdinfo(struct seq_file *s, struct file *filp)
 {
 	rpost_file_fdinfo(s, filp->private_data);
@@ -260,7 +243,7 @@ static void rpost_fdinfo(struct seq_file *s, struct file *filp)
 
 static int rpost_mmap(struct file *filp, struct vm_area_struct *vma)
 {
-	return rpost_file_mmap(filp->private_data, vma);
+	return rpost_cq_mmap(filp->private_data, vma);
 }
 
 static unsigned long rpost_file_bytes(void)
@@ -316,7 +299,6 @@ static int rpost_open(struct inode *inode, struct file *filp)
 	hash_init(file->named);
 	spin_lock_init(&file->event_lock);
 	mutex_init(&file->charge_lock);
-	mutex_init(&file->poller_lock);
 	rpost_ring_pool_init(&file->rings);
 	INIT_LIST_HEAD(&file->contexts);
 	INIT_LIST_HEAD(&file->event_channels);

@@ -7,7 +7,6 @@
 #include <linux/slab.h>
 
 #include "cache.h"
-#include "poller.h"
 #include "srq.h"
 
 static unsigned int max_objects = 65536;
@@ -659,7 +658,6 @@ bool rpost_file_destroy_all(struct rpost_file *file)
 			}
 		} while (again && type == RPOST_OBJ_ID);
 	}
-	rpost_poller_stop(file);
 	return all;
 }
 

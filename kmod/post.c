@@ -415,26 +415,3 @@ int rpost_post_srq_recv_ioctl(struct rpost_ucmd *ucmd)
 {
 	return rpost_post(ucmd, RPOST_CMD_POST_SRQ_RECV);
 }
-
-/**
- * rpost_post_ring() - post work requests that came from a ring
- * @qp: the queue pair
- * @block: work requests of valid sizes, in kernel memory; all but their sizes
- *         may be changed
- * @count: how many
- * @posted: out: number of work requests that were posted
- *
- * Return: 0, or a negative errno for the first that was not posted.
- */
-int rpost_post_ring(struct rpost_qp *qp, void *block, u32 count, u32 *posted)
-{
-	struct rpost_scratch *scratch = rpost_scratch_take(qp->obj.file);
-	struct rpost_post cmd = { .count = count };
-	int ret;
-
-	ret = rpost_post_wrs(&qp->obj, RPOST_CMD_POST_SEND, &cmd, block, scratch, NULL);
-	if (scratch)
-		rpost_scratch_give(qp->obj.file, scratch);
-	*posted = cmd.posted;
-	return ret;
-}

@@ -8,7 +8,6 @@
 #include <linux/slab.h>
 
 #include "device.h"
-#include "sring.h"
 #include "srq.h"
 
 /* The program's work requests, and one for the drain WR. */
@@ -287,8 +286,6 @@ static void rpost_qp_flush(struct rpost_qp *qp, struct ib_qp *ib_qp, bool draine
 {
 	if (!drained || qp->srq)
 		rpost_qp_fetch_rest(qp);
-	if (!qp->discard)
-		rpost_sring_flush(qp);
 	if (qp->srq && !qp->leaked)
 		rpost_srq_del_qp(qp->srq, ib_qp);
 	rpost_qp_detach_cqs(qp);
@@ -340,8 +337,6 @@ int rpost_qp_shutdown(struct rpost_obj *obj)
 	struct rpost_qp *qp = container_of(obj, struct rpost_qp, obj);
 	int ret = 0;
 
-	/* Stop its poller, which posts and takes none of the locks below. */
-	rpost_sring_stop(qp);
 	if (obj->ending)
 		WRITE_ONCE(qp->discard, true);
 	/*
@@ -384,7 +379,6 @@ void rpost_qp_free(struct rpost_obj *obj)
 	spin_unlock(&obj->file->handles.lock);
 	rpost_qp_unuse_parts(qp);
 	rpost_device_put(qp->obj.dev);
-	rpost_sring_free(qp);
 	if (qp->leaked) {
 		rpost_queue_uncharge_uses(&qp->sq);
 		rpost_queue_uncharge_uses(&qp->rq);

@@ -14,7 +14,6 @@
  * struct rpost_wqe_kind - opcode and flags of a work request
  * @opcode: RPOST_WC_* of its completion
  * @signaled: the program wants a completion on success, too
- * @refused: it replaces one from a submission ring that could not be posted
  * @used: it uses counted regions; only on the way to the queue
  * @copied: its data is in memory of its own; only on the way to the queue
  * @bad_key: it names memory that it may not use, see struct rpost_pd
@@ -24,7 +23,6 @@
 struct rpost_wqe_kind {
 	u8 opcode;
 	u8 signaled : 1;
-	u8 refused : 1;
 	u8 used : 1;
 	u8 copied : 1;
 	bool bad_key;
@@ -186,9 +184,6 @@ struct rpost_mcast {
  * @send_drain_wr: drains @sq
  * @recv_drain_wr: drains @rq
  * @last_wqe: completed when the device takes no more from @srq
- * @sring: submission ring, or NULL; set once, under the file's poller_lock, and
- *         freed with the queue pair
- * @sring_begins: @sring is being set up; under the file's poller_lock
  * @sq: send queue
  * @rq: receive queue; without slots if there is a @srq
  *
@@ -240,8 +235,6 @@ struct rpost_qp {
 	struct rpost_drain_wr send_drain_wr;
 	struct rpost_drain_wr recv_drain_wr;
 	struct completion last_wqe;
-	struct rpost_sring *sring;
-	bool sring_begins;
 	struct rpost_queue sq;
 	struct rpost_queue rq;
 };
@@ -333,8 +326,6 @@ int rpost_qp_shutdown(struct rpost_obj *obj);
 void rpost_qp_free(struct rpost_obj *obj);
 void rpost_scratch_free(struct rpost_file *file);
 u32 rpost_block_bytes(const void *block, u32 count);
-int rpost_post_ring(struct rpost_qp *qp, void *block, u32 count, u32 *posted);
-int rpost_post_refused(struct rpost_qp *qp, u64 wr_id);
 void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc);
 void rpost_recv_done(struct ib_cq *ib_cq, struct ib_wc *wc);
 void rpost_srq_done(struct ib_cq *ib_cq, struct ib_wc *wc);

@@ -14,13 +14,11 @@
  *   rpost_pd.fast_lock          held while the device registers a region
  *   rpost_id.lock               or rpost_qp.lock of a queue pair without an id
  *   rpost_srq.qp_lock
- *   rpost_file.poller_lock      held while the thread is started or stopped
  *   rpost_cq.setup_lock         taken inside mmap_lock; or cma's handler_mutex,
  *                               which cma holds during rpost_id_handler()
  *   rpost_file.charge_lock
  *   rpost_ring_pool.lock        held for a short time; the pages of small rings
  *   rpost_device.contexts_lock
- *   rpost_poller.lock           the poller holds it for a round
  *   rpost_id.state_lock, rpost_file.event_lock, rpost_handles.lock,
  *   rpost_users_lock
  *   rpost_queue.lock            posts; bottom halves disabled
@@ -107,10 +105,8 @@ struct rpost_device;
 struct rpost_event_channel;
 struct rpost_file;
 struct rpost_id;
-struct rpost_poller;
 struct rpost_qp;
 struct rpost_scratch;
-struct rpost_sring;
 struct rpost_srq;
 struct rpost_stats;
 struct rpost_user;
@@ -126,7 +122,6 @@ struct rpost_user;
  * @RPOST_COUNT_SHARE: struct rpost_share
  * @RPOST_COUNT_EVENT: struct rpost_event
  * @RPOST_COUNT_RING_PAGES: pages of rings
- * @RPOST_COUNT_POLLER: struct rpost_poller
  * @RPOST_COUNT_PINNED_PAGES: pages of programs that regions pin
  * @RPOST_COUNT_KEPT: regions that the cache keeps and nobody uses
  * @RPOST_COUNT_KEPT_PAGES: pages of these
@@ -141,7 +136,6 @@ enum rpost_count {
 	RPOST_COUNT_SHARE,
 	RPOST_COUNT_EVENT,
 	RPOST_COUNT_RING_PAGES,
-	RPOST_COUNT_POLLER,
 	RPOST_COUNT_PINNED_PAGES,
 	RPOST_COUNT_KEPT,
 	RPOST_COUNT_KEPT_PAGES,
@@ -209,8 +203,6 @@ struct rpost_ring_pool {
  * @scratch: memory kept between posts; a post takes it with xchg()
  * @rings: pages for the rings of queues with RPOST_CQ_SHARED_PAGE
  * @ghosts: hashes of memory that was deregistered lately, see cache.c
- * @poller_lock: guards @poller; held while a submission ring begins or ends
- * @poller: the thread that serves the file's submission rings; NULL before the first
  */
 struct rpost_file {
 	struct kref kref;
@@ -241,8 +233,6 @@ struct rpost_file {
 	struct rpost_scratch *scratch[RPOST_NUM_SCRATCH];
 	struct rpost_ring_pool rings;
 	u32 ghosts[RPOST_NUM_GHOSTS];
-	struct mutex poller_lock;
-	struct rpost_poller *poller;
 };
 
 /**
@@ -299,7 +289,6 @@ int rpost_respond(struct rpost_ucmd *ucmd);
 int rpost_respond_fd(struct rpost_ucmd *ucmd, s32 *fd, struct file *filp);
 long rpost_file_ioctl(struct rpost_file *file, struct file *filp, unsigned int nr,
 		      unsigned long arg);
-int rpost_file_mmap(struct rpost_file *file, struct vm_area_struct *vma);
 void rpost_file_put(struct rpost_file *file);
 void rpost_file_retry_end(struct rpost_file *file);
 

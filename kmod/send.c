@@ -398,10 +398,8 @@ static int rpost_send_chain(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
 			++*done;
 		rpost_send_refused(qp, n - *done);
 	}
-	for (i = 0; i < *done; i++) {
-		if (likely(!swrs[i].kind.refused))
-			rpost_stat_op(qp->obj.file, swrs[i].kind.opcode, swrs[i].bytes);
-	}
+	for (i = 0; i < *done; i++)
+		rpost_stat_op(qp->obj.file, swrs[i].kind.opcode, swrs[i].bytes);
 	return ret;
 }
 
@@ -446,8 +444,7 @@ static int rpost_send_batch(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
  * @cmd: in: number of work requests; out: number that were posted
  * @block: the work requests, in the kernel's memory
  * @scratch: for a batch; NULL to post them one by one
- * @memory: the program's memory that the first of them uses, if it has any; NULL
- *          in a task without the program's memory
+ * @memory: the program's memory that the first of them uses, if it has any
  *
  * Return: 0, or a negative errno for the first that was not posted.
  */
@@ -487,64 +484,4 @@ int rpost_post_sends(struct rpost_obj *obj, struct rpost_post *cmd, void *block,
 			rpost_put_ahs(swrs, i);
 	}
 	return ret ? : err;
-}
-
-/* Complete @wr_id in the module, once all sends before it have completed. */
-static int rpost_post_complete(struct rpost_qp *qp, u64 wr_id)
-{
-	const struct rpost_wqe_kind kind = {
-		.opcode = RPOST_WC_SEND, .signaled = true, .refused = true,
-	};
-	struct ib_wc wc = { .status = IB_WC_LOC_QP_OP_ERR };
-	struct rpost_queue *sq = &qp->sq;
-	int ret;
-
-	spin_lock_bh(&sq->lock);
-	ret = sq->closed;
-	/* Pairs with the release in rpost_queue_retire(). */
-	if (!ret && smp_load_acquire(&sq->tail) != sq->head)
-		ret = -EAGAIN;
-	if (!ret && !rpost_queue_room(sq, qp->send_cq, 1))
-		ret = -ENOMEM;
-	if (!ret) {
-		wc.wr_cqe = &rpost_queue_slot(sq, wr_id, kind)->cqe;
-		rpost_cq_complete(qp->send_cq, &wc);
-	}
-	spin_unlock_bh(&sq->lock);
-	return ret;
-}
-
-/**
- * rpost_post_refused() - complete a work request that cannot be posted
- * @qp: the queue pair, which takes sends
- * @wr_id: identifies it to the program
- *
- * It completes in order, with RPOST_WC_LOC_QP_OP_ERR, because the device gets a
- * work request with a bad key in its place, see struct rpost_pd.  A datagram
- * would need an address; there it waits until all before it have completed.
- *
- * Return: 0; -ENOMEM or -EAGAIN to try later; another errno if the device takes
- * nothing.
- */
-int rpost_post_refused(struct rpost_qp *qp, u64 wr_id)
-{
-	struct rpost_swr swr = {
-		.wr.opcode = IB_WR_RDMA_WRITE,
-		.wr.num_sge = 1,
-		.sge.length = 1,
-		.sge.lkey = qp->pd->bad_lkey,
-		.wr_id = wr_id,
-		.kind = {
-			.opcode = RPOST_WC_SEND, .signaled = true,
-			.refused = true, .bad_key = true,
-		},
-	};
-	u32 posted = 0;
-
-	if (qp->qp_type == RPOST_QPT_UD)
-		return rpost_post_complete(qp, wr_id);
-	if (!qp->pd->bad_lkey)
-		return -EOPNOTSUPP;
-	swr.wr.sg_list = &swr.sge;
-	return rpost_send_batch(qp, &swr, 1, &posted);
 }

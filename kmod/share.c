@@ -8,6 +8,7 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
+#include "cq.h"
 #include "device.h"
 
 /**
@@ -45,7 +46,7 @@ static int rpost_share_mmap(struct file *filp, struct vm_area_struct *vma)
 {
 	struct rpost_share *share = filp->private_data;
 
-	return rpost_file_mmap(share->file, vma);
+	return rpost_cq_mmap(share->file, vma);
 }
 
 static void rpost_share_fdinfo(struct seq_file *s, struct file *filp)

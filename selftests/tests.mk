@@ -61,10 +61,6 @@ RPOST_TESTS := \
 	attack_words \
 	attack_threads \
 	attack_share \
-	sring \
-	sring_limits \
-	sring_shared \
-	ring_loops \
 	rdmacg \
 	limits \
 	limits_memory \
@@ -107,7 +103,6 @@ RPOST_TESTS_SMP := \
 	attack_share \
 	attack_threads \
 	attack_words \
-	sring_shared \
 	hotplug \
 	removal_routes \
 	sleepers \
@@ -152,6 +147,4 @@ RPOST_TESTS_32 := \
 	attack_handles \
 	attack_args \
 	attack_words \
-	attack_share \
-	sring \
-	sring_limits
+	attack_share

@@ -30,7 +30,6 @@ SIZE(ud_param, 40);
 SIZE(ece, 8);
 SIZE(path, 64);
 SIZE(qp_attr, 128);
-SIZE(send_ring, 128);
 SIZE(submit_part, 16);
 
 /* The size that programs of the first version give ends with this member. */
@@ -82,10 +81,6 @@ AT(submit_part, command, 0);
 AT(submit_part, handle, 4);
 AT(submit_part, count, 8);
 AT(submit_part, size, 12);
-AT(send_ring, tail, 0);
-AT(send_ring, head, 64);
-AT(send_ring, flags, 68);
-AT(send_ring, error, 72);
 AT(path, dgid, 0);
 AT(path, sgid, 16);
 AT(path, dlid, 32);

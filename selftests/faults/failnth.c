@@ -187,14 +187,6 @@ TEST_F(fail, queue_pairs)
 		   * The module's own injection, where the device does not
 		   * flush, also fails.
 		   */
-		  { .name = "set up send ring", .before = create_qp,
-		    .step = setup_send_ring, .after = destroy_qp },
-		  { .name = "wake its thread", .before = create_with_ring,
-		    .step = enter_send_ring, .after = destroy_qp,
-		    .again = true },
-		  { .name = "destroy with a send ring",
-		    .before = create_with_ring, .step = destroy_qp,
-		    .again = true },
 		  { .name = "reset", .before = bring_up_new, .step = reset,
 		    .after = destroy_qp, .again = true,
 		    .may_say = { ETIMEDOUT } });

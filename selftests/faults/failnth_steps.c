@@ -470,28 +470,6 @@ int bring_up_new(struct scene *s)
 	return 0;
 }
 
-int setup_send_ring(struct scene *s)
-{
-	struct rpost_setup_send_ring cmd = {
-		.size = sizeof(cmd), .qp = s->c.qp, .bytes = 4096,
-	};
-
-	return rp_ioctl(s->c.fd, RPOST_IOC_SETUP_SEND_RING, &cmd);
-}
-
-int enter_send_ring(struct scene *s)
-{
-	struct rpost_enter_send_ring cmd = { .size = sizeof(cmd), .qp = s->c.qp };
-
-	return rp_ioctl(s->c.fd, RPOST_IOC_ENTER_SEND_RING, &cmd);
-}
-
-int create_with_ring(struct scene *s)
-{
-	RP_TRY(create_qp(s));
-	return setup_send_ring(s);
-}
-
 int reset(struct scene *s)
 {
 	return rp_move(&s->c, RPOST_QPS_RESET);

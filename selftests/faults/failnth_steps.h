@@ -119,9 +119,6 @@ int create_large(struct scene *s);
 int destroy_qp(struct scene *s);
 int bring_up(struct scene *s);
 int bring_up_new(struct scene *s);
-int setup_send_ring(struct scene *s);
-int enter_send_ring(struct scene *s);
-int create_with_ring(struct scene *s);
 int reset(struct scene *s);
 
 /* ---------------------------------------------------------- other objects */

@@ -102,23 +102,14 @@ static bool nth_left(void)
 	return set_nth(0) || left;
 }
 
-/*
- * Read the numbers of the module's objects, without the threads of submission
- * rings: a file keeps its thread until it is closed, even if it could not
- * create the ring.
- */
+/* Read the numbers of the module's objects. */
 static void read_objects(char *text, size_t size)
 {
 	int fd = open(DEBUGFS "/rdma_post/objects", O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
-	char *line, *end;
 
 	text[n < 0 ? 0 : n] = 0;
 	close(fd);
-	line = strstr(text, "\npoller ");
-	end = line ? strchr(line + 1, '\n') : NULL;
-	if (end)
-		memmove(line, end, strlen(end) + 1);
 }
 
 /* Returns true if the objects are as before; some may end later. */

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Takes a CPU offline and online while threads make queue pairs, completion
- * queues and submission rings, post to them, and poll.  A failure means that a
- * completion is lost, that an object does not end, or that the CPU cannot be
- * taken offline.  Needs root and a CPU that can be.
+ * Takes a CPU offline and online while threads make queue pairs and completion
+ * queues, post to them, and poll.  A failure means that a completion is lost, that
+ * an object does not end, or that the CPU cannot be taken offline.  Needs root and
+ * a CPU that can be.
  */
 #include <kselftest_harness.h>
 #include <pthread.h>
 
 #include "cgroup.h"
-#include "sring.h"
+#include "rpost_own.h"
 
 #define CPU		"/sys/devices/system/cpu/cpu1"
 #define TIMES		10
@@ -19,21 +19,25 @@
 static unsigned int rounds[THREADS];
 static bool stop;
 
-/* Post by the command and by the ring in turn, and wait for each write. */
+/* Wait for each write before the next. */
 static int use_pair(struct rp_end *c, struct rp_end *s)
 {
-	struct sring ring = {};
-	struct rp_send send;
+	struct rp_send send = rp_send(RPOST_WR_RDMA_WRITE, 0, NULL, 0, 0);
+	struct rpost_wc wc;
 	int i;
 
+	send.wr.num_sge = 0;
+	send.wr.size = sizeof(send.wr);
+
 	RP_TRY(rp_own_pair(c, s, RPOST_QPT_RC));
-	RP_TRY(sr_setup(c->fd, c->qp, 4096, &ring));
 	for (i = 0; i < WRITES; i++) {
-		send = sr_nop(i);
-		RP_TRY(i % 2 ? sr_post(&ring, &send) : rp_post_send(c, &send));
-		RP_TRY(sr_expect(&c->cq, i, RPOST_WC_SUCCESS));
+		send.wr.wr_id = i;
+		RP_TRY(rp_post_send(c, &send));
+		if (rp_wait_cq(&c->cq, &wc) != 1)
+			return -ETIME;
+		if (wc.wr_id != (uint64_t)i || wc.status != RPOST_WC_SUCCESS)
+			return -EPROTO;
 	}
-	sr_unmap(&ring);
 	RP_TRY(rp_destroy(c->fd, RPOST_OBJ_QP, c->qp));
 	return rp_destroy(c->fd, RPOST_OBJ_CQ, c->cq.cmd.handle);
 }

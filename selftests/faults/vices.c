@@ -10,7 +10,6 @@
 #include "cgroup.h"
 #include "faults.h"
 #include "rpost_own.h"
-#include "sring.h"
 
 #define VICES		"/sys/module/rdmasim/parameters"
 #define PAIRS		500
@@ -342,24 +341,6 @@ TEST_F(vices, kept_queue_pair_is_not_used_again)
 	EXPECT_EQ(-ENODEV, rp_move(c, RPOST_QPS_RESET));
 	EXPECT_EQ(-ENODEV, rp_post_recv(c, 1, self->buf, 0, 0));
 	EXPECT_EQ(0, rp_destroy(c->fd, RPOST_OBJ_QP, c->qp));
-}
-
-/* The kernel stops serving its submission ring and reports an error. */
-TEST_F(vices, kept_queue_pair_with_a_ring)
-{
-	struct rp_end *c = &self->c;
-	struct sring ring = {};
-
-	NEED_VICES();
-	ASSERT_EQ(0, rp_own_join(c, &self->s, RPOST_QPT_RC));
-	ASSERT_EQ(0, sr_setup(c->fd, c->qp, 4096, &ring));
-	EXPECT_EQ(0, sr_error(&ring));
-	ASSERT_EQ(-EBUSY, refused_destroy(c));
-	EXPECT_EQ(ENODEV, sr_error(&ring));
-	EXPECT_EQ(-ENODEV, sr_enter(c->fd, c->qp));
-	EXPECT_EQ(0, rp_destroy(c->fd, RPOST_OBJ_QP, c->qp));
-	EXPECT_EQ(ENODEV, sr_error(&ring));
-	sr_unmap(&ring);
 }
 
 /* The device keeps an object of a closed file until it is removed. */

@@ -34,7 +34,7 @@ int env_fd(const struct env *env, const struct command *cmd)
 	return cmd->on == R_EVENT ? env->end.channel : env->end.fd;
 }
 
-/* A queue pair that takes receives and has no submission ring. */
+/* A queue pair that takes receives. */
 static int new_qp(struct env *env)
 {
 	struct rp_end end = env->end;

@@ -250,12 +250,6 @@ ROW(LEAVE_MCAST, 0x2c, 3, -ENOENT,
 ROW(ADVISE_MR, 0x2d, 3, -EFAULT,
     IN(pd, R_PD), U32(advice, 3), ADDR(sges), U32(num_sge, 4, .usual = 1),
     ZERO(reserved))
-ROW(SETUP_SEND_RING, 0x30, 2, 0,
-    IN(qp, R_QP, .give = G_NEW),
-    U32(bytes, 0x11000, .usual = 4096, .out = true),
-    ANSWER(mmap_offset, 8), ANSWER(mmap_size, 4), ANSWER(data_offset, 4))
-ROW(ENTER_SEND_RING, 0x31, 2, -ENOENT,
-    IN(qp, R_QP, .give = G_BAD), ZERO(reserved))
 ROW(MODIFY_CQ, 0x32, 2, -ENOENT,
     IN(handle, R_CQ, .give = G_BAD), U32(count, 4, .usual = 2),
     U32(period_us, 1000, .usual = 100), ZERO(reserved))

@@ -11,8 +11,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "rpost_own.h"
 #include "share.h"
-#include "sring.h"
 #include "user_bytes.h"
 
 FIXTURE(users) {
@@ -54,9 +54,8 @@ TEST_F(users, objects)
 	struct rpost_create_srq srq;
 	struct rpost_reg_mr mr;
 	void *page = rp_pages(4096);
-	long at[13], first, second;
+	long at[12], first, second;
 	struct rp_end end, ud;
-	struct sring ring;
 	uint32_t ah, pd;
 	int fds[4], i;
 
@@ -86,31 +85,28 @@ TEST_F(users, objects)
 	ASSERT_EQ(0, rp_mcast(end.fd, RPOST_IOC_DETACH_MCAST, ud.qp, 1));
 	EXPECT_EQ(at[6], user_bytes(ALICE));
 	ASSERT_EQ(0, rp_mcast(end.fd, RPOST_IOC_ATTACH_MCAST, ud.qp, 2));
-	ASSERT_EQ(0, sr_setup(end.fd, ud.qp, 4096, &ring));
-	at[8] = user_bytes(ALICE);
 	fds[0] = rp_comp_channel(end.fd);
-	at[9] = user_bytes(ALICE);
+	at[8] = user_bytes(ALICE);
 	fds[1] = rp_event_channel(end.fd);
-	at[10] = user_bytes(ALICE);
+	at[9] = user_bytes(ALICE);
 	fds[2] = rp_async_channel(end.fd, end.device);
-	at[11] = user_bytes(ALICE);
+	at[10] = user_bytes(ALICE);
 	fds[3] = share_device(end.fd, end.device);
-	at[12] = user_bytes(ALICE);
-	for (i = 0; i < 12; i++) {
+	at[11] = user_bytes(ALICE);
+	for (i = 0; i < 11; i++) {
 		if (at[i] >= at[i + 1])
 			printf("# step %d costs nothing\n", i + 1);
 		EXPECT_LT(at[i], at[i + 1]);
 	}
 
 	close(fds[3]);
-	EXPECT_EQ(at[11], user_bytes(ALICE));
-	close(fds[2]);
 	EXPECT_EQ(at[10], user_bytes(ALICE));
-	close(fds[1]);
+	close(fds[2]);
 	EXPECT_EQ(at[9], user_bytes(ALICE));
-	close(fds[0]);
+	close(fds[1]);
 	EXPECT_EQ(at[8], user_bytes(ALICE));
-	sr_unmap(&ring);
+	close(fds[0]);
+	EXPECT_EQ(at[7], user_bytes(ALICE));
 	ASSERT_EQ(0, rp_destroy(end.fd, RPOST_OBJ_QP, ud.qp));
 	EXPECT_EQ(at[5], user_bytes(ALICE));
 	ASSERT_EQ(0, rp_destroy(end.fd, RPOST_OBJ_ID, end.id));

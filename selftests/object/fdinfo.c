@@ -33,7 +33,7 @@ TEST(empty)
 		"objects-pd", "objects-mr", "objects-cq", "objects-qp",
 		"objects-id", "objects-srq", "objects-ah",
 		"objects-comp-channel", "objects-event-channel",
-		"objects-async-channel", "objects-share", "objects-poller",
+		"objects-async-channel", "objects-share",
 		"bytes-pinned", "bytes-cached", "cached-mr", "bytes-rings", "wr", "cqe", "sq-size", "sq-used", "rq-size",
 		"rq-used", "srq-size", "srq-used", "cq-size", "cq-used",
 		"total-ops-send", "total-ops-write", "total-ops-read",

@@ -592,18 +592,6 @@ TEST_F(any, changed_while_posted)
 	RP_SKIP_UNMET(good && bad, "%u good, %u bad", good, bad);
 }
 
-/* A poller has none of the program's memory. */
-TEST_F(any, no_submission_ring)
-{
-	struct rpost_setup_send_ring cmd = {
-		.size = sizeof(cmd), .qp = self->p.c.qp, .bytes = 4096,
-	};
-
-	RP_SKIP_IF_SETUP_SAID();
-	EXPECT_EQ(-EOPNOTSUPP, rp_ioctl(self->p.c.fd, RPOST_IOC_SETUP_SEND_RING,
-					&cmd));
-}
-
 /* ------------------------------------------------- signals and states */
 
 FIXTURE(plain) {

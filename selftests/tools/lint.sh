@@ -70,13 +70,11 @@ modules=(selftests/{rdmasim,bench/floor,qp_error,slow_routes}/*.[ch])
 
 # Locks are described in the kernel-doc above their struct, which checkpatch does
 # not see. Tracepoints have a layout of their own. Programs include the interface's
-# header, too, and have no BIT(). The poller of submission rings yields, but does not
-# rely on it.
+# header, too, and have no BIT().
 checkpatch() {
 	local ignore=UNCOMMENTED_DEFINITION
 	case $1 in
 	*/trace.h) ignore+=,OPEN_ENDED_LINE,PARENTHESIS_ALIGNMENT,COMPLEX_MACRO,TRAILING_SEMICOLON ;;
-	kmod/poller.c) ignore+=,YIELD ;;
 	# Both make declarations of the rows of commands.h.
 	kmod/rpost.h | kmod/main.c) ignore+=,TRAILING_SEMICOLON ;;
 	kmod/compat/* | */rdmasim/compat.h) ignore+=,LINUX_VERSION_CODE,CONSTANT_COMPARISON ;;
