@@ -44,9 +44,8 @@
  *               cgroup or of one user (max_user_bytes) has been reached, or the
  *               queue is full
  * ENOBUFS       no memory for the copy of a post's work requests
- * EMFILE        this file's limit of objects or queue entries has been reached,
- *               the process has no file descriptor left, or the limit of
- *               pollers, of this user or of all users, has been reached
+ * EMFILE        this file's limit of objects or queue entries has been reached, or
+ *               the process has no file descriptor left
  * EAGAIN        the limit of the caller's rdma cgroup has been reached, or an
  *               event channel that does not block has no event
  * ENODEV        the device has been removed, or does not exist
@@ -115,8 +114,6 @@ enum rpost_cmd {
 	RPOST_CMD_JOIN_MCAST		= 0x2b,
 	RPOST_CMD_LEAVE_MCAST		= 0x2c,
 	RPOST_CMD_ADVISE_MR		= 0x2d,
-	RPOST_CMD_SETUP_SEND_RING	= 0x30,
-	RPOST_CMD_ENTER_SEND_RING	= 0x31,
 	RPOST_CMD_MODIFY_CQ		= 0x32,
 	RPOST_CMD_WRITE_EVENT		= 0x33,
 	RPOST_CMD_SHARE_DEVICE		= 0x34,
@@ -139,7 +136,6 @@ enum rpost_cmd {
  * @RPOST_FEATURE_CM: SET_OPTION, NOTIFY, ESTABLISH, INIT_QP_ATTR, paths,
  *     reasons, ECE
  * @RPOST_FEATURE_TABLES: QUERY_GIDS, QUERY_PKEYS
- * @RPOST_FEATURE_SEND_RING: SETUP_SEND_RING, ENTER_SEND_RING
  * @RPOST_FEATURE_SMALL_RING: RPOST_CQ_SMALL_ENTRIES, RPOST_CQ_SHARED_PAGE
  * @RPOST_FEATURE_VLAN: completions have @vlan
  * @RPOST_FEATURE_SHARE: SHARE_DEVICE, QUERY_OBJECT
@@ -158,7 +154,6 @@ enum rpost_feature {
 	RPOST_FEATURE_RESIZE_CQ		= 0x10,
 	RPOST_FEATURE_CM		= 0x20,
 	RPOST_FEATURE_TABLES		= 0x40,
-	RPOST_FEATURE_SEND_RING		= 0x200,
 	RPOST_FEATURE_SMALL_RING	= 0x400,
 	RPOST_FEATURE_VLAN		= 0x800,
 	RPOST_FEATURE_SHARE		= 0x1000,
@@ -2609,121 +2604,5 @@ struct rpost_submit {
 };
 
 #define RPOST_IOC_SUBMIT	_IO(RPOST_IOC_TYPE, RPOST_CMD_SUBMIT)
-
-/* --------------------------------------------------- submission rings */
-
-/**
- * enum rpost_send_ring_flag - flags of struct rpost_send_ring
- * @RPOST_SEND_RING_NEED_WAKEUP: the poller sleeps; RPOST_IOC_ENTER_SEND_RING
- *     wakes it
- * @RPOST_SEND_RING_BLOCKED: the next work request waits for room in the send
- *     queue, or for the queue pair to enter a state that takes sends
- */
-enum rpost_send_ring_flag {
-	RPOST_SEND_RING_NEED_WAKEUP	= 0x1,
-	RPOST_SEND_RING_BLOCKED		= 0x2,
-};
-
-/**
- * struct rpost_send_ring - control words of a submission ring, at its beginning
- * @tail: written by the program: bytes of work requests written so far
- * @reserved0: not used
- * @head: written by the kernel: bytes of work requests taken so far
- * @flags: written by the kernel: RPOST_SEND_RING_*
- * @error: written by the kernel: 0, or the errno that has stopped the ring:
- *         EINVAL for an invalid @tail or work request size, ENODEV when the
- *         device or the queue pair has gone, another one if the device did not
- *         take the substitute for a refused work request (EOPNOTSUPP or other)
- * @reserved1: not used
- *
- * Both counters wrap at 2^32; byte number i is at i modulo the ring's size in
- * the data that follows.  The program writes each struct rpost_send_wr with its
- * entries or data, and may wrap around at any byte.  The kernel takes whole
- * work requests in order, and reads only bytes before @tail.
- *
- * To post: read @head (acquire) to check for room, write the work requests,
- * write @tail (release).  Then, after a full barrier, read @error and @flags.
- * If RPOST_SEND_RING_NEED_WAKEUP is set, call RPOST_IOC_ENTER_SEND_RING.  If
- * there is an @error, call it as well, then read @head (acquire): work requests
- * before @head have been taken and complete, the others do not.
- *
- * When the device is removed, the work requests in the ring complete as
- * flushed.  So the completion queue needs room for them, too.
- */
-struct rpost_send_ring {
-	__u32 tail;
-	__u32 reserved0[15];
-	__u32 head;
-	__u32 flags;
-	__u32 error;
-	__u32 reserved1[13];
-};
-
-/**
- * struct rpost_setup_send_ring - ioctl(RPOST_IOC_SETUP_SEND_RING)
- * @size: sizeof(struct rpost_setup_send_ring)
- * @flags: must be 0
- * @qp: in: the queue pair, which has no ring yet
- * @bytes: in: size of the ring's data, from 1 to max_wr_bytes of struct
- *         rpost_query; out: the actual size, a power of two and not smaller
- * @mmap_offset: out: offset for mmap(2) on this file, with MAP_SHARED
- * @mmap_size: out: length for mmap(2)
- * @data_offset: out: where the data begins in the mapping, in bytes
- *
- * Gives a queue pair a submission ring, through which a program posts without a
- * system call.  A kernel thread, the poller, takes work requests from the ring,
- * checks them as RPOST_IOC_POST_SEND does, and posts them; while it is awake it
- * also polls the device for completions of the send queue.  It sleeps after a
- * while without work.  One poller serves all rings of an open file, and lives
- * until the file is closed.
- *
- * Work requests wait in the ring while the send queue is full, or while the
- * queue pair is in a state in which RPOST_IOC_POST_SEND fails.  A work request
- * that the module refuses for another reason completes in order, with
- * RPOST_WC_LOC_QP_OP_ERR, and moves the queue pair to the error state unless it
- * is of RPOST_QPT_UD.  If the device is removed, the work requests in the ring
- * complete with RPOST_WC_WR_FLUSH_ERR; a move to the RESET state discards them.
- *
- * A program may still use RPOST_IOC_POST_SEND, whose work requests overtake
- * those in the ring.  The ring ends with the queue pair.
- *
- * Errors: EINVAL for a number of bytes out of range or a queue pair that has a
- * ring, EMFILE at the limit of pollers of this user or of all users, ENODEV.
- * If the user has made that many pollers within the last second, the call
- * first waits for a second.
- */
-struct rpost_setup_send_ring {
-	__u32 size;
-	__u32 flags;
-	__u32 qp;
-	__u32 bytes;
-	__aligned_u64 mmap_offset;
-	__u32 mmap_size;
-	__u32 data_offset;
-};
-
-#define RPOST_IOC_SETUP_SEND_RING \
-	_IO(RPOST_IOC_TYPE, RPOST_CMD_SETUP_SEND_RING)
-
-/**
- * struct rpost_enter_send_ring - ioctl(RPOST_IOC_ENTER_SEND_RING)
- * @size: sizeof(struct rpost_enter_send_ring)
- * @flags: must be 0
- * @qp: in: the queue pair
- * @reserved: must be 0
- *
- * Wakes the poller that serves the ring.
- *
- * Errors: EINVAL for a queue pair without a ring, ENODEV.
- */
-struct rpost_enter_send_ring {
-	__u32 size;
-	__u32 flags;
-	__u32 qp;
-	__u32 reserved;
-};
-
-#define RPOST_IOC_ENTER_SEND_RING \
-	_IO(RPOST_IOC_TYPE, RPOST_CMD_ENTER_SEND_RING)
 
 #endif /* _UAPI_RDMA_POST_ABI_H */
