@@ -5,9 +5,6 @@
  * when it has posted the receive: a client learns by the answer that it may send
  * again, and by nothing else.
  *
- * So librdma_post may keep a receive until the answer: RDMA_POST_LATE_RECV=1 spares
- * a system call for each.
- *
  * Usage: requests               serves a client
  *        requests SERVER COUNT  sends so many requests, one at a time
  */

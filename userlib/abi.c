@@ -174,7 +174,6 @@ unsigned int rpost_forks;
 
 int rpost_ioctl(int fd, unsigned long cmd, void *arg)
 {
-	rpost_hurry();
 	if (ioctl(fd, cmd, arg) >= 0)
 		return 0;
 	/* The module does not know the command. */
@@ -196,14 +195,11 @@ static bool locked_for_fork;		/* under file_lock */
 
 static void before_fork(void)
 {
-	/* The parent of a daemon makes no other call, and the child has no receives. */
-	rpost_hurry();
 	/* If this is in a signal handler, the only thread may hold the locks itself. */
 	if (rpost_is_alone())
 		return;
 	pthread_mutex_lock(&file_lock);
 	rpost_maps_before_fork();
-	rpost_submit_before_fork();
 	locked_for_fork = true;
 }
 
@@ -212,7 +208,6 @@ static void after_fork(void)
 	if (!locked_for_fork)
 		return;
 	locked_for_fork = false;
-	rpost_submit_after_fork();
 	rpost_maps_after_fork();
 	pthread_mutex_unlock(&file_lock);
 }
@@ -225,7 +220,6 @@ static void after_fork_in_child(void)
 {
 	current_file = NULL;
 	rpost_forks++;
-	rpost_submit_in_child();
 	after_fork();
 }
 
@@ -262,8 +256,6 @@ static struct rpost_file *file_over(int fd)
 	file->features = query.features;
 	file->any_memory = env_says("RDMA_POST_ANY_MEMORY") &&
 			   file->features & RPOST_FEATURE_ANY_MEMORY;
-	file->late_recvs = env_says("RDMA_POST_LATE_RECV") &&
-			   file->features & RPOST_FEATURE_SUBMIT;
 	rpost_table_init(&file->ids);
 	rpost_table_init(&file->objects);
 	pthread_rwlock_init(&file->qp_nums, NULL);

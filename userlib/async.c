@@ -141,7 +141,6 @@ RPOST_API int ibv_get_async_event(struct ibv_context *context,
 	struct rpost_async_event in;
 	ssize_t n;
 
-	rpost_hurry();
 	do {
 		n = read(context->async_fd, &in, sizeof(in));
 		if (n < 0)

@@ -67,10 +67,7 @@ static int consume(struct rpost_cq *cq, int num_entries, struct ibv_wc *wc,
 	head = cq->head;
 	tail = __atomic_load_n(&cq->ring->tail, __ATOMIC_ACQUIRE);
 	while (n < num_entries && head != tail) {
-		const struct rpost_wc *entry = rpost_cq_entry(cq, head++);
-
-		rpost_cq_count_recv(cq, entry);
-		copy_wc(&wc[n++], entry);
+		copy_wc(&wc[n++], rpost_cq_entry(cq, head++));
 	}
 	if (n) {
 		cq->head = head;
@@ -117,8 +114,6 @@ int rpost_cq_fetch(struct rpost_cq *cq)
 		.handle = cq->ibv.handle,
 	};
 
-	if (rpost_is_alone() && rpost_recvs_wait && !rpost_submit_fetch(cq))
-		return 0;
 	return rpost_ioctl(cq->ibv.context->cmd_fd, RPOST_IOC_POLL_CQ, &cmd);
 }
 
@@ -150,8 +145,6 @@ int rpost_poll_cq(struct ibv_cq *ibv_cq, int num_entries, struct ibv_wc *wc)
 		if (err)
 			return -err;
 		n = consume(cq, num_entries, wc, &flags);
-	} else {
-		rpost_hurry();
 	}
 	return !n && (flags & RPOST_RING_OVERRUN) ? -EOVERFLOW : n;
 }
@@ -195,8 +188,6 @@ int rpost_req_notify_cq(struct ibv_cq *ibv_cq, int solicited_only)
 	struct rpost_cq *cq = rpost_cq(ibv_cq);
 	int err = 0;
 
-	/* The program may sleep next, without a call of the library. */
-	rpost_hurry();
 	pthread_mutex_lock(&cq->arm_lock);
 	if (solicited_only)
 		err = arm_by_call(cq, RPOST_ARM_SOLICITED);

@@ -127,9 +127,6 @@ struct rpost_cq *rpost_cq_create(struct ibv_context *context, uint32_t cqe,
 	cq->entry_size = cmd.flags & RPOST_CQ_SMALL_ENTRIES ?
 			 RPOST_WC_SMALL_SIZE : sizeof(struct rpost_wc);
 	set_ring(cq, map, cmd.ring_offset, cmd.cqe);
-	/* Without memory, receives do not wait. */
-	if (file->late_recvs)
-		cq->recvs = calloc(RPOST_NUM_RECVS, sizeof(*cq->recvs));
 	cq->ibv.context = context;
 	cq->ibv.channel = channel;
 	cq->ibv.cq_context = cq_context;
@@ -351,7 +348,6 @@ RPOST_API int ibv_destroy_cq(struct ibv_cq *cq)
 	pthread_mutex_destroy(&rcq->poll_lock);
 	pthread_cond_destroy(&cq->cond);
 	pthread_mutex_destroy(&cq->mutex);
-	free(rcq->recvs);
 	free(rcq);
 	return 0;
 }
@@ -394,7 +390,6 @@ RPOST_API int ibv_get_cq_event(struct ibv_comp_channel *channel,
 	struct ibv_cq *found = NULL;
 	ssize_t n;
 
-	rpost_hurry();
 	while (!found) {
 		n = read(channel->fd, &event, sizeof(event));
 		if (n < 0)

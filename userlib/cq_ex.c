@@ -18,7 +18,6 @@ static int take(struct rpost_cq *cq)
 		return ENOENT;
 	memcpy(&cq->current, rpost_cq_entry(cq, cq->head++),
 	       RPOST_WC_SMALL_SIZE);
-	rpost_cq_count_recv(cq, &cq->current);
 	__atomic_store_n(&cq->ring->head, cq->head, __ATOMIC_RELEASE);
 	cq->ex.wr_id = cq->current.wr_id;
 	cq->ex.status = cq->current.status;
@@ -41,8 +40,6 @@ static int poll_one(struct rpost_cq *cq)
 		err = rpost_cq_fetch(cq);
 		if (err)
 			return err;
-	} else {
-		rpost_hurry();
 	}
 	err = take(cq);
 	return err && (flags & RPOST_RING_OVERRUN) ? EOVERFLOW : err;

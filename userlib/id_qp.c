@@ -271,7 +271,6 @@ int rpost_id_leave_qp(struct rpost_id *priv)
 		return err;
 	qp->ibv.state = IBV_QPS_ERR;
 	qp->orphan = true;
-	qp->may_wait = false;
 	qp->id = NULL;
 	priv->qp = NULL;
 	return 0;

@@ -67,7 +67,6 @@ struct rpost_file {
 	uint32_t max_wr_bytes;
 	uint64_t features;		/* RPOST_FEATURE_* of the module */
 	bool any_memory;		/* RDMA_POST_ANY_MEMORY=1 */
-	bool late_recvs;		/* RDMA_POST_LATE_RECV=1 */
 	/*
 	 * Numbers of objects begin here, at random in an importer: events of all
 	 * processes that have the file go to each of them.
@@ -268,9 +267,6 @@ void rpost_async_wait(const struct rpost_async *async, pthread_mutex_t *mutex,
 
 /* ---------------------------------------------------------- completions */
 
-/* Receives are counted by the number of their queue pair, modulo this. */
-#define RPOST_NUM_RECVS 64
-
 struct rpost_cq {
 	union {
 		struct ibv_cq ibv;
@@ -297,8 +293,6 @@ struct rpost_cq {
 	struct rpost_map *map;		/* or NULL */
 	uint32_t entries_offset;	/* from @ring */
 	atomic_int lost;		/* errno if the ring has gone, or 0 */
-	/* For submit.c: receives that the program has seen, or NULL. */
-	uint32_t *recvs;
 };
 
 static inline struct rpost_cq *rpost_cq(struct ibv_cq *cq)
@@ -310,14 +304,6 @@ static inline struct rpost_wc *rpost_cq_entry(const struct rpost_cq *cq,
 					      uint32_t pos)
 {
 	return (void *)(cq->entries + (size_t)(pos & cq->mask) * cq->entry_size);
-}
-
-/* The program has seen this entry.  The caller holds rpost_cq_lock(), or is alone. */
-static inline void rpost_cq_count_recv(struct rpost_cq *cq, const struct rpost_wc *entry)
-{
-	if (cq->recvs)
-		cq->recvs[entry->qp_num % RPOST_NUM_RECVS] +=
-			entry->opcode / RPOST_WC_RECV;
 }
 
 /* Call this before reading @tail, see comp.c. */
@@ -427,11 +413,6 @@ struct rpost_qp {
 	struct ibv_qp_cap cap;
 	bool sig_all;
 	bool any_memory;		/* RPOST_QP_ANY_MEMORY */
-	/* For submit.c, protected by its lock: */
-	bool may_wait;			/* receives may */
-	uint32_t waiting;		/* receives that do */
-	uint32_t queued;		/* receives that the device had, ... */
-	uint32_t recvs_seen;		/* ... and that the program had seen then */
 };
 
 static inline struct rpost_qp *rpost_qp(struct ibv_qp *qp)
@@ -467,43 +448,7 @@ int rpost_qp_ex_check(enum ibv_qp_type type, uint64_t ops);
 void rpost_qp_ex_init(struct rpost_qp *qp);
 void rpost_qp_ex_fini(struct rpost_qp *qp);
 
-/*
- * Posts a block; sets @posted to how many were posted, also if it fails, and
- * @queued, unless it is NULL, to how many receives a queue pair has then.
- */
-int rpost_post_block(struct ibv_context *context, uint32_t handle,
-		     unsigned long ioc, const struct rpost_block *block,
-		     uint32_t *posted, uint32_t *queued);
-
-/* submit.c: receives that wait for the next call. */
-extern bool rpost_recvs_wait;
-void rpost_submit_init(struct rpost_qp *qp);
-/* True if @wr waits for the next call of the library.  @wr has no next one. */
-bool rpost_recv_waits(struct rpost_qp *qp, const struct ibv_recv_wr *wr);
-/* Posts the receives that wait. */
-void rpost_post_waiting(void);
-/* The same; fails if there is no room for those of @qp, which are to be first. */
-int rpost_post_waiting_of(struct rpost_qp *qp);
-void rpost_recvs_queued(struct rpost_qp *qp, uint32_t queued);
-/* Posts a block to the send queue by a call, with the receives that wait. */
-int rpost_submit_sends(struct rpost_qp *qp, const struct rpost_block *block,
-		       uint32_t *posted);
-/* Polls a completion queue by a call, with the receives that wait. */
-int rpost_submit_fetch(struct rpost_cq *cq);
-/* The queue pair has no receives any more.  Also before the struct is freed: */
-void rpost_submit_forget_qp(struct rpost_qp *qp);
-void rpost_submit_before_fork(void);
-void rpost_submit_after_fork(void);
-void rpost_submit_in_child(void);
-
-/* Call this before anything that the peer or the program could wait for. */
-static inline void rpost_hurry(void)
-{
-	if (__atomic_load_n(&rpost_recvs_wait, __ATOMIC_RELAXED))
-		rpost_post_waiting();
-}
-
-/* Posts a block to the send queue. */
+/* Posts a block; sets @posted to how many were posted, also if it fails. */
 int rpost_post_sends(struct rpost_qp *qp, const struct rpost_block *block,
 		     uint32_t *posted);
 

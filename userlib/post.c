@@ -8,9 +8,8 @@
 /* Longer lists take several calls; a longer work request is malloc()ed. */
 #define STACK_BLOCK	4096
 
-/* The receive queue of a queue pair, or a shared one without @qp. */
+/* The receive queue of a queue pair, or a shared one. */
 struct recv_queue {
-	struct rpost_qp *qp;
 	struct ibv_context *context;
 	uint32_t handle;
 	uint32_t max_sge;
@@ -22,9 +21,10 @@ static size_t align8(size_t n)
 	return (n + 7) & ~(size_t)7;
 }
 
-int rpost_post_block(struct ibv_context *context, uint32_t handle,
-		     unsigned long ioc, const struct rpost_block *block,
-		     uint32_t *posted, uint32_t *queued)
+/* Sets @posted to how many were posted, also if it fails. */
+static int post_block(struct ibv_context *context, uint32_t handle,
+		      unsigned long ioc, const struct rpost_block *block,
+		      uint32_t *posted)
 {
 	struct rpost_post cmd = {
 		.size = sizeof(cmd),
@@ -37,18 +37,14 @@ int rpost_post_block(struct ibv_context *context, uint32_t handle,
 
 	err = rpost_ioctl(context->cmd_fd, ioc, &cmd);
 	*posted = cmd.posted;
-	if (queued)
-		*queued = cmd.queued;
 	return err;
 }
 
 int rpost_post_sends(struct rpost_qp *qp, const struct rpost_block *block,
 		     uint32_t *posted)
 {
-	if (__atomic_load_n(&rpost_recvs_wait, __ATOMIC_RELAXED))
-		return rpost_submit_sends(qp, block, posted);
-	return rpost_post_block(qp->ibv.context, qp->ibv.handle,
-				RPOST_IOC_POST_SEND, block, posted, NULL);
+	return post_block(qp->ibv.context, qp->ibv.handle, RPOST_IOC_POST_SEND,
+			  block, posted);
 }
 
 /* 64 bits: the sum of the lengths may exceed 32. */
@@ -268,7 +264,7 @@ static int recv_some(const struct recv_queue *rq, struct ibv_recv_wr **wr)
 		.room = stack_room(rq->context),
 	};
 	struct ibv_recv_wr *next = *wr;
-	uint32_t posted, queued;
+	uint32_t posted;
 	size_t size;
 	int err;
 
@@ -284,10 +280,7 @@ static int recv_some(const struct recv_queue *rq, struct ibv_recv_wr **wr)
 		pack_recv(&block, next, size);
 		next = next->next;
 	} while (next);
-	err = rpost_post_block(rq->context, rq->handle, rq->cmd, &block,
-			       &posted, &queued);
-	if (rq->qp)
-		rpost_recvs_queued(rq->qp, queued);
+	err = post_block(rq->context, rq->handle, rq->cmd, &block, &posted);
 	if (block.buf != (char *)stack)
 		free(block.buf);
 
@@ -349,21 +342,12 @@ int rpost_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
 		    struct ibv_recv_wr **bad_wr)
 {
 	const struct recv_queue rq = {
-		.qp = rpost_qp(qp),
 		.context = qp->context,
 		.handle = qp->handle,
 		.max_sge = rpost_qp(qp)->cap.max_recv_sge,
 		.cmd = RPOST_IOC_POST_RECV,
 	};
-	int err;
 
-	if (wr && !wr->next && rpost_recv_waits(rq.qp, wr))
-		return 0;
-	err = rpost_post_waiting_of(rq.qp);
-	if (err) {
-		*bad_wr = wr;
-		return err;
-	}
 	return post_recvs(&rq, wr, bad_wr);
 }
 

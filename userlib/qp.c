@@ -171,7 +171,6 @@ int rpost_qp_create(struct ibv_context *context, uint32_t id,
 	}
 
 	qp->cap = attr->cap;
-	rpost_submit_init(qp);
 	pthread_mutex_init(&qp->ibv.mutex, NULL);
 	pthread_cond_init(&qp->ibv.cond, NULL);
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
@@ -251,7 +250,6 @@ int rpost_qp_destroy_handle(struct rpost_qp *qp)
 	err = rpost_destroy_handle(file->fd, RPOST_OBJ_QP, qp->ibv.handle);
 	if (!err) {
 		discard(qp);
-		rpost_submit_forget_qp(qp);
 	}
 	pthread_rwlock_unlock(&file->qp_nums);
 	return err;
@@ -406,7 +404,6 @@ RPOST_API int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
 
 	qp->state = attr->qp_state;
 	if (qp->state == IBV_QPS_RESET) {
-		rpost_submit_forget_qp(rpost_qp(qp));
 		discard(rpost_qp(qp));
 	}
 	return 0;

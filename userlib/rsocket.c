@@ -43,7 +43,6 @@ RPOST_API int rsocket(int domain, int type, int protocol)
  */
 RPOST_API int rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
 {
-	rpost_hurry();
 	return poll(fds, nfds, timeout);
 }
 
@@ -60,7 +59,6 @@ RPOST_API int rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
 RPOST_API int rselect(int nfds, fd_set *readfds, fd_set *writefds,
 		      fd_set *exceptfds, struct timeval *timeout)
 {
-	rpost_hurry();
 	return select(nfds, readfds, writefds, exceptfds, timeout);
 }
 
@@ -101,7 +99,6 @@ RPOST_API int repoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 RPOST_API int repoll_wait(int epfd, struct epoll_event *events, int maxevents,
 			  int timeout)
 {
-	rpost_hurry();
 	return epoll_wait(epfd, events, maxevents, timeout);
 }
 

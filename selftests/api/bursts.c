@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Tests receives that a program posts again one by one, also with
- * RDMA_POST_LATE_RECV=1, with which librdma_post keeps such receives until its next
- * call.  A failure means that a message finds no receive, although the program has
- * posted enough, or that receives are lost, come twice, or complete in another order.
+ * Tests receives that a program posts again one by one.  A failure means that a
+ * message finds no receive, although the program has posted enough, or that receives
+ * are lost, come twice, or complete in another order.
  *
  * The peer is another process, which calls nothing of this one's library.
  */
@@ -20,7 +19,6 @@
 
 #define RECVS	64	/* that are posted at first */
 #define MSG	64
-#define ROUNDS	4
 #define ANSWERS	100	/* at most */
 
 /* What the peer does next. */
@@ -32,7 +30,6 @@ FIXTURE(bursts) {
 	struct rdma_cm_id *listen, *id;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;		/* for the receives */
-	struct ibv_cq_ex *cq_ex;	/* the same, or NULL */
 	struct ibv_mr *mr;
 	char *buf;
 	uintptr_t posted, taken;	/* numbers of receives */
@@ -142,37 +139,10 @@ static int post(FIXTURE_DATA(bursts) *self)
 	return rdma_post_recv(self->id, (void *)self->posted++, self->buf, MSG, self->mr);
 }
 
-/* Makes the queue pair with an extended completion queue, or returns an errno value. */
-static int make_extended(FIXTURE_DATA(bursts) *self)
-{
-	struct ibv_cq_init_attr_ex cq = { .cqe = 2 * RECVS };
-	struct ibv_qp_init_attr qp = attr();
-
-	self->channel = ibv_create_comp_channel(self->id->verbs);
-	if (!self->channel)
-		return errno;
-	cq.channel = self->channel;
-	self->cq_ex = ibv_create_cq_ex(self->id->verbs, &cq);
-	if (!self->cq_ex)
-		return errno;
-	self->cq = ibv_cq_ex_to_cq(self->cq_ex);
-	qp.qp_type = IBV_QPT_RC;
-	qp.recv_cq = self->cq;
-	return rdma_create_qp(self->id, NULL, &qp) ? errno : 0;
-}
-
-FIXTURE_VARIANT(bursts) {
-	bool late, extended;
-};
-
-FIXTURE_VARIANT_ADD(bursts, at_once) { .late = false };
-FIXTURE_VARIANT_ADD(bursts, late) { .late = true };
-FIXTURE_VARIANT_ADD(bursts, late_extended) { .late = true, .extended = true };
-
 FIXTURE_SETUP(bursts)
 {
 	struct ibv_qp_init_attr qp = attr();
-	int to[2], from[2], i, err = 0;
+	int to[2], from[2], i;
 	char service[8] = "";
 
 	/* uverbs refuses a child what its parent has opened. */
@@ -189,10 +159,7 @@ FIXTURE_SETUP(bursts)
 	close(from[1]);
 	self->orders = to[1];
 	self->answers = from[0];
-	if (variant->late)
-		setenv("RDMA_POST_LATE_RECV", "1", 1);
-	ASSERT_EQ(0, resolve("0", RAI_PASSIVE, variant->extended ? NULL : &qp,
-			     &self->listen));
+	ASSERT_EQ(0, resolve("0", RAI_PASSIVE, &qp, &self->listen));
 	ASSERT_EQ(0, rdma_listen(self->listen, 1));
 	snprintf(service, sizeof(service), "%u",
 		 be16toh(rdma_get_src_port(self->listen)));
@@ -201,11 +168,6 @@ FIXTURE_SETUP(bursts)
 	ASSERT_EQ(0, rdma_get_request(self->listen, &self->id));
 	self->channel = self->id->recv_cq_channel;
 	self->cq = self->id->recv_cq;
-	if (variant->extended)
-		err = make_extended(self);
-	if (err == EOPNOTSUPP)
-		SKIP(return, "the device has no extended completion queues");
-	ASSERT_EQ(0, err);
 	self->buf = calloc(1, MSG);
 	ASSERT_NE(NULL, self->buf);
 	self->mr = rdma_reg_msgs(self->id, self->buf, MSG);
@@ -226,11 +188,6 @@ FIXTURE_TEARDOWN(bursts)
 	EXPECT_EQ(0, status);
 	if (self->mr)
 		rdma_dereg_mr(self->mr);
-	if (self->id && self->cq_ex) {
-		rdma_destroy_qp(self->id);
-		ibv_destroy_cq(self->cq);
-		ibv_destroy_comp_channel(self->channel);
-	}
 	if (self->id)
 		rdma_destroy_ep(self->id);
 	if (self->listen)
@@ -255,23 +212,13 @@ static int peer_does(FIXTURE_DATA(bursts) *self, int n)
 	return 0;
 }
 
-/*
- * Takes a completion with this status; returns 0 if it is the next receive's.  Of
- * an extended queue, ibv_poll_cq() takes one in 16, and ibv_start_poll() the others.
- */
+/* Takes a completion with this status; returns 0 if it is the next receive's. */
 static int take(FIXTURE_DATA(bursts) *self, enum ibv_wc_status status)
 {
 	struct ibv_wc wc;
 
-	if (self->cq_ex && self->taken % 16) {
-		if (start_poll(self->cq_ex))
-			return -1;
-		wc.status = self->cq_ex->status;
-		wc.wr_id = self->cq_ex->wr_id;
-		ibv_end_poll(self->cq_ex);
-	} else if (wait_comp(self->cq, &wc) != 1) {
+	if (wait_comp(self->cq, &wc) != 1)
 		return -1;
-	}
 	return wc.status == status && wc.wr_id == self->taken++ ? 0 : -1;
 }
 
@@ -298,44 +245,17 @@ static int answer(FIXTURE_DATA(bursts) *self)
 	       rdma_get_send_comp(self->id, &wc) != 1 || wc.status ? -1 : 0;
 }
 
-/* A peer that has an answer knows that all receives have been posted again. */
-TEST_F(bursts, all_after_an_answer)
-{
-	long before = rnr(self);
-
-	ASSERT_EQ(0, peer_does(self, 16));
-	ASSERT_EQ(0, take_and_post(self, 16));
-	ASSERT_EQ(0, answer(self));
-	ASSERT_EQ(0, peer_does(self, RECVS));
-	EXPECT_EQ(before, rnr(self));
-	ASSERT_EQ(0, take_and_post(self, RECVS));
-}
-
-/* Nothing tells the peer: all are there, or three quarters of them. */
+/* Nothing tells the peer of them, and all are there. */
 TEST_F(bursts, without_a_call)
 {
-	int i, burst = variant->late ? RECVS * 3 / 4 : RECVS;
 	long before = rnr(self);
+	int i;
 
 	for (i = 1; i <= 16; i++) {
 		ASSERT_EQ(0, peer_does(self, i));
 		ASSERT_EQ(0, take_and_post(self, i));
-		ASSERT_EQ(0, peer_does(self, burst));
-		ASSERT_EQ(0, take_and_post(self, burst));
-	}
-	EXPECT_EQ(before, rnr(self));
-}
-
-/* A program that takes and posts one by one, and makes no other call. */
-TEST_F(bursts, one_by_one)
-{
-	int i, n, most = variant->late ? RECVS * 3 / 4 : RECVS;
-	long before = rnr(self);
-
-	for (n = 1; n <= most; n += 7) {
-		ASSERT_EQ(0, peer_does(self, n));
-		for (i = 0; i < n; i++)
-			ASSERT_EQ(0, take_and_post(self, 1));
+		ASSERT_EQ(0, peer_does(self, RECVS));
+		ASSERT_EQ(0, take_and_post(self, RECVS));
 	}
 	EXPECT_EQ(before, rnr(self));
 }
@@ -387,30 +307,6 @@ TEST_F(bursts, flushed)
 	while (self->taken < self->posted)
 		ASSERT_EQ(0, take(self, IBV_WC_WR_FLUSH_ERR));
 	EXPECT_TRUE(no_comp(self->cq));
-}
-
-/* A child's calls do not post what waits in the parent. */
-TEST_F(bursts, child)
-{
-	int status = -1, i;
-	pid_t pid;
-
-	for (i = 0; i < ROUNDS; i++) {
-		ASSERT_EQ(0, peer_does(self, 8));
-		ASSERT_EQ(0, take_and_post(self, 8));
-		pid = fork();
-		ASSERT_LE(0, pid);
-		if (!pid) {
-			struct rdma_event_channel *channel = rdma_create_event_channel();
-
-			_exit(!channel);
-		}
-		ASSERT_EQ(pid, waitpid(pid, &status, 0));
-		EXPECT_EQ(0, status);
-		ASSERT_EQ(0, answer(self));
-		ASSERT_EQ(0, peer_does(self, RECVS));
-		ASSERT_EQ(0, take_and_post(self, RECVS));
-	}
 }
 
 /*

@@ -23,13 +23,12 @@
  *
  *   addr=10.0.0.1 op=write|read|send mode=poll|sleep api=ep|events|own|cqs
  *   what=conn|region|local size=64 ms=200 ops=0 depth=1 recvs=2 batch=1 last=0
- *   conns=1 window=0 threads=1 procs=1 count=0 late=0 any=0
+ *   conns=1 window=0 threads=1 procs=1 count=0 any=0
  *   peer=ADDR port=18515
  *
  * Times are in ns.  count=1 counts system calls; it needs root, makes them
- * slower, and counts those of programs that start later, too.  With late=1
- * receives of librdma_post go with its next call; with any=1 it sends and writes
- * from memory that is not registered.
+ * slower, and counts those of programs that start later, too.  With any=1
+ * librdma_post sends and writes from memory that is not registered.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -260,7 +259,6 @@ static const struct {
 	{ "threads", NULL, &config.threads, 0 },
 	{ "procs", NULL, &config.procs, 0 },
 	{ "count", NULL, &config.count, 0 },
-	{ "late", NULL, &config.late, 0 },
 	{ "any", NULL, &config.any, 0 },
 	{ "port", NULL, &config.port, 0 },
 };
@@ -455,11 +453,9 @@ int main(int argc, char **argv)
 	must(!getrlimit(RLIMIT_NOFILE, &limit));
 	limit.rlim_cur = limit.rlim_max;
 	must(!setrlimit(RLIMIT_NOFILE, &limit));
-	/* Set the variable before librdma_post reads it, as a user would. */
-	if (config.late)
-		must(!setenv("RDMA_POST_LATE_RECV", "1", 1));
 	/* The system's libraries have no such thing, and need the key. */
 	config.any = config.any && dlsym(RTLD_DEFAULT, "rdma_post_recv_any");
+	/* Set the variable before librdma_post reads it, as a user would. */
 	if (config.any)
 		must(!setenv("RDMA_POST_ANY_MEMORY", "1", 1));
 	share();

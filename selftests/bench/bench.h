@@ -36,7 +36,6 @@ struct config {
 	unsigned long threads;	/* share the connections among them */
 	unsigned long procs;
 	unsigned long count;	/* count system calls */
-	unsigned long late;	/* receives go with the next call */
 	unsigned long any;	/* send memory without its key */
 	unsigned long port;	/* of the server */
 };

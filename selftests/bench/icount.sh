@@ -47,9 +47,6 @@ cat >"$out/list" <<-END
 	echo sof none echo op=send size=64 mode=sleep ops=4000
 	echo-16 sof none echo op=send size=64 mode=sleep conns=16 ops=4800
 	echo-256 sof none echo op=send size=64 mode=sleep conns=256 ops=5120
-	echo-late so none echo op=send size=64 mode=sleep ops=4000 recvs=16 late=1
-	echo-late-16 so none echo op=send size=64 mode=sleep conns=16 ops=4800 recvs=16 late=1
-	echo-late-256 so none echo op=send size=64 mode=sleep conns=256 ops=5120 recvs=16 late=1
 	send-64K so none latency op=send size=64K mode=sleep ops=1000
 	any-64K o none latency op=send size=64K mode=sleep any=1 ops=1000
 	register-4K so system register size=4K ops=200
