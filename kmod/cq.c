@@ -206,31 +206,6 @@ void rpost_cq_posted(struct rpost_cq *cq)
 }
 
 /**
- * rpost_cq_add() - add a completion of a work request that no device got
- * @cq: the queue, not locked
- * @wc: the completion
- */
-void rpost_cq_add(struct rpost_cq *cq, const struct rpost_wc *wc)
-{
-	struct rpost_wc *entry;
-
-	spin_lock(&cq->lock);
-	entry = rpost_ring_next(rpost_cq_ring(cq));
-	/* The rest of a long entry is reserved. */
-	if (entry) {
-		memcpy(entry, wc, RPOST_WC_SMALL_SIZE);
-	} else {
-		this_cpu_inc(cq->obj.file->stats->overruns);
-		rpost_ring_overrun(rpost_cq_ring(cq));
-	}
-	this_cpu_inc(cq->obj.file->stats->completions);
-	rpost_stat_error(cq->obj.file, wc->status);
-	rpost_cq_publish(cq);
-	spin_unlock(&cq->lock);
-	rpost_cq_interrupt(cq);
-}
-
-/**
  * rpost_cq_see() - read how far the program has consumed its ring
  * @cq: the queue
  *
@@ -397,13 +372,11 @@ static void rpost_cq_idle(struct rpost_cq *cq)
 	rpost_cq_arm(cq, IB_CQ_NEXT_COMP);
 }
 
-/**
- * rpost_cq_fetch() - poll the device for a program that found its ring empty
- * @cq: the queue
- *
- * Return: the number of new entries in the ring.
+/*
+ * Poll the device for a program that found its ring empty.  Return the number of new
+ * entries in the ring.
  */
-u32 rpost_cq_fetch(struct rpost_cq *cq)
+static u32 rpost_cq_fetch(struct rpost_cq *cq)
 {
 	u32 tail, done, count;
 	bool rearm;

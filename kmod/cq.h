@@ -135,10 +135,8 @@ void rpost_cq_error(struct rpost_cq *cq, u32 event);
 void rpost_cq_event_taken(struct rpost_cq *cq);
 void rpost_cq_arm_new(struct rpost_cq *cq, struct rpost_hwcq *hwcq);
 u32 rpost_cq_poll(struct rpost_cq *cq);
-u32 rpost_cq_fetch(struct rpost_cq *cq);
 void rpost_cq_posted(struct rpost_cq *cq);
 struct rpost_ring_seen rpost_cq_see(struct rpost_cq *cq);
-void rpost_cq_add(struct rpost_cq *cq, const struct rpost_wc *wc);
 
 /* hwcq.c */
 struct rpost_hwcq *rpost_cq_attach(struct rpost_cq *cq, u32 entries);

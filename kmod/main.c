@@ -184,7 +184,6 @@ int rpost_query_ioctl(struct rpost_ucmd *ucmd)
 			RPOST_FEATURE_SHARE |
 			RPOST_FEATURE_SMALL_RING |
 			RPOST_FEATURE_SRQ |
-			RPOST_FEATURE_SUBMIT |
 			RPOST_FEATURE_TABLES |
 			RPOST_FEATURE_VLAN;
 	cmd->max_wr_bytes = RPOST_MAX_WR_BYTES;

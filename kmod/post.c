@@ -12,6 +12,18 @@
 #include "memory.h"
 #include "trace.h"
 
+/**
+ * struct rpost_block - a block of the program, copied
+ * @data: the copy
+ * @scratch: memory to post a batch, and perhaps for the copy; or NULL
+ * @small: the copy of a short block
+ */
+struct rpost_block {
+	void *data;
+	struct rpost_scratch *scratch;
+	u64 small[32];
+};
+
 /* Check an entry, and take a use of its region if they are counted. */
 static int rpost_check_entry(struct rpost_check *check, struct rpost_sge *sge,
 			     bool last)
@@ -95,14 +107,8 @@ int rpost_check_many(struct rpost_check *check, struct rpost_sge *sges, u32 num)
 	return ret;
 }
 
-/**
- * rpost_block_bytes() - size of the first work requests in a block
- * @block: the block, checked
- * @count: how many work requests
- *
- * Return: bytes.
- */
-u32 rpost_block_bytes(const void *block, u32 count)
+/* Return the size of the first @count work requests in a block. */
+static u32 rpost_block_bytes(const void *block, u32 count)
 {
 	u32 used = 0;
 
@@ -200,39 +206,7 @@ void rpost_scratch_free(struct rpost_file *file)
 		kfree(file->scratch[i]);
 }
 
-/**
- * rpost_block_copy() - copy a block of the program
- * @block: the copy, to be freed by rpost_block_free() unless this fails
- * @file: the open file
- * @from: user pointer to the block
- * @size: its bytes, at most RPOST_MAX_WR_BYTES
- * @batch: have memory to post several work requests at once, if there is some
- *
- * Return: 0, -EFAULT, or -ENOBUFS: ENOMEM would mean a full queue.
- */
-int rpost_block_copy(struct rpost_block *block, struct rpost_file *file, u64 from,
-		     u32 size, bool batch)
-{
-	block->data = block->small;
-	block->scratch = batch ? rpost_scratch_take(file) : NULL;
-	if (size > sizeof(block->small)) {
-		if (block->scratch && size <= sizeof(block->scratch->block))
-			block->data = block->scratch->block;
-		else
-			block->data = rpost_kvmalloc(size, 0);
-	}
-	if (block->data && !copy_from_user(block->data, u64_to_user_ptr(from), size))
-		return 0;
-	rpost_block_free(block, file);
-	return block->data ? -EFAULT : -ENOBUFS;
-}
-
-/**
- * rpost_block_free() - free the copy of a block
- * @block: the copy
- * @file: the open file
- */
-void rpost_block_free(const struct rpost_block *block, struct rpost_file *file)
+static void rpost_block_free(const struct rpost_block *block, struct rpost_file *file)
 {
 	if (block->data != block->small &&
 	    !(block->scratch && block->data == block->scratch->block))
@@ -241,29 +215,45 @@ void rpost_block_free(const struct rpost_block *block, struct rpost_file *file)
 		rpost_scratch_give(file, block->scratch);
 }
 
+/*
+ * Copy the work requests of @cmd.  Return 0, -EFAULT, or -ENOBUFS: ENOMEM would mean
+ * a full queue.
+ */
+static int rpost_block_copy(struct rpost_block *block, struct rpost_file *file,
+			    const struct rpost_post *cmd)
+{
+	u32 size = cmd->wrs_size;
+
+	block->data = block->small;
+	block->scratch = cmd->count > 1 ? rpost_scratch_take(file) : NULL;
+	if (size > sizeof(block->small)) {
+		if (block->scratch && size <= sizeof(block->scratch->block))
+			block->data = block->scratch->block;
+		else
+			block->data = rpost_kvmalloc(size, 0);
+	}
+	if (block->data &&
+	    !copy_from_user(block->data, u64_to_user_ptr(cmd->wrs), size))
+		return 0;
+	rpost_block_free(block, file);
+	return block->data ? -EFAULT : -ENOBUFS;
+}
+
 static u32 rpost_wr_min_size(u32 command)
 {
 	return command == RPOST_CMD_POST_SEND ? sizeof(struct rpost_send_wr) :
 						sizeof(struct rpost_recv_wr);
 }
 
-/**
- * rpost_check_wrs() - do the work requests add up to their block?
- * @command: RPOST_CMD_POST_SEND, RPOST_CMD_POST_RECV or RPOST_CMD_POST_SRQ_RECV
- * @wrs: the work requests
- * @bytes: bytes of the block
- * @count: number of work requests
- *
- * Return: 0 or -EINVAL.
- */
-int rpost_check_wrs(u32 command, const void *wrs, u32 bytes, u32 count)
+/* Do the work requests add up to their block? */
+static int rpost_check_wrs(u32 command, const struct rpost_post *cmd, const void *wrs)
 {
-	u32 size, i, min = rpost_wr_min_size(command);
+	u32 size, i, min = rpost_wr_min_size(command), bytes = cmd->wrs_size;
 
 	static_assert(offsetof(struct rpost_send_wr, size) ==
 		      offsetof(struct rpost_recv_wr, size));
 
-	for (i = 0; i < count; i++) {
+	for (i = 0; i < cmd->count; i++) {
 		if (bytes < min)
 			return -EINVAL;
 		size = ((const struct rpost_recv_wr *)wrs)->size;
@@ -275,21 +265,14 @@ int rpost_check_wrs(u32 command, const void *wrs, u32 bytes, u32 count)
 	return bytes ? -EINVAL : 0;
 }
 
-/**
- * rpost_post_wrs() - post work requests that have been copied and checked
- * @obj: the queue pair, or the shared receive queue
- * @command: as for rpost_check_wrs()
- * @cmd: in: @count, and how many are @posted already, and 0 in @queued; out: @posted,
- *       and @queued for receives of a queue pair
- * @wrs: the rest of the work requests; all but their sizes may be changed
- * @scratch: for a batch; NULL to post them one by one
- * @memory: see struct rpost_check
- *
- * Return: 0, or a negative errno for the first that was not posted.
+/*
+ * Post those of the work requests that are not @posted, from @wrs on.  All but their
+ * sizes may be changed.  Return 0, or a negative errno for the first that was not
+ * posted.
  */
-int rpost_post_wrs(struct rpost_obj *obj, u32 command, struct rpost_post *cmd,
-		   void *wrs, struct rpost_scratch *scratch,
-		   struct rpost_memory *memory)
+static int rpost_post_wrs(struct rpost_obj *obj, u32 command, struct rpost_post *cmd,
+			  void *wrs, struct rpost_scratch *scratch,
+			  struct rpost_memory *memory)
 {
 	bool send = command == RPOST_CMD_POST_SEND;
 	struct rpost_qp *qp = NULL;
@@ -337,31 +320,25 @@ static int rpost_post(struct rpost_ucmd *ucmd, u32 command)
 {
 	struct rpost_post *cmd = &ucmd->cmd.post_send;
 	struct rpost_post __user *to = ucmd->ubuf;
-	bool asks = command == RPOST_CMD_POST_RECV &&
-		    ucmd->size >= offsetofend(struct rpost_post, queued);
 	struct rpost_memory memory rpost_uninitialized;
 	struct rpost_block block rpost_uninitialized;
 	struct rpost_obj *obj;
 	int ret = -EINVAL;
 
-	if (cmd->reserved)
-		return -EOPNOTSUPP;
 	memory.uses.num = 0;
 	/*
 	 * Write it first, so that nothing is posted if the program cannot be
 	 * told.  Most posts take all work requests, and so write it only once.
 	 */
 	cmd->posted = 0;
-	cmd->queued = 0;
-	if (put_user(cmd->count, &to->posted) || (asks && put_user(0, &to->queued)))
+	if (put_user(cmd->count, &to->posted))
 		return -EFAULT;
 	if (!cmd->count || cmd->wrs_size > RPOST_MAX_WR_BYTES)
 		goto out;
-	ret = rpost_block_copy(&block, ucmd->file, cmd->wrs, cmd->wrs_size,
-			       cmd->count > 1);
+	ret = rpost_block_copy(&block, ucmd->file, cmd);
 	if (ret)
 		goto out;
-	ret = rpost_check_wrs(command, block.data, cmd->wrs_size, cmd->count);
+	ret = rpost_check_wrs(command, cmd, block.data);
 	if (ret)
 		goto out_free;
 	ret = -ENOENT;
@@ -375,8 +352,6 @@ static int rpost_post(struct rpost_ucmd *ucmd, u32 command)
 		ret = rpost_post_rest(ucmd, command, &block, &memory);
 out_free:
 	rpost_block_free(&block, ucmd->file);
-	if (asks && put_user(cmd->queued, &to->queued))
-		ret = -EFAULT;
 out:
 	if (cmd->posted != cmd->count && put_user(cmd->posted, &to->posted))
 		ret = -EFAULT;

@@ -11,7 +11,6 @@
 
 #define RPOST_POST_BATCH	16
 #define RPOST_SCRATCH_BYTES	1536
-#define RPOST_STACK_BYTES	256
 #define RPOST_MAX_MSG		0x80000000u
 
 /* Memory has to be registered before a post can go on; programs never see it. */
@@ -92,26 +91,6 @@ struct rpost_scratch {
 };
 
 static_assert(sizeof(struct rpost_scratch) <= 4096);
-
-/**
- * struct rpost_block - a block of the program, copied
- * @data: the copy
- * @scratch: memory to post a batch, and perhaps for the copy; or NULL
- * @small: the copy of a short block
- */
-struct rpost_block {
-	void *data;
-	struct rpost_scratch *scratch;
-	u64 small[RPOST_STACK_BYTES / sizeof(u64)];
-};
-
-int rpost_block_copy(struct rpost_block *block, struct rpost_file *file, u64 from,
-		     u32 size, bool batch);
-void rpost_block_free(const struct rpost_block *block, struct rpost_file *file);
-int rpost_check_wrs(u32 command, const void *wrs, u32 bytes, u32 count);
-int rpost_post_wrs(struct rpost_obj *obj, u32 command, struct rpost_post *cmd,
-		   void *wrs, struct rpost_scratch *scratch,
-		   struct rpost_memory *memory);
 
 /**
  * struct rpost_check - how the entries of a work request are checked

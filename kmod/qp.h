@@ -325,7 +325,6 @@ void rpost_qp_hang_up(struct rpost_qp *qp);
 int rpost_qp_shutdown(struct rpost_obj *obj);
 void rpost_qp_free(struct rpost_obj *obj);
 void rpost_scratch_free(struct rpost_file *file);
-u32 rpost_block_bytes(const void *block, u32 count);
 void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc);
 void rpost_recv_done(struct ib_cq *ib_cq, struct ib_wc *wc);
 void rpost_srq_done(struct ib_cq *ib_cq, struct ib_wc *wc);

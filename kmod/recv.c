@@ -113,7 +113,6 @@ static int rpost_recv_batch(struct rpost_qp *qp, struct rpost_rwr *rwrs, u32 n,
 			rpost_recv_refused(rq, room - done);
 		}
 	}
-	cmd->queued = rq->head - READ_ONCE(rq->tail);
 	spin_unlock_bh(&rq->lock);
 	cmd->posted += done;
 	return ret;
@@ -164,8 +163,7 @@ static int rpost_srq_batch(struct rpost_srq *srq, struct rpost_rwr *rwrs, u32 n,
 /**
  * rpost_post_recvs() - check, build and post receives
  * @obj: the queue pair, or the shared receive queue
- * @cmd: in: number of work requests; out: number that were posted, and @queued for
- *       a queue pair, unless its queue was not reached
+ * @cmd: in: number of work requests; out: number that were posted
  * @block: the work requests, in the kernel's memory
  * @scratch: for a batch; NULL to post them one by one
  * @memory: the program's memory that the first of them uses, if it has any

@@ -29,7 +29,6 @@ RPOST_TESTS := \
 	sq_full \
 	signaled \
 	post_batch \
-	submit \
 	post_threads \
 	datagram \
 	datagram_addresses \
@@ -125,7 +124,6 @@ RPOST_TESTS_32 := \
 	post_queues \
 	any_memory \
 	post_batch \
-	submit \
 	post_threads \
 	datagram \
 	datagram_addresses \

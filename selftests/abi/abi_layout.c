@@ -30,7 +30,6 @@ SIZE(ud_param, 40);
 SIZE(ece, 8);
 SIZE(path, 64);
 SIZE(qp_attr, 128);
-SIZE(submit_part, 16);
 
 /* The size that programs of the first version give ends with this member. */
 enum {
@@ -52,9 +51,6 @@ FIRST(ACCEPT, accept, param);
 FIRST(REJECT, reject, private_data);
 FIRST(CREATE_QP, create_qp, reserved);
 FIRST(QUERY_QP, query_qp, reserved);
-FIRST(POST_SEND, post, posted);
-FIRST(POST_RECV, post, posted);
-FIRST(POST_SRQ_RECV, post, posted);
 
 #define AT(type, field, bytes) \
 	_Static_assert(offsetof(struct rpost_##type, field) == (bytes), \
@@ -77,10 +73,6 @@ AT(async_event, event, 8);
 AT(async_event, obj_type, 12);
 AT(async_event, handle, 16);
 AT(async_event, port, 20);
-AT(submit_part, command, 0);
-AT(submit_part, handle, 4);
-AT(submit_part, count, 8);
-AT(submit_part, size, 12);
 AT(path, dgid, 0);
 AT(path, sgid, 16);
 AT(path, dlid, 32);

@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 
 #include "race.h"
-#include "submit.h"
 
 #define POSTERS	10
 #define SECRET	's'
@@ -80,34 +79,6 @@ static int step_receive(struct race *r)
 		       load(&r->client.qp), &recv, sizeof(recv), 1, NULL);
 }
 
-/* Submit a receive, writes and polls. */
-static int step_submit(struct race *r)
-{
-	uint32_t qp = load(&r->client.qp);	/* first, as in step_write() */
-	struct rp_send write = rp_send(RPOST_WR_RDMA_WRITE, 6, r->mem, 64,
-				       load(&r->mr.lkey));
-	struct submission s;
-	int i, ret;
-
-	write.wr.remote_addr = r->mr.iova;
-	write.wr.rkey = load(&r->handle);
-	submission_begin(&s);
-	submission_recv(&s, RPOST_CMD_POST_RECV, qp, 7, NULL, 0, 0);
-	for (i = 0; i < 4; i++)
-		submission_send(&s, qp, &write);
-	submission_poll(&s, r->client.cq.cmd.handle, 0);
-	submission_poll(&s, r->client.cq.cmd.handle, 0);
-	ret = submission_run(load((uint32_t *)&r->client.fd), &s);
-	/* A full receive queue ends it at once: then post sends alone. */
-	if (ret == -ENOMEM && !s.cmd.done) {
-		submission_begin(&s);
-		submission_send(&s, qp, &write);
-		ret = submission_run(load((uint32_t *)&r->client.fd), &s);
-	}
-	sched_yield();
-	return ret;
-}
-
 static void posters(FIXTURE_DATA(threads) *self)
 {
 	const struct worker writer = {
@@ -116,14 +87,11 @@ static void posters(FIXTURE_DATA(threads) *self)
 	}, receiver = {
 		.step = step_receive,
 		.errors = { -ENOENT, -EINVAL, -ENOMEM, -EBADF },
-	}, submitter = {
-		.step = step_submit,
-		.errors = { -ENOENT, -EINVAL, -ENOMEM, -EBADF },
 	};
 	int i;
 
 	for (i = 0; i < POSTERS; i++)
-		self->w[i] = i % 3 == 0 ? receiver : i % 3 == 1 ? writer : submitter;
+		self->w[i] = i % 3 ? writer : receiver;
 	/* Requests name the victim's address by @mr.iova. */
 	self->r.mr.iova = self->victim_mr.addr;
 	store(&self->r.handle, self->victim_mr.rkey);

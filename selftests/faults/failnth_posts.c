@@ -2,7 +2,6 @@
 /* Steps of posts, and of reads from channels. */
 #define _GNU_SOURCE
 #include "failnth_steps.h"
-#include "submit.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
 #define MANY		12
@@ -169,39 +168,6 @@ int complete_all(struct scene *s)
 			return -EIO;
 	}
 	return 0;
-}
-
-/* The file keeps the memory for this block, too. */
-int submit_many(struct scene *s)
-{
-	const struct rp_send send = {
-		.wr = { .size = sizeof(send.wr), .opcode = RPOST_WR_RDMA_WRITE,
-			.send_flags = RPOST_SEND_SIGNALED, .rkey = s->mr.rkey,
-			.remote_addr = (uintptr_t)s->buf },
-	};
-	struct submission sub;
-	int i, ret;
-
-	submission_begin(&sub);
-	for (i = 0; i < MANY; i++)
-		submission_send(&sub, s->c.qp, &send);
-	submission_poll(&sub, s->c.cq.cmd.handle, 0);
-	submission_poll(&sub, s->c.cq.cmd.handle, 0);
-	ret = submission_run(s->c.fd, &sub);
-	s->posted += sub.cmd.done < MANY ? sub.cmd.done : MANY;
-	return ret;
-}
-
-/* More than the file's page holds. */
-int submit_long(struct scene *s)
-{
-	struct submission sub;
-	int i;
-
-	submission_begin(&sub);
-	for (i = 0; i < 200; i++)
-		submission_poll(&sub, s->c.cq.cmd.handle, 0);
-	return submission_run(s->c.fd, &sub);
 }
 
 static int post_receives(struct scene *s, unsigned long nr, uint32_t handle)

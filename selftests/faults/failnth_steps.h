@@ -136,8 +136,6 @@ int post_many(struct scene *s);
 int post_long(struct scene *s);
 int post_one(struct scene *s);
 int post_datagram(struct scene *s);
-int submit_many(struct scene *s);
-int submit_long(struct scene *s);
 int post_memory(struct scene *s);
 int complete_memory(struct scene *s);
 int complete_pages(struct scene *s);

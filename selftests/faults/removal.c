@@ -15,7 +15,6 @@
 
 #include "faults.h"
 #include "share.h"
-#include "submit.h"
 
 #define BUF_SIZE	4096
 
@@ -224,94 +223,6 @@ TEST_F(removal, of_own_queue_pairs)
 	close(async);
 	rp_end_close(&ud);
 	rp_end_close(&peer);
-}
-
-/* Run a submission of one part. */
-static int submit_one(int fd, struct submission *s, uint32_t done)
-{
-	int ret = submission_run(fd, s);
-
-	return s->cmd.done != done || s->cmd.posted ? -EPROTO : ret;
-}
-
-/*
- * A library may have held a receive back when the device was removed: it
- * completes as if it had been posted before.
- */
-TEST_F(removal, receives_come_too_late)
-{
-	struct rpost_recv_wr recvs[2] = {
-		{ .wr_id = 78, .size = sizeof(recvs[0]) },
-		{ .wr_id = 79, .size = sizeof(recvs[0]) },
-	};
-	struct rp_send send = rp_send(RPOST_WR_SEND, 1, self->buf, 64,
-				      self->cmr.lkey);
-	struct submission sub;
-	struct rpost_create_srq srq;
-	struct rp_end *s = &self->s;
-	struct rpost_wc wc;
-	int i;
-
-	RP_NEED_REMOVAL();
-	ASSERT_EQ(0, rp_create_srq(s->fd, s->pd, 8, &srq));
-	ASSERT_EQ(0, rp_post_recv(s, 77, self->buf, 0, 0));
-	ASSERT_EQ(0, rp_remove_device());
-	submission_begin(&sub);
-	submission_add(&sub, RPOST_CMD_POST_RECV, s->qp, 2, recvs, sizeof(recvs));
-	submission_recv(&sub, RPOST_CMD_POST_RECV, s->qp, 80, NULL, 0, 0);
-	submission_poll(&sub, s->cq.cmd.handle, 0);
-	EXPECT_EQ(0, submit_one(s->fd, &sub, 3));
-	for (i = 77; i <= 80; i++) {
-		ASSERT_EQ(1, rp_wait_cq(&s->cq, &wc));
-		EXPECT_EQ(i, wc.wr_id);
-		EXPECT_EQ(RPOST_WC_WR_FLUSH_ERR, wc.status);
-		EXPECT_EQ(RPOST_WC_RECV, wc.opcode);
-		EXPECT_EQ(s->qp_num, wc.qp_num);
-	}
-	EXPECT_EQ(0, rp_poll_cq(&s->cq, &wc));
-
-	submission_begin(&sub);
-	submission_send(&sub, self->c.qp, &send);
-	EXPECT_EQ(-ENODEV, submit_one(self->c.fd, &sub, 0));
-	submission_begin(&sub);
-	submission_recv(&sub, RPOST_CMD_POST_SRQ_RECV, srq.handle, 1, NULL, 0, 0);
-	EXPECT_EQ(-ENODEV, submit_one(s->fd, &sub, 0));
-	EXPECT_EQ(0, rp_destroy(s->fd, RPOST_OBJ_QP, s->qp));
-	submission_begin(&sub);
-	submission_recv(&sub, RPOST_CMD_POST_RECV, s->qp, 81, NULL, 0, 0);
-	EXPECT_EQ(-ENOENT, submit_one(s->fd, &sub, 0));
-}
-
-/* Receives complete in order, before, during and after the removal. */
-TEST_F(removal, receives_in_order)
-{
-	uint64_t end = rp_now_ms() + REMOVAL_MS;
-	struct rp_end *s = &self->s;
-	uint64_t next = 0, done = 0;
-	struct submission sub;
-	struct rpost_wc wc;
-	pthread_t thread;
-	void *status;
-	int ret;
-
-	RP_NEED_REMOVAL();
-	ASSERT_EQ(0, pthread_create(&thread, NULL, rp_remove_soon, NULL));
-	do {
-		submission_begin(&sub);
-		submission_recv(&sub, RPOST_CMD_POST_RECV, s->qp, next, NULL, 0, 0);
-		ret = submission_run(s->fd, &sub);
-		ASSERT_TRUE(!ret || ret == -ENOMEM);
-		next += !ret;
-		while (rp_poll_cq(&s->cq, &wc) == 1) {
-			ASSERT_EQ(done, wc.wr_id);
-			EXPECT_EQ(RPOST_WC_WR_FLUSH_ERR, wc.status);
-			done++;
-		}
-	} while (done < 3 * RP_DEPTH && rp_now_ms() < end);
-	EXPECT_EQ(next, done);
-	EXPECT_LE(3 * RP_DEPTH, done);
-	ASSERT_EQ(0, pthread_join(thread, &status));
-	EXPECT_EQ(NULL, status);
 }
 
 /* A thread that sleeps in a read of the channel. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Calls that build memory for later commands: blocks of work requests, parts of
- * submissions, and path records.
+ * Calls that build memory for later commands: blocks of work requests, and
+ * path records.
  */
 #include <errno.h>
 #include <string.h>
@@ -110,68 +110,6 @@ static const struct field recv_wr[] = {
 	SGES,
 };
 
-/* ------------------------------------------------- parts of a submission */
-
-struct part_args {
-	struct rpost_submit_part part;
-	uint64_t command;	/* another command than the call's */
-};
-
-/* The work requests since the last part become those of a part. */
-static long run_part(struct context *c, const struct part_args *a, uint32_t command)
-{
-	uint32_t wrs = c->block_len - c->part_begin, count = c->block_count;
-	char *to = c->block + c->part_begin;
-	struct rpost_submit_part *part = (void *)to;
-
-	if (!block_room(c, sizeof(*part)))
-		return -ENOSPC;
-	memmove(part + 1, to, wrs);
-	*part = a->part;
-	part->command = a->command ? a->command : command;
-	part->count = a->part.count ? a->part.count : count;
-	part->size = a->part.size ? a->part.size : sizeof(*part) + wrs;
-	c->part_begin = c->block_len;
-	c->part_count++;
-	c->block_count = 0;
-	return 0;
-}
-
-static long run_send_part(struct context *c, void *arg)
-{
-	return run_part(c, arg, RPOST_CMD_POST_SEND);
-}
-
-static long run_recv_part(struct context *c, void *arg)
-{
-	return run_part(c, arg, RPOST_CMD_POST_RECV);
-}
-
-static long run_srq_part(struct context *c, void *arg)
-{
-	return run_part(c, arg, RPOST_CMD_POST_SRQ_RECV);
-}
-
-static long run_poll_part(struct context *c, void *arg)
-{
-	return run_part(c, arg, RPOST_CMD_POLL_CQ);
-}
-
-/* As reserved fields, all but the handle are seldom set: 0 is the right value. */
-#define PART(r)								\
-	IN(part_args, part.handle, r),					\
-	FIELD(part_args, part.count, K_ZERO, R_NONE, 0),		\
-	FIELD(part_args, part.size, K_ZERO, R_NONE, 0),			\
-	FIELD(part_args, command, K_ZERO, R_NONE, 0)
-
-static const struct field qp_part[] = { PART(R_QP) };
-static const struct field srq_part[] = { PART(R_SRQ) };
-static const struct field poll_part[] = {
-	IN(part_args, part.handle, R_CQ),
-	FIELD(part_args, part.count, K_ZERO, R_NONE, 0),
-	FIELD(part_args, part.size, K_ZERO, R_NONE, 0),
-};
-
 /* ---------------------------------------------------------- path records */
 
 /* Like struct ib_path_rec_data of <rdma/ib_user_sa.h>, from its start. */
@@ -220,10 +158,6 @@ const struct desc blocks[] = {
 	RUN("send_wr", wr_args, run_send_wr, send_wr, 8),
 	RUN("datagram_wr", wr_args, run_send_wr, datagram_wr, 5),
 	RUN("recv_wr", wr_args, run_recv_wr, recv_wr, 6),
-	RUN("send_part", part_args, run_send_part, qp_part, 5),
-	RUN("recv_part", part_args, run_recv_part, qp_part, 5),
-	RUN("srq_part", part_args, run_srq_part, srq_part, 3),
-	RUN("poll_part", part_args, run_poll_part, poll_part, 3),
 	RUN("path_rec", path_args, run_path_rec, path_rec, 2),
 };
 

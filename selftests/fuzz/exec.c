@@ -157,11 +157,10 @@ static uint64_t auto_value(const struct context *c, const struct call *call,
 	if (!strcmp(name, "dst_len"))
 		return sock_len_of(call, "dst");
 	if (!strcmp(name, "count"))
-		return call->desc->nr == RPOST_IOC_SUBMIT ? c->part_count :
-							    c->block_count;
-	if (!strcmp(name, "wrs") || !strcmp(name, "parts"))
+		return c->block_count;
+	if (!strcmp(name, "wrs"))
 		return (uintptr_t)c->block;
-	if (!strcmp(name, "wrs_size") || !strcmp(name, "bytes"))
+	if (!strcmp(name, "wrs_size"))
 		return c->block_len;
 	if (!strcmp(name, "iova"))
 		return number(c, find(call, "addr"));
@@ -299,8 +298,7 @@ static bool is_post(const struct call *call)
 {
 	return call->desc->nr == RPOST_IOC_POST_SEND ||
 	       call->desc->nr == RPOST_IOC_POST_RECV ||
-	       call->desc->nr == RPOST_IOC_POST_SRQ_RECV ||
-	       call->desc->nr == RPOST_IOC_SUBMIT;
+	       call->desc->nr == RPOST_IOC_POST_SRQ_RECV;
 }
 
 static void run_call(struct context *c, const struct call *call)
@@ -320,8 +318,6 @@ static void run_call(struct context *c, const struct call *call)
 	if (is_post(call)) {
 		c->block_len = 0;
 		c->block_count = 0;
-		c->part_begin = 0;
-		c->part_count = 0;
 	}
 	if (ret >= 0)
 		take_outputs(c, call, arg);

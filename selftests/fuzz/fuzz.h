@@ -135,8 +135,6 @@ struct context {
 	char *block;		/* work requests for the next post */
 	uint32_t block_len;
 	uint32_t block_count;
-	uint32_t part_begin;	/* where the parts of a submission end */
-	uint32_t part_count;
 	int fail_fd;
 };
 

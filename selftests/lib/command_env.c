@@ -139,11 +139,6 @@ int env_fill(struct env *env, const struct command *cmd, void *arg)
 {
 	const struct rpost_send_wr send = { .size = sizeof(send) };
 	const struct rpost_recv_wr recv = { .size = sizeof(recv) };
-	const struct rpost_submit_part part = {
-		.command = RPOST_CMD_POLL_CQ,
-		.handle = env->end.cq.cmd.handle,
-		.size = sizeof(part),
-	};
 	union {
 		struct rpost_create_ah create_ah;
 		struct rpost_modify_qp modify_qp;
@@ -163,9 +158,6 @@ int env_fill(struct env *env, const struct command *cmd, void *arg)
 	case RPOST_CMD_POST_RECV:
 	case RPOST_CMD_POST_SRQ_RECV:
 		memcpy(env->mem, &recv, sizeof(recv));
-		return 0;
-	case RPOST_CMD_SUBMIT:
-		memcpy(env->mem, &part, sizeof(part));
 		return 0;
 	case RPOST_CMD_CREATE_AH:
 		return rp_own_addr(&env->end, &any->create_ah.attr);

@@ -123,7 +123,7 @@ static const struct command *row_##NR(void)				\
 #define POST(r, which, wr)						\
 	IN(qp, r, .give = which), AUTO(count, 4, 16, .usual = 1),	\
 	AUTO(wrs, 8, 0), AUTO(wrs_size, 4, 0x10000, .usual = sizeof(wr)), \
-	ANSWER(posted, 4), ANSWER(queued, 4), ZERO(reserved)
+	ANSWER(posted, 4)
 
 ROW(QUERY, 0x00, 1, 0,
     ANSWER(abi_version, 4), ANSWER(num_devices, 4), ANSWER(features, 8),
@@ -262,11 +262,6 @@ ROW(QUERY_OBJECT, 0x35, 2, 0,
     AUTO(type, 4, 8, .usual = RPOST_OBJ_PD), IN(handle, R_PD), ANSWER(device, 4),
     ANSWER(pd, 4), ANSWER(lkey, 4), ANSWER(rkey, 4), ANSWER(length, 8),
     ANSWER(iova, 8))
-ROW(SUBMIT, 0x36, 8, 0,
-    AUTO(parts, 8, 0),
-    AUTO(bytes, 4, 0x10000, .usual = sizeof(struct rpost_submit_part)),
-    AUTO(count, 4, 16, .usual = 1),
-    ANSWER(done, 4), ANSWER(posted, 4))
 ROW(GET_EVENT, 0x40, 8, 0,
     OUT(id, R_ID), ANSWER(listen_id, 4), ANSWER(event, 4), ANSWER(status, 4),
     OUT(param.qp_num, R_QPN),

@@ -118,7 +118,6 @@ enum rpost_cmd {
 	RPOST_CMD_WRITE_EVENT		= 0x33,
 	RPOST_CMD_SHARE_DEVICE		= 0x34,
 	RPOST_CMD_QUERY_OBJECT		= 0x35,
-	RPOST_CMD_SUBMIT		= 0x36,
 	RPOST_CMD_GET_EVENT		= 0x40,
 };
 
@@ -139,7 +138,6 @@ enum rpost_cmd {
  * @RPOST_FEATURE_SMALL_RING: RPOST_CQ_SMALL_ENTRIES, RPOST_CQ_SHARED_PAGE
  * @RPOST_FEATURE_VLAN: completions have @vlan
  * @RPOST_FEATURE_SHARE: SHARE_DEVICE, QUERY_OBJECT
- * @RPOST_FEATURE_SUBMIT: SUBMIT, and @queued of struct rpost_post
  * @RPOST_FEATURE_ANY_MEMORY: RPOST_QP_ANY_MEMORY
  * @RPOST_FEATURE_MR_CACHE: regions may stay registered, RPOST_MR_NO_CACHE
  *
@@ -157,7 +155,6 @@ enum rpost_feature {
 	RPOST_FEATURE_SMALL_RING	= 0x400,
 	RPOST_FEATURE_VLAN		= 0x800,
 	RPOST_FEATURE_SHARE		= 0x1000,
-	RPOST_FEATURE_SUBMIT		= 0x2000,
 	RPOST_FEATURE_ANY_MEMORY	= 0x8000,
 	RPOST_FEATURE_MR_CACHE		= 0x4000,
 };
@@ -2503,10 +2500,6 @@ struct rpost_recv_wr {
  * @wrs_size: in: bytes in the block, at most max_wr_bytes of struct
  *            rpost_query
  * @posted: out: work requests that were posted, also when the call fails
- * @queued: out: receives that the queue pair had then, and that had not
- *          completed, or 0 if an error came before; of RPOST_IOC_POST_RECV only,
- *          with RPOST_FEATURE_SUBMIT
- * @reserved: must be 0
  *
  * Posts in order.  The first work request that the module refuses ends the call
  * with its error; those before it are posted.  When the call returns, the
@@ -2545,64 +2538,10 @@ struct rpost_post {
 	__aligned_u64 wrs;
 	__u32 wrs_size;
 	__u32 posted;
-	__u32 queued;
-	__u32 reserved;
 };
 
 #define RPOST_IOC_POST_SEND	_IO(RPOST_IOC_TYPE, RPOST_CMD_POST_SEND)
 #define RPOST_IOC_POST_RECV	_IO(RPOST_IOC_TYPE, RPOST_CMD_POST_RECV)
 #define RPOST_IOC_POST_SRQ_RECV	_IO(RPOST_IOC_TYPE, RPOST_CMD_POST_SRQ_RECV)
-
-/**
- * struct rpost_submit_part - one of the commands of a submission
- * @command: RPOST_CMD_POST_SEND, RPOST_CMD_POST_RECV, RPOST_CMD_POST_SRQ_RECV or
- *           RPOST_CMD_POLL_CQ
- * @handle: the queue pair, shared receive queue or completion queue
- * @count: work requests that follow, at least 1; 0 for RPOST_CMD_POLL_CQ
- * @size: bytes from here to the next part
- *
- * The work requests are those of struct rpost_post.
- */
-struct rpost_submit_part {
-	__u32 command;
-	__u32 handle;
-	__u32 count;
-	__u32 size;
-};
-
-/**
- * struct rpost_submit - ioctl(RPOST_IOC_SUBMIT), RPOST_FEATURE_SUBMIT
- * @size: sizeof(struct rpost_submit)
- * @flags: must be 0
- * @parts: in: user pointer to the parts, each a struct rpost_submit_part and its
- *         work requests
- * @bytes: in: bytes of all parts, at most max_wr_bytes of struct rpost_query
- * @count: in: number of parts, at least 1
- * @done: out: parts that were done, also when the call fails
- * @posted: out: work requests of the next part that were posted, if the call
- *          fails
- *
- * Does several posts and polls in one call, in order, each as the command of its
- * own does it.  The first that fails ends the call with its error.  There is one
- * difference: a receive for a queue pair whose device has been removed does not
- * fail, but completes with RPOST_WC_WR_FLUSH_ERR, as it would have if it had been
- * posted before.
- *
- * Errors: those of the commands; EOPNOTSUPP for a post to a queue pair with
- * RPOST_QP_ANY_MEMORY; before anything is done, EFAULT, ENOBUFS without
- * memory for the block, and EINVAL for sizes that do not add up, and for any
- * other command.
- */
-struct rpost_submit {
-	__u32 size;
-	__u32 flags;
-	__aligned_u64 parts;
-	__u32 bytes;
-	__u32 count;
-	__u32 done;
-	__u32 posted;
-};
-
-#define RPOST_IOC_SUBMIT	_IO(RPOST_IOC_TYPE, RPOST_CMD_SUBMIT)
 
 #endif /* _UAPI_RDMA_POST_ABI_H */
