@@ -8,7 +8,7 @@
  *
  * RPOST_TEST_DEVICE names the device; the default is the first.  Keys that
  * might open all memory are used for reads of a single page, which the module
- * keeps for this purpose and whose address it shows to root in debugfs.  On
+ * selftests/target keeps for this purpose; without it that test is skipped.  On
  * iWARP, ids connect the queue pairs, so the device needs an address.
  */
 #include <kselftest_harness.h>
@@ -41,15 +41,20 @@ FIXTURE(holds) {
 
 typedef FIXTURE_DATA(holds) probe;
 
-/* Find the page that the module keeps for the device; false if none. */
+/* Find the page that the test module keeps for the device; false if none. */
 static bool find_target(probe *p)
 {
+	struct rpost_query_device cmd = {
+		.size = sizeof(cmd), .device = p->victim.device,
+	};
 	char path[64];
 	FILE *f;
 	int n;
 
-	snprintf(path, sizeof(path), "/sys/kernel/debug/rdma_post/target/%u",
-		 p->victim.device);
+	if (rp_ioctl(p->victim.fd, RPOST_IOC_QUERY_DEVICE, &cmd))
+		return false;
+	snprintf(path, sizeof(path), "/sys/kernel/debug/rdma_post_target/%u",
+		 cmd.index);
 	f = fopen(path, "r");
 	if (!f)
 		return false;
@@ -248,7 +253,7 @@ TEST_F(holds, no_key_opens_all_memory)
 	uint32_t n = 0, i, k, key;
 
 	if (!find_target(self))
-		SKIP(return, "no page to aim at: needs CAP_SYS_RAWIO, and debugfs");
+		SKIP(return, "the test module target is not loaded");
 	addrs[n++] = self->target_addr;
 	if (self->target_dma != self->target_addr)
 		addrs[n++] = self->target_dma;

@@ -216,23 +216,30 @@ spread() {
 	[ ${#two[@]} = 0 ] || queue tap "$step-2" counted "${command[@]}" "${two[@]}"
 }
 
+# target_module KERNEL: build the page at which the probe aims, and set target for run.sh
+target_module() {
+	target=(-i "$build_dir/target-$1/target.ko")
+	"$vm_dir/kmod.sh" -s selftests/target "$1"
+}
+
 # kernel_tests KERNEL BITS TEST...: run tests of the kernel interface, as 64-bit
 # programs (BITS is empty) or as 32-bit programs (-32)
 kernel_tests() {
-	local kernel=$1 bits=$2 files names driver=() slow=()
+	local kernel=$1 bits=$2 files names driver=() slow=() target
 	# With lockdep, each queue pair of 7.2's rxe holds the module (see
 	# rxe_reclassify_send_socket()), and ib_mad has one for each device.
 	# Nobody has tried it on debug-6.1.
 	[[ $kernel == debug* ]] || driver=('RPOST_TEST_UNBIND=rmmod rdma_rxe'
 		'RPOST_TEST_BIND=modprobe rdma_rxe && rdma link add rxe0 type rxe netdev dummy0')
 	programs "$build_dir/selftests$bits" "${@:3}"
+	target_module "$kernel" || return
 	# The kernel with KCSAN has no kprobes.
 	if [[ $kernel != *kcsan ]]; then
 		"$vm_dir/kmod.sh" -s selftests/slow_routes "$kernel" || return
 		slow=(-i "$build_dir/slow_routes-$kernel/slow_routes.ko")
 	fi
 	# shellcheck disable=SC2016
-	guest "$kernel" "${slow[@]}" \
+	guest "$kernel" "${slow[@]}" "${target[@]}" \
 		-f selftests/tools/run_tests.sh "${files[@]}" -- \
 		env "${device[@]}" \
 		"${network[@]}" "${driver[@]}" \
@@ -274,18 +281,20 @@ siw_tests() {
 
 # Peers read more of siw's memory than they may (Documentation/devices.rst).
 siw_probe() {
-	guest "$1" -n siw -f selftests/tools/probe_vices.sh \
-		-f "$build_dir/selftests/probe" -- \
-		./probe_vices.sh ./probe holds.no_access_that_was_not_granted
+	local target
+	target_module "$1" &&
+		guest "$1" -n siw "${target[@]}" -f selftests/tools/probe_vices.sh \
+			-f "$build_dir/selftests/probe" -- \
+			./probe_vices.sh ./probe holds.no_access_that_was_not_granted
 }
 
 # sim_guest KERNEL VICES COMMAND...: run a command in a guest with rdmasim and
 # the files that programs has set
 sim_guest() {
-	local vices=$2
+	local vices=$2 target
 	# shellcheck disable=SC2016
-	"$vm_dir/kmod.sh" -s selftests/rdmasim "$1" &&
-		guest "$1" -n sim ${vices:+-P "$vices"} \
+	"$vm_dir/kmod.sh" -s selftests/rdmasim "$1" && target_module "$1" &&
+		guest "$1" -n sim "${target[@]}" ${vices:+-P "$vices"} \
 			-f selftests/tools/run_tests.sh "${files[@]}" -- \
 			env 'RPOST_TEST_REMOVE=rdma link del sim0' \
 			'RPOST_TEST_ADD=rdma link add sim0 type sim netdev dummy0' \

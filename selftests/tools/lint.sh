@@ -66,7 +66,7 @@ files() {
 }
 
 # The modules for tests.
-modules=(selftests/{rdmasim,bench/floor,qp_error,slow_routes}/*.[ch])
+modules=(selftests/{rdmasim,bench/floor,qp_error,slow_routes,target}/*.[ch])
 
 # Locks are described in the kernel-doc above their struct, which checkpatch does
 # not see. Tracepoints have a layout of their own. Programs include the interface's
@@ -161,7 +161,7 @@ analyzer_module() {
 
 # Print the files of the programs and the library, but not of modules for the tests.
 user_files() {
-	files "$@" | grep '\.c$' | grep -vE '/(rdmasim|floor|qp_error|slow_routes)/' || true
+	files "$@" | grep '\.c$' | grep -vE '/(rdmasim|floor|qp_error|slow_routes|target)/' || true
 }
 
 # user_check COMMAND FILE
