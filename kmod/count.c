@@ -77,7 +77,6 @@ void rpost_count_init(void)
 	rpost_debugfs = debugfs_create_dir("rdma_post", NULL);
 	debugfs_create_file("objects", 0400, rpost_debugfs, NULL,
 			    &rpost_objects_fops);
-	rpost_target_init(rpost_debugfs);
 	rpost_user_init(rpost_debugfs);
 	rpost_inject_init(rpost_debugfs);
 }

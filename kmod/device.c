@@ -160,7 +160,6 @@ static int rpost_device_add(struct ib_device *ib_dev)
 		rpost_device_put(dev);
 		return ret;
 	}
-	rpost_target_add(dev);
 	ib_set_client_data(ib_dev, &rpost_client, dev);
 	return 0;
 }
@@ -181,7 +180,6 @@ static void rpost_device_remove(struct ib_device *ib_dev, void *client_data)
 	rpost_async_device_gone(dev);
 	rpost_contexts_device_gone(dev);
 	rpost_routes_device_gone(dev);
-	rpost_target_del(dev);
 	rpost_device_put(dev);
 }
 

@@ -106,24 +106,6 @@ struct rpost_driver {
 int rpost_admit_init(void);
 void rpost_admit(struct rpost_device *dev);
 
-/* ----------------------------------------------------------- target.c */
-
-/**
- * struct rpost_target - a page of a device that no program has registered
- * @bytes: the page, or NULL
- * @dma: its address for the device
- * @file: debugfs file that shows the addresses of the page
- */
-struct rpost_target {
-	u8 *bytes;
-	u64 dma;
-	struct dentry *file;
-};
-
-void rpost_target_init(struct dentry *dir);
-void rpost_target_add(struct rpost_device *dev);
-void rpost_target_del(struct rpost_device *dev);
-
 /* ----------------------------------------------------------- device.c */
 
 /**
@@ -146,7 +128,6 @@ void rpost_target_del(struct rpost_device *dev);
  * @event_handler: receives the events of the device and its ports
  * @async_lock: guards @async_channels
  * @async_channels: struct rpost_async_channel of all files
- * @target: for selftests/attack/probe.c
  * @contexts_lock: guards @contexts
  * @contexts: struct rpost_context of all open files that use it
  * @routes_lock: guards @routes
@@ -168,7 +149,6 @@ struct rpost_device {
 	struct ib_event_handler event_handler;
 	struct mutex async_lock;
 	struct list_head async_channels;
-	struct rpost_target target;
 	struct mutex contexts_lock;
 	struct list_head contexts;
 	struct mutex routes_lock;
