@@ -8,20 +8,12 @@
 #include <linux/fs.h>
 #include <linux/module.h>
 #include <linux/poll.h>
-#include <linux/sched/clock.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
 #include "cq.h"
 #include "stats.h"
-
-#define RPOST_SPIN_MAX_US	1000U
-
-static unsigned int spin_us = 50;
-module_param(spin_us, uint, 0644);
-MODULE_PARM_DESC(spin_us,
-		 "Microseconds at most for which a reader of a completion channel spins before it sleeps, up to 1000 (50)");
 
 static void rpost_comp_channel_free(struct kref *kref)
 {
@@ -116,44 +108,11 @@ static ssize_t rpost_comp_channel_fetch(struct rpost_comp_channel *channel,
 	return done;
 }
 
-static bool rpost_comp_channel_spin(struct rpost_comp_channel *channel, u64 end)
-{
-	while (list_empty_careful(&channel->ready)) {
-		if (need_resched() || signal_pending(current) ||
-		    local_clock() >= end)
-			return false;
-		cpu_relax();
-	}
-	return true;
-}
-
-/*
- * Wait for an event.  To sleep and be woken up takes longer than a short
- * operation, so a reader spins first.  Each time that it sleeps, it changes
- * @patience: the next spin is longer if the event came within spin_us, otherwise
- * shorter.
- */
 static int rpost_comp_channel_wait(struct rpost_comp_channel *channel)
 {
-	unsigned int most = min(READ_ONCE(spin_us), RPOST_SPIN_MAX_US) *
-			    NSEC_PER_USEC;
-	unsigned int patience = min(READ_ONCE(channel->patience), most);
-	u64 begin = local_clock(), took;
-	int ret;
-
-	if (patience && num_online_cpus() > 1 &&
-	    rpost_comp_channel_spin(channel, begin + patience))
-		return 0;
 	this_cpu_inc(channel->file->stats->comp_sleeps);
-	ret = wait_event_interruptible(channel->wait,
-				       !list_empty_careful(&channel->ready));
-	took = local_clock() - begin;
-	if (took > most)
-		patience /= 2;
-	else
-		patience = clamp(2 * patience, 5000u, most);
-	WRITE_ONCE(channel->patience, patience);
-	return ret;
+	return wait_event_interruptible(channel->wait,
+					!list_empty_careful(&channel->ready));
 }
 
 static ssize_t rpost_comp_channel_read(struct file *filp, char __user *buf,

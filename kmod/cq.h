@@ -18,8 +18,6 @@
  * @ready: completion queues that have events
  * @wait: tasks that read or poll the descriptor
  * @fasync: tasks that get SIGIO
- * @patience: nanoseconds for which a reader spins before it sleeps; a hint, see
- *            rpost_comp_channel_wait()
  */
 struct rpost_comp_channel {
 	struct kref kref;
@@ -29,7 +27,6 @@ struct rpost_comp_channel {
 	struct list_head ready;
 	wait_queue_head_t wait;
 	struct fasync_struct *fasync;
-	unsigned int patience;
 };
 
 /**
