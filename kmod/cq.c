@@ -4,7 +4,6 @@
  */
 #include <linux/log2.h>
 #include <linux/mm.h>
-#include <linux/sched/clock.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 
@@ -13,13 +12,11 @@
 #include "stats.h"
 
 /*
- * A queue is armed if the program polls in vain for this time.  An operation of
- * a hardware device takes less, and an interrupt costs about as much.
+ * A queue is armed if the program polls in vain so many times in a row, which takes
+ * some 10 us: longer than an operation of a hardware device, as an interrupt costs
+ * more than a poll.
  */
-#define RPOST_IDLE_NS	10000
-
-/* The next completions are likely to take as long, and do without that time. */
-#define RPOST_REARMS	16
+#define RPOST_VAIN_POLLS	32
 
 /* The ring, for a caller that holds @cq->arm_lock. */
 static struct rpost_cring *rpost_cq_arm_ring(struct rpost_cq *cq)
@@ -80,7 +77,7 @@ void rpost_cq_publish(struct rpost_cq *cq)
 {
 	struct rpost_cring *ring = rpost_cq_ring(cq);
 
-	cq->idle_since = 0;
+	cq->vain = 0;
 	rpost_ring_publish(ring);
 	if (unlikely(ring->overrun)) {
 		ring->overrun = false;
@@ -200,7 +197,7 @@ void rpost_cq_posted(struct rpost_cq *cq)
 {
 	if (READ_ONCE(cq->armed) || !spin_trylock(&cq->lock))
 		return;
-	cq->idle_since = 0;
+	cq->vain = 0;
 	rpost_cq_poll_locked(cq, RPOST_POLL_BUDGET);
 	spin_unlock(&cq->lock);
 }
@@ -353,22 +350,16 @@ int rpost_arm_cq_ioctl(struct rpost_ucmd *ucmd)
 	return 0;
 }
 
-/* Arm the device once the program has polled in vain for RPOST_IDLE_NS. */
+/* The program has polled in vain.  Arm the device if it has done so for a while. */
 static void rpost_cq_idle(struct rpost_cq *cq)
 {
-	u64 now = local_clock();
-
 	lockdep_assert_held(&cq->lock);
 
 	if (cq->exact || cq->moderate_us)
 		return;
-	if (!READ_ONCE(cq->armed)) {
-		if (!cq->idle_since)
-			cq->idle_since = now;
-		if (now - cq->idle_since < RPOST_IDLE_NS)
-			return;
-		cq->rearms = RPOST_REARMS;
-	}
+	if (!READ_ONCE(cq->armed) && ++cq->vain < RPOST_VAIN_POLLS)
+		return;
+	cq->vain = 0;
 	rpost_cq_arm(cq, IB_CQ_NEXT_COMP);
 }
 
@@ -379,17 +370,10 @@ static void rpost_cq_idle(struct rpost_cq *cq)
 static u32 rpost_cq_fetch(struct rpost_cq *cq)
 {
 	u32 tail, done, count;
-	bool rearm;
 
 	spin_lock(&cq->lock);
 	tail = rpost_cq_ring(cq)->tail;
-	rearm = cq->rearms && !cq->exact;
-	if (rearm) {
-		cq->rearms--;
-		done = rpost_cq_arm(cq, IB_CQ_NEXT_COMP);
-	} else {
-		done = rpost_cq_poll_locked(cq, RPOST_POLL_MOST);
-	}
+	done = rpost_cq_poll_locked(cq, RPOST_POLL_MOST);
 	/* Poll until the ring has a new entry, or the device no completion. */
 	while (done && rpost_cq_ring(cq)->tail == tail &&
 	       !fatal_signal_pending(current)) {
@@ -398,7 +382,7 @@ static u32 rpost_cq_fetch(struct rpost_cq *cq)
 		spin_lock(&cq->lock);
 		done = rpost_cq_poll_locked(cq, RPOST_POLL_MOST);
 	}
-	if (!rearm && rpost_cq_ring(cq)->tail == tail)
+	if (rpost_cq_ring(cq)->tail == tail)
 		rpost_cq_idle(cq);
 	count = rpost_cq_ring(cq)->tail - tail;
 	spin_unlock(&cq->lock);

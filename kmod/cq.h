@@ -72,8 +72,7 @@ struct rpost_hwcq {
  *          one, too, if its queue's work requests use counted regions.  A batch
  *          that has begun ends, so it may become negative.
  * @overrun: RPOST_ASYNC_CQ_ERR has been reported: a completion was lost
- * @idle_since: time at which the program began to poll in vain, or 0
- * @rearms: number of POLL_CQ calls that arm the device again
+ * @vain: POLL_CQ calls in a row that have found nothing
  * @exact: the program's last request was for solicited events only.  Then the
  *         device is armed as the program asks and never otherwise, as only the
  *         device can tell which completions are solicited.
@@ -109,8 +108,7 @@ struct rpost_cq {
 	struct list_head hwcqs;
 	int budget;
 	bool overrun;
-	u64 idle_since;
-	u32 rearms;
+	u32 vain;
 	bool exact;
 	bool was_armed;
 	u16 moderate_count;

@@ -197,7 +197,7 @@ TEST_F(cq, polled_or_armed)
 	ASSERT_EQ(1, rp_wait_cq(cq, &self->wc));
 	EXPECT_EQ(1, self->wc.wr_id);
 
-	/* More often than calls arm the device at once. */
+	/* Again and again. */
 	for (i = 2; i < 40; i++) {
 		ASSERT_EQ(0, rp_poll_in_vain(cq));
 		EXPECT_EQ(0, cq->ring->flags);
