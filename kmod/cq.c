@@ -135,7 +135,6 @@ static u32 rpost_cq_arm(struct rpost_cq *cq, u32 kind)
 
 	lockdep_assert_held(&cq->lock);
 
-	cq->was_armed = true;
 	/* The interrupt may come as soon as the first device queue is armed. */
 	spin_lock_irq(&cq->arm_lock);
 	if (cq->armed == IB_CQ_NEXT_COMP)

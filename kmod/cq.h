@@ -76,7 +76,6 @@ struct rpost_hwcq {
  * @exact: the program's last request was for solicited events only.  Then the
  *         device is armed as the program asks and never otherwise, as only the
  *         device can tell which completions are solicited.
- * @was_armed: the device has been armed at least once
  * @moderate_count: completions for which an event waits; also under @setup_lock
  * @moderate_us: microseconds for which it waits, or 0; also under @setup_lock
  * @arm_lock: guards @armed and @notify, and the ring's flags and arm.  Device
@@ -110,7 +109,6 @@ struct rpost_cq {
 	bool overrun;
 	u32 vain;
 	bool exact;
-	bool was_armed;
 	u16 moderate_count;
 	u16 moderate_us;
 	spinlock_t arm_lock;

@@ -223,7 +223,7 @@ void rpost_hwcqs_destroy(struct rpost_cq *cq, struct list_head *hwcqs)
 
 	list_for_each_entry(hwcq, hwcqs, link)
 		WRITE_ONCE(hwcq->closing, true);
-	if (cq->was_armed && !list_empty(hwcqs))
+	if (!list_empty(hwcqs))
 		rpost_compat_flush_handlers(dev->ib_dev);
 
 	list_for_each_entry_safe(hwcq, next, hwcqs, link) {
