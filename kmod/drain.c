@@ -14,8 +14,6 @@
 #define RPOST_DRAIN_MAX_MS	60000U
 #define RPOST_LAST_WQE_MS	20
 #define RPOST_DROP_BATCH	64U
-#define RPOST_NAP_US		2U
-#define RPOST_NAP_MAX_US	64U
 
 static unsigned int drain_ms = 10000;
 module_param(drain_ms, uint, 0644);
@@ -97,18 +95,15 @@ static bool rpost_qp_patient(struct rpost_qp *qp, unsigned long end)
 	return !READ_ONCE(qp->obj.dev->stuck);
 }
 
-/* Most devices flush in some microseconds, and idle CPUs sleep for the longest. */
-static void rpost_qp_nap(unsigned int *us)
+/* Most devices flush within microseconds. */
+static void rpost_qp_nap(void)
 {
-	usleep_range(*us, 2 * *us);
-	*us = min(2 * *us, RPOST_NAP_MAX_US);
+	usleep_range(20, 40);
 }
 
 static int rpost_qp_wait(struct rpost_qp *qp, unsigned long end,
 			 bool (*drained)(struct rpost_qp *qp))
 {
-	unsigned int us = RPOST_NAP_US;
-
 	while (!drained(qp)) {
 		if (!rpost_qp_patient(qp, end)) {
 			/* Poll again: this task may not have run for long. */
@@ -119,7 +114,7 @@ static int rpost_qp_wait(struct rpost_qp *qp, unsigned long end,
 			return fatal_signal_pending(current) ? -EINTR : -ETIMEDOUT;
 		}
 		if (!rpost_qp_fetch(qp))
-			rpost_qp_nap(&us);
+			rpost_qp_nap();
 	}
 	return 0;
 }
@@ -186,7 +181,6 @@ static int rpost_drain_post_recv(struct rpost_qp *qp)
 
 static int rpost_drain_sq(struct rpost_qp *qp, unsigned long end)
 {
-	unsigned int us = RPOST_NAP_US;
 	int ret = 0;
 
 	/* Some drivers report a completion before they free its entry. */
@@ -196,7 +190,7 @@ static int rpost_drain_sq(struct rpost_qp *qp, unsigned long end)
 		ret = ret ? : rpost_drain_post_send(qp);
 		if (ret != -ENOMEM || !rpost_qp_patient(qp, end))
 			break;
-		rpost_qp_nap(&us);
+		rpost_qp_nap();
 	}
 	return ret ? : rpost_qp_wait(qp, end, rpost_send_drained);
 }
