@@ -2,7 +2,6 @@
 /*
  * The device's completion queues that feed a rpost_cq.  See struct rpost_hwcq.
  */
-#include <linux/indirect_call_wrapper.h>
 #include <linux/log2.h>
 #include <linux/slab.h>
 
@@ -56,8 +55,7 @@ u32 rpost_hwcq_poll_locked(struct rpost_hwcq *hwcq)
 		for (i = 0; i < n; i++) {
 			if (rpost_inject(RPOST_INJECT_COMPLETION))
 				wc[i].status = IB_WC_GENERAL_ERR;
-			INDIRECT_CALL_2(wc[i].wr_cqe->done, rpost_send_done,
-					rpost_recv_done, hwcq->ib_cq, &wc[i]);
+			wc[i].wr_cqe->done(hwcq->ib_cq, &wc[i]);
 		}
 		cq->budget -= n;
 		done += n;

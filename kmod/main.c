@@ -4,7 +4,6 @@
  */
 #include <linux/file.h>
 #include <linux/fs.h>
-#include <linux/indirect_call_wrapper.h>
 #include <linux/memcontrol.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
@@ -97,7 +96,7 @@ int rpost_ucmd_run(struct rpost_file *file, struct file *filp,
 
 	this_cpu_inc(file->stats->commands);
 	ucmd.context = NULL;
-	ret = INDIRECT_CALL_1(row->handler, rpost_post_send_ioctl, &ucmd);
+	ret = row->handler(&ucmd);
 	rpost_leave_device(&ucmd);
 	return ret;
 }

@@ -174,7 +174,7 @@ int rpost_post_recvs(struct rpost_obj *obj, struct rpost_post *cmd, void *block,
 		     struct rpost_scratch *scratch, struct rpost_memory *memory)
 {
 	u32 i, first, max_sge, max = scratch ? RPOST_POST_BATCH : 1;
-	struct rpost_rwr one rpost_uninitialized;
+	struct rpost_rwr one;
 	struct rpost_rwr *rwrs = scratch ? scratch->rwrs : &one;
 	struct rpost_srq *srq = NULL;
 	struct rpost_queue *rq = NULL;

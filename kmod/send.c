@@ -453,7 +453,7 @@ int rpost_post_sends(struct rpost_obj *obj, struct rpost_post *cmd, void *block,
 {
 	struct rpost_qp *qp = container_of(obj, struct rpost_qp, obj);
 	u32 i, first, max = scratch ? RPOST_POST_BATCH : 1;
-	struct rpost_swr one rpost_uninitialized;
+	struct rpost_swr one;
 	struct rpost_swr *swrs = scratch ? scratch->swrs : &one;
 	int ret = 0, err = 0;
 
