@@ -18,13 +18,8 @@ struct ibv_buf {
 	size_t length;
 };
 
-struct ibv_comp_cntr;
-struct ibv_comp_cntr_caps;
-struct ibv_comp_cntr_init_attr;
 struct ibv_dmah;
-struct ibv_dmah_init_attr;
 struct ibv_mr_init_attr;
-struct ibv_qp_attach_comp_cntr_attr;
 
 struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd,
 			     struct ibv_mr_init_attr *mr_init_attr);
@@ -36,8 +31,6 @@ struct ibv_mr *ibv_reg_buf_mr(struct ibv_pd *pd, struct ibv_buf *buf,
 			      void *addr, size_t length, int access);
 int ibv_export_buf_dmabuf_fd(struct ibv_buf *buf);
 const char *ibv_wr_opcode_str(enum ibv_wr_opcode opcode);
-
-/* ----------------------------------------------------- implemented */
 
 /* enum ibv_mr_init_attr_mask and struct ibv_mr_init_attr of version 65. */
 enum {
@@ -262,47 +255,3 @@ RPOST_API const char *ibv_wr_opcode_str(enum ibv_wr_opcode opcode)
 
 	return i < ARRAY_SIZE(names) && names[i] ? names[i] : "unknown";
 }
-
-/* ------------------------------------------------- not implemented */
-
-#pragma GCC diagnostic ignored "-Wunused-parameter"
-
-#define ERRNO_STUB(name, params) \
-	int name params; \
-	RPOST_API int name params { return EOPNOTSUPP; }
-
-#define MINUS_ONE_STUB(name, params) \
-	int name params; \
-	RPOST_API int name params { return rpost_fail(EOPNOTSUPP); }
-
-#define NULL_STUB(type, name, params) \
-	type *name params; \
-	RPOST_API type *name params { return rpost_null(EOPNOTSUPP); }
-
-NULL_STUB(struct ibv_dmah, ibv_alloc_dmah, (struct ibv_context *context,
-					    struct ibv_dmah_init_attr *attr))
-ERRNO_STUB(ibv_dealloc_dmah, (struct ibv_dmah *dmah))
-MINUS_ONE_STUB(ibv_dm_export_dmabuf_fd, (struct ibv_dm *dm))
-
-ERRNO_STUB(_ibv_query_comp_cntr_caps, (struct ibv_context *context,
-				       struct ibv_comp_cntr_caps *caps,
-				       size_t caps_size))
-NULL_STUB(struct ibv_comp_cntr, ibv_create_comp_cntr,
-	  (struct ibv_context *context,
-	   struct ibv_comp_cntr_init_attr *cc_attr))
-ERRNO_STUB(ibv_destroy_comp_cntr, (struct ibv_comp_cntr *comp_cntr))
-ERRNO_STUB(ibv_set_comp_cntr, (struct ibv_comp_cntr *comp_cntr,
-			       uint64_t value))
-ERRNO_STUB(ibv_set_err_comp_cntr, (struct ibv_comp_cntr *comp_cntr,
-				   uint64_t value))
-ERRNO_STUB(ibv_inc_comp_cntr, (struct ibv_comp_cntr *comp_cntr,
-			       uint64_t amount))
-ERRNO_STUB(ibv_inc_err_comp_cntr, (struct ibv_comp_cntr *comp_cntr,
-				   uint64_t amount))
-ERRNO_STUB(ibv_read_comp_cntr, (struct ibv_comp_cntr *comp_cntr,
-				uint64_t *value))
-ERRNO_STUB(ibv_read_err_comp_cntr, (struct ibv_comp_cntr *comp_cntr,
-				    uint64_t *value))
-ERRNO_STUB(ibv_qp_attach_comp_cntr,
-	   (struct ibv_qp *qp, struct ibv_comp_cntr *comp_cntr,
-	    struct ibv_qp_attach_comp_cntr_attr *attr))

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Usage: awk -v to=map|rst|list -f symbols.awk symbols.txt
+# Usage: awk -v to=map|rst|list|stubs|symver -f symbols.awk symbols.txt
 #
-# Prints the linker's version script, the documentation's table, or a line
-# SYMBOL@NODE for each symbol that the library exports.
+# Prints the linker's version script, the documentation's table, a line
+# SYMBOL@NODE for each symbol that the library exports, or those that only fail:
+# stubs.h, those with a default version; symver.h, the others.
 
 function fail(text) {
 	print FILENAME ":" FNR ": " text > "/dev/stderr"
@@ -19,6 +20,11 @@ BEGIN {
 	state["works"] = "works"
 	state["partly"] = "partly"
 	state["no"] = "no"
+	way["errno"] = "errno"
+	way["-1"] = "minus_one"
+	way["NULL"] = "null"
+	way["0"] = "0"
+	way["flag"] = "flag"
 	# The interface between libibverbs and its providers, by release.
 	providers = split("34 57 59 64 65", provider)
 }
@@ -45,7 +51,9 @@ function add_node(node) {
 		fail("no version: " $1)
 	symbol = substr($1, 1, RSTART - 1)
 	node = substr($1, RSTART + RLENGTH)
-	if (!($2 in release) || !($3 in state))
+	split($3, part, ":")
+	how = way[part[1]]
+	if (!($2 in release) || !($3 in state || how != ""))
 		fail("wrong release or state: " $1)
 	if (seen[$1]++)
 		fail("twice: " $1)
@@ -59,20 +67,34 @@ function add_node(node) {
 		for (i = 1; i <= providers; i++) {
 			add_node("IBVERBS_PRIVATE_" provider[i])
 			list = list symbol "@IBVERBS_PRIVATE_" provider[i] "\n"
+			if (how != "")
+				symver = symver fails(how, symbol, "\"IBVERBS_PRIVATE_" provider[i] "\"")
 		}
 	} else if (node != "inline") {
 		add_node(node)
 		list = list $1 "\n"
+		if (how != "" && $1 ~ /@@/)
+			stubs = stubs fails(how, symbol, how == "0" ? 0 : part[2])
+		else if (how != "")
+			symver = symver fails(how, symbol, "\"" node "\"")
 	}
 	if ($1 ~ /@@/)
 		members[node] = members[node] "\t\t" symbol ";\n"
 
-	answer = state[$3]
+	answer = how != "" ? "no" : state[$3]
 	if (remark != "")
 		answer = answer ": " remark
+	if (part[2] == "EBADF")
+		answer = answer ", EBADF"
 	gsub(/"/, "\"\"", answer)
 	row[titles] = row[titles] sprintf("   ``%s``,%s,%s,\"%s\"\n",
 		symbol, node, release[$2], answer)
+}
+
+function fails(how, symbol, last) {
+	if (to == "stubs")
+		return "FAILS_" how "(" symbol ", " last ")\n"
+	return "FAILS(" how ", " symbol ", " last ");\n"
 }
 
 function print_map(	i) {
@@ -130,6 +152,8 @@ END {
 		print_map()
 	else if (to == "list")
 		printf "%s", list
+	else if (to == "stubs" || to == "symver")
+		printf "/* Made from symbols.txt. */\n%s", to == "stubs" ? stubs : symver
 	else
 		print_rst()
 }
