@@ -253,9 +253,7 @@ static struct rpost_file *file_over(int fd)
 
 	file->fd = fd;
 	file->max_wr_bytes = query.max_wr_bytes;
-	file->features = query.features;
-	file->any_memory = env_says("RDMA_POST_ANY_MEMORY") &&
-			   file->features & RPOST_FEATURE_ANY_MEMORY;
+	file->any_memory = env_says("RDMA_POST_ANY_MEMORY");
 	rpost_table_init(&file->ids);
 	rpost_table_init(&file->objects);
 	pthread_rwlock_init(&file->qp_nums, NULL);
@@ -284,15 +282,12 @@ struct rpost_file *rpost_file_import(int fd)
 {
 	struct rpost_file *file = file_over(fd);
 	uint64_t random;
-	int err = 0;
+	int err;
 
 	if (!file)
 		return NULL;
-	if (!(file->features & RPOST_FEATURE_SHARE))
-		err = EOPNOTSUPP;
-	else if (getrandom(&random, sizeof(random), 0) < 0)
+	if (getrandom(&random, sizeof(random), 0) < 0) {
 		err = errno;
-	if (err) {
 		rpost_file_forget(file);
 		return rpost_null(err);
 	}

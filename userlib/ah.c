@@ -105,8 +105,8 @@ void rpost_ah_forget(struct rpost_ctx *ctx)
  * @attr: the address; its grh is ignored unless is_global is set
  *
  * Return: the address handle, to be released by ibv_destroy_ah(), or NULL with
- * errno: EINVAL for an invalid port, GID index or address, EOPNOTSUPP without
- * RPOST_FEATURE_DATAGRAM, ENODEV, EMFILE, ENOMEM.
+ * errno: EINVAL for an invalid port, GID index or address, ENODEV, EMFILE,
+ * ENOMEM.
  */
 RPOST_API struct ibv_ah *ibv_create_ah(struct ibv_pd *pd,
 				       struct ibv_ah_attr *attr)
@@ -343,8 +343,7 @@ static int route_by_grh(struct ibv_context *context, uint8_t port_num,
  *
  * Return: 0, or -1 with errno: ENOENT if the datagram's destination is not one
  * of the port's GIDs, as for multicast; EPROTONOSUPPORT for other headers;
- * EINVAL for a port that the device does not have; EOPNOTSUPP without
- * RPOST_FEATURE_TABLES.
+ * EINVAL for a port that the device does not have.
  */
 RPOST_API int ibv_init_ah_from_wc(struct ibv_context *context,
 				  uint8_t port_num, struct ibv_wc *wc,
@@ -454,7 +453,7 @@ static int change_group(struct rpost_qp *qp, unsigned long ioc,
  * changes nothing.
  *
  * Return: 0, or an errno value: EINVAL for another type of queue pair or a GID
- * that is not a group's, EOPNOTSUPP without RPOST_FEATURE_DATAGRAM, ENOMEM.
+ * that is not a group's, ENOMEM.
  */
 RPOST_API int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid,
 			       uint16_t lid)

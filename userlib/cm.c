@@ -246,19 +246,6 @@ static void fill_path(struct ibv_sa_path_rec *to, const struct rpost_path *from)
 	to->preference = from->preference;
 }
 
-/* The module's first release has only GIDs, partition and MTU of a path. */
-static void fill_path_of_first_abi(struct ibv_sa_path_rec *to,
-				   const struct rpost_query_id *q)
-{
-	memcpy(to->sgid.raw, q->sgid, sizeof(q->sgid));
-	memcpy(to->dgid.raw, q->dgid, sizeof(q->dgid));
-	to->pkey = q->pkey;
-	to->numb_path = 1;
-	to->reversible = 1;
-	to->mtu_selector = 2;	/* the MTU is exactly this */
-	to->mtu = q->path_mtu;
-}
-
 static int fill_paths(struct rpost_id *priv, const struct rpost_query_id *q)
 {
 	struct rdma_route *route = &priv->id.route;
@@ -276,12 +263,8 @@ static int fill_paths(struct rpost_id *priv, const struct rpost_query_id *q)
 		return ENOMEM;
 
 	memset(paths, 0, count * sizeof(*paths));
-	for (i = 0; i < count; i++) {
-		if (rpost_id_has(priv, RPOST_FEATURE_CM))
-			fill_path(&paths[i], &q->paths[i]);
-		else
-			fill_path_of_first_abi(&paths[i], q);
-	}
+	for (i = 0; i < count; i++)
+		fill_path(&paths[i], &q->paths[i]);
 	route->path_rec = paths;
 	route->num_paths = count;
 	return 0;

@@ -227,8 +227,6 @@ static int reject(struct rdma_cm_id *id, const void *private_data,
 	};
 	int err;
 
-	if (reason && !rpost_id_has(priv, RPOST_FEATURE_CM))
-		return rpost_fail(EOPNOTSUPP);
 	if (private_data && private_data_len) {
 		memcpy(cmd.private_data, private_data, private_data_len);
 		cmd.private_data_len = private_data_len;
@@ -261,7 +259,7 @@ RPOST_API int rdma_reject(struct rdma_cm_id *id, const void *private_data,
  * @private_data: sent with the rejection, or NULL
  * @private_data_len: bytes of @private_data
  *
- * Return: as rdma_reject(), and EOPNOTSUPP without RPOST_FEATURE_CM.
+ * Return: as rdma_reject().
  */
 RPOST_API int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data,
 			      uint8_t private_data_len)

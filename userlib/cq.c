@@ -94,14 +94,13 @@ struct rpost_cq *rpost_cq_create(struct ibv_context *context, uint32_t cqe,
 		.cqe = cqe,
 		.comp_vector = comp_vector,
 		.channel_fd = channel ? channel->fd : -1,
+		.flags = RPOST_CQ_SMALL_ENTRIES | RPOST_CQ_SHARED_PAGE,
 	};
 	struct rpost_file *file = rpost_ctx(context)->file;
 	struct rpost_map *map;
 	struct rpost_cq *cq;
 	int err;
 
-	if (file->features & RPOST_FEATURE_SMALL_RING)
-		cmd.flags = RPOST_CQ_SMALL_ENTRIES | RPOST_CQ_SHARED_PAGE;
 	if (cqe < 1 || cqe > INT32_MAX ||
 	    comp_vector >= (uint32_t)context->num_comp_vectors)
 		return rpost_null(EINVAL);
@@ -124,8 +123,6 @@ struct rpost_cq *rpost_cq_create(struct ibv_context *context, uint32_t cqe,
 	}
 
 	cq->entries_offset = cmd.entries_offset;
-	cq->entry_size = cmd.flags & RPOST_CQ_SMALL_ENTRIES ?
-			 RPOST_WC_SMALL_SIZE : sizeof(struct rpost_wc);
 	set_ring(cq, map, cmd.ring_offset, cmd.cqe);
 	cq->ibv.context = context;
 	cq->ibv.channel = channel;

@@ -126,13 +126,7 @@ static uint16_t read_cvlan(struct ibv_cq_ex *ex)
 	return cq_of(ex)->current.vlan;
 }
 
-static uint64_t known_wc_flags(struct ibv_context *context)
-{
-	uint64_t features = rpost_ctx(context)->file->features;
-
-	return IBV_WC_STANDARD_FLAGS |
-	       (features & RPOST_FEATURE_VLAN ? IBV_WC_EX_WITH_CVLAN : 0);
-}
+#define KNOWN_WC_FLAGS	(IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_CVLAN)
 
 static int check_attr(struct ibv_context *context,
 		      const struct ibv_cq_init_attr_ex *attr)
@@ -140,7 +134,7 @@ static int check_attr(struct ibv_context *context,
 	if (attr->comp_mask & ~(IBV_CQ_INIT_ATTR_MASK_FLAGS |
 				IBV_CQ_INIT_ATTR_MASK_PD))
 		return EOPNOTSUPP;
-	if (attr->wc_flags & ~known_wc_flags(context))
+	if (attr->wc_flags & ~KNOWN_WC_FLAGS)
 		return EOPNOTSUPP;
 	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) &&
 	    (attr->flags & ~IBV_CREATE_CQ_ATTR_SINGLE_THREADED))

@@ -197,7 +197,7 @@ static void ctx_init(struct rpost_ctx *ctx, struct rpost_file *file,
 	ctx->forks = rpost_forks;
 	ctx->has_odp = query->odp_general_caps & RPOST_ODP_SUPPORT;
 	ctx->odp_use = rpost_odp_use(query);
-	ctx->mr_flags = rpost_mr_flags(file);
+	ctx->mr_flags = rpost_mr_flags();
 	ctx->max_responder_resources = rpost_at_most_u8(query->max_qp_rd_atom);
 	ctx->max_initiator_depth = rpost_at_most_u8(query->max_qp_init_rd_atom);
 	pthread_mutex_init(&ctx->pd_lock, NULL);
@@ -264,8 +264,6 @@ static int share_device(struct rpost_file *file, const struct rpost_dev *dev)
 	};
 	int err;
 
-	if (!(file->features & RPOST_FEATURE_SHARE))
-		return fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
 	err = rpost_ioctl(file->fd, RPOST_IOC_SHARE_DEVICE, &cmd);
 	return err ? rpost_fail(err) : cmd.fd;
 }

@@ -126,9 +126,7 @@ static bool of_cm(const struct rpost_id *priv)
 	if (id->qp_type != IBV_QPT_RC)
 		return false;
 	return id->route.addr.dst_addr.sa_family ||
-	       id->verbs->device->transport_type == IBV_TRANSPORT_IWARP ||
-	       !rpost_id_has(priv, RPOST_FEATURE_QP) ||
-	       !rpost_id_has(priv, RPOST_FEATURE_CM);
+	       id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
 }
 
 static int create_qp(struct rpost_id *priv, struct ibv_qp_init_attr_ex *attr,

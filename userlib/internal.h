@@ -65,7 +65,6 @@ struct rpost_table {
 struct rpost_file {
 	int fd;
 	uint32_t max_wr_bytes;
-	uint64_t features;		/* RPOST_FEATURE_* of the module */
 	bool any_memory;		/* RDMA_POST_ANY_MEMORY=1 */
 	/*
 	 * Numbers of objects begin here, at random in an importer: events of all
@@ -199,7 +198,7 @@ static inline struct rpost_ctx *rpost_ctx(struct ibv_context *context)
 }
 
 enum rpost_odp_use rpost_odp_use(const struct rpost_query_device *query);
-uint32_t rpost_mr_flags(const struct rpost_file *file);
+uint32_t rpost_mr_flags(void);
 int rpost_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice,
 		    uint32_t flags, struct ibv_sge *sges, uint32_t num_sge);
 
@@ -288,8 +287,7 @@ struct rpost_cq {
 	struct rpost_wc current;	/* if extended; under poll_lock */
 	uint32_t mask;
 	struct rpost_ring *ring;
-	char *entries;			/* of entry_size bytes each */
-	size_t entry_size;
+	char *entries;			/* of RPOST_WC_SMALL_SIZE bytes each */
 	struct rpost_map *map;		/* or NULL */
 	uint32_t entries_offset;	/* from @ring */
 	atomic_int lost;		/* errno if the ring has gone, or 0 */
@@ -303,7 +301,7 @@ static inline struct rpost_cq *rpost_cq(struct ibv_cq *cq)
 static inline struct rpost_wc *rpost_cq_entry(const struct rpost_cq *cq,
 					      uint32_t pos)
 {
-	return (void *)(cq->entries + (size_t)(pos & cq->mask) * cq->entry_size);
+	return (void *)(cq->entries + (size_t)(pos & cq->mask) * RPOST_WC_SMALL_SIZE);
 }
 
 /* Call this before reading @tail, see comp.c. */
@@ -525,11 +523,6 @@ static inline struct rpost_id *rpost_id(struct rdma_cm_id *id)
 static inline uint32_t rpost_id_handle(const struct rpost_id *id)
 {
 	return (uint32_t)id->node.key;
-}
-
-static inline bool rpost_id_has(const struct rpost_id *id, uint64_t feature)
-{
-	return id->file->features & feature;
 }
 
 /*

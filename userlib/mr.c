@@ -60,13 +60,11 @@ enum rpost_odp_use rpost_odp_use(const struct rpost_query_device *query)
 	return env && !strcmp(env, "1") ? RPOST_ODP_ALWAYS : RPOST_ODP_INSTEAD;
 }
 
-/* RPOST_MR_NO_CACHE if RDMA_POST_MR_CACHE says so and the module knows it. */
-uint32_t rpost_mr_flags(const struct rpost_file *file)
+/* RPOST_MR_NO_CACHE if RDMA_POST_MR_CACHE says so. */
+uint32_t rpost_mr_flags(void)
 {
 	const char *env = secure_getenv("RDMA_POST_MR_CACHE");
 
-	if (!(file->features & RPOST_FEATURE_MR_CACHE))
-		return 0;
 	return env && !strcmp(env, "0") ? RPOST_MR_NO_CACHE : 0;
 }
 

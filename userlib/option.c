@@ -56,14 +56,6 @@ static int fill_option(struct rpost_set_option *cmd, const void *optval,
 	}
 }
 
-/* The module's first release has no options, so these two are off. */
-static bool is_default(const struct rpost_set_option *cmd)
-{
-	return cmd->level == RDMA_OPTION_ID && !cmd->value &&
-	       (cmd->option == RDMA_OPTION_ID_REUSEADDR ||
-		cmd->option == RDMA_OPTION_ID_AFONLY);
-}
-
 /**
  * rdma_set_option() - set an option of an id, rdma_set_option(3)
  * @id: the id
@@ -97,8 +89,6 @@ RPOST_API int rdma_set_option(struct rdma_cm_id *id, int level, int optname,
 	err = fill_option(&cmd, optval, optlen);
 	if (err)
 		return rpost_fail(err);
-	if (!rpost_id_has(priv, RPOST_FEATURE_CM) && is_default(&cmd))
-		return 0;
 	return rpost_fail(rpost_ioctl(priv->file->fd, RPOST_IOC_SET_OPTION,
 				      &cmd));
 }
@@ -112,7 +102,7 @@ RPOST_API int rdma_set_option(struct rdma_cm_id *id, int level, int optname,
  * The next rdma_connect() or rdma_accept() sends them.
  *
  * Return: 0, or -1 with errno: EINVAL for an id with a queue pair or options
- * without a vendor, EOPNOTSUPP without RPOST_FEATURE_CM.
+ * without a vendor.
  */
 RPOST_API int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 {
@@ -120,8 +110,6 @@ RPOST_API int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 
 	if (!id || id->qp || !ece || !ece->vendor_id || ece->comp_mask)
 		return rpost_fail(EINVAL);
-	if (!rpost_id_has(priv, RPOST_FEATURE_CM))
-		return rpost_fail(EOPNOTSUPP);
 	priv->local_ece.vendor_id = ece->vendor_id;
 	priv->local_ece.attr_mod = ece->options;
 	return 0;

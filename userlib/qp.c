@@ -22,17 +22,14 @@ static uint32_t create_flags(const struct ibv_qp_init_attr_ex *attr)
 	       attr->create_flags : 0;
 }
 
-/* Refuses attributes that need features which the module does not offer. */
-static int check_features(const struct rpost_file *file,
-			  const struct ibv_qp_init_attr_ex *attr)
+/* Refuses attributes that the module does not offer. */
+static int check_features(const struct ibv_qp_init_attr_ex *attr)
 {
 	uint32_t flags = create_flags(attr);
 
 	if (attr->comp_mask & ~KNOWN_INIT_ATTRS)
 		return EOPNOTSUPP;
 	if (flags & ~RDMA_POST_QP_ANY_MEMORY)
-		return EOPNOTSUPP;
-	if (flags && !(file->features & RPOST_FEATURE_ANY_MEMORY))
 		return EOPNOTSUPP;
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER &&
 	    attr->max_tso_header)
@@ -42,14 +39,13 @@ static int check_features(const struct rpost_file *file,
 	return 0;
 }
 
-static int check_type(const struct rpost_file *file, uint32_t id,
-		      const struct ibv_qp_init_attr_ex *attr)
+static int check_type(const struct ibv_qp_init_attr_ex *attr)
 {
 	switch (attr->qp_type) {
 	case IBV_QPT_RC:
 	case IBV_QPT_UC:
 	case IBV_QPT_UD:
-		break;
+		return 0;
 	case IBV_QPT_RAW_PACKET:
 	case IBV_QPT_XRC_SEND:
 	case IBV_QPT_XRC_RECV:
@@ -58,10 +54,6 @@ static int check_type(const struct rpost_file *file, uint32_t id,
 	default:
 		return EINVAL;
 	}
-	if (!(file->features & RPOST_FEATURE_QP) &&
-	    (!id || attr->qp_type != IBV_QPT_RC || attr->srq))
-		return EOPNOTSUPP;
-	return 0;
 }
 
 static int check_objects(const struct ibv_context *context,
@@ -106,16 +98,14 @@ static int create_kernel_qp(struct rpost_file *file, uint32_t id,
 		.max_send_sge = attr->cap.max_send_sge,
 		.max_recv_sge = attr->cap.max_recv_sge,
 		.max_inline_data = inline_room(&attr->cap, qp->any_memory),
+		.qp_type = attr->qp_type,
+		.srq = attr->srq ? attr->srq->handle : 0,
+		.user_data = qp->async.node.key,
 	};
 	int err;
 
 	if (qp->any_memory)
 		cmd.flags |= RPOST_QP_ANY_MEMORY;
-	if (file->features & RPOST_FEATURE_QP) {
-		cmd.qp_type = attr->qp_type;
-		cmd.srq = attr->srq ? attr->srq->handle : 0;
-		cmd.user_data = qp->async.node.key;
-	}
 	pthread_rwlock_wrlock(&file->qp_nums);
 	err = rpost_ioctl(file->fd, RPOST_IOC_CREATE_QP, &cmd);
 	pthread_rwlock_unlock(&file->qp_nums);
@@ -139,9 +129,9 @@ int rpost_qp_create(struct ibv_context *context, uint32_t id,
 	struct rpost_qp *qp;
 	int err;
 
-	err = check_features(file, attr);
+	err = check_features(attr);
 	if (!err)
-		err = check_type(file, id, attr);
+		err = check_type(attr);
 	if (!err)
 		err = check_objects(context, attr);
 	if (err)
@@ -381,7 +371,7 @@ void rpost_qp_attr_unpack(struct ibv_qp_attr *attr,
  *
  * Return: 0, or an errno value: EINVAL for an invalid transition, or attributes
  * that it does not allow or lacks, EPERM for a privileged queue key, EOPNOTSUPP
- * for IBV_QP_CAP, unknown bits of @attr_mask, and without RPOST_FEATURE_QP;
+ * for IBV_QP_CAP and unknown bits of @attr_mask;
  * ENOENT if the queue pair's id has been destroyed.
  */
 RPOST_API int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
@@ -427,38 +417,6 @@ int rpost_modify_qp_rate_limit(struct ibv_qp *qp,
 	return ibv_modify_qp(qp, &qp_attr, IBV_QP_RATE_LIMIT);
 }
 
-/* Converts the answer of a module without RPOST_FEATURE_QP. */
-static void attr_of_first_abi(struct rpost_qp_attr *attr,
-			      const struct rpost_query_qp *q)
-{
-	attr->qp_state = q->qp_state;
-	attr->cur_qp_state = q->qp_state;
-	attr->path_mtu = q->path_mtu;
-	attr->path_mig_state = IBV_MIG_MIGRATED;
-	attr->qkey = q->qkey;
-	attr->rq_psn = q->rq_psn;
-	attr->sq_psn = q->sq_psn;
-	attr->dest_qp_num = q->dest_qp_num;
-	attr->access = q->access;
-	attr->pkey_index = q->pkey_index;
-	attr->sq_draining = q->sq_draining;
-	attr->max_rd_atomic = q->max_rd_atomic;
-	attr->max_dest_rd_atomic = q->max_dest_rd_atomic;
-	attr->min_rnr_timer = q->min_rnr_timer;
-	attr->port_num = q->port_num;
-	attr->timeout = q->timeout;
-	attr->retry_cnt = q->retry_cnt;
-	attr->rnr_retry = q->rnr_retry;
-
-	memcpy(attr->ah.dgid, q->dgid, sizeof(q->dgid));
-	attr->ah.is_global = 1;
-	attr->ah.sgid_index = q->sgid_index;
-	attr->ah.hop_limit = q->hop_limit;
-	attr->ah.traffic_class = q->traffic_class;
-	attr->ah.sl = q->sl;
-	attr->ah.port_num = q->port_num;
-}
-
 /**
  * ibv_query_qp() - get a queue pair's attributes, ibv_query_qp(3)
  * @qp: the queue pair
@@ -489,8 +447,6 @@ RPOST_API int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
 	if (err)
 		return err;
 
-	if (!(rpost_ctx(qp->context)->file->features & RPOST_FEATURE_QP))
-		attr_of_first_abi(&q.attr, &q);
 	memset(attr, 0, sizeof(*attr));
 	rpost_qp_attr_unpack(attr, &q.attr);
 	attr->cap = rqp->cap;

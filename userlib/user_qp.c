@@ -29,7 +29,7 @@ static int query_attr(struct rpost_id *priv, uint32_t state,
  * @qp_attr_mask: set to enum ibv_qp_attr_mask, for ibv_modify_qp()
  *
  * Return: 0, or -1 with errno: EINVAL for a state that the connection is not
- * ready for, EOPNOTSUPP without RPOST_FEATURE_CM.
+ * ready for.
  */
 RPOST_API int rdma_init_qp_attr(struct rdma_cm_id *id,
 				struct ibv_qp_attr *qp_attr, int *qp_attr_mask)
@@ -66,7 +66,7 @@ int rpost_id_establish(struct rpost_id *priv)
  * The other side gets RDMA_CM_EVENT_ESTABLISHED.
  *
  * Return: 0, or -1 with errno: EINVAL in another state or for an id with a
- * queue pair, EOPNOTSUPP without RPOST_FEATURE_CM.
+ * queue pair.
  */
 RPOST_API int rdma_establish(struct rdma_cm_id *id)
 {
@@ -83,7 +83,7 @@ RPOST_API int rdma_establish(struct rdma_cm_id *id)
  *
  * Return: 0, or -1 with errno: EISCONN for a connection that is established
  * already, EINVAL for another event or an id in a state without such events,
- * EOPNOTSUPP for IBV_EVENT_PATH_MIG and without RPOST_FEATURE_CM.
+ * EOPNOTSUPP for IBV_EVENT_PATH_MIG.
  */
 RPOST_API int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 {
