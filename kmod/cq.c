@@ -407,17 +407,11 @@ int rpost_poll_cq_ioctl(struct rpost_ucmd *ucmd)
 	return rpost_respond(ucmd);
 }
 
-static int rpost_create_cq_validate(const struct rpost_ucmd *ucmd,
-				    struct ib_device *ib_dev)
+static int rpost_create_cq_validate(const struct rpost_create_cq *cmd,
+				    const struct ib_device *ib_dev)
 {
-	const struct rpost_create_cq *cmd = &ucmd->cmd.create_cq;
-
 	if (cmd->reserved || cmd->reserved2)
 		return -EOPNOTSUPP;
-	/* The answer has no room for the offset of the ring. */
-	if ((cmd->flags & RPOST_CQ_SHARED_PAGE) &&
-	    ucmd->size < offsetofend(struct rpost_create_cq, ring_offset))
-		return -EINVAL;
 	if (!cmd->cqe || cmd->cqe > ib_dev->attrs.max_cqe ||
 	    cmd->comp_vector >= ib_dev->num_comp_vectors)
 		return -EINVAL;
@@ -441,7 +435,7 @@ int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 	dev = rpost_enter_device(ucmd, cmd->device);
 	if (IS_ERR(dev))
 		return PTR_ERR(dev);
-	ret = rpost_create_cq_validate(ucmd, dev->ib_dev);
+	ret = rpost_create_cq_validate(cmd, dev->ib_dev);
 	if (ret)
 		goto err_exit;
 
@@ -603,7 +597,6 @@ int rpost_resize_cq_ioctl(struct rpost_ucmd *ucmd)
 	struct rpost_cring *ring, *unused;
 	struct rpost_obj *obj;
 	struct rpost_cq *cq;
-	u32 flags;
 	int ret;
 
 	if (cmd->reserved || cmd->reserved2)
@@ -623,10 +616,7 @@ int rpost_resize_cq_ioctl(struct rpost_ucmd *ucmd)
 	if (ret)
 		goto out_put;
 	ret = -ENOMEM;
-	flags = cq->flags;
-	if (ucmd->size < offsetofend(struct rpost_resize_cq, ring_offset))
-		flags &= ~RPOST_CQ_SHARED_PAGE;
-	ring = rpost_cq_ring_alloc(ucmd->file, flags, cmd->cqe);
+	ring = rpost_cq_ring_alloc(ucmd->file, cq->flags, cmd->cqe);
 	if (!ring)
 		goto out_put;
 

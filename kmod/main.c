@@ -173,18 +173,7 @@ int rpost_query_ioctl(struct rpost_ucmd *ucmd)
 		return -EOPNOTSUPP;
 	cmd->abi_version = RPOST_ABI_VERSION;
 	cmd->num_devices = rpost_device_count(ucmd->file);
-	cmd->features = RPOST_FEATURE_ANY_MEMORY |
-			RPOST_FEATURE_ASYNC |
-			RPOST_FEATURE_CM |
-			RPOST_FEATURE_DATAGRAM |
-			RPOST_FEATURE_MR_CACHE |
-			RPOST_FEATURE_QP |
-			RPOST_FEATURE_RESIZE_CQ |
-			RPOST_FEATURE_SHARE |
-			RPOST_FEATURE_SMALL_RING |
-			RPOST_FEATURE_SRQ |
-			RPOST_FEATURE_TABLES |
-			RPOST_FEATURE_VLAN;
+	cmd->features = 0;
 	cmd->max_wr_bytes = RPOST_MAX_WR_BYTES;
 	cmd->num_objects = READ_ONCE(ucmd->file->handles.num);
 	cmd->num_refused = rpost_device_count_refused(ucmd->file);

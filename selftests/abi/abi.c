@@ -165,33 +165,6 @@ TEST_F(abi, too_small)
 	}
 }
 
-/* Each size from that of the first version on works. */
-TEST_F(abi, as_in_the_first_version)
-{
-	const struct command *cmd;
-	unsigned int size, i;
-	char *arg;
-
-	for_each_command(cmd) {
-		for (size = cmd->first; size < cmd->size; size += 4) {
-			/*
-			 * The struct ends at the guard page, then at a canary.
-			 */
-			accepted(_metadata, self, cmd,
-				 prepare(self, cmd, size));
-			arg = prepare(self, cmd, cmd->size + 64);
-			ASSERT_NE(NULL, arg);
-			*(uint32_t *)arg = size;
-			memset(arg + size, 0xa5, cmd->size + 64 - size);
-			accepted(_metadata, self, cmd, arg);
-			for (i = size; i < cmd->size + 64; i++)
-				ASSERT_EQ((char)0xa5, arg[i])
-					TH_LOG("%s size %u", cmd->name, size);
-			EXPECT_EQ(size, *(uint32_t *)arg);
-		}
-	}
-}
-
 TEST_F(abi, larger_with_zeros)
 {
 	const unsigned int more[] = { 1, 4, 8, 4096, 3 * 4096 };

@@ -31,27 +31,6 @@ SIZE(ece, 8);
 SIZE(path, 64);
 SIZE(qp_attr, 128);
 
-/* The size that programs of the first version give ends with this member. */
-enum {
-#define RPOST_COMMAND(nr, name, type, first, size, flags) FIRST_##nr = (first),
-#include "../../kmod/commands.h"
-};
-
-#define FIRST(nr, type, last) \
-	_Static_assert(offsetof(struct rpost_##type, last) + \
-		       sizeof(((struct rpost_##type *)0)->last) == FIRST_##nr, #nr)
-
-FIRST(QUERY, query, num_objects);
-FIRST(CREATE_CQ, create_cq, reserved);
-FIRST(RESIZE_CQ, resize_cq, reserved);
-FIRST(GET_EVENT, get_event, param);
-FIRST(QUERY_ID, query_id, dgid);
-FIRST(CONNECT, connect, param);
-FIRST(ACCEPT, accept, param);
-FIRST(REJECT, reject, private_data);
-FIRST(CREATE_QP, create_qp, reserved);
-FIRST(QUERY_QP, query_qp, reserved);
-
 #define AT(type, field, bytes) \
 	_Static_assert(offsetof(struct rpost_##type, field) == (bytes), \
 		       #type "." #field)

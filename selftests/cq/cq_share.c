@@ -252,68 +252,6 @@ TEST_F(share, mapping_outlives_the_queue)
 	EXPECT_TRUE(is_new(&self->cq[3]));
 }
 
-static int create(int fd, struct rpost_create_cq *cmd)
-{
-	int ret = rp_ioctl(fd, RPOST_IOC_CREATE_CQ, cmd);
-
-	return ret ? ret : rp_destroy(fd, RPOST_OBJ_CQ, cmd->handle);
-}
-
-/* A program that does not know ring_offset gets a page of its own. */
-TEST_F(share, programs_that_know_less)
-{
-	const uint32_t first = offsetof(struct rpost_create_cq, ring_offset);
-	struct rpost_create_cq cmd, good = {
-		.size = first, .device = self->device, .cqe = 1,
-		.channel_fd = -1,
-	};
-	struct rpost_resize_cq resize;
-	struct rp_cq cq;
-	uint32_t flags;
-	int i;
-
-	for (flags = 0; flags <= BOTH; flags++) {
-		cmd = good;
-		cmd.flags = flags;
-		cmd.ring_offset = 0xa5a5a5a5;
-		EXPECT_EQ(flags & RPOST_CQ_SHARED_PAGE ? -EINVAL : 0,
-			  create(self->fd, &cmd));
-		EXPECT_EQ(0xa5a5a5a5, cmd.ring_offset);
-		cmd.size = first + 4;
-		cmd.reserved2 = 0xa5a5a5a5;
-		EXPECT_EQ(0, create(self->fd, &cmd));
-		EXPECT_GT((uint32_t)getpagesize(), cmd.ring_offset);
-		EXPECT_EQ(0xa5a5a5a5, cmd.reserved2);
-		cmd.size = offsetof(struct rpost_create_cq, shared_page);
-		cmd.reserved2 = 0;
-		cmd.shared_page = 0xa5a5a5a5;
-		EXPECT_EQ(0, create(self->fd, &cmd));
-		EXPECT_EQ(0xa5a5a5a5, cmd.shared_page);
-	}
-
-	ASSERT_LE(0, make(self, 1));
-	ASSERT_LE(0, make(self, 1));
-	cq = self->cq[1];
-	for (i = 0; i < 4; i++) {
-		resize = (struct rpost_resize_cq) {
-			.size = offsetof(struct rpost_resize_cq, ring_offset),
-			.handle = cq.cmd.handle, .cqe = 2,
-			.ring_offset = 0xa5a5a5a5,
-		};
-		ASSERT_EQ(0, rp_ioctl(self->fd, RPOST_IOC_RESIZE_CQ, &resize));
-		EXPECT_EQ(0xa5a5a5a5, resize.ring_offset);
-		cq.cmd.ring_offset = 0;
-		rp_set_ring(&cq, mmap(NULL, resize.mmap_size, PROT_READ |
-				      PROT_WRITE, MAP_SHARED, self->fd,
-				      resize.mmap_offset));
-		ASSERT_NE(MAP_FAILED, (void *)cq.ring);
-		EXPECT_EQ(RPOST_RING_NEED_POLL, cq.ring->flags);
-		memset(cq.ring, 0xff, resize.mmap_size);
-		rp_unmap_cq(&cq);
-	}
-	EXPECT_TRUE(is_new(&self->cq[0]));
-}
-
 /* ---------------------------------------------------------------- races */
 
 struct worker {

@@ -250,15 +250,15 @@ ROW(LEAVE_MCAST, 0x2c, 3, -ENOENT,
 ROW(ADVISE_MR, 0x2d, 3, -EFAULT,
     IN(pd, R_PD), U32(advice, 3), ADDR(sges), U32(num_sge, 4, .usual = 1),
     ZERO(reserved))
-ROW(MODIFY_CQ, 0x32, 2, -ENOENT,
+ROW(MODIFY_CQ, 0x2e, 2, -ENOENT,
     IN(handle, R_CQ, .give = G_BAD), U32(count, 4, .usual = 2),
     U32(period_us, 1000, .usual = 100), ZERO(reserved))
-ROW(WRITE_EVENT, 0x33, 3, 0,
+ROW(WRITE_EVENT, 0x2f, 3, 0,
     IN(id, R_ID), U32(event, 20, .usual = RPOST_EVENT_USER), U32(status, 4),
     ZERO(reserved), U64(user_data, 8))
-ROW(SHARE_DEVICE, 0x34, 1, 0,
+ROW(SHARE_DEVICE, 0x30, 1, 0,
     IN(device, R_DEV), OUT(fd, R_FILE))
-ROW(QUERY_OBJECT, 0x35, 2, 0,
+ROW(QUERY_OBJECT, 0x31, 2, 0,
     AUTO(type, 4, 8, .usual = RPOST_OBJ_PD), IN(handle, R_PD), ANSWER(device, 4),
     ANSWER(pd, 4), ANSWER(lkey, 4), ANSWER(rkey, 4), ANSWER(length, 8),
     ANSWER(iova, 8))

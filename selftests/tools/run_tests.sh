@@ -27,15 +27,14 @@ only_skips() {
 }
 
 # Print the objects that are left after some time for asynchronous cleanup;
-# false if there are none. The module of the ABI's first release has no file
-# "users".
+# false if there are none.
 objects=/sys/kernel/debug/rdma_post/objects
 users=/sys/kernel/debug/rdma_post/users
 left_behind() {
 	local left tries=0
 	[ -r "$objects" ] || return 1
 	while left=$(awk '$2 != 0 { printf " %s %d", $1, $2 }' "$objects"
-		[ ! -r "$users" ] || awk '{ printf " of user %s", $0 }' "$users")
+		awk '{ printf " of user %s", $0 }' "$users")
 		[ -n "$left" ] && [ "$tries" -lt 30 ]; do
 		tries=$((tries + 1))
 		sleep 1

@@ -63,10 +63,7 @@
 
 #define RPOST_IOC_TYPE		0xBD
 
-/*
- * Numbers of the commands.  No command has ever had 0x2e, 0x2f or 0x37 to
- * 0x3f.  From 0x40 on they are commands of event channels.
- */
+/* Numbers of the commands.  From 0x40 on they are commands of event channels. */
 enum rpost_cmd {
 	RPOST_CMD_QUERY			= 0x00,
 	RPOST_CMD_QUERY_DEVICES		= 0x01,
@@ -114,50 +111,14 @@ enum rpost_cmd {
 	RPOST_CMD_JOIN_MCAST		= 0x2b,
 	RPOST_CMD_LEAVE_MCAST		= 0x2c,
 	RPOST_CMD_ADVISE_MR		= 0x2d,
-	RPOST_CMD_MODIFY_CQ		= 0x32,
-	RPOST_CMD_WRITE_EVENT		= 0x33,
-	RPOST_CMD_SHARE_DEVICE		= 0x34,
-	RPOST_CMD_QUERY_OBJECT		= 0x35,
+	RPOST_CMD_MODIFY_CQ		= 0x2e,
+	RPOST_CMD_WRITE_EVENT		= 0x2f,
+	RPOST_CMD_SHARE_DEVICE		= 0x30,
+	RPOST_CMD_QUERY_OBJECT		= 0x31,
 	RPOST_CMD_GET_EVENT		= 0x40,
 };
 
 /* ------------------------------------------------------------ the file */
-
-/**
- * enum rpost_feature - commands and fields that the first release did not have
- * @RPOST_FEATURE_QP: queue pairs without an id, MODIFY_QP, types of queue pair,
- *     and a DESTROY that discards outstanding work requests
- * @RPOST_FEATURE_DATAGRAM: address handles, UD queue pairs, RPOST_PS_UDP ids,
- *     multicast
- * @RPOST_FEATURE_SRQ: shared receive queues
- * @RPOST_FEATURE_ASYNC: asynchronous events
- * @RPOST_FEATURE_RESIZE_CQ: RESIZE_CQ
- * @RPOST_FEATURE_CM: SET_OPTION, NOTIFY, ESTABLISH, INIT_QP_ATTR, paths,
- *     reasons, ECE
- * @RPOST_FEATURE_TABLES: QUERY_GIDS, QUERY_PKEYS
- * @RPOST_FEATURE_SMALL_RING: RPOST_CQ_SMALL_ENTRIES, RPOST_CQ_SHARED_PAGE
- * @RPOST_FEATURE_VLAN: completions have @vlan
- * @RPOST_FEATURE_SHARE: SHARE_DEVICE, QUERY_OBJECT
- * @RPOST_FEATURE_ANY_MEMORY: RPOST_QP_ANY_MEMORY
- * @RPOST_FEATURE_MR_CACHE: regions may stay registered, RPOST_MR_NO_CACHE
- *
- * Bits of @features in struct rpost_query.  The commands of a missing feature
- * fail with ENOTTY.  No feature has ever had the bits 0x80 and 0x100.
- */
-enum rpost_feature {
-	RPOST_FEATURE_QP		= 0x01,
-	RPOST_FEATURE_DATAGRAM		= 0x02,
-	RPOST_FEATURE_SRQ		= 0x04,
-	RPOST_FEATURE_ASYNC		= 0x08,
-	RPOST_FEATURE_RESIZE_CQ		= 0x10,
-	RPOST_FEATURE_CM		= 0x20,
-	RPOST_FEATURE_TABLES		= 0x40,
-	RPOST_FEATURE_SMALL_RING	= 0x400,
-	RPOST_FEATURE_VLAN		= 0x800,
-	RPOST_FEATURE_SHARE		= 0x1000,
-	RPOST_FEATURE_ANY_MEMORY	= 0x8000,
-	RPOST_FEATURE_MR_CACHE		= 0x4000,
-};
 
 /**
  * struct rpost_query - ioctl(RPOST_IOC_QUERY)
@@ -165,7 +126,7 @@ enum rpost_feature {
  * @flags: must be 0
  * @abi_version: out: RPOST_ABI_VERSION of the module
  * @num_devices: out: RDMA devices that this file can see
- * @features: out: RPOST_FEATURE_*
+ * @features: out: 0; bits for what comes after the first release
  * @max_wr_bytes: out: longest block of work requests that a post takes
  * @num_objects: out: objects that live in this file
  * @num_refused: out: RDMA devices of the file's network namespace that the
@@ -173,8 +134,7 @@ enum rpost_feature {
  *               drivers keep programs out of memory that is not theirs
  * @reserved: must be 0
  *
- * Tells a program which module it talks to.  The first release does not have
- * @num_refused and @reserved, and leaves them as they are.
+ * Tells a program which module it talks to.
  */
 struct rpost_query {
 	__u32 size;
@@ -399,8 +359,7 @@ struct rpost_query_devices {
  * @odp_limits: out: RPOST_ODP_WHOLE_PAGES or 0
  * @reserved2: out: 0
  *
- * Errors: ENODEV.  The first release does not have @index and what follows it,
- * and leaves them as they are.
+ * Errors: ENODEV.
  */
 struct rpost_query_device {
 	__u32 size;
@@ -712,7 +671,7 @@ enum rpost_access {
 	RPOST_ACCESS_RELAXED_ORDERING	= 0x100000,
 };
 
-/* Flags of REG_MR; they need RPOST_FEATURE_MR_CACHE. */
+/* Flags of REG_MR. */
 #define RPOST_MR_NO_CACHE	0x1	/* DESTROY really deregisters the region */
 
 /**
@@ -867,8 +826,6 @@ struct rpost_comp_event {
  * @RPOST_CQ_SHARED_PAGE: the ring may share a page with other rings of this
  *     file; it begins at @ring_offset, and the rest of the mapping belongs to
  *     the other rings
- *
- * Both need RPOST_FEATURE_SMALL_RING.
  */
 enum rpost_cq_flag {
 	RPOST_CQ_SMALL_ENTRIES	= 0x1,
@@ -1216,8 +1173,6 @@ struct rpost_ah_attr {
  * @attr: in: the address
  * @dmac: out: on Ethernet, the link address to which datagrams go; else 0
  * @vlan: out: the VLAN of the source's GID, or 0xffff if it has none
- *
- * The first release does not have @dmac and @vlan, and leaves them as they are.
  *
  * Errors: EINVAL for an invalid port, GID index or address; ENETUNREACH,
  * EHOSTUNREACH or EINVAL for an address without a route; ETIMEDOUT for a
