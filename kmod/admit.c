@@ -108,11 +108,7 @@ static int rpost_check_name(const char *name, size_t len, bool minus)
 	return 0;
 }
 
-/**
- * rpost_admit_init() - check the names in the devices parameter
- *
- * Return: 0, or -EINVAL with a line in the log.
- */
+/* Check the devices parameter.  Return 0, or -EINVAL with a line in the log. */
 int rpost_admit_init(void)
 {
 	const char *p = devices;
@@ -160,10 +156,7 @@ static const char *rpost_driver_name(const struct rpost_driver *driver,
 	return parent && parent->driver ? parent->driver->name : "";
 }
 
-/**
- * rpost_admit() - decide whether programs may use a device
- * @dev: the new device, which gets @driver and @refused; a refusal is logged
- */
+/* Set driver and refused of a new device.  A refusal is logged. */
 void rpost_admit(struct rpost_device *dev)
 {
 	const char *device = dev_name(&dev->ib_dev->dev), *name;

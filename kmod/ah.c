@@ -8,11 +8,6 @@
 #include "device.h"
 #include "qp.h"
 
-/**
- * rpost_ah_attr_fill() - convert an address for a program
- * @to: the program's form
- * @from: the kernel's form
- */
 void rpost_ah_attr_fill(struct rpost_ah_attr *to,
 			const struct rdma_ah_attr *from)
 {
@@ -36,14 +31,9 @@ void rpost_ah_attr_fill(struct rpost_ah_attr *to,
 	to->traffic_class = grh->traffic_class;
 }
 
-/**
- * rpost_ah_attr_build() - convert an address from a program
- * @file: the program's file
- * @ib_dev: the device
- * @to: the kernel's form; rdma_destroy_ah_attr() releases its GID
- * @from: the program's form
- *
- * Return: 0, -EOPNOTSUPP or -EINVAL; then there is nothing to release.
+/*
+ * rdma_destroy_ah_attr() releases the GID of @to.  Return 0, -EOPNOTSUPP or -EINVAL;
+ * after an error there is nothing to release.
  */
 int rpost_ah_attr_build(const struct rpost_file *file,
 			struct ib_device *ib_dev, struct rdma_ah_attr *to,
@@ -80,15 +70,12 @@ int rpost_ah_attr_build(const struct rpost_file *file,
 	return 0;
 }
 
-/**
- * rpost_ah_attr_resolve() - resolve the link address of a GID
- * @ib_pd: a domain on the device
- * @attr: the address, which gets the link address
+/*
+ * Resolve the link address of a GID, and set it in @attr.  ib_pd is a domain on the
+ * device.
  *
  * ib_modify_qp() expects kernel callers to have resolved it, but only
  * rdma_create_user_ah() exports the resolution.
- *
- * Return: 0 or a negative errno.
  */
 int rpost_ah_attr_resolve(struct ib_pd *ib_pd, struct rdma_ah_attr *attr)
 {
@@ -103,12 +90,7 @@ int rpost_ah_attr_resolve(struct ib_pd *ib_pd, struct rdma_ah_attr *attr)
 	return 0;
 }
 
-/**
- * rpost_ah_shutdown() - destroy an address handle on its device
- * @obj: the address handle
- *
- * Return: 0, or -EBUSY.
- */
+/* Return 0; or -EBUSY while sends on the device name the address handle. */
 int rpost_ah_shutdown(struct rpost_obj *obj)
 {
 	struct rpost_ah *ah = container_of(obj, struct rpost_ah, obj);
@@ -123,10 +105,7 @@ int rpost_ah_shutdown(struct rpost_obj *obj)
 	return 0;
 }
 
-/**
- * rpost_ah_free() - free an address handle's memory
- * @obj: the address handle, shut down
- */
+/* The address handle has been shut down. */
 void rpost_ah_free(struct rpost_obj *obj)
 {
 	struct rpost_ah *ah = container_of(obj, struct rpost_ah, obj);
@@ -149,12 +128,6 @@ static void rpost_ah_fill_link(struct rpost_create_ah *cmd,
 				NULL);
 }
 
-/**
- * rpost_create_ah_ioctl() - create an address handle
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_create_ah_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_create_ah *cmd = &ucmd->cmd.create_ah;
@@ -287,10 +260,7 @@ static int rpost_mcast_detach(struct rpost_qp *qp, struct rpost_mcast *mcast)
 	return 0;
 }
 
-/**
- * rpost_qp_detach_mcasts() - detach a queue pair from all groups
- * @qp: the queue pair, locked; an attached one cannot be destroyed
- */
+/* The queue pair is locked.  While it is attached, it cannot be destroyed. */
 void rpost_qp_detach_mcasts(struct rpost_qp *qp)
 {
 	struct rpost_mcast *mcast, *next;
@@ -329,32 +299,19 @@ static int rpost_mcast_change(struct rpost_ucmd *ucmd, bool attach)
 	return ret;
 }
 
-/**
- * rpost_attach_mcast_ioctl() - attach a queue pair to a multicast group
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_attach_mcast_ioctl(struct rpost_ucmd *ucmd)
 {
 	return rpost_mcast_change(ucmd, true);
 }
 
-/**
- * rpost_detach_mcast_ioctl() - undo RPOST_IOC_ATTACH_MCAST
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_detach_mcast_ioctl(struct rpost_ucmd *ucmd)
 {
 	return rpost_mcast_change(ucmd, false);
 }
 
-/**
- * rpost_qp_release_ah() - release the address handle of a completed datagram
- * @qp: the datagram queue pair
- * @wqe: the slot of the datagram
+/*
+ * The queue pair is for datagrams.  The send of @wqe has completed, was refused, or
+ * is lost.
  */
 void rpost_qp_release_ah(struct rpost_qp *qp, const struct rpost_wqe *wqe)
 {

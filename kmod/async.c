@@ -108,12 +108,7 @@ static void rpost_async_channel_taken(struct rpost_async_channel *channel)
 	spin_unlock_irq(&channel->lock);
 }
 
-/**
- * rpost_async_post() - report an event on an object, in any context
- * @dev: the object's device
- * @file: the open file that the object belongs to
- * @event: the event
- */
+/* Report an event on an object, in any context.  dev and file are those of the object. */
 void rpost_async_post(struct rpost_device *dev, struct rpost_file *file,
 		      const struct rpost_async_event *event)
 {
@@ -146,11 +141,7 @@ static void rpost_async_channel_forget(struct rpost_async_channel *channel,
 	WRITE_ONCE(channel->count, kept);
 }
 
-/**
- * rpost_async_forget() - drop the unread events of an object
- * @dev: its device
- * @obj: the object, shut down, with its handle still reserved
- */
+/* Drop the unread events of an object that is shut down, its handle still reserved. */
 void rpost_async_forget(struct rpost_device *dev, const struct rpost_obj *obj)
 {
 	struct rpost_file *file = obj->file;
@@ -208,10 +199,7 @@ static void rpost_async_device_event(struct ib_event_handler *handler,
 	rpost_async_post_all(dev, &event, false);
 }
 
-/**
- * rpost_async_device_add() - begin to follow a device's events
- * @dev: the device, which lookups do not find yet
- */
+/* Begin to follow the events of a device, which lookups do not find yet. */
 void rpost_async_device_add(struct rpost_device *dev)
 {
 	mutex_init(&dev->async_lock);
@@ -221,10 +209,7 @@ void rpost_async_device_add(struct rpost_device *dev)
 	ib_register_event_handler(&dev->event_handler);
 }
 
-/**
- * rpost_async_device_gone() - report a device's removal to all channels
- * @dev: the device, which is dead and gets no more channels
- */
+/* Report the removal of a device, which is dead and gets no more channels. */
 void rpost_async_device_gone(struct rpost_device *dev)
 {
 	static const struct rpost_async_event event = {
@@ -355,12 +340,6 @@ static int rpost_async_channel_list(struct rpost_async_channel *channel)
 	return ret;
 }
 
-/**
- * rpost_create_async_channel_ioctl() - create an asynchronous channel
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_create_async_channel_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_create_async_channel *cmd =

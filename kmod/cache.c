@@ -194,9 +194,9 @@ static void rpost_cache_rest(struct rpost_mr *mr)
 	rpost_cache_count(mr, 1);
 }
 
-/**
- * rpost_cache_changed() - the memory of a region is about to change
- * @watch: its watch; the lock of its user's struct rpost_kept is held
+/*
+ * The memory of a region is about to change.  The lock of the user's struct rpost_kept
+ * is held.
  */
 void rpost_cache_changed(struct rpost_watch *watch)
 {
@@ -276,10 +276,6 @@ static void rpost_cache_work(struct work_struct *work)
 		cond_resched();
 }
 
-/**
- * rpost_cache_user_init() - begin without entries of a user
- * @kept: of the user
- */
 void rpost_cache_user_init(struct rpost_kept *kept)
 {
 	spin_lock_init(&kept->lock);
@@ -290,29 +286,21 @@ void rpost_cache_user_init(struct rpost_kept *kept)
 	rpost_watch_user_init(kept);
 }
 
-/**
- * rpost_cache_user_end() - let a user go, who has no domain any more
- * @kept: of the user
- */
+/* The user has no domain any more. */
 void rpost_cache_user_end(struct rpost_kept *kept)
 {
 	cancel_work_sync(&kept->reap);
 }
 
-/**
- * rpost_cache_pd_init() - begin without entries
- * @pd: the domain
- */
 void rpost_cache_pd_init(struct rpost_pd *pd)
 {
 	pd->cache.spans = RB_ROOT_CACHED;
 	INIT_LIST_HEAD(&pd->cache.entries);
 }
 
-/**
- * rpost_cache_pd_end() - deregister all entries of a domain
- * @pd: the domain, which gets no more; its context's rwsem is held.  Posts that
- *      are about to find their queue closed may have uses of entries.
+/*
+ * Deregister all entries of a domain, which gets no more; its context's rwsem is held.
+ * Posts that are about to find their queue closed may have uses of entries.
  */
 void rpost_cache_pd_end(struct rpost_pd *pd)
 {
@@ -338,17 +326,15 @@ void rpost_cache_pd_end(struct rpost_pd *pd)
 	spin_unlock_irq(&kept->lock);
 }
 
-/**
- * rpost_cache_give_back() - give back what is idle, after a command has failed
- * @user: the user; the caller holds nothing for which others wait
- * @error: the errno of the command
- * @refused: @user->refused before the command
+/*
+ * Give back what is idle, after a command has failed with an errno.  refused is
+ * user->refused before the command.  The caller holds nothing for which others wait.
  *
  * Everything, if others of the user may count for the limit as well: that of the
  * user's bytes, or the rdma cgroup's, whose errno is -EAGAIN.  Else what the calling
  * process has kept, so that one that fails again and again leaves the others theirs.
  *
- * Return: true if there was anything and the task has not been killed meanwhile.
+ * Return true if there was anything and the task has not been killed meanwhile.
  */
 bool rpost_cache_give_back(struct rpost_user *user, int error, long refused)
 {
@@ -409,13 +395,9 @@ static bool rpost_cache_seen(struct rpost_file *file, u32 hash)
 	return false;
 }
 
-/**
- * rpost_cache_expects() - could a region be in the cache?
- * @file: the open file
- * @cmd: a command to register it, validated
- * @seen: out: it was deregistered lately, and should be kept next time
- *
- * Return: false if not.
+/*
+ * Could the region of a validated command be in the cache?  Set seen if it was
+ * deregistered lately, and should be kept next time.
  */
 bool rpost_cache_expects(struct rpost_file *file, const struct rpost_reg_mr *cmd,
 			 bool *seen)
@@ -457,12 +439,9 @@ static bool rpost_cache_may_pin(void)
 	       capable(CAP_IPC_LOCK);
 }
 
-/**
- * rpost_cache_take() - take a region from the cache
- * @pd: the domain, of which the region becomes a user
- * @cmd: the command, validated
- *
- * Return: the region, to be given a handle and listed; or NULL.
+/*
+ * Take a region for a validated command from the cache.  It becomes a user of the
+ * domain.  Return it, to be given a handle and listed; or NULL.
  */
 struct rpost_mr *rpost_cache_take(struct rpost_pd *pd, const struct rpost_reg_mr *cmd)
 {
@@ -509,11 +488,9 @@ static void rpost_cache_put(struct rpost_mr *mr)
 	spin_unlock_irqrestore(&kept->lock, flags);
 }
 
-/**
- * rpost_cache_keep() - keep a region that the program destroys
- * @obj: the region, claimed; its context's rwsem is held
- *
- * Return: false if it must be destroyed; posts may then still find its key.
+/*
+ * Keep a region that the program destroys.  It is claimed, and its context's rwsem is
+ * held.  Return false if it must be destroyed; posts may then still find its key.
  */
 bool rpost_cache_keep(struct rpost_obj *obj)
 {
@@ -544,14 +521,10 @@ bool rpost_cache_keep(struct rpost_obj *obj)
 
 /* ------------------------------------------------- regions of posts */
 
-/**
- * rpost_cache_find() - find memory of the task that is registered for posts
- * @pd: the domain
- * @addr: first byte
- * @length: bytes, at least 1; the range does not wrap
- * @access: RPOST_ACCESS_LOCAL_WRITE or 0
- *
- * Return: a region that contains the range, with a use; or NULL.
+/*
+ * Find memory of the task that is registered for posts.  length is at least 1, and the
+ * range does not wrap; access is RPOST_ACCESS_LOCAL_WRITE or 0.  Return a region that
+ * contains the range, with a use, to be dropped by rpost_mr_unuse(); or NULL.
  */
 struct rpost_mr *rpost_cache_find(struct rpost_pd *pd, u64 addr, u64 length, u32 access)
 {
@@ -583,15 +556,11 @@ struct rpost_mr *rpost_cache_find(struct rpost_pd *pd, u64 addr, u64 length, u32
 	return found;
 }
 
-/**
- * rpost_cache_watch() - follow memory of the task that may be registered
- * @file: the open file
- * @addr: first byte
- * @length: bytes, at least 1; rpost_mr_validate() accepts the range
- *
- * The caller holds nothing for which others wait, see rpost_watch_begin().
- *
- * Return: for rpost_cache_get(); or NULL, and it keeps nothing.
+/*
+ * Follow memory of the task that may be registered.  length is at least 1, and
+ * rpost_mr_validate() accepts the range.  The caller holds nothing for which others
+ * wait, see rpost_watch_begin().  Return the watch for rpost_cache_get(), to be ended
+ * by rpost_watch_end() if that does not use it; or NULL, and it keeps nothing.
  */
 struct rpost_watch *rpost_cache_watch(struct rpost_file *file, u64 addr, u64 length)
 {
@@ -602,22 +571,19 @@ struct rpost_watch *rpost_cache_watch(struct rpost_file *file, u64 addr, u64 len
 	return rpost_watch_begin(file, first, PAGE_ALIGN(addr + length) - first);
 }
 
-/**
- * rpost_cache_get() - find or register memory of the task for a work request
- * @pd: the domain, on a device that cannot be removed meanwhile
- * @addr: first byte
- * @length: bytes, at least 1
- * @access: RPOST_ACCESS_LOCAL_WRITE or 0
- * @prepared: from rpost_cache_watch() for this memory; set to NULL if it is used
- * @pin: of this memory
+/*
+ * Find or register memory of the task for a work request, on a device that cannot be
+ * removed meanwhile.  length is at least 1; access is RPOST_ACCESS_LOCAL_WRITE or 0.
+ * prepared is from rpost_cache_watch() for this memory, and set to NULL if it is used;
+ * pin is of this memory.
  *
  * Registers whole pages.  A caller that holds anything for which others wait,
  * as the context's rwsem, has made the memory present before.  If this fails for
  * want of memory, the caller should leave the device, call
  * rpost_cache_give_back(), and try once more.
  *
- * Return: a region with a use, to be dropped by rpost_mr_unuse(); or ERR_PTR().
- * Its key is @lkey, and its addresses are those of the program.
+ * Return a region with a use, to be dropped by rpost_mr_unuse(); or ERR_PTR().  Its key
+ * is lkey, and its addresses are those of the program.
  */
 struct rpost_mr *rpost_cache_get(struct rpost_pd *pd, u64 addr, u64 length, u32 access,
 				 struct rpost_watch **prepared,
@@ -662,23 +628,16 @@ struct rpost_mr *rpost_cache_get(struct rpost_pd *pd, u64 addr, u64 length, u32 
 	return mr;
 }
 
-/**
- * rpost_mr_use() - take a use of a counted region
- * @mr: the region, which the caller has found under RCU
- *
- * Return: false if it is being deregistered.
+/*
+ * Take a use of a counted region, which the caller has found under RCU.  Return false
+ * if it is being deregistered.
  */
 bool rpost_mr_use(struct rpost_mr *mr)
 {
 	return atomic_inc_not_zero(&mr->uses);
 }
 
-/**
- * rpost_mr_unuse() - drop a use
- * @mr: the region
- *
- * Does not sleep; the caller may hold spinlocks and be in a softirq.
- */
+/* Does not sleep; the caller may hold spinlocks and be in a softirq. */
 void rpost_mr_unuse(struct rpost_mr *mr)
 {
 	struct rpost_kept *kept;
@@ -702,11 +661,9 @@ void rpost_mr_unuse(struct rpost_mr *mr)
 
 /* ------------------------------------------------- limits */
 
-/**
- * rpost_cache_doom_idle() - give back the region of a watch, if it is idle
- * @watch: the watch
- *
- * Return: false if it is in use, or has become idle since the last call.
+/*
+ * Give back the region of a watch, if it is idle.  Return false if it is in use, or has
+ * become idle since the last call.
  */
 bool rpost_cache_doom_idle(struct rpost_watch *watch)
 {
@@ -723,11 +680,7 @@ bool rpost_cache_doom_idle(struct rpost_watch *watch)
 	return doom;
 }
 
-/**
- * rpost_cache_any_idle() - is any region of any user idle?
- *
- * Return: true if so.
- */
+/* Is any region of any user idle? */
 bool rpost_cache_any_idle(void)
 {
 	return atomic_long_read(&rpost_cache_idle);
@@ -773,11 +726,6 @@ module_param_cb(mr_cache_pages, &rpost_cache_pages_ops, &mr_cache_pages, 0644);
 MODULE_PARM_DESC(mr_cache_pages,
 		 "Pages of deregistered memory that may stay registered for each user (64 MiB); 0 for none");
 
-/**
- * rpost_cache_init() - begin to keep regions
- *
- * Return: 0, or -ENOMEM.
- */
 int rpost_cache_init(void)
 {
 	get_random_bytes(&rpost_cache_key, sizeof(rpost_cache_key));
@@ -790,9 +738,7 @@ int rpost_cache_init(void)
 	return -ENOMEM;
 }
 
-/**
- * rpost_cache_exit() - undo rpost_cache_init(), when no file is open
- */
+/* No file is open. */
 void rpost_cache_exit(void)
 {
 	destroy_workqueue(rpost_cache_wq);

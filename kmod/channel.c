@@ -26,10 +26,6 @@ static void rpost_comp_channel_free(struct kref *kref)
 	kfree(channel);
 }
 
-/**
- * rpost_comp_channel_put() - drop a reference
- * @channel: the channel
- */
 void rpost_comp_channel_put(struct rpost_comp_channel *channel)
 {
 	kref_put(&channel->kref, rpost_comp_channel_free);
@@ -167,13 +163,7 @@ static const struct file_operations rpost_comp_channel_fops = {
 	.llseek		= noop_llseek,
 };
 
-/**
- * rpost_comp_channel_get() - look a channel up
- * @file: the open file that it must belong to
- * @fd: its descriptor
- *
- * Return: the channel with a reference, or NULL.
- */
+/* Return the channel, which must belong to the open file, with a reference, or NULL. */
 struct rpost_comp_channel *rpost_comp_channel_get(struct rpost_file *file,
 						  int fd)
 {
@@ -193,10 +183,7 @@ struct rpost_comp_channel *rpost_comp_channel_get(struct rpost_file *file,
 	return channel;
 }
 
-/**
- * rpost_comp_channel_post() - add an event of a completion queue
- * @cq: the queue, with its arm_lock held
- */
+/* Add an event of a completion queue, with its arm_lock held. */
 void rpost_comp_channel_post(struct rpost_cq *cq)
 {
 	struct rpost_comp_channel *channel = cq->channel;
@@ -217,10 +204,7 @@ void rpost_comp_channel_post(struct rpost_cq *cq)
 	kill_fasync(&channel->fasync, SIGIO, POLL_IN);
 }
 
-/**
- * rpost_comp_channel_forget() - drop the events of a completion queue
- * @cq: the queue, which posts no more events
- */
+/* Drop the events of a completion queue, which posts no more events. */
 void rpost_comp_channel_forget(struct rpost_cq *cq)
 {
 	struct rpost_comp_channel *channel = cq->channel;
@@ -233,12 +217,6 @@ void rpost_comp_channel_forget(struct rpost_cq *cq)
 	spin_unlock_irq(&channel->lock);
 }
 
-/**
- * rpost_create_comp_channel_ioctl() - create a completion channel
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_create_comp_channel_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_create_comp_channel *cmd = &ucmd->cmd.create_comp_channel;

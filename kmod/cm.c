@@ -26,13 +26,9 @@ static_assert(RPOST_QPT_RC == (int)IB_QPT_RC);
 static_assert(RPOST_QPT_UC == (int)IB_QPT_UC);
 static_assert(RPOST_QPT_UD == (int)IB_QPT_UD);
 
-/**
- * rpost_id_move() - change the state of an id; nothing else does
- * @id: the id
- * @from: a mask of states
- * @to: the new state if the id is in one of @from
- *
- * Return: 0, -ENODEV if the device has gone, or -EINVAL.
+/*
+ * Change the state of an id, as nothing else does after its creation, if it is in one of
+ * the states in the mask from.  Return 0, -ENODEV if the device has gone, or -EINVAL.
  */
 int rpost_id_move(struct rpost_id *id, u32 from, enum rpost_id_state to)
 {
@@ -288,16 +284,10 @@ static int rpost_id_take_event(struct rdma_cm_id *cm_id,
 	return 0;
 }
 
-/**
- * rpost_id_handler() - handle an event of the connection manager
- * @cm_id: the connection manager's id
- * @cm_event: the event
- *
+/*
  * Called by cma with its handler_mutex held, so that calls for one cm_id are
  * serialised; it may sleep.  A non-zero result makes cma destroy the cm_id;
- * only a request that cannot be taken returns one.
- *
- * Return: 0, or for a request a negative errno.
+ * only a request that cannot be taken returns one, a negative errno.
  */
 int rpost_id_handler(struct rdma_cm_id *cm_id, struct rdma_cm_event *cm_event)
 {
@@ -351,12 +341,7 @@ static void rpost_id_removal_work(struct work_struct *work)
 	set_active_memcg(old);
 }
 
-/**
- * rpost_id_shutdown() - close an id's connection
- * @obj: the id; it has no queue pair
- *
- * Return: 0.
- */
+/* Close the connection of an id, which has no queue pair.  Return 0. */
 int rpost_id_shutdown(struct rpost_obj *obj)
 {
 	struct rpost_id *id = container_of(obj, struct rpost_id, obj);
@@ -373,10 +358,6 @@ int rpost_id_shutdown(struct rpost_obj *obj)
 	return 0;
 }
 
-/**
- * rpost_id_free() - free an id's memory
- * @obj: the id, shut down
- */
 void rpost_id_free(struct rpost_obj *obj)
 {
 	struct rpost_id *id = container_of(obj, struct rpost_id, obj);
@@ -385,10 +366,6 @@ void rpost_id_free(struct rpost_obj *obj)
 	kfree_rcu(id, obj.rcu);
 }
 
-/**
- * rpost_id_destroy_unpublished() - destroy an id that was not published
- * @id: the id
- */
 void rpost_id_destroy_unpublished(struct rpost_id *id)
 {
 	rpost_id_shutdown(&id->obj);
@@ -419,12 +396,6 @@ static int rpost_create_id_validate(const struct rpost_create_id *cmd)
 		0 : -EINVAL;
 }
 
-/**
- * rpost_create_id_ioctl() - create a connection id
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_create_id_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_create_id *cmd = &ucmd->cmd.create_id;
@@ -464,12 +435,9 @@ err:
 	return ret;
 }
 
-/**
- * rpost_id_enter() - look an id up and lock it, with its cm_id
- * @file: the open file
- * @handle: its handle
- *
- * Return: the id until rpost_id_exit(), or ERR_PTR(-ENOENT or -ENODEV).
+/*
+ * Look an id up and lock it, with its cm_id and a reference, until rpost_id_exit().
+ * Return the id, or ERR_PTR() of -ENOENT, or of -ENODEV if the cm_id has been destroyed.
  */
 struct rpost_id *rpost_id_enter(struct rpost_file *file, u32 handle)
 {
@@ -488,37 +456,28 @@ struct rpost_id *rpost_id_enter(struct rpost_file *file, u32 handle)
 	return id;
 }
 
-/**
- * rpost_id_exit() - unlock an id
- * @id: from rpost_id_enter()
- */
 void rpost_id_exit(struct rpost_id *id)
 {
 	mutex_unlock(&id->lock);
 	rpost_obj_put(&id->obj);
 }
 
-/**
- * rpost_id_check_events() - may a command cause one more event?
- * @id: the id
+/*
+ * May a command cause one more event?
  *
  * Resolving and WRITE_EVENT can be repeated without end, and each time cause an
  * event.  All other causes of events occur once, or drop their events.
  *
- * Return: 0, or -ENOMEM while too many events have not been fetched.
+ * Return 0, or -ENOMEM while too many events have not been fetched.
  */
 int rpost_id_check_events(const struct rpost_id *id)
 {
 	return READ_ONCE(id->num_events) < RPOST_MAX_EVENTS ? 0 : -ENOMEM;
 }
 
-/**
- * rpost_sockaddr() - take an address from a program
- * @to: the address, with zeroes in its padding
- * @from: the program's address
- * @len: valid bytes of @from
- *
- * Return: 0, -EINVAL or -EAFNOSUPPORT.
+/*
+ * Take an address of len valid bytes from a program, with zeroes in its padding.
+ * Return 0, -EINVAL for a bad length, or -EAFNOSUPPORT.
  */
 int rpost_sockaddr(struct sockaddr_storage *to,
 		   const struct __kernel_sockaddr_storage *from, u32 len)
@@ -550,12 +509,6 @@ int rpost_sockaddr(struct sockaddr_storage *to,
 	return 0;
 }
 
-/**
- * rpost_bind_addr_ioctl() - give an id a local address
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_bind_addr_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_bind_addr *cmd = &ucmd->cmd.bind_addr;
@@ -580,12 +533,6 @@ int rpost_bind_addr_ioctl(struct rpost_ucmd *ucmd)
 	return ret;
 }
 
-/**
- * rpost_resolve_addr_ioctl() - begin to resolve an address
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_resolve_addr_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_resolve_addr *cmd = &ucmd->cmd.resolve_addr;
@@ -681,12 +628,6 @@ static void rpost_query_id_paths(struct rpost_query_id *cmd,
 		cmd->path_mtu = route->path_rec->mtu;
 }
 
-/**
- * rpost_query_id_ioctl() - report the state, addresses and paths of an id
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_query_id_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_query_id *cmd = &ucmd->cmd.query_id;
@@ -730,12 +671,6 @@ int rpost_query_id_ioctl(struct rpost_ucmd *ucmd)
 	return ret ? : rpost_respond(ucmd);
 }
 
-/**
- * rpost_listen_ioctl() - listen for connection requests
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_listen_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_listen *cmd = &ucmd->cmd.listen;
@@ -763,12 +698,6 @@ int rpost_listen_ioctl(struct rpost_ucmd *ucmd)
 	return ret;
 }
 
-/**
- * rpost_migrate_id_ioctl() - let an id report to another channel
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_migrate_id_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_migrate_id *cmd = &ucmd->cmd.migrate_id;

@@ -142,12 +142,8 @@ struct rpost_id {
 	struct work_struct removal_work;
 };
 
-/**
- * rpost_id_connected() - does the connection exist at this moment?
- * @id: the id
- *
- * Return: true from ACCEPT, or on the active side from establishment, until
- * disconnection.
+/*
+ * Return true from ACCEPT, or on the active side from establishment, until disconnection.
  */
 static inline bool rpost_id_connected(const struct rpost_id *id)
 {

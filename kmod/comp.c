@@ -114,11 +114,7 @@ static u32 rpost_wc_status(struct rpost_qp *qp, bool bad_key,
 	(BIT(RPOST_WC_RDMA_READ) | BIT(RPOST_WC_COMP_SWAP) |		\
 	 BIT(RPOST_WC_FETCH_ADD))
 
-/**
- * rpost_send_done() - complete a send, RDMA or atomic operation
- * @ib_cq: the device's queue
- * @wc: its completion
- */
+/* Complete a send, RDMA or atomic operation. */
 void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 {
 	struct rpost_wqe *wqe = container_of(wc->wr_cqe, struct rpost_wqe, cqe);
@@ -194,11 +190,6 @@ static __always_inline void rpost_tell_recv(const struct rpost_qp *qp,
 	entry->dlid_path_bits = wc->dlid_path_bits;
 }
 
-/**
- * rpost_recv_done() - complete a receive
- * @ib_cq: the device's queue
- * @wc: its completion
- */
 void rpost_recv_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 {
 	struct rpost_wqe *wqe = container_of(wc->wr_cqe, struct rpost_wqe, cqe);
@@ -212,11 +203,6 @@ void rpost_recv_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 	rpost_queue_retire(qp->recv_cq, &qp->rq, wqe);
 }
 
-/**
- * rpost_srq_done() - complete a receive of a shared receive queue
- * @ib_cq: the device's queue
- * @wc: its completion
- */
 void rpost_srq_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 {
 	struct rpost_srq_wqe *wqe = container_of(wc->wr_cqe,

@@ -8,13 +8,10 @@
 #include "device.h"
 #include "qp.h"
 
-/**
- * rpost_id_name_qp() - note the queue pair that an id without one connects
- * @id: the id, locked, or about to be freed
- * @ib_dev: the device of the queue pair
- * @qp_num: its number, or 0 for none
- *
- * Destroying the queue pair then ends the connection, see rpost_qp_hang_up().
+/*
+ * Note the queue pair, of ib_dev, that an id without one connects; qp_num is 0 for none.
+ * The id is locked, or about to be freed.  Destroying the queue pair then ends the
+ * connection, see rpost_qp_hang_up().
  */
 void rpost_id_name_qp(struct rpost_id *id, struct ib_device *ib_dev, u32 qp_num)
 {
@@ -144,12 +141,6 @@ out:
 	return ret;
 }
 
-/**
- * rpost_connect_ioctl() - ask the peer for a connection
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_connect_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_connect *cmd = &ucmd->cmd.connect;
@@ -242,12 +233,6 @@ static int rpost_accept_locked(struct rpost_id *id,
 	return ret;
 }
 
-/**
- * rpost_accept_ioctl() - accept a connection request
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_accept_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_accept *cmd = &ucmd->cmd.accept;
@@ -274,12 +259,6 @@ int rpost_accept_ioctl(struct rpost_ucmd *ucmd)
  */
 #define RPOST_ID_MAY_REPLY	(BIT(RPOST_ID_CONNECTING) | BIT(RPOST_ID_ERROR))
 
-/**
- * rpost_establish_ioctl() - confirm the peer's response to CONNECT
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_establish_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_establish *cmd = &ucmd->cmd.establish;
@@ -337,12 +316,6 @@ static int rpost_reject_locked(struct rpost_id *id,
 	return ret;
 }
 
-/**
- * rpost_reject_ioctl() - reject a connection request, or a response
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_reject_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_reject *cmd = &ucmd->cmd.reject;
@@ -371,12 +344,6 @@ int rpost_reject_ioctl(struct rpost_ucmd *ucmd)
 	return ret;
 }
 
-/**
- * rpost_disconnect_ioctl() - end a connection
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_disconnect_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_disconnect *cmd = &ucmd->cmd.disconnect;
@@ -452,9 +419,9 @@ out:
 	return id;
 }
 
-/**
- * rpost_qp_hang_up() - end the connections that have a queue pair's number
- * @qp: the queue pair, which commands no longer find, and none has a reference
+/*
+ * End the connections that have the number of a queue pair, which commands no longer
+ * find, and none has a reference.
  */
 void rpost_qp_hang_up(struct rpost_qp *qp)
 {

@@ -23,10 +23,6 @@ static void rpost_context_free(struct kref *kref)
 	kfree(context);
 }
 
-/**
- * rpost_context_put() - drop a reference
- * @context: the context
- */
 void rpost_context_put(struct rpost_context *context)
 {
 	struct rpost_file *file = context->file;
@@ -54,13 +50,7 @@ static struct rpost_context *rpost_context_new(struct rpost_file *file,
 	return context;
 }
 
-/**
- * rpost_context_get() - find or create the context of an open file on a device
- * @file: the open file
- * @dev: the device
- *
- * Return: the context with a reference, or NULL without memory.
- */
+/* Find or create a context.  Return it with a reference, or NULL without memory. */
 struct rpost_context *rpost_context_get(struct rpost_file *file,
 					struct rpost_device *dev)
 {
@@ -90,12 +80,10 @@ static int rpost_ucmd_lock(struct rpost_ucmd *ucmd, struct rpost_context *contex
 	return 0;
 }
 
-/**
- * rpost_enter_device() - keep a device from being removed
- * @ucmd: the command; holds the context until rpost_leave_device()
- * @id: number of the device
- *
- * Return: the referenced device, or ERR_PTR() of -ENODEV, -ENOMEM or -EINTR.
+/*
+ * Keep a device from being removed: the command holds the context until
+ * rpost_leave_device().  Return the device with a reference, or ERR_PTR() of -ENODEV,
+ * -ENOMEM or -EINTR.
  */
 struct rpost_device *rpost_enter_device(struct rpost_ucmd *ucmd, u32 id)
 {
@@ -118,18 +106,16 @@ struct rpost_device *rpost_enter_device(struct rpost_ucmd *ucmd, u32 id)
 	return dev;
 }
 
-/**
- * rpost_enter_object() - keep an object's device until rpost_leave_device()
- * @ucmd: the command; it must not hold a reference on an object yet
- * @handle: the object's handle
- * @type: the type that it must have, one of those on devices
+/*
+ * Keep an object's device from being removed, until rpost_leave_device().  The command
+ * must not hold a reference on an object yet.  type is one of those on devices.
  *
  * The device may have been removed already.  While the command waits for the lock, the
  * object may be destroyed, and the handle may be given to an object on another device.
  * So only rpost_enter_get(), rpost_enter_use() and DESTROY, which compare its context
- * with that of @ucmd, look the handle up after this.
+ * with that of the command, look the handle up after this.
  *
- * Return: 0, -ENOENT or -EINTR.
+ * Return 0, -ENOENT or -EINTR.
  */
 int rpost_enter_object(struct rpost_ucmd *ucmd, u32 handle,
 		       enum rpost_obj_type type)
@@ -140,12 +126,9 @@ int rpost_enter_object(struct rpost_ucmd *ucmd, u32 handle,
 	return context ? rpost_ucmd_lock(ucmd, context) : -ENOENT;
 }
 
-/**
- * rpost_leave_device() - let a device be removed
- * @ucmd: the command
- *
- * Called before the program's memory is touched, and at the end of each
- * command.  Does nothing if the command has no device.
+/*
+ * Let a device be removed.  Called before the program's memory is touched, and at the end
+ * of each command.  Does nothing if the command has no device.
  */
 void rpost_leave_device(struct rpost_ucmd *ucmd)
 {
@@ -191,11 +174,9 @@ static void rpost_context_device_gone(struct rpost_context *context, bool wait)
 	rpost_file_retry_end(context->file);
 }
 
-/**
- * rpost_contexts_device_gone() - shut down every object on a device
- * @dev: the device, which is dead: nothing new is created on it
- *
- * Round one takes the contexts whose rwsem is free, round two the others.
+/*
+ * Shut down every object on a device, which is dead: nothing new is created on it.  Round
+ * one takes the contexts whose rwsem is free, round two the others.
  */
 void rpost_contexts_device_gone(struct rpost_device *dev)
 {

@@ -34,22 +34,13 @@ static const char * const rpost_count_names[RPOST_NUM_COUNTS] = {
 static atomic_long_t rpost_counts[RPOST_NUM_COUNTS];
 static struct dentry *rpost_debugfs;
 
-/**
- * rpost_count() - change a counter
- * @what: enum rpost_obj_type or enum rpost_count
- * @n: number to add, which may be negative
- */
+/* what is of enum rpost_obj_type or enum rpost_count.  n may be negative. */
 void rpost_count(unsigned int what, long n)
 {
 	atomic_long_add(n, &rpost_counts[what]);
 }
 
-/**
- * rpost_file_count() - change a counter, and the same one of an open file
- * @file: the open file
- * @what: enum rpost_obj_type or enum rpost_count
- * @n: number to add, which may be negative
- */
+/* Like rpost_count(), and change the same counter of an open file. */
 void rpost_file_count(struct rpost_file *file, unsigned int what, long n)
 {
 	atomic_long_add(n, &file->counts[what]);
@@ -69,9 +60,7 @@ static int rpost_objects_show(struct seq_file *s, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(rpost_objects);
 
-/**
- * rpost_count_init() - create the module's directory in debugfs
- */
+/* Create the module's directory in debugfs. */
 void rpost_count_init(void)
 {
 	rpost_debugfs = debugfs_create_dir("rdma_post", NULL);
@@ -81,9 +70,6 @@ void rpost_count_init(void)
 	rpost_inject_init(rpost_debugfs);
 }
 
-/**
- * rpost_count_exit() - undo rpost_count_init()
- */
 void rpost_count_exit(void)
 {
 	debugfs_remove_recursive(rpost_debugfs);

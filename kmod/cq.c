@@ -25,13 +25,9 @@ static struct rpost_cring *rpost_cq_arm_ring(struct rpost_cq *cq)
 					 lockdep_is_held(&cq->arm_lock));
 }
 
-/**
- * rpost_cq_interrupt() - note that there are completions, and notify
- * @cq: the queue
- *
- * Devices call this in any context, some with a lock of their own held that
- * ib_poll_cq() takes, so it does not poll.  The module calls it for
- * completions of its own.
+/*
+ * Note that there are completions, and notify.  Devices call this in any context, some
+ * with a lock of their own held that ib_poll_cq() takes, so it does not poll.
  */
 void rpost_cq_interrupt(struct rpost_cq *cq)
 {
@@ -52,11 +48,7 @@ void rpost_cq_interrupt(struct rpost_cq *cq)
 	spin_unlock_irqrestore(&cq->arm_lock, flags);
 }
 
-/**
- * rpost_cq_error() - report an asynchronous event of a queue
- * @cq: the queue; in any context
- * @event: RPOST_ASYNC_*
- */
+/* Report an asynchronous event, RPOST_ASYNC_*, of a queue, in any context. */
 void rpost_cq_error(struct rpost_cq *cq, u32 event)
 {
 	const struct rpost_async_event async = {
@@ -69,10 +61,7 @@ void rpost_cq_error(struct rpost_cq *cq, u32 event)
 	rpost_async_post(cq->obj.dev, cq->obj.file, &async);
 }
 
-/**
- * rpost_cq_publish() - show the program the new entries of the ring
- * @cq: the queue, with its lock held
- */
+/* Show the program the new entries of the ring, with the lock of the queue held. */
 void rpost_cq_publish(struct rpost_cq *cq)
 {
 	struct rpost_cring *ring = rpost_cq_ring(cq);
@@ -107,11 +96,8 @@ static u32 rpost_cq_poll_locked(struct rpost_cq *cq, int budget)
 	return done;
 }
 
-/**
- * rpost_cq_poll() - poll the device
- * @cq: the queue
- *
- * Return: the number of completions, of which not all go into the ring.
+/*
+ * Poll the device.  Return the number of completions, of which not all go into the ring.
  */
 u32 rpost_cq_poll(struct rpost_cq *cq)
 {
@@ -157,13 +143,10 @@ static u32 rpost_cq_arm(struct rpost_cq *cq, u32 kind)
 	return done;
 }
 
-/**
- * rpost_cq_event_taken() - poll and arm, as the program has read an event
- * @cq: the queue of the event
- *
- * The program will poll now, and probably sleep again.  As the device is armed
- * by then, the program finds the completions and requests the next event in
- * memory, without a call.
+/*
+ * Poll and arm, as the program has read an event of the queue.  The program will poll
+ * now, and probably sleep again.  As the device is armed by then, the program finds the
+ * completions and requests the next event in memory, without a call.
  */
 void rpost_cq_event_taken(struct rpost_cq *cq)
 {
@@ -175,10 +158,8 @@ void rpost_cq_event_taken(struct rpost_cq *cq)
 	spin_unlock(&cq->lock);
 }
 
-/**
- * rpost_cq_arm_new() - arm a new device queue like the others
- * @cq: the queue, with its lock held
- * @hwcq: the device queue, already in the list of @cq
+/*
+ * With the lock of cq held, arm a new device queue, already in its list, like the others.
  */
 void rpost_cq_arm_new(struct rpost_cq *cq, struct rpost_hwcq *hwcq)
 {
@@ -188,10 +169,7 @@ void rpost_cq_arm_new(struct rpost_cq *cq, struct rpost_hwcq *hwcq)
 		ib_req_notify_cq(hwcq->ib_cq, kind);
 }
 
-/**
- * rpost_cq_posted() - poll once after a post
- * @cq: the queue that gets the completions of the posted work requests
- */
+/* Poll once after a post.  cq gets the completions of the posted work requests. */
 void rpost_cq_posted(struct rpost_cq *cq)
 {
 	if (READ_ONCE(cq->armed) || !spin_trylock(&cq->lock))
@@ -201,13 +179,9 @@ void rpost_cq_posted(struct rpost_cq *cq)
 	spin_unlock(&cq->lock);
 }
 
-/**
- * rpost_cq_see() - read how far the program has consumed its ring
- * @cq: the queue
- *
- * A caller that has seen an entry in a ring gets that ring or a later one.
- *
- * Return: the argument of rpost_ring_consumed().
+/*
+ * Read how far the program has consumed its ring, for rpost_ring_consumed().  A caller
+ * that has seen an entry in a ring gets that ring or a later one.
  */
 struct rpost_ring_seen rpost_cq_see(struct rpost_cq *cq)
 {
@@ -219,11 +193,8 @@ struct rpost_ring_seen rpost_cq_see(struct rpost_cq *cq)
 	return seen;
 }
 
-/**
- * rpost_cq_shutdown() - destroy a completion queue's device queues
- * @obj: the queue; no queue pair is attached
- *
- * Return: 0.
+/*
+ * Destroy the device queues of a completion queue.  No queue pair is attached.  Return 0.
  */
 int rpost_cq_shutdown(struct rpost_obj *obj)
 {
@@ -270,10 +241,6 @@ static void rpost_cq_ring_free(struct rpost_cring *ring)
 	kfree(ring);
 }
 
-/**
- * rpost_cq_free() - free a completion queue's memory
- * @obj: the queue, shut down
- */
 void rpost_cq_free(struct rpost_obj *obj)
 {
 	struct rpost_cq *cq = container_of(obj, struct rpost_cq, obj);
@@ -286,13 +253,7 @@ void rpost_cq_free(struct rpost_obj *obj)
 	kfree_rcu(cq, obj.rcu);
 }
 
-/**
- * rpost_cq_mmap() - map a completion queue's ring
- * @file: the open file
- * @vma: where; its offset is the queue's handle in pages
- *
- * Return: 0 or a negative errno.
- */
+/* Map the ring of the completion queue whose handle is the offset of vma, in pages. */
 int rpost_cq_mmap(struct rpost_file *file, struct vm_area_struct *vma)
 {
 	struct rpost_obj *obj;
@@ -313,12 +274,6 @@ int rpost_cq_mmap(struct rpost_file *file, struct vm_area_struct *vma)
 	return ret;
 }
 
-/**
- * rpost_arm_cq_ioctl() - ask for an event
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_arm_cq_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_arm_cq *cmd = &ucmd->cmd.arm_cq;
@@ -388,12 +343,6 @@ static u32 rpost_cq_fetch(struct rpost_cq *cq)
 	return count;
 }
 
-/**
- * rpost_poll_cq_ioctl() - poll the device
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_poll_cq_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_poll_cq *cmd = &ucmd->cmd.poll_cq;
@@ -418,12 +367,6 @@ static int rpost_create_cq_validate(const struct rpost_create_cq *cmd,
 	return 0;
 }
 
-/**
- * rpost_create_cq_ioctl() - create a completion queue
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_create_cq *cmd = &ucmd->cmd.create_cq;
@@ -582,14 +525,7 @@ static int rpost_cq_replace(struct rpost_file *file, u32 handle,
 	return ret;
 }
 
-/**
- * rpost_resize_cq_ioctl() - give a completion queue a new ring
- * @ucmd: the command
- *
- * The device queues stay: the queue pairs determine their sizes.
- *
- * Return: 0 or a negative errno.
- */
+/* The device queues stay: the queue pairs determine their sizes. */
 int rpost_resize_cq_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_resize_cq *cmd = &ucmd->cmd.resize_cq;

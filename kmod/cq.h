@@ -139,12 +139,7 @@ u32 rpost_hwcq_poll_locked(struct rpost_hwcq *hwcq);
 u32 rpost_hwcq_poll(struct rpost_hwcq *hwcq, u32 budget);
 void rpost_hwcqs_destroy(struct rpost_cq *cq, struct list_head *hwcqs);
 
-/**
- * rpost_cq_ring() - a completion queue's ring
- * @cq: the queue, with its lock held
- *
- * Return: the ring, valid until the lock is dropped.
- */
+/* The lock of the queue is held.  The ring is valid until the lock is dropped. */
 static inline struct rpost_cring *rpost_cq_ring(struct rpost_cq *cq)
 {
 	return rcu_dereference_protected(cq->ring,

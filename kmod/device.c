@@ -22,28 +22,20 @@ static void rpost_device_free(struct kref *kref)
 	kfree_rcu(dev, rcu);
 }
 
-/**
- * rpost_device_hold() - take a reference
- * @dev: the device, of which the caller has one already
- */
+/* The caller has a reference already. */
 void rpost_device_hold(struct rpost_device *dev)
 {
 	kref_get(&dev->kref);
 }
 
-/**
- * rpost_device_put() - drop a reference
- * @dev: the device
- */
 void rpost_device_put(struct rpost_device *dev)
 {
 	kref_put(&dev->kref, rpost_device_free);
 }
 
-/**
- * rpost_leave_behind() - let a device keep an object after the module unloads
- * @res: the object's restrack entry, which names its creator
- * @dev: the device
+/*
+ * Let a device keep an object after the module unloads.  The object's restrack entry
+ * names its creator.
  */
 void rpost_leave_behind(struct rdma_restrack_entry *res, struct rpost_device *dev)
 {
@@ -51,24 +43,16 @@ void rpost_leave_behind(struct rdma_restrack_entry *res, struct rpost_device *de
 	res->kern_name = dev->ib_dev->name;
 }
 
-/**
- * rpost_device_alive() - is the device still there?
- * @dev: the device
- *
- * Return: true if so; it then stays until the caller drops its context's rwsem.
- */
+/* If true, the device stays until the caller drops its context's rwsem. */
 bool rpost_device_alive(struct rpost_device *dev)
 {
 	return !READ_ONCE(dev->dead);
 }
 
-/**
- * rpost_device_find() - look a device up
- * @file: the open file, whose network namespace must have the device
- * @id: number of the device
- *
- * Return: the device with a reference, and with one on its ib_dev, which delays
- * the end of the removal until ib_device_put(); or ERR_PTR(-ENODEV).
+/*
+ * Look up a device that the file's network namespace has.  Return it with a reference,
+ * and with one on its ib_dev, which delays the end of the removal until
+ * ib_device_put(); or ERR_PTR(-ENODEV).  rpost_device_unfind() drops both.
  */
 struct rpost_device *rpost_device_find(struct rpost_file *file, u32 id)
 {
@@ -92,10 +76,6 @@ struct rpost_device *rpost_device_find(struct rpost_file *file, u32 id)
 	return dev;
 }
 
-/**
- * rpost_device_unfind() - undo rpost_device_find()
- * @dev: the device
- */
 void rpost_device_unfind(struct rpost_device *dev)
 {
 	ib_device_put(dev->ib_dev);
@@ -183,31 +163,21 @@ static void rpost_device_remove(struct ib_device *ib_dev, void *client_data)
 	rpost_device_put(dev);
 }
 
-/**
- * rpost_device_register() - begin to follow devices
- *
- * Return: 0 or a negative errno.
- */
+/* Begin to follow devices. */
 int rpost_device_register(void)
 {
 	return ib_register_client(&rpost_client);
 }
 
-/**
- * rpost_device_unregister() - forget all devices
- */
 void rpost_device_unregister(void)
 {
 	ib_unregister_client(&rpost_client);
 	xa_destroy(&rpost_devices);
 }
 
-/**
- * rpost_device_id() - number of a device
- * @ib_dev: the device; the caller keeps it from being removed
- *
- * Return: its number, or 0 if programs may not use it: not yet, not any more,
- * or never.
+/*
+ * The caller keeps the device from being removed.  Return 0 if programs may not use it:
+ * not yet, not any more, or never.
  */
 u32 rpost_device_id(struct ib_device *ib_dev)
 {
@@ -222,11 +192,10 @@ u32 rpost_device_id(struct ib_device *ib_dev)
 	return id;
 }
 
-/**
- * rpost_device_of() - find a device of the RDMA core, admitted or not
- * @ib_dev: the device; the caller keeps it from being freed
- *
- * Return: the device with a reference, or NULL: not yet added, or removed.
+/*
+ * Find a device of the RDMA core, admitted or not, which the caller keeps from being
+ * freed.  Return it with a reference, to be dropped by rpost_device_put(), or NULL: not
+ * yet added, or removed.
  */
 struct rpost_device *rpost_device_of(struct ib_device *ib_dev)
 {
@@ -241,11 +210,7 @@ struct rpost_device *rpost_device_of(struct ib_device *ib_dev)
 	return dev;
 }
 
-/**
- * rpost_device_name() - name of a device
- * @dev: the device
- * @name: out: the name at this moment
- */
+/* Set name to the device's name at this moment. */
 void rpost_device_name(struct rpost_device *dev, char name[IB_DEVICE_NAME_MAX])
 {
 	static_assert(sizeof_field(struct rpost_query_device, name) ==
@@ -255,12 +220,9 @@ void rpost_device_name(struct rpost_device *dev, char name[IB_DEVICE_NAME_MAX])
 	spin_unlock(&dev->name_lock);
 }
 
-/**
- * rpost_device_name_of() - name of a device of the RDMA core
- * @ib_dev: the device; the caller keeps it from being freed
- * @name: out: the name at this moment
- *
- * Return: false if programs may not use it: not yet, not any more, or never.
+/*
+ * Set name to the device's name at this moment.  The caller keeps the device from being
+ * freed.  Return false if programs may not use it: not yet, not any more, or never.
  */
 bool rpost_device_name_of(struct ib_device *ib_dev, char name[IB_DEVICE_NAME_MAX])
 {
@@ -277,11 +239,9 @@ bool rpost_device_name_of(struct ib_device *ib_dev, char name[IB_DEVICE_NAME_MAX
 	return dev;
 }
 
-/**
- * rpost_device_max_wr() - the longest queue that a program may ask for
- * @ib_dev: the device
- *
- * Return: work requests; one entry is reserved for the drain WR.
+/*
+ * Return the work requests of the longest queue that a program may ask for.  One entry
+ * is reserved for the drain WR.
  */
 u32 rpost_device_max_wr(struct ib_device *ib_dev)
 {
@@ -292,23 +252,12 @@ u32 rpost_device_max_wr(struct ib_device *ib_dev)
 		    (u32)RPOST_MAX_WR);
 }
 
-/**
- * rpost_device_max_sge_rd() - how many entries a read can have
- * @ib_dev: the device; if it reports 0, reads have the limit of other sends
- *
- * Return: scatter/gather entries.
- */
+/* If the device reports 0, reads have the limit of other sends. */
 u32 rpost_device_max_sge_rd(const struct ib_device *ib_dev)
 {
 	return ib_dev->attrs.max_sge_rd ? : ib_dev->attrs.max_send_sge;
 }
 
-/**
- * rpost_device_max_srq_wr() - the longest shared receive queue of a device
- * @ib_dev: the device
- *
- * Return: work requests.
- */
 u32 rpost_device_max_srq_wr(struct ib_device *ib_dev)
 {
 	const struct ib_device_attr *attr = &ib_dev->attrs;
@@ -335,23 +284,13 @@ static u32 rpost_devices_list(struct rpost_file *file, u32 *ids, u32 room)
 	return count;
 }
 
-/**
- * rpost_device_count() - count the devices that a file is offered
- * @file: the open file
- *
- * Return: the number.
- */
+/* Count the devices that the file is offered. */
 unsigned int rpost_device_count(struct rpost_file *file)
 {
 	return rpost_devices_list(file, NULL, 0);
 }
 
-/**
- * rpost_device_count_refused() - count the devices that a file is not offered
- * @file: the open file
- *
- * Return: the number.
- */
+/* Count the devices that the file is not offered. */
 unsigned int rpost_device_count_refused(struct rpost_file *file)
 {
 	struct rpost_device *dev;
@@ -367,12 +306,6 @@ unsigned int rpost_device_count_refused(struct rpost_file *file)
 	return count;
 }
 
-/**
- * rpost_query_devices_ioctl() - list devices
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_query_devices_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_query_devices *cmd = &ucmd->cmd.query_devices;
@@ -396,12 +329,6 @@ int rpost_query_devices_ioctl(struct rpost_ucmd *ucmd)
 	return ret ? : rpost_respond(ucmd);
 }
 
-/**
- * rpost_query_device_ioctl() - report the attributes of a device
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_query_device_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_query_device *cmd = &ucmd->cmd.query_device;
@@ -473,12 +400,6 @@ int rpost_query_device_ioctl(struct rpost_ucmd *ucmd)
 	return rpost_respond(ucmd);
 }
 
-/**
- * rpost_query_port_ioctl() - report the attributes of a port
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_query_port_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_query_port *cmd = &ucmd->cmd.query_port;

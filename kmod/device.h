@@ -315,13 +315,7 @@ struct rpost_mr {
 	struct list_head lru;
 };
 
-/**
- * rpost_mr_pages() - count the pages that memory touches
- * @addr: first byte
- * @length: bytes
- *
- * Return: the number of pages.
- */
+/* Count the pages that length bytes of memory touch. */
 static inline u64 rpost_mr_pages(u64 addr, u64 length)
 {
 	return (offset_in_page(addr) + length + PAGE_SIZE - 1) >> PAGE_SHIFT;

@@ -70,10 +70,7 @@ static void rpost_hwcq_fetch_rest(struct rpost_hwcq *hwcq)
 	}
 }
 
-/**
- * rpost_qp_fetch_rest() - poll for all completions of a queue pair
- * @qp: the queue pair; the device adds no more
- */
+/* Poll for all completions of a queue pair that the device has added so far. */
 void rpost_qp_fetch_rest(struct rpost_qp *qp)
 {
 	rpost_hwcq_fetch_rest(qp->send_hwcq);
@@ -232,11 +229,9 @@ static int rpost_qp_stop(struct rpost_qp *qp, int error)
 	return ret;
 }
 
-/**
- * rpost_qp_stop_early() - stop one of many queue pairs that will be shut down
- * @obj: the queue pair
- *
- * The waits of rpost_drain_srq() then overlap.
+/*
+ * Stop one of many queue pairs that will be shut down.  The waits of rpost_drain_srq()
+ * then overlap.
  */
 void rpost_qp_stop_early(struct rpost_obj *obj)
 {
@@ -250,14 +245,13 @@ void rpost_qp_stop_early(struct rpost_obj *obj)
 	rpost_qp_unlock(qp);
 }
 
-/**
- * rpost_qp_drain() - get all work requests back from the device
- * @qp: the queue pair, locked
- * @error: the errno of posts from now on
+/*
+ * Get all work requests of a queue pair, which is locked, back from the device.  Posts
+ * fail with error from now on.
  *
  * Like ib_drain_qp(), but it polls the device itself, and does not WARN().
  *
- * Return: 0; or -ETIMEDOUT, -EINTR or the driver's errno: some may be missing.
+ * Return 0; or -ETIMEDOUT, -EINTR or the driver's errno: some may be missing.
  */
 int rpost_qp_drain(struct rpost_qp *qp, int error)
 {
@@ -301,10 +295,9 @@ int rpost_qp_drain(struct rpost_qp *qp, int error)
 	return ret;
 }
 
-/**
- * rpost_queue_drop_all_uses() - drop the uses of all slots
- * @q: the queue, closed; none of its slots is on the device
- * @cq: its completion queue
+/*
+ * The queue is closed.  None of its slots is on the device, unless that has kept the
+ * queue pair.
  */
 void rpost_queue_drop_all_uses(struct rpost_queue *q, struct rpost_cq *cq)
 {
@@ -331,10 +324,9 @@ static void rpost_queue_rewind(struct rpost_queue *q)
 	spin_unlock_bh(&q->lock);
 }
 
-/**
- * rpost_qp_open() - open the queues that a state allows to take work requests
- * @qp: the queue pair, which the program moves, locked
- * @state: the state that it has been moved to, RPOST_QPS_*
+/*
+ * Open the queues that a state, RPOST_QPS_*, allows to take work requests.  The queue
+ * pair has been moved to it, is locked, and is one that the program moves.
  */
 void rpost_qp_open(struct rpost_qp *qp, u32 state)
 {
@@ -366,14 +358,10 @@ static int rpost_qp_modify_reset(struct rpost_qp *qp)
 	return ret;
 }
 
-/**
- * rpost_qp_reset() - move a queue pair to the RESET state
- * @qp: the queue pair, locked; without an id, or that was connected
- *
- * Its work requests are dropped without completions.
- *
- * Return: 0 or a negative errno; after an error posts fail until a reset
- * succeeds.
+/*
+ * Move a queue pair to the RESET state.  It is locked, and without an id, or was
+ * connected.  Its work requests are dropped without completions.  After an error posts
+ * fail until a reset succeeds.
  */
 int rpost_qp_reset(struct rpost_qp *qp)
 {

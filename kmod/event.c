@@ -29,19 +29,12 @@ static void rpost_event_channel_free(struct kref *kref)
 	kfree(channel);
 }
 
-/**
- * rpost_event_channel_put() - drop a reference
- * @channel: the channel
- */
 void rpost_event_channel_put(struct rpost_event_channel *channel)
 {
 	kref_put(&channel->kref, rpost_event_channel_free);
 }
 
-/**
- * rpost_event_channels_wake() - wake all fetchers of a file
- * @file: the open file, which is dead
- */
+/* Wake all fetchers of the file, which is dead. */
 void rpost_event_channels_wake(struct rpost_file *file)
 {
 	struct rpost_event_channel *channel;
@@ -52,10 +45,7 @@ void rpost_event_channels_wake(struct rpost_file *file)
 	spin_unlock(&file->event_lock);
 }
 
-/**
- * rpost_event_free() - free an event
- * @event: the event, in no list
- */
+/* The event is in no list. */
 void rpost_event_free(struct rpost_event *event)
 {
 	kfree(event);
@@ -124,11 +114,10 @@ static bool rpost_event_is_repeated(const struct rpost_event *event)
 	return false;
 }
 
-/**
- * rpost_event_queue() - queue an event on the channel of its id
- * @event: the event, owned by the channel from now on, or freed if it repeats a
- *         change
- * @listener: the id that listens, for a request; else NULL
+/*
+ * Queue an event on the channel of its id.  The channel owns it from now on, or it
+ * is freed if it repeats a change.  @listener is the id that listens, for a request;
+ * else NULL.
  */
 void rpost_event_queue(struct rpost_event *event, struct rpost_id *listener)
 {
@@ -178,14 +167,7 @@ static int rpost_event_write(struct rpost_id *id,
 	return 0;
 }
 
-/**
- * rpost_write_event_ioctl() - append an event of the program
- * @ucmd: the command
- *
- * The id's device may have gone.
- *
- * Return: 0 or a negative errno.
- */
+/* The id's device may have gone. */
 int rpost_write_event_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_write_event *cmd = &ucmd->cmd.write_event;
@@ -228,10 +210,9 @@ static struct rpost_id *rpost_request_take(struct rpost_id *listener)
 	return id;
 }
 
-/**
- * rpost_events_drop() - free the unfetched events of an id
- * @id: the id, for which no handler runs any more; the ids of its unfetched
- *      requests are destroyed
+/*
+ * Free the unfetched events of an id, for which no handler runs any more.  The ids
+ * of its unfetched requests are destroyed.
  */
 void rpost_events_drop(struct rpost_id *id)
 {
@@ -245,10 +226,9 @@ void rpost_events_drop(struct rpost_id *id)
 	spin_unlock(&file->event_lock);
 }
 
-/**
- * rpost_events_drop_join() - forget a join, and free its unfetched events
- * @id: the id, with its lock held
- * @join: the join, which causes no more events
+/*
+ * Forget a join, which causes no more events, and free its unfetched events.  Call
+ * with the id's lock held.
  */
 void rpost_events_drop_join(struct rpost_id *id, struct rpost_join *join)
 {
@@ -274,10 +254,9 @@ static void rpost_events_move(struct rpost_id *id, struct rpost_event_channel *t
 	}
 }
 
-/**
- * rpost_events_migrate() - let an id report to another channel
- * @id: the id, with its lock held
- * @to: the new channel; the id takes over the caller's reference
+/*
+ * Let an id report to another channel.  Call with the id's lock held.  The id takes
+ * over the caller's reference on the channel.
  *
  * The requests of an id that listens, and their later events, move with it.
  */
@@ -427,12 +406,7 @@ static struct rpost_event *rpost_event_first(struct rpost_event_channel *channel
 	return ERR_PTR(ret);
 }
 
-/**
- * rpost_get_event_ioctl() - fetch the oldest event of a channel
- * @ucmd: the command, on the channel's descriptor
- *
- * Return: 0 or a negative errno.
- */
+/* The command is on the channel's descriptor. */
 int rpost_get_event_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_event_channel *channel = ucmd->filp->private_data;
@@ -505,13 +479,7 @@ static const struct file_operations rpost_event_channel_fops = {
 	.llseek		= noop_llseek,
 };
 
-/**
- * rpost_event_channel_get() - look a channel up
- * @file: the open file that it must belong to
- * @fd: its descriptor
- *
- * Return: the channel with a reference, or NULL.
- */
+/* Return the channel with a reference, or NULL if @fd is not a channel of @file. */
 struct rpost_event_channel *rpost_event_channel_get(struct rpost_file *file,
 						    int fd)
 {
@@ -531,12 +499,6 @@ struct rpost_event_channel *rpost_event_channel_get(struct rpost_file *file,
 	return channel;
 }
 
-/**
- * rpost_create_event_channel_ioctl() - create an event channel
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_create_event_channel_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_create_event_channel *cmd = &ucmd->cmd.create_event_channel;

@@ -35,14 +35,9 @@ struct rpost_fastreg_req {
 	enum ib_wc_status status;
 };
 
-/**
- * rpost_fastreg_possible() - does a device have fast registration?
- * @dev: the device
- *
- * A queue pair takes the work request only when it is connected.  On iWARP that
- * needs a TCP connection, so iWARP does without it.
- *
- * Return: true if so.
+/*
+ * Does a device have fast registration?  A queue pair takes the work request only when it
+ * is connected.  On iWARP that needs a TCP connection, so iWARP does without it.
  */
 bool rpost_fastreg_possible(const struct rpost_device *dev)
 {
@@ -64,12 +59,7 @@ static u32 rpost_fastreg_max_pages(const struct ib_device *ib_dev)
 	return min_t(u32, ib_dev->attrs.max_fast_reg_page_list_len, INT_MAX);
 }
 
-/**
- * rpost_fastreg_max_size() - the largest region for fast registration
- * @ib_dev: the device
- *
- * Return: bytes, for memory that begins at a page boundary.
- */
+/* Return the bytes of the largest region, for memory that begins at a page boundary. */
 u64 rpost_fastreg_max_size(const struct ib_device *ib_dev)
 {
 	return min((u64)rpost_fastreg_max_pages(ib_dev) << PAGE_SHIFT,
@@ -78,10 +68,7 @@ u64 rpost_fastreg_max_size(const struct ib_device *ib_dev)
 
 /* ------------------------------------------------- the queue pair */
 
-/**
- * rpost_fastreg_destroy() - destroy a domain's queue pair for registrations
- * @pd: the domain; nothing is being registered
- */
+/* Destroy a domain's queue pair for registrations.  Nothing is being registered. */
 void rpost_fastreg_destroy(struct rpost_pd *pd)
 {
 	int ret = pd->fast_qp ? ib_destroy_qp(pd->fast_qp) : 0;
@@ -463,12 +450,10 @@ static int rpost_fastreg_map(struct ib_mr *ib_mr, struct ib_umem *umem,
 	return 0;
 }
 
-/**
- * rpost_fastreg_mr() - register memory by fast registration
- * @mr: the region; gets @mr->ib_mr and @mr->umem, both or none
- * @cmd: the command, which has been validated
- *
- * Return: 0 or a negative errno; even then the caller must shut @mr down.
+/*
+ * Register memory by fast registration.  The region gets ib_mr and umem, both or none.
+ * The command has been validated.  Even after an error the caller must shut the region
+ * down.
  */
 int rpost_fastreg_mr(struct rpost_mr *mr, const struct rpost_reg_mr *cmd)
 {

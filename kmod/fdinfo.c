@@ -386,11 +386,7 @@ static void rpost_fdinfo_ids(struct seq_file *s, struct rpost_file *file,
 		rpost_fdinfo_id(s, file, seen->ids[i]);
 }
 
-/**
- * rpost_file_fdinfo() - show what an open file has and does
- * @s: the output
- * @file: the file, which the caller keeps open
- */
+/* Show what an open file has and does.  The caller keeps the file open. */
 void rpost_file_fdinfo(struct seq_file *s, struct rpost_file *file)
 {
 	struct rpost_fdinfo_sum seen = { };

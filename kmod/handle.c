@@ -106,19 +106,13 @@ static int rpost_handles_grow(struct rpost_handles *handles, u32 num, gfp_t gfp)
 	return leaves ? 0 : -ENOMEM;
 }
 
-/**
- * rpost_handles_init() - begin with an empty table
- * @handles: zeroed memory
- */
+/* Begin with an empty table, in zeroed memory. */
 void rpost_handles_init(struct rpost_handles *handles)
 {
 	spin_lock_init(&handles->lock);
 }
 
-/**
- * rpost_handles_destroy() - free the memory
- * @handles: the open file's; all are free, and no lookup is running
- */
+/* All handles are free, and no lookup is running. */
 void rpost_handles_destroy(struct rpost_handles *handles)
 {
 	struct rpost_leaves *leaves = rcu_dereference_protected(handles->leaves,
@@ -133,14 +127,9 @@ void rpost_handles_destroy(struct rpost_handles *handles)
 	kfree(leaves);
 }
 
-/**
- * rpost_handle_reserve() - take a free handle, which no lookup finds
- * @handles: the open file's
- * @limit: how many there may be
- * @gfp: how memory may be allocated
- * @reserved: out: the slot of the handle
- *
- * Return: 0, -EMFILE at the limit, or -ENOMEM.
+/*
+ * Reserve a handle that no lookup finds, unless there are limit handles, and set reserved
+ * to its slot.  Return 0, -EMFILE at the limit, or -ENOMEM.
  */
 int rpost_handle_reserve(struct rpost_handles *handles, u32 limit, gfp_t gfp,
 			 struct rpost_slot **reserved)
@@ -176,11 +165,7 @@ out:
 	return ret;
 }
 
-/**
- * rpost_handle_unreserve() - give a handle back
- * @handles: the open file's
- * @slot: the slot of the handle, which lookups do not find
- */
+/* Give back the handle of a slot, which lookups do not find. */
 void rpost_handle_unreserve(struct rpost_handles *handles,
 			    struct rpost_slot *slot)
 {
@@ -198,12 +183,9 @@ void rpost_handle_unreserve(struct rpost_handles *handles,
 	spin_unlock(&handles->lock);
 }
 
-/**
- * rpost_handle_next() - iterate over all objects
- * @handles: the open file's, under RCU
- * @index: in: 0, or where the last call ended; out: where this one ended
- *
- * Return: the next object that lookups find, or NULL.
+/*
+ * Iterate over all objects, under RCU.  index is 0, or where the last call ended; it is
+ * set to where this one ended.  Return the next object that lookups find, or NULL.
  */
 struct rpost_obj *rpost_handle_next(struct rpost_handles *handles, u32 *index)
 {
@@ -215,15 +197,10 @@ struct rpost_obj *rpost_handle_next(struct rpost_handles *handles, u32 *index)
 	return obj;
 }
 
-/**
- * rpost_handles_look() - look at some of the objects that lookups find
- * @handles: the open file's
- * @leaf: which part of the table; 0 is the first
- * @look: called for each object there, which does not end before it returns;
- *        must not sleep
- * @arg: the second argument of @look
- *
- * Return: false if there is no such part.
+/*
+ * Call look() for each object that lookups find in a part of the table; leaf 0 is the
+ * first part.  The object does not end before look() returns, which must not sleep.
+ * Return false if there is no such part.
  */
 bool rpost_handles_look(struct rpost_handles *handles, u32 leaf,
 			void (*look)(struct rpost_obj *obj, void *arg), void *arg)

@@ -30,14 +30,10 @@ static void rpost_hwcq_event(struct ib_event *ib_event, void *context)
 		rpost_cq_error(hwcq->cq, ib_event->event);
 }
 
-/**
- * rpost_hwcq_poll_locked() - poll one device queue
- * @hwcq: the device queue, with the lock of its rpost_cq held
- *
- * Ends when the queue is empty, or the budget of the rpost_cq is used up.  The
- * caller publishes the ring.
- *
- * Return: the number of completions, of which not all go into the ring.
+/*
+ * Poll one device queue until it is empty, or the budget of the rpost_cq is used up.  The
+ * caller holds the lock of the rpost_cq, and publishes the ring.  Return the number of
+ * completions, of which not all go into the ring.
  */
 u32 rpost_hwcq_poll_locked(struct rpost_hwcq *hwcq)
 {
@@ -65,12 +61,9 @@ u32 rpost_hwcq_poll_locked(struct rpost_hwcq *hwcq)
 	return done;
 }
 
-/**
- * rpost_hwcq_poll() - poll one device queue, and publish the ring
- * @hwcq: the device queue
- * @budget: see @budget of struct rpost_cq
- *
- * Return: the number of completions, of which not all go into the ring.
+/*
+ * Like rpost_hwcq_poll_locked(), but take the lock, set the budget of the rpost_cq, and
+ * publish the ring.
  */
 u32 rpost_hwcq_poll(struct rpost_hwcq *hwcq, u32 budget)
 {
@@ -136,12 +129,9 @@ static u32 rpost_hwcq_size(u32 size, u32 entries)
 	return is_power_of_2(size) && size > entries ? size - 1 : size;
 }
 
-/**
- * rpost_cq_attach() - reserve room for a queue pair's completions
- * @cq: the queue
- * @entries: number of completions that can be outstanding
- *
- * Return: the device queue to use, until rpost_cq_detach(), or an ERR_PTR.
+/*
+ * Reserve room for a queue pair's completions, of which entries can be outstanding.
+ * Return the device queue to use, until rpost_cq_detach(), or an ERR_PTR().
  */
 struct rpost_hwcq *rpost_cq_attach(struct rpost_cq *cq, u32 entries)
 {
@@ -173,12 +163,9 @@ out:
 	return hwcq;
 }
 
-/**
- * rpost_cq_grow() - reserve more room in a device queue
- * @hwcq: the device queue from rpost_cq_attach()
- * @entries: number of completions more, for rpost_cq_detach()
- *
- * Return: 0, or -ENOMEM if it has not as much.
+/*
+ * Reserve room for more completions in a device queue from rpost_cq_attach(), until
+ * rpost_cq_detach().  Return -ENOMEM if it has not as much.
  */
 int rpost_cq_grow(struct rpost_hwcq *hwcq, u32 entries)
 {
@@ -194,10 +181,9 @@ int rpost_cq_grow(struct rpost_hwcq *hwcq, u32 entries)
 	return ret;
 }
 
-/**
- * rpost_cq_detach() - give the room for completions back
- * @hwcq: the device queue from rpost_cq_attach()
- * @entries: the number given there; none of them is outstanding
+/*
+ * Give back room from rpost_cq_attach() or rpost_cq_grow().  None of its completions is
+ * outstanding.
  */
 void rpost_cq_detach(struct rpost_hwcq *hwcq, u32 entries)
 {
@@ -208,10 +194,9 @@ void rpost_cq_detach(struct rpost_hwcq *hwcq, u32 entries)
 	mutex_unlock(&cq->setup_lock);
 }
 
-/**
- * rpost_hwcqs_destroy() - destroy device queues, or leave them behind
- * @cq: the queue that they have fed
- * @hwcqs: the device queues, not in its list any more; no queue pair is attached
+/*
+ * Destroy device queues, or leave them behind.  They have fed cq, but are not in its list
+ * any more, and no queue pair is attached.
  */
 void rpost_hwcqs_destroy(struct rpost_cq *cq, struct list_head *hwcqs)
 {
@@ -291,12 +276,6 @@ static int rpost_modify_cq_validate(const struct rpost_modify_cq *cmd,
 	return cmd->count > 1 && !cmd->period_us ? -EINVAL : 0;
 }
 
-/**
- * rpost_modify_cq_ioctl() - let the device delay a completion queue's events
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_modify_cq_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_modify_cq *cmd = &ucmd->cmd.modify_cq;

@@ -31,12 +31,7 @@ static const char * const rpost_inject_names[RPOST_NUM_INJECT] = {
 static struct fault_attr rpost_inject_attrs[RPOST_NUM_INJECT];
 static atomic_t rpost_injected[RPOST_NUM_INJECT];
 
-/**
- * rpost_inject() - fail at this point?
- * @point: the point
- *
- * Return: true if so.
- */
+/* Return true if this point is to fail. */
 bool rpost_inject(enum rpost_inject_point point)
 {
 	/*
@@ -64,11 +59,9 @@ static int rpost_injected_show(struct seq_file *s, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(rpost_injected);
 
-/**
- * rpost_inject_init() - let root inject failures
- * @parent: the module's directory in debugfs
- *
- * Nothing fails before root asks for it.
+/*
+ * Let root inject failures.  Nothing fails before root asks for it.  parent is the
+ * module's directory in debugfs.
  */
 void rpost_inject_init(struct dentry *parent)
 {

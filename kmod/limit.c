@@ -20,15 +20,10 @@ module_param(max_cqe, uint, 0644);
 MODULE_PARM_DESC(max_cqe,
 		 "Completions that the device's queues of one open may hold together (4194304)");
 
-/**
- * rpost_kvmalloc() - allocate memory for a program
- * @bytes: how much
- * @zero: 0 or __GFP_ZERO
- *
- * Like kvmalloc() with RPOST_GFP, but it does not try hard to find contiguous
- * pages where others will do.
- *
- * Return: the memory, to be freed by kvfree(), or NULL.
+/*
+ * Like kvmalloc() with RPOST_GFP, but it does not try hard to find contiguous pages where
+ * others will do.  zero is 0 or __GFP_ZERO.  Return the memory, to be freed by kvfree(),
+ * or NULL.
  */
 void *rpost_kvmalloc(size_t bytes, gfp_t zero)
 {
@@ -55,10 +50,7 @@ static int rpost_limit_take(atomic_long_t *used, u32 n, unsigned int limit)
 	return 0;
 }
 
-/**
- * rpost_limit_get() - report the limits of an open file
- * @limits: out: the limits, which the administrator can change
- */
+/* Report the limits of an open file, which the administrator can change. */
 void rpost_limit_get(struct rpost_limits *limits)
 {
 	*limits = (struct rpost_limits) {
@@ -69,13 +61,9 @@ void rpost_limit_get(struct rpost_limits *limits)
 	};
 }
 
-/**
- * rpost_limit_take_wr() - charge for the work requests of a new queue
- * @file: the open file
- * @n: how many
- * @bytes: estimated size of the device's queues
- *
- * Return: 0, -EMFILE at the limit, or -ENOMEM at the user's.
+/*
+ * Charge for the n work requests of a new queue.  bytes is the estimated size of the
+ * device's queues.  Return 0, -EMFILE at the limit, or -ENOMEM at the user's.
  */
 int rpost_limit_take_wr(struct rpost_file *file, u32 n, unsigned long bytes)
 {
@@ -89,24 +77,16 @@ int rpost_limit_take_wr(struct rpost_file *file, u32 n, unsigned long bytes)
 	return ret;
 }
 
-/**
- * rpost_limit_give_wr() - undo rpost_limit_take_wr()
- * @file: the open file
- * @n: as in rpost_limit_take_wr()
- * @bytes: the same
- */
+/* Undo rpost_limit_take_wr() with the same n and bytes. */
 void rpost_limit_give_wr(struct rpost_file *file, u32 n, unsigned long bytes)
 {
 	rpost_uncharge(file, bytes);
 	atomic_long_sub(n, &file->num_wr);
 }
 
-/**
- * rpost_limit_take_cqe() - charge for the entries of a device completion queue
- * @file: the open file
- * @n: how many
- *
- * Return: 0, -EMFILE at the limit, or -ENOMEM at the user's.
+/*
+ * Charge for the n entries of a device completion queue.  Return 0, -EMFILE at the limit,
+ * or -ENOMEM at the user's.
  */
 int rpost_limit_take_cqe(struct rpost_file *file, u32 n)
 {
@@ -120,11 +100,7 @@ int rpost_limit_take_cqe(struct rpost_file *file, u32 n)
 	return ret;
 }
 
-/**
- * rpost_limit_give_cqe() - undo rpost_limit_take_cqe()
- * @file: the open file
- * @n: as in rpost_limit_take_cqe()
- */
+/* Undo rpost_limit_take_cqe() with the same n. */
 void rpost_limit_give_cqe(struct rpost_file *file, u32 n)
 {
 	rpost_uncharge(file, rpost_device_cq_bytes(n));

@@ -68,14 +68,9 @@ static int rpost_ucmd_copy(struct rpost_ucmd *ucmd,
 	return copy_struct_from_user(&ucmd->cmd, row->ksize, ucmd->ubuf, usize);
 }
 
-/**
- * rpost_ucmd_run() - copy a command in and handle it
- * @file: the open file
- * @filp: the file that the ioctl was called on
- * @row: the command's row
- * @arg: the ioctl's argument, a user pointer
- *
- * Return: 0 or a negative errno, see the table in rdma_post_abi.h.
+/*
+ * Copy a command in and handle it.  filp is the file that the ioctl was called on,
+ * and arg a user pointer.  For the errnos see the table in rdma_post_abi.h.
  */
 int rpost_ucmd_run(struct rpost_file *file, struct file *filp,
 		   const struct rpost_cmd_row *row, unsigned long arg)
@@ -101,12 +96,9 @@ int rpost_ucmd_run(struct rpost_file *file, struct file *filp,
 	return ret;
 }
 
-/**
- * rpost_respond_from() - copy the end of a command's struct back to the program
- * @ucmd: the command, which leaves its device: the copy may wait for ever
- * @from: offset of the first byte to copy
- *
- * Return: 0, or -EFAULT.
+/*
+ * Copy a command's struct back to the program, from the byte at offset @from on.
+ * The command leaves its device: the copy may wait for ever.  Return 0 or -EFAULT.
  */
 int rpost_respond_from(struct rpost_ucmd *ucmd, u32 from)
 {
@@ -118,24 +110,18 @@ int rpost_respond_from(struct rpost_ucmd *ucmd, u32 from)
 	return 0;
 }
 
-/**
- * rpost_respond() - copy a command's struct back to the program
- * @ucmd: the command, which leaves its device
- *
- * Return: 0, or -EFAULT.
+/*
+ * Copy a command's struct back to the program.  The command leaves its device.
+ * Return 0 or -EFAULT.
  */
 int rpost_respond(struct rpost_ucmd *ucmd)
 {
 	return rpost_respond_from(ucmd, 0);
 }
 
-/**
- * rpost_respond_fd() - give the program a new file
- * @ucmd: the command
- * @fd: the field of its struct for the descriptor
- * @filp: the file; an error drops its reference
- *
- * Return: 0, -EMFILE, or -EFAULT.
+/*
+ * Give the program a new file, whose reference an error drops.  fd is the field of
+ * the command's struct for the descriptor.  Return 0, -EMFILE, -ENOMEM or -EFAULT.
  */
 int rpost_respond_fd(struct rpost_ucmd *ucmd, s32 *fd, struct file *filp)
 {
@@ -159,12 +145,6 @@ err_file:
 	return ret;
 }
 
-/**
- * rpost_query_ioctl() - report version, features and counts
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_query_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_query *cmd = &ucmd->cmd.query;
@@ -194,14 +174,9 @@ static noinline int rpost_create_run(struct rpost_file *file, struct file *filp,
 	return ret;
 }
 
-/**
- * rpost_file_ioctl() - run a command of an open file
- * @file: the open file
- * @filp: the file that the ioctl was called on
- * @nr: RPOST_IOC_*
- * @arg: the ioctl's argument, a user pointer
- *
- * Return: 0 or a negative errno.
+/*
+ * filp is the file that the ioctl was called on, nr RPOST_IOC_*, and arg a user
+ * pointer.
  */
 long rpost_file_ioctl(struct rpost_file *file, struct file *filp, unsigned int nr,
 		      unsigned long arg)
@@ -311,10 +286,6 @@ static void rpost_file_free(struct kref *kref)
 	rpost_count(RPOST_COUNT_FILE, -1);
 }
 
-/**
- * rpost_file_put() - drop a reference on an open file
- * @file: the open file
- */
 void rpost_file_put(struct rpost_file *file)
 {
 	kref_put(&file->kref, rpost_file_free);
@@ -340,9 +311,9 @@ static void rpost_file_end(struct rpost_file *file)
 	}
 }
 
-/**
- * rpost_file_retry_end() - try again to end an orphan after a removal
- * @file: the open file, with a reference; its objects there are shut down
+/*
+ * Try again to end an orphan after a removal, which has shut down its objects on the
+ * device.  The caller has a reference on the file.
  */
 void rpost_file_retry_end(struct rpost_file *file)
 {

@@ -106,12 +106,6 @@ static int rpost_join_locked(struct rpost_id *id, struct rpost_join *join,
 	return ret == -ENOTSUPP ? -EOPNOTSUPP : ret;
 }
 
-/**
- * rpost_join_mcast_ioctl() - join a multicast group
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_join_mcast_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_join_mcast *cmd = &ucmd->cmd.join_mcast;
@@ -163,12 +157,6 @@ static int rpost_leave_locked(struct rpost_id *id,
 	return -ENOENT;
 }
 
-/**
- * rpost_leave_mcast_ioctl() - leave a multicast group
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_leave_mcast_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_leave_mcast *cmd = &ucmd->cmd.leave_mcast;
@@ -187,10 +175,7 @@ int rpost_leave_mcast_ioctl(struct rpost_ucmd *ucmd)
 	return ret;
 }
 
-/**
- * rpost_joins_free() - free an id's joins
- * @id: the id, whose cm_id was destroyed and so has left the groups
- */
+/* The cm_id of the id was destroyed, and so has left the groups. */
 void rpost_joins_free(struct rpost_id *id)
 {
 	struct rpost_join *join, *next;

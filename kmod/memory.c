@@ -33,12 +33,9 @@ static struct rpost_mr **rpost_uses_alloc(struct rpost_file *file)
 	return mrs;
 }
 
-/**
- * rpost_uses_add() - add a use to those of a work request
- * @uses: the uses
- * @mr: the region, with a use
- *
- * Return: 0; or -ENOBUFS, and the use has been dropped.
+/*
+ * Pass the use of @mr on to @uses.  Return 0; or -ENOBUFS, and the use has been
+ * dropped.
  */
 int rpost_uses_add(struct rpost_uses *uses, struct rpost_mr *mr)
 {
@@ -62,10 +59,7 @@ int rpost_uses_add(struct rpost_uses *uses, struct rpost_mr *mr)
 	return 0;
 }
 
-/**
- * rpost_uses_drop() - drop all uses of a work request
- * @uses: the uses; in any context, and with spinlocks held
- */
+/* Call in any context, also with spinlocks held. */
 void rpost_uses_drop(struct rpost_uses *uses)
 {
 	u32 i, num = uses->num;
@@ -87,13 +81,9 @@ static unsigned long rpost_queue_uses_bytes(const struct rpost_queue *q)
 	return (q->mask + 1ul) * sizeof(*q->uses);
 }
 
-/**
- * rpost_queue_add_uses() - make room for the uses of a queue's work requests
- * @q: the queue
- *
- * Most queues never need it.
- *
- * Return: 0, or -ENOBUFS.
+/*
+ * Make room for the uses of a queue's work requests; most queues never need it.
+ * rpost_queue_uncharge_uses() undoes the charge.  Return 0 or -ENOBUFS.
  */
 int rpost_queue_add_uses(struct rpost_queue *q)
 {
@@ -112,21 +102,16 @@ int rpost_queue_add_uses(struct rpost_queue *q)
 	return uses ? 0 : -ENOBUFS;
 }
 
-/**
- * rpost_queue_uncharge_uses() - undo the charge of rpost_queue_add_uses()
- * @q: the queue, all of whose uses have been dropped
- */
+/* All uses of the queue have been dropped. */
 void rpost_queue_uncharge_uses(struct rpost_queue *q)
 {
 	if (q->uses)
 		rpost_uncharge(q->wqes->qp->obj.file, rpost_queue_uses_bytes(q));
 }
 
-/**
- * rpost_queue_drop_uses() - drop the uses of slots that end
- * @q: the queue
- * @from: number of the first slot
- * @to: number of the slot behind the last
+/*
+ * Drop the uses of slots that end.  @from is the number of the first slot, and @to
+ * that of the slot behind the last.
  */
 void rpost_queue_drop_uses(struct rpost_queue *q, u32 from, u32 to)
 {
@@ -150,14 +135,10 @@ static bool rpost_sge_needs(const struct rpost_sge *sge)
 	return sge->length && !sge->lkey;
 }
 
-/**
- * rpost_memory_find() - find regions for entries with the lkey 0
- * @check: of the work request; gets the uses, in the order of these entries
- * @sges: the entries, which stay as they are
- * @num: number of @sges
- *
- * Return: 0; RPOST_NEEDS_MEMORY if a region has to be registered first; or a
- * negative errno.
+/*
+ * Find regions for the entries with the lkey 0; the entries stay as they are.
+ * @check gets the uses, in the order of these entries.  Return 0; RPOST_NEEDS_MEMORY
+ * if a region has to be registered first; or a negative errno.
  */
 int rpost_memory_find(const struct rpost_check *check, struct rpost_sge *sges,
 		      u32 num)
@@ -198,13 +179,9 @@ int rpost_memory_find(const struct rpost_check *check, struct rpost_sge *sges,
 	return 0;
 }
 
-/**
- * rpost_memory_short() - can the data of a send be copied?
- * @sges: its entries
- * @num: number of @sges
- * @max: bytes that can be copied
- *
- * Return: bytes of all entries, if they all have the lkey 0 and are short; or 0.
+/*
+ * Can the data of a send be copied?  Return the bytes of all entries, if they all
+ * have the lkey 0 and are not more than @max; or 0.
  */
 u32 rpost_memory_short(const struct rpost_sge *sges, u32 num, u32 max)
 {
@@ -218,14 +195,10 @@ u32 rpost_memory_short(const struct rpost_sge *sges, u32 num, u32 max)
 	return bytes > 0 && bytes <= max ? bytes : 0;
 }
 
-/**
- * rpost_memory_copy() - copy the data of a short send
- * @swr: the send; gets the copy, which the caller of the post frees
- * @sges: its entries, all with the lkey 0
- * @num: number of @sges
- * @bytes: bytes of all entries
- *
- * Return: 0; -ENOBUFS; or -EFAULT if it would have to wait for a page.
+/*
+ * Copy the data of a short send, whose entries all have the lkey 0 and together have
+ * @bytes bytes.  rpost_fill_send() or rpost_drop_send() frees the copy.  Return 0;
+ * -ENOBUFS; or -EFAULT if it would have to wait for a page.
  */
 int rpost_memory_copy(struct rpost_swr *swr, const struct rpost_sge *sges,
 		      u32 num, u32 bytes)
@@ -376,12 +349,12 @@ static int rpost_memory_try(struct rpost_ucmd *ucmd, struct rpost_memory *memory
 	return ret;
 }
 
-/**
- * rpost_memory_get() - register the memory that a work request waits for
- * @ucmd: the post to a queue pair, on which it has no reference
- * @memory: entries of the work request; gets uses for all with the lkey 0
+/*
+ * Register the memory that a work request waits for.  The post of @ucmd is to a
+ * queue pair, on which it has no reference.  @memory gets uses for all entries with
+ * the lkey 0.
  *
- * Return: the queue pair with a reference, or an ERR_PTR.  Another one may have got
+ * Return the queue pair with a reference, or an ERR_PTR().  Another one may have got
  * its handle meanwhile; if that is of another domain, the device refuses the keys.
  */
 struct rpost_obj *rpost_memory_get(struct rpost_ucmd *ucmd,

@@ -57,12 +57,6 @@ static const struct rhashtable_params rpost_mr_params = {
 	.min_size = 4,
 };
 
-/**
- * rpost_mr_table_init() - make a domain's table of regions
- * @pd: the domain
- *
- * Return: 0, or -ENOMEM.
- */
 int rpost_mr_table_init(struct rpost_pd *pd)
 {
 	return rhashtable_init(&pd->mrs, &rpost_mr_params);
@@ -121,25 +115,16 @@ static int rpost_mr_strategy(const struct rpost_device *dev)
 	return -EOPNOTSUPP;
 }
 
-/**
- * rpost_mr_is_direct() - does a device register by its driver's reg_user_mr()?
- * @dev: the device
- *
- * Return: true if so.
- */
+/* Does the device register by its driver's reg_user_mr()? */
 bool rpost_mr_is_direct(const struct rpost_device *dev)
 {
 	return rpost_mr_strategy(dev) == RPOST_REG_DIRECT;
 }
 
-/**
- * rpost_mr_can_keep() - can the cache keep regions of a device?
- * @dev: the device
- *
- * A peer can end regions of fast registration by a send with invalidation, and
- * all regions of siw (siw_invalidate_stag()).
- *
- * Return: true if so.
+/*
+ * Can the cache keep regions of the device?  A peer can end regions of fast
+ * registration by a send with invalidation, and all regions of siw
+ * (siw_invalidate_stag()).
  */
 bool rpost_mr_can_keep(const struct rpost_device *dev)
 {
@@ -147,12 +132,7 @@ bool rpost_mr_can_keep(const struct rpost_device *dev)
 	       !rdma_protocol_iwarp(dev->ib_dev, rdma_start_port(dev->ib_dev));
 }
 
-/**
- * rpost_mr_max_size() - the largest region that a device can have
- * @dev: the device
- *
- * Return: bytes.
- */
+/* Return how many bytes a region of the device can have. */
 u64 rpost_mr_max_size(const struct rpost_device *dev)
 {
 	u64 size = dev->ib_dev->attrs.max_mr_size;
@@ -178,15 +158,14 @@ static struct rpost_mr *rpost_mr_find(struct rpost_pd *pd,
 	       (mr->access & access) == access ? mr : NULL;
 }
 
-/**
- * rpost_mr_check() - may a program use a key like this?
- * @pd: protection domain of the queue pair
- * @sge: the program's entry, whose length is not 0
- * @access: RPOST_ACCESS_LOCAL_WRITE if the device will write to it, or 0
+/*
+ * May the program use the key of an entry, whose length is not 0, on a queue pair of
+ * the domain?  access is RPOST_ACCESS_LOCAL_WRITE if the device will write to the
+ * memory, or 0.
  *
- * Return: true if so.  The key then belongs to a live region of @pd that
- * contains the range and grants the access.  False also if the region's uses
- * are counted, so that the post must call rpost_mr_take().
+ * If true, the key belongs to a live region of the domain that contains the range and
+ * grants the access.  False also if the region's uses are counted, so that the post must
+ * call rpost_mr_take().
  */
 bool rpost_mr_check(struct rpost_pd *pd, const struct rpost_sge *sge,
 		    u32 access)
@@ -202,16 +181,12 @@ bool rpost_mr_check(struct rpost_pd *pd, const struct rpost_sge *sge,
 	return good;
 }
 
-/**
- * rpost_mr_take() - check a key, and take a use of its region
- * @pd: protection domain of the queue pair
- * @sge: the program's entry
- * @access: RPOST_ACCESS_* that the region must have
- * @cut: cut the entry at the end of its region, which must then contain the
- *       first byte
- * @used: out: the region with a use, or NULL if its uses are not counted
- *
- * Return: true if the program may use the key.
+/*
+ * Check a key for a queue pair of the domain, and take a use of its region, which must
+ * have all of access (RPOST_ACCESS_*).  If cut is set, cut the entry at the end of its
+ * region, which must then contain the first byte.  Set used to the region with a use, to
+ * be dropped by rpost_mr_unuse(), or to NULL if its uses are not counted.  Return true
+ * if the program may use the key.
  */
 bool rpost_mr_take(struct rpost_pd *pd, struct rpost_sge *sge, u32 access,
 		   bool cut, struct rpost_mr **used)
@@ -237,14 +212,11 @@ bool rpost_mr_take(struct rpost_pd *pd, struct rpost_sge *sge, u32 access,
 	return mr;
 }
 
-/**
- * rpost_mr_get() - look the region of an entry up
- * @pd: protection domain, whose context's rwsem is held
- * @sge: the program's entry
- * @access: RPOST_ACCESS_* that the region must have
- *
- * Return: the region with a reference, to be dropped by rpost_obj_put(), or NULL
- * where rpost_mr_check() returns false.
+/*
+ * Return the region of an entry, which must have all of access (RPOST_ACCESS_*), with a
+ * reference, to be dropped by rpost_obj_put(); or NULL where rpost_mr_check() returns
+ * false, except that a counted region is returned, too.  The rwsem of the domain's
+ * context is held.
  */
 struct rpost_mr *rpost_mr_get(struct rpost_pd *pd, const struct rpost_sge *sge,
 			      u32 access)
@@ -259,14 +231,10 @@ struct rpost_mr *rpost_mr_get(struct rpost_pd *pd, const struct rpost_sge *sge,
 	return mr;
 }
 
-/**
- * rpost_dereg_mr() - deregister a region
- * @dev: the device; if it is being removed, this is the last chance, and the
- *       driver is asked three times, unless @dev->refuses
- * @ib_mr: the region
- *
- * Return: 0; the driver's errno, if it can be asked again; or 1 if the device
- * keeps the region for ever.
+/*
+ * If the device is being removed, this is the last chance, and the driver is asked
+ * three times, unless dev->refuses.  Return 0; the driver's errno, if it can be asked
+ * again; or 1 if the device keeps the region for ever.
  */
 int rpost_dereg_mr(struct rpost_device *dev, struct ib_mr *ib_mr)
 {
@@ -286,10 +254,7 @@ int rpost_dereg_mr(struct rpost_device *dev, struct ib_mr *ib_mr)
 	return 1;
 }
 
-/**
- * rpost_mr_unlist() - let posts no longer find a region's key
- * @mr: the region
- */
+/* Let posts no longer find the region's key. */
 void rpost_mr_unlist(struct rpost_mr *mr)
 {
 	if (mr->listed)
@@ -298,12 +263,9 @@ void rpost_mr_unlist(struct rpost_mr *mr)
 	mr->listed = false;
 }
 
-/**
- * rpost_mr_shutdown() - deregister a region and unpin its memory
- * @obj: the region
- *
- * Return: 0, or the driver's errno; then it is still pinned, but posts no
- * longer find it.
+/*
+ * Deregister a region and unpin its memory.  Return 0, or the driver's errno; then it is
+ * still pinned, but posts no longer find it.
  */
 int rpost_mr_shutdown(struct rpost_obj *obj)
 {
@@ -343,9 +305,9 @@ int rpost_mr_shutdown(struct rpost_obj *obj)
 	return 0;
 }
 
-/**
- * rpost_mr_forget() - drop a use of a region's memory that has no other owner
- * @mr: the region, shut down; or a counted one with other uses
+/*
+ * Drop a use of a region's memory that has no other owner.  The region is shut down, or
+ * is a counted one with other uses.
  */
 void rpost_mr_forget(struct rpost_mr *mr)
 {
@@ -353,10 +315,6 @@ void rpost_mr_forget(struct rpost_mr *mr)
 		kfree_rcu(mr, obj.rcu);
 }
 
-/**
- * rpost_mr_free() - free a region's memory
- * @obj: the region, shut down
- */
 void rpost_mr_free(struct rpost_obj *obj)
 {
 	struct rpost_mr *mr = container_of(obj, struct rpost_mr, obj);
@@ -365,11 +323,9 @@ void rpost_mr_free(struct rpost_obj *obj)
 	rpost_mr_forget(mr);
 }
 
-/**
- * rpost_mr_drop() - deregister a region of which the program does not know
- * @mr: the region
- *
- * If the device refuses, the domain asks again.
+/*
+ * Deregister a region of which the program does not know.  If the device refuses, the
+ * domain asks again.
  */
 void rpost_mr_drop(struct rpost_mr *mr)
 {
@@ -383,9 +339,9 @@ void rpost_mr_drop(struct rpost_mr *mr)
 		rpost_mr_forget(mr);
 }
 
-/**
- * rpost_mr_abandon() - leave the region of a failed registration to its domain
- * @obj: the region, which lookups do not find and the device did not give up
+/*
+ * Leave the region of a failed registration, which lookups do not find and the device
+ * did not give up, to its domain.
  */
 void rpost_mr_abandon(struct rpost_obj *obj)
 {
@@ -397,11 +353,9 @@ void rpost_mr_abandon(struct rpost_obj *obj)
 	rpost_obj_unuse(&pd->obj);
 }
 
-/**
- * rpost_mr_retry_refused() - deregister the regions of failed registrations
- * @pd: the domain
- *
- * Return: 0, or the driver's errno; then some are still registered.
+/*
+ * Deregister the regions of failed registrations.  Return 0, or the driver's errno; then
+ * some are still registered.
  */
 int rpost_mr_retry_refused(struct rpost_pd *pd)
 {
@@ -424,12 +378,7 @@ int rpost_mr_retry_refused(struct rpost_pd *pd)
 	return err;
 }
 
-/**
- * rpost_mr_validate() - check what a program asks for
- * @cmd: the command
- *
- * Return: 0, -EOPNOTSUPP, -EINVAL, -EOVERFLOW, or -EFAULT.
- */
+/* Return 0, -EOPNOTSUPP, -EINVAL, -EOVERFLOW, or -EFAULT. */
 int rpost_mr_validate(const struct rpost_reg_mr *cmd)
 {
 	u64 end;
@@ -504,15 +453,10 @@ static int rpost_mr_register(struct rpost_mr *mr,
 	return 0;
 }
 
-/**
- * rpost_mr_touch() - make memory of the task present
- * @addr: first byte
- * @length: bytes
- * @flags: FOLL_*
- *
- * The caller holds nothing that others wait for, since the pages may never come.
- *
- * Return: 0, -EINTR if the task is killed, -EFAULT, or another negative errno.
+/*
+ * Make memory of the task present, with FOLL_* flags.  The caller holds nothing that
+ * others wait for, since the pages may never come.  Return 0, -EINTR if the task is
+ * killed, -EFAULT, or another negative errno.
  */
 int rpost_mr_touch(unsigned long addr, u64 length, unsigned int flags)
 {
@@ -554,16 +498,11 @@ static void rpost_mr_fault_in(const struct rpost_reg_mr *cmd)
 	rpost_mr_touch(cmd->addr, cmd->length, flags);
 }
 
-/**
- * rpost_mr_make() - register memory
- * @pd: the domain
- * @cmd: the command, validated
- * @pin: of the memory; the region takes its charge over
- * @watch: follows the memory, so that the region can be kept, or NULL; this ends
- *         it if it fails
- * @inner: the region has no handle
- *
- * Return: the region, which only the caller knows, or ERR_PTR().
+/*
+ * Register memory for a validated command.  The region takes the charge of pin over.
+ * watch follows the memory, so that the region can be kept, or is NULL; this ends it if
+ * it fails.  An inner region has no handle.  Return the region, which only the caller
+ * knows, or ERR_PTR().
  */
 struct rpost_mr *rpost_mr_make(struct rpost_pd *pd, const struct rpost_reg_mr *cmd,
 			       struct rpost_pin *pin, struct rpost_watch *watch,
@@ -711,12 +650,6 @@ err_watch:
 	return ret;
 }
 
-/**
- * rpost_reg_mr_ioctl() - register memory
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_reg_mr *cmd = &ucmd->cmd.reg_mr;

@@ -28,10 +28,9 @@ struct rpost_name {
 static DEFINE_SPINLOCK(rpost_names_lock);
 static LIST_HEAD(rpost_names);
 
-/**
- * rpost_name_get() - make a name of the current program and its pid
- *
- * Return: the name, until rpost_name_put(), or NULL without memory.
+/*
+ * Make a name of the current program and its pid.  Return it, until rpost_name_put(), or
+ * NULL without memory.
  */
 const char *rpost_name_get(void)
 {
@@ -64,10 +63,7 @@ const char *rpost_name_get(void)
 	return name->text;
 }
 
-/**
- * rpost_name_put() - give a name back
- * @text: from rpost_name_get(), or NULL
- */
+/* text is from rpost_name_get(), or NULL. */
 void rpost_name_put(const char *text)
 {
 	struct rpost_name *name;
@@ -80,9 +76,7 @@ void rpost_name_put(const char *text)
 	spin_unlock(&rpost_names_lock);
 }
 
-/**
- * rpost_names_free() - free the memory of all names, as the module goes
- */
+/* Free the memory of all names, as the module goes. */
 void rpost_names_free(void)
 {
 	struct rpost_name *name, *next;

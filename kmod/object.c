@@ -59,22 +59,15 @@ static const enum rpost_obj_type rpost_teardown_order[] = {
 	RPOST_OBJ_CQ, RPOST_OBJ_PD,
 };
 
-/**
- * rpost_obj_limit() - how many objects may an open file have?
- *
- * Return: the number.
- */
+/* Return how many objects an open file may have. */
 unsigned int rpost_obj_limit(void)
 {
 	return READ_ONCE(max_objects);
 }
 
-/**
- * rpost_obj_take_bytes() - charge the file's user for an object's memory
- * @obj: the object, charged until rpost_obj_unreserve()
- * @bytes: how much more
- *
- * Return: 0, or -ENOMEM at the user's limit.
+/*
+ * Charge the file's user for more memory of an object, until rpost_obj_give_bytes() or
+ * rpost_obj_unreserve().  Return 0, or -ENOMEM at the user's limit.
  */
 int rpost_obj_take_bytes(struct rpost_obj *obj, unsigned long bytes)
 {
@@ -85,11 +78,6 @@ int rpost_obj_take_bytes(struct rpost_obj *obj, unsigned long bytes)
 	return ret;
 }
 
-/**
- * rpost_obj_give_bytes() - undo rpost_obj_take_bytes()
- * @obj: the object
- * @bytes: the same
- */
 void rpost_obj_give_bytes(struct rpost_obj *obj, unsigned long bytes)
 {
 	obj->bytes -= bytes;
@@ -162,17 +150,11 @@ static int rpost_obj_reserve_gfp(struct rpost_file *file,
 	return ret;
 }
 
-/**
- * rpost_obj_reserve() - reserve a handle for a new object
- * @file: the open file
- * @obj: zeroed memory
- * @type: its type
- * @dev: the device that it is on, which cannot be removed meanwhile, or NULL
- *
- * The object has a handle, but no lookup finds it.
- *
- * Return: 0, -EMFILE at the file's limit, -EAGAIN at the rdma cgroup's, or
- * -ENOMEM, also at the user's.
+/*
+ * Reserve a handle that no lookup finds, for an object in zeroed memory, until
+ * rpost_obj_unreserve().  The device that the object is on cannot be removed meanwhile;
+ * NULL is for none.  Return 0, -EMFILE at the file's limit, -EAGAIN at the rdma
+ * cgroup's, or -ENOMEM, also at the user's.
  */
 int rpost_obj_reserve(struct rpost_file *file, struct rpost_obj *obj,
 		      enum rpost_obj_type type, struct rpost_device *dev)
@@ -180,15 +162,9 @@ int rpost_obj_reserve(struct rpost_file *file, struct rpost_obj *obj,
 	return rpost_obj_reserve_gfp(file, obj, type, dev, RPOST_GFP);
 }
 
-/**
- * rpost_obj_reserve_nowait() - rpost_obj_reserve() in a shared kernel thread
- * @file: the open file
- * @obj: zeroed memory
- * @type: its type, which is not on a device
- *
- * Does not wait for memory.
- *
- * Return: as rpost_obj_reserve().
+/*
+ * Do as rpost_obj_reserve() for an object on no device, in a shared kernel thread.  Do
+ * not wait for memory.
  */
 int rpost_obj_reserve_nowait(struct rpost_file *file, struct rpost_obj *obj,
 			     enum rpost_obj_type type)
@@ -196,14 +172,9 @@ int rpost_obj_reserve_nowait(struct rpost_file *file, struct rpost_obj *obj,
 	return rpost_obj_reserve_gfp(file, obj, type, NULL, RPOST_GFP_NOWAIT);
 }
 
-/**
- * rpost_obj_reserve_inner() - reserve an object that gets no handle
- * @file: the open file
- * @obj: zeroed memory
- * @type: its type
- * @dev: the device that it is on, which cannot be removed meanwhile
- *
- * Return: as rpost_obj_reserve().
+/*
+ * Do as rpost_obj_reserve() for an object on a device that gets no handle; so there is
+ * no -EMFILE.
  */
 int rpost_obj_reserve_inner(struct rpost_file *file, struct rpost_obj *obj,
 			    enum rpost_obj_type type, struct rpost_device *dev)
@@ -211,10 +182,7 @@ int rpost_obj_reserve_inner(struct rpost_file *file, struct rpost_obj *obj,
 	return rpost_obj_reserve_charges(file, obj, type, dev);
 }
 
-/**
- * rpost_obj_give_handle() - free the handle of an object, which stays charged
- * @obj: the object, claimed
- */
+/* Free the handle of a claimed object, which stays charged. */
 void rpost_obj_give_handle(struct rpost_obj *obj)
 {
 	rpost_handle_unreserve(&obj->file->handles, obj->slot);
@@ -222,11 +190,9 @@ void rpost_obj_give_handle(struct rpost_obj *obj)
 	rpost_file_count(obj->file, obj->type, -1);
 }
 
-/**
- * rpost_obj_take_handle() - give an object without a handle a new one
- * @obj: the object, which is found by it after rpost_obj_answer()
- *
- * Return: 0, -EMFILE, or -ENOMEM.
+/*
+ * Give an object without a handle a new one, by which it is found after
+ * rpost_obj_answer().  Return 0, -EMFILE, or -ENOMEM.
  */
 int rpost_obj_take_handle(struct rpost_obj *obj)
 {
@@ -239,9 +205,9 @@ int rpost_obj_take_handle(struct rpost_obj *obj)
 	return 0;
 }
 
-/**
- * rpost_obj_unreserve() - free the handle of an object that is not found
- * @obj: the object
+/*
+ * Free the handle, if it has one, of an object that no lookup finds, end its charges,
+ * and drop its reference on its context.
  */
 void rpost_obj_unreserve(struct rpost_obj *obj)
 {
@@ -254,11 +220,9 @@ void rpost_obj_unreserve(struct rpost_obj *obj)
 		rpost_context_put(obj->context);
 }
 
-/**
- * rpost_obj_publish() - let lookups find an object
- * @obj: the object, complete; it is hidden, or the program knows it
- *
- * Unless hidden, it may be gone when this returns: programs can guess handles.
+/*
+ * The object is complete; it is hidden, or the program knows it.  Unless hidden, it may
+ * be gone when this returns: programs can guess handles.
  */
 void rpost_obj_publish(struct rpost_obj *obj)
 {
@@ -276,14 +240,9 @@ static struct rpost_obj *rpost_obj_find(struct rpost_file *file, u32 handle,
 	       !READ_ONCE(obj->hidden) ? obj : NULL;
 }
 
-/**
- * rpost_obj_context() - look up the context that an object belongs to
- * @file: the open file
- * @handle: the object's handle
- * @type: the type that it must have
- *
- * Return: the context with a reference, or NULL if there is no such object, or
- * if it is on no device.
+/*
+ * Return the context that an object belongs to, with a reference, to be dropped by
+ * rpost_context_put(); or NULL if there is no such object, or if it is on no device.
  */
 struct rpost_context *rpost_obj_context(struct rpost_file *file, u32 handle,
 					enum rpost_obj_type type)
@@ -302,15 +261,7 @@ struct rpost_context *rpost_obj_context(struct rpost_file *file, u32 handle,
 	return context;
 }
 
-/**
- * rpost_obj_get() - look an object up
- * @file: the open file
- * @handle: its handle
- * @type: the type that it must have
- *
- * Return: the object with a reference, to be dropped by rpost_obj_put(), or
- * NULL.
- */
+/* Return the object with a reference, to be dropped by rpost_obj_put(), or NULL. */
 struct rpost_obj *rpost_obj_get(struct rpost_file *file, u32 handle,
 				enum rpost_obj_type type)
 {
@@ -324,14 +275,10 @@ struct rpost_obj *rpost_obj_get(struct rpost_file *file, u32 handle,
 	return obj;
 }
 
-/**
- * rpost_obj_next() - iterate over the objects of one type
- * @file: the open file
- * @index: in: 0, or where the last call ended; out: where this one ended
- * @type: the type
- *
- * Return: the next object with a reference, to be dropped by rpost_obj_put(),
- * or NULL.  Objects that come or go meanwhile may be missed.
+/*
+ * Return the next object with a reference, to be dropped by rpost_obj_put(), or NULL.
+ * Before, index is 0, or where the last call ended; after, where this one ended.
+ * Objects that come or go meanwhile may be missed.
  */
 struct rpost_obj *rpost_obj_next(struct rpost_file *file, u32 *index,
 				 enum rpost_obj_type type)
@@ -347,23 +294,15 @@ struct rpost_obj *rpost_obj_next(struct rpost_file *file, u32 *index,
 	return obj;
 }
 
-/**
- * rpost_obj_put() - drop the reference of rpost_obj_get()
- * @obj: the object
- */
 void rpost_obj_put(struct rpost_obj *obj)
 {
 	if (refcount_dec_and_test(&obj->refs))
 		complete(&obj->unused);
 }
 
-/**
- * rpost_obj_use() - let another object depend on an object
- * @file: the open file
- * @handle: its handle
- * @type: the type that it must have
- *
- * Return: the object, which stays until rpost_obj_unuse(), or NULL.
+/*
+ * Let another object depend on an object.  Return it, and it stays until
+ * rpost_obj_unuse(); or return NULL.
  */
 struct rpost_obj *rpost_obj_use(struct rpost_file *file, u32 handle,
 				enum rpost_obj_type type)
@@ -378,10 +317,6 @@ struct rpost_obj *rpost_obj_use(struct rpost_file *file, u32 handle,
 	return obj;
 }
 
-/**
- * rpost_obj_unuse() - undo rpost_obj_use()
- * @obj: the object
- */
 void rpost_obj_unuse(struct rpost_obj *obj)
 {
 	spin_lock(&obj->file->handles.lock);
@@ -389,14 +324,11 @@ void rpost_obj_unuse(struct rpost_obj *obj)
 	spin_unlock(&obj->file->handles.lock);
 }
 
-/**
- * rpost_enter_get() - keep an object's device from being removed, and look it up
- * @ucmd: as in rpost_enter_object()
- * @handle: the object's handle
- * @type: the type that it must have, which is one of those on devices
- *
- * Return: the object with a reference, to be dropped by rpost_obj_put(), or
- * ERR_PTR() of -ENOENT or -EINTR.
+/*
+ * Keep the device of an object from being removed, and look the object up.  Its type is
+ * one of those on devices, and the command holds no reference on an object yet, as for
+ * rpost_enter_object().  Return the object with a reference, to be dropped by
+ * rpost_obj_put(), or ERR_PTR() of -ENOENT or -EINTR.
  */
 struct rpost_obj *rpost_enter_get(struct rpost_ucmd *ucmd, u32 handle,
 				  enum rpost_obj_type type)
@@ -414,14 +346,10 @@ struct rpost_obj *rpost_enter_get(struct rpost_ucmd *ucmd, u32 handle,
 	return obj ? : ERR_PTR(-ENOENT);
 }
 
-/**
- * rpost_enter_use() - keep an object's device from being removed, and depend on it
- * @ucmd: as in rpost_enter_object()
- * @handle: the object's handle
- * @type: the type that it must have, which is one of those on devices
- *
- * Return: the object, which stays until rpost_obj_unuse(), or ERR_PTR() of -ENOENT
- * or -EINTR.
+/*
+ * Keep the device of an object from being removed, and depend on the object.  The same
+ * must hold as for rpost_enter_get().  Return the object, which stays until
+ * rpost_obj_unuse(), or ERR_PTR() of -ENOENT or -EINTR.
  */
 struct rpost_obj *rpost_enter_use(struct rpost_ucmd *ucmd, u32 handle,
 				  enum rpost_obj_type type)
@@ -567,16 +495,16 @@ static void rpost_obj_abort(struct rpost_obj *obj)
 	rpost_context_put(context);
 }
 
-/**
- * rpost_obj_answer() - tell the program of a new object, and publish it
- * @ucmd: the command, which leaves its device
- * @obj: the object, complete, on that device
- * @from: offset of the first byte of the answer that is new
+/*
+ * Tell the program of a new object, which is complete, and publish it.  The rwsem of its
+ * context is held by the command, which leaves the device here.  The new bytes of the
+ * answer begin at the offset from.
  *
- * The command may wait for the program's memory for ever; meanwhile only
- * removal of the device finds the object.
+ * The command may wait for the program's memory for ever; meanwhile only removal of the
+ * device finds the object.
  *
- * Return: 0; or -EFAULT, and the object is destroyed.
+ * Return 0; or -EFAULT, and the object is destroyed, unless the device refuses: then it
+ * is left to its domain, if it is a region, or to the last close.
  */
 int rpost_obj_answer(struct rpost_ucmd *ucmd, struct rpost_obj *obj, u32 from)
 {
@@ -594,12 +522,7 @@ int rpost_obj_answer(struct rpost_ucmd *ucmd, struct rpost_obj *obj, u32 from)
 	return ret;
 }
 
-/**
- * rpost_destroy_ioctl() - destroy an object
- * @ucmd: the command
- *
- * Return: 0, -ENOENT, -EBUSY, -EINTR, or the driver's errno.
- */
+/* Return 0, -EINVAL, -ENOENT, -EBUSY, -EINTR, or the driver's errno. */
 int rpost_destroy_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_destroy *cmd = &ucmd->cmd.destroy;
@@ -619,11 +542,9 @@ int rpost_destroy_ioctl(struct rpost_ucmd *ucmd)
 				 ucmd->context);
 }
 
-/**
- * rpost_file_destroy_all() - destroy every object of an open file
- * @file: the open file, on which no command runs any more but fetches of events
- *
- * Return: true if no device has refused to destroy something.
+/*
+ * No command runs on the file any more but fetches of events.  Return true if no device
+ * has refused to destroy something.
  */
 bool rpost_file_destroy_all(struct rpost_file *file)
 {
@@ -661,12 +582,9 @@ bool rpost_file_destroy_all(struct rpost_file *file)
 	return all;
 }
 
-/**
- * rpost_file_shutdown_device() - shut down an open file's objects on a device
- * @file: the open file; the rwsem of its context on @dev is held for writing
- * @dev: the device
- *
- * The objects stay, but can only be destroyed.
+/*
+ * The rwsem of the file's context on the device is held for writing.  The objects stay,
+ * but can only be destroyed.
  */
 void rpost_file_shutdown_device(struct rpost_file *file,
 				struct rpost_device *dev)

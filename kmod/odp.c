@@ -47,11 +47,7 @@ static bool rpost_odp_possible(const struct rpost_device *dev)
 	       (attr->odp_caps.general_caps & IB_ODP_SUPPORT);
 }
 
-/**
- * rpost_odp_query() - report what on-demand paging a device has
- * @dev: the device
- * @cmd: gets the capabilities, if there are any
- */
+/* cmd gets the capabilities of the device, if there are any. */
 void rpost_odp_query(const struct rpost_device *dev,
 		     struct rpost_query_device *cmd)
 {
@@ -71,12 +67,10 @@ void rpost_odp_query(const struct rpost_device *dev,
 		cmd->odp_limits = RPOST_ODP_WHOLE_PAGES;
 }
 
-/**
- * rpost_odp_prepare() - check that a region can be on demand, and charge for it
- * @mr: the region, reserved
- * @cmd: the command, validated
- *
- * Return: 0; -EOPNOTSUPP, -EMSGSIZE or -EFAULT; -ENOMEM at the user's limit.
+/*
+ * Check that a region, which is reserved, can be on demand, and charge for it.  The
+ * command has been validated.  Return 0; -EOPNOTSUPP, -EMSGSIZE or -EFAULT; -ENOMEM at
+ * the user's limit.
  */
 int rpost_odp_prepare(struct rpost_mr *mr, const struct rpost_reg_mr *cmd)
 {
@@ -226,14 +220,9 @@ static int rpost_advise_all(struct rpost_ucmd *ucmd, const struct rpost_sge *sge
 	return 0;
 }
 
-/**
- * rpost_advise_mr_ioctl() - make memory of regions on demand ready
- * @ucmd: the command
- *
+/*
  * The drivers' own work for later is not used: it keeps a region that is being
  * deregistered, and waits for pages.
- *
- * Return: 0 or a negative errno.
  */
 int rpost_advise_mr_ioctl(struct rpost_ucmd *ucmd)
 {

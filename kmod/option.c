@@ -115,12 +115,6 @@ static int rpost_get_ib_path(const struct rpost_set_option *cmd,
 	return ret;
 }
 
-/**
- * rpost_set_option_ioctl() - set an option of an id
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_set_option_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_set_option *cmd = &ucmd->cmd.set_option;
@@ -150,12 +144,6 @@ int rpost_set_option_ioctl(struct rpost_ucmd *ucmd)
 	return ret;
 }
 
-/**
- * rpost_notify_ioctl() - report an event on a queue pair to cma
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_notify_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_notify *cmd = &ucmd->cmd.notify;
@@ -177,12 +165,6 @@ int rpost_notify_ioctl(struct rpost_ucmd *ucmd)
 	return ret;
 }
 
-/**
- * rpost_init_qp_attr_ioctl() - report attributes for a queue pair's next state
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_init_qp_attr_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_init_qp_attr *cmd = &ucmd->cmd.init_qp_attr;

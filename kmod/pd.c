@@ -6,11 +6,9 @@
 
 #include "cache.h"
 
-/**
- * rpost_pd_shutdown() - deallocate a domain on its device
- * @obj: the domain; nothing depends on it
- *
- * Return: 0, or the driver's errno if it refuses to deregister a region.
+/*
+ * Nothing depends on the domain.  Return 0, or the driver's errno if it refuses to
+ * deregister a region.
  */
 int rpost_pd_shutdown(struct rpost_obj *obj)
 {
@@ -40,10 +38,6 @@ int rpost_pd_shutdown(struct rpost_obj *obj)
 	return 0;
 }
 
-/**
- * rpost_pd_free() - free a domain's memory
- * @obj: the domain, shut down
- */
 void rpost_pd_free(struct rpost_obj *obj)
 {
 	struct rpost_pd *pd = container_of(obj, struct rpost_pd, obj);
@@ -53,13 +47,10 @@ void rpost_pd_free(struct rpost_obj *obj)
 	kfree_rcu(pd, obj.rcu);
 }
 
-/**
- * rpost_pd_use() - use a domain, to create something in it
- * @ucmd: the command, which enters the domain's device
- * @handle: the domain's handle
- *
- * Return: the domain, which stays until rpost_obj_unuse(), or ERR_PTR() of
- * -ENOENT, -ENODEV or -EINTR.
+/*
+ * Use a domain, to create something in it.  The command enters the domain's device.
+ * Return the domain, which stays until rpost_obj_unuse(), or ERR_PTR() of -ENOENT,
+ * -ENODEV or -EINTR.
  */
 struct rpost_pd *rpost_pd_use(struct rpost_ucmd *ucmd, u32 handle)
 {
@@ -76,12 +67,6 @@ struct rpost_pd *rpost_pd_use(struct rpost_ucmd *ucmd, u32 handle)
 	return pd;
 }
 
-/**
- * rpost_alloc_pd_ioctl() - allocate a protection domain
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_alloc_pd_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_alloc_pd *cmd = &ucmd->cmd.alloc_pd;

@@ -162,12 +162,7 @@ static int rpost_pin_charge(struct rpost_pin *pin)
 	return ret;
 }
 
-/**
- * rpost_unpin() - end the charge of pages that are no longer pinned
- * @user: the user
- * @pinner: charged for them
- * @pages: number of pages
- */
+/* End the charge of pages that are no longer pinned. */
 void rpost_unpin(struct rpost_user *user, struct rpost_pinner *pinner, unsigned long pages)
 {
 	mutex_lock(&user->pin_lock);
@@ -177,15 +172,10 @@ void rpost_unpin(struct rpost_user *user, struct rpost_pinner *pinner, unsigned 
 
 /* ------------------------------------------------- shared files */
 
-/**
- * rpost_vmas_check() - look at all mappings of memory of the task
- * @addr: first byte
- * @end: byte behind the last one
- * @good: is a mapping good?
- *
- * A hole is not good: something could be mapped there, of which a notifier is not told.
- *
- * Return: 0 if all are good, -EFAULT if not, or -EINTR if the task is killed.
+/*
+ * Look at all mappings of memory of the task; end is the byte behind the last one.  A
+ * hole is not good: something could be mapped there, of which a notifier is not told.
+ * Return 0 if all are good, -EFAULT if not, or -EINTR if the task is killed.
  */
 int rpost_vmas_check(unsigned long addr, unsigned long end,
 		     bool (*good)(struct vm_area_struct *vma))
@@ -257,20 +247,16 @@ static int rpost_pin_arm(struct rpost_pin *pin, unsigned long addr, u64 length)
 	return rpost_vmas_check(addr, addr + length, rpost_vma_untracked);
 }
 
-/**
- * rpost_pin_begin() - look at memory of the task, and charge for it, before it is pinned
- * @pin: in memory of the caller
- * @file: the open file
- * @addr: first byte; the range has been checked
- * @length: bytes
- * @access: RPOST_ACCESS_* of the region
+/*
+ * Look at memory of the task, and charge for it, before it is pinned.  pin is in memory
+ * of the caller.  The range has been checked.  access is RPOST_ACCESS_* of the region.
  *
- * The caller holds nothing for which others wait.  It has made the pages present:
- * the stack has grown.
+ * The caller holds nothing for which others wait.  It has made the pages present: the
+ * stack has grown.
  *
- * Return: 0, and rpost_pin_end() ends it; -EFAULT if the memory may not be pinned
- * for this access; -EINTR if the task is killed; -ERESTARTNOINTR for another signal;
- * or -ENOMEM, without memory or above RLIMIT_MEMLOCK.
+ * Return 0, and rpost_pin_end() ends it; -EFAULT if the memory may not be pinned for this
+ * access; -EINTR if the task is killed; -ERESTARTNOINTR for another signal; or -ENOMEM,
+ * without memory or above RLIMIT_MEMLOCK.
  */
 int rpost_pin_begin(struct rpost_pin *pin, struct rpost_file *file, u64 addr, u64 length,
 		    u32 access)
@@ -292,11 +278,9 @@ int rpost_pin_begin(struct rpost_pin *pin, struct rpost_file *file, u64 addr, u6
 	return ret;
 }
 
-/**
- * rpost_pin_end() - end what rpost_pin_begin() began
- * @pin: nothing is done if it has failed or is zero
- *
- * Waits for changes of the memory that are under way, so the caller holds nothing
+/*
+ * End what rpost_pin_begin() began.  Nothing is done if that has failed, or if pin is
+ * zero.  Waits for changes of the memory that are under way, so the caller holds nothing
  * for which others wait.
  */
 void rpost_pin_end(struct rpost_pin *pin)

@@ -75,11 +75,9 @@ static int rpost_check_entries(struct rpost_check *check, struct rpost_sge *sges
 	return n;
 }
 
-/**
- * rpost_check_many() - check the scatter/gather entries of a work request
- * @check: how; the fields for results are 0
- * @sges: the entries; empty ones are left out
- * @num: number of @sges
+/*
+ * Check the scatter/gather entries of a work request.  The fields of @check for
+ * results are 0.  Empty entries are left out.
  *
  * The first entry whose key the program may not use gets the key that the
  * device refuses.  Its length no longer matters, but must pass the check of the
@@ -90,8 +88,8 @@ static int rpost_check_entries(struct rpost_check *check, struct rpost_sge *sges
  * cut to that: devices only look at the memory that a message needs, and programs
  * rely on it (perftest).
  *
- * Return: how many entries there are; or -EINVAL, -ENOBUFS, or
- * RPOST_NEEDS_MEMORY, with the entries as they were; without uses after an error.
+ * Return how many entries there are; or -EINVAL, -ENOBUFS, or RPOST_NEEDS_MEMORY,
+ * with the entries as they were; without uses after an error.
  */
 int rpost_check_many(struct rpost_check *check, struct rpost_sge *sges, u32 num)
 {
@@ -142,13 +140,9 @@ static u32 rpost_queue_reclaim(struct rpost_queue *q, struct rpost_cq *cq,
 	return q->max_wr - (q->head - q->free);
 }
 
-/**
- * rpost_queue_room() - are there free slots?
- * @q: the queue, locked
- * @cq: the completion queue of @q
- * @n: number of slots wanted, at least 1
- *
- * Return: the number of slots that can be taken, @n at most.
+/*
+ * Call with the queue locked, and @n at least 1.  @cq is the completion queue of @q.
+ * Return the number of slots that can be taken, @n at most.
  */
 u32 rpost_queue_room(struct rpost_queue *q, struct rpost_cq *cq, u32 n)
 {
@@ -194,10 +188,7 @@ static void rpost_scratch_give(struct rpost_file *file,
 	kfree(scratch);
 }
 
-/**
- * rpost_scratch_free() - free the memory that an open file keeps for posts
- * @file: the open file, on which no post runs any more
- */
+/* No post runs on the file any more. */
 void rpost_scratch_free(struct rpost_file *file)
 {
 	u32 i;
@@ -358,34 +349,16 @@ out:
 	return ret;
 }
 
-/**
- * rpost_post_send_ioctl() - post to the send queue
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_post_send_ioctl(struct rpost_ucmd *ucmd)
 {
 	return rpost_post(ucmd, RPOST_CMD_POST_SEND);
 }
 
-/**
- * rpost_post_recv_ioctl() - post to the receive queue
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_post_recv_ioctl(struct rpost_ucmd *ucmd)
 {
 	return rpost_post(ucmd, RPOST_CMD_POST_RECV);
 }
 
-/**
- * rpost_post_srq_recv_ioctl() - post to a shared receive queue
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_post_srq_recv_ioctl(struct rpost_ucmd *ucmd)
 {
 	return rpost_post(ucmd, RPOST_CMD_POST_SRQ_RECV);

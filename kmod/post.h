@@ -120,14 +120,9 @@ int rpost_post_sends(struct rpost_obj *obj, struct rpost_post *cmd, void *block,
 int rpost_post_recvs(struct rpost_obj *obj, struct rpost_post *cmd, void *block,
 		     struct rpost_scratch *scratch, struct rpost_memory *memory);
 
-/**
- * rpost_check_one() - is this the usual list: one entry, with a good key?
- * @pd: the domain of the region
- * @sge: the first entry
- * @num: how many there are
- * @access: required access to the region, RPOST_ACCESS_*
- *
- * Return: true if so.  Otherwise rpost_check_many() has to check them.
+/*
+ * Is this the usual list: one entry, with a good key?  If not, rpost_check_many()
+ * has to check the entries.  access is RPOST_ACCESS_*.
  */
 static inline bool rpost_check_one(struct rpost_pd *pd,
 				   const struct rpost_sge *sge, u32 num,
@@ -137,14 +132,7 @@ static inline bool rpost_check_one(struct rpost_pd *pd,
 	       rpost_mr_check(pd, sge, access);
 }
 
-/**
- * rpost_queue_slot() - take the next slot
- * @q: the queue, locked, with a free slot
- * @wr_id: the program's name for the work request
- * @kind: opcode and flags for its completion
- *
- * Return: the slot.
- */
+/* The queue is locked, and has a free slot. */
 static inline struct rpost_wqe *rpost_queue_slot(struct rpost_queue *q, u64 wr_id,
 						 struct rpost_wqe_kind kind)
 {

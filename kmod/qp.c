@@ -130,11 +130,9 @@ err:
 	return -ENOMEM;
 }
 
-/**
- * rpost_qp_inline_room() - make sure that there is a page for inline data
- * @qp: the queue pair, which takes inline data
- *
- * Return: 0, -ENOBUFS, or the errno of a closed queue.
+/*
+ * Make sure that there is a page for inline data, which the queue pair takes.  Return 0,
+ * -ENOBUFS, or the errno of a closed queue.
  */
 int rpost_qp_inline_room(struct rpost_qp *qp)
 {
@@ -325,12 +323,9 @@ static int rpost_qp_give_back(struct rpost_qp *qp, bool last)
 	return 0;
 }
 
-/**
- * rpost_qp_shutdown() - drain a queue pair and destroy it on its device
- * @obj: the queue pair
- *
- * Return: 0, or the driver's errno; then it is still there, but can only be
- * destroyed.
+/*
+ * Drain a queue pair and destroy it on its device.  Return 0, or the driver's errno; then
+ * it is still there, but can only be destroyed.
  */
 int rpost_qp_shutdown(struct rpost_obj *obj)
 {
@@ -366,10 +361,6 @@ static void rpost_qp_unuse_parts(struct rpost_qp *qp)
 		rpost_obj_unuse(&qp->srq->obj);
 }
 
-/**
- * rpost_qp_free() - free a queue pair's memory
- * @obj: the queue pair, shut down
- */
 void rpost_qp_free(struct rpost_obj *obj)
 {
 	struct rpost_qp *qp = container_of(obj, struct rpost_qp, obj);
@@ -627,12 +618,6 @@ err_unreserve:
 	return ret;
 }
 
-/**
- * rpost_create_qp_ioctl() - create a queue pair
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_create_qp_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_create_qp *cmd = &ucmd->cmd.create_qp;

@@ -239,29 +239,20 @@ struct rpost_qp {
 	struct rpost_queue rq;
 };
 
-/**
- * rpost_qp_lock() - keep others from changing a queue pair
- * @qp: the queue pair
- */
+/* Keep others from changing a queue pair. */
 static inline void rpost_qp_lock(struct rpost_qp *qp)
 {
 	mutex_lock(qp->id ? &qp->id->lock : &qp->lock);
 }
 
-/**
- * rpost_qp_unlock() - undo rpost_qp_lock()
- * @qp: the queue pair
- */
 static inline void rpost_qp_unlock(struct rpost_qp *qp)
 {
 	mutex_unlock(qp->id ? &qp->id->lock : &qp->lock);
 }
 
-/**
- * rpost_qp_lock_handler() - keep cma from moving a queue pair
- * @qp: the queue pair, locked
- *
- * cma's handlers modify the state, too, and not every driver has a lock.
+/*
+ * Keep cma from moving a queue pair, which is locked.  cma's handlers modify the
+ * state, too, and not every driver has a lock.
  */
 static inline void rpost_qp_lock_handler(struct rpost_qp *qp)
 {
@@ -269,45 +260,29 @@ static inline void rpost_qp_lock_handler(struct rpost_qp *qp)
 		rdma_lock_handler(qp->id->cm_id);
 }
 
-/**
- * rpost_qp_unlock_handler() - undo rpost_qp_lock_handler()
- * @qp: the queue pair
- */
 static inline void rpost_qp_unlock_handler(struct rpost_qp *qp)
 {
 	if (qp->id)
 		rdma_unlock_handler(qp->id->cm_id);
 }
 
-/**
- * rpost_qp_is_own() - does the program move a queue pair?
- * @qp: the queue pair
- *
- * Return: false if the connection manager does.
+/*
+ * Return true if the program moves the queue pair, false if the connection manager
+ * does.
  */
 static inline bool rpost_qp_is_own(const struct rpost_qp *qp)
 {
 	return !qp->id || READ_ONCE(qp->released);
 }
 
-/**
- * rpost_qp_stopped() - has anything but a bad key stopped the queue pair?
- * @qp: the queue pair
- *
- * Return: true if so.
- */
+/* Has anything stopped the queue pair but a bad key that has not been reported yet? */
 static inline bool rpost_qp_stopped(const struct rpost_qp *qp)
 {
 	return READ_ONCE(qp->failed) ||
 	       (!rpost_qp_is_own(qp) && !rpost_id_connected(qp->id));
 }
 
-/**
- * rpost_sq_entries() - size of the device's send queue
- * @qp: the queue pair
- *
- * Return: work requests, at least one for the drain WR.
- */
+/* Return the work requests of the device's send queue, at least one for the drain WR. */
 static inline u32 rpost_sq_entries(const struct rpost_qp *qp)
 {
 	return max(qp->sq.max_wr, 1u);
@@ -329,13 +304,9 @@ void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc);
 void rpost_recv_done(struct ib_cq *ib_cq, struct ib_wc *wc);
 void rpost_srq_done(struct ib_cq *ib_cq, struct ib_wc *wc);
 
-/**
- * rpost_inline_addr() - find the inline data of a slot
- * @qp: the queue pair
- * @slot: index of the slot
- * @dma: out: the address for the device
- *
- * Return: the address for the CPU.
+/*
+ * Return the address of a slot's inline data for the CPU, and set @dma to that for
+ * the device.
  */
 static inline void *rpost_inline_addr(struct rpost_qp *qp, u32 slot, u64 *dma)
 {
@@ -348,13 +319,6 @@ static inline void *rpost_inline_addr(struct rpost_qp *qp, u32 slot, u64 *dma)
 
 /* ---------------------------------------------------------- memory.c */
 
-/**
- * rpost_uses_at() - one of the regions that a work request uses
- * @uses: the uses
- * @i: its index, less than @uses->num
- *
- * Return: the region.
- */
 static inline struct rpost_mr *rpost_uses_at(const struct rpost_uses *uses, u32 i)
 {
 	return uses->num == 1 ? uses->mr : uses->mrs[i];

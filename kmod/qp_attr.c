@@ -9,11 +9,7 @@
 #include "qp.h"
 #include "srq.h"
 
-/**
- * rpost_qp_attr_fill() - convert attributes for a program
- * @to: the program's form; @to->attr_mask is left to the caller
- * @from: the kernel's form
- */
+/* Convert attributes for a program.  to->attr_mask is left to the caller. */
 void rpost_qp_attr_fill(struct rpost_qp_attr *to,
 			const struct ib_qp_attr *from)
 {
@@ -78,12 +74,7 @@ static_assert(RPOST_QP_DEST_QPN == (int)IB_QP_DEST_QPN);
 static_assert(RPOST_QP_RATE_LIMIT == (int)IB_QP_RATE_LIMIT);
 static_assert(RPOST_QPS_ERR == (int)IB_QPS_ERR);
 
-/**
- * rpost_check_qkey() - may the program use a queue key?
- * @qkey: the queue key
- *
- * Return: 0, or -EPERM.
- */
+/* Return 0, or -EPERM if the program may not use the queue key. */
 int rpost_check_qkey(u32 qkey)
 {
 	if ((qkey & IB_QP_SET_QKEY) && !capable(CAP_NET_RAW))
@@ -309,12 +300,6 @@ static int rpost_qp_modify_locked(struct rpost_qp *qp, struct ib_qp_attr *attr,
 	return ret;
 }
 
-/**
- * rpost_modify_qp_ioctl() - change attributes and state of a queue pair
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_modify_qp_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_modify_qp *cmd = &ucmd->cmd.modify_qp;
@@ -385,12 +370,6 @@ static void rpost_query_qp_fill(struct rpost_query_qp *cmd,
 	memcpy(cmd->dgid, all.ah.dgid, sizeof(cmd->dgid));
 }
 
-/**
- * rpost_query_qp_ioctl() - report attributes and state of a queue pair
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_query_qp_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_query_qp *cmd = &ucmd->cmd.query_qp;

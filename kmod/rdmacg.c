@@ -31,11 +31,9 @@ static void rpost_context_uncharge(struct rpost_context *context)
 			RDMACG_RESOURCE_HCA_HANDLE);
 }
 
-/**
- * rpost_obj_charge() - charge the caller's rdma cgroup for an object
- * @obj: the object, whose device cannot be removed meanwhile
- *
- * Return: 0, -EAGAIN at the cgroup's limit, or -ENOMEM.
+/*
+ * Charge the caller's rdma cgroup for an object, whose device cannot be removed
+ * meanwhile.  Return 0, -EAGAIN at the cgroup's limit, or -ENOMEM.
  */
 int rpost_obj_charge(struct rpost_obj *obj)
 {
@@ -57,12 +55,10 @@ out:
 	return ret;
 }
 
-/**
- * rpost_obj_uncharge() - uncharge the cgroup that was charged for an object
- * @obj: the object; the second time nothing happens
- *
- * Removal of the device uncharges all objects of each file, so the cgroups
- * still know the device while an object on it is charged.
+/*
+ * Uncharge the cgroup that was charged for an object; the second time nothing happens.
+ * Removal of the device uncharges all objects of each file, so the cgroups still know the
+ * device while an object on it is charged.
  */
 void rpost_obj_uncharge(struct rpost_obj *obj)
 {

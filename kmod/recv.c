@@ -160,15 +160,9 @@ static int rpost_srq_batch(struct rpost_srq *srq, struct rpost_rwr *rwrs, u32 n,
 	return ret ? : i < n ? -ENOMEM : 0;
 }
 
-/**
- * rpost_post_recvs() - check, build and post receives
- * @obj: the queue pair, or the shared receive queue
- * @cmd: in: number of work requests; out: number that were posted
- * @block: the work requests, in the kernel's memory
- * @scratch: for a batch; NULL to post them one by one
- * @memory: the program's memory that the first of them uses, if it has any
- *
- * Return: 0, or a negative errno for the first that was not posted.
+/*
+ * Check, build and post receives of a queue pair, or of a shared receive queue.  The rest
+ * is as in rpost_post_sends().
  */
 int rpost_post_recvs(struct rpost_obj *obj, struct rpost_post *cmd, void *block,
 		     struct rpost_scratch *scratch, struct rpost_memory *memory)

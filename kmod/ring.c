@@ -56,10 +56,7 @@ struct rpost_ring_page {
 
 static_assert(sizeof(struct rpost_ring) <= RPOST_RING_UNIT);
 
-/**
- * rpost_ring_pool_init() - begin without pages
- * @pool: the pool; each of its pages is freed with the last ring in it
- */
+/* Each page of the pool is freed with the last ring in it. */
 void rpost_ring_pool_init(struct rpost_ring_pool *pool)
 {
 	mutex_init(&pool->lock);
@@ -212,15 +209,10 @@ static void rpost_ring_unshare(struct rpost_cring *ring)
 		rpost_ring_page_free(shared);
 }
 
-/**
- * rpost_ring_alloc() - allocate the memory of a ring
- * @ring: the ring, zeroed
- * @file: the open file, which is charged
- * @pool: pages that it may share; NULL if it must have its own
- * @entries: number of entries, a power of two
- * @entry_size: bytes of an entry, a multiple of 8
- *
- * Return: 0, or -ENOMEM.
+/*
+ * The ring is zeroed, and the file is charged.  The ring may share pages of @pool;
+ * if that is NULL, it has its own.  @entries is a power of two, and @entry_size a
+ * multiple of 8, in bytes.  Return 0 or -ENOMEM.
  */
 int rpost_ring_alloc(struct rpost_cring *ring, struct rpost_file *file,
 		     struct rpost_ring_pool *pool, u32 entries, u32 entry_size)
@@ -254,10 +246,9 @@ int rpost_ring_alloc(struct rpost_cring *ring, struct rpost_file *file,
 	return 0;
 }
 
-/**
- * rpost_ring_free() - free a ring
- * @ring: the ring; mappings of it stay valid and keep its last contents, until
- *        another ring takes its place in a shared page
+/*
+ * Mappings of the ring stay valid and keep its last contents, until another ring
+ * takes its place in a shared page.
  */
 void rpost_ring_free(struct rpost_cring *ring)
 {
@@ -272,12 +263,9 @@ void rpost_ring_free(struct rpost_cring *ring)
 	ring->mem = NULL;
 }
 
-/**
- * rpost_ring_copy() - copy entries that have been written to another ring
- * @to: the other ring, with room for them, and entries of the same size
- * @from: the ring
- * @begin: number of the first entry
- * @end: number of the last entry, plus 1
+/*
+ * Copy the entries with the numbers @begin to @end - 1, which have been written.
+ * The other ring has room for them, and entries of the same size.
  */
 void rpost_ring_copy(struct rpost_cring *to, const struct rpost_cring *from,
 		     u32 begin, u32 end)
@@ -287,11 +275,10 @@ void rpost_ring_copy(struct rpost_cring *to, const struct rpost_cring *from,
 		       rpost_ring_entry(from, begin), to->entry_size);
 }
 
-/**
- * rpost_ring_take_over() - copy the state of a ring that is replaced
- * @to: the new ring, which has the entries and is not mapped yet
- * @from: the old ring, to which nothing is written from now on
- * @head: number of entries that the program has consumed
+/*
+ * Copy the state of a ring that is replaced, and to which nothing is written from
+ * now on.  The new ring has the entries and is not mapped yet.  head is the number
+ * of entries that the program has consumed.
  */
 void rpost_ring_take_over(struct rpost_cring *to,
 			  const struct rpost_cring *from, u32 head)
@@ -307,22 +294,15 @@ void rpost_ring_take_over(struct rpost_cring *to,
 	to->hdr->arm = READ_ONCE(from->hdr->arm);
 }
 
-/**
- * rpost_ring_offset() - where in its mapping does a ring begin?
- * @ring: the ring
- *
- * Return: the offset in bytes, 0 if it shares no page.
- */
+/* Return where in its mapping the ring begins, in bytes; 0 if it shares no page. */
 u32 rpost_ring_offset(const struct rpost_cring *ring)
 {
 	return offset_in_page(ring->hdr);
 }
 
-/**
- * rpost_ring_shared_page() - which page does a ring share?
- * @ring: the ring
- *
- * Return: the page's number, which no other page of the file has had, or 0.
+/*
+ * Return the number of the page that the ring shares, which no other page of the
+ * file has had, or 0.
  */
 u64 rpost_ring_shared_page(const struct rpost_cring *ring)
 {
@@ -348,12 +328,9 @@ static const struct vm_operations_struct rpost_ring_vm_ops = {
 	.close	= rpost_ring_vm_close,
 };
 
-/**
- * rpost_ring_mmap() - map a ring into a program
- * @ring: the ring
- * @vma: the mapping: of all pages of the ring, shared, and not executable
- *
- * Return: 0, or -EINVAL, -EACCES or -ENOMEM.
+/*
+ * Return 0; -EINVAL unless the mapping is shared and of all pages of the ring;
+ * -EACCES if it is executable; or -ENOMEM.
  */
 int rpost_ring_mmap(struct rpost_cring *ring, struct vm_area_struct *vma)
 {
@@ -378,12 +355,10 @@ int rpost_ring_mmap(struct rpost_cring *ring, struct vm_area_struct *vma)
 	return 0;
 }
 
-/**
- * rpost_ring_see() - how far has the program consumed?
- * @ring: the ring
- *
- * Return: the state for rpost_ring_consumed().  An impossible @head counts as
- * if all were consumed: the program that wrote it then overruns its own ring.
+/*
+ * Return how far the program has consumed, for rpost_ring_consumed().  An impossible
+ * head counts as if all were consumed: the program that wrote it then overruns its
+ * own ring.
  */
 struct rpost_ring_seen rpost_ring_see(struct rpost_cring *ring)
 {
@@ -396,30 +371,21 @@ struct rpost_ring_seen rpost_ring_see(struct rpost_cring *ring)
 	};
 }
 
-/**
- * rpost_ring_overrun() - note that an entry is lost
- * @ring: the ring; rpost_cq_publish() tells the program
- */
+/* Note that an entry is lost; rpost_cq_publish() tells the program. */
 void rpost_ring_overrun(struct rpost_cring *ring)
 {
 	ring->overrun = true;
 }
 
-/**
- * rpost_ring_publish() - let the program read the new entries
- * @ring: the ring
- */
 void rpost_ring_publish(struct rpost_cring *ring)
 {
 	/* The entries have been written. */
 	smp_store_release(&ring->hdr->tail, ring->tail);
 }
 
-/**
- * rpost_ring_take_arm() - is the program to be notified?
- * @ring: the ring, after rpost_ring_publish()
- *
- * Return: true once for each time that the program asked for an event.
+/*
+ * Return true once for each time that the program asked for an event.  Call it after
+ * the new tail or flags have been stored, see the barriers above.
  */
 bool rpost_ring_take_arm(struct rpost_cring *ring)
 {
@@ -435,12 +401,7 @@ bool rpost_ring_take_arm(struct rpost_cring *ring)
 	return true;
 }
 
-/**
- * rpost_ring_set_flags() - change the flags that the program reads
- * @ring: the ring
- * @set: RPOST_RING_* to set
- * @clear: RPOST_RING_* to clear
- */
+/* Change the flags that the program reads; @set and @clear are of RPOST_RING_*. */
 void rpost_ring_set_flags(struct rpost_cring *ring, u32 set, u32 clear)
 {
 	ring->flags = (ring->flags & ~clear) | set;

@@ -63,37 +63,25 @@ struct rpost_ring_seen {
 	u32 waiting;
 };
 
-/**
- * rpost_ring_consumed() - had the program consumed an entry?
- * @seen: from rpost_ring_see(), called after the entry was written
- * @pos: number of the entry, plus 1
- *
- * Return: true if so.
+/*
+ * Had the program consumed an entry?  seen is from rpost_ring_see(), called after
+ * the entry was written, and pos is the number of the entry, plus 1.
  */
 static inline bool rpost_ring_consumed(struct rpost_ring_seen seen, u32 pos)
 {
 	return seen.tail - pos >= seen.waiting;
 }
 
-/**
- * rpost_ring_entry() - find an entry by its number
- * @ring: the ring
- * @pos: the number, modulo 2^32
- *
- * Return: the entry, which has only @ring->entry_size bytes.
- */
+/* pos is the number of the entry, modulo 2^32.  The entry has only entry_size bytes. */
 static inline struct rpost_wc *rpost_ring_entry(const struct rpost_cring *ring,
 						u32 pos)
 {
 	return ring->wcs + (pos & (ring->entries - 1)) * ring->entry_size;
 }
 
-/**
- * rpost_ring_next() - take the next entry, to fill it
- * @ring: the ring
- *
- * Return: the entry, or NULL if the ring is full.  The program does not read
- * it before rpost_ring_publish().
+/*
+ * Take the next entry, to fill it.  Return NULL if the ring is full.  The program
+ * does not read the entry before rpost_ring_publish().
  */
 static inline struct rpost_wc *rpost_ring_next(struct rpost_cring *ring)
 {

@@ -37,10 +37,7 @@ static int rpost_route_begin(struct rpost_id *id)
 	return ret;
 }
 
-/**
- * rpost_route_end() - take an id from its device's list
- * @id: the id; the caller has destroyed its cm_id
- */
+/* Take an id, whose cm_id the caller has destroyed, from its device's list. */
 void rpost_route_end(struct rpost_id *id)
 {
 	struct rpost_device *dev = id->route_dev;
@@ -55,10 +52,7 @@ void rpost_route_end(struct rpost_id *id)
 	rpost_device_put(dev);
 }
 
-/**
- * rpost_routes_device_gone() - end all queries for routes
- * @dev: the device, marked as dead; cma has not heard of its removal
- */
+/* End all queries for routes.  The device is dead; cma has not heard of its removal. */
 void rpost_routes_device_gone(struct rpost_device *dev)
 {
 	struct rpost_id *id, *next;
@@ -74,12 +68,6 @@ void rpost_routes_device_gone(struct rpost_device *dev)
 	wait_event(dev->routes_wait, list_empty_careful(&dev->routes));
 }
 
-/**
- * rpost_resolve_route_ioctl() - begin to resolve a route
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_resolve_route_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_resolve_route *cmd = &ucmd->cmd.resolve_route;

@@ -438,15 +438,11 @@ static int rpost_send_batch(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
 	return ret;
 }
 
-/**
- * rpost_post_sends() - check, build and post sends
- * @obj: the queue pair
- * @cmd: in: number of work requests; out: number that were posted
- * @block: the work requests, in the kernel's memory
- * @scratch: for a batch; NULL to post them one by one
- * @memory: the program's memory that the first of them uses, if it has any
- *
- * Return: 0, or a negative errno for the first that was not posted.
+/*
+ * Check, build and post sends.  cmd has their number, and gets the number that were
+ * posted.  block, the work requests, is in the kernel's memory.  scratch is for a batch;
+ * NULL to post them one by one.  memory is the program's memory that the first of them
+ * uses, if it has any.  Return 0, or a negative errno for the first that was not posted.
  */
 int rpost_post_sends(struct rpost_obj *obj, struct rpost_post *cmd, void *block,
 		     struct rpost_scratch *scratch, struct rpost_memory *memory)

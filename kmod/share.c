@@ -85,12 +85,7 @@ static struct rpost_share *rpost_share_of(struct file *filp)
 	return filp->f_op == &rpost_share_fops ? filp->private_data : NULL;
 }
 
-/**
- * rpost_share_device() - the device of a descriptor
- * @filp: the file that a command was called on
- *
- * Return: its number, or 0 for a file of /dev/rdma_post.
- */
+/* Return the number of a descriptor's device, or 0 for a file of /dev/rdma_post. */
 u32 rpost_share_device(struct file *filp)
 {
 	struct rpost_share *share = rpost_share_of(filp);
@@ -98,12 +93,6 @@ u32 rpost_share_device(struct file *filp)
 	return share ? share->device : 0;
 }
 
-/**
- * rpost_share_device_ioctl() - make a descriptor that names a device
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_share_device_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_share_device *cmd = &ucmd->cmd.share_device;
@@ -146,12 +135,6 @@ static void rpost_query_mr(struct rpost_query_object *cmd, struct rpost_mr *mr)
 	cmd->iova = mr->iova;
 }
 
-/**
- * rpost_query_object_ioctl() - tell what a handle names
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_query_object_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_query_object *cmd = &ucmd->cmd.query_object;

@@ -29,12 +29,10 @@ struct rpost_srq_cq {
 
 #define RPOST_MIN_SPARES	1024u
 
-/**
- * rpost_srq_attach_cq() - get room for the receives of a new queue pair
- * @srq: the shared receive queue, with its qp_lock held
- * @cq: the completion queue of its receives
- *
- * Return: the device queue to use, until rpost_srq_detach_cq(), or an ERR_PTR.
+/*
+ * Get room for the receives of a new queue pair, which complete on @cq.  Call with
+ * qp_lock held.  Return the device queue to use, until rpost_srq_detach_cq(), or an
+ * ERR_PTR().
  */
 struct rpost_hwcq *rpost_srq_attach_cq(struct rpost_srq *srq,
 				       struct rpost_cq *cq)
@@ -65,11 +63,7 @@ struct rpost_hwcq *rpost_srq_attach_cq(struct rpost_srq *srq,
 	return hwcq;
 }
 
-/**
- * rpost_srq_detach_cq() - undo rpost_srq_attach_cq()
- * @srq: the shared receive queue, with its qp_lock held
- * @cq: the same; none of the queue pair's receives is outstanding
- */
+/* Call with qp_lock held.  None of the queue pair's receives is outstanding. */
 void rpost_srq_detach_cq(struct rpost_srq *srq, struct rpost_cq *cq)
 {
 	struct rpost_srq_cq *room, *next;
@@ -92,12 +86,9 @@ static unsigned long rpost_srq_key(const struct ib_qp *ib_qp)
 	return (unsigned long)ib_qp / L1_CACHE_BYTES;
 }
 
-/**
- * rpost_srq_add_qp() - let completions find a queue pair
- * @srq: the shared receive queue, with its qp_lock held
- * @qp: the queue pair, which has not received anything yet
- *
- * Return: 0, or -ENOMEM.
+/*
+ * Let completions find a queue pair, which has not received anything yet.  Call with
+ * qp_lock held.  Return 0 or -ENOMEM.
  */
 int rpost_srq_add_qp(struct rpost_srq *srq, struct rpost_qp *qp)
 {
@@ -106,11 +97,10 @@ int rpost_srq_add_qp(struct rpost_srq *srq, struct rpost_qp *qp)
 			       RPOST_GFP));
 }
 
-/**
- * rpost_srq_del_qp() - let completions no longer find a queue pair
- * @srq: the shared receive queue, with its qp_lock held since before @ib_qp was
- *       destroyed, so that no other has got its address
- * @ib_qp: the device's queue pair, whose completions have all been polled
+/*
+ * Let completions no longer find a queue pair.  All of its completions have been
+ * polled, and qp_lock has been held since before ib_qp was destroyed, so that no
+ * other has got its address.
  */
 void rpost_srq_del_qp(struct rpost_srq *srq, struct ib_qp *ib_qp)
 {
@@ -118,23 +108,16 @@ void rpost_srq_del_qp(struct rpost_srq *srq, struct ib_qp *ib_qp)
 	xa_erase(&srq->qps, rpost_srq_key(ib_qp));
 }
 
-/**
- * rpost_srq_find_qp() - find the queue pair of a completion
- * @srq: the shared receive queue
- * @ib_qp: the device's queue pair
- *
- * Return: the queue pair, valid while the lock of its completion queue is held,
- * or NULL.
+/*
+ * Return the queue pair of a completion, valid while the lock of its completion
+ * queue is held, or NULL.
  */
 struct rpost_qp *rpost_srq_find_qp(struct rpost_srq *srq, struct ib_qp *ib_qp)
 {
 	return xa_load(&srq->qps, rpost_srq_key(ib_qp));
 }
 
-/**
- * rpost_srq_may_lose() - a stopped queue pair may have lost a receive
- * @srq: the shared receive queue
- */
+/* Note that a stopped queue pair may have lost a receive. */
 void rpost_srq_may_lose(struct rpost_srq *srq)
 {
 	spin_lock_bh(&srq->lock);
@@ -185,12 +168,7 @@ static bool rpost_srq_move_many(struct rpost_srq *srq, struct rpost_srq_wqe **fr
 	return moved;
 }
 
-/**
- * rpost_srq_slot() - take a slot
- * @srq: the shared receive queue, with its lock held
- *
- * Return: the slot, or NULL if all are taken.
- */
+/* Call with the queue's lock held.  Return NULL if all slots are taken. */
 struct rpost_srq_wqe *rpost_srq_slot(struct rpost_srq *srq)
 {
 	struct rpost_srq_wqe *wqe;
@@ -208,11 +186,7 @@ struct rpost_srq_wqe *rpost_srq_slot(struct rpost_srq *srq)
 	return wqe;
 }
 
-/**
- * rpost_srq_slot_free() - give a slot back
- * @srq: the shared receive queue, with its lock held
- * @wqe: the slot
- */
+/* Call with the queue's lock held. */
 void rpost_srq_slot_free(struct rpost_srq *srq, struct rpost_srq_wqe *wqe)
 {
 	lockdep_assert_held(&srq->lock);
@@ -279,11 +253,9 @@ static void rpost_srq_drop_uses(struct rpost_srq *srq)
 	mutex_unlock(&srq->qp_lock);
 }
 
-/**
- * rpost_srq_shutdown() - destroy a shared receive queue on its device
- * @obj: the shared receive queue; no queue pair uses it
- *
- * Return: 0.
+/*
+ * No queue pair uses the shared receive queue.  Return 0, even if the device keeps
+ * it for ever.
  */
 int rpost_srq_shutdown(struct rpost_obj *obj)
 {
@@ -316,10 +288,7 @@ static void rpost_srq_free_slots(struct rpost_srq *srq)
 	}
 }
 
-/**
- * rpost_srq_free() - free a shared receive queue's memory
- * @obj: the shared receive queue, shut down
- */
+/* The shared receive queue has been shut down. */
 void rpost_srq_free(struct rpost_obj *obj)
 {
 	struct rpost_srq *srq = container_of(obj, struct rpost_srq, obj);
@@ -458,12 +427,6 @@ err_free:
 	return ret;
 }
 
-/**
- * rpost_create_srq_ioctl() - create a shared receive queue
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_create_srq_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_create_srq *cmd = &ucmd->cmd.create_srq;
@@ -506,12 +469,6 @@ err_unuse:
 	return ret;
 }
 
-/**
- * rpost_srq_can_resize() - can a device resize its shared receive queues?
- * @ib_dev: the device
- *
- * Return: true if so.
- */
 bool rpost_srq_can_resize(const struct ib_device *ib_dev)
 {
 	return (ib_dev->attrs.device_cap_flags & IB_DEVICE_SRQ_RESIZE) &&
@@ -567,12 +524,6 @@ out:
 	return ret;
 }
 
-/**
- * rpost_modify_srq_ioctl() - set limit or size of a shared receive queue
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_modify_srq_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_modify_srq *cmd = &ucmd->cmd.modify_srq;
@@ -604,12 +555,6 @@ int rpost_modify_srq_ioctl(struct rpost_ucmd *ucmd)
 	return ret;
 }
 
-/**
- * rpost_query_srq_ioctl() - report size and limit of a shared receive queue
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_query_srq_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_query_srq *cmd = &ucmd->cmd.query_srq;

@@ -46,23 +46,14 @@ struct rpost_stats {
 	u64 cm_sleeps;
 };
 
-/**
- * rpost_stat_op() - count an operation
- * @file: the open file
- * @op: opcode of its completion, or RPOST_STAT_RECV
- * @bytes: its bytes
- */
+/* op is the opcode of the operation's completion, or RPOST_STAT_RECV. */
 static inline void rpost_stat_op(struct rpost_file *file, u8 op, u32 bytes)
 {
 	this_cpu_inc(file->stats->ops[op]);
 	this_cpu_add(file->stats->bytes[op], bytes);
 }
 
-/**
- * rpost_stat_error() - count a completion with an error
- * @file: the open file
- * @status: its status; a device may have others than verbs
- */
+/* Count a completion with an error.  A device may have other statuses than verbs. */
 static inline void rpost_stat_error(struct rpost_file *file, u32 status)
 {
 	atomic_long_inc(&file->errors[min_t(u32, status, IB_WC_GENERAL_ERR)]);

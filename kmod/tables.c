@@ -17,18 +17,14 @@ static u32 rpost_gid_tbl_len(struct ib_device *ib_dev, u32 port)
 	return ib_dev->port_data[port].immutable.gid_tbl_len;
 }
 
-/**
- * rpost_gid_get() - get a GID that programs may use
- * @file: the program's file
- * @ib_dev: the device
- * @port: number of the port
- * @index: index in the port's table
- * @ifindex: set to the number of the GID's interface, or 0 if it has none
+/*
+ * Get a GID that programs may use.  Set ifindex to the number of the GID's interface, or
+ * 0 if it has none.
  *
- * RoCE's GIDs are addresses of interfaces, and the core takes the network
- * namespace of a path from its GID.  A file gets those of its own namespace.
+ * RoCE's GIDs are addresses of interfaces, and the core takes the network namespace of a
+ * path from its GID.  A file gets those of its own namespace.
  *
- * Return: the GID, with a reference, or an ERR_PTR with -EINVAL.
+ * Return the GID, with a reference, or ERR_PTR() of -EINVAL.
  */
 const struct ib_gid_attr *rpost_gid_get(const struct rpost_file *file,
 					struct ib_device *ib_dev, u32 port,
@@ -105,12 +101,6 @@ static int rpost_query_gids_validate(const struct rpost_query_gids *cmd,
 	return 0;
 }
 
-/**
- * rpost_query_gids_ioctl() - list GIDs
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_query_gids_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_query_gids *cmd = &ucmd->cmd.query_gids;
@@ -171,12 +161,6 @@ static int rpost_pkeys_list(struct ib_device *ib_dev, u32 port, u32 first,
 	return 0;
 }
 
-/**
- * rpost_query_pkeys_ioctl() - list P_Keys
- * @ucmd: the command
- *
- * Return: 0 or a negative errno.
- */
 int rpost_query_pkeys_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_query_pkeys *cmd = &ucmd->cmd.query_pkeys;

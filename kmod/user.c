@@ -59,10 +59,9 @@ static struct rpost_user *rpost_user_find(kuid_t uid, bool exempt)
 	return NULL;
 }
 
-/**
- * rpost_user_get() - find or create the struct of the task's user
- *
- * Return: the user, with a reference, or NULL without memory.
+/*
+ * Return the task's user with a reference, for rpost_user_put(), or NULL without
+ * memory.
  */
 struct rpost_user *rpost_user_get(void)
 {
@@ -90,10 +89,6 @@ struct rpost_user *rpost_user_get(void)
 	return found;
 }
 
-/**
- * rpost_user_put() - drop the reference of rpost_user_get()
- * @user: the user
- */
 void rpost_user_put(struct rpost_user *user)
 {
 	bool last;
@@ -110,11 +105,7 @@ void rpost_user_put(struct rpost_user *user)
 	kfree(user);
 }
 
-/**
- * rpost_user_limit() - how many bytes may a user be charged?
- *
- * Return: bytes, LONG_MAX at most.
- */
+/* Return the bytes that a user may be charged, LONG_MAX at most. */
 unsigned long rpost_user_limit(void)
 {
 	return min_t(unsigned long, READ_ONCE(max_user_bytes), LONG_MAX);
@@ -138,12 +129,10 @@ static int rpost_user_charge(struct rpost_user *user, unsigned long bytes)
 	return 0;
 }
 
-/**
- * rpost_charge() - charge for memory that is about to be allocated
- * @file: the open file; its user is charged
- * @bytes: size of the memory
- *
- * Return: 0, or -ENOMEM at the user's limit, with nothing charged.
+/*
+ * Charge the user of @file for memory that is about to be allocated, until
+ * rpost_uncharge() with the same bytes.  Return 0; or -ENOMEM at the user's limit,
+ * with nothing charged.
  */
 int rpost_charge(struct rpost_file *file, unsigned long bytes)
 {
@@ -154,11 +143,6 @@ int rpost_charge(struct rpost_file *file, unsigned long bytes)
 	return ret;
 }
 
-/**
- * rpost_uncharge() - undo rpost_charge()
- * @file: the open file
- * @bytes: the same
- */
 void rpost_uncharge(struct rpost_file *file, unsigned long bytes)
 {
 	WARN_ON_ONCE(atomic_long_sub_return(bytes, &file->bytes) < 0);
@@ -171,49 +155,33 @@ static unsigned long rpost_device_bytes(u32 entries, unsigned long bytes)
 	return roundup_pow_of_two(entries + 1ul) * roundup_pow_of_two(bytes);
 }
 
-/**
- * rpost_device_sq_bytes() - estimate the size of a device's send queue
- * @entries: work requests that the device is asked to have room for
- * @sges: scatter/gather entries in each
+/*
+ * Estimate the bytes of a device's send queue that is asked to have room for
+ * @entries work requests, with @sges scatter/gather entries in each.
  *
  * rxe's struct rxe_send_wqe has less than 192 bytes.  mlx5's work requests are
  * shorter, and its driver adds 40 bytes for each block of 64 bytes.
- *
- * Return: bytes.
  */
 static unsigned long rpost_device_sq_bytes(u32 entries, u32 sges)
 {
 	return rpost_device_bytes(entries, 256 + sges * sizeof(struct ib_sge));
 }
 
-/**
- * rpost_device_rq_bytes() - estimate the size of a device's receive queue
- * @entries: work requests that the device is asked to have room for
- * @sges: scatter/gather entries in each
- *
- * Return: bytes.
- */
+/* The same for a receive queue. */
 unsigned long rpost_device_rq_bytes(u32 entries, u32 sges)
 {
 	return rpost_device_bytes(entries, 64 + sges * sizeof(struct ib_sge));
 }
 
-/**
- * rpost_device_cq_bytes() - estimate the size of a device's completion queue
- * @entries: entries that the device is asked for
- *
- * Return: bytes.
- */
+/* The same for a completion queue. */
 unsigned long rpost_device_cq_bytes(u32 entries)
 {
 	return SZ_4K + rpost_device_bytes(entries, 128);
 }
 
-/**
- * rpost_qp_device_bytes() - estimate the size of a queue pair on its device
- * @qp: the queue pair, with the sizes of its queues set
- *
- * Return: bytes.
+/*
+ * Estimate the bytes of a queue pair on its device.  The sizes of its queues have
+ * been set.
  */
 unsigned long rpost_qp_device_bytes(const struct rpost_qp *qp)
 {
@@ -224,11 +192,9 @@ unsigned long rpost_qp_device_bytes(const struct rpost_qp *qp)
 	return bytes;
 }
 
-/**
- * rpost_qp_own_bytes() - size of the module's memory for a queue pair's queues
- * @cmd: the program's command, validated
- *
- * Return: bytes of slots, addresses, and pages for inline data.
+/*
+ * Return the bytes of the module's slots, addresses, and pages for inline data.  The
+ * command has been validated.
  */
 unsigned long rpost_qp_own_bytes(const struct rpost_create_qp *cmd)
 {
@@ -247,11 +213,7 @@ unsigned long rpost_qp_own_bytes(const struct rpost_create_qp *cmd)
 	return bytes;
 }
 
-/**
- * rpost_users_each() - call a function for each user
- * @look: must not sleep; returns false to end
- * @arg: the second argument of @look
- */
+/* @look must not sleep; it returns false to end. */
 void rpost_users_each(bool (*look)(struct rpost_user *user, void *arg), void *arg)
 {
 	struct rpost_user *user;
@@ -281,10 +243,7 @@ static int rpost_users_show(struct seq_file *s, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(rpost_users);
 
-/**
- * rpost_user_init() - set the limit, and show root the bytes of each user
- * @parent: the module's directory in debugfs
- */
+/* Set the limit, and show root the bytes of each user in debugfs. */
 void rpost_user_init(struct dentry *parent)
 {
 	if (!max_user_bytes)

@@ -83,10 +83,6 @@ static void rpost_watch_work(struct work_struct *work)
 	}
 }
 
-/**
- * rpost_watch_user_init() - begin without watches of a user
- * @kept: of the user
- */
 void rpost_watch_user_init(struct rpost_kept *kept)
 {
 	init_llist_head(&kept->ended);
@@ -127,17 +123,13 @@ static struct rpost_watch *rpost_watch_alloc(struct rpost_file *file)
 	return watch;
 }
 
-/**
- * rpost_watch_begin() - begin to follow memory of the task, before it is pinned
- * @file: the open file
- * @addr: first byte; the range has been checked
- * @length: bytes
+/*
+ * Begin to follow memory of the task, before it is pinned.  The range has been checked.
+ * Waits for changes of the memory that are under way, so the caller holds nothing for
+ * which others wait.
  *
- * Waits for changes of the memory that are under way, so the caller holds
- * nothing for which others wait.
- *
- * Return: the watch, to be ended by rpost_watch_end(); or NULL, and the region
- * cannot be kept.
+ * Return the watch, to be ended by rpost_watch_end(); or NULL, and the region cannot be
+ * kept.
  */
 struct rpost_watch *rpost_watch_begin(struct rpost_file *file, u64 addr, u64 length)
 {
@@ -160,11 +152,7 @@ struct rpost_watch *rpost_watch_begin(struct rpost_file *file, u64 addr, u64 len
 	return watch;
 }
 
-/**
- * rpost_watch_follow() - tell a watch which region it is for
- * @watch: the watch
- * @mr: the region, registered
- */
+/* Tell a watch which region it is for.  The region has been registered. */
 void rpost_watch_follow(struct rpost_watch *watch, struct rpost_mr *mr)
 {
 	struct rpost_kept *kept = rpost_kept(watch->file);
@@ -177,10 +165,7 @@ void rpost_watch_follow(struct rpost_watch *watch, struct rpost_mr *mr)
 	spin_unlock_irqrestore(&kept->lock, flags);
 }
 
-/**
- * rpost_watch_end() - end a watch
- * @watch: the watch; its region cannot be found any more
- */
+/* End a watch, whose region cannot be found any more. */
 void rpost_watch_end(struct rpost_watch *watch)
 {
 	struct rpost_kept *kept = rpost_kept(watch->file);
@@ -227,11 +212,6 @@ static unsigned long rpost_watch_scan(struct shrinker *shrinker,
 	       RPOST_WATCH_WEIGHT;
 }
 
-/**
- * rpost_watch_init() - begin to follow memory
- *
- * Return: 0, or -ENOMEM.
- */
 int rpost_watch_init(void)
 {
 	rpost_watch_wq = alloc_workqueue("rdma_post_watch", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
@@ -253,9 +233,7 @@ err_wq:
 	return -ENOMEM;
 }
 
-/**
- * rpost_watch_exit() - undo rpost_watch_init(), when no file is open
- */
+/* Undo rpost_watch_init(), when no file is open. */
 void rpost_watch_exit(void)
 {
 	destroy_workqueue(rpost_watch_wq);
