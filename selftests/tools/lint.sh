@@ -5,10 +5,11 @@
 #
 # Runs static checks, and prints TAP: checkpatch --strict, sparse, coccinelle with the
 # kernel's scripts, clang's analyzer, kernel-doc, gcc and clang warnings, shellcheck.
-# Also checks that no file is empty, that the tests which documents name exist, that
-# make help has all targets, that no test is flaky for long, that each function of our own has a manual page, that mandoc
-# likes them, that make docs has no warnings, and that lintian finds nothing in Debian's
-# packages. A check fails if it prints anything. (kmod.sh builds the module with W=1.)
+# Also checks that no file is empty, that the tests and functions which documents name
+# exist, that make help has all targets, that no test is flaky for long, that each
+# function of our own has a manual page, that mandoc likes them, that make docs has no
+# warnings, and that lintian finds nothing in Debian's packages. A check fails if it
+# prints anything. (kmod.sh builds the module with W=1.)
 #
 #   -c   only files that have changed since the branch's upstream, or else in the
 #        last commit, and not the checks that take long: coccinelle, the analyzer,
@@ -217,6 +218,15 @@ named_tests() {
 	done
 }
 
+# So must the module's functions.
+named_functions() {
+	local name
+	grep -ohE '\brpost_[a-z0-9_]+\(\)' Documentation/*.rst ./*.md | tr -d '()' | sort -u |
+		while read -r name; do
+			git grep -qw "$name" -- kmod userlib || echo "$name(): no such function"
+		done
+}
+
 # make help, which prints the Makefile's head, must list every target and no other.
 make_help() {
 	diff <(sed -n '/^\.PHONY/,$p' Makefile | tr -s '\\ \t' '\n' |
@@ -303,7 +313,7 @@ lintian_packages() {
 
 warn='-Wall -Wextra -Werror'
 echo "TAP version 13"
-echo "1..$((changed ? 14 : 19))"
+echo "1..$((changed ? 15 : 20))"
 check checkpatch checkpatch_all
 check versions versions
 check sparse sparse_all
@@ -315,6 +325,7 @@ check symbols symbols
 check make-help make_help
 check scripts scripts
 check named-tests named_tests
+check named-functions named_functions
 check shellcheck shell_all
 check manual-pages manual_pages
 check release release
