@@ -7,7 +7,7 @@
  * no handle then, and posts of the program cannot name its key.  A later
  * registration of the same memory takes it, and so is cheap.
  *
- * A kept region must be the one that a new registration would make.  So only
+ * Reusing a region must be indistinguishable from registering again.  So only
  * memory of the calling process is kept, without access for peers, and without
  * keys that differ between its threads; and a notifier (struct rpost_watch)
  * makes a region unfindable the moment that anything changes in its memory.
@@ -34,10 +34,10 @@
  * and charged to the same limit is given back (rpost_cache_give_back()).
  *
  * All of this is under the lock of the user's struct rpost_kept, which is held
- * for short: whoever has a reason to end an entry only dooms it.  A work item
- * of the user deregisters it, with the context's rwsem held for reading.  If it
- * does not get that, then the device is being removed, and removal ends the
- * domain, which deregisters all entries itself.
+ * for short: nobody deregisters under it.  Entries to be ended are moved to the
+ * domain's doomed list, and a work item of the user deregisters them, with the
+ * context's rwsem held for reading.  If it does not get that, then the device is
+ * being removed, and removal ends the domain, which deregisters all entries itself.
  *
  * A device may be slow to deregister, and so may a file system be with a page.
  * Then all that the user keeps waits, and nobody else's.
@@ -90,7 +90,7 @@ static void rpost_cache_count(struct rpost_mr *mr, int sign)
 	rpost_file_count(mr->obj.file, RPOST_COUNT_KEPT_PAGES, pages);
 }
 
-/* Let nobody find an entry.  Call with the lock held, as all functions here. */
+/* Remove an entry from the lookup tree.  Call with the lock held, as all functions here. */
 static void rpost_cache_hide(struct rpost_mr *mr)
 {
 	lockdep_assert_held(&rpost_mr_kept(mr)->lock);
@@ -101,7 +101,7 @@ static void rpost_cache_hide(struct rpost_mr *mr)
 	}
 }
 
-/* End that an entry is idle. */
+/* Take an entry off the idle list. */
 static void rpost_cache_wake(struct rpost_mr *mr)
 {
 	list_del_init(&mr->lru);

@@ -197,7 +197,10 @@ void rpost_comp_channel_post(struct rpost_cq *cq)
 		cq->events++;
 	spin_unlock(&channel->lock);
 	this_cpu_inc(channel->file->stats->comp_events);
-	/* Only counted: a task that comes at this moment finds the event. */
+	/*
+	 * This may miss a task that is about to sleep, which is fine for a statistic: the
+	 * wake-up below is unconditional.
+	 */
 	if (waitqueue_active(&channel->wait))
 		this_cpu_inc(channel->file->stats->comp_wakeups);
 	wake_up_interruptible(&channel->wait);

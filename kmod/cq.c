@@ -97,7 +97,8 @@ static u32 rpost_cq_poll_locked(struct rpost_cq *cq, int budget)
 }
 
 /*
- * Poll the device.  Return the number of completions, of which not all go into the ring.
+ * Poll the device.  Return the number of completions polled; those of unsignaled and drain
+ * work requests add no entry to the ring.
  */
 u32 rpost_cq_poll(struct rpost_cq *cq)
 {
@@ -292,7 +293,7 @@ int rpost_arm_cq_ioctl(struct rpost_ucmd *ucmd)
 	spin_lock(&cq->lock);
 	spin_lock_irq(&cq->arm_lock);
 	cq->exact = kind == IB_CQ_SOLICITED;
-	/* A request for any completion outlasts one for solicited ones. */
+	/* Do not narrow a pending request for any completion to solicited ones. */
 	if (cq->notify != IB_CQ_NEXT_COMP)
 		cq->notify = kind;
 	kind = cq->notify;

@@ -279,13 +279,12 @@ void rpost_pd_free(struct rpost_obj *obj);
  * @entry: in @pd->cache.entries
  * @lru: in the user's list of idle or of doomed regions, or in none
  *
- * Posts read a region under RCU and keep no reference, so before the device
- * uses its key the key may become invalid or pass to another region.  The
- * device accepts only keys of the queue pair's domain, so posts must check keys
- * there: then it accepts no more than another region of the domain, whose
- * privileged key is never given out again.  In another domain the key could be
- * the privileged one.  Therefore shared receive queues and address handles must
- * belong to the queue pair's domain.
+ * Posts read a region under RCU and keep no reference: its key may be destroyed, or given
+ * to another region, between the check and the device's use.  That is safe inside the
+ * domain, whose keys alone the device accepts: it then finds nothing, or another region of
+ * the same program, and the domain's privileged key is never given out again.  In another
+ * domain the number could be the privileged key.  So shared receive queues and address
+ * handles must be of the queue pair's domain.
  */
 struct rpost_mr {
 	struct rpost_obj obj;

@@ -26,9 +26,8 @@ static void rpost_drain_wr_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 }
 
 /*
- * Poll the queue pair's device queues, which may be unarmed, and no others:
- * those of the same completion queue may be so busy that polling never gets to
- * these.
+ * Poll only this queue pair's device queues: another queue of the same completion queue
+ * could keep us busy for ever.
  */
 static u32 rpost_qp_fetch(struct rpost_qp *qp)
 {
@@ -268,7 +267,7 @@ int rpost_qp_drain(struct rpost_qp *qp, int error)
 	ret = rpost_qp_stop(qp, error);
 	if (!ret) {
 		end = jiffies + msecs_to_jiffies(ms);
-		/* Both are under way before the first wait. */
+		/* Post both drain WRs, then wait. */
 		if (!qp->srq)
 			err = rpost_drain_post_recv(qp);
 		ret = rpost_drain_sq(qp, end);

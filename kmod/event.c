@@ -278,7 +278,10 @@ void rpost_events_migrate(struct rpost_id *id, struct rpost_event_channel *to)
 		kref_get(&to->kref);
 		unheld++;
 	}
-	/* Last: the listener's removal event must stay behind its requests. */
+	/*
+	 * Move the listener's own events last, so that its DEVICE_REMOVAL stays after its
+	 * connection requests.
+	 */
 	rpost_events_move(id, to);
 	id->channel = to;
 	wake_up_interruptible(&to->wait);

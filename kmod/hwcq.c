@@ -33,7 +33,7 @@ static void rpost_hwcq_event(struct ib_event *ib_event, void *context)
 /*
  * Poll one device queue until it is empty, or the budget of the rpost_cq is used up.  The
  * caller holds the lock of the rpost_cq, and publishes the ring.  Return the number of
- * completions, of which not all go into the ring.
+ * completions polled, of which those of unsignaled and drain work requests add no entry.
  */
 u32 rpost_hwcq_poll_locked(struct rpost_hwcq *hwcq)
 {

@@ -334,10 +334,10 @@ static int rpost_release(struct inode *inode, struct file *filp)
 
 	WRITE_ONCE(file->dead, true);
 	rpost_event_channels_wake(file);
-	/* Removal may free an orphan as soon as it is one. */
+	/* From rpost_file_end() on, a device removal may free the file. */
 	kref_get(&file->kref);
 	rpost_file_end(file);
-	/* An orphan that held it could delay the device's removal. */
+	/* Now, as an orphan would pin it until a device is removed. */
 	put_net(file->net);
 	rpost_file_put(file);
 	return 0;

@@ -13,7 +13,10 @@
 #define RPOST_SCRATCH_BYTES	1536
 #define RPOST_MAX_MSG		0x80000000u
 
-/* Memory has to be registered before a post can go on; programs never see it. */
+/*
+ * Internal errno: the work request names unregistered memory.  rpost_post_rest() registers
+ * it and tries again.
+ */
 #define RPOST_NEEDS_MEMORY	(-ERESTARTSYS)
 
 struct rpost_memory;

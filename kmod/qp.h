@@ -73,7 +73,7 @@ struct rpost_uses {
  * @max_wr: work requests that the program may have in the queue
  * @max_sge: scatter/gather entries in each
  * @head: number of slots ever taken; under @lock
- * @free: number of slots ever freed, a lower bound; under @lock
+ * @free: number of slots ever freed, as far as the last post looked; under @lock
  * @unsignaled: slots taken since the last one signaled on the device; under
  *              @lock
  * @closed: the negative errno of posts, or 0; written under @lock

@@ -315,10 +315,13 @@ static noinline int rpost_build_send(struct rpost_qp *qp, struct rpost_swr *swr,
 	return ret;
 }
 
-/* A completion drops all uses of the slots before it, with a spinlock held. */
+/*
+ * One completion retires every unsignaled send before it, and drops their regions under
+ * the completion queue's lock: bound how many.
+ */
 #define RPOST_UNSIGNALED_USES	64
 
-/* How many slots in a row may the device complete unseen? */
+/* How many sends in a row may go without IB_SEND_SIGNALED? */
 static u32 rpost_most_unsignaled(const struct rpost_queue *sq)
 {
 	u32 most = sq->max_wr / 4;

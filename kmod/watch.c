@@ -12,7 +12,7 @@
 #include "cache.h"
 #include "compat/compat.h"
 
-/* Each watch counts as a batch of the shrinker, SHRINK_BATCH. */
+/* Report each watch as SHRINK_BATCH objects, so that the shrinker asks for one at a time. */
 #define RPOST_WATCH_WEIGHT	128
 
 /*

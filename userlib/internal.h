@@ -38,8 +38,8 @@ struct rpost_node {
 };
 
 /*
- * True if the process has one thread.  It needs no lock, as it creates no other
- * thread meanwhile.  False if the C library does not know.
+ * True if the process has one thread.  Then locks can be skipped: no second thread can
+ * appear during the call.  False if the C library does not know.
  */
 static inline bool rpost_is_alone(void)
 {
