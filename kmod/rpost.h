@@ -148,7 +148,7 @@ void rpost_file_count(struct rpost_file *file, unsigned int what, long n);
 void rpost_count_init(void);
 void rpost_count_exit(void);
 
-/* ------------------------------------------------------------- main.c */
+/* ------------------------------------------------------- file.c, main.c */
 
 #define RPOST_NUM_SCRATCH	2
 #define RPOST_QP_HASH_BITS	6	/* of both tables of numbers */
@@ -289,6 +289,8 @@ int rpost_respond(struct rpost_ucmd *ucmd);
 int rpost_respond_fd(struct rpost_ucmd *ucmd, s32 *fd, struct file *filp);
 long rpost_file_ioctl(struct rpost_file *file, struct file *filp, unsigned int nr,
 		      unsigned long arg);
+struct rpost_file *rpost_file_create(void);
+void rpost_file_close(struct rpost_file *file);
 void rpost_file_put(struct rpost_file *file);
 void rpost_file_retry_end(struct rpost_file *file);
 
