@@ -8,7 +8,7 @@
  * name:  its handler is rpost_name_ioctl()
  * type:  its argument is a struct rpost_type
  * first: size of the struct in its first version, the least that is accepted
- * size:  size of the struct now
+ * size:  size of the struct now, which is the first one until it grows after a release
  * flags: flags that the command accepts
  *
  * RPOST_CHANNEL_COMMAND() is the same for a command of an event channel's

@@ -12,9 +12,9 @@
 #include "stats.h"
 
 /*
- * A queue is armed if the program polls in vain so many times in a row, which takes
- * some 10 us: longer than an operation of a hardware device, as an interrupt costs
- * more than a poll.
+ * A queue is armed if the program polls in vain so many times.  That takes some 10 us if
+ * it does nothing else: longer than an operation of a hardware device, as an interrupt
+ * costs more than a poll.
  */
 #define RPOST_VAIN_POLLS	32
 

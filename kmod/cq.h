@@ -72,7 +72,8 @@ struct rpost_hwcq {
  *          one, too, if its queue's work requests use counted regions.  A batch
  *          that has begun ends, so it may become negative.
  * @overrun: RPOST_ASYNC_CQ_ERR has been reported: a completion was lost
- * @vain: POLL_CQ calls in a row that have found nothing
+ * @vain: POLL_CQ calls that have found nothing since the last completion or post, while
+ *        not armed
  * @exact: the program's last request was for solicited events only.  Then the
  *         device is armed as the program asks and never otherwise, as only the
  *         device can tell which completions are solicited.

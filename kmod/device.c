@@ -389,7 +389,6 @@ int rpost_query_device_ioctl(struct rpost_ucmd *ucmd)
 		.num_comp_vectors = ib_dev->num_comp_vectors,
 		.max_inline_data = RPOST_MAX_INLINE,
 		.index = ib_dev->index,
-		.has_index = 1,
 		.max_moderate_count = attr->cq_caps.max_cq_moderation_count,
 		.max_moderate_us = attr->cq_caps.max_cq_moderation_period,
 	};

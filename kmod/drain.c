@@ -94,7 +94,7 @@ static bool rpost_qp_patient(struct rpost_qp *qp, unsigned long end)
 /* Most devices flush within microseconds. */
 static void rpost_qp_nap(void)
 {
-	usleep_range(20, 40);
+	usleep_range(10, 20);
 }
 
 static int rpost_qp_wait(struct rpost_qp *qp, unsigned long end,

@@ -9,14 +9,12 @@
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
-#include <linux/workqueue.h>
 #include <net/net_namespace.h>
 
 #include "device.h"
 #include "qp.h"
 #include "stats.h"
 
-struct workqueue_struct *rpost_wq;
 static atomic64_t rpost_last_file;
 
 /* Copy a command's struct, of the size that the program gives. */

@@ -10,10 +10,11 @@
 
 #include "cache.h"
 #include "srq.h"
-#include "stats.h"
 
 #define CREATE_TRACE_POINTS
 #include "trace.h"
+
+struct workqueue_struct *rpost_wq;
 
 #define RPOST_COMMAND(nr, name, type, first, size, flags) \
 	static_assert(sizeof(struct rpost_##type) == (size));

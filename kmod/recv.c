@@ -75,7 +75,7 @@ static void rpost_recv_refused(struct rpost_queue *rq, u32 n)
 }
 
 static int rpost_recv_batch(struct rpost_qp *qp, struct rpost_rwr *rwrs, u32 n,
-			    struct rpost_post *cmd)
+			    u32 *posted)
 {
 	struct rpost_queue *rq = &qp->rq;
 	const struct ib_recv_wr *bad = &rwrs[0].wr, *wr;
@@ -114,7 +114,7 @@ static int rpost_recv_batch(struct rpost_qp *qp, struct rpost_rwr *rwrs, u32 n,
 		}
 	}
 	spin_unlock_bh(&rq->lock);
-	cmd->posted += done;
+	*posted += done;
 	return ret;
 }
 
@@ -205,7 +205,7 @@ int rpost_post_recvs(struct rpost_obj *obj, struct rpost_post *cmd, void *block,
 		if (i && srq)
 			ret = rpost_srq_batch(srq, rwrs, i, &cmd->posted);
 		else if (i)
-			ret = rpost_recv_batch(qp, rwrs, i, cmd);
+			ret = rpost_recv_batch(qp, rwrs, i, &cmd->posted);
 		if (unlikely(cmd->posted - first != i))
 			rpost_drop_recvs(rwrs, i);
 	}

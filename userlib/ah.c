@@ -197,7 +197,6 @@ RPOST_API int ibv_resolve_eth_l2_from_gid(struct ibv_context *context,
 					  uint8_t eth_mac[ETHERNET_LL_SIZE],
 					  uint16_t *vid)
 {
-	static const uint8_t none[ETHERNET_LL_SIZE];
 	struct rpost_create_ah cmd = { .size = sizeof(cmd) };
 	struct ibv_port_attr port;
 	int err;
@@ -211,9 +210,6 @@ RPOST_API int ibv_resolve_eth_l2_from_gid(struct ibv_context *context,
 	err = create_and_destroy(rpost_ctx(context), &cmd);
 	if (err)
 		return err;
-	/* An older module does not tell. */
-	if (!memcmp(cmd.dmac, none, sizeof(none)))
-		return EOPNOTSUPP;
 	memcpy(eth_mac, cmd.dmac, ETHERNET_LL_SIZE);
 	if (vid)
 		*vid = cmd.vlan;

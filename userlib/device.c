@@ -29,7 +29,7 @@ static struct rpost_dev *dev_alloc(const struct rpost_query_device *query)
 
 	dev->num = query->device;
 	dev->guid = query->node_guid;
-	dev->index = query->has_index ? (int)query->index : -1;
+	dev->index = (int)query->index;
 	dev->ibv.node_type = query->node_type;
 	dev->ibv.transport_type = query->transport;
 	snprintf(dev->ibv.name, sizeof(dev->ibv.name), "%s",
@@ -320,7 +320,7 @@ RPOST_API struct ibv_context *ibv_open_device(struct ibv_device *device)
  * @cmd_fd is no character device, which it is over uverbs: S_ISCHR() is false.
  *
  * Return: a context, or NULL with errno, without closing @cmd_fd: EBADF,
- * EOPNOTSUPP for another file's descriptor or with an older module,
+ * EOPNOTSUPP for another file's descriptor,
  * EPROTONOSUPPORT for a module that speaks another ABI, ENODEV for a file of
  * /dev/rdma_post or if the device has gone, EMFILE, ENOMEM.
  */

@@ -346,7 +346,7 @@ struct rpost_query_devices {
  * @max_inline_data: out: bytes of inline data that a queue pair may ask for
  * @reserved: out: 0
  * @index: out: the kernel's index of the device, which stays when it is renamed
- * @has_index: out: 1
+ * @reserved3: out: 0
  * @max_moderate_count: out: completions for which an event of a completion queue
  *                      may wait, see MODIFY_CQ; 0 if the device cannot wait
  * @max_moderate_us: out: microseconds for which it may wait
@@ -404,7 +404,7 @@ struct rpost_query_device {
 	__u32 max_inline_data;
 	__u32 reserved;
 	__u32 index;
-	__u32 has_index;
+	__u32 reserved3;
 	__u32 max_moderate_count;
 	__u32 max_moderate_us;
 	__aligned_u64 odp_general_caps;
@@ -859,8 +859,7 @@ enum rpost_cq_flag {
  * it; with RPOST_CQ_SHARED_PAGE it may give the memory to another queue.
  *
  * Errors: EINVAL for @cqe outside 1 to the device's max_cqe or for
- * @comp_vector, or if @size leaves out @ring_offset with RPOST_CQ_SHARED_PAGE,
- * EBADF for @channel_fd, ENODEV, EMFILE, ENOMEM.
+ * @comp_vector, EBADF for @channel_fd, ENODEV, EMFILE, ENOMEM.
  */
 struct rpost_create_cq {
 	__u32 size;
@@ -900,8 +899,7 @@ struct rpost_create_cq {
  * the completions that have not been consumed, and the indices of the control
  * words.  It no longer writes to the old ring; with RPOST_CQ_SHARED_PAGE it may
  * give the memory to another queue.  The program must not consume from, or
- * write to, the old ring while the call runs.  The new ring shares a page only
- * if @size includes @ring_offset.
+ * write to, the old ring while the call runs.
  *
  * Errors: EINVAL for @cqe outside 1 to the device's max_cqe or below the number
  * of completions that have not been consumed, ENODEV, ENOMEM.
