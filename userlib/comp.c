@@ -66,9 +66,8 @@ static int consume(struct rpost_cq *cq, int num_entries, struct ibv_wc *wc,
 	*flags = rpost_ring_flags(cq);
 	head = cq->head;
 	tail = __atomic_load_n(&cq->ring->tail, __ATOMIC_ACQUIRE);
-	while (n < num_entries && head != tail) {
+	while (n < num_entries && head != tail)
 		copy_wc(&wc[n++], rpost_cq_entry(cq, head++));
-	}
 	if (n) {
 		cq->head = head;
 		__atomic_store_n(&cq->ring->head, head, __ATOMIC_RELEASE);

@@ -22,8 +22,8 @@ static uint32_t create_flags(const struct ibv_qp_init_attr_ex *attr)
 	       attr->create_flags : 0;
 }
 
-/* Refuses attributes that the module does not offer. */
-static int check_features(const struct ibv_qp_init_attr_ex *attr)
+/* Refuses what the module does not offer. */
+static int check_attr(const struct ibv_qp_init_attr_ex *attr)
 {
 	uint32_t flags = create_flags(attr);
 
@@ -129,7 +129,7 @@ int rpost_qp_create(struct ibv_context *context, uint32_t id,
 	struct rpost_qp *qp;
 	int err;
 
-	err = check_features(attr);
+	err = check_attr(attr);
 	if (!err)
 		err = check_type(attr);
 	if (!err)
@@ -238,9 +238,8 @@ int rpost_qp_destroy_handle(struct rpost_qp *qp)
 
 	pthread_rwlock_rdlock(&file->qp_nums);
 	err = rpost_destroy_handle(file->fd, RPOST_OBJ_QP, qp->ibv.handle);
-	if (!err) {
+	if (!err)
 		discard(qp);
-	}
 	pthread_rwlock_unlock(&file->qp_nums);
 	return err;
 }
@@ -393,9 +392,8 @@ RPOST_API int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
 		return err;
 
 	qp->state = attr->qp_state;
-	if (qp->state == IBV_QPS_RESET) {
+	if (qp->state == IBV_QPS_RESET)
 		discard(rpost_qp(qp));
-	}
 	return 0;
 }
 

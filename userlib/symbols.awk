@@ -51,8 +51,13 @@ function add_node(node) {
 		fail("no version: " $1)
 	symbol = substr($1, 1, RSTART - 1)
 	node = substr($1, RSTART + RLENGTH)
+	part[2] = ""
 	split($3, part, ":")
 	how = way[part[1]]
+	if (how != "" && ((part[2] ~ /^E[A-Z]+$/) != (part[1] ~ /^(errno|-1|NULL)$/) ||
+			  node == "inline" || (part[1] == "flag" && $1 ~ /@@/) ||
+			  (part[2] !~ /^(ENOSYS)?$/ && $1 !~ /@@/)))
+		fail("it cannot fail so: " $1)
 	if (!($2 in release) || !($3 in state || how != ""))
 		fail("wrong release or state: " $1)
 	if (seen[$1]++)
@@ -84,8 +89,8 @@ function add_node(node) {
 	answer = how != "" ? "no" : state[$3]
 	if (remark != "")
 		answer = answer ": " remark
-	if (part[2] == "EBADF")
-		answer = answer ", EBADF"
+	if (how != "" && part[2] != "" && $1 ~ /@@/)
+		answer = answer ", " part[2]
 	gsub(/"/, "\"\"", answer)
 	row[titles] = row[titles] sprintf("   ``%s``,%s,%s,\"%s\"\n",
 		symbol, node, release[$2], answer)

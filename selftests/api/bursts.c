@@ -245,7 +245,7 @@ static int answer(FIXTURE_DATA(bursts) *self)
 	       rdma_get_send_comp(self->id, &wc) != 1 || wc.status ? -1 : 0;
 }
 
-/* Nothing tells the peer of them, and all are there. */
+/* No call follows the posts, and the device has all receives. */
 TEST_F(bursts, without_a_call)
 {
 	long before = rnr(self);

@@ -42,9 +42,6 @@ static int target_add(struct ib_device *ib_dev)
 	struct target *target;
 	char name[16];
 
-	/* The page can be mapped for kernel verbs only. */
-	if (!ib_dev->kverbs_provider)
-		return -EOPNOTSUPP;
 	target = kzalloc(sizeof(*target), GFP_KERNEL);
 	if (!target)
 		return -ENOMEM;

@@ -26,7 +26,7 @@ bail() {
 	exit 1
 }
 
-# skip REASON: end, as there is no clone, or a clone without history
+# skip REASON: end, as nothing has been released, or there is no history
 skip() {
 	echo "TAP version 13"
 	echo "1..1"

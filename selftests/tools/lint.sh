@@ -180,10 +180,16 @@ user_check() {
 	esac
 	# shellcheck disable=SC2086
 	$command -std=gnu11 -O2 "${flags[@]}" -Iuapi -Iuserlib/include -Iselftests/lib \
-		-isystem "$kselftest" -o /dev/null "$file" 2>&1
+		-I"$made" -isystem "$kselftest" -o /dev/null "$file" 2>&1
 }
 export -f user_check
 export kselftest=$cache_dir/kselftest
+# Headers that the library's build makes
+export made=$out/made
+mkdir -p "$made"
+for name in stubs symver; do
+	awk -v to=$name -f userlib/symbols.awk userlib/symbols.txt >"$made/$name.h"
+done
 
 # user_checks COMMAND DIRECTORY...
 user_checks() {
