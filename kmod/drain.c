@@ -329,6 +329,9 @@ static void rpost_queue_rewind(struct rpost_queue *q)
  */
 void rpost_qp_open(struct rpost_qp *qp, u32 state)
 {
+	/* A reset has failed, and only the next one ends that. */
+	if (qp->discard)
+		return;
 	if (state >= RPOST_QPS_INIT)
 		rpost_queue_close(&qp->rq, 0);
 	/* In the error state the device flushes. */
