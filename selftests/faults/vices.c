@@ -190,6 +190,42 @@ TEST_F(vices, never_flushes)
 }
 
 /*
+ * After a reset that failed, posts fail until one succeeds, also in the error state:
+ * they would get no completions.
+ */
+TEST_F(vices, posts_after_a_failed_reset)
+{
+	struct rp_send send = rp_send(RPOST_WR_RDMA_WRITE, 1, NULL, 0, 0);
+	struct rp_end *c = &self->c;
+	struct rpost_wc wc;
+	int i, ret = -1;
+
+	NEED_VICES();
+	rp_expect_log("rdma_post: [a-z0-9]+: queue pair [0-9]+ cannot be drained: -110");
+	send.wr.num_sge = 0;
+	send.wr.size = sizeof(send.wr);
+	ASSERT_EQ(0, rp_set_number("drain_ms", DRAIN_MS));
+	ASSERT_EQ(0, rp_own_join(c, &self->s, RPOST_QPT_RC));
+	ASSERT_EQ(0, set_vice("never_flushes", true));
+	EXPECT_EQ(-ETIMEDOUT, rp_move(c, RPOST_QPS_RESET));
+	EXPECT_EQ(-EINVAL, rp_post_send(c, &send));
+	EXPECT_EQ(0, rp_move(c, RPOST_QPS_ERR));
+	EXPECT_EQ(-EINVAL, rp_post_send(c, &send));
+	EXPECT_EQ(-EINVAL, rp_post_recv(c, 2, self->buf, 0, 0));
+	ASSERT_EQ(0, set_vice("never_flushes", false));
+	for (i = 0; ret && i < TRIES; i++)
+		ret = rp_move(c, RPOST_QPS_RESET);
+	ASSERT_EQ(0, ret);
+	ASSERT_EQ(0, rp_bring_up(c, RPOST_QPT_RC, self->s.qp_num));
+	ASSERT_EQ(0, rp_move(c, RPOST_QPS_ERR));
+	EXPECT_EQ(0, rp_post_send(c, &send));
+	ASSERT_EQ(1, rp_wait_cq(&c->cq, &wc));
+	EXPECT_EQ(RPOST_WC_WR_FLUSH_ERR, wc.status);
+	EXPECT_EQ(0, rp_destroy(c->fd, RPOST_OBJ_QP, c->qp));
+	EXPECT_EQ(0, rp_destroy(self->s.fd, RPOST_OBJ_QP, self->s.qp));
+}
+
+/*
  * Receives of a shared receive queue complete, but are not polled.  Then the
  * queue pair is destroyed or reset, and the device forgets the completions.
  * Each receive can be posted again.
