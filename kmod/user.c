@@ -167,13 +167,13 @@ static unsigned long rpost_device_sq_bytes(u32 entries, u32 sges)
 	return rpost_device_bytes(entries, 256 + sges * sizeof(struct ib_sge));
 }
 
-/* The same for a receive queue. */
+/* Estimate the bytes of a receive queue with room for @entries of @sges each. */
 unsigned long rpost_device_rq_bytes(u32 entries, u32 sges)
 {
 	return rpost_device_bytes(entries, 64 + sges * sizeof(struct ib_sge));
 }
 
-/* The same for a completion queue. */
+/* Estimate the bytes of a completion queue with room for @entries completions. */
 unsigned long rpost_device_cq_bytes(u32 entries)
 {
 	return SZ_4K + rpost_device_bytes(entries, 128);
