@@ -47,7 +47,7 @@ RPOST_COMMAND(REJECT, reject, reject, 280, 280, 0)
 RPOST_COMMAND(DISCONNECT, disconnect, disconnect, 16, 16, 0)
 RPOST_COMMAND(CREATE_QP, create_qp, create_qp, 72, 72,
 	      RPOST_QP_SIG_ALL | RPOST_QP_ANY_MEMORY)
-RPOST_COMMAND(QUERY_QP, query_qp, query_qp, 232, 232, 0)
+RPOST_COMMAND(QUERY_QP, query_qp, query_qp, 176, 176, 0)
 RPOST_COMMAND(POST_SEND, post_send, post, 32, 32, 0)
 RPOST_COMMAND(POST_RECV, post_recv, post, 32, 32, 0)
 RPOST_COMMAND(MIGRATE_ID, migrate_id, migrate_id, 16, 16, 0)

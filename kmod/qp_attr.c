@@ -331,43 +331,19 @@ static void rpost_query_qp_fill(struct rpost_query_qp *cmd,
 				const struct rpost_qp *qp,
 				const struct ib_qp_attr *attr)
 {
-	struct rpost_qp_attr all = {};
-
-	rpost_qp_attr_fill(&all, attr);
 	*cmd = (struct rpost_query_qp) {
 		.size = cmd->size,
 		.handle = cmd->handle,
-		.qp_state = all.qp_state,
-		.path_mtu = all.path_mtu,
-		.qkey = all.qkey,
-		.rq_psn = all.rq_psn,
-		.sq_psn = all.sq_psn,
-		.dest_qp_num = all.dest_qp_num,
-		.access = all.access,
-		.pkey_index = all.pkey_index,
-		.port_num = all.port_num,
-		.max_rd_atomic = all.max_rd_atomic,
-		.max_dest_rd_atomic = all.max_dest_rd_atomic,
-		.min_rnr_timer = all.min_rnr_timer,
-		.timeout = all.timeout,
-		.retry_cnt = all.retry_cnt,
-		.rnr_retry = all.rnr_retry,
-		.sq_draining = all.sq_draining,
-		.sgid_index = all.ah.sgid_index,
-		.hop_limit = all.ah.hop_limit,
+		.qp_type = qp->qp_type,
+		.qp_flags = qp->qp_flags,
+		.srq = qp->srq ? qp->srq->obj.handle : 0,
 		.max_send_wr = qp->sq.max_wr,
 		.max_recv_wr = qp->rq.max_wr,
 		.max_send_sge = qp->sq.max_sge,
 		.max_recv_sge = qp->rq.max_sge,
 		.max_inline_data = qp->max_inline,
-		.qp_flags = qp->qp_flags,
-		.traffic_class = all.ah.traffic_class,
-		.sl = all.ah.sl,
-		.attr = all,
-		.qp_type = qp->qp_type,
-		.srq = qp->srq ? qp->srq->obj.handle : 0,
 	};
-	memcpy(cmd->dgid, all.ah.dgid, sizeof(cmd->dgid));
+	rpost_qp_attr_fill(&cmd->attr, attr);
 }
 
 int rpost_query_qp_ioctl(struct rpost_ucmd *ucmd)

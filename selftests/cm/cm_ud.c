@@ -293,8 +293,8 @@ TEST_F(ud, attributes)
 	ASSERT_EQ(0, rp_move(c, RPOST_QPS_RESET));
 	ASSERT_EQ(0, rp_modify(c, &cmd.attr));
 	ASSERT_EQ(0, rp_query_qp(c, &q));
-	EXPECT_EQ(RPOST_QPS_INIT, q.qp_state);
-	EXPECT_EQ(UDP_QKEY, q.qkey);
+	EXPECT_EQ(RPOST_QPS_INIT, q.attr.qp_state);
+	EXPECT_EQ(UDP_QKEY, q.attr.qkey);
 }
 
 /* An unprivileged program answers with a privileged Q_Key. */

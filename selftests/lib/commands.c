@@ -194,8 +194,7 @@ ROW(CREATE_QP, 0x16, 6, 0,
     U32(qp_type, 4, .usual = RPOST_QPT_RC), IN(srq, R_SRQ, .optional = true),
     U64(user_data, 8))
 ROW(QUERY_QP, 0x17, 2, 0,
-    IN(handle, R_QP), ANSWERS(qp_state, reserved), ANSWER(attr, 128),
-    ANSWER(qp_type, 4), ANSWER(srq, 4))
+    IN(handle, R_QP), ANSWERS(qp_type, reserved), ANSWER(attr, 128))
 ROW(POST_SEND, 0x18, 8, -ENOENT, POST(R_QP, G_BAD, struct rpost_send_wr))
 ROW(POST_RECV, 0x19, 6, 0, POST(R_QP, G_NEW, struct rpost_recv_wr))
 ROW(MIGRATE_ID, 0x1a, 3, 0,

@@ -69,7 +69,7 @@ int rp_qp_state(struct rp_end *end)
 	struct rpost_query_qp cmd;
 	int ret = rp_query_qp(end, &cmd);
 
-	return ret ? ret : (int)cmd.qp_state;
+	return ret ? ret : (int)cmd.attr.qp_state;
 }
 
 int rp_query_gids(int fd, uint32_t device, uint32_t port, uint32_t first,

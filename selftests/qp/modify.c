@@ -72,7 +72,7 @@ TEST_F(own, starts_in_reset)
 	struct rpost_query_qp q;
 
 	ASSERT_EQ(0, rp_query_qp(&self->e, &q));
-	EXPECT_EQ(RPOST_QPS_RESET, q.qp_state);
+	EXPECT_EQ(RPOST_QPS_RESET, q.attr.qp_state);
 	EXPECT_EQ(RPOST_QPS_RESET, q.attr.qp_state);
 	EXPECT_EQ(variant->type, q.qp_type);
 	EXPECT_EQ(-EINVAL, rp_post_recv(&self->e, 1, NULL, 0, 0));

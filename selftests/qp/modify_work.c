@@ -92,10 +92,10 @@ TEST_F(pair, messages)
 	EXPECT_EQ(0, memcmp(self->abuf, self->bbuf, 100));
 	EXPECT_EQ('b', self->bbuf[100]);
 	ASSERT_EQ(0, rp_query_qp(&self->a, &q));
-	EXPECT_EQ(RPOST_QPS_RTS, q.qp_state);
+	EXPECT_EQ(RPOST_QPS_RTS, q.attr.qp_state);
 	EXPECT_EQ(variant->type, q.qp_type);
-	EXPECT_EQ(self->b.qp_num, q.dest_qp_num);
-	EXPECT_EQ(3, q.path_mtu);
+	EXPECT_EQ(self->b.qp_num, q.attr.dest_qp_num);
+	EXPECT_EQ(3, q.attr.path_mtu);
 	EXPECT_EQ(0, q.srq);
 }
 
@@ -141,7 +141,7 @@ TEST_F(pair, queried)
 	EXPECT_EQ(self->b.qp_num, q.attr.dest_qp_num);
 	EXPECT_EQ(ah.port_num, q.attr.port_num);
 	EXPECT_EQ(0, memcmp(ah.dgid, q.attr.ah.dgid, 16));
-	EXPECT_EQ(0, memcmp(ah.dgid, q.dgid, 16));
+	EXPECT_EQ(0, memcmp(ah.dgid, q.attr.ah.dgid, 16));
 	EXPECT_EQ(ah.sgid_index, q.attr.ah.sgid_index);
 	EXPECT_EQ(1, q.attr.ah.is_global);
 	EXPECT_EQ(64, q.attr.ah.hop_limit);

@@ -2261,73 +2261,33 @@ struct rpost_attach_mcast {
  * @size: sizeof(struct rpost_query_qp)
  * @flags: must be 0
  * @handle: in: the queue pair
- * @qp_state: out: enum ibv_qp_state
- * @path_mtu: out: enum ibv_mtu
- * @qkey: out: as in ibv_query_qp(3)
- * @rq_psn: out: as in ibv_query_qp(3)
- * @sq_psn: out: as in ibv_query_qp(3)
- * @dest_qp_num: out: as in ibv_query_qp(3)
- * @access: out: RPOST_ACCESS_* granted to the peer
- * @pkey_index: out: as in ibv_query_qp(3)
- * @port_num: out: as in ibv_query_qp(3)
- * @max_rd_atomic: out: as in ibv_query_qp(3)
- * @max_dest_rd_atomic: out: as in ibv_query_qp(3)
- * @min_rnr_timer: out: as in ibv_query_qp(3)
- * @timeout: out: as in ibv_query_qp(3)
- * @retry_cnt: out: as in ibv_query_qp(3)
- * @rnr_retry: out: as in ibv_query_qp(3)
- * @sq_draining: out: as in ibv_query_qp(3)
+ * @qp_type: out: RPOST_QPT_*
+ * @qp_flags: out: the flags that the queue pair was made with
+ * @srq: out: shared receive queue, or 0
  * @max_send_wr: out: as the queue pair was made
  * @max_recv_wr: out: as the queue pair was made
  * @max_send_sge: out: as the queue pair was made
  * @max_recv_sge: out: as the queue pair was made
  * @max_inline_data: out: as the queue pair was made
- * @qp_flags: out: the flags that the queue pair was made with
- * @dgid: out: GID of the other side
- * @sgid_index: out: index of the local GID
- * @hop_limit: out: hop limit of the path
- * @traffic_class: out: traffic class of the path
- * @sl: out: service level of the path
  * @reserved: out: 0
  * @attr: out: all attributes
- * @qp_type: out: RPOST_QPT_*
- * @srq: out: shared receive queue, or 0
+ *
+ * Errors: ENODEV.
  */
 struct rpost_query_qp {
 	__u32 size;
 	__u32 flags;
 	__u32 handle;
-	__u32 qp_state;
-	__u32 path_mtu;
-	__u32 qkey;
-	__u32 rq_psn;
-	__u32 sq_psn;
-	__u32 dest_qp_num;
-	__u32 access;
-	__u16 pkey_index;
-	__u8 port_num;
-	__u8 max_rd_atomic;
-	__u8 max_dest_rd_atomic;
-	__u8 min_rnr_timer;
-	__u8 timeout;
-	__u8 retry_cnt;
-	__u8 rnr_retry;
-	__u8 sq_draining;
-	__u8 sgid_index;
-	__u8 hop_limit;
+	__u32 qp_type;
+	__u32 qp_flags;
+	__u32 srq;
 	__u32 max_send_wr;
 	__u32 max_recv_wr;
 	__u32 max_send_sge;
 	__u32 max_recv_sge;
 	__u32 max_inline_data;
-	__u32 qp_flags;
-	__u8 dgid[16];
-	__u8 traffic_class;
-	__u8 sl;
-	__u8 reserved[2];
+	__u32 reserved;
 	struct rpost_qp_attr attr;
-	__u32 qp_type;
-	__u32 srq;
 };
 
 #define RPOST_IOC_QUERY_QP	_IO(RPOST_IOC_TYPE, RPOST_CMD_QUERY_QP)
