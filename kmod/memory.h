@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Memory of work requests that no program has registered, and uses of regions.
+ * Memory of work requests that no program has registered.
  */
 #ifndef RPOST_MEMORY_H
 #define RPOST_MEMORY_H
@@ -30,6 +30,5 @@ int rpost_memory_find(const struct rpost_check *check, struct rpost_sge *sges,
 u32 rpost_memory_short(const struct rpost_sge *sges, u32 num, u32 max);
 int rpost_memory_copy(struct rpost_swr *swr, const struct rpost_sge *sges,
 		      u32 num, u32 bytes);
-int rpost_uses_add(struct rpost_uses *uses, struct rpost_mr *mr);
 
 #endif /* RPOST_MEMORY_H */

@@ -324,6 +324,7 @@ static inline struct rpost_mr *rpost_uses_at(const struct rpost_uses *uses, u32 
 	return uses->num == 1 ? uses->mr : uses->mrs[i];
 }
 
+int rpost_uses_add(struct rpost_uses *uses, struct rpost_mr *mr);
 void rpost_uses_drop(struct rpost_uses *uses);
 int rpost_queue_add_uses(struct rpost_queue *q);
 void rpost_queue_uncharge_uses(struct rpost_queue *q);
