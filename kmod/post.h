@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Work requests on their way through post.c, send.c and recv.c.
+ * Work requests on their way through post.c, check.c, send.c and recv.c.
  */
 #ifndef RPOST_POST_H
 #define RPOST_POST_H

@@ -317,7 +317,7 @@ static inline void *rpost_inline_addr(struct rpost_qp *qp, u32 slot, u64 *dma)
 	return page_address(ip->page) + offset;
 }
 
-/* ---------------------------------------------------------- memory.c */
+/* ------------------------------------------------------------ uses.c */
 
 static inline struct rpost_mr *rpost_uses_at(const struct rpost_uses *uses, u32 i)
 {
