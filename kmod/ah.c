@@ -8,29 +8,6 @@
 #include "device.h"
 #include "qp.h"
 
-void rpost_ah_attr_fill(struct rpost_ah_attr *to,
-			const struct rdma_ah_attr *from)
-{
-	const struct ib_global_route *grh;
-
-	*to = (struct rpost_ah_attr) {
-		.dlid = rdma_ah_get_dlid(from),
-		.sl = rdma_ah_get_sl(from),
-		.src_path_bits = rdma_ah_get_path_bits(from),
-		.static_rate = rdma_ah_get_static_rate(from),
-		.port_num = rdma_ah_get_port_num(from),
-	};
-	if (!(rdma_ah_get_ah_flags(from) & IB_AH_GRH))
-		return;
-	grh = rdma_ah_read_grh(from);
-	to->is_global = 1;
-	memcpy(to->dgid, grh->dgid.raw, sizeof(to->dgid));
-	to->flow_label = grh->flow_label;
-	to->sgid_index = grh->sgid_index;
-	to->hop_limit = grh->hop_limit;
-	to->traffic_class = grh->traffic_class;
-}
-
 /*
  * rdma_destroy_ah_attr() releases the GID of @to.  Return 0, -EOPNOTSUPP or -EINVAL;
  * after an error there is nothing to release.

@@ -181,6 +181,13 @@ const struct ib_gid_attr *rpost_gid_get(const struct rpost_file *file,
 					struct ib_device *ib_dev, u32 port,
 					u32 index, u32 *ifindex);
 
+/* ------------------------------------------------------------- attr.c */
+
+void rpost_ah_attr_fill(struct rpost_ah_attr *to,
+			const struct rdma_ah_attr *from);
+void rpost_qp_attr_fill(struct rpost_qp_attr *to,
+			const struct ib_qp_attr *from);
+
 /* ------------------------------------------------------------ route.c */
 
 void rpost_routes_device_gone(struct rpost_device *dev);

@@ -8,6 +8,7 @@
 #include <rdma/ib_user_sa.h>
 #include <rdma/rdma_cm_ib.h>
 
+#include "device.h"
 #include "qp.h"
 
 #define RPOST_MAX_PATH_RECORDS	64

@@ -333,8 +333,6 @@ void rpost_queue_drop_uses(struct rpost_queue *q, u32 from, u32 to);
 /* --------------------------------------------------------- qp_attr.c */
 
 int rpost_check_qkey(u32 qkey);
-void rpost_qp_attr_fill(struct rpost_qp_attr *to,
-			const struct ib_qp_attr *from);
 
 /* -------------------------------------------------------------- ah.c */
 
@@ -355,8 +353,6 @@ struct rpost_ah {
 	atomic_t pending;
 };
 
-void rpost_ah_attr_fill(struct rpost_ah_attr *to,
-			const struct rdma_ah_attr *from);
 int rpost_ah_attr_build(const struct rpost_file *file,
 			struct ib_device *ib_dev, struct rdma_ah_attr *to,
 			const struct rpost_ah_attr *from);
