@@ -19,7 +19,6 @@
 
 #include "cache.h"
 #include "inject.h"
-#include "qp.h"
 
 static unsigned long max_user_bytes;
 module_param(max_user_bytes, ulong, 0644);
@@ -162,7 +161,7 @@ static unsigned long rpost_device_bytes(u32 entries, unsigned long bytes)
  * rxe's struct rxe_send_wqe has less than 192 bytes.  mlx5's work requests are
  * shorter, and its driver adds 40 bytes for each block of 64 bytes.
  */
-static unsigned long rpost_device_sq_bytes(u32 entries, u32 sges)
+unsigned long rpost_device_sq_bytes(u32 entries, u32 sges)
 {
 	return rpost_device_bytes(entries, 256 + sges * sizeof(struct ib_sge));
 }
@@ -177,40 +176,6 @@ unsigned long rpost_device_rq_bytes(u32 entries, u32 sges)
 unsigned long rpost_device_cq_bytes(u32 entries)
 {
 	return SZ_4K + rpost_device_bytes(entries, 128);
-}
-
-/*
- * Estimate the bytes of a queue pair on its device.  The sizes of its queues have
- * been set.
- */
-unsigned long rpost_qp_device_bytes(const struct rpost_qp *qp)
-{
-	unsigned long bytes = rpost_device_sq_bytes(rpost_sq_entries(qp), qp->sq.max_sge);
-
-	if (!qp->srq)
-		bytes += rpost_device_rq_bytes(qp->rq.max_wr + 1, qp->rq.max_sge);
-	return bytes;
-}
-
-/*
- * Return the bytes of the module's slots, addresses, and pages for inline data.  The
- * command has been validated.
- */
-unsigned long rpost_qp_own_bytes(const struct rpost_create_qp *cmd)
-{
-	unsigned long sends = roundup_pow_of_two(max(cmd->max_send_wr, 1u));
-	unsigned long recvs = roundup_pow_of_two(max(cmd->max_recv_wr, 1u));
-	unsigned long bytes = (sends + recvs) * sizeof(struct rpost_wqe);
-	unsigned int per_page;
-
-	if (cmd->qp_type == RPOST_QPT_UD)
-		bytes += sends * sizeof(struct rpost_ah *);
-	if (cmd->max_inline_data) {
-		per_page = PAGE_SIZE / ALIGN(cmd->max_inline_data, 8);
-		bytes += DIV_ROUND_UP(sends, per_page) *
-			 (PAGE_SIZE + sizeof(struct rpost_inline_page));
-	}
-	return bytes;
 }
 
 /* @look must not sleep; it returns false to end. */
