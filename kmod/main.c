@@ -11,9 +11,6 @@
 #include "cache.h"
 #include "srq.h"
 
-#define CREATE_TRACE_POINTS
-#include "trace.h"
-
 struct workqueue_struct *rpost_wq;
 
 #define RPOST_COMMAND(nr, name, type, first, size, flags) \
