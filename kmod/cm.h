@@ -152,6 +152,9 @@ static inline bool rpost_id_connected(const struct rpost_id *id)
 	return state == RPOST_ID_CONNECTED || state == RPOST_ID_ACCEPTING;
 }
 
+/* Destroys the cm_ids of removed devices, which may take long; unbound. */
+extern struct workqueue_struct *rpost_wq;
+
 /* Of RESOLVE_ADDR and RESOLVE_ROUTE. */
 #define RPOST_MAX_TIMEOUT_MS	3600000
 

@@ -9,9 +9,8 @@
 #include <linux/workqueue.h>
 
 #include "cache.h"
+#include "cm.h"
 #include "srq.h"
-
-struct workqueue_struct *rpost_wq;
 
 #define RPOST_COMMAND(nr, name, type, first, size, flags) \
 	static_assert(sizeof(struct rpost_##type) == (size));

@@ -154,9 +154,6 @@ void rpost_count_exit(void);
 #define RPOST_QP_HASH_BITS	6	/* of both tables of numbers */
 #define RPOST_NUM_GHOSTS	256
 
-/* Destroys the cm_ids of removed devices, which may take long; unbound. */
-extern struct workqueue_struct *rpost_wq;
-
 /**
  * struct rpost_ring_pool - pages that the small rings of a file share
  * @lock: guards @pages and their contents
