@@ -179,11 +179,23 @@ int rpost_id_shutdown(struct rpost_obj *obj);
 void rpost_id_free(struct rpost_obj *obj);
 void rpost_id_destroy_unpublished(struct rpost_id *id);
 
-/* ------------------------------- route.c, connect.c, option.c, mcast.c */
+/* ------------------------------------------------------------ route.c */
 
 void rpost_route_end(struct rpost_id *id);
 
+/* ---------------------------------------------------------- hang_up.c */
+
+/*
+ * States in which the program may reply to a response.  A neighbour's new
+ * address moves the id to RPOST_ID_ERROR, but does not end the connection.
+ */
+#define RPOST_ID_MAY_REPLY	(BIT(RPOST_ID_CONNECTING) | BIT(RPOST_ID_ERROR))
+
 void rpost_id_name_qp(struct rpost_id *id, struct ib_device *ib_dev, u32 qp_num);
+void rpost_id_hang_up(struct rpost_id *id);
+void rpost_ids_hang_up(struct rpost_file *file, struct ib_device *ib_dev, u32 qp_num);
+
+/* ------------------------------------------------------------ mcast.c */
 
 void rpost_joins_free(struct rpost_id *id);
 

@@ -372,8 +372,11 @@ int rpost_qp_shutdown(struct rpost_obj *obj)
 	 * Skip this at the last close, which destroys the ids, too, and at
 	 * removal, when cma has them destroyed: that ends their connections.
 	 */
-	if (obj->ending && !obj->file->dead && rpost_device_alive(obj->dev))
-		rpost_qp_hang_up(qp);
+	if (obj->ending && !obj->file->dead && rpost_device_alive(obj->dev)) {
+		if (qp->id)
+			rpost_id_hang_up(qp->id);
+		rpost_ids_hang_up(obj->file, obj->dev->ib_dev, qp->qp_num);
+	}
 	rpost_qp_lock(qp);
 	if (qp->ib_qp)
 		ret = rpost_qp_give_back(qp, !rpost_device_alive(obj->dev));

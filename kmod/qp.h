@@ -296,7 +296,6 @@ void rpost_queue_drop_all_uses(struct rpost_queue *q, struct rpost_cq *cq);
 int rpost_qp_reset(struct rpost_qp *qp);
 void rpost_qp_open(struct rpost_qp *qp, u32 state);
 void rpost_qp_stop_early(struct rpost_obj *obj);
-void rpost_qp_hang_up(struct rpost_qp *qp);
 int rpost_qp_shutdown(struct rpost_obj *obj);
 void rpost_qp_free(struct rpost_obj *obj);
 void rpost_scratch_free(struct rpost_file *file);
