@@ -343,6 +343,28 @@ static void rpost_id_removal_work(struct work_struct *work)
 	set_active_memcg(old);
 }
 
+void rpost_join_free(struct rpost_file *file, struct rpost_join *join)
+{
+	kfree(join);
+	rpost_uncharge(file, RPOST_JOIN_BYTES);
+}
+
+void rpost_join_drop(struct rpost_id *id, struct rpost_join *join)
+{
+	rpost_events_drop_join(id, join);
+	id->num_joins--;
+	rpost_join_free(id->obj.file, join);
+}
+
+/* The cm_id of the id was destroyed, and so has left the groups. */
+static void rpost_joins_free(struct rpost_id *id)
+{
+	struct rpost_join *join, *next;
+
+	list_for_each_entry_safe(join, next, &id->joins, link)
+		rpost_join_drop(id, join);
+}
+
 /* Close the connection of an id, which has no queue pair.  Return 0. */
 int rpost_id_shutdown(struct rpost_obj *obj)
 {

@@ -178,6 +178,8 @@ int rpost_sockaddr(struct sockaddr_storage *to,
 int rpost_id_shutdown(struct rpost_obj *obj);
 void rpost_id_free(struct rpost_obj *obj);
 void rpost_id_destroy_unpublished(struct rpost_id *id);
+void rpost_join_free(struct rpost_file *file, struct rpost_join *join);
+void rpost_join_drop(struct rpost_id *id, struct rpost_join *join);
 
 /* ------------------------------------------------------------ route.c */
 
@@ -194,9 +196,5 @@ void rpost_route_end(struct rpost_id *id);
 void rpost_id_name_qp(struct rpost_id *id, struct ib_device *ib_dev, u32 qp_num);
 void rpost_id_hang_up(struct rpost_id *id);
 void rpost_ids_hang_up(struct rpost_file *file, struct ib_device *ib_dev, u32 qp_num);
-
-/* ------------------------------------------------------------ mcast.c */
-
-void rpost_joins_free(struct rpost_id *id);
 
 #endif /* RPOST_CM_H */

@@ -73,19 +73,6 @@ static struct rpost_join *rpost_join_alloc(struct rpost_file *file)
 	return join;
 }
 
-static void rpost_join_free(struct rpost_file *file, struct rpost_join *join)
-{
-	kfree(join);
-	rpost_uncharge(file, RPOST_JOIN_BYTES);
-}
-
-static void rpost_join_drop(struct rpost_id *id, struct rpost_join *join)
-{
-	rpost_events_drop_join(id, join);
-	id->num_joins--;
-	rpost_join_free(id->obj.file, join);
-}
-
 static int rpost_join_locked(struct rpost_id *id, struct rpost_join *join,
 			     u8 join_state)
 {
@@ -173,13 +160,4 @@ int rpost_leave_mcast_ioctl(struct rpost_ucmd *ucmd)
 	ret = rpost_leave_locked(id, &addr);
 	rpost_id_exit(id);
 	return ret;
-}
-
-/* The cm_id of the id was destroyed, and so has left the groups. */
-void rpost_joins_free(struct rpost_id *id)
-{
-	struct rpost_join *join, *next;
-
-	list_for_each_entry_safe(join, next, &id->joins, link)
-		rpost_join_drop(id, join);
 }
