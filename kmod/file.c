@@ -175,9 +175,11 @@ struct rpost_file *rpost_file_create(void)
 static void rpost_file_free(struct kref *kref)
 {
 	struct rpost_file *file = container_of(kref, struct rpost_file, kref);
+	u32 i;
 
 	rpost_handles_destroy(&file->handles);
-	rpost_scratch_free(file);
+	for (i = 0; i < ARRAY_SIZE(file->scratch); i++)
+		kfree(file->scratch[i]);
 	mem_cgroup_put(file->memcg);
 	free_percpu(file->stats);
 	rpost_uncharge(file, rpost_file_bytes());

@@ -63,15 +63,6 @@ static void rpost_scratch_give(struct rpost_file *file,
 	kfree(scratch);
 }
 
-/* No post runs on the file any more. */
-void rpost_scratch_free(struct rpost_file *file)
-{
-	u32 i;
-
-	for (i = 0; i < ARRAY_SIZE(file->scratch); i++)
-		kfree(file->scratch[i]);
-}
-
 static void rpost_block_free(const struct rpost_block *block, struct rpost_file *file)
 {
 	if (block->data != block->small &&

@@ -298,7 +298,6 @@ void rpost_qp_open(struct rpost_qp *qp, u32 state);
 void rpost_qp_stop_early(struct rpost_obj *obj);
 int rpost_qp_shutdown(struct rpost_obj *obj);
 void rpost_qp_free(struct rpost_obj *obj);
-void rpost_scratch_free(struct rpost_file *file);
 void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc);
 void rpost_recv_done(struct ib_cq *ib_cq, struct ib_wc *wc);
 void rpost_srq_done(struct ib_cq *ib_cq, struct ib_wc *wc);
