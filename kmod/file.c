@@ -12,7 +12,7 @@
 #include <net/net_namespace.h>
 
 #include "device.h"
-#include "qp.h"
+#include "ring.h"
 #include "stats.h"
 
 static atomic64_t rpost_last_file;
@@ -231,11 +231,9 @@ void rpost_file_retry_end(struct rpost_file *file)
 		rpost_file_end(file);
 }
 
-/* The last close. */
+/* The last close; the file is dead, and no fetcher of events sleeps. */
 void rpost_file_close(struct rpost_file *file)
 {
-	WRITE_ONCE(file->dead, true);
-	rpost_event_channels_wake(file);
 	/* From rpost_file_end() on, a device removal may free the file. */
 	kref_get(&file->kref);
 	rpost_file_end(file);

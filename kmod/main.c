@@ -112,7 +112,11 @@ static int rpost_open(struct inode *inode, struct file *filp)
 
 static int rpost_release(struct inode *inode, struct file *filp)
 {
-	rpost_file_close(filp->private_data);
+	struct rpost_file *file = filp->private_data;
+
+	WRITE_ONCE(file->dead, true);
+	rpost_event_channels_wake(file);
+	rpost_file_close(file);
 	return 0;
 }
 
