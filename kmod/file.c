@@ -115,7 +115,8 @@ static unsigned long rpost_file_bytes(void)
 	return RPOST_FILE_BYTES + num_possible_cpus() * sizeof(struct rpost_stats);
 }
 
-static struct rpost_file *rpost_file_alloc(void)
+/* Return a new file of the task, or NULL without memory or at the user's limit. */
+struct rpost_file *rpost_file_create(void)
 {
 	struct rpost_user *user = rpost_user_get();
 	struct rpost_file *file;
@@ -133,28 +134,8 @@ static struct rpost_file *rpost_file_alloc(void)
 	file->pid = task_tgid_nr(current);
 	if (!file->stats || !file->name)
 		goto err_charge;
-	file->id = atomic64_inc_return(&rpost_last_file);
-	return file;
-
-err_charge:
-	rpost_name_put(file->name);
-	free_percpu(file->stats);
-	rpost_uncharge(file, rpost_file_bytes());
-err_free:
-	kfree(file);
-err_user:
-	rpost_user_put(user);
-	return NULL;
-}
-
-/* Return a new file of the task, or NULL without memory or at the user's limit. */
-struct rpost_file *rpost_file_create(void)
-{
-	struct rpost_file *file = rpost_file_alloc();
-
-	if (!file)
-		return NULL;
 	rpost_count(RPOST_COUNT_FILE, 1);
+	file->id = atomic64_inc_return(&rpost_last_file);
 	kref_init(&file->kref);
 	file->net = get_net(current->nsproxy->net_ns);
 	file->memcg = get_mem_cgroup_from_mm(current->mm);
@@ -168,8 +149,17 @@ struct rpost_file *rpost_file_create(void)
 	INIT_LIST_HEAD(&file->event_channels);
 	spin_lock_init(&file->async_lock);
 	INIT_LIST_HEAD(&file->async_channels);
-
 	return file;
+
+err_charge:
+	rpost_name_put(file->name);
+	free_percpu(file->stats);
+	rpost_uncharge(file, rpost_file_bytes());
+err_free:
+	kfree(file);
+err_user:
+	rpost_user_put(user);
+	return NULL;
 }
 
 static void rpost_file_free(struct kref *kref)
