@@ -10,6 +10,11 @@
 
 #include "rpost.h"
 
+static unsigned int max_objects = 65536;
+module_param(max_objects, uint, 0644);
+MODULE_PARM_DESC(max_objects,
+		 "Objects that one open of the device may have (65536)");
+
 static unsigned int max_wr = 1048576;
 module_param(max_wr, uint, 0644);
 MODULE_PARM_DESC(max_wr,
@@ -50,11 +55,16 @@ static int rpost_limit_take(atomic_long_t *used, u32 n, unsigned int limit)
 	return 0;
 }
 
+unsigned int rpost_limit_objects(void)
+{
+	return READ_ONCE(max_objects);
+}
+
 /* Report the limits of an open file, which the administrator can change. */
 void rpost_limit_get(struct rpost_limits *limits)
 {
 	*limits = (struct rpost_limits) {
-		.objects = rpost_obj_limit(),
+		.objects = rpost_limit_objects(),
 		.wr = READ_ONCE(max_wr),
 		.cqe = READ_ONCE(max_cqe),
 		.user_bytes = rpost_user_limit(),

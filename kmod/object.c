@@ -2,17 +2,11 @@
 /*
  * The life of objects.  See struct rpost_obj.
  */
-#include <linux/module.h>
 #include <linux/nospec.h>
 #include <linux/slab.h>
 
 #include "cache.h"
 #include "srq.h"
-
-static unsigned int max_objects = 65536;
-module_param(max_objects, uint, 0644);
-MODULE_PARM_DESC(max_objects,
-		 "Objects that one open of the device may have (65536)");
 
 /**
  * struct rpost_type - how the objects of one type end
@@ -58,12 +52,6 @@ static const enum rpost_obj_type rpost_teardown_order[] = {
 	RPOST_OBJ_QP, RPOST_OBJ_SRQ, RPOST_OBJ_AH, RPOST_OBJ_MR, RPOST_OBJ_ID,
 	RPOST_OBJ_CQ, RPOST_OBJ_PD,
 };
-
-/* Return how many objects an open file may have. */
-unsigned int rpost_obj_limit(void)
-{
-	return READ_ONCE(max_objects);
-}
 
 /*
  * Charge the file's user for more memory of an object, until rpost_obj_give_bytes() or
@@ -124,7 +112,7 @@ static int rpost_obj_take_handle_gfp(struct rpost_obj *obj, gfp_t gfp)
 	struct rpost_file *file = obj->file;
 	int ret;
 
-	ret = rpost_handle_reserve(&file->handles, READ_ONCE(max_objects), gfp,
+	ret = rpost_handle_reserve(&file->handles, rpost_limit_objects(), gfp,
 				   &obj->slot);
 	if (ret) {
 		obj->slot = NULL;

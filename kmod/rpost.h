@@ -367,7 +367,6 @@ void rpost_obj_put(struct rpost_obj *obj);
 struct rpost_obj *rpost_obj_use(struct rpost_file *file, u32 handle,
 				enum rpost_obj_type type);
 void rpost_obj_unuse(struct rpost_obj *obj);
-unsigned int rpost_obj_limit(void);
 bool rpost_file_destroy_all(struct rpost_file *file);
 void rpost_file_shutdown_device(struct rpost_file *file,
 				struct rpost_device *dev);
@@ -392,6 +391,7 @@ struct rpost_limits {
 	unsigned long user_bytes;
 };
 
+unsigned int rpost_limit_objects(void);
 void rpost_limit_get(struct rpost_limits *limits);
 
 void *rpost_kvmalloc(size_t bytes, gfp_t zero);
