@@ -59,15 +59,8 @@ struct rpost_fdinfo_sum {
 
 static const struct {
 	const char *key;
-	unsigned int what;
+	enum rpost_count what;
 } rpost_fdinfo_counts[] = {
-	{ "pd", RPOST_OBJ_PD },
-	{ "mr", RPOST_OBJ_MR },
-	{ "cq", RPOST_OBJ_CQ },
-	{ "qp", RPOST_OBJ_QP },
-	{ "id", RPOST_OBJ_ID },
-	{ "srq", RPOST_OBJ_SRQ },
-	{ "ah", RPOST_OBJ_AH },
 	{ "comp-channel", RPOST_COUNT_COMP_CHANNEL },
 	{ "event-channel", RPOST_COUNT_EVENT_CHANNEL },
 	{ "async-channel", RPOST_COUNT_ASYNC_CHANNEL },
@@ -170,13 +163,22 @@ static void rpost_fdinfo_totals(struct seq_file *s, struct rpost_file *file)
 	rpost_fdinfo_errors_show(s, file);
 }
 
+static void rpost_fdinfo_objects(struct seq_file *s, const struct rpost_file *file,
+				 const char *key, unsigned int what)
+{
+	seq_printf(s, "rpost-objects-%s:\t%ld\n", key,
+		   atomic_long_read(&file->counts[what]));
+}
+
 static void rpost_fdinfo_gauges(struct seq_file *s, struct rpost_file *file)
 {
 	unsigned int i;
 
+	for (i = RPOST_OBJ_PD; i < RPOST_NUM_OBJ_TYPES; i++)
+		rpost_fdinfo_objects(s, file, rpost_types[i].name, i);
 	for (i = 0; i < ARRAY_SIZE(rpost_fdinfo_counts); i++)
-		seq_printf(s, "rpost-objects-%s:\t%ld\n", rpost_fdinfo_counts[i].key,
-			   atomic_long_read(&file->counts[rpost_fdinfo_counts[i].what]));
+		rpost_fdinfo_objects(s, file, rpost_fdinfo_counts[i].key,
+				     rpost_fdinfo_counts[i].what);
 	rpost_fdinfo_u64(s, "bytes-charged", atomic_long_read(&file->bytes));
 	rpost_fdinfo_u64(s, "bytes-pinned", PAGE_SIZE *
 			 atomic_long_read(&file->counts[RPOST_COUNT_PINNED_PAGES]));

@@ -2,14 +2,18 @@
 /*
  * The device node and its commands.
  */
+#include <linux/debugfs.h>
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
 #include <linux/nospec.h>
+#include <linux/seq_file.h>
+#include <linux/sizes.h>
 #include <linux/workqueue.h>
 
 #include "cache.h"
 #include "cm.h"
+#include "inject.h"
 #include "srq.h"
 
 #define RPOST_COMMAND(nr, name, type, first, size, flags) \
@@ -37,6 +41,67 @@ static const struct rpost_cmd_row rpost_cmds[] = {
 	[RPOST_CMD_##nr] = RPOST_ROW(name, first, size, flags),
 #define RPOST_CHANNEL_COMMAND(...)
 #include "commands.h"
+};
+
+/*
+ * An id may have RPOST_MAX_EVENTS events.  A queue pair of rxe has a socket and saves its
+ * responses; a domain has a queue pair for fast registration.
+ */
+const struct rpost_type rpost_types[RPOST_NUM_OBJ_TYPES] = {
+	[RPOST_OBJ_PD] = {
+		.name = "pd",
+		.bytes = SZ_32K,
+		.shutdown = rpost_pd_shutdown,
+		.free = rpost_pd_free,
+	},
+	[RPOST_OBJ_MR] = {
+		.name = "mr",
+		.bytes = SZ_4K,
+		.shutdown = rpost_mr_shutdown,
+		.free = rpost_mr_free,
+		.keep = rpost_cache_keep,
+		.abandon = rpost_mr_abandon,
+	},
+	[RPOST_OBJ_CQ] = {
+		.name = "cq",
+		.bytes = SZ_2K,
+		.events = true,
+		.shutdown = rpost_cq_shutdown,
+		.free = rpost_cq_free,
+	},
+	[RPOST_OBJ_QP] = {
+		.name = "qp",
+		.bytes = SZ_16K,
+		.events = true,
+		.shutdown = rpost_qp_shutdown,
+		.free = rpost_qp_free,
+		.stop = rpost_qp_stop_early,
+	},
+	[RPOST_OBJ_ID] = {
+		.name = "id",
+		.bytes = SZ_8K,
+		.shutdown = rpost_id_shutdown,
+		.free = rpost_id_free,
+	},
+	[RPOST_OBJ_SRQ] = {
+		.name = "srq",
+		.bytes = SZ_4K,
+		.events = true,
+		.shutdown = rpost_srq_shutdown,
+		.free = rpost_srq_free,
+	},
+	[RPOST_OBJ_AH] = {
+		.name = "ah",
+		.bytes = SZ_1K,
+		.shutdown = rpost_ah_shutdown,
+		.free = rpost_ah_free,
+	},
+};
+
+/* Objects come before those that they depend on. */
+const enum rpost_obj_type rpost_teardown_order[RPOST_NUM_OBJ_TYPES - 1] = {
+	RPOST_OBJ_QP, RPOST_OBJ_SRQ, RPOST_OBJ_AH, RPOST_OBJ_MR, RPOST_OBJ_ID,
+	RPOST_OBJ_CQ, RPOST_OBJ_PD,
 };
 
 int rpost_query_ioctl(struct rpost_ucmd *ucmd)
@@ -139,6 +204,44 @@ static struct miscdevice rpost_misc = {
 	.mode		= 0666,
 };
 
+static const char * const rpost_count_names[RPOST_NUM_COUNTS] = {
+	[RPOST_COUNT_FILE] = "file",
+	[RPOST_COUNT_EVENT_CHANNEL] = "event_channel",
+	[RPOST_COUNT_COMP_CHANNEL] = "comp_channel",
+	[RPOST_COUNT_ASYNC_CHANNEL] = "async_channel",
+	[RPOST_COUNT_SHARE] = "share",
+	[RPOST_COUNT_EVENT] = "event",
+	[RPOST_COUNT_RING_PAGES] = "ring_pages",
+	[RPOST_COUNT_PINNED_PAGES] = "pinned_pages",
+	[RPOST_COUNT_KEPT] = "kept",
+	[RPOST_COUNT_KEPT_PAGES] = "kept_pages",
+	[RPOST_COUNT_WATCH] = "watch",
+};
+
+static struct dentry *rpost_debugfs;
+
+static int rpost_objects_show(struct seq_file *s, void *unused)
+{
+	unsigned int i;
+
+	for (i = RPOST_OBJ_PD; i < RPOST_NUM_COUNTS; i++)
+		seq_printf(s, "%s %ld\n",
+			   i < RPOST_NUM_OBJ_TYPES ? rpost_types[i].name :
+						     rpost_count_names[i],
+			   rpost_count_read(i));
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(rpost_objects);
+
+static void rpost_debugfs_init(void)
+{
+	rpost_debugfs = debugfs_create_dir("rdma_post", NULL);
+	debugfs_create_file("objects", 0400, rpost_debugfs, NULL,
+			    &rpost_objects_fops);
+	rpost_user_init(rpost_debugfs);
+	rpost_inject_init(rpost_debugfs);
+}
+
 static int __init rpost_init(void)
 {
 	int ret;
@@ -152,10 +255,10 @@ static int __init rpost_init(void)
 	ret = rpost_cache_init();
 	if (ret)
 		goto err_wq;
-	rpost_count_init();
+	rpost_debugfs_init();
 	ret = rpost_device_register();
 	if (ret)
-		goto err_count;
+		goto err_debugfs;
 	ret = misc_register(&rpost_misc);
 	if (ret)
 		goto err_device;
@@ -163,8 +266,8 @@ static int __init rpost_init(void)
 
 err_device:
 	rpost_device_unregister();
-err_count:
-	rpost_count_exit();
+err_debugfs:
+	debugfs_remove_recursive(rpost_debugfs);
 	rpost_cache_exit();
 err_wq:
 	destroy_workqueue(rpost_wq);
@@ -178,7 +281,7 @@ static void __exit rpost_exit(void)
 	rpost_device_unregister();
 	/* It may have the last references on closed files. */
 	rpost_cache_exit();
-	rpost_count_exit();
+	debugfs_remove_recursive(rpost_debugfs);
 	destroy_workqueue(rpost_wq);
 	rpost_names_free();
 }

@@ -5,53 +5,7 @@
 #include <linux/nospec.h>
 #include <linux/slab.h>
 
-#include "cache.h"
-#include "srq.h"
-
-/**
- * struct rpost_type - how the objects of one type end
- * @shutdown: release all but memory.  It does nothing when it is called again,
- *            unless it has returned an error.
- * @free: free the memory, after shutdown
- * @events: asynchronous events may name it
- */
-struct rpost_type {
-	int (*shutdown)(struct rpost_obj *obj);
-	void (*free)(struct rpost_obj *obj);
-	bool events;
-};
-
-static const struct rpost_type rpost_types[] = {
-	[RPOST_OBJ_PD] = { rpost_pd_shutdown, rpost_pd_free },
-	[RPOST_OBJ_MR] = { rpost_mr_shutdown, rpost_mr_free },
-	[RPOST_OBJ_CQ] = { rpost_cq_shutdown, rpost_cq_free, true },
-	[RPOST_OBJ_QP] = { rpost_qp_shutdown, rpost_qp_free, true },
-	[RPOST_OBJ_ID] = { rpost_id_shutdown, rpost_id_free },
-	[RPOST_OBJ_SRQ] = { rpost_srq_shutdown, rpost_srq_free, true },
-	[RPOST_OBJ_AH] = { rpost_ah_shutdown, rpost_ah_free },
-};
-
-/*
- * Estimated memory of an object in the module, the RDMA core and the driver,
- * without its queues.  An id may have RPOST_MAX_EVENTS events.  A queue pair of
- * rxe has a socket and saves its responses; a domain has a queue pair for fast
- * registration.
- */
-static const unsigned long rpost_obj_bytes[] = {
-	[RPOST_OBJ_PD] = SZ_32K,
-	[RPOST_OBJ_MR] = SZ_4K,
-	[RPOST_OBJ_CQ] = SZ_2K,
-	[RPOST_OBJ_QP] = SZ_16K,
-	[RPOST_OBJ_ID] = SZ_8K,
-	[RPOST_OBJ_SRQ] = SZ_4K,
-	[RPOST_OBJ_AH] = SZ_1K,
-};
-
-/* Objects come before those that they depend on. */
-static const enum rpost_obj_type rpost_teardown_order[] = {
-	RPOST_OBJ_QP, RPOST_OBJ_SRQ, RPOST_OBJ_AH, RPOST_OBJ_MR, RPOST_OBJ_ID,
-	RPOST_OBJ_CQ, RPOST_OBJ_PD,
-};
+#include "device.h"
 
 /*
  * Charge the file's user for more memory of an object, until rpost_obj_give_bytes() or
@@ -86,7 +40,7 @@ static int rpost_obj_reserve_charges(struct rpost_file *file,
 	refcount_set(&obj->refs, 1);
 	init_completion(&obj->unused);
 
-	ret = rpost_obj_take_bytes(obj, rpost_obj_bytes[type]);
+	ret = rpost_obj_take_bytes(obj, rpost_types[type].bytes);
 	if (ret)
 		return ret;
 	if (dev) {
@@ -430,7 +384,7 @@ static int rpost_obj_destroy(struct rpost_file *file, u32 handle,
 
 	if (IS_ERR(obj))
 		return PTR_ERR(obj);
-	if (type == RPOST_OBJ_MR && rpost_cache_keep(obj))
+	if (rpost_types[type].keep && rpost_types[type].keep(obj))
 		return 0;
 	ret = rpost_obj_end(obj);
 	if (ret)
@@ -471,8 +425,8 @@ static void rpost_obj_abort(struct rpost_obj *obj)
 	spin_unlock(&file->handles.lock);
 	rpost_obj_wait_unused(obj);
 	if (rpost_obj_end(obj)) {
-		if (obj->type == RPOST_OBJ_MR) {
-			rpost_mr_abandon(obj);
+		if (rpost_types[obj->type].abandon) {
+			rpost_types[obj->type].abandon(obj);
 		} else {
 			/* The last close ends it, if the program does not. */
 			WRITE_ONCE(obj->hidden, false);
@@ -516,9 +470,8 @@ int rpost_destroy_ioctl(struct rpost_ucmd *ucmd)
 	struct rpost_destroy *cmd = &ucmd->cmd.destroy;
 	int ret;
 
-	if (cmd->type >= ARRAY_SIZE(rpost_types) ||
-	    !rpost_types[array_index_nospec(cmd->type,
-					    ARRAY_SIZE(rpost_types))].shutdown)
+	if (cmd->type >= RPOST_NUM_OBJ_TYPES ||
+	    !rpost_types[array_index_nospec(cmd->type, RPOST_NUM_OBJ_TYPES)].shutdown)
 		return -EINVAL;
 	/* Ids are on no device. */
 	if (cmd->type != RPOST_OBJ_ID) {
@@ -528,6 +481,24 @@ int rpost_destroy_ioctl(struct rpost_ucmd *ucmd)
 	}
 	return rpost_obj_destroy(ucmd->file, cmd->handle, cmd->type,
 				 ucmd->context);
+}
+
+/* Stop objects that will be shut down: those on @dev, or all if it is NULL. */
+static void rpost_file_stop(struct rpost_file *file, const struct rpost_device *dev)
+{
+	enum rpost_obj_type type;
+	struct rpost_obj *obj;
+	u32 index;
+
+	for (type = 0; type < RPOST_NUM_OBJ_TYPES; type++) {
+		if (!rpost_types[type].stop)
+			continue;
+		for (index = 0; (obj = rpost_obj_next(file, &index, type));) {
+			if (!dev || obj->dev == dev)
+				rpost_types[type].stop(obj);
+			rpost_obj_put(obj);
+		}
+	}
 }
 
 /*
@@ -542,10 +513,7 @@ bool rpost_file_destroy_all(struct rpost_file *file)
 	u32 index;
 	int i, ret;
 
-	for (index = 0; (obj = rpost_obj_next(file, &index, RPOST_OBJ_QP));) {
-		rpost_qp_stop_early(obj);
-		rpost_obj_put(obj);
-	}
+	rpost_file_stop(file, NULL);
 	for (i = 0; i < ARRAY_SIZE(rpost_teardown_order); i++) {
 		type = rpost_teardown_order[i];
 		do {
@@ -582,11 +550,7 @@ void rpost_file_shutdown_device(struct rpost_file *file,
 	u32 index;
 	int i;
 
-	for (index = 0; (obj = rpost_obj_next(file, &index, RPOST_OBJ_QP));) {
-		if (obj->dev == dev)
-			rpost_qp_stop_early(obj);
-		rpost_obj_put(obj);
-	}
+	rpost_file_stop(file, dev);
 	for (i = 0; i < ARRAY_SIZE(rpost_teardown_order); i++) {
 		type = rpost_teardown_order[i];
 		for (index = 0; (obj = rpost_obj_next(file, &index, type));) {

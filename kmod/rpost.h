@@ -113,6 +113,8 @@ struct rpost_user;
 
 /* ------------------------------------------------------------ count.c */
 
+#define RPOST_NUM_OBJ_TYPES	(RPOST_OBJ_AH + 1)
+
 /**
  * enum rpost_count - counters other than those of the types of objects
  * @RPOST_COUNT_FILE: struct rpost_file
@@ -129,7 +131,7 @@ struct rpost_user;
  * @RPOST_NUM_COUNTS: size of an array of all counters
  */
 enum rpost_count {
-	RPOST_COUNT_FILE = RPOST_OBJ_AH + 1,
+	RPOST_COUNT_FILE = RPOST_NUM_OBJ_TYPES,
 	RPOST_COUNT_EVENT_CHANNEL,
 	RPOST_COUNT_COMP_CHANNEL,
 	RPOST_COUNT_ASYNC_CHANNEL,
@@ -145,8 +147,7 @@ enum rpost_count {
 
 void rpost_count(unsigned int what, long n);
 void rpost_file_count(struct rpost_file *file, unsigned int what, long n);
-void rpost_count_init(void);
-void rpost_count_exit(void);
+long rpost_count_read(unsigned int what);
 
 /* ------------------------------------------------------- file.c, main.c */
 
@@ -343,6 +344,40 @@ struct rpost_obj {
 	struct rpost_context *context;
 	struct rcu_head rcu;
 };
+
+/**
+ * struct rpost_type - what differs between objects of one type and those of another
+ * @name: in fdinfo and debugfs
+ * @bytes: estimated memory of an object in the module, the RDMA core and the driver,
+ *         without its queues
+ * @events: asynchronous events may name it
+ * @shutdown: release all but memory.  It does nothing when it is called again,
+ *            unless it has returned an error.
+ * @free: free the memory, after shutdown
+ * @stop: begin what shutdown will wait for; or NULL
+ * @keep: keep an object that the program destroys, which is claimed; or NULL.  Return
+ *        false if it must be destroyed.
+ * @abandon: leave an object that the program could not be told of, and the device
+ *           refused to destroy, to one that it depends on; or NULL: then the program has
+ *           it
+ *
+ * The rwsem of the object's context is held by the callers of @shutdown, @keep and
+ * @abandon.
+ */
+struct rpost_type {
+	const char *name;
+	unsigned long bytes;
+	bool events;
+	int (*shutdown)(struct rpost_obj *obj);
+	void (*free)(struct rpost_obj *obj);
+	void (*stop)(struct rpost_obj *obj);
+	bool (*keep)(struct rpost_obj *obj);
+	void (*abandon)(struct rpost_obj *obj);
+};
+
+/* These stand in main.c, and are the only way up from here. */
+extern const struct rpost_type rpost_types[RPOST_NUM_OBJ_TYPES];
+extern const enum rpost_obj_type rpost_teardown_order[RPOST_NUM_OBJ_TYPES - 1];
 
 int rpost_obj_reserve(struct rpost_file *file, struct rpost_obj *obj,
 		      enum rpost_obj_type type, struct rpost_device *dev);
