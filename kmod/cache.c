@@ -286,12 +286,6 @@ void rpost_cache_user_init(struct rpost_kept *kept)
 	rpost_watch_user_init(kept);
 }
 
-/* The user has no domain any more. */
-void rpost_cache_user_end(struct rpost_kept *kept)
-{
-	cancel_work_sync(&kept->reap);
-}
-
 void rpost_cache_pd_init(struct rpost_pd *pd)
 {
 	pd->cache.spans = RB_ROOT_CACHED;

@@ -238,7 +238,7 @@ static void rpost_debugfs_init(void)
 	rpost_debugfs = debugfs_create_dir("rdma_post", NULL);
 	debugfs_create_file("objects", 0400, rpost_debugfs, NULL,
 			    &rpost_objects_fops);
-	rpost_user_init(rpost_debugfs);
+	rpost_user_init(rpost_debugfs, rpost_cache_user_init);
 	rpost_inject_init(rpost_debugfs);
 }
 

@@ -17,13 +17,16 @@
 #include <linux/uidgid.h>
 #include <linux/user_namespace.h>
 
-#include "cache.h"
 #include "inject.h"
+#include "rpost.h"
 
 static unsigned long max_user_bytes;
 module_param(max_user_bytes, ulong, 0644);
 MODULE_PARM_DESC(max_user_bytes,
 		 "Bytes that one user can make the module and devices allocate (an eighth of the memory)");
+
+/* Of cache.c, which knows how kept regions end. */
+static void (*rpost_kept_init)(struct rpost_kept *kept);
 
 static DEFINE_SPINLOCK(rpost_users_lock);
 static DEFINE_HASHTABLE(rpost_users, 6);
@@ -74,7 +77,7 @@ struct rpost_user *rpost_user_get(void)
 	user->uid = uid;
 	user->exempt = exempt;
 	user->refs = 1;
-	rpost_cache_user_init(&user->kept);
+	rpost_kept_init(&user->kept);
 	mutex_init(&user->pin_lock);
 	hash_init(user->pinners);
 	spin_lock(&rpost_users_lock);
@@ -100,7 +103,8 @@ void rpost_user_put(struct rpost_user *user)
 	if (!last)
 		return;
 	WARN_ON_ONCE(atomic_long_read(&user->bytes) || user->pages);
-	rpost_cache_user_end(&user->kept);
+	/* The user has no domain any more. */
+	cancel_work_sync(&user->kept.reap);
 	kfree(user);
 }
 
@@ -208,9 +212,13 @@ static int rpost_users_show(struct seq_file *s, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(rpost_users);
 
-/* Set the limit, and show root the bytes of each user in debugfs. */
-void rpost_user_init(struct dentry *parent)
+/*
+ * Set the limit, and show root the bytes of each user in debugfs.  kept_init prepares the
+ * regions that the cache keeps for a new user.
+ */
+void rpost_user_init(struct dentry *parent, void (*kept_init)(struct rpost_kept *kept))
 {
+	rpost_kept_init = kept_init;
 	if (!max_user_bytes)
 		max_user_bytes = totalram_pages() / 8 << PAGE_SHIFT;
 	debugfs_create_file("users", 0400, parent, NULL, &rpost_users_fops);
