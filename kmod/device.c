@@ -15,6 +15,9 @@
 static DEFINE_XARRAY_ALLOC1(rpost_devices);
 static u32 rpost_next_device;
 
+/* Ends what is on a removed device. */
+static void (*rpost_device_gone)(struct rpost_device *dev);
+
 static void rpost_device_free(struct kref *kref)
 {
 	struct rpost_device *dev = container_of(kref, struct rpost_device, kref);
@@ -157,15 +160,17 @@ static void rpost_device_remove(struct ib_device *ib_dev, void *client_data)
 	 */
 	WRITE_ONCE(dev->dead, true);
 	synchronize_rcu();
-	rpost_async_device_gone(dev);
-	rpost_contexts_device_gone(dev);
-	rpost_routes_device_gone(dev);
+	rpost_device_gone(dev);
 	rpost_device_put(dev);
 }
 
-/* Begin to follow devices. */
-int rpost_device_register(void)
+/*
+ * Begin to follow devices.  gone ends what is on a removed device, and lasts until no
+ * file uses it.
+ */
+int rpost_device_register(void (*gone)(struct rpost_device *dev))
 {
+	rpost_device_gone = gone;
 	return ib_register_client(&rpost_client);
 }
 

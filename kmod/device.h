@@ -157,7 +157,7 @@ struct rpost_device {
 	struct rcu_head rcu;
 };
 
-int rpost_device_register(void);
+int rpost_device_register(void (*gone)(struct rpost_device *dev));
 void rpost_device_unregister(void);
 unsigned int rpost_device_count(struct rpost_file *file);
 unsigned int rpost_device_count_refused(struct rpost_file *file);

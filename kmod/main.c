@@ -104,6 +104,14 @@ const enum rpost_obj_type rpost_teardown_order[RPOST_NUM_OBJ_TYPES - 1] = {
 	RPOST_OBJ_CQ, RPOST_OBJ_PD,
 };
 
+/* What ends on a removed device, in this order. */
+static void rpost_device_gone(struct rpost_device *dev)
+{
+	rpost_async_device_gone(dev);
+	rpost_contexts_device_gone(dev);
+	rpost_routes_device_gone(dev);
+}
+
 int rpost_query_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_query *cmd = &ucmd->cmd.query;
@@ -256,7 +264,7 @@ static int __init rpost_init(void)
 	if (ret)
 		goto err_wq;
 	rpost_debugfs_init();
-	ret = rpost_device_register();
+	ret = rpost_device_register(rpost_device_gone);
 	if (ret)
 		goto err_debugfs;
 	ret = misc_register(&rpost_misc);
