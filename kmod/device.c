@@ -271,6 +271,45 @@ u32 rpost_device_max_srq_wr(struct ib_device *ib_dev)
 		    (u32)RPOST_MAX_WR);
 }
 
+/*
+ * Get a GID that programs may use.  Set ifindex to the number of the GID's interface, or
+ * 0 if it has none.
+ *
+ * RoCE's GIDs are addresses of interfaces, and the core takes the network namespace of a
+ * path from its GID.  A file gets those of its own namespace.
+ *
+ * Return the GID, with a reference, or ERR_PTR() of -EINVAL.
+ */
+const struct ib_gid_attr *rpost_gid_get(const struct rpost_file *file,
+					struct ib_device *ib_dev, u32 port,
+					u32 index, u32 *ifindex)
+{
+	const struct ib_gid_attr *gid = rdma_get_gid_attr(ib_dev, port, index);
+	struct net_device *ndev;
+	bool usable;
+
+	if (IS_ERR(gid))
+		return ERR_PTR(-EINVAL);
+
+	*ifindex = 0;
+	rcu_read_lock();
+	ndev = rdma_read_gid_attr_ndev_rcu(gid);
+	if (IS_ERR(ndev)) {
+		/* -EINVAL for an entry that is being removed */
+		usable = PTR_ERR(ndev) == -ENODEV;
+	} else {
+		usable = net_eq(dev_net(ndev), file->net);
+		*ifindex = ndev->ifindex;
+	}
+	rcu_read_unlock();
+
+	if (!usable) {
+		rdma_put_gid_attr(gid);
+		return ERR_PTR(-EINVAL);
+	}
+	return gid;
+}
+
 static u32 rpost_devices_list(struct rpost_file *file, u32 *ids, u32 room)
 {
 	struct rpost_device *dev;

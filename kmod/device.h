@@ -174,9 +174,6 @@ bool rpost_device_name_of(struct ib_device *ib_dev, char name[IB_DEVICE_NAME_MAX
 u32 rpost_device_max_wr(struct ib_device *ib_dev);
 u32 rpost_device_max_sge_rd(const struct ib_device *ib_dev);
 u32 rpost_device_max_srq_wr(struct ib_device *ib_dev);
-
-/* ----------------------------------------------------------- tables.c */
-
 const struct ib_gid_attr *rpost_gid_get(const struct rpost_file *file,
 					struct ib_device *ib_dev, u32 port,
 					u32 index, u32 *ifindex);

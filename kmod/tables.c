@@ -17,45 +17,6 @@ static u32 rpost_gid_tbl_len(struct ib_device *ib_dev, u32 port)
 	return ib_dev->port_data[port].immutable.gid_tbl_len;
 }
 
-/*
- * Get a GID that programs may use.  Set ifindex to the number of the GID's interface, or
- * 0 if it has none.
- *
- * RoCE's GIDs are addresses of interfaces, and the core takes the network namespace of a
- * path from its GID.  A file gets those of its own namespace.
- *
- * Return the GID, with a reference, or ERR_PTR() of -EINVAL.
- */
-const struct ib_gid_attr *rpost_gid_get(const struct rpost_file *file,
-					struct ib_device *ib_dev, u32 port,
-					u32 index, u32 *ifindex)
-{
-	const struct ib_gid_attr *gid = rdma_get_gid_attr(ib_dev, port, index);
-	struct net_device *ndev;
-	bool usable;
-
-	if (IS_ERR(gid))
-		return ERR_PTR(-EINVAL);
-
-	*ifindex = 0;
-	rcu_read_lock();
-	ndev = rdma_read_gid_attr_ndev_rcu(gid);
-	if (IS_ERR(ndev)) {
-		/* -EINVAL for an entry that is being removed */
-		usable = PTR_ERR(ndev) == -ENODEV;
-	} else {
-		usable = net_eq(dev_net(ndev), file->net);
-		*ifindex = ndev->ifindex;
-	}
-	rcu_read_unlock();
-
-	if (!usable) {
-		rdma_put_gid_attr(gid);
-		return ERR_PTR(-EINVAL);
-	}
-	return gid;
-}
-
 static u32 rpost_gids_list(const struct rpost_file *file,
 			   struct ib_device *ib_dev, u32 port, u32 first,
 			   struct rpost_gid *gids, u32 room)
