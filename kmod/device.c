@@ -3,13 +3,10 @@
  * RDMA devices.
  */
 #include <linux/slab.h>
-#include <linux/uaccess.h>
 #include <rdma/ib_cache.h>
 
-#include "compat/compat.h"
 #include "device.h"
 #include "inject.h"
-#include "srq.h"
 
 /* Devices by their number. */
 static DEFINE_XARRAY_ALLOC1(rpost_devices);
@@ -310,7 +307,11 @@ const struct ib_gid_attr *rpost_gid_get(const struct rpost_file *file,
 	return gid;
 }
 
-static u32 rpost_devices_list(struct rpost_file *file, u32 *ids, u32 room)
+/*
+ * Set ids to the first room numbers of devices that the file is offered.  Return how many
+ * there are.
+ */
+u32 rpost_devices_list(struct rpost_file *file, u32 *ids, u32 room)
 {
 	struct rpost_device *dev;
 	unsigned long id;
@@ -328,12 +329,6 @@ static u32 rpost_devices_list(struct rpost_file *file, u32 *ids, u32 room)
 	return count;
 }
 
-/* Count the devices that the file is offered. */
-unsigned int rpost_device_count(struct rpost_file *file)
-{
-	return rpost_devices_list(file, NULL, 0);
-}
-
 /* Count the devices that the file is not offered. */
 unsigned int rpost_device_count_refused(struct rpost_file *file)
 {
@@ -348,148 +343,4 @@ unsigned int rpost_device_count_refused(struct rpost_file *file)
 			 rdma_dev_access_netns(dev->ib_dev, file->net);
 	rcu_read_unlock();
 	return count;
-}
-
-int rpost_query_devices_ioctl(struct rpost_ucmd *ucmd)
-{
-	struct rpost_query_devices *cmd = &ucmd->cmd.query_devices;
-	u32 room = min(cmd->count, 1024u);
-	u32 *ids = NULL;
-	int ret;
-
-	if (cmd->reserved)
-		return -EOPNOTSUPP;
-	if (room) {
-		ids = kcalloc(room, sizeof(*ids), RPOST_GFP);
-		if (!ids)
-			return -ENOMEM;
-	}
-	cmd->count = rpost_devices_list(ucmd->file, ids, room);
-	ret = 0;
-	if (copy_to_user(u64_to_user_ptr(cmd->devices), ids,
-			 min(room, cmd->count) * sizeof(*ids)))
-		ret = -EFAULT;
-	kfree(ids);
-	return ret ? : rpost_respond(ucmd);
-}
-
-int rpost_query_device_ioctl(struct rpost_ucmd *ucmd)
-{
-	struct rpost_query_device *cmd = &ucmd->cmd.query_device;
-	const struct ib_device_attr *attr;
-	struct rpost_device *dev;
-	struct ib_device *ib_dev;
-	u64 missing;
-
-	dev = rpost_device_find(ucmd->file, cmd->device ? :
-				rpost_share_device(ucmd->filp));
-	if (IS_ERR(dev))
-		return PTR_ERR(dev);
-	ib_dev = dev->ib_dev;
-	attr = &ib_dev->attrs;
-	/* Kernel verbs have no work requests for these. */
-	missing = RPOST_COMPAT_USER_CAPS;
-	if (!rpost_srq_can_resize(ib_dev))
-		missing |= IB_DEVICE_SRQ_RESIZE;
-
-	*cmd = (struct rpost_query_device) {
-		.size = cmd->size,
-		.device = dev->id,
-		.phys_port_cnt = ib_dev->phys_port_cnt,
-		.node_guid = ib_dev->node_guid,
-		.sys_image_guid = attr->sys_image_guid,
-		.node_type = ib_dev->node_type,
-		.transport = rdma_node_get_transport(ib_dev->node_type),
-		.fw_ver = attr->fw_ver,
-		.max_mr_size = rpost_mr_max_size(dev),
-		.page_size_cap = attr->page_size_cap,
-		.device_cap_flags = attr->device_cap_flags & ~missing,
-		.vendor_id = attr->vendor_id,
-		.vendor_part_id = attr->vendor_part_id,
-		.hw_ver = attr->hw_ver,
-		.max_qp = attr->max_qp,
-		.max_qp_wr = rpost_device_max_wr(ib_dev),
-		.max_send_sge = min(attr->max_send_sge, RPOST_MAX_SGE),
-		.max_recv_sge = min(attr->max_recv_sge, RPOST_MAX_SGE),
-		.max_sge_rd = min_t(u32, rpost_device_max_sge_rd(ib_dev),
-				    RPOST_MAX_SGE),
-		.max_cq = attr->max_cq,
-		.max_cqe = attr->max_cqe,
-		.max_mr = attr->max_mr,
-		.max_pd = attr->max_pd,
-		.max_qp_rd_atom = attr->max_qp_rd_atom,
-		.max_res_rd_atom = attr->max_res_rd_atom,
-		.max_qp_init_rd_atom = attr->max_qp_init_rd_atom,
-		.atomic_cap = attr->atomic_cap,
-		.max_srq = attr->max_srq,
-		.max_srq_wr = rpost_device_max_srq_wr(ib_dev),
-		.max_srq_sge = min(attr->max_srq_sge, RPOST_MAX_SGE),
-		.max_ah = attr->max_ah,
-		.max_mcast_grp = attr->max_mcast_grp,
-		.max_mcast_qp_attach = attr->max_mcast_qp_attach,
-		.max_total_mcast_qp_attach = attr->max_total_mcast_qp_attach,
-		.max_pkeys = attr->max_pkeys,
-		.local_ca_ack_delay = attr->local_ca_ack_delay,
-		.num_comp_vectors = ib_dev->num_comp_vectors,
-		.max_inline_data = RPOST_MAX_INLINE,
-		.index = ib_dev->index,
-		.max_moderate_count = attr->cq_caps.max_cq_moderation_count,
-		.max_moderate_us = attr->cq_caps.max_cq_moderation_period,
-	};
-	rpost_odp_query(dev, cmd);
-	rpost_device_name(dev, cmd->name);
-
-	rpost_device_unfind(dev);
-	return rpost_respond(ucmd);
-}
-
-int rpost_query_port_ioctl(struct rpost_ucmd *ucmd)
-{
-	struct rpost_query_port *cmd = &ucmd->cmd.query_port;
-	struct ib_port_attr attr = {};
-	struct rpost_device *dev;
-	struct ib_device *ib_dev;
-	int ret;
-
-	dev = rpost_device_find(ucmd->file, cmd->device);
-	if (IS_ERR(dev))
-		return PTR_ERR(dev);
-	ib_dev = dev->ib_dev;
-
-	ret = -EINVAL;
-	if (!rdma_is_port_valid(ib_dev, cmd->port))
-		goto out;
-	ret = ib_query_port(ib_dev, cmd->port, &attr);
-	if (ret)
-		goto out;
-
-	*cmd = (struct rpost_query_port) {
-		.size = cmd->size,
-		.device = cmd->device,
-		.port = cmd->port,
-		.state = attr.state,
-		.max_mtu = attr.max_mtu,
-		.active_mtu = attr.active_mtu,
-		.gid_tbl_len = attr.gid_tbl_len,
-		.port_cap_flags = attr.port_cap_flags,
-		.max_msg_sz = attr.max_msg_sz,
-		.bad_pkey_cntr = attr.bad_pkey_cntr,
-		.qkey_viol_cntr = attr.qkey_viol_cntr,
-		.pkey_tbl_len = attr.pkey_tbl_len,
-		.lid = attr.lid,
-		.sm_lid = attr.sm_lid,
-		.lmc = attr.lmc,
-		.max_vl_num = attr.max_vl_num,
-		.sm_sl = attr.sm_sl,
-		.subnet_timeout = attr.subnet_timeout,
-		.init_type_reply = attr.init_type_reply,
-		.active_width = attr.active_width,
-		.phys_state = attr.phys_state,
-		.link_layer = rdma_port_get_link_layer(ib_dev, cmd->port),
-		.active_speed = attr.active_speed,
-		.grh_required = rdma_is_grh_required(ib_dev, cmd->port),
-	};
-out:
-	rpost_device_unfind(dev);
-	return ret ? : rpost_respond(ucmd);
 }

@@ -159,7 +159,7 @@ struct rpost_device {
 
 int rpost_device_register(void (*gone)(struct rpost_device *dev));
 void rpost_device_unregister(void);
-unsigned int rpost_device_count(struct rpost_file *file);
+u32 rpost_devices_list(struct rpost_file *file, u32 *ids, u32 room);
 unsigned int rpost_device_count_refused(struct rpost_file *file);
 struct rpost_device *rpost_device_find(struct rpost_file *file, u32 id);
 void rpost_device_unfind(struct rpost_device *dev);

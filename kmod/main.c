@@ -112,21 +112,6 @@ static void rpost_device_gone(struct rpost_device *dev)
 	rpost_routes_device_gone(dev);
 }
 
-int rpost_query_ioctl(struct rpost_ucmd *ucmd)
-{
-	struct rpost_query *cmd = &ucmd->cmd.query;
-
-	if (cmd->reserved)
-		return -EOPNOTSUPP;
-	cmd->abi_version = RPOST_ABI_VERSION;
-	cmd->num_devices = rpost_device_count(ucmd->file);
-	cmd->features = 0;
-	cmd->max_wr_bytes = RPOST_MAX_WR_BYTES;
-	cmd->num_objects = READ_ONCE(ucmd->file->handles.num);
-	cmd->num_refused = rpost_device_count_refused(ucmd->file);
-	return rpost_respond(ucmd);
-}
-
 /* Before a command fails for want of memory, give back what the cache keeps. */
 static noinline int rpost_create_run(struct rpost_file *file, struct file *filp,
 				     const struct rpost_cmd_row *row,
