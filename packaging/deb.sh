@@ -62,7 +62,7 @@ set_version() {
 	cd "$tree"
 	sed -i "s/^\(VERSION[[:space:]]*:= *\).*/\1$version/" Makefile
 	sed -i "s/^\(PACKAGE_VERSION=\).*/\1\"$version\"/" dkms.conf
-	sed -i "s/^\(MODULE_VERSION(\).*/\1\"$version\");/" kmod/main.c
+	sed -i "s/^\(MODULE_VERSION(\).*/\1\"$version\");/" kmod/face/main.c
 	sed -i "1s/([^)]*)/($version)/" packaging/debian/changelog
 }
 

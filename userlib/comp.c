@@ -2,7 +2,7 @@
 /*
  * Reading the shared completion ring.
  *
- * Barriers, program here and kernel in kmod/ring.c:
+ * Barriers, program here and kernel in kmod/base/ring.c:
  *
  *   @tail (acquire), then entry      pairs with  entry, then @tail (release)
  *   @flags (acquire), then @tail     pairs with  @tail, then @flags (release)

@@ -14,7 +14,7 @@
 	_Static_assert(sizeof(struct rpost_##type) == (bytes), #type)
 
 #define RPOST_COMMAND(nr, name, type, first, size, flags) SIZE(type, size);
-#include "../../kmod/commands.h"
+#include "../../kmod/core/commands.h"
 
 SIZE(comp_event, 8);
 SIZE(ring, 128);

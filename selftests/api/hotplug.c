@@ -22,7 +22,7 @@
 /*
  * Over rdma-core a program ends by itself, before the removal: uverbs removes rxe
  * only after the last program has closed it, and the kernel crashes if an id that
- * queries a route is destroyed at the same time (kmod/route.c).
+ * queries a route is destroyed at the same time (kmod/id/route.c).
  */
 #define STAY_MS		200
 

@@ -364,7 +364,7 @@ static int set_path_to_self(struct rp_end *end)
 /*
  * The connection manager knows a device that the module failed to add.  Its ids
  * and its removal find nothing of the module's, and they get no route, which
- * the removal would have to end (kmod/route.c).
+ * the removal would have to end (kmod/id/route.c).
  */
 static void not_added(struct __test_metadata *_metadata, FIXTURE_DATA(inject) *self,
 		      const char *point)

@@ -12,7 +12,7 @@
  *
  * EVENT_ROW is the row of a command whose result is an event.
  *
- * A command that is in rdma_post_abi.h, but not in kmod/commands.h or not here,
+ * A command that is in rdma_post_abi.h, but not in kmod/core/commands.h or not here,
  * does not compile.  Names, bytes and order of the fields are the layout as it
  * was published: abi tests that they follow each other without a gap.
  */
@@ -29,7 +29,7 @@
 	       FLAGS_##nr = (flags), ON_##nr = (on) };
 #define RPOST_COMMAND(...)		COMMAND(__VA_ARGS__, R_FILE)
 #define RPOST_CHANNEL_COMMAND(...)	COMMAND(__VA_ARGS__, R_EVENT)
-#include "../../kmod/commands.h"
+#include "../../kmod/core/commands.h"
 
 /* Each row is in a function, so that S can be another struct in each. */
 #define ROW(NR, ...)		COMMAND_ROW(NR, false, __VA_ARGS__)
@@ -276,7 +276,7 @@ const struct command *command_of(unsigned int nr)
 	switch ((enum rpost_cmd)nr) {
 #define RPOST_COMMAND(nr, name, type, first, size, flags) \
 	case RPOST_CMD_##nr: return row_##nr();
-#include "../../kmod/commands.h"
+#include "../../kmod/core/commands.h"
 	}
 	return NULL;
 }

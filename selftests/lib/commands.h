@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * The commands and the fields of their structs, for all tests that go through
- * them.  A new command needs a row in kmod/commands.h and one in commands.c.
+ * them.  A new command needs a row in kmod/core/commands.h and one in commands.c.
  */
 #ifndef COMMANDS_H
 #define COMMANDS_H

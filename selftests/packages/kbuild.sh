@@ -126,22 +126,22 @@ builds_for_ofed() {
 	[[ $(checksum_of rdma_create_qp) = 0x0fed* ]] &&
 		[[ $(checksum_of misc_register) != 0x0fed* ]] &&
 		grep -q -- "-I$tree/include -I$tree/include/uapi .*RPOST_RDMA_VERSION=.*6,2,0" \
-			"$dir/source/kmod/.mr.o.cmd" &&
-		grep -q "$tree/include/linux/compat-2.6.h" "$dir/source/kmod/.mr.o.cmd" &&
-		grep -q "$tree/include/rdma/ib_verbs.h" "$dir/source/kmod/.mr.o.cmd"
+			"$dir/source/kmod/memory/.mr.o.cmd" &&
+		grep -q "$tree/include/linux/compat-2.6.h" "$dir/source/kmod/memory/.mr.o.cmd" &&
+		grep -q "$tree/include/rdma/ib_verbs.h" "$dir/source/kmod/memory/.mr.o.cmd"
 }
 
 # OFED brings what the kernel was built without.
 builds_for_ofed_alone() {
-	kbuild kmod/mr.o CONFIG_INFINIBAND= CONFIG_INFINIBAND_ADDR_TRANS= \
+	kbuild kmod/memory/mr.o CONFIG_INFINIBAND= CONFIG_INFINIBAND_ADDR_TRANS= \
 		CONFIG_INFINIBAND_USER_MEM= &&
-		grep -q -- -DCONFIG_INFINIBAND_USER_MEM=1 "$dir/source/kmod/.mr.o.cmd"
+		grep -q -- -DCONFIG_INFINIBAND_USER_MEM=1 "$dir/source/kmod/memory/.mr.o.cmd"
 }
 
 # OFA_DIR=none takes the kernel's headers.
 builds_for_kernel() {
-	kbuild kmod/mr.o OFA_DIR=none &&
-		! grep -q "$tree" "$dir/source/kmod/.mr.o.cmd"
+	kbuild kmod/memory/mr.o OFA_DIR=none &&
+		! grep -q "$tree" "$dir/source/kmod/memory/.mr.o.cmd"
 }
 
 echo "TAP version 13"

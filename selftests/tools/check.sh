@@ -521,7 +521,7 @@ gdb_stops() {
 		-batch -ex 'break rpost_post_send_ioctl' -ex continue \
 		-ex backtrace -ex delete -ex detach 2>&1)
 	echo "$out"
-	grep -q '^#0 .*rpost_post_send_ioctl (.*kmod/post\.c:' <<<"$out" &&
+	grep -q '^#0 .*rpost_post_send_ioctl (.*kmod/post/post\.c:' <<<"$out" &&
 		grep -q '^#[0-9].* in __x64_sys_ioctl ()' <<<"$out" &&
 		grep -q '^hello, client' <<<"$out"
 }

@@ -77,7 +77,7 @@ checkpatch() {
 	case $1 in
 	*/trace.h) ignore+=,OPEN_ENDED_LINE,PARENTHESIS_ALIGNMENT,COMPLEX_MACRO,TRAILING_SEMICOLON ;;
 	# Both make declarations of the rows of commands.h.
-	kmod/rpost.h | kmod/main.c) ignore+=,TRAILING_SEMICOLON ;;
+	kmod/base/rpost.h | kmod/face/main.c) ignore+=,TRAILING_SEMICOLON ;;
 	kmod/compat/* | */rdmasim/compat.h) ignore+=,LINUX_VERSION_CODE,CONSTANT_COMPARISON ;;
 	esac
 	perl "$scripts/checkpatch.pl" --strict --no-tree --terse --no-summary \
@@ -154,7 +154,7 @@ analyze_module() {
 export -f analyze_module
 
 analyzer_module() {
-	local files=("$out"/kmod/kmod/.*.o.cmd)
+	local files=("$out"/kmod/kmod/*/.*.o.cmd)
 	[ -e "${files[0]}" ] || echo "sparse has left no objects"
 	printf '%s\n' "${files[@]}" | grep -v '/\.[^/]*\.mod\.o\.cmd$' |
 		xargs -P "$(nproc)" -I{} bash -c "analyze_module {} '$headers'"
@@ -283,7 +283,7 @@ release() {
 	local version
 	version=$(sed -n 's/^VERSION[[:space:]]*:= //p' Makefile)
 	grep -qFx "PACKAGE_VERSION=\"$version\"" dkms.conf || echo "dkms.conf: not $version"
-	grep -qFx "MODULE_VERSION(\"$version\");" kmod/main.c || echo "kmod/main.c: not $version"
+	grep -qFx "MODULE_VERSION(\"$version\");" kmod/face/main.c || echo "kmod/face/main.c: not $version"
 	head -n 1 packaging/debian/changelog | grep -qF "($version)" ||
 		echo "packaging/debian/changelog: not $version"
 	grep -qP "^Version:\t\t?$version$" packaging/rpm/rdma-post.spec ||
@@ -323,7 +323,7 @@ echo "1..$((changed ? 15 : 20))"
 check checkpatch checkpatch_all
 check versions versions
 check sparse sparse_all
-check kernel-doc perl "$scripts/kernel-doc" -none -Werror kmod/*.[ch] \
+check kernel-doc perl "$scripts/kernel-doc" -none -Werror kmod/*/*.[ch] \
 	uapi/rdma/*.h userlib/*.c "${modules[@]}"
 check gcc user_checks "gcc -fsyntax-only $warn" userlib tools examples selftests
 check clang user_checks "clang -fsyntax-only $warn" userlib tools examples selftests

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Asynchronous channels: files that report events on a device, its ports, and
+ * the program's objects on it.
+ */
+#include <linux/anon_inodes.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/module.h>
+#include <linux/poll.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "base/inject.h"
+#include "core/device.h"
+
+#define RPOST_MAX_ASYNC_EVENTS		256
+#define RPOST_MAX_ASYNC_CHANNELS	128	/* of a file, for each device */
+
+static_assert(RPOST_ASYNC_CQ_ERR == (int)IB_EVENT_CQ_ERR);
+static_assert(RPOST_ASYNC_COMM_EST == (int)IB_EVENT_COMM_EST);
+static_assert(RPOST_ASYNC_DEVICE_FATAL == (int)IB_EVENT_DEVICE_FATAL);
+static_assert(RPOST_ASYNC_GID_CHANGE == (int)IB_EVENT_GID_CHANGE);
+
+/**
+ * struct rpost_async_channel - asynchronous channel, behind a file descriptor
+ * @file: the open file whose objects report here; holds a reference
+ * @dev: the device; holds a reference
+ * @dev_link: in @dev->async_channels; under @dev->async_lock
+ * @file_link: in @file->async_channels; under @file->async_lock
+ * @wait: readers sleep here
+ * @fasync: open files whose owners get SIGIO
+ * @fetch: serialises readers, so that events come in order
+ * @lock: guards all that follows
+ * @gone: the device's removal has been reported
+ * @offered: the first event is being copied to the program
+ * @first: the oldest event in @events
+ * @count: events in @events
+ * @events: a ring; the last place is kept for RPOST_ASYNC_DEVICE_FATAL
+ */
+struct rpost_async_channel {
+	struct rpost_file *file;
+	struct rpost_device *dev;
+	struct list_head dev_link;
+	struct list_head file_link;
+	wait_queue_head_t wait;
+	struct fasync_struct *fasync;
+	struct mutex fetch;
+	spinlock_t lock;
+	bool gone;
+	bool offered;
+	unsigned int first;
+	unsigned int count;
+	struct rpost_async_event events[RPOST_MAX_ASYNC_EVENTS + 1];
+};
+
+static struct rpost_async_event *
+rpost_async_channel_at(struct rpost_async_channel *channel, unsigned int i)
+{
+	return &channel->events[(channel->first + i) %
+				ARRAY_SIZE(channel->events)];
+}
+
+static void rpost_async_channel_push(struct rpost_async_channel *channel,
+				     const struct rpost_async_event *event,
+				     bool last)
+{
+	unsigned int room = RPOST_MAX_ASYNC_EVENTS + last;
+	unsigned long flags;
+
+	spin_lock_irqsave(&channel->lock, flags);
+	if (!channel->gone && channel->count < room &&
+	    (last || !rpost_inject(RPOST_INJECT_ASYNC))) {
+		*rpost_async_channel_at(channel, channel->count) = *event;
+		WRITE_ONCE(channel->count, channel->count + 1);
+		channel->gone = last;
+		wake_up_interruptible(&channel->wait);
+		kill_fasync(&channel->fasync, SIGIO, POLL_IN);
+	}
+	spin_unlock_irqrestore(&channel->lock, flags);
+}
+
+/* Copy the first event; it stays until rpost_async_channel_taken(). */
+static bool rpost_async_channel_offer(struct rpost_async_channel *channel,
+				      struct rpost_async_event *event)
+{
+	bool offered;
+
+	spin_lock_irq(&channel->lock);
+	offered = channel->count;
+	if (offered)
+		*event = *rpost_async_channel_at(channel, 0);
+	channel->offered = offered;
+	spin_unlock_irq(&channel->lock);
+	return offered;
+}
+
+static void rpost_async_channel_taken(struct rpost_async_channel *channel)
+{
+	spin_lock_irq(&channel->lock);
+	/* Otherwise rpost_async_forget() has dropped it. */
+	if (channel->offered) {
+		channel->offered = false;
+		channel->first = (channel->first + 1) %
+				 ARRAY_SIZE(channel->events);
+		WRITE_ONCE(channel->count, channel->count - 1);
+	}
+	spin_unlock_irq(&channel->lock);
+}
+
+/* Report an event on an object, in any context.  dev and file are those of the object. */
+void rpost_async_post(struct rpost_device *dev, struct rpost_file *file,
+		      const struct rpost_async_event *event)
+{
+	struct rpost_async_channel *channel;
+	unsigned long flags;
+
+	spin_lock_irqsave(&file->async_lock, flags);
+	list_for_each_entry(channel, &file->async_channels, file_link) {
+		if (channel->dev == dev)
+			rpost_async_channel_push(channel, event, false);
+	}
+	spin_unlock_irqrestore(&file->async_lock, flags);
+}
+
+/* Keep only the events that concern other objects. */
+static void rpost_async_channel_forget(struct rpost_async_channel *channel,
+				       const struct rpost_obj *obj)
+{
+	unsigned int i, n = channel->count, kept = 0;
+	struct rpost_async_event *event;
+
+	for (i = 0; i < n; i++) {
+		event = rpost_async_channel_at(channel, i);
+		if (event->obj_type != obj->type ||
+		    event->handle != obj->handle)
+			*rpost_async_channel_at(channel, kept++) = *event;
+		else if (!i)
+			channel->offered = false;
+	}
+	WRITE_ONCE(channel->count, kept);
+}
+
+/* Drop the unread events of an object that is shut down, its handle still reserved. */
+void rpost_async_forget(struct rpost_device *dev, const struct rpost_obj *obj)
+{
+	struct rpost_file *file = obj->file;
+	struct rpost_async_channel *channel;
+
+	spin_lock_irq(&file->async_lock);
+	list_for_each_entry(channel, &file->async_channels, file_link) {
+		if (channel->dev != dev)
+			continue;
+		spin_lock(&channel->lock);
+		rpost_async_channel_forget(channel, obj);
+		spin_unlock(&channel->lock);
+	}
+	spin_unlock_irq(&file->async_lock);
+}
+
+static void rpost_async_post_all(struct rpost_device *dev,
+				 const struct rpost_async_event *event,
+				 bool last)
+{
+	struct rpost_async_channel *channel;
+
+	mutex_lock(&dev->async_lock);
+	list_for_each_entry(channel, &dev->async_channels, dev_link) {
+		rpost_async_channel_push(channel, event, last);
+		cond_resched();
+	}
+	mutex_unlock(&dev->async_lock);
+}
+
+/* Called from the RDMA core's work queue. */
+static void rpost_async_device_event(struct ib_event_handler *handler,
+				     struct ib_event *ib_event)
+{
+	struct rpost_device *dev =
+		container_of(handler, struct rpost_device, event_handler);
+	struct rpost_async_event event = { .event = ib_event->event };
+
+	switch (ib_event->event) {
+	case IB_EVENT_DEVICE_FATAL:
+		break;
+	case IB_EVENT_PORT_ACTIVE:
+	case IB_EVENT_PORT_ERR:
+	case IB_EVENT_LID_CHANGE:
+	case IB_EVENT_PKEY_CHANGE:
+	case IB_EVENT_SM_CHANGE:
+	case IB_EVENT_CLIENT_REREGISTER:
+	case IB_EVENT_GID_CHANGE:
+		event.port = ib_event->element.port_num;
+		break;
+	default:
+		/* Objects have handlers of their own. */
+		return;
+	}
+	rpost_async_post_all(dev, &event, false);
+}
+
+/* Begin to follow the events of a device, which lookups do not find yet. */
+void rpost_async_device_add(struct rpost_device *dev)
+{
+	mutex_init(&dev->async_lock);
+	INIT_LIST_HEAD(&dev->async_channels);
+	INIT_IB_EVENT_HANDLER(&dev->event_handler, dev->ib_dev,
+			      rpost_async_device_event);
+	ib_register_event_handler(&dev->event_handler);
+}
+
+/* Report the removal of a device, which is dead and gets no more channels. */
+void rpost_async_device_gone(struct rpost_device *dev)
+{
+	static const struct rpost_async_event event = {
+		.event = RPOST_ASYNC_DEVICE_FATAL,
+	};
+
+	ib_unregister_event_handler(&dev->event_handler);
+	rpost_async_post_all(dev, &event, true);
+}
+
+/* Copy all events that fit; return their bytes, 0 if there is none. */
+static ssize_t rpost_async_channel_fetch(struct rpost_async_channel *channel,
+					 char __user *buf, size_t count)
+{
+	struct rpost_async_event event;
+	ssize_t done = 0;
+
+	if (mutex_lock_interruptible(&channel->fetch))
+		return -ERESTARTSYS;
+	while (count - done >= sizeof(event)) {
+		if (!rpost_async_channel_offer(channel, &event))
+			break;
+		if (copy_to_user(buf + done, &event, sizeof(event))) {
+			done = done ? : -EFAULT;
+			break;
+		}
+		rpost_async_channel_taken(channel);
+		done += sizeof(event);
+	}
+	mutex_unlock(&channel->fetch);
+	return done;
+}
+
+static ssize_t rpost_async_channel_read(struct file *filp, char __user *buf,
+					size_t count, loff_t *pos)
+{
+	struct rpost_async_channel *channel = filp->private_data;
+	ssize_t done;
+	int ret;
+
+	if (count < sizeof(struct rpost_async_event))
+		return -EINVAL;
+
+	for (;;) {
+		done = rpost_async_channel_fetch(channel, buf, count);
+		if (done)
+			return done;
+		if (filp->f_flags & O_NONBLOCK)
+			return -EAGAIN;
+		ret = wait_event_interruptible(channel->wait,
+					       READ_ONCE(channel->count));
+		if (ret)
+			return ret;
+	}
+}
+
+static __poll_t rpost_async_channel_poll(struct file *filp, poll_table *wait)
+{
+	struct rpost_async_channel *channel = filp->private_data;
+
+	poll_wait(filp, &channel->wait, wait);
+	return READ_ONCE(channel->count) ? EPOLLIN | EPOLLRDNORM : 0;
+}
+
+static void rpost_async_channel_free(struct rpost_async_channel *channel)
+{
+	struct rpost_device *dev = channel->dev;
+	struct rpost_file *file = channel->file;
+
+	mutex_lock(&dev->async_lock);
+	list_del(&channel->dev_link);
+	mutex_unlock(&dev->async_lock);
+	spin_lock_irq(&file->async_lock);
+	list_del(&channel->file_link);
+	spin_unlock_irq(&file->async_lock);
+	rpost_device_put(dev);
+	rpost_uncharge(file, RPOST_ASYNC_CHANNEL_BYTES);
+	rpost_file_count(file, RPOST_COUNT_ASYNC_CHANNEL, -1);
+	rpost_file_put(file);
+	kfree(channel);
+}
+
+static int rpost_async_channel_release(struct inode *inode, struct file *filp)
+{
+	rpost_async_channel_free(filp->private_data);
+	return 0;
+}
+
+static int rpost_async_channel_fasync(int fd, struct file *filp, int on)
+{
+	struct rpost_async_channel *channel = filp->private_data;
+
+	return fasync_helper(fd, filp, on, &channel->fasync);
+}
+
+static const struct file_operations rpost_async_channel_fops = {
+	.owner		= THIS_MODULE,
+	.read		= rpost_async_channel_read,
+	.poll		= rpost_async_channel_poll,
+	.fasync		= rpost_async_channel_fasync,
+	.release	= rpost_async_channel_release,
+	.llseek		= noop_llseek,
+};
+
+static int rpost_async_channel_list(struct rpost_async_channel *channel)
+{
+	struct rpost_device *dev = channel->dev;
+	struct rpost_file *file = channel->file;
+	struct rpost_async_channel *other;
+	unsigned int n = 0;
+	int ret = 0;
+
+	mutex_lock(&dev->async_lock);
+	spin_lock_irq(&file->async_lock);
+	list_for_each_entry(other, &file->async_channels, file_link)
+		n += other->dev == dev;
+	/* Removal may have sent its event, which the channel would miss. */
+	if (!rpost_device_alive(dev)) {
+		ret = -ENODEV;
+	} else if (n >= RPOST_MAX_ASYNC_CHANNELS) {
+		ret = -EMFILE;
+	} else {
+		list_add_tail(&channel->dev_link, &dev->async_channels);
+		list_add_tail(&channel->file_link, &file->async_channels);
+	}
+	spin_unlock_irq(&file->async_lock);
+	mutex_unlock(&dev->async_lock);
+	return ret;
+}
+
+int rpost_create_async_channel_ioctl(struct rpost_ucmd *ucmd)
+{
+	struct rpost_create_async_channel *cmd =
+		&ucmd->cmd.create_async_channel;
+	struct rpost_async_channel *channel;
+	struct rpost_device *dev;
+	struct file *filp;
+	int ret;
+
+	dev = rpost_device_find(ucmd->file, cmd->device);
+	if (IS_ERR(dev))
+		return PTR_ERR(dev);
+	ib_device_put(dev->ib_dev);
+	ret = rpost_charge(ucmd->file, RPOST_ASYNC_CHANNEL_BYTES);
+	if (ret)
+		goto err_device;
+	ret = -ENOMEM;
+	channel = kzalloc(sizeof(*channel), RPOST_GFP);
+	if (!channel)
+		goto err_charge;
+	rpost_file_count(ucmd->file, RPOST_COUNT_ASYNC_CHANNEL, 1);
+	kref_get(&ucmd->file->kref);
+	channel->file = ucmd->file;
+	channel->dev = dev;
+	INIT_LIST_HEAD(&channel->dev_link);
+	INIT_LIST_HEAD(&channel->file_link);
+	init_waitqueue_head(&channel->wait);
+	mutex_init(&channel->fetch);
+	spin_lock_init(&channel->lock);
+	ret = rpost_async_channel_list(channel);
+	if (ret) {
+		rpost_async_channel_free(channel);
+		return ret;
+	}
+
+	filp = anon_inode_getfile("[rdma_post_async]",
+				  &rpost_async_channel_fops, channel,
+				  O_RDONLY | O_CLOEXEC);
+	if (IS_ERR(filp)) {
+		rpost_async_channel_free(channel);
+		return PTR_ERR(filp);
+	}
+	return rpost_respond_fd(ucmd, &cmd->fd, filp);
+
+err_charge:
+	rpost_uncharge(ucmd->file, RPOST_ASYNC_CHANNEL_BYTES);
+err_device:
+	rpost_device_put(dev);
+	return ret;
+}

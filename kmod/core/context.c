@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Contexts, and the removal of devices.  See struct rpost_context.
+ */
+#include <linux/slab.h>
+
+#include "core/device.h"
+
+static void rpost_context_free(struct kref *kref)
+{
+	struct rpost_context *context = container_of(kref, struct rpost_context,
+						     kref);
+	struct rpost_device *dev = context->dev;
+	struct rpost_file *file = context->file;
+
+	list_del(&context->link);
+	mutex_lock(&dev->contexts_lock);
+	list_del(&context->dev_link);
+	mutex_unlock(&dev->contexts_lock);
+	mutex_unlock(&file->charge_lock);
+	rpost_device_put(dev);
+	rpost_file_put(file);
+	kfree(context);
+}
+
+void rpost_context_put(struct rpost_context *context)
+{
+	struct rpost_file *file = context->file;
+
+	kref_put_mutex(&context->kref, rpost_context_free, &file->charge_lock);
+}
+
+static struct rpost_context *rpost_context_new(struct rpost_file *file,
+					       struct rpost_device *dev)
+{
+	struct rpost_context *context = kzalloc(sizeof(*context), RPOST_GFP);
+
+	if (!context)
+		return NULL;
+	kref_init(&context->kref);
+	kref_get(&file->kref);
+	context->file = file;
+	rpost_device_hold(dev);
+	context->dev = dev;
+	init_rwsem(&context->rwsem);
+	list_add(&context->link, &file->contexts);
+	mutex_lock(&dev->contexts_lock);
+	list_add(&context->dev_link, &dev->contexts);
+	mutex_unlock(&dev->contexts_lock);
+	return context;
+}
+
+/* Find or create a context.  Return it with a reference, or NULL without memory. */
+struct rpost_context *rpost_context_get(struct rpost_file *file,
+					struct rpost_device *dev)
+{
+	struct rpost_context *context;
+
+	mutex_lock(&file->charge_lock);
+	list_for_each_entry(context, &file->contexts, link) {
+		if (context->dev == dev) {
+			kref_get(&context->kref);
+			goto out;
+		}
+	}
+	context = rpost_context_new(file, dev);
+out:
+	mutex_unlock(&file->charge_lock);
+	return context;
+}
+
+/* Lock the context for the command, which takes over the caller's reference. */
+static int rpost_ucmd_lock(struct rpost_ucmd *ucmd, struct rpost_context *context)
+{
+	if (down_read_killable(&context->rwsem)) {
+		rpost_context_put(context);
+		return -EINTR;
+	}
+	ucmd->context = context;
+	return 0;
+}
+
+/*
+ * Keep a device from being removed: the command holds the context until
+ * rpost_leave_device().  Return the device with a reference, or ERR_PTR() of -ENODEV,
+ * -ENOMEM or -EINTR.
+ */
+struct rpost_device *rpost_enter_device(struct rpost_ucmd *ucmd, u32 id)
+{
+	struct rpost_device *dev = rpost_device_find(ucmd->file, id);
+	struct rpost_context *context;
+	int ret = -ENOMEM;
+
+	if (IS_ERR(dev))
+		return dev;
+	context = rpost_context_get(ucmd->file, dev);
+	if (context)
+		ret = rpost_ucmd_lock(ucmd, context);
+	ib_device_put(dev->ib_dev);
+	if (!ret && !rpost_device_alive(dev))
+		ret = -ENODEV;
+	if (ret) {
+		rpost_device_put(dev);
+		return ERR_PTR(ret);
+	}
+	return dev;
+}
+
+/*
+ * Keep an object's device from being removed, until rpost_leave_device().  The command
+ * must not hold a reference on an object yet.  type is one of those on devices.
+ *
+ * The device may have been removed already.  While the command waits for the lock, the
+ * object may be destroyed, and the handle may be given to an object on another device.
+ * So only rpost_enter_get(), rpost_enter_use() and DESTROY, which compare its context
+ * with that of the command, look the handle up after this.
+ *
+ * Return 0, -ENOENT or -EINTR.
+ */
+int rpost_enter_object(struct rpost_ucmd *ucmd, u32 handle,
+		       enum rpost_obj_type type)
+{
+	struct rpost_context *context = rpost_obj_context(ucmd->file, handle,
+							  type);
+
+	return context ? rpost_ucmd_lock(ucmd, context) : -ENOENT;
+}
+
+/*
+ * Let a device be removed.  Called before the program's memory is touched, and at the end
+ * of each command.  Does nothing if the command has no device.
+ */
+void rpost_leave_device(struct rpost_ucmd *ucmd)
+{
+	struct rpost_context *context = ucmd->context;
+
+	if (!context)
+		return;
+	ucmd->context = NULL;
+	up_read(&context->rwsem);
+	rpost_context_put(context);
+}
+
+/* Return a referenced context that this round has not tried, or NULL. */
+static struct rpost_context *rpost_context_next(struct rpost_device *dev,
+						unsigned int round)
+{
+	struct rpost_context *context;
+
+	mutex_lock(&dev->contexts_lock);
+	list_for_each_entry(context, &dev->contexts, dev_link) {
+		if (context->tried < round &&
+		    kref_get_unless_zero(&context->kref)) {
+			context->tried = round;
+			/* Untried contexts stay in front for the next call. */
+			list_move_tail(&context->dev_link, &dev->contexts);
+			mutex_unlock(&dev->contexts_lock);
+			return context;
+		}
+	}
+	mutex_unlock(&dev->contexts_lock);
+	return NULL;
+}
+
+static void rpost_context_device_gone(struct rpost_context *context, bool wait)
+{
+	if (wait)
+		down_write(&context->rwsem);
+	else if (!down_write_trylock(&context->rwsem))
+		return;
+	context->tried = 2;
+	rpost_file_shutdown_device(context->file, context->dev);
+	up_write(&context->rwsem);
+	rpost_file_retry_end(context->file);
+}
+
+/*
+ * Shut down every object on a device, which is dead: nothing new is created on it.  Round
+ * one takes the contexts whose rwsem is free, round two the others.
+ */
+void rpost_contexts_device_gone(struct rpost_device *dev)
+{
+	struct rpost_context *context;
+	struct rpost_file *file;
+	unsigned int round;
+
+	for (round = 1; round <= 2; round++) {
+		while ((context = rpost_context_next(dev, round))) {
+			file = context->file;
+			/* For rpost_context_put(), which unlocks a mutex of the file's. */
+			kref_get(&file->kref);
+			rpost_context_device_gone(context, round == 2);
+			rpost_context_put(context);
+			rpost_file_put(file);
+		}
+	}
+}

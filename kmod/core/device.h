@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * RDMA devices, protection domains and memory regions.
+ */
+#ifndef RPOST_DEVICE_H
+#define RPOST_DEVICE_H
+
+#include <linux/interval_tree.h>
+
+#include "base/rpost.h"
+
+struct rpost_pin;
+struct rpost_watch;
+
+/* ---------------------------------------------------------- context.c */
+
+/**
+ * struct rpost_context - the use of a device by an open file, as in verbs
+ * @kref: held by each object on @dev and by each command that uses @dev
+ * @link: in @file->contexts; under @file->charge_lock
+ * @dev_link: in @dev->contexts; under @dev->contexts_lock
+ * @file: the open file; holds a reference
+ * @dev: the device; holds a reference
+ * @rwsem: read: a command creates, changes, destroys or queries something on the
+ *         device; write: removal.  So removal finds each of the file's objects
+ *         on the device either complete or gone.  A command takes it before any
+ *         reference on an object, because DESTROY waits for references with it
+ *         held, and drops it before touching the program's memory.
+ * @tried: the last round in which removal tried it; only removal uses it
+ * @cgroup: charged for a device handle while @num_charged is not 0
+ * @num_charged: number of charged objects; under @file->charge_lock
+ *
+ * Removal waits only for files that use the device, and only while the device
+ * carries out their commands, or the RDMA core waits for a neighbour, which it
+ * does for a second.  The exception is a registration, whose memory the driver
+ * pins with @rwsem held.  rpost_mr_fault_in() makes the pages
+ * present before.  A program that withdraws them in between delays the removal
+ * of this device, and its own commands there, until it returns them or is
+ * killed.
+ */
+struct rpost_context {
+	struct kref kref;
+	struct list_head link;
+	struct list_head dev_link;
+	struct rpost_file *file;
+	struct rpost_device *dev;
+	struct rw_semaphore rwsem;
+	unsigned int tried;
+	struct rdma_cgroup *cgroup;
+	unsigned int num_charged;
+};
+
+struct rpost_context *rpost_context_get(struct rpost_file *file,
+					struct rpost_device *dev);
+void rpost_context_put(struct rpost_context *context);
+struct rpost_device *rpost_enter_device(struct rpost_ucmd *ucmd, u32 id);
+int rpost_enter_object(struct rpost_ucmd *ucmd, u32 handle,
+		       enum rpost_obj_type type);
+struct rpost_obj *rpost_enter_get(struct rpost_ucmd *ucmd, u32 handle,
+				  enum rpost_obj_type type);
+struct rpost_obj *rpost_enter_use(struct rpost_ucmd *ucmd, u32 handle,
+				  enum rpost_obj_type type);
+void rpost_leave_device(struct rpost_ucmd *ucmd);
+void rpost_contexts_device_gone(struct rpost_device *dev);
+
+/* ------------------------------------------------------------ admit.c */
+
+/**
+ * enum rpost_verdict - may programs use a driver's devices?
+ * @RPOST_NOT_OFFERED: only if the administrator names the driver
+ * @RPOST_OFFERED: yes
+ * @RPOST_NEVER: no, whatever the administrator says
+ */
+enum rpost_verdict {
+	RPOST_NOT_OFFERED,
+	RPOST_OFFERED,
+	RPOST_NEVER,
+};
+
+/**
+ * struct rpost_driver - properties of a driver, found by reading its source
+ * @id: enum rdma_driver_id
+ * @name: its name for the administrator; NULL for drivers without a row
+ * @verdict: whether its devices are offered
+ * @direct: its reg_user_mr() and dereg_mr() work without an ib_udata
+ * @no_fastreg: fast registration fails: the driver takes the offset in the
+ *              first page from the region's address, as if it were a DMA
+ *              address
+ * @no_iova: direct registration ignores an iova other than the address
+ * @odp: its regions on demand were read for untrusted programs
+ * @odp_no_recv: receives of kernel queue pairs cannot wait for a page
+ * @odp_whole_pages: as RPOST_ODP_WHOLE_PAGES
+ */
+struct rpost_driver {
+	u32 id;
+	const char *name;
+	enum rpost_verdict verdict;
+	bool direct;
+	bool no_fastreg;
+	bool no_iova;
+	bool odp;
+	bool odp_no_recv;
+	bool odp_whole_pages;
+};
+
+int rpost_admit_init(void);
+void rpost_admit(struct rpost_device *dev);
+
+/* ----------------------------------------------------------- device.c */
+
+/**
+ * struct rpost_device - an RDMA device that has kernel verbs
+ * @kref: held by the table of devices and by each object, context and
+ *        asynchronous channel on the device
+ * @ib_dev: valid with a reference on it (rpost_device_find()), with a context's
+ *          rwsem held and @dead false, and until the last object on the device
+ *          has been shut down
+ * @driver: properties of its driver
+ * @refused: programs may not use it; it is only counted
+ * @id: its number, allocated cyclically so that it is not reused
+ * @name_lock: guards @name
+ * @name: a copy, since a rename frees the string that dev_name() returns
+ * @dead: removal has begun, and will take each context's rwsem
+ * @refuses: the driver has refused a last request to destroy a region or queue
+ *           pair, and later ones are not repeated
+ * @stuck: a drain has timed out (drain_ms) and none has succeeded since; a
+ *         hint, written without a lock
+ * @event_handler: receives the events of the device and its ports
+ * @async_lock: guards @async_channels
+ * @async_channels: struct rpost_async_channel of all files
+ * @contexts_lock: guards @contexts
+ * @contexts: struct rpost_context of all open files that use it
+ * @routes_lock: guards @routes
+ * @routes: struct rpost_id that may query a route, see route.c
+ * @routes_wait: removal waits here until @routes is empty
+ * @rcu: lookups run under RCU
+ */
+struct rpost_device {
+	struct kref kref;
+	struct ib_device *ib_dev;
+	const struct rpost_driver *driver;
+	bool refused;
+	u32 id;
+	spinlock_t name_lock;
+	char name[IB_DEVICE_NAME_MAX];
+	bool dead;
+	bool refuses;
+	bool stuck;
+	struct ib_event_handler event_handler;
+	struct mutex async_lock;
+	struct list_head async_channels;
+	struct mutex contexts_lock;
+	struct list_head contexts;
+	struct mutex routes_lock;
+	struct list_head routes;
+	wait_queue_head_t routes_wait;
+	struct rcu_head rcu;
+};
+
+int rpost_device_register(void (*gone)(struct rpost_device *dev));
+void rpost_device_unregister(void);
+u32 rpost_devices_list(struct rpost_file *file, u32 *ids, u32 room);
+unsigned int rpost_device_count_refused(struct rpost_file *file);
+struct rpost_device *rpost_device_find(struct rpost_file *file, u32 id);
+void rpost_device_unfind(struct rpost_device *dev);
+void rpost_leave_behind(struct rdma_restrack_entry *res, struct rpost_device *dev);
+bool rpost_device_alive(struct rpost_device *dev);
+void rpost_device_hold(struct rpost_device *dev);
+void rpost_device_put(struct rpost_device *dev);
+struct rpost_device *rpost_device_of(struct ib_device *ib_dev);
+u32 rpost_device_id(struct ib_device *ib_dev);
+void rpost_device_name(struct rpost_device *dev, char name[IB_DEVICE_NAME_MAX]);
+bool rpost_device_name_of(struct ib_device *ib_dev, char name[IB_DEVICE_NAME_MAX]);
+u32 rpost_device_max_wr(struct ib_device *ib_dev);
+u32 rpost_device_max_sge_rd(const struct ib_device *ib_dev);
+u32 rpost_device_max_srq_wr(struct ib_device *ib_dev);
+const struct ib_gid_attr *rpost_gid_get(const struct rpost_file *file,
+					struct ib_device *ib_dev, u32 port,
+					u32 index, u32 *ifindex);
+
+/* ------------------------------------------------------------- attr.c */
+
+void rpost_ah_attr_fill(struct rpost_ah_attr *to,
+			const struct rdma_ah_attr *from);
+void rpost_qp_attr_fill(struct rpost_qp_attr *to,
+			const struct ib_qp_attr *from);
+
+/* ------------------------------------------------------------ route.c */
+
+void rpost_routes_device_gone(struct rpost_device *dev);
+
+/* ------------------------------------------------------------ async.c */
+
+void rpost_async_post(struct rpost_device *dev, struct rpost_file *file,
+		      const struct rpost_async_event *event);
+void rpost_async_forget(struct rpost_device *dev, const struct rpost_obj *obj);
+void rpost_async_device_add(struct rpost_device *dev);
+void rpost_async_device_gone(struct rpost_device *dev);
+
+/**
+ * struct rpost_cache - regions of a domain that the module keeps, see cache.c
+ * @spans: those that can be found, by their addresses
+ * @entries: all of them
+ *
+ * Guarded by the lock of the user's struct rpost_kept.
+ */
+struct rpost_cache {
+	struct rb_root_cached spans;
+	struct list_head entries;
+};
+
+/**
+ * struct rpost_pd - protection domain
+ * @obj: its handle
+ * @ib_pd: NULL once shut down
+ * @bad_mr: a region that is never made valid.  Posts replace each key that the
+ *          program may not use by its key, so that the device fails the work
+ *          request in order, as verbs require; rpost_wc_status() corrects the
+ *          status.
+ * @bad_lkey: lkey of @bad_mr for posts; 0 if there is none
+ * @local_dma_lkey: the privileged key, which only inline data uses
+ * @mrs: registered regions by lkey; posts look keys up here
+ * @refused: regions of failed registrations, without a handle, that the device
+ *           has refused to deregister so far
+ * @cache: regions that the module keeps
+ * @leaked: the device keeps an object for ever; nothing that it needs may be
+ *          freed
+ * @fast_lock: serialises fast registrations; guards the following
+ * @fast_cq: completion queue of @fast_qp
+ * @fast_qp: takes the work requests of fast registrations only.  Programs
+ *           register before they connect, so it is connected to itself.  An
+ *           error destroys it; the next registration creates it anew.
+ */
+struct rpost_pd {
+	struct rpost_obj obj;
+	struct ib_pd *ib_pd;
+	struct ib_mr *bad_mr;
+	u32 bad_lkey;
+	u32 local_dma_lkey;
+	struct rhashtable mrs;
+	struct llist_head refused;
+	struct rpost_cache cache;
+	bool leaked;
+	struct mutex fast_lock;
+	struct ib_cq *fast_cq;
+	struct ib_qp *fast_qp;
+};
+
+struct rpost_pd *rpost_pd_use(struct rpost_ucmd *ucmd, u32 handle);
+int rpost_pd_shutdown(struct rpost_obj *obj);
+void rpost_pd_free(struct rpost_obj *obj);
+
+/* --------------------------------------------------------------- mr.c */
+
+/**
+ * struct rpost_mr - memory region
+ * @obj: its handle
+ * @pd: depends on it
+ * @ib_mr: NULL once shut down
+ * @umem: memory of a fast registration, pinned until the device has given up
+ *        @ib_mr; NULL if the driver pins it
+ * @node: in @pd->mrs
+ * @refused: in @pd->refused, if it has no handle
+ * @listed: @node is in the table
+ * @lkey: key of @node
+ * @addr: address of its first byte in the process that registered it
+ * @iova: address of its first byte in work requests
+ * @length: bytes
+ * @access: RPOST_ACCESS_*
+ * @num_pages: pages that it pins
+ * @mm: of the process that registered it, if it is on demand; else NULL
+ * @pinner: charged for @num_pages, or NULL
+ * @no_cache: it is not kept: the program does not want it, or the device has
+ *            refused to deregister it
+ * @counted: posts count their uses of it (rpost_mr_use()); never changes
+ * @inner: the module has registered it for posts; it never has a handle
+ * @idle: nobody uses it, and it is in the user's list; under rpost_kept.lock
+ * @doomed: it is about to be deregistered; under the same lock
+ * @uses: of a counted region: uses by work requests, and one for the handle or
+ *        the cache; 0 while the cache keeps it for a later REG_MR
+ * @watch: sees changes of its memory; NULL if it is not kept
+ * @span: in @pd->cache.spans while it can be found there
+ * @entry: in @pd->cache.entries
+ * @lru: in the user's list of idle or of doomed regions, or in none
+ *
+ * Posts read a region under RCU and keep no reference: its key may be destroyed, or given
+ * to another region, between the check and the device's use.  That is safe inside the
+ * domain, whose keys alone the device accepts: it then finds nothing, or another region of
+ * the same program, and the domain's privileged key is never given out again.  In another
+ * domain the number could be the privileged key.  So shared receive queues and address
+ * handles must be of the queue pair's domain.
+ */
+struct rpost_mr {
+	struct rpost_obj obj;
+	struct rpost_pd *pd;
+	struct ib_mr *ib_mr;
+	struct ib_umem *umem;
+	struct rhash_head node;
+	struct llist_node refused;
+	bool listed;
+	u32 lkey;
+	u64 addr;
+	u64 iova;
+	u64 length;
+	u32 access;
+	unsigned long num_pages;
+	struct mm_struct *mm;
+	struct rpost_pinner *pinner;
+	bool no_cache;
+	bool counted;
+	bool inner;
+	bool idle;
+	bool doomed;
+	atomic_t uses;
+	struct rpost_watch *watch;
+	struct interval_tree_node span;
+	struct list_head entry;
+	struct list_head lru;
+};
+
+/* Count the pages that length bytes of memory touch. */
+static inline u64 rpost_mr_pages(u64 addr, u64 length)
+{
+	return (offset_in_page(addr) + length + PAGE_SIZE - 1) >> PAGE_SHIFT;
+}
+
+int rpost_mr_table_init(struct rpost_pd *pd);
+bool rpost_mr_is_direct(const struct rpost_device *dev);
+bool rpost_mr_can_keep(const struct rpost_device *dev);
+u64 rpost_mr_max_size(const struct rpost_device *dev);
+int rpost_mr_shutdown(struct rpost_obj *obj);
+void rpost_mr_free(struct rpost_obj *obj);
+void rpost_mr_forget(struct rpost_mr *mr);
+void rpost_mr_unlist(struct rpost_mr *mr);
+void rpost_mr_drop(struct rpost_mr *mr);
+int rpost_mr_validate(const struct rpost_reg_mr *cmd);
+struct rpost_mr *rpost_mr_make(struct rpost_pd *pd, const struct rpost_reg_mr *cmd,
+			       struct rpost_pin *pin, struct rpost_watch *watch,
+			       bool inner);
+void rpost_mr_abandon(struct rpost_obj *obj);
+int rpost_mr_retry_refused(struct rpost_pd *pd);
+int rpost_dereg_mr(struct rpost_device *dev, struct ib_mr *ib_mr);
+bool rpost_mr_check(struct rpost_pd *pd, const struct rpost_sge *sge,
+		    u32 access);
+bool rpost_mr_take(struct rpost_pd *pd, struct rpost_sge *sge, u32 access,
+		   bool cut, struct rpost_mr **used);
+struct rpost_mr *rpost_mr_get(struct rpost_pd *pd, const struct rpost_sge *sge,
+			      u32 access);
+int rpost_mr_touch(unsigned long addr, u64 length, unsigned int flags);
+
+/* -------------------------------------------------------------- odp.c */
+
+void rpost_odp_query(const struct rpost_device *dev,
+		     struct rpost_query_device *cmd);
+int rpost_odp_prepare(struct rpost_mr *mr, const struct rpost_reg_mr *cmd);
+
+/* ---------------------------------------------------------- fastreg.c */
+
+bool rpost_fastreg_possible(const struct rpost_device *dev);
+u64 rpost_fastreg_max_size(const struct ib_device *ib_dev);
+int rpost_fastreg_mr(struct rpost_mr *mr, const struct rpost_reg_mr *cmd);
+void rpost_fastreg_destroy(struct rpost_pd *pd);
+
+#endif /* RPOST_DEVICE_H */

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Multicast groups of connection ids.  See struct rpost_join.
+ */
+#include <linux/in.h>
+#include <linux/in6.h>
+#include <linux/slab.h>
+#include <net/ipv6.h>
+#include <rdma/ib.h>
+#include <rdma/ib_sa.h>
+
+#include "id/cm.h"
+
+/* For the unspecified address an InfiniBand subnet manager chooses a group. */
+static bool rpost_is_group(const struct rdma_cm_id *cm_id,
+			   const struct sockaddr_storage *addr)
+{
+	const struct in6_addr *in6 = &((struct sockaddr_in6 *)addr)->sin6_addr;
+	const struct ib_addr *ib = &((struct sockaddr_ib *)addr)->sib_addr;
+	__be32 in = ((struct sockaddr_in *)addr)->sin_addr.s_addr;
+	bool roce = rdma_protocol_roce(cm_id->device, cm_id->port_num);
+
+	switch (addr->ss_family) {
+	case AF_INET:
+		return ipv4_is_multicast(in) || (!roce && !in);
+	case AF_INET6:
+		return ipv6_addr_is_multicast(in6) ||
+		       (!roce && ipv6_addr_any(in6));
+	default:
+		return !roce && (ib->sib_addr8[0] == 0xff || ib_addr_any(ib));
+	}
+}
+
+static int rpost_join_check(const struct rpost_id *id,
+			    const struct sockaddr_storage *addr)
+{
+	struct rdma_cm_id *cm_id = id->cm_id;
+
+	/* cma would warn of an id with a queue pair that it knows. */
+	if (cm_id->qp_type != IB_QPT_UD || cm_id->qp || !cm_id->device)
+		return -EINVAL;
+	if (!rdma_protocol_roce(cm_id->device, cm_id->port_num) &&
+	    !rdma_cap_ib_mcast(cm_id->device, cm_id->port_num))
+		return -EOPNOTSUPP;
+	if (!(BIT(READ_ONCE(id->state)) & (BIT(RPOST_ID_BOUND) |
+					   BIT(RPOST_ID_ADDR_RESOLVED))))
+		return -EINVAL;
+	if (!rpost_is_group(cm_id, addr))
+		return -EINVAL;
+	return id->num_joins < RPOST_MAX_MCAST ? 0 : -ENOMEM;
+}
+
+static void rpost_join_add(struct rpost_id *id, struct rpost_join *join)
+{
+	struct rpost_file *file = id->obj.file;
+
+	join->serial = ++id->join_serial;
+	id->num_joins++;
+	spin_lock(&file->event_lock);
+	list_add(&join->link, &id->joins);
+	spin_unlock(&file->event_lock);
+}
+
+static struct rpost_join *rpost_join_alloc(struct rpost_file *file)
+{
+	struct rpost_join *join;
+
+	if (rpost_charge(file, RPOST_JOIN_BYTES))
+		return NULL;
+	join = kzalloc(sizeof(*join), RPOST_GFP);
+	if (!join)
+		rpost_uncharge(file, RPOST_JOIN_BYTES);
+	return join;
+}
+
+static int rpost_join_locked(struct rpost_id *id, struct rpost_join *join,
+			     u8 join_state)
+{
+	int ret;
+
+	ret = rpost_join_check(id, &join->addr);
+	if (ret) {
+		rpost_join_free(id->obj.file, join);
+		return ret;
+	}
+	/* Add it first: the event may come before the call returns. */
+	rpost_join_add(id, join);
+	ret = rdma_join_multicast(id->cm_id, (struct sockaddr *)&join->addr,
+				  join_state, join);
+	if (ret)
+		rpost_join_drop(id, join);
+	/* cma returns ENOTSUPP, which programs do not know. */
+	return ret == -ENOTSUPP ? -EOPNOTSUPP : ret;
+}
+
+int rpost_join_mcast_ioctl(struct rpost_ucmd *ucmd)
+{
+	struct rpost_join_mcast *cmd = &ucmd->cmd.join_mcast;
+	u8 join_state = BIT(FULLMEMBER_JOIN);
+	struct sockaddr_storage addr;
+	struct rpost_join *join;
+	struct rpost_id *id;
+	int ret;
+
+	if (cmd->reserved)
+		return -EOPNOTSUPP;
+	if (cmd->join_flags > RPOST_JOIN_SENDONLY)
+		return -EINVAL;
+	if (cmd->join_flags == RPOST_JOIN_SENDONLY)
+		join_state = BIT(SENDONLY_FULLMEMBER_JOIN);
+	ret = rpost_sockaddr(&addr, &cmd->addr, cmd->addr_len);
+	if (ret)
+		return ret;
+	join = rpost_join_alloc(ucmd->file);
+	if (!join)
+		return -ENOMEM;
+	join->addr = addr;
+	join->user_data = cmd->user_data;
+
+	id = rpost_id_enter(ucmd->file, cmd->id);
+	if (IS_ERR(id)) {
+		rpost_join_free(ucmd->file, join);
+		return PTR_ERR(id);
+	}
+	ret = rpost_join_locked(id, join, join_state);
+	rpost_id_exit(id);
+	return ret;
+}
+
+static int rpost_leave_locked(struct rpost_id *id,
+			      const struct sockaddr_storage *addr)
+{
+	struct rpost_join *join;
+
+	/* cma finds the same join: its list has the same order. */
+	list_for_each_entry(join, &id->joins, link) {
+		if (memcmp(&join->addr, addr, sizeof(*addr)))
+			continue;
+		/* This waits for the handler. */
+		rdma_leave_multicast(id->cm_id, (struct sockaddr *)&join->addr);
+		rpost_join_drop(id, join);
+		return 0;
+	}
+	return -ENOENT;
+}
+
+int rpost_leave_mcast_ioctl(struct rpost_ucmd *ucmd)
+{
+	struct rpost_leave_mcast *cmd = &ucmd->cmd.leave_mcast;
+	struct sockaddr_storage addr;
+	struct rpost_id *id;
+	int ret;
+
+	ret = rpost_sockaddr(&addr, &cmd->addr, cmd->addr_len);
+	if (ret)
+		return ret;
+	id = rpost_id_enter(ucmd->file, cmd->id);
+	if (IS_ERR(id))
+		return PTR_ERR(id);
+	ret = rpost_leave_locked(id, &addr);
+	rpost_id_exit(id);
+	return ret;
+}

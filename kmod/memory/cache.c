@@ -1,0 +1,740 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The cache of registrations.
+ *
+ * A region that the program deregisters, or that the module has registered for
+ * a post and that no work request uses any more, may stay registered.  It has
+ * no handle then, and posts of the program cannot name its key.  A later
+ * registration of the same memory takes it, and so is cheap.
+ *
+ * Reusing a region must be indistinguishable from registering again.  So only
+ * memory of the calling process is kept, without access for peers, and without
+ * keys that differ between its threads; and a notifier (struct rpost_watch)
+ * makes a region unfindable the moment that anything changes in its memory.
+ *
+ * A work request on the device may still write to memory whose region the
+ * program has deregistered, if the region stays registered.  So posts count
+ * their uses of a region, and one that is in use is really deregistered.  This
+ * costs a post two atomic operations, so only regions are counted whose memory
+ * has been registered, deregistered and registered again: an open file
+ * remembers hashes of what was deregistered lately (rpost_file.ghosts).  The
+ * first registration of memory, and programs that register once, have no cost.
+ *
+ * An entry is a struct rpost_mr.  Of those with a handle the cache knows
+ * nothing.  Entries without one are:
+ *
+ *   idle     nobody uses it; in the domain's tree, and in the user's list
+ *   in use   by posts, only if it is an inner one; in the tree, unless its
+ *            memory has changed
+ *   doomed   never found again; in the user's list of these, unless its device
+ *            is being removed
+ *
+ * An entry that is idle keeps what it is charged: RLIMIT_MEMLOCK, the user's
+ * bytes, the rdma cgroup.  Before a command fails for want of these, what is idle
+ * and charged to the same limit is given back (rpost_cache_give_back()).
+ *
+ * All of this is under the lock of the user's struct rpost_kept, which is held
+ * for short: nobody deregisters under it.  Entries to be ended are moved to the
+ * domain's doomed list, and a work item of the user deregisters them, with the
+ * context's rwsem held for reading.  If it does not get that, then the device is
+ * being removed, and removal ends the domain, which deregisters all entries itself.
+ *
+ * A device may be slow to deregister, and so may a file system be with a page.
+ * Then all that the user keeps waits, and nobody else's.
+ */
+#include <linux/module.h>
+#include <linux/moduleparam.h>
+#include <linux/random.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+#include <linux/siphash.h>
+#include <linux/slab.h>
+
+#include "compat/compat.h"
+#include "core/stats.h"
+#include "memory/cache.h"
+
+/* Access that a kept region may have. */
+#define RPOST_CACHE_ACCESS	(RPOST_ACCESS_LOCAL_WRITE | RPOST_ACCESS_RELAXED_ORDERING)
+
+/* Bounds of what is done with a lock held. */
+#define RPOST_CACHE_LOOK	64
+#define RPOST_CACHE_DOOM	64
+#define RPOST_CACHE_ROUNDS	65536
+
+#define RPOST_CACHE_WAIT	(2 * HZ)
+#define RPOST_CACHE_WAYS	4
+
+static struct workqueue_struct *rpost_cache_wq;
+static hsiphash_key_t rpost_cache_key __ro_after_init;
+/* Idle regions of all users. */
+static atomic_long_t rpost_cache_idle;
+
+static unsigned long mr_cache_pages = SZ_64M >> PAGE_SHIFT;
+
+/* ------------------------------------------------- entries and lists */
+
+static struct rpost_kept *rpost_mr_kept(const struct rpost_mr *mr)
+{
+	return rpost_kept(mr->obj.file);
+}
+
+static void rpost_cache_count(struct rpost_mr *mr, int sign)
+{
+	long pages = sign * (long)mr->num_pages;
+
+	rpost_mr_kept(mr)->pages += pages;
+	mr->pinner->kept += pages;
+	atomic_long_add(sign, &rpost_cache_idle);
+	rpost_file_count(mr->obj.file, RPOST_COUNT_KEPT, sign);
+	rpost_file_count(mr->obj.file, RPOST_COUNT_KEPT_PAGES, pages);
+}
+
+/* Remove an entry from the lookup tree.  Call with the lock held, as all functions here. */
+static void rpost_cache_hide(struct rpost_mr *mr)
+{
+	lockdep_assert_held(&rpost_mr_kept(mr)->lock);
+
+	if (!RB_EMPTY_NODE(&mr->span.rb)) {
+		interval_tree_remove(&mr->span, &mr->pd->cache.spans);
+		RB_CLEAR_NODE(&mr->span.rb);
+	}
+}
+
+/* Take an entry off the idle list. */
+static void rpost_cache_wake(struct rpost_mr *mr)
+{
+	list_del_init(&mr->lru);
+	mr->idle = false;
+	rpost_cache_count(mr, -1);
+}
+
+/* Have an entry deregistered soon. */
+static void rpost_cache_doom(struct rpost_mr *mr)
+{
+	struct rpost_kept *kept = rpost_mr_kept(mr);
+
+	rpost_cache_hide(mr);
+	if (mr->idle)
+		rpost_cache_wake(mr);
+	mr->doomed = true;
+	kept->num_doomed++;
+	list_add_tail(&mr->lru, &kept->doomed);
+	queue_work(rpost_cache_wq, &kept->reap);
+}
+
+/*
+ * Look at idle entries, those first that were not used longest, and doom those of a
+ * process, or all if @mm is NULL; the others go to the end of the list.  Return the
+ * pages of what was looked at.
+ */
+static unsigned long rpost_cache_doom_pages(struct rpost_kept *kept, unsigned long pages,
+					    const struct mm_struct *mm)
+{
+	unsigned long done = 0;
+	struct rpost_mr *mr;
+	int i;
+
+	lockdep_assert_held(&kept->lock);
+
+	for (i = 0; i < RPOST_CACHE_DOOM && done < pages; i++) {
+		mr = list_first_entry_or_null(&kept->idle, struct rpost_mr, lru);
+		if (!mr)
+			break;
+		done += mr->num_pages;
+		if (!mm || mr->pinner->mm == mm)
+			rpost_cache_doom(mr);
+		else
+			list_move_tail(&mr->lru, &kept->idle);
+	}
+	return done;
+}
+
+static long rpost_cache_file_pages(const struct rpost_file *file)
+{
+	return atomic_long_read(&file->counts[RPOST_COUNT_KEPT_PAGES]);
+}
+
+/* Make room for an entry; false if it cannot be kept. */
+static bool rpost_cache_room(struct rpost_mr *mr)
+{
+	unsigned long limit = READ_ONCE(mr_cache_pages), own = mr->watch->limit;
+	struct rpost_kept *kept = rpost_mr_kept(mr);
+	struct rpost_mr *other, *next;
+	int tries = RPOST_CACHE_LOOK;
+
+	if (mr->num_pages > min(limit, own))
+		return false;
+	list_for_each_entry_safe(other, next, &kept->idle, lru) {
+		if (mr->pinner->kept <= own - mr->num_pages)
+			break;
+		if (!tries--)
+			return false;
+		if (other->pinner == mr->pinner)
+			rpost_cache_doom(other);
+	}
+	if (kept->pages > limit - mr->num_pages)
+		rpost_cache_doom_pages(kept, kept->pages - (limit - mr->num_pages), NULL);
+	return kept->pages <= limit - mr->num_pages;
+}
+
+/* Keep an entry that is not used, or doom it. */
+static void rpost_cache_rest(struct rpost_mr *mr)
+{
+	if (!mr->watch || mr->watch->dead || READ_ONCE(mr->obj.file->dead) ||
+	    !rpost_cache_room(mr)) {
+		rpost_cache_doom(mr);
+		return;
+	}
+	if (RB_EMPTY_NODE(&mr->span.rb))
+		interval_tree_insert(&mr->span, &mr->pd->cache.spans);
+	mr->idle = true;
+	mr->watch->recent = true;
+	list_add_tail(&mr->lru, &rpost_mr_kept(mr)->idle);
+	rpost_cache_count(mr, 1);
+}
+
+/*
+ * The memory of a region is about to change.  The lock of the user's struct rpost_kept
+ * is held.
+ */
+void rpost_cache_changed(struct rpost_watch *watch)
+{
+	struct rpost_mr *mr = watch->mr;
+
+	watch->dead = true;
+	if (!mr)
+		return;
+	if (mr->idle)
+		rpost_cache_doom(mr);
+	else
+		rpost_cache_hide(mr);
+}
+
+/* ------------------------------------------------- the end of entries */
+
+/*
+ * Deregister a doomed entry that is in no list any more, with the context's
+ * rwsem held.
+ */
+static void rpost_cache_end_mr(struct rpost_mr *mr)
+{
+	struct rpost_kept *kept = rpost_mr_kept(mr);
+	unsigned long flags;
+
+	lockdep_assert_held(&mr->pd->obj.context->rwsem);
+
+	/* Nobody has a use of it, and the handle's is gone. */
+	if (!mr->inner)
+		atomic_set(&mr->uses, 1);
+	rpost_mr_drop(mr);
+
+	spin_lock_irqsave(&kept->lock, flags);
+	if (!--kept->num_doomed)
+		wake_up_all(&kept->wait);
+	spin_unlock_irqrestore(&kept->lock, flags);
+}
+
+/* Deregister a doomed entry; false if there is none. */
+static bool rpost_cache_reap(struct rpost_kept *kept)
+{
+	struct rpost_context *context;
+	struct rpost_mr *mr;
+
+	spin_lock_irq(&kept->lock);
+	mr = list_first_entry_or_null(&kept->doomed, struct rpost_mr, lru);
+	if (!mr) {
+		spin_unlock_irq(&kept->lock);
+		return false;
+	}
+	list_del_init(&mr->lru);
+	context = mr->pd->obj.context;
+	/* Only removal takes it for writing, and ends the domain with all entries. */
+	if (!down_read_trylock(&context->rwsem)) {
+		spin_unlock_irq(&kept->lock);
+		return true;
+	}
+	list_del_init(&mr->entry);
+	kept->ending = mr->pd;
+	spin_unlock_irq(&kept->lock);
+
+	rpost_cache_end_mr(mr);
+	up_read(&context->rwsem);
+
+	spin_lock_irq(&kept->lock);
+	kept->ending = NULL;
+	wake_up_all(&kept->wait);
+	spin_unlock_irq(&kept->lock);
+	return true;
+}
+
+static void rpost_cache_work(struct work_struct *work)
+{
+	struct rpost_kept *kept = container_of(work, struct rpost_kept, reap);
+
+	while (rpost_cache_reap(kept))
+		cond_resched();
+}
+
+void rpost_cache_user_init(struct rpost_kept *kept)
+{
+	spin_lock_init(&kept->lock);
+	INIT_LIST_HEAD(&kept->idle);
+	INIT_LIST_HEAD(&kept->doomed);
+	init_waitqueue_head(&kept->wait);
+	INIT_WORK(&kept->reap, rpost_cache_work);
+	rpost_watch_user_init(kept);
+}
+
+void rpost_cache_pd_init(struct rpost_pd *pd)
+{
+	pd->cache.spans = RB_ROOT_CACHED;
+	INIT_LIST_HEAD(&pd->cache.entries);
+}
+
+/*
+ * Deregister all entries of a domain, which gets no more; its context's rwsem is held.
+ * Posts that are about to find their queue closed may have uses of entries.
+ */
+void rpost_cache_pd_end(struct rpost_pd *pd)
+{
+	struct rpost_kept *kept = rpost_kept(pd->obj.file);
+	struct rpost_mr *mr;
+
+	spin_lock_irq(&kept->lock);
+	while ((mr = list_first_entry_or_null(&pd->cache.entries, struct rpost_mr,
+					      entry))) {
+		if (!mr->doomed)
+			rpost_cache_doom(mr);
+		list_del_init(&mr->lru);
+		list_del_init(&mr->entry);
+		spin_unlock_irq(&kept->lock);
+
+		rpost_cache_end_mr(mr);
+		cond_resched();
+
+		spin_lock_irq(&kept->lock);
+	}
+	/* The work may have the last one. */
+	wait_event_lock_irq(kept->wait, kept->ending != pd, kept->lock);
+	spin_unlock_irq(&kept->lock);
+}
+
+/*
+ * Give back what is idle, after a command has failed with an errno.  refused is
+ * user->refused before the command.  The caller holds nothing for which others wait.
+ *
+ * Everything, if others of the user may count for the limit as well: that of the
+ * user's bytes, or the rdma cgroup's, whose errno is -EAGAIN.  Else what the calling
+ * process has kept, so that one that fails again and again leaves the others theirs.
+ *
+ * Return true if there was anything and the task has not been killed meanwhile.
+ */
+bool rpost_cache_give_back(struct rpost_user *user, int error, long refused)
+{
+	bool all = error == -EAGAIN || atomic_long_read(&user->refused) != refused;
+	struct rpost_kept *kept = &user->kept;
+	unsigned long left, flags;
+
+	if (!READ_ONCE(kept->pages) && !READ_ONCE(kept->num_doomed))
+		return false;
+	for (left = READ_ONCE(kept->pages); left;) {
+		spin_lock_irqsave(&kept->lock, flags);
+		left = min(left, kept->pages);
+		left -= min(left, rpost_cache_doom_pages(kept, left, all ? NULL :
+							 current->mm));
+		spin_unlock_irqrestore(&kept->lock, flags);
+		cond_resched();
+	}
+	return wait_event_killable_timeout(kept->wait, !READ_ONCE(kept->num_doomed),
+					   RPOST_CACHE_WAIT) >= 0;
+}
+
+/* ------------------------------------------------- regions of REG_MR */
+
+static bool rpost_cache_allows(const struct rpost_reg_mr *cmd)
+{
+	return !(cmd->access & ~RPOST_CACHE_ACCESS) &&
+	       !(cmd->flags & RPOST_MR_NO_CACHE) && READ_ONCE(mr_cache_pages);
+}
+
+/*
+ * A program can find out which hashes share a place, by what is forgotten.  So no
+ * address of the kernel's is in them, and nobody knows the key.
+ */
+static u32 rpost_cache_hash(u32 pd, u64 addr, u64 length, u64 iova, u32 access)
+{
+	const u64 words[] = { addr, length ^ (u64)access << 32, iova,
+			      (u64)pd << 32 | task_tgid_nr(current) };
+
+	/* 0 is for nothing. */
+	return hsiphash(words, sizeof(words), &rpost_cache_key) ? : 1;
+}
+
+/* Its place is one of RPOST_CACHE_WAYS, the one that came last is first. */
+static u32 *rpost_cache_ghosts(struct rpost_file *file, u32 hash)
+{
+	return &file->ghosts[hash % (RPOST_NUM_GHOSTS / RPOST_CACHE_WAYS) * RPOST_CACHE_WAYS];
+}
+
+static bool rpost_cache_seen(struct rpost_file *file, u32 hash)
+{
+	u32 *ghosts = rpost_cache_ghosts(file, hash);
+	int i;
+
+	for (i = 0; i < RPOST_CACHE_WAYS; i++) {
+		if (READ_ONCE(ghosts[i]) == hash)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Could the region of a validated command be in the cache?  Set seen if it was
+ * deregistered lately, and should be kept next time.
+ */
+bool rpost_cache_expects(struct rpost_file *file, const struct rpost_reg_mr *cmd,
+			 bool *seen)
+{
+	u32 hash;
+
+	if (!rpost_cache_allows(cmd))
+		return false;
+	hash = rpost_cache_hash(cmd->pd, cmd->addr, cmd->length, cmd->iova, cmd->access);
+	*seen = rpost_cache_seen(file, hash);
+	return *seen || rpost_cache_file_pages(file);
+}
+
+static void rpost_cache_remember(const struct rpost_mr *mr)
+{
+	u32 *ghosts, hash;
+	int i;
+
+	if (mr->access & ~RPOST_CACHE_ACCESS)
+		return;
+	hash = rpost_cache_hash(mr->pd->obj.handle, mr->addr, mr->length, mr->iova,
+				mr->access);
+	if (rpost_cache_seen(mr->obj.file, hash))
+		return;
+	/* Two tasks at once may lose a hash, which then is remembered later. */
+	ghosts = rpost_cache_ghosts(mr->obj.file, hash);
+	for (i = RPOST_CACHE_WAYS - 1; i > 0; i--)
+		WRITE_ONCE(ghosts[i], READ_ONCE(ghosts[i - 1]));
+	WRITE_ONCE(ghosts[0], hash);
+}
+
+/*
+ * Would a new registration succeed?  RLIMIT_MEMLOCK may have become less.  What other
+ * processes have left since is looked at when more is pinned.
+ */
+static bool rpost_cache_may_pin(void)
+{
+	return atomic64_read(&current->mm->pinned_vm) <= rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT ||
+	       capable(CAP_IPC_LOCK);
+}
+
+/*
+ * Take a region for a validated command from the cache.  It becomes a user of the
+ * domain.  Return it, to be given a handle and listed; or NULL.
+ */
+struct rpost_mr *rpost_cache_take(struct rpost_pd *pd, const struct rpost_reg_mr *cmd)
+{
+	unsigned long first = cmd->addr, last = cmd->addr + cmd->length - 1, flags;
+	struct rpost_kept *kept = rpost_kept(pd->obj.file);
+	struct rpost_mr *mr = NULL, *found = NULL;
+	struct interval_tree_node *node;
+	int tries = RPOST_CACHE_LOOK;
+
+	if (!rpost_cache_may_pin())
+		return NULL;
+	spin_lock_irqsave(&kept->lock, flags);
+	node = interval_tree_iter_first(&pd->cache.spans, first, last);
+	for (; node && tries--; node = interval_tree_iter_next(node, first, last)) {
+		mr = container_of(node, struct rpost_mr, span);
+		if (node->start == first && node->last == last && !mr->inner &&
+		    mr->iova == cmd->iova && mr->access == cmd->access &&
+		    mr->watch->notifier.mm == current->mm) {
+			found = mr;
+			break;
+		}
+	}
+	if (found) {
+		rpost_cache_hide(found);
+		rpost_cache_wake(found);
+		list_del_init(&found->entry);
+		atomic_set(&found->uses, 1);
+	}
+	spin_unlock_irqrestore(&kept->lock, flags);
+	if (found)
+		this_cpu_inc(pd->obj.file->stats->cache_hits);
+	return found;
+}
+
+/* Keep a region without a handle that is not used and that no post can find. */
+static void rpost_cache_put(struct rpost_mr *mr)
+{
+	struct rpost_kept *kept = rpost_mr_kept(mr);
+	unsigned long flags;
+
+	spin_lock_irqsave(&kept->lock, flags);
+	list_add_tail(&mr->entry, &mr->pd->cache.entries);
+	rpost_cache_rest(mr);
+	spin_unlock_irqrestore(&kept->lock, flags);
+}
+
+/*
+ * Keep a region that the program destroys.  It is claimed, and its context's rwsem is
+ * held.  Return false if it must be destroyed; posts may then still find its key.
+ */
+bool rpost_cache_keep(struct rpost_obj *obj)
+{
+	struct rpost_mr *mr = container_of(obj, struct rpost_mr, obj);
+	struct rpost_pd *pd = mr->pd;
+
+	/* At the last close the commands of the file have ended. */
+	if (!mr->ib_mr || mr->umem || mr->no_cache || READ_ONCE(obj->file->dead))
+		return false;
+	if (!mr->watch) {
+		rpost_cache_remember(mr);
+		return false;
+	}
+	if (mr->watch->notifier.mm != current->mm || READ_ONCE(mr->watch->dead) ||
+	    mr->num_pages > min(READ_ONCE(mr_cache_pages), mr->watch->limit) ||
+	    !rpost_device_alive(obj->dev))
+		return false;
+	/* The key is refused from here on. */
+	rpost_mr_unlist(mr);
+	if (atomic_cmpxchg(&mr->uses, 1, 0) != 1)
+		return false;
+	rpost_obj_give_handle(obj);
+	rpost_cache_put(mr);
+	/* The domain can end from here on, and the region with it. */
+	rpost_obj_unuse(&pd->obj);
+	return true;
+}
+
+/* ------------------------------------------------- regions of posts */
+
+/*
+ * Find memory of the task that is registered for posts.  length is at least 1, and the
+ * range does not wrap; access is RPOST_ACCESS_LOCAL_WRITE or 0.  Return a region that
+ * contains the range, with a use, to be dropped by rpost_mr_unuse(); or NULL.
+ */
+struct rpost_mr *rpost_cache_find(struct rpost_pd *pd, u64 addr, u64 length, u32 access)
+{
+	unsigned long first = addr, last = addr + length - 1, flags;
+	struct rpost_kept *kept = rpost_kept(pd->obj.file);
+	struct rpost_mr *mr, *found = NULL;
+	struct interval_tree_node *node;
+	int tries = RPOST_CACHE_LOOK;
+
+	spin_lock_irqsave(&kept->lock, flags);
+	node = interval_tree_iter_first(&pd->cache.spans, first, last);
+	for (; node && tries--; node = interval_tree_iter_next(node, first, last)) {
+		mr = container_of(node, struct rpost_mr, span);
+		if (mr->inner && node->start <= first && node->last >= last &&
+		    (mr->access & access) == access &&
+		    mr->watch->notifier.mm == current->mm) {
+			found = mr;
+			break;
+		}
+	}
+	if (found) {
+		if (found->idle)
+			rpost_cache_wake(found);
+		atomic_inc(&found->uses);
+	}
+	spin_unlock_irqrestore(&kept->lock, flags);
+	if (found)
+		this_cpu_inc(pd->obj.file->stats->cache_hits);
+	return found;
+}
+
+/*
+ * Follow memory of the task that may be registered.  length is at least 1, and
+ * rpost_mr_validate() accepts the range.  The caller holds nothing for which others
+ * wait, see rpost_watch_begin().  Return the watch for rpost_cache_get(), to be ended
+ * by rpost_watch_end() if that does not use it; or NULL, and it keeps nothing.
+ */
+struct rpost_watch *rpost_cache_watch(struct rpost_file *file, u64 addr, u64 length)
+{
+	u64 first = addr & PAGE_MASK;
+
+	if (!READ_ONCE(mr_cache_pages))
+		return NULL;
+	return rpost_watch_begin(file, first, PAGE_ALIGN(addr + length) - first);
+}
+
+/*
+ * Find or register memory of the task for a work request, on a device that cannot be
+ * removed meanwhile.  length is at least 1; access is RPOST_ACCESS_LOCAL_WRITE or 0.
+ * prepared is from rpost_cache_watch() for this memory, and set to NULL if it is used;
+ * pin is of this memory.
+ *
+ * Registers whole pages.  A caller that holds anything for which others wait,
+ * as the context's rwsem, has made the memory present before.  If this fails for
+ * want of memory, the caller should leave the device, call
+ * rpost_cache_give_back(), and try once more.
+ *
+ * Return a region with a use, to be dropped by rpost_mr_unuse(); or ERR_PTR().  Its key
+ * is lkey, and its addresses are those of the program.
+ */
+struct rpost_mr *rpost_cache_get(struct rpost_pd *pd, u64 addr, u64 length, u32 access,
+				 struct rpost_watch **prepared,
+				 struct rpost_pin *pin)
+{
+	struct rpost_kept *kept = rpost_kept(pd->obj.file);
+	struct rpost_reg_mr cmd = { .addr = addr & PAGE_MASK, .access = access };
+	struct rpost_watch *watch = NULL;
+	struct rpost_mr *mr;
+	unsigned long flags;
+	int ret;
+
+	if (!current->mm || !length || (access & ~RPOST_ACCESS_LOCAL_WRITE))
+		return ERR_PTR(-EINVAL);
+	if (addr + length < addr || addr + length > U64_MAX - PAGE_SIZE)
+		return ERR_PTR(-EOVERFLOW);
+	mr = rpost_cache_find(pd, addr, length, access);
+	if (mr)
+		return mr;
+
+	cmd.length = PAGE_ALIGN(addr + length) - cmd.addr;
+	cmd.iova = cmd.addr;
+	ret = rpost_mr_validate(&cmd);
+	if (ret)
+		return ERR_PTR(ret);
+	if (!rpost_device_alive(pd->obj.dev))
+		return ERR_PTR(-ENODEV);
+	if (rpost_mr_can_keep(pd->obj.dev)) {
+		watch = *prepared;
+		*prepared = NULL;
+	}
+	mr = rpost_mr_make(pd, &cmd, pin, watch, true);
+	if (IS_ERR(mr))
+		return mr;
+
+	spin_lock_irqsave(&kept->lock, flags);
+	atomic_set(&mr->uses, 2);
+	list_add_tail(&mr->entry, &pd->cache.entries);
+	if (mr->watch && !mr->watch->dead)
+		interval_tree_insert(&mr->span, &pd->cache.spans);
+	spin_unlock_irqrestore(&kept->lock, flags);
+	return mr;
+}
+
+/*
+ * Take a use of a counted region, which the caller has found under RCU.  Return false
+ * if it is being deregistered.
+ */
+bool rpost_mr_use(struct rpost_mr *mr)
+{
+	return atomic_inc_not_zero(&mr->uses);
+}
+
+/* Does not sleep; the caller may hold spinlocks and be in a softirq. */
+void rpost_mr_unuse(struct rpost_mr *mr)
+{
+	struct rpost_kept *kept;
+	unsigned long flags;
+	int left;
+
+	/* The handle's use is the last one to go, or the region has ended. */
+	if (!mr->inner) {
+		rpost_mr_forget(mr);
+		return;
+	}
+	kept = rpost_mr_kept(mr);
+	spin_lock_irqsave(&kept->lock, flags);
+	left = atomic_dec_return(&mr->uses);
+	if (left == 1 && !mr->doomed)
+		rpost_cache_rest(mr);
+	spin_unlock_irqrestore(&kept->lock, flags);
+	if (!left)
+		kfree_rcu(mr, obj.rcu);
+}
+
+/* ------------------------------------------------- limits */
+
+/*
+ * Give back the region of a watch, if it is idle.  Return false if it is in use, or has
+ * become idle since the last call.
+ */
+bool rpost_cache_doom_idle(struct rpost_watch *watch)
+{
+	struct rpost_kept *kept = rpost_kept(watch->file);
+	unsigned long flags;
+	bool doom;
+
+	spin_lock_irqsave(&kept->lock, flags);
+	doom = watch->mr && watch->mr->idle && !watch->recent;
+	watch->recent = false;
+	if (doom)
+		rpost_cache_doom(watch->mr);
+	spin_unlock_irqrestore(&kept->lock, flags);
+	return doom;
+}
+
+/* Is any region of any user idle? */
+bool rpost_cache_any_idle(void)
+{
+	return atomic_long_read(&rpost_cache_idle);
+}
+
+/* Give idle regions of a user back; set @arg if there may be more. */
+static bool rpost_cache_empty(struct rpost_user *user, void *arg)
+{
+	struct rpost_kept *kept = &user->kept;
+	unsigned long flags;
+	bool *more = arg;
+
+	spin_lock_irqsave(&kept->lock, flags);
+	rpost_cache_doom_pages(kept, ULONG_MAX, NULL);
+	*more |= !list_empty(&kept->idle);
+	spin_unlock_irqrestore(&kept->lock, flags);
+	return true;
+}
+
+static int rpost_cache_set_pages(const char *val, const struct kernel_param *kp)
+{
+	int i, ret = param_set_ulong(val, kp);
+	bool more = true;
+
+	/*
+	 * The idle regions may exceed the new limit, and nobody may want them.
+	 * Programs may go on to keep regions meanwhile.
+	 */
+	for (i = 0; !ret && more && i < RPOST_CACHE_ROUNDS; i++) {
+		more = false;
+		rpost_users_each(rpost_cache_empty, &more);
+		cond_resched();
+	}
+	return ret;
+}
+
+static const struct kernel_param_ops rpost_cache_pages_ops = {
+	.set = rpost_cache_set_pages,
+	.get = param_get_ulong,
+};
+
+module_param_cb(mr_cache_pages, &rpost_cache_pages_ops, &mr_cache_pages, 0644);
+MODULE_PARM_DESC(mr_cache_pages,
+		 "Pages of deregistered memory that may stay registered for each user (64 MiB); 0 for none");
+
+int rpost_cache_init(void)
+{
+	get_random_bytes(&rpost_cache_key, sizeof(rpost_cache_key));
+	rpost_cache_wq = alloc_workqueue("rdma_post_cache", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	if (!rpost_cache_wq)
+		return -ENOMEM;
+	if (!rpost_watch_init())
+		return 0;
+	destroy_workqueue(rpost_cache_wq);
+	return -ENOMEM;
+}
+
+/* No file is open. */
+void rpost_cache_exit(void)
+{
+	destroy_workqueue(rpost_cache_wq);
+	rpost_watch_exit();
+}

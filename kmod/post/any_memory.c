@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory of work requests that no program has registered: entries with the lkey
+ * 0, on queue pairs with RPOST_QP_ANY_MEMORY.
+ *
+ * Short sends are copied.  For the others the module finds or registers a
+ * region, whose key then takes the place of the 0.
+ *
+ * A post holds a reference on its queue pair, with which nobody may wait for
+ * pages of the program or enter the device (struct rpost_context).  So a work
+ * request whose memory is not there ends the post with RPOST_NEEDS_MEMORY.
+ * rpost_memory_get() is called without a reference, and makes the pages
+ * present, then enters the device and registers them.  The next attempt to post
+ * the work request takes the uses over.
+ */
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "compat/compat.h"
+#include "post/any_memory.h"
+
+/* Return the bytes of all entries, or a negative errno. */
+static s64 rpost_memory_bytes(const struct rpost_sge *sges, u32 num)
+{
+	s64 bytes = 0;
+	u32 i;
+
+	for (i = 0; i < num; i++)
+		bytes += sges[i].length;
+	return bytes <= RPOST_MAX_MSG ? bytes : -EINVAL;
+}
+
+static bool rpost_sge_needs(const struct rpost_sge *sge)
+{
+	return sge->length && !sge->lkey;
+}
+
+/*
+ * Find regions for the entries with the lkey 0; the entries stay as they are.
+ * @check gets the uses, in the order of these entries.  Return 0; RPOST_NEEDS_MEMORY
+ * if a region has to be registered first; or a negative errno.
+ */
+int rpost_memory_find(const struct rpost_check *check, struct rpost_sge *sges,
+		      u32 num)
+{
+	struct rpost_memory *memory = check->memory;
+	struct rpost_mr *mr;
+	u32 i;
+	int ret;
+
+	if (memory->uses.num) {
+		*check->uses = memory->uses;
+		memory->uses.num = 0;
+		return 0;
+	}
+	if (rpost_memory_bytes(sges, num) < 0)
+		return -EINVAL;
+	for (i = 0; i < num; i++) {
+		if (!rpost_sge_needs(&sges[i]))
+			continue;
+		mr = NULL;
+		/* A range that wraps is refused later. */
+		if (sges[i].addr <= ULONG_MAX - sges[i].length)
+			mr = rpost_cache_find(check->pd, sges[i].addr,
+					      sges[i].length, check->access);
+		if (!mr) {
+			rpost_uses_drop(check->uses);
+			memory->sges = sges;
+			memory->num = num;
+			memory->access = check->access;
+			return RPOST_NEEDS_MEMORY;
+		}
+		ret = rpost_uses_add(check->uses, mr);
+		if (ret) {
+			rpost_uses_drop(check->uses);
+			return ret;
+		}
+	}
+	return 0;
+}
+
+/*
+ * Can the data of a send be copied?  Return the bytes of all entries, if they all
+ * have the lkey 0 and are not more than @max; or 0.
+ */
+u32 rpost_memory_short(const struct rpost_sge *sges, u32 num, u32 max)
+{
+	s64 bytes = rpost_memory_bytes(sges, num);
+	u32 i;
+
+	for (i = 0; i < num; i++) {
+		if (sges[i].length && sges[i].lkey)
+			return 0;
+	}
+	return bytes > 0 && bytes <= max ? bytes : 0;
+}
+
+/*
+ * Copy the data of a short send, whose entries all have the lkey 0 and together have
+ * @bytes bytes.  rpost_fill_send() or rpost_drop_send() frees the copy.  Return 0;
+ * -ENOBUFS; or -EFAULT if it would have to wait for a page.
+ */
+int rpost_memory_copy(struct rpost_swr *swr, const struct rpost_sge *sges,
+		      u32 num, u32 bytes)
+{
+	void *data = kmalloc(bytes, RPOST_GFP);
+	u32 i, done = 0;
+
+	if (!data)
+		return -ENOBUFS;
+	for (i = 0; i < num; i++) {
+		if (sges[i].addr > ULONG_MAX ||
+		    copy_from_user_nofault(data + done,
+					   u64_to_user_ptr(sges[i].addr),
+					   sges[i].length)) {
+			kfree(data);
+			return -EFAULT;
+		}
+		done += sges[i].length;
+	}
+	swr->data = data;
+	swr->data_len = bytes;
+	swr->kind.copied = true;
+	return 0;
+}
+
+/*
+ * The watch and the pin of an entry's memory, while the task registers it.  Each waits
+ * for changes of the memory that are under way, so both begin and end without the
+ * device.
+ */
+struct rpost_follow {
+	struct rpost_watch *watch;
+	struct rpost_pin pin;
+};
+
+/* Make the memory of an entry present, look at it, and follow it. */
+static int rpost_follow_begin(struct rpost_ucmd *ucmd, const struct rpost_sge *sge,
+			      u32 access, struct rpost_follow *follow)
+{
+	unsigned long addr = untagged_addr((unsigned long)sge->addr);
+	unsigned int flags = rpost_compat_gup_flags(access);
+	const struct rpost_reg_mr cmd = {
+		.addr = sge->addr,
+		.iova = sge->addr,
+		.length = sge->length,
+		.access = access,
+	};
+	int ret = rpost_mr_validate(&cmd);
+
+	if (ret)
+		return ret;
+	/* Do not make present what is refused later. */
+	if (rpost_mr_pages(sge->addr, sge->length) > rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT &&
+	    !capable(CAP_IPC_LOCK))
+		return -ENOBUFS;
+	ret = rpost_mr_touch(addr, sge->length, flags);
+	if (ret)
+		return ret;
+	follow->watch = rpost_cache_watch(ucmd->file, sge->addr, sge->length);
+	/*
+	 * Before 6.2 the driver pins by force.  The watch sees a change of the rights from
+	 * here on, so look now whether the program may read.
+	 */
+	if (flags & FOLL_FORCE) {
+		ret = rpost_mr_touch(addr, sge->length, 0);
+		if (ret)
+			return ret;
+	}
+	return rpost_pin_begin(&follow->pin, ucmd->file, sge->addr, sge->length, access);
+}
+
+static void rpost_memory_unfollow(const struct rpost_memory *memory,
+				  struct rpost_follow *follow)
+{
+	u32 i;
+
+	for (i = 0; i < memory->num; i++) {
+		if (follow[i].watch)
+			rpost_watch_end(follow[i].watch);
+		rpost_pin_end(&follow[i].pin);
+	}
+}
+
+/*
+ * Get a use for each entry with the lkey 0, or none.  Takes those watches that it
+ * needs.
+ */
+static int rpost_memory_register(struct rpost_pd *pd, struct rpost_memory *memory,
+				 struct rpost_follow *follow)
+{
+	const struct rpost_sge *sge = memory->sges;
+	struct rpost_mr *mr;
+	int ret = 0;
+	u32 i;
+
+	for (i = 0; i < memory->num && !ret; i++, sge++) {
+		if (!rpost_sge_needs(sge))
+			continue;
+		mr = rpost_cache_get(pd, sge->addr, sge->length, memory->access,
+				     &follow[i].watch, &follow[i].pin);
+		if (IS_ERR(mr))
+			ret = PTR_ERR(mr);
+		else
+			ret = rpost_uses_add(&memory->uses, mr);
+	}
+	if (ret)
+		rpost_uses_drop(&memory->uses);
+	return ret;
+}
+
+/* Get uses of all entries with the lkey 0, or return a negative errno. */
+static int rpost_memory_enter(struct rpost_ucmd *ucmd, struct rpost_memory *memory,
+			      struct rpost_follow *follow)
+{
+	struct rpost_obj *obj = rpost_enter_get(ucmd, ucmd->cmd.post_send.qp, RPOST_OBJ_QP);
+	int ret = PTR_ERR_OR_ZERO(obj);
+
+	if (!ret) {
+		ret = -ENODEV;
+		if (rpost_device_alive(obj->dev))
+			ret = rpost_memory_register(container_of(obj, struct rpost_qp,
+								 obj)->pd, memory, follow);
+		rpost_obj_put(obj);
+	}
+	/* It has been entered even if it has no such queue pair any more. */
+	rpost_leave_device(ucmd);
+	return ret;
+}
+
+static int rpost_memory_try(struct rpost_ucmd *ucmd, struct rpost_memory *memory)
+{
+	const struct rpost_sge *sges = memory->sges;
+	struct rpost_follow *follow;
+	int ret = 0;
+	u32 i;
+
+	follow = kcalloc(memory->num, sizeof(*follow), RPOST_GFP);
+	if (!follow)
+		return -ENOMEM;
+	for (i = 0; i < memory->num && !ret; i++) {
+		if (rpost_sge_needs(&sges[i]))
+			ret = rpost_follow_begin(ucmd, &sges[i], memory->access, &follow[i]);
+	}
+	if (!ret)
+		ret = rpost_memory_enter(ucmd, memory, follow);
+	rpost_memory_unfollow(memory, follow);
+	kfree(follow);
+	return ret;
+}
+
+/*
+ * Register the memory that a work request waits for.  The post of @ucmd is to a
+ * queue pair, on which it has no reference.  @memory gets uses for all entries with
+ * the lkey 0.
+ *
+ * Return the queue pair with a reference, or an ERR_PTR().  Another one may have got
+ * its handle meanwhile; if that is of another domain, the device refuses the keys.
+ */
+struct rpost_obj *rpost_memory_get(struct rpost_ucmd *ucmd,
+				   struct rpost_memory *memory)
+{
+	struct rpost_user *user = ucmd->file->user;
+	long refused = atomic_long_read(&user->refused);
+	int ret = rpost_memory_try(ucmd, memory);
+	struct rpost_obj *obj;
+
+	if ((ret == -ENOMEM || ret == -EAGAIN) && rpost_cache_give_back(user, ret, refused))
+		ret = rpost_memory_try(ucmd, memory);
+	/* ENOMEM would mean a full queue. */
+	if (ret)
+		return ERR_PTR(ret == -ENOMEM || ret == -EAGAIN ? -ENOBUFS : ret);
+	obj = rpost_obj_get(ucmd->file, ucmd->cmd.post_send.qp, RPOST_OBJ_QP);
+	if (!obj)
+		rpost_uses_drop(&memory->uses);
+	return obj ? : ERR_PTR(-ENOENT);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Work requests on their way through post.c, check.c, send.c and recv.c.
+ */
+#ifndef RPOST_POST_H
+#define RPOST_POST_H
+
+#include "core/device.h"
+#include "core/stats.h"
+#include "queue/srq.h"
+
+#define RPOST_POST_BATCH	16
+#define RPOST_SCRATCH_BYTES	1536
+#define RPOST_MAX_MSG		0x80000000u
+
+/*
+ * Internal errno: the work request names unregistered memory.  rpost_post_rest() registers
+ * it and tries again.
+ */
+#define RPOST_NEEDS_MEMORY	(-ERESTARTSYS)
+
+struct rpost_memory;
+
+/* The copied entries are checked and then passed to the device in place. */
+static_assert(sizeof(struct rpost_sge) == sizeof(struct ib_sge));
+static_assert(offsetof(struct rpost_sge, addr) == offsetof(struct ib_sge, addr));
+static_assert(offsetof(struct rpost_sge, length) ==
+	      offsetof(struct ib_sge, length));
+static_assert(offsetof(struct rpost_sge, lkey) == offsetof(struct ib_sge, lkey));
+
+/**
+ * struct rpost_swr - a checked work request on its way to the send queue
+ * @wr: for the device; its entries are in the block
+ * @rdma: the same for RDMA
+ * @atomic: the same for atomics
+ * @ud: the same for datagrams
+ * @ah: address of a datagram, with a reference
+ * @sge: scatter/gather entry for inline data
+ * @data: inline data, in the block or, if @kind.copied, in memory of its own
+ * @data_len: bytes of @data
+ * @bytes: bytes that it moves
+ * @wr_id: identifies it to the program
+ * @kind: opcode and flags for its slot
+ * @uses: the counted regions that it uses, if @kind.used
+ */
+struct rpost_swr {
+	union {
+		struct ib_send_wr wr;
+		struct ib_rdma_wr rdma;
+		struct ib_atomic_wr atomic;
+		struct ib_ud_wr ud;
+	};
+	struct rpost_ah *ah;
+	struct ib_sge sge;
+	const void *data;
+	u32 data_len;
+	u32 bytes;
+	u64 wr_id;
+	struct rpost_wqe_kind kind;
+	struct rpost_uses uses;
+};
+
+/**
+ * struct rpost_rwr - a checked work request on its way to the receive queue
+ * @wr: for the device; its entries are in the block
+ * @wr_id: identifies it to the program
+ * @kind: opcode and flags for its slot
+ * @uses: the counted regions that it uses, if @kind.used
+ */
+struct rpost_rwr {
+	struct ib_recv_wr wr;
+	u64 wr_id;
+	struct rpost_wqe_kind kind;
+	struct rpost_uses uses;
+};
+
+/**
+ * struct rpost_scratch - memory for the posts of one call
+ * @swrs: a batch of sends, or
+ * @rwrs: of receives
+ * @block: the program's work requests, if they fit
+ *
+ * Allocating it for each call costs more than checking a work request, so an
+ * open file keeps the memory of the last calls.  It belongs to the call from
+ * rpost_scratch_take() to rpost_scratch_give(), and is not cleared: a call
+ * reads only what it has written.
+ */
+struct rpost_scratch {
+	union {
+		struct rpost_swr swrs[RPOST_POST_BATCH];
+		struct rpost_rwr rwrs[RPOST_POST_BATCH];
+	};
+	u64 block[RPOST_SCRATCH_BYTES / sizeof(u64)];
+};
+
+static_assert(sizeof(struct rpost_scratch) <= 4096);
+
+/**
+ * struct rpost_check - how the entries of a work request are checked
+ * @pd: the domain of the regions
+ * @memory: entries with the lkey 0 stand for memory of the task; NULL if they are
+ *          bad keys
+ * @uses: out: the counted regions that the work request uses
+ * @access: required access to the regions, RPOST_ACCESS_*
+ * @recv: it is a receive
+ * @bad_key: out: an entry names memory that the program may not use
+ * @total: out: bytes of all entries
+ */
+struct rpost_check {
+	struct rpost_pd *pd;
+	struct rpost_memory *memory;
+	struct rpost_uses *uses;
+	u32 access;
+	bool recv;
+	bool bad_key;
+	u32 total;
+};
+
+int rpost_check_many(struct rpost_check *check, struct rpost_sge *sges, u32 num);
+u32 rpost_queue_room(struct rpost_queue *q, struct rpost_cq *cq, u32 n);
+int rpost_post_sends(struct rpost_obj *obj, struct rpost_post *cmd, void *block,
+		     struct rpost_scratch *scratch, struct rpost_memory *memory);
+int rpost_post_recvs(struct rpost_obj *obj, struct rpost_post *cmd, void *block,
+		     struct rpost_scratch *scratch, struct rpost_memory *memory);
+
+/*
+ * Is this the usual list: one entry, with a good key?  If not, rpost_check_many()
+ * has to check the entries.  access is RPOST_ACCESS_*.
+ */
+static inline bool rpost_check_one(struct rpost_pd *pd,
+				   const struct rpost_sge *sge, u32 num,
+				   u32 access)
+{
+	return num == 1 && sge->length && sge->length <= RPOST_MAX_MSG &&
+	       rpost_mr_check(pd, sge, access);
+}
+
+/* The queue is locked, and has a free slot. */
+static inline struct rpost_wqe *rpost_queue_slot(struct rpost_queue *q, u64 wr_id,
+						 struct rpost_wqe_kind kind)
+{
+	struct rpost_wqe *wqe = &q->wqes[q->head++ & q->mask];
+
+	wqe->wr_id = wr_id;
+	wqe->kind = kind;
+	return wqe;
+}
+
+#endif /* RPOST_POST_H */

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Completion queues and channels.
+ */
+#ifndef RPOST_CQ_H
+#define RPOST_CQ_H
+
+#include "base/ring.h"
+
+/* --------------------------------------------------------------- cq.c */
+
+/**
+ * struct rpost_comp_channel - completion channel, behind a file descriptor
+ * @kref: held by the file and by each completion queue
+ * @file: the open file whose queues report here; holds a reference
+ * @fetch: taken by one reader at a time, so that an event is read once
+ * @lock: guards @ready, and event_link and events of the queues on it
+ * @ready: completion queues that have events
+ * @wait: tasks that read or poll the descriptor
+ * @fasync: tasks that get SIGIO
+ */
+struct rpost_comp_channel {
+	struct kref kref;
+	struct rpost_file *file;
+	struct mutex fetch;
+	spinlock_t lock;
+	struct list_head ready;
+	wait_queue_head_t wait;
+	struct fasync_struct *fasync;
+};
+
+/**
+ * struct rpost_hwcq - a device's completion queue that feeds a rpost_cq
+ * @link: in @cq->hwcqs
+ * @cq: the completion queue that it feeds
+ * @ib_cq: the queue on the device
+ * @closing: its handlers do nothing any more, and must not use @cq
+ * @size: number of entries
+ * @used: entries that the work requests of the attached queue pairs can fill
+ *
+ * @used never exceeds @size, so that a device queue never overruns, whatever the
+ * program does: a lost completion would lose its work request.
+ */
+struct rpost_hwcq {
+	struct list_head link;
+	struct rpost_cq *cq;
+	struct ib_cq *ib_cq;
+	bool closing;
+	u32 size;
+	u32 used;
+};
+
+#define RPOST_POLL_BATCH	16
+#define RPOST_POLL_BUDGET	(16 * RPOST_POLL_BATCH)
+#define RPOST_POLL_MOST		1024	/* under a spinlock */
+
+/**
+ * struct rpost_cq - completion queue
+ * @obj: its handle
+ * @channel: gets its events; or NULL
+ * @user_data: identifies it to the program
+ * @comp_vector: of its device queues
+ * @flags: RPOST_CQ_*
+ * @cqe: entries in the ring; written under @setup_lock
+ * @setup_lock: held to map or replace the ring, and to attach or detach a queue
+ *              pair.  mmap() takes it with the program's memory map locked, so
+ *              the program's memory must not be touched with it held.
+ * @lock: guards @hwcqs, the ring's entries, and the members from @budget to
+ *        @moderate_us.  It is taken in task context only.
+ * @hwcqs: device queues, made as queue pairs come
+ * @budget: completions that the poll under way may still take; a slot counts as
+ *          one, too, if its queue's work requests use counted regions.  A batch
+ *          that has begun ends, so it may become negative.
+ * @overrun: RPOST_ASYNC_CQ_ERR has been reported: a completion was lost
+ * @vain: POLL_CQ calls that have found nothing since the last completion or post, while
+ *        not armed
+ * @exact: the program's last request was for solicited events only.  Then the
+ *         device is armed as the program asks and never otherwise, as only the
+ *         device can tell which completions are solicited.
+ * @moderate_count: completions for which an event waits; also under @setup_lock
+ * @moderate_us: microseconds for which it waits, or 0; also under @setup_lock
+ * @arm_lock: guards @armed and @notify, and the ring's flags and arm.  Device
+ *            handlers take it; it nests in @lock.
+ * @armed: how the device is armed: IB_CQ_NEXT_COMP, IB_CQ_SOLICITED, or 0
+ * @notify: the event requested by ARM_CQ: one of these, or 0
+ * @ring: shared with the program.  It is replaced with @setup_lock, @lock and
+ *        @arm_lock held, and freed after a grace period: posters read it under
+ *        RCU.
+ * @event_link: in @channel->ready; under @channel->lock
+ * @events: events not yet read; under @channel->lock
+ *
+ * A completion queue is polled or armed.  While it is polled, its ring says
+ * RPOST_RING_NEED_POLL: posts poll the device, and so does POLL_CQ, which the
+ * program calls when its ring is empty.  It becomes armed when the program
+ * requests an event, reads one, or has polled in vain for a while; the
+ * interrupt notifies the program if that has asked, and makes the queue polled.
+ * If the device delays events (MODIFY_CQ), an armed queue is polled as well.
+ */
+struct rpost_cq {
+	struct rpost_obj obj;
+	struct rpost_comp_channel *channel;
+	u64 user_data;
+	u32 comp_vector;
+	u32 flags;
+	u32 cqe;
+	struct mutex setup_lock;
+	spinlock_t lock;
+	struct list_head hwcqs;
+	int budget;
+	bool overrun;
+	u32 vain;
+	bool exact;
+	u16 moderate_count;
+	u16 moderate_us;
+	spinlock_t arm_lock;
+	u32 armed;
+	u32 notify;
+	struct rpost_cring __rcu *ring;
+	struct list_head event_link;
+	unsigned int events;
+};
+
+int rpost_cq_shutdown(struct rpost_obj *obj);
+void rpost_cq_free(struct rpost_obj *obj);
+int rpost_cq_mmap(struct rpost_file *file, struct vm_area_struct *vma);
+void rpost_cq_interrupt(struct rpost_cq *cq);
+void rpost_cq_publish(struct rpost_cq *cq);
+void rpost_cq_error(struct rpost_cq *cq, u32 event);
+void rpost_cq_event_taken(struct rpost_cq *cq);
+void rpost_cq_arm_new(struct rpost_cq *cq, struct rpost_hwcq *hwcq);
+u32 rpost_cq_poll(struct rpost_cq *cq);
+void rpost_cq_posted(struct rpost_cq *cq);
+struct rpost_ring_seen rpost_cq_see(struct rpost_cq *cq);
+
+/* hwcq.c */
+struct rpost_hwcq *rpost_cq_attach(struct rpost_cq *cq, u32 entries);
+int rpost_cq_grow(struct rpost_hwcq *hwcq, u32 entries);
+void rpost_cq_detach(struct rpost_hwcq *hwcq, u32 entries);
+u32 rpost_hwcq_poll_locked(struct rpost_hwcq *hwcq);
+u32 rpost_hwcq_poll(struct rpost_hwcq *hwcq, u32 budget);
+void rpost_hwcqs_destroy(struct rpost_cq *cq, struct list_head *hwcqs);
+
+/* The lock of the queue is held.  The ring is valid until the lock is dropped. */
+static inline struct rpost_cring *rpost_cq_ring(struct rpost_cq *cq)
+{
+	return rcu_dereference_protected(cq->ring,
+					 lockdep_is_held(&cq->lock));
+}
+
+struct rpost_comp_channel *rpost_comp_channel_get(struct rpost_file *file,
+						  int fd);
+void rpost_comp_channel_put(struct rpost_comp_channel *channel);
+void rpost_comp_channel_post(struct rpost_cq *cq);
+void rpost_comp_channel_forget(struct rpost_cq *cq);
+
+#endif /* RPOST_CQ_H */

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The counted regions that work requests use.  See struct rpost_uses.
+ */
+#include <linux/slab.h>
+
+#include "memory/cache.h"
+#include "queue/qp.h"
+
+#define RPOST_USES_BYTES	(RPOST_MAX_SGE * sizeof(struct rpost_mr *))
+
+static struct rpost_mr **rpost_uses_alloc(struct rpost_file *file)
+{
+	struct rpost_mr **mrs;
+
+	if (rpost_charge(file, RPOST_USES_BYTES))
+		return NULL;
+	mrs = kmalloc(RPOST_USES_BYTES, RPOST_GFP);
+	if (!mrs)
+		rpost_uncharge(file, RPOST_USES_BYTES);
+	return mrs;
+}
+
+/*
+ * Pass the use of @mr on to @uses.  Return 0; or -ENOBUFS, and the use has been
+ * dropped.
+ */
+int rpost_uses_add(struct rpost_uses *uses, struct rpost_mr *mr)
+{
+	struct rpost_mr **mrs;
+
+	if (!uses->num) {
+		uses->mr = mr;
+		uses->num = 1;
+		return 0;
+	}
+	if (uses->num == 1) {
+		mrs = rpost_uses_alloc(mr->obj.file);
+		if (!mrs) {
+			rpost_mr_unuse(mr);
+			return -ENOBUFS;
+		}
+		mrs[0] = uses->mr;
+		uses->mrs = mrs;
+	}
+	uses->mrs[uses->num++] = mr;
+	return 0;
+}
+
+/* Call in any context, also with spinlocks held. */
+void rpost_uses_drop(struct rpost_uses *uses)
+{
+	u32 i, num = uses->num;
+
+	uses->num = 0;
+	if (num == 1)
+		rpost_mr_unuse(uses->mr);
+	if (num < 2)
+		return;
+	/* The file may go with the last use. */
+	rpost_uncharge(uses->mrs[0]->obj.file, RPOST_USES_BYTES);
+	for (i = 0; i < num; i++)
+		rpost_mr_unuse(uses->mrs[i]);
+	kfree(uses->mrs);
+}
+
+static unsigned long rpost_queue_uses_bytes(const struct rpost_queue *q)
+{
+	return (q->mask + 1ul) * sizeof(*q->uses);
+}
+
+/*
+ * Make room for the uses of a queue's work requests; most queues never need it.
+ * rpost_queue_uncharge_uses() undoes the charge.  Return 0 or -ENOBUFS.
+ */
+int rpost_queue_add_uses(struct rpost_queue *q)
+{
+	struct rpost_file *file = q->wqes->qp->obj.file;
+	struct rpost_uses *uses;
+
+	if (READ_ONCE(q->uses))
+		return 0;
+	if (rpost_charge(file, rpost_queue_uses_bytes(q)))
+		return -ENOBUFS;
+	uses = rpost_kvcalloc(q->mask + 1, sizeof(*uses));
+	if (uses && !cmpxchg(&q->uses, NULL, uses))
+		return 0;
+	kvfree(uses);
+	rpost_uncharge(file, rpost_queue_uses_bytes(q));
+	return uses ? 0 : -ENOBUFS;
+}
+
+/* All uses of the queue have been dropped. */
+void rpost_queue_uncharge_uses(struct rpost_queue *q)
+{
+	if (q->uses)
+		rpost_uncharge(q->wqes->qp->obj.file, rpost_queue_uses_bytes(q));
+}
+
+/*
+ * Drop the uses of slots that end.  @from is the number of the first slot, and @to
+ * that of the slot behind the last.
+ */
+void rpost_queue_drop_uses(struct rpost_queue *q, u32 from, u32 to)
+{
+	while (from != to)
+		rpost_uses_drop(&q->uses[from++ & q->mask]);
+}
