@@ -2,7 +2,7 @@
 /*
  * Counters of objects and resources, to find leaks.
  */
-#include "base/rpost.h"
+#include "base/base.h"
 
 static atomic_long_t rpost_counts[RPOST_NUM_COUNTS];
 

@@ -5,7 +5,7 @@
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 
-#include "base/rpost.h"
+#include "base/base.h"
 
 #define RPOST_MAX_LEAVES	((1u << RPOST_INDEX_BITS) / RPOST_LEAF_SLOTS)
 #define RPOST_LEAF_BYTES	(RPOST_LEAF_SLOTS * sizeof(struct rpost_slot) + \

@@ -8,7 +8,7 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
-#include "base/rpost.h"
+#include "base/base.h"
 
 static unsigned int max_objects = 65536;
 module_param(max_objects, uint, 0644);

@@ -9,7 +9,7 @@
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 
-#include "base/rpost.h"
+#include "base/base.h"
 
 /**
  * struct rpost_name - memory of a name

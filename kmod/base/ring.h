@@ -5,7 +5,7 @@
 #ifndef RPOST_RING_H
 #define RPOST_RING_H
 
-#include "base/rpost.h"
+#include "base/base.h"
 
 /* ------------------------------------------------------------- ring.c */
 

@@ -17,8 +17,8 @@
 #include <linux/uidgid.h>
 #include <linux/user_namespace.h>
 
+#include "base/base.h"
 #include "base/inject.h"
-#include "base/rpost.h"
 
 static unsigned long max_user_bytes;
 module_param(max_user_bytes, ulong, 0644);

@@ -8,7 +8,7 @@
 #include <linux/minmax.h>
 #include <linux/percpu.h>
 
-#include "base/rpost.h"
+#include "core/core.h"
 
 /* Received messages, beside the opcodes RPOST_WC_SEND to RPOST_WC_FETCH_ADD. */
 #define RPOST_STAT_RECV		(RPOST_WC_FETCH_ADD + 1)

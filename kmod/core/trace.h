@@ -17,7 +17,7 @@
 #include <rdma/rdma_cm.h>
 #include <trace/misc/rdma.h>
 
-#include "base/rpost.h"
+#include "core/core.h"
 
 /* In the order of enum rpost_id_state; fdinfo.c has a table of them. */
 #define RPOST_ID_STATES					\

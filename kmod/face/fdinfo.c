@@ -18,6 +18,7 @@
 #include "core/device.h"
 #include "core/stats.h"
 #include "core/trace.h"
+#include "face/face.h"
 #include "queue/srq.h"
 
 #define RPOST_FDINFO_IDS	64

@@ -12,7 +12,8 @@
 #include <linux/workqueue.h>
 
 #include "base/inject.h"
-#include "id/cm.h"
+#include "face/face.h"
+#include "id/id.h"
 #include "memory/cache.h"
 #include "queue/srq.h"
 

@@ -9,7 +9,7 @@
 #include <rdma/ib.h>
 #include <rdma/ib_sa.h>
 
-#include "id/cm.h"
+#include "id/id.h"
 
 /* For the unspecified address an InfiniBand subnet manager chooses a group. */
 static bool rpost_is_group(const struct rdma_cm_id *cm_id,

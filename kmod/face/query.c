@@ -8,7 +8,8 @@
 #include <rdma/ib_cache.h>
 
 #include "compat/compat.h"
-#include "core/device.h"
+#include "face/face.h"
+#include "memory/memory.h"
 #include "queue/srq.h"
 
 static_assert(RPOST_GID_IB == (int)IB_GID_TYPE_IB);

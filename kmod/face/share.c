@@ -8,7 +8,8 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
-#include "core/device.h"
+#include "face/face.h"
+#include "memory/memory.h"
 #include "queue/cq.h"
 
 /**

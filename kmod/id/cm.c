@@ -13,7 +13,7 @@
 #include "base/inject.h"
 #include "core/device.h"
 #include "core/trace.h"
-#include "queue/qp.h"
+#include "id/id.h"
 
 static_assert(RPOST_EVENT_ADDR_RESOLVED == (int)RDMA_CM_EVENT_ADDR_RESOLVED);
 static_assert(RPOST_EVENT_ESTABLISHED == (int)RDMA_CM_EVENT_ESTABLISHED);

@@ -12,7 +12,7 @@
 #include <linux/uaccess.h>
 
 #include "core/stats.h"
-#include "id/cm.h"
+#include "id/id.h"
 
 static void rpost_event_channel_free(struct kref *kref)
 {

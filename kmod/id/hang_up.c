@@ -3,7 +3,7 @@
  * Connections end before their queue pairs: those of ids with a queue pair, and those of
  * ids that have only named its number.
  */
-#include "id/cm.h"
+#include "id/id.h"
 
 /*
  * Note the queue pair, of ib_dev, that an id without one connects; qp_num is 0 for none.

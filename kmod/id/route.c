@@ -11,7 +11,7 @@
 #include <rdma/rdma_cm.h>
 
 #include "core/device.h"
-#include "id/cm.h"
+#include "id/id.h"
 
 /*
  * List the id with its device, which waits for it from now on.  The caller holds

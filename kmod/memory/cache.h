@@ -7,7 +7,7 @@
 
 #include <linux/mmu_notifier.h>
 
-#include "core/device.h"
+#include "memory/memory.h"
 
 /* ------------------------------------------------------------ watch.c */
 

@@ -13,7 +13,7 @@
 
 #include "base/inject.h"
 #include "compat/compat.h"
-#include "core/device.h"
+#include "memory/memory.h"
 
 /* Access rights that a work request can grant. */
 #define RPOST_FASTREG_ACCESS						\

@@ -16,7 +16,7 @@
 #include <linux/uaccess.h>
 #include <rdma/ib_verbs.h>
 
-#include "core/device.h"
+#include "memory/memory.h"
 
 /* A page in each of the kernel's lists: struct ib_umem_odp's. */
 #define RPOST_ODP_PAGE_BYTES	16

@@ -5,8 +5,8 @@
 #ifndef RPOST_POST_H
 #define RPOST_POST_H
 
-#include "core/device.h"
 #include "core/stats.h"
+#include "memory/memory.h"
 #include "queue/srq.h"
 
 #define RPOST_POST_BATCH	16

@@ -5,7 +5,7 @@
 #include <linux/slab.h>
 #include <rdma/ib_cache.h>
 
-#include "core/device.h"
+#include "memory/memory.h"
 #include "queue/qp.h"
 
 /*

@@ -6,6 +6,7 @@
 #define RPOST_CQ_H
 
 #include "base/ring.h"
+#include "core/core.h"
 
 /* --------------------------------------------------------------- cq.c */
 

@@ -7,7 +7,7 @@
 #include <linux/log2.h>
 #include <linux/slab.h>
 
-#include "core/device.h"
+#include "memory/memory.h"
 #include "queue/srq.h"
 
 /* The program's work requests, and one for the drain WR. */

@@ -5,7 +5,7 @@
 #ifndef RPOST_QP_H
 #define RPOST_QP_H
 
-#include "id/cm.h"
+#include "id/id.h"
 #include "queue/cq.h"
 
 /* --------------------------------------- qp.c, drain.c, comp.c */

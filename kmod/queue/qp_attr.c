@@ -5,7 +5,7 @@
 #include <linux/capability.h>
 
 #include "compat/compat.h"
-#include "core/device.h"
+#include "memory/memory.h"
 #include "queue/qp.h"
 #include "queue/srq.h"
 

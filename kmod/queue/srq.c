@@ -7,7 +7,7 @@
 #include <linux/slab.h>
 
 #include "compat/compat.h"
-#include "core/device.h"
+#include "memory/memory.h"
 #include "queue/srq.h"
 
 /* Slots that are moved between two lists at once. */

@@ -77,7 +77,7 @@ checkpatch() {
 	case $1 in
 	*/trace.h) ignore+=,OPEN_ENDED_LINE,PARENTHESIS_ALIGNMENT,COMPLEX_MACRO,TRAILING_SEMICOLON ;;
 	# Both make declarations of the rows of commands.h.
-	kmod/base/rpost.h | kmod/face/main.c) ignore+=,TRAILING_SEMICOLON ;;
+	kmod/core/core.h | kmod/face/main.c) ignore+=,TRAILING_SEMICOLON ;;
 	kmod/compat/* | */rdmasim/compat.h) ignore+=,LINUX_VERSION_CODE,CONSTANT_COMPARISON ;;
 	esac
 	perl "$scripts/checkpatch.pl" --strict --no-tree --terse --no-summary \

@@ -2,10 +2,10 @@
 /*
  * Connection ids and their events.
  */
-#ifndef RPOST_CM_H
-#define RPOST_CM_H
+#ifndef RPOST_ID_H
+#define RPOST_ID_H
 
-#include "base/rpost.h"
+#include "core/core.h"
 
 /* ------------------------------------------------------- event.c, cm.c */
 
@@ -184,6 +184,7 @@ void rpost_join_drop(struct rpost_id *id, struct rpost_join *join);
 /* ------------------------------------------------------------ route.c */
 
 void rpost_route_end(struct rpost_id *id);
+void rpost_routes_device_gone(struct rpost_device *dev);
 
 /* ---------------------------------------------------------- hang_up.c */
 
@@ -197,4 +198,4 @@ void rpost_id_name_qp(struct rpost_id *id, struct ib_device *ib_dev, u32 qp_num)
 void rpost_id_hang_up(struct rpost_id *id);
 void rpost_ids_hang_up(struct rpost_file *file, struct ib_device *ib_dev, u32 qp_num);
 
-#endif /* RPOST_CM_H */
+#endif /* RPOST_ID_H */

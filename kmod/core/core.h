@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Commands, and the objects that they make.
+ */
+#ifndef RPOST_CORE_H
+#define RPOST_CORE_H
+
+#include "base/base.h"
+
+struct rpost_context;
+struct rpost_device;
+
+/* ------------------------------------------------------------- file.c */
+
+/**
+ * struct rpost_ucmd - one ioctl while it is handled
+ * @file: the open file
+ * @filp: the file that the ioctl was called on: the device or an event channel
+ * @context: its rwsem is held for reading, to keep the device; or NULL
+ * @ubuf: the program's struct
+ * @size: bytes of it that both the program and the kernel know
+ * @cmd: the kernel's copy, made once; zero beyond the program's struct
+ */
+struct rpost_ucmd {
+	struct rpost_file *file;
+	struct file *filp;
+	struct rpost_context *context;
+	void __user *ubuf;
+	u32 size;
+	union {
+#define RPOST_COMMAND(nr, name, type, first, size, flags) struct rpost_##type name;
+#include "core/commands.h"
+	} cmd;
+};
+
+/**
+ * struct rpost_cmd_row - one command
+ * @ksize: size of its struct in this kernel
+ * @min_size: size of its struct in the first version of the ABI
+ * @flags: flags that it accepts
+ * @handler: validates the command, carries it out, and responds
+ */
+struct rpost_cmd_row {
+	u32 ksize;
+	u32 min_size;
+	u32 flags;
+	int (*handler)(struct rpost_ucmd *ucmd);
+};
+
+#define RPOST_ROW(name, first, size, known)				\
+{									\
+	.ksize = (size),						\
+	.min_size = (first),						\
+	.flags = (known),						\
+	.handler = rpost_##name##_ioctl,				\
+}
+
+#define RPOST_COMMAND(nr, name, type, first, size, flags) \
+	int rpost_##name##_ioctl(struct rpost_ucmd *ucmd);
+#include "core/commands.h"
+
+int rpost_ucmd_run(struct rpost_file *file, struct file *filp,
+		   const struct rpost_cmd_row *row, unsigned long arg);
+int rpost_respond_from(struct rpost_ucmd *ucmd, u32 from);
+int rpost_respond(struct rpost_ucmd *ucmd);
+int rpost_respond_fd(struct rpost_ucmd *ucmd, s32 *fd, struct file *filp);
+struct rpost_file *rpost_file_create(void);
+void rpost_file_close(struct rpost_file *file);
+void rpost_file_put(struct rpost_file *file);
+void rpost_file_retry_end(struct rpost_file *file);
+
+/* ----------------------------------------------------------- object.c */
+
+/**
+ * struct rpost_obj - an object that the program names by a handle
+ * @file: the open file that it belongs to
+ * @type: enum rpost_obj_type
+ * @handle: its handle in @file
+ * @slot: the slot of @handle, or NULL: the module keeps the object for itself
+ * @dev: the device that it is on, or NULL; code of its type holds the reference
+ * @refs: one while lookups find it, and one for each command that uses it.  A
+ *        command may sleep with it, but not wait for the program's memory.
+ * @users: number of objects that depend on it; under @file->handles.lock.
+ *         While there are any it cannot be destroyed (EBUSY).
+ * @unused: completed by the last put; the destroyer waits for it
+ * @hidden: the program has not been answered yet, and only removal finds the
+ *          object
+ * @ending: the program or the last close destroys it, so nobody will read its
+ *          completions
+ * @bytes: bytes that the file's user is charged for its memory in the kernel.
+ *         Its queues on the device are charged separately, since they go first.
+ * @cgroup: the rdma cgroup that is charged for it, if @charged
+ * @charged: @cgroup is charged
+ * @context: the context of @file on @dev, with a reference; NULL without @dev
+ * @rcu: lookups run under RCU
+ *
+ * Creation: reserve a handle, which no lookup finds; build the object; hide it,
+ * so that only removal finds it; answer the program with no lock held, since
+ * the program's memory may never arrive; publish it, which cannot fail.
+ * Destruction: claim it, so that lookups no longer find it and no command uses
+ * it; shut it down; free the handle and the memory.
+ */
+struct rpost_obj {
+	struct rpost_file *file;
+	enum rpost_obj_type type;
+	u32 handle;
+	struct rpost_slot *slot;
+	struct rpost_device *dev;
+	refcount_t refs;
+	unsigned int users;
+	struct completion unused;
+	bool hidden;
+	bool ending;
+	unsigned long bytes;
+	bool charged;
+	struct rdma_cgroup *cgroup;
+	struct rpost_context *context;
+	struct rcu_head rcu;
+};
+
+/**
+ * struct rpost_type - what differs between objects of one type and those of another
+ * @name: in fdinfo and debugfs
+ * @bytes: estimated memory of an object in the module, the RDMA core and the driver,
+ *         without its queues
+ * @events: asynchronous events may name it
+ * @shutdown: release all but memory.  It does nothing when it is called again,
+ *            unless it has returned an error.
+ * @free: free the memory, after shutdown
+ * @stop: begin what shutdown will wait for; or NULL
+ * @keep: keep an object that the program destroys, which is claimed; or NULL.  Return
+ *        false if it must be destroyed.
+ * @abandon: leave an object that the program could not be told of, and the device
+ *           refused to destroy, to one that it depends on; or NULL: then the program has
+ *           it
+ *
+ * The rwsem of the object's context is held by the callers of @shutdown, @keep and
+ * @abandon.
+ */
+struct rpost_type {
+	const char *name;
+	unsigned long bytes;
+	bool events;
+	int (*shutdown)(struct rpost_obj *obj);
+	void (*free)(struct rpost_obj *obj);
+	void (*stop)(struct rpost_obj *obj);
+	bool (*keep)(struct rpost_obj *obj);
+	void (*abandon)(struct rpost_obj *obj);
+};
+
+/* These stand in main.c, and are the only way up from here. */
+extern const struct rpost_type rpost_types[RPOST_NUM_OBJ_TYPES];
+extern const enum rpost_obj_type rpost_teardown_order[RPOST_NUM_OBJ_TYPES - 1];
+
+int rpost_obj_reserve(struct rpost_file *file, struct rpost_obj *obj,
+		      enum rpost_obj_type type, struct rpost_device *dev);
+int rpost_obj_take_bytes(struct rpost_obj *obj, unsigned long bytes);
+void rpost_obj_give_bytes(struct rpost_obj *obj, unsigned long bytes);
+int rpost_obj_reserve_nowait(struct rpost_file *file, struct rpost_obj *obj,
+			     enum rpost_obj_type type);
+int rpost_obj_reserve_inner(struct rpost_file *file, struct rpost_obj *obj,
+			    enum rpost_obj_type type, struct rpost_device *dev);
+void rpost_obj_unreserve(struct rpost_obj *obj);
+void rpost_obj_give_handle(struct rpost_obj *obj);
+int rpost_obj_take_handle(struct rpost_obj *obj);
+void rpost_obj_publish(struct rpost_obj *obj);
+int rpost_obj_answer(struct rpost_ucmd *ucmd, struct rpost_obj *obj, u32 from);
+struct rpost_context *rpost_obj_context(struct rpost_file *file, u32 handle,
+					enum rpost_obj_type type);
+struct rpost_obj *rpost_obj_get(struct rpost_file *file, u32 handle,
+				enum rpost_obj_type type);
+struct rpost_obj *rpost_obj_next(struct rpost_file *file, u32 *index,
+				 enum rpost_obj_type type);
+void rpost_obj_put(struct rpost_obj *obj);
+struct rpost_obj *rpost_obj_use(struct rpost_file *file, u32 handle,
+				enum rpost_obj_type type);
+void rpost_obj_unuse(struct rpost_obj *obj);
+bool rpost_file_destroy_all(struct rpost_file *file);
+void rpost_file_shutdown_device(struct rpost_file *file,
+				struct rpost_device *dev);
+
+/* ----------------------------------------------------------- rdmacg.c */
+
+#ifdef CONFIG_CGROUP_RDMA
+int rpost_obj_charge(struct rpost_obj *obj);
+void rpost_obj_uncharge(struct rpost_obj *obj);
+#else
+static inline int rpost_obj_charge(struct rpost_obj *obj)
+{
+	return 0;
+}
+
+static inline void rpost_obj_uncharge(struct rpost_obj *obj)
+{
+}
+#endif
+
+#endif /* RPOST_CORE_H */

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Protection domains and memory regions.
+ */
+#ifndef RPOST_MEMORY_H
+#define RPOST_MEMORY_H
+
+#include <linux/interval_tree.h>
+
+#include "core/device.h"
+
+struct rpost_pin;
+struct rpost_watch;
+
+/* --------------------------------------------------------------- pd.c */
+
+/**
+ * struct rpost_cache - regions of a domain that the module keeps, see cache.c
+ * @spans: those that can be found, by their addresses
+ * @entries: all of them
+ *
+ * Guarded by the lock of the user's struct rpost_kept.
+ */
+struct rpost_cache {
+	struct rb_root_cached spans;
+	struct list_head entries;
+};
+
+/**
+ * struct rpost_pd - protection domain
+ * @obj: its handle
+ * @ib_pd: NULL once shut down
+ * @bad_mr: a region that is never made valid.  Posts replace each key that the
+ *          program may not use by its key, so that the device fails the work
+ *          request in order, as verbs require; rpost_wc_status() corrects the
+ *          status.
+ * @bad_lkey: lkey of @bad_mr for posts; 0 if there is none
+ * @local_dma_lkey: the privileged key, which only inline data uses
+ * @mrs: registered regions by lkey; posts look keys up here
+ * @refused: regions of failed registrations, without a handle, that the device
+ *           has refused to deregister so far
+ * @cache: regions that the module keeps
+ * @leaked: the device keeps an object for ever; nothing that it needs may be
+ *          freed
+ * @fast_lock: serialises fast registrations; guards the following
+ * @fast_cq: completion queue of @fast_qp
+ * @fast_qp: takes the work requests of fast registrations only.  Programs
+ *           register before they connect, so it is connected to itself.  An
+ *           error destroys it; the next registration creates it anew.
+ */
+struct rpost_pd {
+	struct rpost_obj obj;
+	struct ib_pd *ib_pd;
+	struct ib_mr *bad_mr;
+	u32 bad_lkey;
+	u32 local_dma_lkey;
+	struct rhashtable mrs;
+	struct llist_head refused;
+	struct rpost_cache cache;
+	bool leaked;
+	struct mutex fast_lock;
+	struct ib_cq *fast_cq;
+	struct ib_qp *fast_qp;
+};
+
+struct rpost_pd *rpost_pd_use(struct rpost_ucmd *ucmd, u32 handle);
+int rpost_pd_shutdown(struct rpost_obj *obj);
+void rpost_pd_free(struct rpost_obj *obj);
+
+/* --------------------------------------------------------------- mr.c */
+
+/**
+ * struct rpost_mr - memory region
+ * @obj: its handle
+ * @pd: depends on it
+ * @ib_mr: NULL once shut down
+ * @umem: memory of a fast registration, pinned until the device has given up
+ *        @ib_mr; NULL if the driver pins it
+ * @node: in @pd->mrs
+ * @refused: in @pd->refused, if it has no handle
+ * @listed: @node is in the table
+ * @lkey: key of @node
+ * @addr: address of its first byte in the process that registered it
+ * @iova: address of its first byte in work requests
+ * @length: bytes
+ * @access: RPOST_ACCESS_*
+ * @num_pages: pages that it pins
+ * @mm: of the process that registered it, if it is on demand; else NULL
+ * @pinner: charged for @num_pages, or NULL
+ * @no_cache: it is not kept: the program does not want it, or the device has
+ *            refused to deregister it
+ * @counted: posts count their uses of it (rpost_mr_use()); never changes
+ * @inner: the module has registered it for posts; it never has a handle
+ * @idle: nobody uses it, and it is in the user's list; under rpost_kept.lock
+ * @doomed: it is about to be deregistered; under the same lock
+ * @uses: of a counted region: uses by work requests, and one for the handle or
+ *        the cache; 0 while the cache keeps it for a later REG_MR
+ * @watch: sees changes of its memory; NULL if it is not kept
+ * @span: in @pd->cache.spans while it can be found there
+ * @entry: in @pd->cache.entries
+ * @lru: in the user's list of idle or of doomed regions, or in none
+ *
+ * Posts read a region under RCU and keep no reference: its key may be destroyed, or given
+ * to another region, between the check and the device's use.  That is safe inside the
+ * domain, whose keys alone the device accepts: it then finds nothing, or another region of
+ * the same program, and the domain's privileged key is never given out again.  In another
+ * domain the number could be the privileged key.  So shared receive queues and address
+ * handles must be of the queue pair's domain.
+ */
+struct rpost_mr {
+	struct rpost_obj obj;
+	struct rpost_pd *pd;
+	struct ib_mr *ib_mr;
+	struct ib_umem *umem;
+	struct rhash_head node;
+	struct llist_node refused;
+	bool listed;
+	u32 lkey;
+	u64 addr;
+	u64 iova;
+	u64 length;
+	u32 access;
+	unsigned long num_pages;
+	struct mm_struct *mm;
+	struct rpost_pinner *pinner;
+	bool no_cache;
+	bool counted;
+	bool inner;
+	bool idle;
+	bool doomed;
+	atomic_t uses;
+	struct rpost_watch *watch;
+	struct interval_tree_node span;
+	struct list_head entry;
+	struct list_head lru;
+};
+
+/* Count the pages that length bytes of memory touch. */
+static inline u64 rpost_mr_pages(u64 addr, u64 length)
+{
+	return (offset_in_page(addr) + length + PAGE_SIZE - 1) >> PAGE_SHIFT;
+}
+
+int rpost_mr_table_init(struct rpost_pd *pd);
+bool rpost_mr_is_direct(const struct rpost_device *dev);
+bool rpost_mr_can_keep(const struct rpost_device *dev);
+u64 rpost_mr_max_size(const struct rpost_device *dev);
+int rpost_mr_shutdown(struct rpost_obj *obj);
+void rpost_mr_free(struct rpost_obj *obj);
+void rpost_mr_forget(struct rpost_mr *mr);
+void rpost_mr_unlist(struct rpost_mr *mr);
+void rpost_mr_drop(struct rpost_mr *mr);
+int rpost_mr_validate(const struct rpost_reg_mr *cmd);
+struct rpost_mr *rpost_mr_make(struct rpost_pd *pd, const struct rpost_reg_mr *cmd,
+			       struct rpost_pin *pin, struct rpost_watch *watch,
+			       bool inner);
+void rpost_mr_abandon(struct rpost_obj *obj);
+int rpost_mr_retry_refused(struct rpost_pd *pd);
+int rpost_dereg_mr(struct rpost_device *dev, struct ib_mr *ib_mr);
+bool rpost_mr_check(struct rpost_pd *pd, const struct rpost_sge *sge,
+		    u32 access);
+bool rpost_mr_take(struct rpost_pd *pd, struct rpost_sge *sge, u32 access,
+		   bool cut, struct rpost_mr **used);
+struct rpost_mr *rpost_mr_get(struct rpost_pd *pd, const struct rpost_sge *sge,
+			      u32 access);
+int rpost_mr_touch(unsigned long addr, u64 length, unsigned int flags);
+
+/* -------------------------------------------------------------- odp.c */
+
+void rpost_odp_query(const struct rpost_device *dev,
+		     struct rpost_query_device *cmd);
+int rpost_odp_prepare(struct rpost_mr *mr, const struct rpost_reg_mr *cmd);
+
+/* ---------------------------------------------------------- fastreg.c */
+
+bool rpost_fastreg_possible(const struct rpost_device *dev);
+u64 rpost_fastreg_max_size(const struct ib_device *ib_dev);
+int rpost_fastreg_mr(struct rpost_mr *mr, const struct rpost_reg_mr *cmd);
+void rpost_fastreg_destroy(struct rpost_pd *pd);
+
+#endif /* RPOST_MEMORY_H */
