@@ -5,11 +5,11 @@
 #
 # Runs static checks, and prints TAP: checkpatch --strict, sparse, coccinelle with the
 # kernel's scripts, clang's analyzer, kernel-doc, gcc and clang warnings, shellcheck.
-# Also checks that no file is empty, that the tests and functions which documents name
-# exist, that make help has all targets, that no test is flaky for long, that each
-# function of our own has a manual page, that mandoc likes them, that make docs has no
-# warnings, and that lintian finds nothing in Debian's packages. A check fails if it
-# prints anything. (kmod.sh builds the module with W=1.)
+# Also checks that no call of kmod/ goes up, that no file is empty, that the tests and
+# functions which documents name exist, that make help has all targets, that no test is
+# flaky for long, that each function of our own has a manual page, that mandoc likes them,
+# that make docs has no warnings, and that lintian finds nothing in Debian's packages. A
+# check fails if it prints anything. (kmod.sh builds the module with W=1.)
 #
 #   -c   only files that have changed since the branch's upstream, or else in the
 #        last commit, and not the checks that take long: coccinelle, the analyzer,
@@ -104,6 +104,45 @@ sparse_all() {
 		tail -n 20 "$out/make.log"
 	grep -E ': (warning|error):' "$out/make.log" | grep -v "$headers/"
 	true
+}
+
+# A file of kmod/ calls its own floor and those below, and includes their headers. Only
+# the tables of types, which object.c reads, are above.
+floors() {
+	[ -n "$(files kmod uapi Kbuild)" ] || return 0
+	{
+		nm -A "$out"/kmod/kmod/*/*.o
+		grep -o '^#include "[a-z]*/.*"' kmod/*/*.[ch]
+	} | awk '
+		BEGIN {
+			num = split("compat base core memory id queue post face", names)
+			for (i = 1; i <= num; i++)
+				floor[names[i]] = i
+		}
+		{
+			sub(/.*kmod\//, "")
+			file = $0
+			sub(/:.*/, "", file)
+			split(file, path, "/")
+			if (!(path[1] in floor))
+				print file ": no floor"
+		}
+		$1 ~ /#include$/ {
+			split($2, path, /["\/]/)
+			needs[file, $2] = path[2] "/"
+		}
+		$2 == "U" { needs[file, $3] = "" }
+		$2 ~ /^[A-TV-Z]$/ && $3 !~ /^rpost_(types|teardown_order)$/ { defined[$3] = file }
+		END {
+			for (need in needs) {
+				split(need, pair, SUBSEP)
+				to = needs[need] ? needs[need] : defined[pair[2]]
+				split(pair[1], from, "/")
+				split(to, up, "/")
+				if (floor[up[1]] > floor[from[1]])
+					print pair[1] " needs " pair[2] " of " to
+			}
+		}'
 }
 
 # cocci_script FILE: run a script of coccinelle with the options that it names
@@ -319,10 +358,11 @@ lintian_packages() {
 
 warn='-Wall -Wextra -Werror'
 echo "TAP version 13"
-echo "1..$((changed ? 15 : 20))"
+echo "1..$((changed ? 16 : 21))"
 check checkpatch checkpatch_all
 check versions versions
 check sparse sparse_all
+check floors floors
 check kernel-doc perl "$scripts/kernel-doc" -none -Werror kmod/*/*.[ch] \
 	uapi/rdma/*.h userlib/*.c "${modules[@]}"
 check gcc user_checks "gcc -fsyntax-only $warn" userlib tools examples selftests
