@@ -9,7 +9,7 @@
  * program that wrote them, and so do writes to the other rings in a shared
  * page, which belong to the same open file.
  *
- * Barriers, kernel here and program in userlib/comp.c:
+ * Barriers, kernel here and program in userlib/core/comp.c:
  *
  *   entry, then @tail (release)     pairs with  @tail (acquire), then entry
  *   @tail, then @flags (release)    pairs with  @flags (acquire), then @tail
@@ -405,6 +405,6 @@ bool rpost_ring_take_arm(struct rpost_cring *ring)
 void rpost_ring_set_flags(struct rpost_cring *ring, u32 set, u32 clear)
 {
 	ring->flags = (ring->flags & ~clear) | set;
-	/* The tail has been stored before, see userlib/comp.c. */
+	/* The tail has been stored before, see userlib/core/comp.c. */
 	smp_store_release(&ring->hdr->flags, ring->flags);
 }

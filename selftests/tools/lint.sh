@@ -218,7 +218,7 @@ user_check() {
 	selftests/*) flags=(-Wno-unused-parameter -Wno-sign-compare) ;;
 	esac
 	# shellcheck disable=SC2086
-	$command -std=gnu11 -O2 "${flags[@]}" -Iuapi -Iuserlib/include -Iselftests/lib \
+	$command -std=gnu11 -O2 "${flags[@]}" -Iuapi -Iuserlib -Iuserlib/include -Iselftests/lib \
 		-I"$made" -isystem "$kselftest" -o /dev/null "$file" 2>&1
 }
 export -f user_check
@@ -364,7 +364,7 @@ check versions versions
 check sparse sparse_all
 check floors floors
 check kernel-doc perl "$scripts/kernel-doc" -none -Werror kmod/*/*.[ch] \
-	uapi/rdma/*.h userlib/*.c "${modules[@]}"
+	uapi/rdma/*.h userlib/{core,verbs,compat}/*.c "${modules[@]}"
 check gcc user_checks "gcc -fsyntax-only $warn" userlib tools examples selftests
 check clang user_checks "clang -fsyntax-only $warn" userlib tools examples selftests
 check symbols symbols

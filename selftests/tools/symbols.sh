@@ -71,7 +71,7 @@ table_agrees() {
 
 # stubs: print the functions by hand whose body only returns an error
 stubs() {
-	cat userlib/*.c | tr '\n\t' '  ' | grep -oE \
+	cat userlib/{core,verbs,compat}/*.c | tr '\n\t' '  ' | grep -oE \
 		'RPOST_API [^;{}]*\) *\{ *(\(void\)[a-z_]+; *)*return (rpost_(fail|null)\(E[A-Z]+\)|E[A-Z]+); *\}' |
 		sed 's/(.*/(/' | sed -E 's/,? *\($//; s/.*[ (*]//' | sort -u
 }
@@ -93,7 +93,7 @@ inlines_agree() {
 		grep -oE '\(\*[a-z_]+\)' | tr -d '(*)')
 	awk '$1 ~ /@inline$/ && $3 != "no" { sub(/^ibv_/, ""); sub(/@.*/, ""); print }' \
 		"$table" | grep -Fx "$entries" | grep -vx create_srq_ex |
-		sort | diff - <(grep -ohE 'verbs->[a-z_]+ =' userlib/*.c |
+		sort | diff - <(grep -ohE 'verbs->[a-z_]+ =' userlib/{core,verbs,compat}/*.c |
 			sed 's/.*>//; s/ =//' | grep -vxE 'sz|query_port' |
 			sort -u)
 }
