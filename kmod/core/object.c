@@ -384,7 +384,7 @@ static int rpost_obj_destroy(struct rpost_file *file, u32 handle,
 
 	if (IS_ERR(obj))
 		return PTR_ERR(obj);
-	if (rpost_types[type].keep && rpost_types[type].keep(obj))
+	if (rpost_types[obj->type].keep && rpost_types[obj->type].keep(obj))
 		return 0;
 	ret = rpost_obj_end(obj);
 	if (ret)
