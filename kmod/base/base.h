@@ -3,7 +3,7 @@
  * rdma_post: RDMA through ioctls on /dev/rdma_post.
  *
  * Documentation/architecture.rst explains lifetimes and locks as a whole.  The
- * comment above each struct here explains its own.
+ * comment above each struct explains its own.
  *
  * Lock order, outermost first:
  *
@@ -38,7 +38,6 @@
 #ifndef RPOST_BASE_H
 #define RPOST_BASE_H
 
-#include <linux/completion.h>
 #include <linux/hashtable.h>
 #include <linux/kref.h>
 #include <linux/list.h>
@@ -46,22 +45,17 @@
 #include <linux/mutex.h>
 #include <linux/overflow.h>
 #include <linux/refcount.h>
-#include <linux/rhashtable.h>
-#include <linux/rwsem.h>
 #include <linux/sizes.h>
 #include <linux/spinlock.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
-#include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
-#include <rdma/rdma_cm.h>
 #include <rdma/rdma_post_abi.h>
 
 #include "base/handle.h"
 
 struct dentry;
-struct rpost_pd;
-struct seq_file;
+struct rpost_file;
 
 #define RPOST_MAX_SGE		32
 #define RPOST_MAX_WR		65536
@@ -96,20 +90,6 @@ struct seq_file;
  */
 #define RPOST_GFP_NOWAIT	(GFP_NOWAIT | __GFP_ACCOUNT | __GFP_NOWARN)
 #define RPOST_GFP_EVENT		(GFP_ATOMIC | __GFP_ACCOUNT | __GFP_NOWARN)
-
-struct rpost_ah;
-struct rpost_comp_channel;
-struct rpost_context;
-struct rpost_cq;
-struct rpost_device;
-struct rpost_event_channel;
-struct rpost_file;
-struct rpost_id;
-struct rpost_qp;
-struct rpost_scratch;
-struct rpost_srq;
-struct rpost_stats;
-struct rpost_user;
 
 /* ------------------------------------------------------------ count.c */
 
@@ -200,7 +180,7 @@ struct rpost_ring_pool {
  * @async_channels: struct rpost_async_channel of all devices
  * @scratch: memory kept between posts; a post takes it with xchg()
  * @rings: pages for the rings of queues with RPOST_CQ_SHARED_PAGE
- * @ghosts: hashes of memory that was deregistered lately, see cache.c
+ * @ghosts: hashes of memory that was deregistered lately, see memory/cache.c
  */
 struct rpost_file {
 	struct kref kref;
@@ -284,7 +264,7 @@ void rpost_names_free(void);
 #define RPOST_MCAST_BYTES		256
 
 /**
- * struct rpost_kept - regions that the cache keeps for a user, see cache.c
+ * struct rpost_kept - regions that the cache keeps for a user, see memory/cache.c
  * @lock: guards the following, and the cache of each domain of the user's
  * @idle: struct rpost_mr that nobody uses, the one that was used last at the end
  * @pages: pages that they pin

@@ -5,6 +5,9 @@
 #ifndef RPOST_CORE_H
 #define RPOST_CORE_H
 
+#include <linux/completion.h>
+#include <linux/refcount.h>
+
 #include "base/base.h"
 
 struct rpost_context;
@@ -131,11 +134,11 @@ struct rpost_obj {
  * @keep: keep an object that the program destroys, which is claimed; or NULL.  Return
  *        false if it must be destroyed.
  * @abandon: leave an object that the program could not be told of, and the device
- *           refused to destroy, to one that it depends on; or NULL: then the program has
- *           it
+ *           refused to destroy, to one that it depends on; or NULL: then the last close
+ *           destroys it, if the program does not
  *
- * The rwsem of the object's context is held by the callers of @shutdown, @keep and
- * @abandon.
+ * The callers of @shutdown, @keep and @abandon hold the rwsem of the object's context, if
+ * it has one.
  */
 struct rpost_type {
 	const char *name;
@@ -148,7 +151,7 @@ struct rpost_type {
 	void (*abandon)(struct rpost_obj *obj);
 };
 
-/* These stand in main.c, and are the only way up from here. */
+/* These stand in face/main.c. */
 extern const struct rpost_type rpost_types[RPOST_NUM_OBJ_TYPES];
 extern const enum rpost_obj_type rpost_teardown_order[RPOST_NUM_OBJ_TYPES - 1];
 
@@ -169,12 +172,14 @@ struct rpost_context *rpost_obj_context(struct rpost_file *file, u32 handle,
 					enum rpost_obj_type type);
 struct rpost_obj *rpost_obj_get(struct rpost_file *file, u32 handle,
 				enum rpost_obj_type type);
-struct rpost_obj *rpost_obj_next(struct rpost_file *file, u32 *index,
-				 enum rpost_obj_type type);
 void rpost_obj_put(struct rpost_obj *obj);
 struct rpost_obj *rpost_obj_use(struct rpost_file *file, u32 handle,
 				enum rpost_obj_type type);
 void rpost_obj_unuse(struct rpost_obj *obj);
+struct rpost_obj *rpost_enter_get(struct rpost_ucmd *ucmd, u32 handle,
+				  enum rpost_obj_type type);
+struct rpost_obj *rpost_enter_use(struct rpost_ucmd *ucmd, u32 handle,
+				  enum rpost_obj_type type);
 bool rpost_file_destroy_all(struct rpost_file *file);
 void rpost_file_shutdown_device(struct rpost_file *file,
 				struct rpost_device *dev);

@@ -3,6 +3,7 @@
  * RDMA devices.
  */
 #include <linux/slab.h>
+#include <linux/xarray.h>
 #include <rdma/ib_cache.h>
 
 #include "base/inject.h"
@@ -13,7 +14,7 @@ static DEFINE_XARRAY_ALLOC1(rpost_devices);
 static u32 rpost_next_device;
 
 /* Ends what is on a removed device. */
-static void (*rpost_device_gone)(struct rpost_device *dev);
+static void (*rpost_gone)(struct rpost_device *dev);
 
 static void rpost_device_free(struct kref *kref)
 {
@@ -157,17 +158,17 @@ static void rpost_device_remove(struct ib_device *ib_dev, void *client_data)
 	 */
 	WRITE_ONCE(dev->dead, true);
 	synchronize_rcu();
-	rpost_device_gone(dev);
+	rpost_gone(dev);
 	rpost_device_put(dev);
 }
 
 /*
- * Begin to follow devices.  gone ends what is on a removed device, and lasts until no
- * file uses it.
+ * Begin to follow devices.  gone ends what is on a removed device, and returns when no
+ * file uses the device any more.
  */
 int rpost_device_register(void (*gone)(struct rpost_device *dev))
 {
-	rpost_device_gone = gone;
+	rpost_gone = gone;
 	return ib_register_client(&rpost_client);
 }
 

@@ -5,6 +5,8 @@
 #ifndef RPOST_DEVICE_H
 #define RPOST_DEVICE_H
 
+#include <linux/rwsem.h>
+
 #include "core/core.h"
 
 /* ---------------------------------------------------------- context.c */
@@ -51,10 +53,6 @@ void rpost_context_put(struct rpost_context *context);
 struct rpost_device *rpost_enter_device(struct rpost_ucmd *ucmd, u32 id);
 int rpost_enter_object(struct rpost_ucmd *ucmd, u32 handle,
 		       enum rpost_obj_type type);
-struct rpost_obj *rpost_enter_get(struct rpost_ucmd *ucmd, u32 handle,
-				  enum rpost_obj_type type);
-struct rpost_obj *rpost_enter_use(struct rpost_ucmd *ucmd, u32 handle,
-				  enum rpost_obj_type type);
 void rpost_leave_device(struct rpost_ucmd *ucmd);
 void rpost_contexts_device_gone(struct rpost_device *dev);
 
@@ -126,7 +124,7 @@ void rpost_admit(struct rpost_device *dev);
  * @contexts_lock: guards @contexts
  * @contexts: struct rpost_context of all open files that use it
  * @routes_lock: guards @routes
- * @routes: struct rpost_id that may query a route, see route.c
+ * @routes: struct rpost_id that may query a route, see id/route.c
  * @routes_wait: removal waits here until @routes is empty
  * @rcu: lookups run under RCU
  */

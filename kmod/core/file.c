@@ -221,7 +221,7 @@ void rpost_file_retry_end(struct rpost_file *file)
 		rpost_file_end(file);
 }
 
-/* The last close; the file is dead, and no fetcher of events sleeps. */
+/* The last close.  The caller has set @dead and woken the fetchers of events. */
 void rpost_file_close(struct rpost_file *file)
 {
 	/* From rpost_file_end() on, a device removal may free the file. */

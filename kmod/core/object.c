@@ -222,8 +222,8 @@ struct rpost_obj *rpost_obj_get(struct rpost_file *file, u32 handle,
  * Before, index is 0, or where the last call ended; after, where this one ended.
  * Objects that come or go meanwhile may be missed.
  */
-struct rpost_obj *rpost_obj_next(struct rpost_file *file, u32 *index,
-				 enum rpost_obj_type type)
+static struct rpost_obj *rpost_obj_next(struct rpost_file *file, u32 *index,
+					enum rpost_obj_type type)
 {
 	struct rpost_obj *obj;
 
@@ -554,7 +554,7 @@ void rpost_file_shutdown_device(struct rpost_file *file,
 	for (i = 0; i < ARRAY_SIZE(rpost_teardown_order); i++) {
 		type = rpost_teardown_order[i];
 		for (index = 0; (obj = rpost_obj_next(file, &index, type));) {
-			/* Ids are told later: route.c, cma. */
+			/* Ids are told later: id/route.c, cma. */
 			if (obj->dev == dev) {
 				rpost_types[type].shutdown(obj);
 				rpost_obj_uncharge(obj);

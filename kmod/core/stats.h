@@ -8,7 +8,7 @@
 #include <linux/minmax.h>
 #include <linux/percpu.h>
 
-#include "core/core.h"
+#include "base/base.h"
 
 /* Received messages, beside the opcodes RPOST_WC_SEND to RPOST_WC_FETCH_ADD. */
 #define RPOST_STAT_RECV		(RPOST_WC_FETCH_ADD + 1)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Defines the tracepoints.
+ * The tracepoints.
  */
 #define CREATE_TRACE_POINTS
 #include "core/trace.h"

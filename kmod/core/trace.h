@@ -19,7 +19,7 @@
 
 #include "core/core.h"
 
-/* In the order of enum rpost_id_state; fdinfo.c has a table of them. */
+/* In the order of enum rpost_id_state; face/fdinfo.c has a table of them. */
 #define RPOST_ID_STATES					\
 	rpost_state(IDLE, "idle")			\
 	rpost_state(BOUND, "bound")			\

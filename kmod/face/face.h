@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 
+struct file;
 struct seq_file;
 
 long rpost_file_ioctl(struct rpost_file *file, struct file *filp, unsigned int nr,

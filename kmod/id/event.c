@@ -46,7 +46,7 @@ void rpost_event_channels_wake(struct rpost_file *file)
 }
 
 /* The event is in no list. */
-void rpost_event_free(struct rpost_event *event)
+static void rpost_event_free(struct rpost_event *event)
 {
 	kfree(event);
 	rpost_count(RPOST_COUNT_EVENT, -1);

@@ -80,7 +80,7 @@ void rpost_id_hang_up(struct rpost_id *id)
 
 /*
  * End the connections of ids that have named a queue pair of ib_dev, which commands no
- * longer find, and none has a reference.
+ * longer find, and to which none has a reference.
  */
 void rpost_ids_hang_up(struct rpost_file *file, struct ib_device *ib_dev, u32 qp_num)
 {

@@ -5,6 +5,8 @@
 #ifndef RPOST_ID_H
 #define RPOST_ID_H
 
+#include <rdma/rdma_cm.h>
+
 #include "core/core.h"
 
 /* ------------------------------------------------------- event.c, cm.c */
@@ -162,7 +164,6 @@ struct rpost_event_channel *rpost_event_channel_get(struct rpost_file *file,
 						    int fd);
 void rpost_event_channel_put(struct rpost_event_channel *channel);
 void rpost_event_channels_wake(struct rpost_file *file);
-void rpost_event_free(struct rpost_event *event);
 void rpost_event_queue(struct rpost_event *event, struct rpost_id *listener);
 void rpost_events_drop(struct rpost_id *id);
 void rpost_events_drop_join(struct rpost_id *id, struct rpost_join *join);

@@ -6,6 +6,7 @@
 #define RPOST_MEMORY_H
 
 #include <linux/interval_tree.h>
+#include <linux/rhashtable.h>
 
 #include "core/device.h"
 

@@ -5,6 +5,8 @@
 #ifndef RPOST_SRQ_H
 #define RPOST_SRQ_H
 
+#include <linux/xarray.h>
+
 #include "queue/qp.h"
 
 /* ------------------------------------------------------------- srq.c */

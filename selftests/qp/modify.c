@@ -73,7 +73,6 @@ TEST_F(own, starts_in_reset)
 
 	ASSERT_EQ(0, rp_query_qp(&self->e, &q));
 	EXPECT_EQ(RPOST_QPS_RESET, q.attr.qp_state);
-	EXPECT_EQ(RPOST_QPS_RESET, q.attr.qp_state);
 	EXPECT_EQ(variant->type, q.qp_type);
 	EXPECT_EQ(-EINVAL, rp_post_recv(&self->e, 1, NULL, 0, 0));
 	EXPECT_EQ(-EINVAL, rp_post_send(&self->e, &send));
