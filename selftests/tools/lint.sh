@@ -69,6 +69,8 @@ files() {
 # The modules for tests.
 modules=(selftests/{rdmasim,bench/floor,qp_error,slow_routes,target}/*.[ch])
 
+mapfile -t kmod_files < <(git ls-files 'kmod/*.[ch]')
+
 # Locks are described in the kernel-doc above their struct, which checkpatch does
 # not see. Tracepoints have a layout of their own. Programs include the interface's
 # header, too, and have no BIT().
@@ -100,6 +102,7 @@ sparse_all() {
 	[ -n "$(files kmod uapi Kbuild)" ] || return 0
 	rm -rf "$out/kmod" && mkdir -p "$out/kmod" &&
 		cp -r Kbuild kmod uapi "$out/kmod" || return 1
+	find "$out/kmod" -name '*.o' -delete
 	make -s -C "$headers" M="$out/kmod" C=2 W=1 modules >"$out/make.log" 2>&1 ||
 		tail -n 20 "$out/make.log"
 	grep -E ': (warning|error):' "$out/make.log" | grep -v "$headers/"
@@ -107,12 +110,13 @@ sparse_all() {
 }
 
 # A file of kmod/ calls its own floor and those below, and includes their headers. Only
-# the tables of types, which object.c reads, are above.
+# object.c looks up, at the tables of types. (Of code under #ifdef this sees what the
+# kernel of sparse_all has.)
 floors() {
 	[ -n "$(files kmod uapi Kbuild)" ] || return 0
 	{
-		nm -A "$out"/kmod/kmod/*/*.o
-		grep -o '^#include "[a-z]*/.*"' kmod/*/*.[ch]
+		find "$out/kmod/kmod" -name '*.o' -exec nm -A {} +
+		git grep -oE '^[[:space:]]*#[[:space:]]*include[[:space:]]*["<][^">]*/' -- kmod
 	} | awk '
 		BEGIN {
 			num = split("compat base core memory id queue post face", names)
@@ -127,13 +131,19 @@ floors() {
 			if (!(path[1] in floor))
 				print file ": no floor"
 		}
-		$1 ~ /#include$/ {
-			split($2, path, /["\/]/)
-			needs[file, $2] = path[2] "/"
+		/include[ \t]*["<]/ {
+			sub(/.*["<]/, "")
+			if ($0 ~ /^\./)
+				print file ": " $0 " is no floor"
+			needs[file, $0] = $0
+			next
 		}
-		$2 == "U" { needs[file, $3] = "" }
-		$2 ~ /^[A-TV-Z]$/ && $3 !~ /^rpost_(types|teardown_order)$/ { defined[$3] = file }
+		file == "core/object.o" && $3 ~ /^rpost_(types|teardown_order)$/ { next }
+		$2 ~ /^[Uvw]$/ { needs[file, $3] = "" }
+		$2 ~ /^[A-TV-Z]$/ { defined[$3] = any = file }
 		END {
+			if (!any)
+				print "sparse has left no objects"
 			for (need in needs) {
 				split(need, pair, SUBSEP)
 				to = needs[need] ? needs[need] : defined[pair[2]]
@@ -193,9 +203,10 @@ analyze_module() {
 export -f analyze_module
 
 analyzer_module() {
-	local files=("$out"/kmod/kmod/*/.*.o.cmd)
-	[ -e "${files[0]}" ] || echo "sparse has left no objects"
-	printf '%s\n' "${files[@]}" | grep -v '/\.[^/]*\.mod\.o\.cmd$' |
+	local files
+	mapfile -t files < <(find "$out/kmod/kmod" -name '.*.o.cmd' ! -name '.*.mod.o.cmd')
+	[ ${#files[@]} != 0 ] || echo "sparse has left no objects"
+	printf '%s\n' "${files[@]}" |
 		xargs -P "$(nproc)" -I{} bash -c "analyze_module {} '$headers'"
 }
 
@@ -363,7 +374,7 @@ check checkpatch checkpatch_all
 check versions versions
 check sparse sparse_all
 check floors floors
-check kernel-doc perl "$scripts/kernel-doc" -none -Werror kmod/*/*.[ch] \
+check kernel-doc perl "$scripts/kernel-doc" -none -Werror "${kmod_files[@]}" \
 	uapi/rdma/*.h userlib/{core,verbs,compat}/*.c "${modules[@]}"
 check gcc user_checks "gcc -fsyntax-only $warn" userlib tools examples selftests
 check clang user_checks "clang -fsyntax-only $warn" userlib tools examples selftests
