@@ -246,6 +246,9 @@ complains lock_of_a_freed_queue_of_ours 1 "$freed _raw_spin_lock_irqsave+0x1" \
 complains another_report_inside 2 "$freed rxe_sched_task+0x1" 'BUG: another' "$end"
 complains freed_root 0 "$freed cm_find_remote_id+0x1" ' cm_find_remote_id+0x1 [ib_cm]' "$end"
 complains task_that_is_drained 0 'WARNING: at rxe_sched_task+0x1' '---[ end trace ]---'
+complains receive_of_a_mad 0 'WARNING: at rxe_post_recv+0x1' ' ib_mad_post_receive_mads+0x1' \
+	'---[ end trace ]---'
+complains receive_of_another 1 'WARNING: at rxe_post_recv+0x1' ' ib_post+0x1' '---[ end trace ]---'
 complains no_end 1 "$freed rxe_sched_task+0x1" ' rxe_sched_task+0x1'
 complains races_elsewhere 0 'BUG: KCSAN: data-race in a / b' ' a+0x1' "$end"
 complains races 1 'BUG: KCSAN: data-race in a / rpost_b' ' rpost_b+0x1 [rdma_post]' "$end"
