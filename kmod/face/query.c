@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What programs can ask about the module, devices, their ports, and the tables of ports:
- * GIDs and P_Keys.
+ * The commands that tell programs of the module, its devices, their ports, and the tables
+ * of ports: GIDs and P_Keys.
  */
 #include <linux/slab.h>
 #include <linux/uaccess.h>

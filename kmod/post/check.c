@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What sends and receives have in common: the check of a work request's entries, and
- * room for it in its queue.
+ * The check of a work request's entries, and its room in a queue.  send.c and recv.c
+ * call both.
  */
 #include "post/any_memory.h"
 
