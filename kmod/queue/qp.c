@@ -23,6 +23,40 @@ static u32 rpost_qp_entries(const struct rpost_qp *qp)
 	       (qp->srq ? 0 : rpost_queue_entries(&qp->rq));
 }
 
+/*
+ * Estimate the bytes of a queue pair on its device.  The sizes of its queues have
+ * been set.
+ */
+static unsigned long rpost_qp_device_bytes(const struct rpost_qp *qp)
+{
+	unsigned long bytes = rpost_device_sq_bytes(rpost_sq_entries(qp), qp->sq.max_sge);
+
+	if (!qp->srq)
+		bytes += rpost_device_rq_bytes(qp->rq.max_wr + 1, qp->rq.max_sge);
+	return bytes;
+}
+
+/*
+ * Return the bytes of the module's slots, addresses, and pages for inline data.  The
+ * command has been validated.
+ */
+static unsigned long rpost_qp_own_bytes(const struct rpost_create_qp *cmd)
+{
+	unsigned long sends = roundup_pow_of_two(max(cmd->max_send_wr, 1u));
+	unsigned long recvs = roundup_pow_of_two(max(cmd->max_recv_wr, 1u));
+	unsigned long bytes = (sends + recvs) * sizeof(struct rpost_wqe);
+	unsigned int per_page;
+
+	if (cmd->qp_type == RPOST_QPT_UD)
+		bytes += sends * sizeof(struct rpost_ah *);
+	if (cmd->max_inline_data) {
+		per_page = PAGE_SIZE / ALIGN(cmd->max_inline_data, 8);
+		bytes += DIV_ROUND_UP(sends, per_page) *
+			 (PAGE_SIZE + sizeof(struct rpost_inline_page));
+	}
+	return bytes;
+}
+
 static int rpost_queue_init(struct rpost_qp *qp, struct rpost_queue *q,
 			    u32 max_wr, u32 max_sge,
 			    void (*done)(struct ib_cq *cq, struct ib_wc *wc))
@@ -287,40 +321,6 @@ static void rpost_qp_flush(struct rpost_qp *qp, struct ib_qp *ib_qp, bool draine
 	if (qp->srq && !qp->leaked)
 		rpost_srq_del_qp(qp->srq, ib_qp);
 	rpost_qp_detach_cqs(qp);
-}
-
-/*
- * Estimate the bytes of a queue pair on its device.  The sizes of its queues have
- * been set.
- */
-static unsigned long rpost_qp_device_bytes(const struct rpost_qp *qp)
-{
-	unsigned long bytes = rpost_device_sq_bytes(rpost_sq_entries(qp), qp->sq.max_sge);
-
-	if (!qp->srq)
-		bytes += rpost_device_rq_bytes(qp->rq.max_wr + 1, qp->rq.max_sge);
-	return bytes;
-}
-
-/*
- * Return the bytes of the module's slots, addresses, and pages for inline data.  The
- * command has been validated.
- */
-static unsigned long rpost_qp_own_bytes(const struct rpost_create_qp *cmd)
-{
-	unsigned long sends = roundup_pow_of_two(max(cmd->max_send_wr, 1u));
-	unsigned long recvs = roundup_pow_of_two(max(cmd->max_recv_wr, 1u));
-	unsigned long bytes = (sends + recvs) * sizeof(struct rpost_wqe);
-	unsigned int per_page;
-
-	if (cmd->qp_type == RPOST_QPT_UD)
-		bytes += sends * sizeof(struct rpost_ah *);
-	if (cmd->max_inline_data) {
-		per_page = PAGE_SIZE / ALIGN(cmd->max_inline_data, 8);
-		bytes += DIV_ROUND_UP(sends, per_page) *
-			 (PAGE_SIZE + sizeof(struct rpost_inline_page));
-	}
-	return bytes;
 }
 
 /* Return the driver's errno if it refuses, or leak the queue pair if @last. */
