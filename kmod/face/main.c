@@ -227,15 +227,6 @@ static int rpost_objects_show(struct seq_file *s, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(rpost_objects);
 
-static void rpost_debugfs_init(void)
-{
-	rpost_debugfs = debugfs_create_dir("rdma_post", NULL);
-	debugfs_create_file("objects", 0400, rpost_debugfs, NULL,
-			    &rpost_objects_fops);
-	rpost_user_init(rpost_debugfs, rpost_cache_user_init);
-	rpost_inject_init(rpost_debugfs);
-}
-
 static int __init rpost_init(void)
 {
 	int ret;
@@ -249,7 +240,10 @@ static int __init rpost_init(void)
 	ret = rpost_cache_init();
 	if (ret)
 		goto err_wq;
-	rpost_debugfs_init();
+	rpost_debugfs = debugfs_create_dir("rdma_post", NULL);
+	debugfs_create_file("objects", 0400, rpost_debugfs, NULL, &rpost_objects_fops);
+	rpost_user_init(rpost_debugfs, rpost_cache_user_init);
+	rpost_inject_init(rpost_debugfs);
 	ret = rpost_device_register(rpost_device_gone);
 	if (ret)
 		goto err_debugfs;
