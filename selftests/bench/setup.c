@@ -205,6 +205,29 @@ void run_connect(struct figures *f)
 		connect_endpoints(f);
 }
 
+/*
+ * Returns memory of which hardly two pages are neighbors.  With other memory that is
+ * chance, and decides more than the library: rxe takes neighbors together.
+ */
+static void *allocate_apart(size_t size)
+{
+	char *part[2];
+	size_t at;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		part[i] = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		must(part[i] != MAP_FAILED);
+		madvise(part[i], size, MADV_NOHUGEPAGE);
+	}
+	for (at = 0; at < size; at += getpagesize())
+		for (i = 0; i < 2; i++)
+			part[i][at] = 1;
+	munmap(part[1], size);
+	return part[0];
+}
+
 void run_register(struct figures *f)
 {
 	struct samples both = {}, dereg = {};
@@ -224,7 +247,7 @@ void run_register(struct figures *f)
 	/* conns=1 means none; more connections exist beside the regions. */
 	if (config.conns > 1)
 		world_connect(&w, config.conns, 16, false);
-	buf = allocate(size);
+	buf = allocate_apart(size);
 	/* A cache of registrations keeps what has come back. */
 	for (i = 0; i < 2; i++) {
 		mr = ibv_reg_mr(w.pd, buf, size, IBV_ACCESS_LOCAL_WRITE);
