@@ -180,6 +180,27 @@ struct rpost_obj *rpost_enter_get(struct rpost_ucmd *ucmd, u32 handle,
 				  enum rpost_obj_type type);
 struct rpost_obj *rpost_enter_use(struct rpost_ucmd *ucmd, u32 handle,
 				  enum rpost_obj_type type);
+
+/* The struct that begins with an object.  NULL and an ERR_PTR() stay what they are. */
+#define rpost_obj_as(name, ptr) ({					\
+	static_assert(!offsetof(struct rpost_##name, obj));		\
+	container_of(ptr, struct rpost_##name, obj);			\
+})
+
+/* rpost_name_get() is rpost_obj_get() for one type, rpost_name_enter_get() rpost_enter_get(). */
+#define RPOST_OBJ_GETTERS(name, type)					\
+static inline struct rpost_##name *					\
+rpost_##name##_get(struct rpost_file *file, u32 handle)			\
+{									\
+	return rpost_obj_as(name, rpost_obj_get(file, handle, type));	\
+}									\
+									\
+static inline struct rpost_##name *					\
+rpost_##name##_enter_get(struct rpost_ucmd *ucmd, u32 handle)		\
+{									\
+	return rpost_obj_as(name, rpost_enter_get(ucmd, handle, type));	\
+}
+
 bool rpost_file_destroy_all(struct rpost_file *file);
 void rpost_file_shutdown_device(struct rpost_file *file,
 				struct rpost_device *dev);

@@ -354,13 +354,11 @@ static void rpost_fdinfo_qp(struct seq_file *s, const struct rpost_id *id)
 
 static void rpost_fdinfo_id(struct seq_file *s, struct rpost_file *file, u32 handle)
 {
-	struct rpost_obj *obj = rpost_obj_get(file, handle, RPOST_OBJ_ID);
-	struct rpost_id *id;
+	struct rpost_id *id = rpost_id_get(file, handle);
 	u32 state;
 
-	if (!obj)
+	if (!id)
 		return;
-	id = container_of(obj, struct rpost_id, obj);
 	state = READ_ONCE(id->state);
 	seq_printf(s, "rpost-connection:\tid=%u state=%s", handle,
 		   rpost_fdinfo_states[state].name);
@@ -374,7 +372,7 @@ static void rpost_fdinfo_id(struct seq_file *s, struct rpost_file *file, u32 han
 		seq_puts(s, " busy");
 	}
 	seq_putc(s, '\n');
-	rpost_obj_put(obj);
+	rpost_obj_put(&id->obj);
 }
 
 static void rpost_fdinfo_ids(struct seq_file *s, struct rpost_file *file,

@@ -459,31 +459,29 @@ err:
 	return ret;
 }
 
+/* Unlock an id, and drop a reference on it. */
+void rpost_id_exit(struct rpost_id *id)
+{
+	mutex_unlock(&id->lock);
+	rpost_obj_put(&id->obj);
+}
+
 /*
  * Look an id up and lock it, with its cm_id and a reference, until rpost_id_exit().
  * Return the id, or ERR_PTR() of -ENOENT, or of -ENODEV if the cm_id has been destroyed.
  */
 struct rpost_id *rpost_id_enter(struct rpost_file *file, u32 handle)
 {
-	struct rpost_obj *obj = rpost_obj_get(file, handle, RPOST_OBJ_ID);
-	struct rpost_id *id;
+	struct rpost_id *id = rpost_id_get(file, handle);
 
-	if (!obj)
+	if (!id)
 		return ERR_PTR(-ENOENT);
-	id = container_of(obj, struct rpost_id, obj);
 	mutex_lock(&id->lock);
 	if (!id->cm_id) {
-		mutex_unlock(&id->lock);
-		rpost_obj_put(obj);
+		rpost_id_exit(id);
 		return ERR_PTR(-ENODEV);
 	}
 	return id;
-}
-
-void rpost_id_exit(struct rpost_id *id)
-{
-	mutex_unlock(&id->lock);
-	rpost_obj_put(&id->obj);
 }
 
 /*
@@ -726,21 +724,18 @@ int rpost_migrate_id_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_migrate_id *cmd = &ucmd->cmd.migrate_id;
 	struct rpost_event_channel *channel;
-	struct rpost_obj *obj;
 	struct rpost_id *id;
 
 	channel = rpost_event_channel_get(ucmd->file, cmd->channel_fd);
 	if (!channel)
 		return -EBADF;
-	obj = rpost_obj_get(ucmd->file, cmd->id, RPOST_OBJ_ID);
-	if (!obj) {
+	id = rpost_id_get(ucmd->file, cmd->id);
+	if (!id) {
 		rpost_event_channel_put(channel);
 		return -ENOENT;
 	}
-	id = container_of(obj, struct rpost_id, obj);
 	mutex_lock(&id->lock);
 	rpost_events_migrate(id, channel);
-	mutex_unlock(&id->lock);
-	rpost_obj_put(obj);
+	rpost_id_exit(id);
 	return 0;
 }

@@ -171,7 +171,6 @@ static int rpost_event_write(struct rpost_id *id,
 int rpost_write_event_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_write_event *cmd = &ucmd->cmd.write_event;
-	struct rpost_obj *obj;
 	struct rpost_id *id;
 	int ret;
 
@@ -180,14 +179,12 @@ int rpost_write_event_ioctl(struct rpost_ucmd *ucmd)
 	if (cmd->event != RPOST_EVENT_USER &&
 	    cmd->event != RPOST_EVENT_ADDRINFO_RESOLVED)
 		return -EINVAL;
-	obj = rpost_obj_get(ucmd->file, cmd->id, RPOST_OBJ_ID);
-	if (!obj)
+	id = rpost_id_get(ucmd->file, cmd->id);
+	if (!id)
 		return -ENOENT;
-	id = container_of(obj, struct rpost_id, obj);
 	mutex_lock(&id->lock);
 	ret = rpost_event_write(id, cmd);
-	mutex_unlock(&id->lock);
-	rpost_obj_put(obj);
+	rpost_id_exit(id);
 	return ret;
 }
 

@@ -90,7 +90,6 @@ void rpost_ids_hang_up(struct rpost_file *file, struct ib_device *ib_dev, u32 qp
 		mutex_lock(&id->lock);
 		if (id->qp_num == qp_num)
 			rpost_id_hang_up_locked(id);
-		mutex_unlock(&id->lock);
-		rpost_obj_put(&id->obj);
+		rpost_id_exit(id);
 	}
 }

@@ -144,6 +144,8 @@ struct rpost_id {
 	struct work_struct removal_work;
 };
 
+RPOST_OBJ_GETTERS(id, RPOST_OBJ_ID)
+
 /*
  * Return true from ACCEPT, or on the active side from establishment, until disconnection.
  */

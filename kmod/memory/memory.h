@@ -64,6 +64,8 @@ struct rpost_pd {
 	struct ib_qp *fast_qp;
 };
 
+RPOST_OBJ_GETTERS(pd, RPOST_OBJ_PD)
+
 struct rpost_pd *rpost_pd_use(struct rpost_ucmd *ucmd, u32 handle);
 int rpost_pd_shutdown(struct rpost_obj *obj);
 void rpost_pd_free(struct rpost_obj *obj);

@@ -109,19 +109,17 @@ static struct rpost_mr *rpost_advise_enter(struct rpost_ucmd *ucmd,
 	const struct rpost_advise_mr *cmd = &ucmd->cmd.advise_mr;
 	struct rpost_mr *mr = ERR_PTR(-ENODEV);
 	u32 access = RPOST_ACCESS_ON_DEMAND;
-	struct rpost_obj *obj;
 	struct rpost_pd *pd;
 
-	obj = rpost_enter_get(ucmd, cmd->pd, RPOST_OBJ_PD);
-	if (IS_ERR(obj))
-		return ERR_CAST(obj);
-	pd = container_of(obj, struct rpost_pd, obj);
+	pd = rpost_pd_enter_get(ucmd, cmd->pd);
+	if (IS_ERR(pd))
+		return ERR_CAST(pd);
 	if (cmd->advice == RPOST_ADVICE_PREFETCH_WRITE)
 		access |= RPOST_ACCESS_LOCAL_WRITE;
-	if (rpost_device_alive(obj->dev))
+	if (rpost_device_alive(pd->obj.dev))
 		mr = rpost_mr_get(pd, sge, access) ? : ERR_PTR(-EFAULT);
 	/* The region keeps the domain. */
-	rpost_obj_put(obj);
+	rpost_obj_put(&pd->obj);
 	if (IS_ERR(mr))
 		rpost_leave_device(ucmd);
 	return mr;

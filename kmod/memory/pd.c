@@ -54,14 +54,10 @@ void rpost_pd_free(struct rpost_obj *obj)
  */
 struct rpost_pd *rpost_pd_use(struct rpost_ucmd *ucmd, u32 handle)
 {
-	struct rpost_obj *obj = rpost_enter_use(ucmd, handle, RPOST_OBJ_PD);
-	struct rpost_pd *pd;
+	struct rpost_pd *pd = rpost_obj_as(pd, rpost_enter_use(ucmd, handle, RPOST_OBJ_PD));
 
-	if (IS_ERR(obj))
-		return ERR_CAST(obj);
-	pd = container_of(obj, struct rpost_pd, obj);
-	if (!rpost_device_alive(pd->obj.dev)) {
-		rpost_obj_unuse(obj);
+	if (!IS_ERR(pd) && !rpost_device_alive(pd->obj.dev)) {
+		rpost_obj_unuse(&pd->obj);
 		return ERR_PTR(-ENODEV);
 	}
 	return pd;

@@ -213,15 +213,14 @@ static int rpost_memory_register(struct rpost_pd *pd, struct rpost_memory *memor
 static int rpost_memory_enter(struct rpost_ucmd *ucmd, struct rpost_memory *memory,
 			      struct rpost_follow *follow)
 {
-	struct rpost_obj *obj = rpost_enter_get(ucmd, ucmd->cmd.post_send.qp, RPOST_OBJ_QP);
-	int ret = PTR_ERR_OR_ZERO(obj);
+	struct rpost_qp *qp = rpost_qp_enter_get(ucmd, ucmd->cmd.post_send.qp);
+	int ret = PTR_ERR_OR_ZERO(qp);
 
 	if (!ret) {
 		ret = -ENODEV;
-		if (rpost_device_alive(obj->dev))
-			ret = rpost_memory_register(container_of(obj, struct rpost_qp,
-								 obj)->pd, memory, follow);
-		rpost_obj_put(obj);
+		if (rpost_device_alive(qp->obj.dev))
+			ret = rpost_memory_register(qp->pd, memory, follow);
+		rpost_obj_put(&qp->obj);
 	}
 	/* It has been entered even if it has no such queue pair any more. */
 	rpost_leave_device(ucmd);

@@ -204,16 +204,13 @@ static void rpost_drop_send(struct rpost_swr *swr)
 static noinline int rpost_build_ud(struct rpost_qp *qp, struct rpost_swr *swr,
 				   const struct rpost_send_wr *wr)
 {
-	struct rpost_obj *obj;
-	struct rpost_ah *ah;
+	struct rpost_ah *ah = rpost_ah_get(qp->obj.file, wr->ah);
 
-	obj = rpost_obj_get(qp->obj.file, wr->ah, RPOST_OBJ_AH);
-	if (!obj)
+	if (!ah)
 		return -ENOENT;
-	ah = container_of(obj, struct rpost_ah, obj);
 	/* Only removal clears ib_ah meanwhile; it has closed the queue, too. */
 	if (ah->pd != qp->pd) {
-		rpost_obj_put(obj);
+		rpost_obj_put(&ah->obj);
 		return -ENOENT;
 	}
 	swr->ah = ah;

@@ -250,16 +250,14 @@ static int rpost_mcast_change(struct rpost_ucmd *ucmd, bool attach)
 {
 	struct rpost_attach_mcast *cmd = &ucmd->cmd.attach_mcast;
 	struct rpost_mcast *mcast;
-	struct rpost_obj *obj;
 	struct rpost_qp *qp;
 	int ret;
 
 	if (cmd->lid > U16_MAX)
 		return -EINVAL;
-	obj = rpost_obj_get(ucmd->file, cmd->qp, RPOST_OBJ_QP);
-	if (!obj)
+	qp = rpost_qp_get(ucmd->file, cmd->qp);
+	if (!qp)
 		return -ENOENT;
-	qp = container_of(obj, struct rpost_qp, obj);
 
 	rpost_qp_lock(qp);
 	if (!qp->ib_qp || (attach && qp->refused)) {
@@ -272,7 +270,7 @@ static int rpost_mcast_change(struct rpost_ucmd *ucmd, bool attach)
 	}
 	rpost_qp_unlock(qp);
 
-	rpost_obj_put(obj);
+	rpost_obj_put(&qp->obj);
 	return ret;
 }
 

@@ -257,21 +257,19 @@ void rpost_cq_free(struct rpost_obj *obj)
 /* Map the ring of the completion queue whose handle is the offset of vma, in pages. */
 int rpost_cq_mmap(struct rpost_file *file, struct vm_area_struct *vma)
 {
-	struct rpost_obj *obj;
 	struct rpost_cq *cq;
 	int ret;
 
 	if (vma->vm_pgoff > U32_MAX)
 		return -EINVAL;
-	obj = rpost_obj_get(file, vma->vm_pgoff, RPOST_OBJ_CQ);
-	if (!obj)
+	cq = rpost_cq_get(file, vma->vm_pgoff);
+	if (!cq)
 		return -ENOENT;
-	cq = container_of(obj, struct rpost_cq, obj);
 	mutex_lock(&cq->setup_lock);
 	ret = rpost_ring_mmap(rcu_dereference_protected(cq->ring, lockdep_is_held(&cq->setup_lock)),
 			      vma);
 	mutex_unlock(&cq->setup_lock);
-	rpost_obj_put(obj);
+	rpost_obj_put(&cq->obj);
 	return ret;
 }
 
@@ -280,15 +278,13 @@ int rpost_arm_cq_ioctl(struct rpost_ucmd *ucmd)
 	struct rpost_arm_cq *cmd = &ucmd->cmd.arm_cq;
 	u32 kind = cmd->flags & RPOST_ARM_SOLICITED ? IB_CQ_SOLICITED :
 						      IB_CQ_NEXT_COMP;
-	struct rpost_obj *obj;
 	struct rpost_cq *cq;
 
 	if (cmd->reserved)
 		return -EOPNOTSUPP;
-	obj = rpost_obj_get(ucmd->file, cmd->handle, RPOST_OBJ_CQ);
-	if (!obj)
+	cq = rpost_cq_get(ucmd->file, cmd->handle);
+	if (!cq)
 		return -ENOENT;
-	cq = container_of(obj, struct rpost_cq, obj);
 
 	spin_lock(&cq->lock);
 	spin_lock_irq(&cq->arm_lock);
@@ -301,7 +297,7 @@ int rpost_arm_cq_ioctl(struct rpost_ucmd *ucmd)
 	rpost_cq_arm(cq, kind);
 	spin_unlock(&cq->lock);
 
-	rpost_obj_put(obj);
+	rpost_obj_put(&cq->obj);
 	return 0;
 }
 
@@ -347,13 +343,12 @@ static u32 rpost_cq_fetch(struct rpost_cq *cq)
 int rpost_poll_cq_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_poll_cq *cmd = &ucmd->cmd.poll_cq;
-	struct rpost_obj *obj;
+	struct rpost_cq *cq = rpost_cq_get(ucmd->file, cmd->handle);
 
-	obj = rpost_obj_get(ucmd->file, cmd->handle, RPOST_OBJ_CQ);
-	if (!obj)
+	if (!cq)
 		return -ENOENT;
-	cmd->count = rpost_cq_fetch(container_of(obj, struct rpost_cq, obj));
-	rpost_obj_put(obj);
+	cmd->count = rpost_cq_fetch(cq);
+	rpost_obj_put(&cq->obj);
 	return rpost_respond(ucmd);
 }
 
@@ -504,14 +499,12 @@ static int rpost_cq_switch(struct rpost_cq *cq, struct rpost_cring *ring,
 static int rpost_cq_replace(struct rpost_file *file, u32 handle,
 			    struct rpost_cring *ring, struct rpost_cring **unused)
 {
-	struct rpost_obj *obj = rpost_obj_get(file, handle, RPOST_OBJ_CQ);
+	struct rpost_cq *cq = rpost_cq_get(file, handle);
 	struct rpost_cring *old;
-	struct rpost_cq *cq;
 	int ret;
 
-	if (!obj)
+	if (!cq)
 		return -ENOENT;
-	cq = container_of(obj, struct rpost_cq, obj);
 	mutex_lock(&cq->setup_lock);
 	old = rcu_dereference_protected(cq->ring, lockdep_is_held(&cq->setup_lock));
 	ret = -ENOENT;
@@ -522,7 +515,7 @@ static int rpost_cq_replace(struct rpost_file *file, u32 handle,
 		*unused = old;
 		synchronize_rcu();
 	}
-	rpost_obj_put(obj);
+	rpost_obj_put(&cq->obj);
 	return ret;
 }
 
@@ -532,16 +525,14 @@ int rpost_resize_cq_ioctl(struct rpost_ucmd *ucmd)
 	struct rpost_resize_cq *cmd = &ucmd->cmd.resize_cq;
 	const struct rpost_resize_cq asked = *cmd;
 	struct rpost_cring *ring, *unused;
-	struct rpost_obj *obj;
 	struct rpost_cq *cq;
 	int ret;
 
 	if (cmd->reserved || cmd->reserved2)
 		return -EOPNOTSUPP;
-	obj = rpost_enter_get(ucmd, cmd->handle, RPOST_OBJ_CQ);
-	if (IS_ERR(obj))
-		return PTR_ERR(obj);
-	cq = container_of(obj, struct rpost_cq, obj);
+	cq = rpost_cq_enter_get(ucmd, cmd->handle);
+	if (IS_ERR(cq))
+		return PTR_ERR(cq);
 	ret = -ENODEV;
 	if (!rpost_device_alive(cq->obj.dev))
 		goto out_put;
@@ -563,7 +554,7 @@ int rpost_resize_cq_ioctl(struct rpost_ucmd *ucmd)
 	cmd->shared_page = rpost_ring_shared_page(ring);
 	unused = ring;
 	/* DESTROY waits for references, but never for the program's memory. */
-	rpost_obj_put(obj);
+	rpost_obj_put(&cq->obj);
 	ret = rpost_respond(ucmd);
 	if (!ret)
 		ret = rpost_cq_replace(ucmd->file, cmd->handle, ring, &unused);
@@ -576,6 +567,6 @@ int rpost_resize_cq_ioctl(struct rpost_ucmd *ucmd)
 	return ret;
 
 out_put:
-	rpost_obj_put(obj);
+	rpost_obj_put(&cq->obj);
 	return ret;
 }

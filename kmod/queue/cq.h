@@ -121,6 +121,8 @@ struct rpost_cq {
 	unsigned int events;
 };
 
+RPOST_OBJ_GETTERS(cq, RPOST_OBJ_CQ)
+
 int rpost_cq_shutdown(struct rpost_obj *obj);
 void rpost_cq_free(struct rpost_obj *obj);
 int rpost_cq_mmap(struct rpost_file *file, struct vm_area_struct *vma);

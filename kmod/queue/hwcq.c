@@ -279,25 +279,23 @@ static int rpost_modify_cq_validate(const struct rpost_modify_cq *cmd,
 int rpost_modify_cq_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_modify_cq *cmd = &ucmd->cmd.modify_cq;
-	struct rpost_obj *obj;
 	struct rpost_cq *cq;
 	int ret;
 
 	if (cmd->reserved)
 		return -EOPNOTSUPP;
-	obj = rpost_enter_get(ucmd, cmd->handle, RPOST_OBJ_CQ);
-	if (IS_ERR(obj))
-		return PTR_ERR(obj);
-	cq = container_of(obj, struct rpost_cq, obj);
+	cq = rpost_cq_enter_get(ucmd, cmd->handle);
+	if (IS_ERR(cq))
+		return PTR_ERR(cq);
 
 	ret = -ENODEV;
-	if (rpost_device_alive(obj->dev))
-		ret = rpost_modify_cq_validate(cmd, obj->dev->ib_dev);
+	if (rpost_device_alive(cq->obj.dev))
+		ret = rpost_modify_cq_validate(cmd, cq->obj.dev->ib_dev);
 	if (!ret) {
 		mutex_lock(&cq->setup_lock);
 		ret = rpost_cq_moderate(cq, cmd->count, cmd->period_us);
 		mutex_unlock(&cq->setup_lock);
 	}
-	rpost_obj_put(obj);
+	rpost_obj_put(&cq->obj);
 	return ret;
 }

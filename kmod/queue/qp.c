@@ -561,38 +561,24 @@ static int rpost_qp_use_parts(struct rpost_qp *qp, struct rpost_ucmd *ucmd)
 {
 	const struct rpost_create_qp *cmd = &ucmd->cmd.create_qp;
 	struct rpost_file *file = ucmd->file;
+	struct rpost_pd *pd = rpost_pd_use(ucmd, cmd->pd);
 	struct rpost_device *dev;
-	struct rpost_obj *obj;
 
-	obj = rpost_enter_use(ucmd, cmd->pd, RPOST_OBJ_PD);
-	if (IS_ERR(obj))
-		return PTR_ERR(obj);
-	qp->pd = container_of(obj, struct rpost_pd, obj);
-	dev = obj->dev;
-	obj = rpost_obj_use(file, cmd->send_cq, RPOST_OBJ_CQ);
-	if (!obj)
+	if (IS_ERR(pd))
+		return PTR_ERR(pd);
+	qp->pd = pd;
+	dev = pd->obj.dev;
+	qp->send_cq = rpost_obj_as(cq, rpost_obj_use(file, cmd->send_cq, RPOST_OBJ_CQ));
+	qp->recv_cq = rpost_obj_as(cq, rpost_obj_use(file, cmd->recv_cq, RPOST_OBJ_CQ));
+	if (cmd->srq)
+		qp->srq = rpost_obj_as(srq, rpost_obj_use(file, cmd->srq, RPOST_OBJ_SRQ));
+	if (cmd->id)
+		qp->id = rpost_obj_as(id, rpost_obj_use(file, cmd->id, RPOST_OBJ_ID));
+	if (!qp->send_cq || !qp->recv_cq || (cmd->srq && !qp->srq) || (cmd->id && !qp->id))
 		return -ENOENT;
-	qp->send_cq = container_of(obj, struct rpost_cq, obj);
-	obj = rpost_obj_use(file, cmd->recv_cq, RPOST_OBJ_CQ);
-	if (!obj)
-		return -ENOENT;
-	qp->recv_cq = container_of(obj, struct rpost_cq, obj);
-	if (cmd->srq) {
-		obj = rpost_obj_use(file, cmd->srq, RPOST_OBJ_SRQ);
-		if (!obj)
-			return -ENOENT;
-		qp->srq = container_of(obj, struct rpost_srq, obj);
-	}
-	if (cmd->id) {
-		obj = rpost_obj_use(file, cmd->id, RPOST_OBJ_ID);
-		if (!obj)
-			return -ENOENT;
-		qp->id = container_of(obj, struct rpost_id, obj);
+	if (qp->id)
 		qp->state = RPOST_QPS_RTS;
-	}
 
-	if (!rpost_device_alive(dev))
-		return -ENODEV;
 	if (qp->send_cq->obj.dev != dev || qp->recv_cq->obj.dev != dev)
 		return -EINVAL;
 	/* An SRQ checks keys in its own domain, see struct rpost_mr. */

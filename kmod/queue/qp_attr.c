@@ -269,27 +269,27 @@ static int rpost_qp_modify_locked(struct rpost_qp *qp, struct ib_qp_attr *attr,
 int rpost_modify_qp_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_modify_qp *cmd = &ucmd->cmd.modify_qp;
+	struct rpost_device *dev;
 	struct ib_qp_attr attr;
-	struct rpost_obj *obj;
 	struct rpost_qp *qp;
 	int ret;
 
 	if (cmd->reserved)
 		return -EOPNOTSUPP;
-	obj = rpost_enter_get(ucmd, cmd->handle, RPOST_OBJ_QP);
-	if (IS_ERR(obj))
-		return PTR_ERR(obj);
-	qp = container_of(obj, struct rpost_qp, obj);
+	qp = rpost_qp_enter_get(ucmd, cmd->handle);
+	if (IS_ERR(qp))
+		return PTR_ERR(qp);
+	dev = qp->obj.dev;
 
 	rpost_qp_attr_build(&attr, &cmd->attr);
-	ret = rpost_device_alive(obj->dev) ? 0 : -ENODEV;
-	ret = ret ? : rpost_qp_attr_check(&cmd->attr, obj->dev->ib_dev);
+	ret = rpost_device_alive(dev) ? 0 : -ENODEV;
+	ret = ret ? : rpost_qp_attr_check(&cmd->attr, dev->ib_dev);
 	ret = ret ? : rpost_qp_attr_paths(qp, &attr, &cmd->attr);
 	ret = ret ? : rpost_qp_modify_locked(qp, &attr, &cmd->attr);
 
 	rdma_destroy_ah_attr(&attr.ah_attr);
 	rdma_destroy_ah_attr(&attr.alt_ah_attr);
-	rpost_obj_put(obj);
+	rpost_obj_put(&qp->obj);
 	return ret;
 }
 
@@ -317,14 +317,12 @@ int rpost_query_qp_ioctl(struct rpost_ucmd *ucmd)
 	struct rpost_query_qp *cmd = &ucmd->cmd.query_qp;
 	struct ib_qp_init_attr init = {};
 	struct ib_qp_attr attr = {};
-	struct rpost_obj *obj;
 	struct rpost_qp *qp;
 	int ret;
 
-	obj = rpost_obj_get(ucmd->file, cmd->handle, RPOST_OBJ_QP);
-	if (!obj)
+	qp = rpost_qp_get(ucmd->file, cmd->handle);
+	if (!qp)
 		return -ENOENT;
-	qp = container_of(obj, struct rpost_qp, obj);
 
 	rpost_qp_lock(qp);
 	ret = -ENODEV;
@@ -334,6 +332,6 @@ int rpost_query_qp_ioctl(struct rpost_ucmd *ucmd)
 		rpost_query_qp_fill(cmd, qp, &attr);
 	rpost_qp_unlock(qp);
 
-	rpost_obj_put(obj);
+	rpost_obj_put(&qp->obj);
 	return ret ? : rpost_respond(ucmd);
 }

@@ -531,17 +531,15 @@ int rpost_modify_srq_ioctl(struct rpost_ucmd *ucmd)
 		.max_wr = cmd->max_wr,
 		.srq_limit = cmd->limit,
 	};
-	struct rpost_obj *obj;
 	struct rpost_srq *srq;
 	int ret;
 
 	if ((cmd->attr_mask & ~(RPOST_SRQ_LIMIT | RPOST_SRQ_MAX_WR)) ||
 	    (cmd->max_wr && !(cmd->attr_mask & RPOST_SRQ_MAX_WR)))
 		return -EOPNOTSUPP;
-	obj = rpost_enter_get(ucmd, cmd->handle, RPOST_OBJ_SRQ);
-	if (IS_ERR(obj))
-		return PTR_ERR(obj);
-	srq = container_of(obj, struct rpost_srq, obj);
+	srq = rpost_srq_enter_get(ucmd, cmd->handle);
+	if (IS_ERR(srq))
+		return PTR_ERR(srq);
 
 	mutex_lock(&srq->qp_lock);
 	ret = srq->ib_srq ? rpost_modify_srq_validate(cmd, srq) : -ENODEV;
@@ -551,7 +549,7 @@ int rpost_modify_srq_ioctl(struct rpost_ucmd *ucmd)
 	else if (!ret && (cmd->attr_mask & RPOST_SRQ_LIMIT))
 		ret = ib_modify_srq(srq->ib_srq, &attr, IB_SRQ_LIMIT);
 	mutex_unlock(&srq->qp_lock);
-	rpost_obj_put(obj);
+	rpost_obj_put(&srq->obj);
 	return ret;
 }
 
@@ -559,14 +557,12 @@ int rpost_query_srq_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_query_srq *cmd = &ucmd->cmd.query_srq;
 	struct ib_srq_attr attr = {};
-	struct rpost_obj *obj;
 	struct rpost_srq *srq;
 	int ret;
 
-	obj = rpost_enter_get(ucmd, cmd->handle, RPOST_OBJ_SRQ);
-	if (IS_ERR(obj))
-		return PTR_ERR(obj);
-	srq = container_of(obj, struct rpost_srq, obj);
+	srq = rpost_srq_enter_get(ucmd, cmd->handle);
+	if (IS_ERR(srq))
+		return PTR_ERR(srq);
 	/* rxe does not guard its queue against ib_modify_srq(). */
 	mutex_lock(&srq->qp_lock);
 	ret = srq->ib_srq ? ib_query_srq(srq->ib_srq, &attr) : -ENODEV;
@@ -574,6 +570,6 @@ int rpost_query_srq_ioctl(struct rpost_ucmd *ucmd)
 	mutex_unlock(&srq->qp_lock);
 	cmd->max_sge = srq->max_sge;
 	cmd->limit = attr.srq_limit;
-	rpost_obj_put(obj);
+	rpost_obj_put(&srq->obj);
 	return ret ? : rpost_respond(ucmd);
 }

@@ -99,6 +99,8 @@ struct rpost_srq {
 	bool leaked;
 };
 
+RPOST_OBJ_GETTERS(srq, RPOST_OBJ_SRQ)
+
 bool rpost_srq_can_resize(const struct ib_device *ib_dev);
 int rpost_srq_shutdown(struct rpost_obj *obj);
 void rpost_srq_free(struct rpost_obj *obj);
