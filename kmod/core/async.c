@@ -3,16 +3,11 @@
  * Asynchronous channels: files that report events on a device, its ports, and
  * the program's objects on it.
  */
-#include <linux/anon_inodes.h>
-#include <linux/file.h>
-#include <linux/fs.h>
 #include <linux/module.h>
-#include <linux/poll.h>
-#include <linux/slab.h>
-#include <linux/uaccess.h>
 
 #include "base/inject.h"
 #include "core/device.h"
+#include "core/fd.h"
 
 #define RPOST_MAX_ASYNC_EVENTS		256
 #define RPOST_MAX_ASYNC_CHANNELS	128	/* of a file, for each device */
@@ -21,16 +16,14 @@ static_assert(RPOST_ASYNC_CQ_ERR == (int)IB_EVENT_CQ_ERR);
 static_assert(RPOST_ASYNC_COMM_EST == (int)IB_EVENT_COMM_EST);
 static_assert(RPOST_ASYNC_DEVICE_FATAL == (int)IB_EVENT_DEVICE_FATAL);
 static_assert(RPOST_ASYNC_GID_CHANGE == (int)IB_EVENT_GID_CHANGE);
+static_assert(sizeof(struct rpost_async_event) <= RPOST_FD_EVENT_BYTES);
 
 /**
- * struct rpost_async_channel - asynchronous channel, behind a file descriptor
- * @file: the open file whose objects report here; holds a reference
+ * struct rpost_async_channel - asynchronous channel
+ * @fd: its descriptor
  * @dev: the device; holds a reference
  * @dev_link: in @dev->async_channels; under @dev->async_lock
- * @file_link: in @file->async_channels; under @file->async_lock
- * @wait: readers sleep here
- * @fasync: open files whose owners get SIGIO
- * @fetch: serialises readers, so that events come in order
+ * @file_link: in async_channels of the open file; under its async_lock
  * @lock: guards all that follows
  * @gone: the device's removal has been reported
  * @offered: the first event is being copied to the program
@@ -39,13 +32,10 @@ static_assert(RPOST_ASYNC_GID_CHANGE == (int)IB_EVENT_GID_CHANGE);
  * @events: a ring; the last place is kept for RPOST_ASYNC_DEVICE_FATAL
  */
 struct rpost_async_channel {
-	struct rpost_file *file;
+	struct rpost_fd fd;
 	struct rpost_device *dev;
 	struct list_head dev_link;
 	struct list_head file_link;
-	wait_queue_head_t wait;
-	struct fasync_struct *fasync;
-	struct mutex fetch;
 	spinlock_t lock;
 	bool gone;
 	bool offered;
@@ -53,6 +43,11 @@ struct rpost_async_channel {
 	unsigned int count;
 	struct rpost_async_event events[RPOST_MAX_ASYNC_EVENTS + 1];
 };
+
+static struct rpost_async_channel *rpost_async_channel(struct rpost_fd *fd)
+{
+	return container_of(fd, struct rpost_async_channel, fd);
+}
 
 static struct rpost_async_event *
 rpost_async_channel_at(struct rpost_async_channel *channel, unsigned int i)
@@ -74,29 +69,29 @@ static void rpost_async_channel_push(struct rpost_async_channel *channel,
 		*rpost_async_channel_at(channel, channel->count) = *event;
 		WRITE_ONCE(channel->count, channel->count + 1);
 		channel->gone = last;
-		wake_up_interruptible(&channel->wait);
-		kill_fasync(&channel->fasync, SIGIO, POLL_IN);
+		rpost_fd_wake(&channel->fd);
 	}
 	spin_unlock_irqrestore(&channel->lock, flags);
 }
 
-/* Copy the first event; it stays until rpost_async_channel_taken(). */
-static bool rpost_async_channel_offer(struct rpost_async_channel *channel,
-				      struct rpost_async_event *event)
+static bool rpost_async_channel_offer(struct rpost_fd *fd, void *event)
 {
+	struct rpost_async_channel *channel = rpost_async_channel(fd);
 	bool offered;
 
 	spin_lock_irq(&channel->lock);
 	offered = channel->count;
 	if (offered)
-		*event = *rpost_async_channel_at(channel, 0);
+		*(struct rpost_async_event *)event = *rpost_async_channel_at(channel, 0);
 	channel->offered = offered;
 	spin_unlock_irq(&channel->lock);
 	return offered;
 }
 
-static void rpost_async_channel_taken(struct rpost_async_channel *channel)
+static void rpost_async_channel_taken(struct rpost_fd *fd)
 {
+	struct rpost_async_channel *channel = rpost_async_channel(fd);
+
 	spin_lock_irq(&channel->lock);
 	/* Otherwise rpost_async_forget() has dropped it. */
 	if (channel->offered) {
@@ -220,104 +215,48 @@ void rpost_async_device_gone(struct rpost_device *dev)
 	rpost_async_post_all(dev, &event, true);
 }
 
-/* Copy all events that fit; return their bytes, 0 if there is none. */
-static ssize_t rpost_async_channel_fetch(struct rpost_async_channel *channel,
-					 char __user *buf, size_t count)
+static bool rpost_async_channel_ready(struct rpost_fd *fd)
 {
-	struct rpost_async_event event;
-	ssize_t done = 0;
-
-	if (mutex_lock_interruptible(&channel->fetch))
-		return -ERESTARTSYS;
-	while (count - done >= sizeof(event)) {
-		if (!rpost_async_channel_offer(channel, &event))
-			break;
-		if (copy_to_user(buf + done, &event, sizeof(event))) {
-			done = done ? : -EFAULT;
-			break;
-		}
-		rpost_async_channel_taken(channel);
-		done += sizeof(event);
-	}
-	mutex_unlock(&channel->fetch);
-	return done;
+	return READ_ONCE(rpost_async_channel(fd)->count);
 }
 
-static ssize_t rpost_async_channel_read(struct file *filp, char __user *buf,
-					size_t count, loff_t *pos)
+static void rpost_async_channel_free(struct rpost_fd *fd)
 {
-	struct rpost_async_channel *channel = filp->private_data;
-	ssize_t done;
-	int ret;
-
-	if (count < sizeof(struct rpost_async_event))
-		return -EINVAL;
-
-	for (;;) {
-		done = rpost_async_channel_fetch(channel, buf, count);
-		if (done)
-			return done;
-		if (filp->f_flags & O_NONBLOCK)
-			return -EAGAIN;
-		ret = wait_event_interruptible(channel->wait,
-					       READ_ONCE(channel->count));
-		if (ret)
-			return ret;
-	}
-}
-
-static __poll_t rpost_async_channel_poll(struct file *filp, poll_table *wait)
-{
-	struct rpost_async_channel *channel = filp->private_data;
-
-	poll_wait(filp, &channel->wait, wait);
-	return READ_ONCE(channel->count) ? EPOLLIN | EPOLLRDNORM : 0;
-}
-
-static void rpost_async_channel_free(struct rpost_async_channel *channel)
-{
+	struct rpost_async_channel *channel = rpost_async_channel(fd);
 	struct rpost_device *dev = channel->dev;
-	struct rpost_file *file = channel->file;
 
 	mutex_lock(&dev->async_lock);
 	list_del(&channel->dev_link);
 	mutex_unlock(&dev->async_lock);
-	spin_lock_irq(&file->async_lock);
+	spin_lock_irq(&fd->file->async_lock);
 	list_del(&channel->file_link);
-	spin_unlock_irq(&file->async_lock);
+	spin_unlock_irq(&fd->file->async_lock);
 	rpost_device_put(dev);
-	rpost_uncharge(file, RPOST_ASYNC_CHANNEL_BYTES);
-	rpost_file_count(file, RPOST_COUNT_ASYNC_CHANNEL, -1);
-	rpost_file_put(file);
-	kfree(channel);
 }
 
-static int rpost_async_channel_release(struct inode *inode, struct file *filp)
-{
-	rpost_async_channel_free(filp->private_data);
-	return 0;
-}
-
-static int rpost_async_channel_fasync(int fd, struct file *filp, int on)
-{
-	struct rpost_async_channel *channel = filp->private_data;
-
-	return fasync_helper(fd, filp, on, &channel->fasync);
-}
-
-static const struct file_operations rpost_async_channel_fops = {
-	.owner		= THIS_MODULE,
-	.read		= rpost_async_channel_read,
-	.poll		= rpost_async_channel_poll,
-	.fasync		= rpost_async_channel_fasync,
-	.release	= rpost_async_channel_release,
-	.llseek		= noop_llseek,
+static const struct rpost_fd_type rpost_async_channel_type = {
+	.fops = {
+		.owner		= THIS_MODULE,
+		.read		= rpost_fd_read,
+		.poll		= rpost_fd_poll,
+		.fasync		= rpost_fd_fasync,
+		.release	= rpost_fd_release,
+		.llseek		= noop_llseek,
+	},
+	.name = "[rdma_post_async]",
+	.count = RPOST_COUNT_ASYNC_CHANNEL,
+	.bytes = RPOST_ASYNC_CHANNEL_BYTES,
+	.event_size = sizeof(struct rpost_async_event),
+	.offer = rpost_async_channel_offer,
+	.taken = rpost_async_channel_taken,
+	.ready = rpost_async_channel_ready,
+	.free = rpost_async_channel_free,
 };
 
 static int rpost_async_channel_list(struct rpost_async_channel *channel)
 {
+	struct rpost_file *file = channel->fd.file;
 	struct rpost_device *dev = channel->dev;
-	struct rpost_file *file = channel->file;
 	struct rpost_async_channel *other;
 	unsigned int n = 0;
 	int ret = 0;
@@ -346,47 +285,25 @@ int rpost_create_async_channel_ioctl(struct rpost_ucmd *ucmd)
 		&ucmd->cmd.create_async_channel;
 	struct rpost_async_channel *channel;
 	struct rpost_device *dev;
-	struct file *filp;
 	int ret;
 
 	dev = rpost_device_find(ucmd->file, cmd->device);
 	if (IS_ERR(dev))
 		return PTR_ERR(dev);
 	ib_device_put(dev->ib_dev);
-	ret = rpost_charge(ucmd->file, RPOST_ASYNC_CHANNEL_BYTES);
-	if (ret)
-		goto err_device;
-	ret = -ENOMEM;
-	channel = kzalloc(sizeof(*channel), RPOST_GFP);
-	if (!channel)
-		goto err_charge;
-	rpost_file_count(ucmd->file, RPOST_COUNT_ASYNC_CHANNEL, 1);
-	kref_get(&ucmd->file->kref);
-	channel->file = ucmd->file;
+	channel = rpost_fd_alloc(ucmd->file, &rpost_async_channel_type, sizeof(*channel));
+	if (!channel) {
+		rpost_device_put(dev);
+		return -ENOMEM;
+	}
 	channel->dev = dev;
 	INIT_LIST_HEAD(&channel->dev_link);
 	INIT_LIST_HEAD(&channel->file_link);
-	init_waitqueue_head(&channel->wait);
-	mutex_init(&channel->fetch);
 	spin_lock_init(&channel->lock);
 	ret = rpost_async_channel_list(channel);
 	if (ret) {
-		rpost_async_channel_free(channel);
+		rpost_fd_put(&channel->fd);
 		return ret;
 	}
-
-	filp = anon_inode_getfile("[rdma_post_async]",
-				  &rpost_async_channel_fops, channel,
-				  O_RDONLY | O_CLOEXEC);
-	if (IS_ERR(filp)) {
-		rpost_async_channel_free(channel);
-		return PTR_ERR(filp);
-	}
-	return rpost_respond_fd(ucmd, &cmd->fd, filp);
-
-err_charge:
-	rpost_uncharge(ucmd->file, RPOST_ASYNC_CHANNEL_BYTES);
-err_device:
-	rpost_device_put(dev);
-	return ret;
+	return rpost_fd_open(ucmd, &channel->fd, &cmd->fd, O_RDONLY);
 }

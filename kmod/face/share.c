@@ -2,20 +2,18 @@
 /*
  * Descriptors that name a device, for other processes.  See struct rpost_share.
  */
-#include <linux/anon_inodes.h>
 #include <linux/file.h>
-#include <linux/fs.h>
 #include <linux/module.h>
-#include <linux/slab.h>
 
+#include "core/fd.h"
 #include "face/face.h"
 #include "memory/memory.h"
 #include "queue/cq.h"
 
 /**
  * struct rpost_share - what a descriptor of SHARE_DEVICE refers to
+ * @fd: the descriptor
  * @base: the file of /dev/rdma_post, on which a reference is held
- * @file: the open file that @base refers to
  * @device: number of the device
  *
  * A receiver of a descriptor of /dev/rdma_post cannot know which device it was sent
@@ -31,8 +29,8 @@
  * against that process's RLIMIT_MEMLOCK.
  */
 struct rpost_share {
+	struct rpost_fd fd;
 	struct file *base;
-	struct rpost_file *file;
 	u32 device;
 };
 
@@ -40,50 +38,47 @@ static long rpost_share_ioctl(struct file *filp, unsigned int nr, unsigned long 
 {
 	struct rpost_share *share = filp->private_data;
 
-	return rpost_file_ioctl(share->file, filp, nr, arg);
+	return rpost_file_ioctl(share->fd.file, filp, nr, arg);
 }
 
 static int rpost_share_mmap(struct file *filp, struct vm_area_struct *vma)
 {
 	struct rpost_share *share = filp->private_data;
 
-	return rpost_cq_mmap(share->file, vma);
+	return rpost_cq_mmap(share->fd.file, vma);
 }
 
 static void rpost_share_fdinfo(struct seq_file *s, struct file *filp)
 {
 	struct rpost_share *share = filp->private_data;
 
-	rpost_file_fdinfo(s, share->file);
+	rpost_file_fdinfo(s, share->fd.file);
 }
 
-static void rpost_share_free(struct rpost_share *share)
+static void rpost_share_free(struct rpost_fd *fd)
 {
-	rpost_uncharge(share->file, RPOST_SHARE_BYTES);
-	rpost_file_count(share->file, RPOST_COUNT_SHARE, -1);
-	fput(share->base);
-	kfree(share);
+	fput(container_of(fd, struct rpost_share, fd)->base);
 }
 
-static int rpost_share_release(struct inode *inode, struct file *filp)
-{
-	rpost_share_free(filp->private_data);
-	return 0;
-}
-
-static const struct file_operations rpost_share_fops = {
-	.owner		= THIS_MODULE,
-	.release	= rpost_share_release,
-	.unlocked_ioctl	= rpost_share_ioctl,
-	.compat_ioctl	= compat_ptr_ioctl,
-	.mmap		= rpost_share_mmap,
-	.show_fdinfo	= rpost_share_fdinfo,
-	.llseek		= noop_llseek,
+static const struct rpost_fd_type rpost_share_type = {
+	.fops = {
+		.owner		= THIS_MODULE,
+		.release	= rpost_fd_release,
+		.unlocked_ioctl	= rpost_share_ioctl,
+		.compat_ioctl	= compat_ptr_ioctl,
+		.mmap		= rpost_share_mmap,
+		.show_fdinfo	= rpost_share_fdinfo,
+		.llseek		= noop_llseek,
+	},
+	.name = "[rdma_post_share]",
+	.count = RPOST_COUNT_SHARE,
+	.bytes = RPOST_SHARE_BYTES,
+	.free = rpost_share_free,
 };
 
 static struct rpost_share *rpost_share_of(struct file *filp)
 {
-	return filp->f_op == &rpost_share_fops ? filp->private_data : NULL;
+	return filp->f_op == &rpost_share_type.fops ? filp->private_data : NULL;
 }
 
 /* Return the number of a descriptor's device, or 0 for a file of /dev/rdma_post. */
@@ -99,31 +94,17 @@ int rpost_share_device_ioctl(struct rpost_ucmd *ucmd)
 	struct rpost_share_device *cmd = &ucmd->cmd.share_device;
 	struct rpost_share *share, *from = rpost_share_of(ucmd->filp);
 	struct rpost_device *dev;
-	struct file *filp;
 
 	dev = rpost_device_find(ucmd->file, cmd->device);
 	if (IS_ERR(dev))
 		return PTR_ERR(dev);
 	rpost_device_unfind(dev);
-	if (rpost_charge(ucmd->file, RPOST_SHARE_BYTES))
+	share = rpost_fd_alloc(ucmd->file, &rpost_share_type, sizeof(*share));
+	if (!share)
 		return -ENOMEM;
-	share = kmalloc(sizeof(*share), RPOST_GFP);
-	if (!share) {
-		rpost_uncharge(ucmd->file, RPOST_SHARE_BYTES);
-		return -ENOMEM;
-	}
 	share->base = get_file(from ? from->base : ucmd->filp);
-	share->file = ucmd->file;
 	share->device = cmd->device;
-	rpost_file_count(share->file, RPOST_COUNT_SHARE, 1);
-
-	filp = anon_inode_getfile("[rdma_post_share]", &rpost_share_fops, share,
-				  (share->base->f_flags & O_ACCMODE) | O_CLOEXEC);
-	if (IS_ERR(filp)) {
-		rpost_share_free(share);
-		return PTR_ERR(filp);
-	}
-	return rpost_respond_fd(ucmd, &cmd->fd, filp);
+	return rpost_fd_open(ucmd, &share->fd, &cmd->fd, share->base->f_flags & O_ACCMODE);
 }
 
 /* Tell the keys of a region, which is alive. */

@@ -386,7 +386,7 @@ void rpost_id_free(struct rpost_obj *obj)
 {
 	struct rpost_id *id = container_of(obj, struct rpost_id, obj);
 
-	rpost_event_channel_put(id->channel);
+	rpost_fd_put(&id->channel->fd);
 	kfree_rcu(id, obj.rcu);
 }
 
@@ -436,7 +436,7 @@ int rpost_create_id_ioctl(struct rpost_ucmd *ucmd)
 		return -EBADF;
 	id = rpost_id_alloc(ucmd->file, true);
 	if (IS_ERR(id)) {
-		rpost_event_channel_put(channel);
+		rpost_fd_put(&channel->fd);
 		return PTR_ERR(id);
 	}
 	id->channel = channel;
@@ -731,7 +731,7 @@ int rpost_migrate_id_ioctl(struct rpost_ucmd *ucmd)
 		return -EBADF;
 	id = rpost_id_get(ucmd->file, cmd->id);
 	if (!id) {
-		rpost_event_channel_put(channel);
+		rpost_fd_put(&channel->fd);
 		return -ENOENT;
 	}
 	mutex_lock(&id->lock);

@@ -2,9 +2,6 @@
 /*
  * Event channels: files from which the events of connection ids are fetched.
  */
-#include <linux/anon_inodes.h>
-#include <linux/file.h>
-#include <linux/fs.h>
 #include <linux/module.h>
 #include <linux/poll.h>
 #include <linux/sched/signal.h>
@@ -14,24 +11,13 @@
 #include "core/stats.h"
 #include "id/id.h"
 
-static void rpost_event_channel_free(struct kref *kref)
+static void rpost_event_channel_free(struct rpost_fd *fd)
 {
-	struct rpost_event_channel *channel =
-		container_of(kref, struct rpost_event_channel, kref);
-	struct rpost_file *file = channel->file;
+	struct rpost_event_channel *channel = container_of(fd, struct rpost_event_channel, fd);
 
-	spin_lock(&file->event_lock);
+	spin_lock(&fd->file->event_lock);
 	list_del(&channel->link);
-	spin_unlock(&file->event_lock);
-	rpost_uncharge(file, RPOST_CHANNEL_BYTES);
-	rpost_file_count(file, RPOST_COUNT_EVENT_CHANNEL, -1);
-	rpost_file_put(file);
-	kfree(channel);
-}
-
-void rpost_event_channel_put(struct rpost_event_channel *channel)
-{
-	kref_put(&channel->kref, rpost_event_channel_free);
+	spin_unlock(&fd->file->event_lock);
 }
 
 /* Wake all fetchers of the file, which is dead. */
@@ -41,7 +27,7 @@ void rpost_event_channels_wake(struct rpost_file *file)
 
 	spin_lock(&file->event_lock);
 	list_for_each_entry(channel, &file->event_channels, link)
-		wake_up_interruptible_all(&channel->wait);
+		wake_up_interruptible_all(&channel->fd.wait);
 	spin_unlock(&file->event_lock);
 }
 
@@ -59,7 +45,7 @@ static void rpost_event_list(struct rpost_event *event, struct rpost_id *id)
 	list_add_tail(&event->id_link, &id->events);
 	WRITE_ONCE(id->num_events, id->num_events + 1);
 	this_cpu_inc(id->obj.file->stats->cm_events);
-	wake_up_interruptible(&id->channel->wait);
+	wake_up_interruptible(&id->channel->fd.wait);
 }
 
 /*
@@ -135,7 +121,7 @@ void rpost_event_queue(struct rpost_event *event, struct rpost_id *listener)
 		id->listener = listener;
 		list_add_tail(&id->request_link, &listener->requests);
 		id->channel = listener->channel;
-		kref_get(&id->channel->kref);
+		kref_get(&id->channel->fd.kref);
 	}
 	rpost_event_list(event, id);
 	spin_unlock(&file->event_lock);
@@ -265,14 +251,14 @@ void rpost_events_migrate(struct rpost_id *id, struct rpost_event_channel *to)
 	unsigned int unheld = 0;
 
 	if (to == from) {
-		rpost_event_channel_put(to);
+		rpost_fd_put(&to->fd);
 		return;
 	}
 	spin_lock(&file->event_lock);
 	list_for_each_entry(request, &id->requests, request_link) {
 		rpost_events_move(request, to);
 		request->channel = to;
-		kref_get(&to->kref);
+		kref_get(&to->fd.kref);
 		unheld++;
 	}
 	/*
@@ -281,11 +267,11 @@ void rpost_events_migrate(struct rpost_id *id, struct rpost_event_channel *to)
 	 */
 	rpost_events_move(id, to);
 	id->channel = to;
-	wake_up_interruptible(&to->wait);
+	wake_up_interruptible(&to->fd.wait);
 	spin_unlock(&file->event_lock);
 
 	do {
-		rpost_event_channel_put(from);
+		rpost_fd_put(&from->fd);
 	} while (unheld--);
 }
 
@@ -302,7 +288,7 @@ static bool rpost_event_ready(const struct rpost_event *event)
 /* Take the oldest event off the channel's list; its id still lists it. */
 static struct rpost_event *rpost_event_take(struct rpost_event_channel *channel)
 {
-	struct rpost_file *file = channel->file;
+	struct rpost_file *file = channel->fd.file;
 	struct rpost_event *event;
 
 	spin_lock(&file->event_lock);
@@ -356,7 +342,7 @@ static void rpost_event_return(struct rpost_event *event, struct rpost_file *fil
 		event->fetching = false;
 		list_add(&event->link, &id->channel->events);
 		WRITE_ONCE(id->num_events, id->num_events + 1);
-		wake_up_interruptible(&id->channel->wait);
+		wake_up_interruptible(&id->channel->fd.wait);
 	}
 	spin_unlock(&file->event_lock);
 	if (!id)
@@ -365,7 +351,7 @@ static void rpost_event_return(struct rpost_event *event, struct rpost_file *fil
 
 static int rpost_event_wait(struct rpost_event_channel *channel)
 {
-	struct rpost_file *file = channel->file;
+	struct rpost_file *file = channel->fd.file;
 
 	/* The events belong to ids that are being destroyed. */
 	if (!list_empty_careful(&channel->events)) {
@@ -373,7 +359,7 @@ static int rpost_event_wait(struct rpost_event_channel *channel)
 		return signal_pending(current) ? -ERESTARTSYS : 0;
 	}
 	this_cpu_inc(file->stats->cm_sleeps);
-	return wait_event_interruptible(channel->wait,
+	return wait_event_interruptible(channel->fd.wait,
 					!list_empty_careful(&channel->events) ||
 					READ_ONCE(file->dead));
 }
@@ -386,10 +372,10 @@ static struct rpost_event *rpost_event_first(struct rpost_event_channel *channel
 	int ret;
 
 	for (;;) {
-		if (mutex_lock_interruptible(&channel->fetch))
+		if (mutex_lock_interruptible(&channel->fd.fetch))
 			return ERR_PTR(-ERESTARTSYS);
 		ret = -ENODEV;
-		if (READ_ONCE(channel->file->dead))
+		if (READ_ONCE(channel->fd.file->dead))
 			break;
 		event = rpost_event_take(channel);
 		if (event)
@@ -397,12 +383,12 @@ static struct rpost_event *rpost_event_first(struct rpost_event_channel *channel
 		ret = -EAGAIN;
 		if (nonblock)
 			break;
-		mutex_unlock(&channel->fetch);
+		mutex_unlock(&channel->fd.fetch);
 		ret = rpost_event_wait(channel);
 		if (ret)
 			return ERR_PTR(ret);
 	}
-	mutex_unlock(&channel->fetch);
+	mutex_unlock(&channel->fd.fetch);
 	return ERR_PTR(ret);
 }
 
@@ -426,10 +412,10 @@ int rpost_get_event_ioctl(struct rpost_ucmd *ucmd)
 		cmd->size = size;
 		ret = rpost_respond(ucmd);
 		if (ret)
-			rpost_event_return(event, channel->file);
+			rpost_event_return(event, channel->fd.file);
 		else
-			taken = rpost_event_taken(event, channel->file);
-		mutex_unlock(&channel->fetch);
+			taken = rpost_event_taken(event, channel->fd.file);
+		mutex_unlock(&channel->fd.fetch);
 	} while (!ret && !taken);
 	return ret;
 }
@@ -448,7 +434,7 @@ static long rpost_event_channel_ioctl(struct file *filp, unsigned int nr,
 
 	if (nr != RPOST_IOC_GET_EVENT)
 		return -ENOTTY;
-	return rpost_ucmd_run(channel->file, filp, rpost_channel_cmds, arg);
+	return rpost_ucmd_run(channel->fd.file, filp, rpost_channel_cmds, arg);
 }
 
 static __poll_t rpost_event_channel_poll(struct file *filp, poll_table *wait)
@@ -456,47 +442,33 @@ static __poll_t rpost_event_channel_poll(struct file *filp, poll_table *wait)
 	struct rpost_event_channel *channel = filp->private_data;
 	__poll_t mask = 0;
 
-	poll_wait(filp, &channel->wait, wait);
+	poll_wait(filp, &channel->fd.wait, wait);
 	if (!list_empty_careful(&channel->events))
 		mask |= EPOLLIN | EPOLLRDNORM;
-	if (READ_ONCE(channel->file->dead))
+	if (READ_ONCE(channel->fd.file->dead))
 		mask |= EPOLLHUP;
 	return mask;
 }
 
-static int rpost_event_channel_release(struct inode *inode, struct file *filp)
-{
-	rpost_event_channel_put(filp->private_data);
-	return 0;
-}
-
-static const struct file_operations rpost_event_channel_fops = {
-	.owner		= THIS_MODULE,
-	.unlocked_ioctl	= rpost_event_channel_ioctl,
-	.compat_ioctl	= compat_ptr_ioctl,
-	.poll		= rpost_event_channel_poll,
-	.release	= rpost_event_channel_release,
-	.llseek		= noop_llseek,
+static const struct rpost_fd_type rpost_event_channel_type = {
+	.fops = {
+		.owner		= THIS_MODULE,
+		.unlocked_ioctl	= rpost_event_channel_ioctl,
+		.compat_ioctl	= compat_ptr_ioctl,
+		.poll		= rpost_event_channel_poll,
+		.release	= rpost_fd_release,
+		.llseek		= noop_llseek,
+	},
+	.name = "[rdma_post_event]",
+	.count = RPOST_COUNT_EVENT_CHANNEL,
+	.bytes = RPOST_CHANNEL_BYTES,
+	.free = rpost_event_channel_free,
 };
 
-/* Return the channel with a reference, or NULL if @fd is not a channel of @file. */
-struct rpost_event_channel *rpost_event_channel_get(struct rpost_file *file,
-						    int fd)
+/* Return the channel with a reference, or NULL if @nr is not a channel of @file. */
+struct rpost_event_channel *rpost_event_channel_get(struct rpost_file *file, int nr)
 {
-	struct rpost_event_channel *channel = NULL;
-	struct file *filp = fget(fd);
-
-	if (!filp)
-		return NULL;
-	if (filp->f_op == &rpost_event_channel_fops) {
-		channel = filp->private_data;
-		if (channel->file == file)
-			kref_get(&channel->kref);
-		else
-			channel = NULL;
-	}
-	fput(filp);
-	return channel;
+	return rpost_fd_get(file, nr, &rpost_event_channel_type);
 }
 
 int rpost_create_event_channel_ioctl(struct rpost_ucmd *ucmd)
@@ -504,33 +476,15 @@ int rpost_create_event_channel_ioctl(struct rpost_ucmd *ucmd)
 	struct rpost_create_event_channel *cmd = &ucmd->cmd.create_event_channel;
 	struct rpost_file *file = ucmd->file;
 	struct rpost_event_channel *channel;
-	struct file *filp;
 
 	if (cmd->reserved)
 		return -EOPNOTSUPP;
-	if (rpost_charge(file, RPOST_CHANNEL_BYTES))
+	channel = rpost_fd_alloc(file, &rpost_event_channel_type, sizeof(*channel));
+	if (!channel)
 		return -ENOMEM;
-	channel = kzalloc(sizeof(*channel), RPOST_GFP);
-	if (!channel) {
-		rpost_uncharge(file, RPOST_CHANNEL_BYTES);
-		return -ENOMEM;
-	}
-	kref_init(&channel->kref);
-	rpost_file_count(file, RPOST_COUNT_EVENT_CHANNEL, 1);
-	kref_get(&file->kref);
-	channel->file = file;
-	mutex_init(&channel->fetch);
 	INIT_LIST_HEAD(&channel->events);
-	init_waitqueue_head(&channel->wait);
 	spin_lock(&file->event_lock);
 	list_add_tail(&channel->link, &file->event_channels);
 	spin_unlock(&file->event_lock);
-
-	filp = anon_inode_getfile("[rdma_post_event]", &rpost_event_channel_fops,
-				  channel, O_RDWR | O_CLOEXEC);
-	if (IS_ERR(filp)) {
-		rpost_event_channel_put(channel);
-		return PTR_ERR(filp);
-	}
-	return rpost_respond_fd(ucmd, &cmd->fd, filp);
+	return rpost_fd_open(ucmd, &channel->fd, &cmd->fd, O_RDWR);
 }

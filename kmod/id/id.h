@@ -7,26 +7,20 @@
 
 #include <rdma/rdma_cm.h>
 
-#include "core/core.h"
+#include "core/fd.h"
 
 /* ------------------------------------------------------- event.c, cm.c */
 
 /**
- * struct rpost_event_channel - event channel, behind a file descriptor
- * @kref: held by the file and by each id that reports here
- * @file: the open file whose ids report here; holds a reference
- * @fetch: serialises fetchers, so that events come in order
- * @events: struct rpost_event, oldest first; under @file->event_lock
- * @link: in @file->event_channels; under @file->event_lock
- * @wait: fetchers sleep here
+ * struct rpost_event_channel - event channel
+ * @fd: its descriptor; each id that reports here has a reference, too
+ * @events: struct rpost_event, oldest first; under event_lock of the open file
+ * @link: in event_channels of the open file; under its event_lock
  */
 struct rpost_event_channel {
-	struct kref kref;
-	struct rpost_file *file;
-	struct mutex fetch;
+	struct rpost_fd fd;
 	struct list_head events;
 	struct list_head link;
-	wait_queue_head_t wait;
 };
 
 /**
@@ -162,9 +156,7 @@ extern struct workqueue_struct *rpost_wq;
 /* Of RESOLVE_ADDR and RESOLVE_ROUTE. */
 #define RPOST_MAX_TIMEOUT_MS	3600000
 
-struct rpost_event_channel *rpost_event_channel_get(struct rpost_file *file,
-						    int fd);
-void rpost_event_channel_put(struct rpost_event_channel *channel);
+struct rpost_event_channel *rpost_event_channel_get(struct rpost_file *file, int nr);
 void rpost_event_channels_wake(struct rpost_file *file);
 void rpost_event_queue(struct rpost_event *event, struct rpost_id *listener);
 void rpost_events_drop(struct rpost_id *id);

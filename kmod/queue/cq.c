@@ -248,7 +248,7 @@ void rpost_cq_free(struct rpost_obj *obj)
 
 	rpost_comp_channel_forget(cq);
 	if (cq->channel)
-		rpost_comp_channel_put(cq->channel);
+		rpost_fd_put(&cq->channel->fd);
 	rpost_cq_ring_free(rcu_dereference_protected(cq->ring, true));
 	rpost_device_put(cq->obj.dev);
 	kfree_rcu(cq, obj.rcu);
@@ -421,7 +421,7 @@ err_ring:
 	rpost_cq_ring_free(ring);
 err_channel:
 	if (cq->channel)
-		rpost_comp_channel_put(cq->channel);
+		rpost_fd_put(&cq->channel->fd);
 err_free:
 	kfree(cq);
 err_exit:

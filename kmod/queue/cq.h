@@ -6,28 +6,22 @@
 #define RPOST_CQ_H
 
 #include "base/ring.h"
-#include "core/core.h"
+#include "core/fd.h"
 
 /* --------------------------------------------------------------- cq.c */
 
 /**
- * struct rpost_comp_channel - completion channel, behind a file descriptor
- * @kref: held by the file and by each completion queue
- * @file: the open file whose queues report here; holds a reference
- * @fetch: taken by one reader at a time, so that an event is read once
+ * struct rpost_comp_channel - completion channel
+ * @fd: its descriptor; each completion queue has a reference, too
+ * @offered: handle of the queue whose event was offered last; under @fd.fetch
  * @lock: guards @ready, and event_link and events of the queues on it
  * @ready: completion queues that have events
- * @wait: tasks that read or poll the descriptor
- * @fasync: tasks that get SIGIO
  */
 struct rpost_comp_channel {
-	struct kref kref;
-	struct rpost_file *file;
-	struct mutex fetch;
+	struct rpost_fd fd;
+	u32 offered;
 	spinlock_t lock;
 	struct list_head ready;
-	wait_queue_head_t wait;
-	struct fasync_struct *fasync;
 };
 
 /**
@@ -150,9 +144,7 @@ static inline struct rpost_cring *rpost_cq_ring(struct rpost_cq *cq)
 					 lockdep_is_held(&cq->lock));
 }
 
-struct rpost_comp_channel *rpost_comp_channel_get(struct rpost_file *file,
-						  int fd);
-void rpost_comp_channel_put(struct rpost_comp_channel *channel);
+struct rpost_comp_channel *rpost_comp_channel_get(struct rpost_file *file, int nr);
 void rpost_comp_channel_post(struct rpost_cq *cq);
 void rpost_comp_channel_forget(struct rpost_cq *cq);
 

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Descriptors that a command makes.  See struct rpost_fd.
+ */
+#include <linux/anon_inodes.h>
+#include <linux/file.h>
+#include <linux/poll.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "core/fd.h"
+#include "core/stats.h"
+
+/*
+ * Return zeroed memory of @size bytes that begins with a struct rpost_fd, to be opened by
+ * rpost_fd_open() or dropped by rpost_fd_put(); or NULL without memory or at the user's
+ * limit.
+ */
+void *rpost_fd_alloc(struct rpost_file *file, const struct rpost_fd_type *type, size_t size)
+{
+	struct rpost_fd *fd;
+
+	if (rpost_charge(file, type->bytes))
+		return NULL;
+	fd = kzalloc(size, RPOST_GFP);
+	if (!fd) {
+		rpost_uncharge(file, type->bytes);
+		return NULL;
+	}
+	kref_init(&fd->kref);
+	fd->type = type;
+	kref_get(&file->kref);
+	fd->file = file;
+	mutex_init(&fd->fetch);
+	init_waitqueue_head(&fd->wait);
+	rpost_file_count(file, type->count, 1);
+	return fd;
+}
+
+static void rpost_fd_free(struct kref *kref)
+{
+	struct rpost_fd *fd = container_of(kref, struct rpost_fd, kref);
+	const struct rpost_fd_type *type = fd->type;
+	struct rpost_file *file = fd->file;
+
+	if (type->free)
+		type->free(fd);
+	kfree(fd);
+	rpost_uncharge(file, type->bytes);
+	rpost_file_count(file, type->count, -1);
+	rpost_file_put(file);
+}
+
+void rpost_fd_put(struct rpost_fd *fd)
+{
+	kref_put(&fd->kref, rpost_fd_free);
+}
+
+/*
+ * Give the program a descriptor, which takes over the caller's reference, also after an
+ * error.  @to is the field of the command's struct for it, and @flags are O_RDONLY or
+ * O_RDWR.  Return 0, -EMFILE, -ENFILE, -ENOMEM or -EFAULT.
+ */
+int rpost_fd_open(struct rpost_ucmd *ucmd, struct rpost_fd *fd, s32 *to, int flags)
+{
+	struct file *filp = anon_inode_getfile(fd->type->name, &fd->type->fops, fd,
+					       flags | O_CLOEXEC);
+
+	if (IS_ERR(filp)) {
+		rpost_fd_put(fd);
+		return PTR_ERR(filp);
+	}
+	return rpost_respond_fd(ucmd, to, filp);
+}
+
+/*
+ * Return what is behind a descriptor of this kind, which must belong to the open file,
+ * with a reference; or NULL.
+ */
+void *rpost_fd_get(struct rpost_file *file, int nr, const struct rpost_fd_type *type)
+{
+	struct file *filp = fget(nr);
+	struct rpost_fd *fd = NULL;
+
+	if (!filp)
+		return NULL;
+	if (filp->f_op == &type->fops) {
+		fd = filp->private_data;
+		if (fd->file == file)
+			kref_get(&fd->kref);
+		else
+			fd = NULL;
+	}
+	fput(filp);
+	return fd;
+}
+
+/* Tell readers of a new event, in any context. */
+void rpost_fd_wake(struct rpost_fd *fd)
+{
+	wake_up_interruptible(&fd->wait);
+	kill_fasync(&fd->fasync, SIGIO, POLL_IN);
+}
+
+/* Copy all events that fit.  Return their bytes, 0 if there is none, or a negative errno. */
+static ssize_t rpost_fd_fetch(struct rpost_fd *fd, char __user *buf, size_t count)
+{
+	u64 event[RPOST_FD_EVENT_BYTES / sizeof(u64)];
+	const struct rpost_fd_type *type = fd->type;
+	ssize_t done = 0;
+
+	if (mutex_lock_interruptible(&fd->fetch))
+		return -ERESTARTSYS;
+	while (count - done >= type->event_size && type->offer(fd, event)) {
+		if (copy_to_user(buf + done, event, type->event_size)) {
+			done = done ? : -EFAULT;
+			break;
+		}
+		type->taken(fd);
+		done += type->event_size;
+	}
+	mutex_unlock(&fd->fetch);
+	return done;
+}
+
+static int rpost_fd_sleep(struct rpost_fd *fd)
+{
+	if (fd->type->count == RPOST_COUNT_COMP_CHANNEL)
+		this_cpu_inc(fd->file->stats->comp_sleeps);
+	return wait_event_interruptible(fd->wait, fd->type->ready(fd));
+}
+
+ssize_t rpost_fd_read(struct file *filp, char __user *buf, size_t count, loff_t *pos)
+{
+	struct rpost_fd *fd = filp->private_data;
+	ssize_t done;
+	int ret;
+
+	if (count < fd->type->event_size)
+		return -EINVAL;
+
+	for (;;) {
+		done = rpost_fd_fetch(fd, buf, count);
+		if (done)
+			return done;
+		if (filp->f_flags & O_NONBLOCK)
+			return -EAGAIN;
+		ret = rpost_fd_sleep(fd);
+		if (ret)
+			return rpost_fd_fetch(fd, buf, count) ? : ret;
+	}
+}
+
+__poll_t rpost_fd_poll(struct file *filp, struct poll_table_struct *wait)
+{
+	struct rpost_fd *fd = filp->private_data;
+
+	poll_wait(filp, &fd->wait, wait);
+	return fd->type->ready(fd) ? EPOLLIN | EPOLLRDNORM : 0;
+}
+
+int rpost_fd_fasync(int nr, struct file *filp, int on)
+{
+	struct rpost_fd *fd = filp->private_data;
+
+	return fasync_helper(nr, filp, on, &fd->fasync);
+}
+
+int rpost_fd_release(struct inode *inode, struct file *filp)
+{
+	rpost_fd_put(filp->private_data);
+	return 0;
+}
