@@ -42,20 +42,23 @@ struct rpost_ucmd {
  * @min_size: size of its struct in the first version of the ABI
  * @flags: flags that it accepts
  * @handler: validates the command, carries it out, and responds
+ * @creates: it makes something
  */
 struct rpost_cmd_row {
 	u32 ksize;
 	u32 min_size;
 	u32 flags;
 	int (*handler)(struct rpost_ucmd *ucmd);
+	bool creates;
 };
 
-#define RPOST_ROW(name, first, size, known)				\
+#define RPOST_ROW(name, first, size, known, makes)			\
 {									\
 	.ksize = (size),						\
 	.min_size = (first),						\
 	.flags = (known),						\
 	.handler = rpost_##name##_ioctl,				\
+	.creates = (makes),						\
 }
 
 #define RPOST_COMMAND(nr, name, type, first, size, flags) \
@@ -159,8 +162,8 @@ int rpost_obj_reserve(struct rpost_file *file, struct rpost_obj *obj,
 		      enum rpost_obj_type type, struct rpost_device *dev);
 int rpost_obj_take_bytes(struct rpost_obj *obj, unsigned long bytes);
 void rpost_obj_give_bytes(struct rpost_obj *obj, unsigned long bytes);
-int rpost_obj_reserve_nowait(struct rpost_file *file, struct rpost_obj *obj,
-			     enum rpost_obj_type type);
+int rpost_obj_reserve_gfp(struct rpost_file *file, struct rpost_obj *obj,
+			  enum rpost_obj_type type, struct rpost_device *dev, gfp_t gfp);
 int rpost_obj_reserve_inner(struct rpost_file *file, struct rpost_obj *obj,
 			    enum rpost_obj_type type, struct rpost_device *dev);
 void rpost_obj_unreserve(struct rpost_obj *obj);

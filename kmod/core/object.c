@@ -26,11 +26,12 @@ void rpost_obj_give_bytes(struct rpost_obj *obj, unsigned long bytes)
 	rpost_uncharge(obj->file, bytes);
 }
 
-/* Reserve all but a handle: charge for an object, and keep its context. */
-static int rpost_obj_reserve_charges(struct rpost_file *file,
-				     struct rpost_obj *obj,
-				     enum rpost_obj_type type,
-				     struct rpost_device *dev)
+/*
+ * Do as rpost_obj_reserve() for an object on a device that gets no handle; so there is
+ * no -EMFILE.
+ */
+int rpost_obj_reserve_inner(struct rpost_file *file, struct rpost_obj *obj,
+			    enum rpost_obj_type type, struct rpost_device *dev)
 {
 	int ret;
 
@@ -77,12 +78,14 @@ static int rpost_obj_take_handle_gfp(struct rpost_obj *obj, gfp_t gfp)
 	return 0;
 }
 
-static int rpost_obj_reserve_gfp(struct rpost_file *file,
-				 struct rpost_obj *obj,
-				 enum rpost_obj_type type,
-				 struct rpost_device *dev, gfp_t gfp)
+/*
+ * Do as rpost_obj_reserve().  With RPOST_GFP_NOWAIT, for an object on no device, it does
+ * not wait for memory.
+ */
+int rpost_obj_reserve_gfp(struct rpost_file *file, struct rpost_obj *obj,
+			  enum rpost_obj_type type, struct rpost_device *dev, gfp_t gfp)
 {
-	int ret = rpost_obj_reserve_charges(file, obj, type, dev);
+	int ret = rpost_obj_reserve_inner(file, obj, type, dev);
 
 	if (ret)
 		return ret;
@@ -102,26 +105,6 @@ int rpost_obj_reserve(struct rpost_file *file, struct rpost_obj *obj,
 		      enum rpost_obj_type type, struct rpost_device *dev)
 {
 	return rpost_obj_reserve_gfp(file, obj, type, dev, RPOST_GFP);
-}
-
-/*
- * Do as rpost_obj_reserve() for an object on no device, in a shared kernel thread.  Do
- * not wait for memory.
- */
-int rpost_obj_reserve_nowait(struct rpost_file *file, struct rpost_obj *obj,
-			     enum rpost_obj_type type)
-{
-	return rpost_obj_reserve_gfp(file, obj, type, NULL, RPOST_GFP_NOWAIT);
-}
-
-/*
- * Do as rpost_obj_reserve() for an object on a device that gets no handle; so there is
- * no -EMFILE.
- */
-int rpost_obj_reserve_inner(struct rpost_file *file, struct rpost_obj *obj,
-			    enum rpost_obj_type type, struct rpost_device *dev)
-{
-	return rpost_obj_reserve_charges(file, obj, type, dev);
 }
 
 /* Free the handle of a claimed object, which stays charged. */

@@ -21,25 +21,11 @@
 	static_assert(sizeof(struct rpost_##type) == (size));
 #include "core/commands.h"
 
-/*
- * Commands that make something.  If one fails for want of what regions in the
- * cache are charged for, these are given back, and it is run again.
- */
-#define RPOST_CMDS_CREATE						\
-	(BIT_ULL(RPOST_CMD_ALLOC_PD) | BIT_ULL(RPOST_CMD_REG_MR) |	\
-	 BIT_ULL(RPOST_CMD_CREATE_COMP_CHANNEL) |			\
-	 BIT_ULL(RPOST_CMD_CREATE_CQ) | BIT_ULL(RPOST_CMD_RESIZE_CQ) |	\
-	 BIT_ULL(RPOST_CMD_CREATE_EVENT_CHANNEL) |			\
-	 BIT_ULL(RPOST_CMD_CREATE_ID) | BIT_ULL(RPOST_CMD_CREATE_QP) |	\
-	 BIT_ULL(RPOST_CMD_CREATE_SRQ) | BIT_ULL(RPOST_CMD_MODIFY_SRQ) |	\
-	 BIT_ULL(RPOST_CMD_CREATE_AH) |					\
-	 BIT_ULL(RPOST_CMD_CREATE_ASYNC_CHANNEL) |			\
-	 BIT_ULL(RPOST_CMD_ATTACH_MCAST) | BIT_ULL(RPOST_CMD_JOIN_MCAST) | \
-	 BIT_ULL(RPOST_CMD_SHARE_DEVICE))
-
 static const struct rpost_cmd_row rpost_cmds[] = {
 #define RPOST_COMMAND(nr, name, type, first, size, flags) \
-	[RPOST_CMD_##nr] = RPOST_ROW(name, first, size, flags),
+	[RPOST_CMD_##nr] = RPOST_ROW(name, first, size, flags, false),
+#define RPOST_CREATE_COMMAND(nr, name, type, first, size, flags) \
+	[RPOST_CMD_##nr] = RPOST_ROW(name, first, size, flags, true),
 #define RPOST_CHANNEL_COMMAND(...)
 #include "core/commands.h"
 };
@@ -141,7 +127,7 @@ long rpost_file_ioctl(struct rpost_file *file, struct file *filp, unsigned int n
 	cmd = array_index_nospec(cmd, ARRAY_SIZE(rpost_cmds));
 	if (!rpost_cmds[cmd].handler)
 		return -ENOTTY;
-	if (RPOST_CMDS_CREATE & BIT_ULL(cmd))
+	if (rpost_cmds[cmd].creates)
 		return rpost_create_run(file, filp, &rpost_cmds[cmd], arg);
 	return rpost_ucmd_run(file, filp, &rpost_cmds[cmd], arg);
 }

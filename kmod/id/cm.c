@@ -90,12 +90,11 @@ static const struct {
 
 static void rpost_id_removal_work(struct work_struct *work);
 
-static struct rpost_id *rpost_id_alloc(struct rpost_file *file, bool wait)
+static struct rpost_id *rpost_id_alloc(struct rpost_file *file, gfp_t gfp)
 {
-	struct rpost_id *id;
+	struct rpost_id *id = kzalloc(sizeof(*id), gfp);
 	int ret;
 
-	id = kzalloc(sizeof(*id), wait ? RPOST_GFP : RPOST_GFP_NOWAIT);
 	if (!id)
 		return ERR_PTR(-ENOMEM);
 	mutex_init(&id->lock);
@@ -105,10 +104,7 @@ static struct rpost_id *rpost_id_alloc(struct rpost_file *file, bool wait)
 	INIT_LIST_HEAD(&id->events);
 	INIT_LIST_HEAD(&id->joins);
 	INIT_LIST_HEAD(&id->route_link);
-	if (wait)
-		ret = rpost_obj_reserve(file, &id->obj, RPOST_OBJ_ID, NULL);
-	else
-		ret = rpost_obj_reserve_nowait(file, &id->obj, RPOST_OBJ_ID);
+	ret = rpost_obj_reserve_gfp(file, &id->obj, RPOST_OBJ_ID, NULL, gfp);
 	if (ret) {
 		kfree(id);
 		return ERR_PTR(ret);
@@ -230,7 +226,7 @@ static struct rpost_id *rpost_id_accept_request(struct rpost_id *listener,
 	    !atomic_add_unless(&listener->backlog, -1, 0))
 		return ERR_PTR(-ENOMEM);
 	id = rpost_inject(RPOST_INJECT_REQUEST) ? ERR_PTR(-ENOMEM) :
-	     rpost_id_alloc(listener->obj.file, false);
+	     rpost_id_alloc(listener->obj.file, RPOST_GFP_NOWAIT);
 	if (IS_ERR(id)) {
 		atomic_inc(&listener->backlog);
 		return id;
@@ -434,7 +430,7 @@ int rpost_create_id_ioctl(struct rpost_ucmd *ucmd)
 	channel = rpost_event_channel_get(ucmd->file, cmd->channel_fd);
 	if (!channel)
 		return -EBADF;
-	id = rpost_id_alloc(ucmd->file, true);
+	id = rpost_id_alloc(ucmd->file, RPOST_GFP);
 	if (IS_ERR(id)) {
 		rpost_fd_put(&channel->fd);
 		return PTR_ERR(id);

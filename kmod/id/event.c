@@ -423,7 +423,7 @@ int rpost_get_event_ioctl(struct rpost_ucmd *ucmd)
 static const struct rpost_cmd_row rpost_channel_cmds[] = {
 #define RPOST_COMMAND(...)
 #define RPOST_CHANNEL_COMMAND(nr, name, type, first, size, flags) \
-	[RPOST_CMD_##nr - RPOST_CMD_GET_EVENT] = RPOST_ROW(name, first, size, flags),
+	[RPOST_CMD_##nr - RPOST_CMD_GET_EVENT] = RPOST_ROW(name, first, size, flags, false),
 #include "core/commands.h"
 };
 
