@@ -95,21 +95,7 @@ struct rpost_file;
 
 #define RPOST_NUM_OBJ_TYPES	(RPOST_OBJ_AH + 1)
 
-/**
- * enum rpost_count - counters other than those of the types of objects
- * @RPOST_COUNT_FILE: struct rpost_file
- * @RPOST_COUNT_EVENT_CHANNEL: struct rpost_event_channel
- * @RPOST_COUNT_COMP_CHANNEL: struct rpost_comp_channel
- * @RPOST_COUNT_ASYNC_CHANNEL: struct rpost_async_channel
- * @RPOST_COUNT_SHARE: struct rpost_share
- * @RPOST_COUNT_EVENT: struct rpost_event
- * @RPOST_COUNT_RING_PAGES: pages of rings
- * @RPOST_COUNT_PINNED_PAGES: pages of programs that regions pin
- * @RPOST_COUNT_KEPT: regions that the cache keeps and nobody uses
- * @RPOST_COUNT_KEPT_PAGES: pages of these
- * @RPOST_COUNT_WATCH: struct rpost_watch
- * @RPOST_NUM_COUNTS: size of an array of all counters
- */
+/* Counters other than those of the types of objects. */
 enum rpost_count {
 	RPOST_COUNT_FILE = RPOST_NUM_OBJ_TYPES,
 	RPOST_COUNT_EVENT_CHANNEL,
@@ -119,7 +105,7 @@ enum rpost_count {
 	RPOST_COUNT_EVENT,
 	RPOST_COUNT_RING_PAGES,
 	RPOST_COUNT_PINNED_PAGES,
-	RPOST_COUNT_KEPT,
+	RPOST_COUNT_KEPT,	/* regions that the cache keeps and nobody uses */
 	RPOST_COUNT_KEPT_PAGES,
 	RPOST_COUNT_WATCH,
 	RPOST_NUM_COUNTS,
@@ -215,13 +201,7 @@ struct rpost_file {
 
 /* ------------------------------------------------------------ limit.c */
 
-/**
- * struct rpost_limits - limits of an open file
- * @objects: objects
- * @wr: work requests that its queues hold together
- * @cqe: completions that its queues on devices hold together
- * @user_bytes: bytes that all files of its user are charged, unless it is exempt
- */
+/* Limits of an open file, and of the bytes that all files of its user are charged. */
 struct rpost_limits {
 	unsigned int objects;
 	unsigned int wr;

@@ -10,37 +10,20 @@
 
 struct dentry;
 
-/**
- * enum rpost_inject_point - points of fault injection
- * @RPOST_INJECT_BACKLOG: a connection request finds the backlog full
- * @RPOST_INJECT_REQUEST: a connection request finds no memory for its id
- * @RPOST_INJECT_RING: a completion finds its ring full, and is lost
- * @RPOST_INJECT_COMPLETION: a work request completes with an error
- * @RPOST_INJECT_ASYNC: an asynchronous event finds its channel full
- * @RPOST_INJECT_DRAIN: a device does not flush a queue pair that was stopped
- * @RPOST_INJECT_DEREG: a device refuses to deregister a region
- * @RPOST_INJECT_REG_POST: a device refuses the work request of a registration
- * @RPOST_INJECT_REG_WC: that work request completes with an error
- * @RPOST_INJECT_REG_WAIT: that work request does not complete
- * @RPOST_INJECT_DEVICE: a new device finds no memory
- * @RPOST_INJECT_DEVICE_ID: a new device gets no number
- * @RPOST_INJECT_CHARGE: a user is at the limit
- * @RPOST_NUM_INJECT: number of points
- */
 enum rpost_inject_point {
-	RPOST_INJECT_BACKLOG,
-	RPOST_INJECT_REQUEST,
-	RPOST_INJECT_RING,
-	RPOST_INJECT_COMPLETION,
-	RPOST_INJECT_ASYNC,
-	RPOST_INJECT_DRAIN,
-	RPOST_INJECT_DEREG,
-	RPOST_INJECT_REG_POST,
-	RPOST_INJECT_REG_WC,
-	RPOST_INJECT_REG_WAIT,
-	RPOST_INJECT_DEVICE,
-	RPOST_INJECT_DEVICE_ID,
-	RPOST_INJECT_CHARGE,
+	RPOST_INJECT_BACKLOG,		/* a connection request finds the backlog full */
+	RPOST_INJECT_REQUEST,		/* a connection request finds no memory for its id */
+	RPOST_INJECT_RING,		/* a completion finds its ring full, and is lost */
+	RPOST_INJECT_COMPLETION,	/* a work request completes with an error */
+	RPOST_INJECT_ASYNC,		/* an asynchronous event finds its channel full */
+	RPOST_INJECT_DRAIN,		/* a device does not flush a stopped queue pair */
+	RPOST_INJECT_DEREG,		/* a device refuses to deregister a region */
+	RPOST_INJECT_REG_POST,		/* a device refuses a registration's work request */
+	RPOST_INJECT_REG_WC,		/* that work request completes with an error */
+	RPOST_INJECT_REG_WAIT,		/* that work request does not complete */
+	RPOST_INJECT_DEVICE,		/* a new device finds no memory */
+	RPOST_INJECT_DEVICE_ID,		/* a new device gets no number */
+	RPOST_INJECT_CHARGE,		/* a user is at the limit */
 	RPOST_NUM_INJECT,
 };
 

@@ -11,10 +11,8 @@
 
 #include "base/base.h"
 
-/**
- * struct rpost_name - memory of a name
- * @link: in the list of free names
- * @text: the name; its last byte is always 0
+/*
+ * A name, whose last byte is always 0, or its memory in the list of free ones.
  *
  * The RDMA core keeps only a pointer, and cma copies it to the id of a request,
  * which it may free after the listener.  So the memory of a name is used again for

@@ -32,15 +32,10 @@
 
 #define RPOST_RING_UNITS	32
 
-/**
- * struct rpost_ring_page - a page that small rings share
- * @link: in @pool->pages
- * @pool: the pool of one file, since a mapping of one ring shows all of them
- * @mem: the page
- * @used: a bit for each of its RPOST_RING_UNITS units that is in use
- * @number: identifies the page to the program
- *
- * Both rings of a connection are often so small that they fit in one page.
+/*
+ * A page that small rings share, as both of a connection often can.  They are of one file,
+ * since a mapping of one ring shows all of them.  @used has a bit for each unit, and
+ * @number identifies the page to the program.
  */
 struct rpost_ring_page {
 	struct list_head link;

@@ -53,11 +53,7 @@ struct rpost_cring {
 	bool overrun;
 };
 
-/**
- * struct rpost_ring_seen - how far the program had consumed at some time
- * @tail: number of entries written
- * @waiting: number of them that it had not consumed
- */
+/* At some time @tail entries had been written, and the program had not consumed @waiting. */
 struct rpost_ring_seen {
 	u32 tail;
 	u32 waiting;

@@ -36,14 +36,7 @@ struct rpost_ucmd {
 	} cmd;
 };
 
-/**
- * struct rpost_cmd_row - one command
- * @ksize: size of its struct in this kernel
- * @min_size: size of its struct in the first version of the ABI
- * @flags: flags that it accepts
- * @handler: validates the command, carries it out, and responds
- * @creates: it makes something
- */
+/* One command; core/commands.h has all.  @handler validates it, carries it out, and responds. */
 struct rpost_cmd_row {
 	u32 ksize;
 	u32 min_size;

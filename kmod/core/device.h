@@ -58,16 +58,11 @@ void rpost_contexts_device_gone(struct rpost_device *dev);
 
 /* ------------------------------------------------------------ admit.c */
 
-/**
- * enum rpost_verdict - may programs use a driver's devices?
- * @RPOST_NOT_OFFERED: only if the administrator names the driver
- * @RPOST_OFFERED: yes
- * @RPOST_NEVER: no, whatever the administrator says
- */
+/* May programs use a driver's devices? */
 enum rpost_verdict {
-	RPOST_NOT_OFFERED,
+	RPOST_NOT_OFFERED,	/* only if the administrator names the driver */
 	RPOST_OFFERED,
-	RPOST_NEVER,
+	RPOST_NEVER,		/* whatever the administrator says */
 };
 
 /**

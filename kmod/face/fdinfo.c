@@ -24,27 +24,16 @@
 #define RPOST_FDINFO_IDS	64
 #define RPOST_FDINFO_DEVICES	8
 
-/**
- * struct rpost_fill - the sum over queues of one kind
- * @size: entries that they have
- * @used: entries that are in use
- */
+/* The sum over queues of one kind: the entries that they have, and those in use. */
 struct rpost_fill {
 	u64 size;
 	u64 used;
 };
 
-/**
- * struct rpost_fdinfo_sum - what a look at all objects of a file has found
- * @sq: send queues
- * @rq: receive queues
- * @srq: shared receive queues
- * @cq: completion queues; used are entries that the program has not consumed
- * @num_ids: number of ids
- * @ids: handles of the first ones
- * @num_devices: number of @devices
- * @more_devices: there are others
- * @devices: devices that have objects, each with a reference
+/*
+ * What a look at all objects of a file has found.  Of ids there are @num_ids, and the
+ * handles of the first ones; of devices that have objects, the first ones, each with a
+ * reference.  Entries that the program has not consumed are in use in @cq.
  */
 struct rpost_fdinfo_sum {
 	struct rpost_fill sq;

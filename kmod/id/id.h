@@ -49,12 +49,9 @@ struct rpost_event {
 	struct rpost_get_event event;
 };
 
-/**
- * struct rpost_join - a multicast group that an id has joined
- * @link: in @joins of the id, newest first, in the order of cma's own list
- * @serial: unique among the joins of an id
- * @user_data: identifies it to the program
- * @addr: the group
+/*
+ * A multicast group that an id has joined, in the id's list, which has the order of cma's
+ * own: newest first.  No other join of the id has its @serial.
  */
 struct rpost_join {
 	struct list_head link;

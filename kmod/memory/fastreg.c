@@ -23,12 +23,7 @@
 /* The device needs microseconds; the limit is for one that has died. */
 #define RPOST_FASTREG_TIMEOUT	(10 * HZ)
 
-/**
- * struct rpost_fastreg_req - a registration that the device works on
- * @cqe: identifies it to the device
- * @done: it has completed
- * @status: the status of its completion
- */
+/* A registration that the device works on, and whether it is done. */
 struct rpost_fastreg_req {
 	struct ib_cqe cqe;
 	bool done;

@@ -15,12 +15,9 @@ struct rpost_watch;
 
 /* --------------------------------------------------------------- pd.c */
 
-/**
- * struct rpost_cache - regions of a domain that the module keeps, see cache.c
- * @spans: those that can be found, by their addresses
- * @entries: all of them
- *
- * Guarded by the lock of the user's struct rpost_kept.
+/*
+ * Regions of a domain that the module keeps, see cache.c: all, and by their addresses those
+ * that can be found.  Guarded by the lock of the user's struct rpost_kept.
  */
 struct rpost_cache {
 	struct rb_root_cached spans;

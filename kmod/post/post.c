@@ -12,11 +12,9 @@
 #include "core/trace.h"
 #include "post/any_memory.h"
 
-/**
- * struct rpost_block - a block of the program, copied
- * @data: the copy
- * @scratch: memory to post a batch, and perhaps for the copy; or NULL
- * @small: the copy of a short block
+/*
+ * A block of the program, copied to @data: that is in @small, in @scratch, or by itself.
+ * @scratch is for a batch, and may be NULL.
  */
 struct rpost_block {
 	void *data;

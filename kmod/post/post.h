@@ -60,13 +60,7 @@ struct rpost_swr {
 	struct rpost_uses uses;
 };
 
-/**
- * struct rpost_rwr - a checked work request on its way to the receive queue
- * @wr: for the device; its entries are in the block
- * @wr_id: identifies it to the program
- * @kind: opcode and flags for its slot
- * @uses: the counted regions that it uses, if @kind.used
- */
+/* The same on its way to a receive queue. */
 struct rpost_rwr {
 	struct ib_recv_wr wr;
 	u64 wr_id;

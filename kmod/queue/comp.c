@@ -18,15 +18,7 @@ static_assert(RPOST_WC_WR_FLUSH_ERR == (int)IB_WC_WR_FLUSH_ERR);
 static_assert(RPOST_WC_RNR_RETRY_EXC_ERR == (int)IB_WC_RNR_RETRY_EXC_ERR);
 static_assert(RPOST_WC_GENERAL_ERR == (int)IB_WC_GENERAL_ERR);
 
-/**
- * struct rpost_told - fields that every completion has
- * @wr_id: identifies the work request to the program
- * @status: RPOST_WC_*
- * @opcode: RPOST_WC_*
- * @byte_len: number of bytes, or 0
- * @vendor_err: error code of the device
- * @qp_num: number of the queue pair
- */
+/* Fields that every completion has, as in struct rpost_wc. */
 struct rpost_told {
 	u64 wr_id;
 	u32 status;

@@ -102,34 +102,20 @@ struct rpost_queue {
 	struct rpost_uses *uses;
 };
 
-/**
- * struct rpost_inline_page - a page of inline data, mapped for the device
- * @page: the page
- * @dma: its address for the device
- */
+/* A page of inline data, and its address for the device. */
 struct rpost_inline_page {
 	struct page *page;
 	u64 dma;
 };
 
-/**
- * struct rpost_drain_wr - the last work request of a queue
- * @cqe: identifies it to the device
- * @done: completed by its completion
- * @posted: the device has taken it
- */
+/* The last work request of a queue, if @posted; its completion completes @done. */
 struct rpost_drain_wr {
 	struct ib_cqe cqe;
 	struct completion done;
 	bool posted;
 };
 
-/**
- * struct rpost_mcast - a multicast group that a queue pair is attached to
- * @link: in the queue pair's list
- * @gid: GID of the group
- * @lid: LID of the group
- */
+/* A multicast group that a queue pair is attached to, in its list. */
 struct rpost_mcast {
 	struct list_head link;
 	union ib_gid gid;

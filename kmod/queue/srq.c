@@ -13,12 +13,9 @@
 /* Slots that are moved between two lists at once. */
 #define RPOST_SRQ_BATCH		64u
 
-/**
- * struct rpost_srq_cq - room for a shared receive queue's completions
- * @link: in @cqs of the shared receive queue
- * @cq: a completion queue of some of its queue pairs
- * @hwcq: the device queue of @cq that has the room
- * @users: number of these queue pairs
+/*
+ * Room for a shared receive queue's completions, in @hwcq, which is of a completion queue
+ * that @users of its queue pairs have.
  */
 struct rpost_srq_cq {
 	struct list_head link;

@@ -11,15 +11,7 @@
 
 /* ------------------------------------------------------------- srq.c */
 
-/**
- * struct rpost_srq_wqe - a receive between post and completion
- * @cqe: identifies it to the device
- * @srq: the shared receive queue
- * @wr_id: identifies it to the program
- * @next: the next slot in a list of the queue
- * @uses: counted regions that it uses
- * @bad_key: it names memory that the program may not use
- */
+/* A receive between post and completion, like struct rpost_wqe, or a slot in a list. */
 struct rpost_srq_wqe {
 	struct ib_cqe cqe;
 	struct rpost_srq *srq;
@@ -29,12 +21,7 @@ struct rpost_srq_wqe {
 	bool bad_key;
 };
 
-/**
- * struct rpost_srq_slots - slots that were allocated together
- * @next: those allocated before
- * @num: number of @wqes
- * @wqes: the slots
- */
+/* Slots that were allocated together; @next were allocated before. */
 struct rpost_srq_slots {
 	struct rpost_srq_slots *next;
 	u32 num;
