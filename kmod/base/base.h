@@ -335,6 +335,8 @@ struct rpost_user *rpost_user_get(void);
 void rpost_user_put(struct rpost_user *user);
 int rpost_charge(struct rpost_file *file, unsigned long bytes);
 void rpost_uncharge(struct rpost_file *file, unsigned long bytes);
+void *rpost_charged_zalloc(struct rpost_file *file, size_t size, unsigned long bytes);
+void rpost_charged_free(struct rpost_file *file, void *mem, unsigned long bytes);
 unsigned long rpost_device_sq_bytes(u32 entries, u32 sges);
 unsigned long rpost_device_rq_bytes(u32 entries, u32 sges);
 unsigned long rpost_device_cq_bytes(u32 entries);

@@ -196,30 +196,3 @@ struct rpost_obj *rpost_handle_next(struct rpost_handles *handles, u32 *index)
 		obj = rcu_dereference(rpost_slot(leaves, (*index)++)->obj);
 	return obj;
 }
-
-/*
- * Call look() for each object that lookups find in a part of the table; leaf 0 is the
- * first part.  The object does not end before look() returns, which must not sleep.
- * Return false if there is no such part.
- */
-bool rpost_handles_look(struct rpost_handles *handles, u32 leaf,
-			void (*look)(struct rpost_obj *obj, void *arg), void *arg)
-{
-	struct rpost_leaves *leaves;
-	struct rpost_obj *obj;
-	bool there;
-	u32 i;
-
-	/* An object is taken out of the table, with this lock held, before it ends. */
-	spin_lock(&handles->lock);
-	leaves = rpost_leaves_locked(handles);
-	there = leaves && leaf < leaves->num;
-	for (i = 0; there && i < RPOST_LEAF_SLOTS; i++) {
-		obj = rcu_dereference_protected(leaves->leaf[leaf][i].obj,
-						lockdep_is_held(&handles->lock));
-		if (obj)
-			look(obj, arg);
-	}
-	spin_unlock(&handles->lock);
-	return there;
-}

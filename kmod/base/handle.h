@@ -101,8 +101,6 @@ int rpost_handle_reserve(struct rpost_handles *handles, u32 limit, gfp_t gfp,
 			 struct rpost_slot **reserved);
 void rpost_handle_unreserve(struct rpost_handles *handles,
 			    struct rpost_slot *slot);
-bool rpost_handles_look(struct rpost_handles *handles, u32 leaf,
-			void (*look)(struct rpost_obj *obj, void *arg), void *arg);
 struct rpost_obj *rpost_handle_next(struct rpost_handles *handles, u32 *index);
 
 #endif /* RPOST_HANDLE_H */

@@ -44,15 +44,20 @@ void *rpost_kvmalloc(size_t bytes, gfp_t zero)
 	return mem;
 }
 
-static int rpost_limit_take(atomic_long_t *used, u32 n, unsigned int limit)
+static int rpost_limit_take(struct rpost_file *file, atomic_long_t *used, u32 n,
+			    unsigned int limit, unsigned long bytes)
 {
 	long now = atomic_long_read(used);
+	int ret;
 
 	do {
 		if (n > limit || now > (long)(limit - n))
 			return -EMFILE;
 	} while (!atomic_long_try_cmpxchg(used, &now, now + n));
-	return 0;
+	ret = rpost_charge(file, bytes);
+	if (ret)
+		atomic_long_sub(n, used);
+	return ret;
 }
 
 unsigned int rpost_limit_objects(void)
@@ -77,14 +82,7 @@ void rpost_limit_get(struct rpost_limits *limits)
  */
 int rpost_limit_take_wr(struct rpost_file *file, u32 n, unsigned long bytes)
 {
-	int ret = rpost_limit_take(&file->num_wr, n, READ_ONCE(max_wr));
-
-	if (ret)
-		return ret;
-	ret = rpost_charge(file, bytes);
-	if (ret)
-		atomic_long_sub(n, &file->num_wr);
-	return ret;
+	return rpost_limit_take(file, &file->num_wr, n, READ_ONCE(max_wr), bytes);
 }
 
 /* Undo rpost_limit_take_wr() with the same n and bytes. */
@@ -100,14 +98,8 @@ void rpost_limit_give_wr(struct rpost_file *file, u32 n, unsigned long bytes)
  */
 int rpost_limit_take_cqe(struct rpost_file *file, u32 n)
 {
-	int ret = rpost_limit_take(&file->num_cqe, n, READ_ONCE(max_cqe));
-
-	if (ret)
-		return ret;
-	ret = rpost_charge(file, rpost_device_cq_bytes(n));
-	if (ret)
-		atomic_long_sub(n, &file->num_cqe);
-	return ret;
+	return rpost_limit_take(file, &file->num_cqe, n, READ_ONCE(max_cqe),
+				rpost_device_cq_bytes(n));
 }
 
 /* Undo rpost_limit_take_cqe() with the same n. */

@@ -152,6 +152,29 @@ void rpost_uncharge(struct rpost_file *file, unsigned long bytes)
 	WARN_ON_ONCE(atomic_long_sub_return(bytes, &file->user->bytes) < 0);
 }
 
+/*
+ * Return zeroed memory, for which the user of @file is charged @bytes, until
+ * rpost_charged_free(); or NULL without memory or at the user's limit.
+ */
+void *rpost_charged_zalloc(struct rpost_file *file, size_t size, unsigned long bytes)
+{
+	void *mem;
+
+	if (rpost_charge(file, bytes))
+		return NULL;
+	mem = kzalloc(size, RPOST_GFP);
+	if (!mem)
+		rpost_uncharge(file, bytes);
+	return mem;
+}
+
+/* Free memory of rpost_charged_zalloc(), with the same @bytes. */
+void rpost_charged_free(struct rpost_file *file, void *mem, unsigned long bytes)
+{
+	kfree(mem);
+	rpost_uncharge(file, bytes);
+}
+
 static unsigned long rpost_device_bytes(u32 entries, unsigned long bytes)
 {
 	/* Some devices never use one of the entries. */

@@ -168,6 +168,8 @@ struct rpost_context *rpost_obj_context(struct rpost_file *file, u32 handle,
 					enum rpost_obj_type type);
 struct rpost_obj *rpost_obj_get(struct rpost_file *file, u32 handle,
 				enum rpost_obj_type type);
+struct rpost_obj *rpost_obj_next(struct rpost_file *file, u32 *index,
+				 enum rpost_obj_type type);
 void rpost_obj_put(struct rpost_obj *obj);
 struct rpost_obj *rpost_obj_use(struct rpost_file *file, u32 handle,
 				enum rpost_obj_type type);

@@ -5,7 +5,6 @@
 #include <linux/anon_inodes.h>
 #include <linux/file.h>
 #include <linux/poll.h>
-#include <linux/slab.h>
 #include <linux/uaccess.h>
 
 #include "core/fd.h"
@@ -18,15 +17,10 @@
  */
 void *rpost_fd_alloc(struct rpost_file *file, const struct rpost_fd_type *type, size_t size)
 {
-	struct rpost_fd *fd;
+	struct rpost_fd *fd = rpost_charged_zalloc(file, size, type->bytes);
 
-	if (rpost_charge(file, type->bytes))
+	if (!fd)
 		return NULL;
-	fd = kzalloc(size, RPOST_GFP);
-	if (!fd) {
-		rpost_uncharge(file, type->bytes);
-		return NULL;
-	}
 	kref_init(&fd->kref);
 	fd->type = type;
 	kref_get(&file->kref);
@@ -45,8 +39,7 @@ static void rpost_fd_free(struct kref *kref)
 
 	if (type->free)
 		type->free(fd);
-	kfree(fd);
-	rpost_uncharge(file, type->bytes);
+	rpost_charged_free(file, fd, type->bytes);
 	rpost_file_count(file, type->count, -1);
 	rpost_file_put(file);
 }

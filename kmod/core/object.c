@@ -201,19 +201,20 @@ struct rpost_obj *rpost_obj_get(struct rpost_file *file, u32 handle,
 }
 
 /*
- * Return the next object with a reference, to be dropped by rpost_obj_put(), or NULL.
- * Before, index is 0, or where the last call ended; after, where this one ended.
- * Objects that come or go meanwhile may be missed.
+ * Return the next object of a type, or of any if that is RPOST_NUM_OBJ_TYPES, with a
+ * reference, to be dropped by rpost_obj_put(); or NULL.  Before, index is 0, or where the
+ * last call ended; after, where this one ended.  Objects that come or go meanwhile may be
+ * missed.
  */
-static struct rpost_obj *rpost_obj_next(struct rpost_file *file, u32 *index,
-					enum rpost_obj_type type)
+struct rpost_obj *rpost_obj_next(struct rpost_file *file, u32 *index,
+				 enum rpost_obj_type type)
 {
 	struct rpost_obj *obj;
 
 	rcu_read_lock();
 	do {
 		obj = rpost_handle_next(&file->handles, index);
-	} while (obj && (obj->type != type ||
+	} while (obj && ((obj->type != type && type != RPOST_NUM_OBJ_TYPES) ||
 			 !refcount_inc_not_zero(&obj->refs)));
 	rcu_read_unlock();
 	return obj;

@@ -4,9 +4,8 @@
  * key.
  *
  * The reader waits for nothing that may take long, unless the program closes the
- * file meanwhile (Documentation/fdinfo.rst).  It sums over the objects in parts,
- * with the lock of the handles held, under which no object ends; a busy id it
- * does not wait for.  The output has a bound, however many objects there
+ * file meanwhile (Documentation/fdinfo.rst).  It sums over the objects, with a reference on
+ * one at a time; a busy id it does not wait for.  The output has a bound, however many objects there
  * are, because procfs begins again with twice the memory if there is too little.
  */
 #include <linux/fs.h>
@@ -222,9 +221,8 @@ static void rpost_fdinfo_add_device(struct rpost_fdinfo_sum *seen, struct rpost_
 	seen->devices[seen->num_devices++] = dev;
 }
 
-static void rpost_fdinfo_look(struct rpost_obj *obj, void *arg)
+static void rpost_fdinfo_add(struct rpost_fdinfo_sum *seen, struct rpost_obj *obj)
 {
-	struct rpost_fdinfo_sum *seen = arg;
 	struct rpost_srq *srq;
 	struct rpost_qp *qp;
 	struct rpost_cq *cq;
@@ -380,11 +378,14 @@ static void rpost_fdinfo_ids(struct seq_file *s, struct rpost_file *file,
 void rpost_file_fdinfo(struct seq_file *s, struct rpost_file *file)
 {
 	struct rpost_fdinfo_sum seen = { };
-	u32 leaf;
+	struct rpost_obj *obj;
+	u32 index = 0;
 
-	for (leaf = 0; rpost_handles_look(&file->handles, leaf, rpost_fdinfo_look,
-					  &seen); leaf++)
+	while ((obj = rpost_obj_next(file, &index, RPOST_NUM_OBJ_TYPES))) {
+		rpost_fdinfo_add(&seen, obj);
+		rpost_obj_put(obj);
 		cond_resched();
+	}
 
 	rpost_fdinfo_u64(s, "file", file->id);
 	rpost_fdinfo_devices(s, &seen);

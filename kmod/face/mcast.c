@@ -4,7 +4,6 @@
  */
 #include <linux/in.h>
 #include <linux/in6.h>
-#include <linux/slab.h>
 #include <net/ipv6.h>
 #include <rdma/ib.h>
 #include <rdma/ib_sa.h>
@@ -61,18 +60,6 @@ static void rpost_join_add(struct rpost_id *id, struct rpost_join *join)
 	spin_unlock(&file->event_lock);
 }
 
-static struct rpost_join *rpost_join_alloc(struct rpost_file *file)
-{
-	struct rpost_join *join;
-
-	if (rpost_charge(file, RPOST_JOIN_BYTES))
-		return NULL;
-	join = kzalloc(sizeof(*join), RPOST_GFP);
-	if (!join)
-		rpost_uncharge(file, RPOST_JOIN_BYTES);
-	return join;
-}
-
 static int rpost_join_locked(struct rpost_id *id, struct rpost_join *join,
 			     u8 join_state)
 {
@@ -80,7 +67,7 @@ static int rpost_join_locked(struct rpost_id *id, struct rpost_join *join,
 
 	ret = rpost_join_check(id, &join->addr);
 	if (ret) {
-		rpost_join_free(id->obj.file, join);
+		rpost_charged_free(id->obj.file, join, RPOST_JOIN_BYTES);
 		return ret;
 	}
 	/* Add it first: the event may come before the call returns. */
@@ -111,7 +98,7 @@ int rpost_join_mcast_ioctl(struct rpost_ucmd *ucmd)
 	ret = rpost_sockaddr(&addr, &cmd->addr, cmd->addr_len);
 	if (ret)
 		return ret;
-	join = rpost_join_alloc(ucmd->file);
+	join = rpost_charged_zalloc(ucmd->file, sizeof(*join), RPOST_JOIN_BYTES);
 	if (!join)
 		return -ENOMEM;
 	join->addr = addr;
@@ -119,7 +106,7 @@ int rpost_join_mcast_ioctl(struct rpost_ucmd *ucmd)
 
 	id = rpost_id_enter(ucmd->file, cmd->id);
 	if (IS_ERR(id)) {
-		rpost_join_free(ucmd->file, join);
+		rpost_charged_free(ucmd->file, join, RPOST_JOIN_BYTES);
 		return PTR_ERR(id);
 	}
 	ret = rpost_join_locked(id, join, join_state);

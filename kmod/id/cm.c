@@ -339,17 +339,11 @@ static void rpost_id_removal_work(struct work_struct *work)
 	set_active_memcg(old);
 }
 
-void rpost_join_free(struct rpost_file *file, struct rpost_join *join)
-{
-	kfree(join);
-	rpost_uncharge(file, RPOST_JOIN_BYTES);
-}
-
 void rpost_join_drop(struct rpost_id *id, struct rpost_join *join)
 {
 	rpost_events_drop_join(id, join);
 	id->num_joins--;
-	rpost_join_free(id->obj.file, join);
+	rpost_charged_free(id->obj.file, join, RPOST_JOIN_BYTES);
 }
 
 /* The cm_id of the id was destroyed, and so has left the groups. */

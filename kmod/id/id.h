@@ -170,7 +170,6 @@ int rpost_sockaddr(struct sockaddr_storage *to,
 int rpost_id_shutdown(struct rpost_obj *obj);
 void rpost_id_free(struct rpost_obj *obj);
 void rpost_id_destroy_unpublished(struct rpost_id *id);
-void rpost_join_free(struct rpost_file *file, struct rpost_join *join);
 void rpost_join_drop(struct rpost_id *id, struct rpost_join *join);
 
 /* ------------------------------------------------------------ route.c */

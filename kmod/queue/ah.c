@@ -187,12 +187,6 @@ static bool rpost_mcast_lid_valid(struct ib_device *ib_dev, u32 lid)
 	return true;
 }
 
-static void rpost_mcast_free(struct rpost_qp *qp, struct rpost_mcast *mcast)
-{
-	kfree(mcast);
-	rpost_uncharge(qp->obj.file, RPOST_MCAST_BYTES);
-}
-
 static int rpost_mcast_attach(struct rpost_qp *qp,
 			      const struct rpost_attach_mcast *cmd)
 {
@@ -205,18 +199,14 @@ static int rpost_mcast_attach(struct rpost_qp *qp,
 		return 0;
 	if (qp->num_mcasts >= RPOST_MAX_MCAST)
 		return -ENOMEM;
-	if (rpost_charge(qp->obj.file, RPOST_MCAST_BYTES))
+	mcast = rpost_charged_zalloc(qp->obj.file, sizeof(*mcast), RPOST_MCAST_BYTES);
+	if (!mcast)
 		return -ENOMEM;
-	mcast = kzalloc(sizeof(*mcast), RPOST_GFP);
-	if (!mcast) {
-		rpost_uncharge(qp->obj.file, RPOST_MCAST_BYTES);
-		return -ENOMEM;
-	}
 	mcast->lid = cmd->lid;
 	memcpy(mcast->gid.raw, cmd->gid, sizeof(cmd->gid));
 	ret = ib_attach_mcast(qp->ib_qp, &mcast->gid, mcast->lid);
 	if (ret) {
-		rpost_mcast_free(qp, mcast);
+		rpost_charged_free(qp->obj.file, mcast, RPOST_MCAST_BYTES);
 		return ret;
 	}
 	list_add_tail(&mcast->link, &qp->mcasts);
@@ -233,7 +223,7 @@ static int rpost_mcast_detach(struct rpost_qp *qp, struct rpost_mcast *mcast)
 		return ret;
 	list_del(&mcast->link);
 	qp->num_mcasts--;
-	rpost_mcast_free(qp, mcast);
+	rpost_charged_free(qp->obj.file, mcast, RPOST_MCAST_BYTES);
 	return 0;
 }
 

@@ -9,18 +9,6 @@
 
 #define RPOST_USES_BYTES	(RPOST_MAX_SGE * sizeof(struct rpost_mr *))
 
-static struct rpost_mr **rpost_uses_alloc(struct rpost_file *file)
-{
-	struct rpost_mr **mrs;
-
-	if (rpost_charge(file, RPOST_USES_BYTES))
-		return NULL;
-	mrs = kmalloc(RPOST_USES_BYTES, RPOST_GFP);
-	if (!mrs)
-		rpost_uncharge(file, RPOST_USES_BYTES);
-	return mrs;
-}
-
 /*
  * Pass the use of @mr on to @uses.  Return 0; or -ENOBUFS, and the use has been
  * dropped.
@@ -35,7 +23,7 @@ int rpost_uses_add(struct rpost_uses *uses, struct rpost_mr *mr)
 		return 0;
 	}
 	if (uses->num == 1) {
-		mrs = rpost_uses_alloc(mr->obj.file);
+		mrs = rpost_charged_zalloc(mr->obj.file, RPOST_USES_BYTES, RPOST_USES_BYTES);
 		if (!mrs) {
 			rpost_mr_unuse(mr);
 			return -ENOBUFS;
