@@ -135,7 +135,7 @@ struct rpost_ring_pool {
 
 /**
  * struct rpost_file - one open of /dev/rdma_post
- * @kref: held by the open file, its channels, contexts and watches
+ * @kref: held by the open file, its descriptors, contexts and watches
  * @net: network namespace of the opener, to which its devices and connections
  *       belong; a reference is held until the last close
  * @handles: the handles of its objects
@@ -201,7 +201,11 @@ struct rpost_file {
 
 /* ------------------------------------------------------------ limit.c */
 
-/* Limits of an open file, and of the bytes that all files of its user are charged. */
+/*
+ * Limits of an open file: its objects, the work requests of its queues, and the completions
+ * of its queues on devices; and the bytes that all files of a user are charged who is not
+ * exempt.
+ */
 struct rpost_limits {
 	unsigned int objects;
 	unsigned int wr;

@@ -53,7 +53,7 @@ struct rpost_cring {
 	bool overrun;
 };
 
-/* At some time @tail entries had been written, and the program had not consumed @waiting. */
+/* At some time @tail entries had been written, of which the program had not consumed @waiting. */
 struct rpost_ring_seen {
 	u32 tail;
 	u32 waiting;

@@ -44,6 +44,8 @@ struct rpost_async_channel {
 	struct rpost_async_event events[RPOST_MAX_ASYNC_EVENTS + 1];
 };
 
+static_assert(!offsetof(struct rpost_async_channel, fd));
+
 static struct rpost_async_channel *rpost_async_channel(struct rpost_fd *fd)
 {
 	return container_of(fd, struct rpost_async_channel, fd);

@@ -15,9 +15,8 @@
  * want of what regions in the cache are charged for, these are given back, and it is run
  * again.  RPOST_CHANNEL_COMMAND() is for a command of an event channel's descriptor.  A
  * file that includes this defines RPOST_COMMAND first, and also the other two if it treats
- * these commands differently.  The
- * module's table, the declarations of its handlers, and the tests of lengths,
- * flags and layout are made from this list.
+ * these commands differently.  The module's table, the declarations of its handlers, and
+ * the tests of lengths, flags and layout are made from this list.
  */
 #ifndef RPOST_CREATE_COMMAND
 #define RPOST_CREATE_COMMAND RPOST_COMMAND
@@ -35,11 +34,10 @@ RPOST_CREATE_COMMAND(ALLOC_PD, alloc_pd, alloc_pd, 16, 16, 0)
 RPOST_CREATE_COMMAND(REG_MR, reg_mr, reg_mr, 56, 56, RPOST_MR_NO_CACHE)
 RPOST_CREATE_COMMAND(CREATE_COMP_CHANNEL, create_comp_channel, create_comp_channel, 16, 16, 0)
 RPOST_CREATE_COMMAND(CREATE_CQ, create_cq, create_cq, 72, 72,
-	      RPOST_CQ_SMALL_ENTRIES | RPOST_CQ_SHARED_PAGE)
+		     RPOST_CQ_SMALL_ENTRIES | RPOST_CQ_SHARED_PAGE)
 RPOST_COMMAND(ARM_CQ, arm_cq, arm_cq, 16, 16, RPOST_ARM_SOLICITED)
 RPOST_COMMAND(POLL_CQ, poll_cq, poll_cq, 16, 16, 0)
-RPOST_CREATE_COMMAND(CREATE_EVENT_CHANNEL, create_event_channel, create_event_channel, 16, 16,
-	      0)
+RPOST_CREATE_COMMAND(CREATE_EVENT_CHANNEL, create_event_channel, create_event_channel, 16, 16, 0)
 RPOST_CREATE_COMMAND(CREATE_ID, create_id, create_id, 24, 24, 0)
 RPOST_COMMAND(BIND_ADDR, bind_addr, bind_addr, 144, 144, 0)
 RPOST_COMMAND(RESOLVE_ADDR, resolve_addr, resolve_addr, 280, 280, 0)
@@ -51,7 +49,7 @@ RPOST_COMMAND(ACCEPT, accept, accept, 304, 304, 0)
 RPOST_COMMAND(REJECT, reject, reject, 280, 280, 0)
 RPOST_COMMAND(DISCONNECT, disconnect, disconnect, 16, 16, 0)
 RPOST_CREATE_COMMAND(CREATE_QP, create_qp, create_qp, 72, 72,
-	      RPOST_QP_SIG_ALL | RPOST_QP_ANY_MEMORY)
+		     RPOST_QP_SIG_ALL | RPOST_QP_ANY_MEMORY)
 RPOST_COMMAND(QUERY_QP, query_qp, query_qp, 176, 176, 0)
 RPOST_COMMAND(POST_SEND, post_send, post, 32, 32, 0)
 RPOST_COMMAND(POST_RECV, post_recv, post, 32, 32, 0)
@@ -67,8 +65,7 @@ RPOST_COMMAND(POST_SRQ_RECV, post_srq_recv, post, 32, 32, 0)
 RPOST_CREATE_COMMAND(CREATE_AH, create_ah, create_ah, 56, 56, 0)
 RPOST_CREATE_COMMAND(ATTACH_MCAST, attach_mcast, attach_mcast, 32, 32, 0)
 RPOST_COMMAND(DETACH_MCAST, detach_mcast, attach_mcast, 32, 32, 0)
-RPOST_CREATE_COMMAND(CREATE_ASYNC_CHANNEL, create_async_channel, create_async_channel, 16, 16,
-	      0)
+RPOST_CREATE_COMMAND(CREATE_ASYNC_CHANNEL, create_async_channel, create_async_channel, 16, 16, 0)
 RPOST_COMMAND(SET_OPTION, set_option, set_option, 40, 40, 0)
 RPOST_COMMAND(NOTIFY, notify, notify, 16, 16, 0)
 RPOST_COMMAND(ESTABLISH, establish, establish, 16, 16, 0)

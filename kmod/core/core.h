@@ -36,7 +36,10 @@ struct rpost_ucmd {
 	} cmd;
 };
 
-/* One command; core/commands.h has all.  @handler validates it, carries it out, and responds. */
+/*
+ * One command; core/commands.h has all, and says which is one that @creates.  @handler
+ * validates it, carries it out, and responds.
+ */
 struct rpost_cmd_row {
 	u32 ksize;
 	u32 min_size;
@@ -180,19 +183,20 @@ struct rpost_obj *rpost_enter_use(struct rpost_ucmd *ucmd, u32 handle,
 				  enum rpost_obj_type type);
 
 /* The struct that begins with an object.  NULL and an ERR_PTR() stay what they are. */
-#define rpost_obj_as(name, ptr) ({					\
-	static_assert(!offsetof(struct rpost_##name, obj));		\
-	container_of(ptr, struct rpost_##name, obj);			\
-})
+#define rpost_obj_as(name, ptr)	container_of(ptr, struct rpost_##name, obj)
 
-/* rpost_name_get() is rpost_obj_get() for one type, rpost_name_enter_get() rpost_enter_get(). */
-#define RPOST_OBJ_GETTERS(name, type)					\
+/* rpost_name_get() is rpost_obj_get() for one type. */
+#define RPOST_OBJ_GETTER(name, type)					\
+static_assert(!offsetof(struct rpost_##name, obj));			\
 static inline struct rpost_##name *					\
 rpost_##name##_get(struct rpost_file *file, u32 handle)			\
 {									\
 	return rpost_obj_as(name, rpost_obj_get(file, handle, type));	\
-}									\
-									\
+}
+
+/* rpost_name_enter_get() is rpost_enter_get() for one type. */
+#define RPOST_OBJ_ENTER_GETTER(name, type)				\
+static_assert(!offsetof(struct rpost_##name, obj));			\
 static inline struct rpost_##name *					\
 rpost_##name##_enter_get(struct rpost_ucmd *ucmd, u32 handle)		\
 {									\

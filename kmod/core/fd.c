@@ -118,7 +118,7 @@ static ssize_t rpost_fd_fetch(struct rpost_fd *fd, char __user *buf, size_t coun
 
 static int rpost_fd_sleep(struct rpost_fd *fd)
 {
-	if (fd->type->count == RPOST_COUNT_COMP_CHANNEL)
+	if (fd->type->count_sleeps)
 		this_cpu_inc(fd->file->stats->comp_sleeps);
 	return wait_event_interruptible(fd->wait, fd->type->ready(fd));
 }

@@ -10,7 +10,7 @@
 
 #include "core/core.h"
 
-/* Of an event that is read. */
+/* The most bytes of an event that is read. */
 #define RPOST_FD_EVENT_BYTES	24
 
 struct rpost_fd;
@@ -21,19 +21,21 @@ struct rpost_fd;
  * @name: in /proc/PID/fd
  * @count: counts them
  * @bytes: charged for one
+ * @count_sleeps: count them for fdinfo
  * @event_size: bytes of an event, RPOST_FD_EVENT_BYTES at most
  * @offer: copy the oldest event, which stays; return false if there is none
  * @taken: the program has the event that was offered last
  * @ready: would @offer have one?  Called without a lock
- * @free: release all but what rpost_fd_alloc() has done
+ * @free: release all but what rpost_fd_alloc() has done; or NULL
  *
  * @event_size, @offer, @taken and @ready are for rpost_fd_read() and rpost_fd_poll().
  */
 struct rpost_fd_type {
-	struct file_operations fops;
+	const struct file_operations fops;
 	const char *name;
 	enum rpost_count count;
 	unsigned long bytes;
+	bool count_sleeps;
 	size_t event_size;
 	bool (*offer)(struct rpost_fd *fd, void *event);
 	void (*taken)(struct rpost_fd *fd);
@@ -42,7 +44,7 @@ struct rpost_fd_type {
 };
 
 /**
- * struct rpost_fd - begins the struct behind a descriptor
+ * struct rpost_fd - begins the struct behind a descriptor, its private_data
  * @kref: held by the descriptor, and by each object that reports here
  * @type: its kind
  * @file: the open file that it belongs to; holds a reference

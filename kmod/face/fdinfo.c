@@ -4,9 +4,10 @@
  * key.
  *
  * The reader waits for nothing that may take long, unless the program closes the
- * file meanwhile (Documentation/fdinfo.rst).  It sums over the objects, with a reference on
- * one at a time; a busy id it does not wait for.  The output has a bound, however many objects there
- * are, because procfs begins again with twice the memory if there is too little.
+ * file meanwhile (Documentation/fdinfo.rst).  It sums over the objects, with a
+ * reference on one at a time; a busy id it does not wait for.  The output has a
+ * bound, however many objects there are, because procfs begins again with twice
+ * the memory if there is too little.
  */
 #include <linux/fs.h>
 #include <linux/inet.h>
@@ -32,7 +33,7 @@ struct rpost_fill {
 /*
  * What a look at all objects of a file has found.  Of ids there are @num_ids, and the
  * handles of the first ones; of devices that have objects, the first ones, each with a
- * reference.  Entries that the program has not consumed are in use in @cq.
+ * reference.  In @cq an entry is in use until the program has consumed it.
  */
 struct rpost_fdinfo_sum {
 	struct rpost_fill sq;

@@ -34,6 +34,8 @@ struct rpost_share {
 	u32 device;
 };
 
+static_assert(!offsetof(struct rpost_share, fd));
+
 static long rpost_share_ioctl(struct file *filp, unsigned int nr, unsigned long arg)
 {
 	struct rpost_share *share = filp->private_data;

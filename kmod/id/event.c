@@ -11,6 +11,8 @@
 #include "core/stats.h"
 #include "id/id.h"
 
+static_assert(!offsetof(struct rpost_event_channel, fd));
+
 static void rpost_event_channel_free(struct rpost_fd *fd)
 {
 	struct rpost_event_channel *channel = container_of(fd, struct rpost_event_channel, fd);

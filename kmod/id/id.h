@@ -135,7 +135,7 @@ struct rpost_id {
 	struct work_struct removal_work;
 };
 
-RPOST_OBJ_GETTERS(id, RPOST_OBJ_ID)
+RPOST_OBJ_GETTER(id, RPOST_OBJ_ID)
 
 /*
  * Return true from ACCEPT, or on the active side from establishment, until disconnection.

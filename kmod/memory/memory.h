@@ -16,8 +16,9 @@ struct rpost_watch;
 /* --------------------------------------------------------------- pd.c */
 
 /*
- * Regions of a domain that the module keeps, see cache.c: all, and by their addresses those
- * that can be found.  Guarded by the lock of the user's struct rpost_kept.
+ * Regions of a domain that the module keeps, see cache.c.  @entries are all, and @spans, by
+ * their addresses, those that can be found.  Guarded by the lock of the user's struct
+ * rpost_kept.
  */
 struct rpost_cache {
 	struct rb_root_cached spans;
@@ -61,7 +62,7 @@ struct rpost_pd {
 	struct ib_qp *fast_qp;
 };
 
-RPOST_OBJ_GETTERS(pd, RPOST_OBJ_PD)
+RPOST_OBJ_ENTER_GETTER(pd, RPOST_OBJ_PD)
 
 struct rpost_pd *rpost_pd_use(struct rpost_ucmd *ucmd, u32 handle);
 int rpost_pd_shutdown(struct rpost_obj *obj);

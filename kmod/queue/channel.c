@@ -4,12 +4,12 @@
  * event.
  */
 #include <linux/module.h>
-#include <linux/poll.h>
 
 #include "core/stats.h"
 #include "queue/cq.h"
 
 static_assert(sizeof(struct rpost_comp_event) <= RPOST_FD_EVENT_BYTES);
+static_assert(!offsetof(struct rpost_comp_channel, fd));
 
 static struct rpost_comp_channel *rpost_comp_channel(struct rpost_fd *fd)
 {
@@ -77,6 +77,7 @@ static const struct rpost_fd_type rpost_comp_channel_type = {
 	.name = "[rdma_post_comp]",
 	.count = RPOST_COUNT_COMP_CHANNEL,
 	.bytes = RPOST_CHANNEL_BYTES,
+	.count_sleeps = true,
 	.event_size = sizeof(struct rpost_comp_event),
 	.offer = rpost_comp_channel_offer,
 	.taken = rpost_comp_channel_taken,

@@ -115,7 +115,8 @@ struct rpost_cq {
 	unsigned int events;
 };
 
-RPOST_OBJ_GETTERS(cq, RPOST_OBJ_CQ)
+RPOST_OBJ_GETTER(cq, RPOST_OBJ_CQ)
+RPOST_OBJ_ENTER_GETTER(cq, RPOST_OBJ_CQ)
 
 int rpost_cq_shutdown(struct rpost_obj *obj);
 void rpost_cq_free(struct rpost_obj *obj);

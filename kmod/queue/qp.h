@@ -225,7 +225,8 @@ struct rpost_qp {
 	struct rpost_queue rq;
 };
 
-RPOST_OBJ_GETTERS(qp, RPOST_OBJ_QP)
+RPOST_OBJ_GETTER(qp, RPOST_OBJ_QP)
+RPOST_OBJ_ENTER_GETTER(qp, RPOST_OBJ_QP)
 
 /* Keep others from changing a queue pair. */
 static inline void rpost_qp_lock(struct rpost_qp *qp)
@@ -339,7 +340,7 @@ struct rpost_ah {
 	atomic_t pending;
 };
 
-RPOST_OBJ_GETTERS(ah, RPOST_OBJ_AH)
+RPOST_OBJ_GETTER(ah, RPOST_OBJ_AH)
 
 int rpost_ah_attr_build(const struct rpost_file *file,
 			struct ib_device *ib_dev, struct rdma_ah_attr *to,

@@ -11,7 +11,10 @@
 
 /* ------------------------------------------------------------- srq.c */
 
-/* A receive between post and completion, like struct rpost_wqe, or a slot in a list. */
+/*
+ * A receive between post and completion, with the counted regions that it uses, or a slot
+ * in a list.  With a @bad_key it names memory that the program may not use.
+ */
 struct rpost_srq_wqe {
 	struct ib_cqe cqe;
 	struct rpost_srq *srq;
@@ -86,7 +89,7 @@ struct rpost_srq {
 	bool leaked;
 };
 
-RPOST_OBJ_GETTERS(srq, RPOST_OBJ_SRQ)
+RPOST_OBJ_ENTER_GETTER(srq, RPOST_OBJ_SRQ)
 
 bool rpost_srq_can_resize(const struct ib_device *ib_dev);
 int rpost_srq_shutdown(struct rpost_obj *obj);
