@@ -51,10 +51,11 @@ exports() {
 		awk '$2 != "A" { print $3 }' | sort
 }
 
-# imports FILE: print SYMBOL@NODE for the symbols of both libraries
+# imports: read names of files, each before a null, and print FILE SYMBOL@NODE for each
+# symbol of both libraries that a file needs; one that is no program needs none
 imports() {
-	nm -D --with-symbol-versions --undefined-only "$1" 2>/dev/null |
-		awk '$2 ~ /@(IBVERBS|RDMACM)_/ { print $2 }' | sort
+	{ xargs -0 nm -AD --with-symbol-versions --undefined-only 2>/dev/null || :; } |
+		awk '$NF ~ /@(IBVERBS|RDMACM)_/ { sub(/:.*/, "", $1); print $1, $NF }'
 }
 
 # No program links with private versions, so librdma_post has no default of
@@ -139,18 +140,19 @@ suite_library() {
 # The library must export all that a suite's programs and providers import; they
 # are not started, so their C library does not matter.
 suite_imports() {
-	local suite=$1 root file files=0 bad=0
-	root=$(suite_root "$suite") || { echo "$root" && return 4; }
+	local root
+	root=$(suite_root "$1") || { echo "$root" && return 4; }
 	sed 's/@@/@/' "$out/ours" | sort -u >"$out/ours.any"
-	while read -r file; do
-		imports "$file" >"$out/imports"
-		[ -s "$out/imports" ] || continue
-		files=$((files + 1))
-		missing "$out/ours.any" <"$out/imports" ||
-			{ bad=1 && echo "  for ${file##*/}"; }
-	done < <(find "$root" -type f \( -path '*bin/*' -o -name '*.so*' \))
-	echo "$files files"
-	[ "$bad" = 0 ] && [ "$files" -gt 0 ]
+	find "$root" -type f \( -path '*bin/*' -o -name '*.so*' \) -print0 | imports |
+		awk 'NR == FNR { ours[$1]; next }
+			{ files[$1] }
+			!($2 in ours) { print $2, "for", $1; bad = 1 }
+			END {
+				for (file in files)
+					n++
+				print n + 0, "files"
+				exit bad || !n
+			}' "$out/ours.any" -
 }
 
 # The dynamic linker must find all symbols of the programs and libraries of an
@@ -160,15 +162,13 @@ package_links() {
 	dpkg -s "$1" 2>/dev/null | grep -q '^Status: .* installed$' ||
 		{ echo "$1 is not installed" && return 4; }
 	while read -r file; do
-		if [ ! -f "$file" ] || [ -L "$file" ] ||
-			[ -z "$(imports "$file")" ]; then
-			continue
-		fi
 		files=$((files + 1))
 		LD_LIBRARY_PATH=$lib/rdma_post ldd -r "$file" >"$out/ldd" 2>&1
 		grep -E "undefined|not found|lib(ibverbs|rdmacm)\.so\.1 => /(usr|lib)" \
 			"$out/ldd" && bad=1
-	done < <(dpkg -L "$1")
+	done < <(dpkg -L "$1" | while read -r file; do
+		[ ! -f "$file" ] || [ -L "$file" ] || printf '%s\0' "$file"
+	done | imports | cut -d ' ' -f 1 | uniq)
 	echo "$files files"
 	[ "$bad" = 0 ] && [ "$files" -gt 0 ]
 }
@@ -225,7 +225,8 @@ provider_loads() {
 		-o "$out/$node/libibverbs.so" "$out/$node/lib.c" &&
 		gcc -w -shared -fPIC -o "$out/$node/provider.so" "$out/$node/provider.c" \
 			-L"$out/$node" -libverbs &&
-		[ "$(imports "$out/$node/provider.so" | grep -c "@$node\$")" = ${#names[@]} ] &&
+		[ "$(printf '%s\0' "$out/$node/provider.so" | imports |
+			grep -c "@$node\$")" = ${#names[@]} ] &&
 		LD_LIBRARY_PATH=$lib/rdma_post ldd -r "$out/$node/provider.so" >"$out/ldd" &&
 		! grep -E 'undefined|not (found|defined)' "$out/ldd"
 }
