@@ -8,7 +8,9 @@
 #include "base/ring.h"
 #include "core/fd.h"
 
-/* --------------------------------------------------------------- cq.c */
+struct rpost_cq;
+
+/* ---------------------------------------------------------- channel.c */
 
 /**
  * struct rpost_comp_channel - completion channel
@@ -23,6 +25,12 @@ struct rpost_comp_channel {
 	spinlock_t lock;
 	struct list_head ready;
 };
+
+struct rpost_comp_channel *rpost_comp_channel_get(struct rpost_file *file, int nr);
+void rpost_comp_channel_post(struct rpost_cq *cq);
+void rpost_comp_channel_forget(struct rpost_cq *cq);
+
+/* ------------------------------------------------------------- hwcq.c */
 
 /**
  * struct rpost_hwcq - a device's completion queue that feeds a rpost_cq
@@ -48,6 +56,15 @@ struct rpost_hwcq {
 #define RPOST_POLL_BATCH	16
 #define RPOST_POLL_BUDGET	(16 * RPOST_POLL_BATCH)
 #define RPOST_POLL_MOST		1024	/* under a spinlock */
+
+struct rpost_hwcq *rpost_cq_attach(struct rpost_cq *cq, u32 entries);
+int rpost_cq_grow(struct rpost_hwcq *hwcq, u32 entries);
+void rpost_cq_detach(struct rpost_hwcq *hwcq, u32 entries);
+u32 rpost_hwcq_poll_locked(struct rpost_hwcq *hwcq);
+u32 rpost_hwcq_poll(struct rpost_hwcq *hwcq, u32 budget);
+void rpost_hwcqs_destroy(struct rpost_cq *cq, struct list_head *hwcqs);
+
+/* --------------------------------------------------------------- cq.c */
 
 /**
  * struct rpost_cq - completion queue
@@ -130,23 +147,11 @@ u32 rpost_cq_poll(struct rpost_cq *cq);
 void rpost_cq_posted(struct rpost_cq *cq);
 struct rpost_ring_seen rpost_cq_see(struct rpost_cq *cq);
 
-/* hwcq.c */
-struct rpost_hwcq *rpost_cq_attach(struct rpost_cq *cq, u32 entries);
-int rpost_cq_grow(struct rpost_hwcq *hwcq, u32 entries);
-void rpost_cq_detach(struct rpost_hwcq *hwcq, u32 entries);
-u32 rpost_hwcq_poll_locked(struct rpost_hwcq *hwcq);
-u32 rpost_hwcq_poll(struct rpost_hwcq *hwcq, u32 budget);
-void rpost_hwcqs_destroy(struct rpost_cq *cq, struct list_head *hwcqs);
-
 /* The lock of the queue is held.  The ring is valid until the lock is dropped. */
 static inline struct rpost_cring *rpost_cq_ring(struct rpost_cq *cq)
 {
 	return rcu_dereference_protected(cq->ring,
 					 lockdep_is_held(&cq->lock));
 }
-
-struct rpost_comp_channel *rpost_comp_channel_get(struct rpost_file *file, int nr);
-void rpost_comp_channel_post(struct rpost_cq *cq);
-void rpost_comp_channel_forget(struct rpost_cq *cq);
 
 #endif /* RPOST_CQ_H */

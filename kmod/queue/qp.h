@@ -8,7 +8,7 @@
 #include "id/id.h"
 #include "queue/cq.h"
 
-/* --------------------------------------- qp.c, drain.c, comp.c */
+/* --------------------------------------------------------------- qp.c */
 
 /**
  * struct rpost_wqe_kind - opcode and flags of a work request
@@ -277,19 +277,9 @@ static inline u32 rpost_sq_entries(const struct rpost_qp *qp)
 	return max(qp->sq.max_wr, 1u);
 }
 
-void rpost_qp_detach_mcasts(struct rpost_qp *qp);
 int rpost_qp_inline_room(struct rpost_qp *qp);
-int rpost_qp_drain(struct rpost_qp *qp, int error);
-void rpost_qp_fetch_rest(struct rpost_qp *qp);
-void rpost_queue_drop_all_uses(struct rpost_queue *q, struct rpost_cq *cq);
-int rpost_qp_reset(struct rpost_qp *qp);
-void rpost_qp_open(struct rpost_qp *qp, u32 state);
-void rpost_qp_stop_early(struct rpost_obj *obj);
 int rpost_qp_shutdown(struct rpost_obj *obj);
 void rpost_qp_free(struct rpost_obj *obj);
-void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc);
-void rpost_recv_done(struct ib_cq *ib_cq, struct ib_wc *wc);
-void rpost_srq_done(struct ib_cq *ib_cq, struct ib_wc *wc);
 
 /*
  * Return the address of a slot's inline data for the CPU, and set @dma to that for
@@ -304,7 +294,22 @@ static inline void *rpost_inline_addr(struct rpost_qp *qp, u32 slot, u64 *dma)
 	return page_address(ip->page) + offset;
 }
 
-/* ------------------------------------------------------------ uses.c */
+/* ------------------------------------------------------------ drain.c */
+
+int rpost_qp_drain(struct rpost_qp *qp, int error);
+void rpost_qp_fetch_rest(struct rpost_qp *qp);
+void rpost_queue_drop_all_uses(struct rpost_queue *q, struct rpost_cq *cq);
+int rpost_qp_reset(struct rpost_qp *qp);
+void rpost_qp_open(struct rpost_qp *qp, u32 state);
+void rpost_qp_stop_early(struct rpost_obj *obj);
+
+/* ------------------------------------------------------------- comp.c */
+
+void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc);
+void rpost_recv_done(struct ib_cq *ib_cq, struct ib_wc *wc);
+void rpost_srq_done(struct ib_cq *ib_cq, struct ib_wc *wc);
+
+/* ------------------------------------------------------------- uses.c */
 
 static inline struct rpost_mr *rpost_uses_at(const struct rpost_uses *uses, u32 i)
 {
@@ -346,6 +351,7 @@ int rpost_ah_attr_build(const struct rpost_file *file,
 			struct ib_device *ib_dev, struct rdma_ah_attr *to,
 			const struct rpost_ah_attr *from);
 int rpost_ah_attr_resolve(struct ib_pd *ib_pd, struct rdma_ah_attr *attr);
+void rpost_qp_detach_mcasts(struct rpost_qp *qp);
 void rpost_qp_release_ah(struct rpost_qp *qp, const struct rpost_wqe *wqe);
 int rpost_ah_shutdown(struct rpost_obj *obj);
 void rpost_ah_free(struct rpost_obj *obj);
