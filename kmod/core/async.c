@@ -3,8 +3,6 @@
  * Asynchronous channels: files that report events on a device, its ports, and
  * the program's objects on it.
  */
-#include <linux/module.h>
-
 #include "base/inject.h"
 #include "core/device.h"
 #include "core/fd.h"
@@ -237,14 +235,7 @@ static void rpost_async_channel_free(struct rpost_fd *fd)
 }
 
 static const struct rpost_fd_type rpost_async_channel_type = {
-	.fops = {
-		.owner		= THIS_MODULE,
-		.read		= rpost_fd_read,
-		.poll		= rpost_fd_poll,
-		.fasync		= rpost_fd_fasync,
-		.release	= rpost_fd_release,
-		.llseek		= noop_llseek,
-	},
+	.fops = &rpost_fd_fops,
 	.name = "[rdma_post_async]",
 	.count = RPOST_COUNT_ASYNC_CHANNEL,
 	.bytes = RPOST_ASYNC_CHANNEL_BYTES,

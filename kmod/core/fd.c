@@ -4,6 +4,7 @@
  */
 #include <linux/anon_inodes.h>
 #include <linux/file.h>
+#include <linux/module.h>
 #include <linux/poll.h>
 #include <linux/uaccess.h>
 
@@ -56,7 +57,7 @@ void rpost_fd_put(struct rpost_fd *fd)
  */
 int rpost_fd_open(struct rpost_ucmd *ucmd, struct rpost_fd *fd, s32 *to, int flags)
 {
-	struct file *filp = anon_inode_getfile(fd->type->name, &fd->type->fops, fd,
+	struct file *filp = anon_inode_getfile(fd->type->name, fd->type->fops, fd,
 					       flags | O_CLOEXEC);
 
 	if (IS_ERR(filp)) {
@@ -77,9 +78,9 @@ void *rpost_fd_get(struct rpost_file *file, int nr, const struct rpost_fd_type *
 
 	if (!filp)
 		return NULL;
-	if (filp->f_op == &type->fops) {
+	if (filp->f_op == type->fops) {
 		fd = filp->private_data;
-		if (fd->file == file)
+		if (fd->type == type && fd->file == file)
 			kref_get(&fd->kref);
 		else
 			fd = NULL;
@@ -123,7 +124,7 @@ static int rpost_fd_sleep(struct rpost_fd *fd)
 	return wait_event_interruptible(fd->wait, fd->type->ready(fd));
 }
 
-ssize_t rpost_fd_read(struct file *filp, char __user *buf, size_t count, loff_t *pos)
+static ssize_t rpost_fd_read(struct file *filp, char __user *buf, size_t count, loff_t *pos)
 {
 	struct rpost_fd *fd = filp->private_data;
 	ssize_t done;
@@ -144,7 +145,7 @@ ssize_t rpost_fd_read(struct file *filp, char __user *buf, size_t count, loff_t 
 	}
 }
 
-__poll_t rpost_fd_poll(struct file *filp, struct poll_table_struct *wait)
+static __poll_t rpost_fd_poll(struct file *filp, poll_table *wait)
 {
 	struct rpost_fd *fd = filp->private_data;
 
@@ -152,7 +153,7 @@ __poll_t rpost_fd_poll(struct file *filp, struct poll_table_struct *wait)
 	return fd->type->ready(fd) ? EPOLLIN | EPOLLRDNORM : 0;
 }
 
-int rpost_fd_fasync(int nr, struct file *filp, int on)
+static int rpost_fd_fasync(int nr, struct file *filp, int on)
 {
 	struct rpost_fd *fd = filp->private_data;
 
@@ -164,3 +165,12 @@ int rpost_fd_release(struct inode *inode, struct file *filp)
 	rpost_fd_put(filp->private_data);
 	return 0;
 }
+
+const struct file_operations rpost_fd_fops = {
+	.owner		= THIS_MODULE,
+	.read		= rpost_fd_read,
+	.poll		= rpost_fd_poll,
+	.fasync		= rpost_fd_fasync,
+	.release	= rpost_fd_release,
+	.llseek		= noop_llseek,
+};

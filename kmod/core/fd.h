@@ -17,7 +17,7 @@ struct rpost_fd;
 
 /**
  * struct rpost_fd_type - what differs between descriptors of one kind and those of another
- * @fops: rpost_fd_release(), and what else there is
+ * @fops: rpost_fd_fops, or others with rpost_fd_release()
  * @name: in /proc/PID/fd
  * @count: counts them
  * @bytes: charged for one
@@ -28,10 +28,10 @@ struct rpost_fd;
  * @ready: would @offer have one?  Called without a lock
  * @free: release all but what rpost_fd_alloc() has done; or NULL
  *
- * @event_size, @offer, @taken and @ready are for rpost_fd_read() and rpost_fd_poll().
+ * @event_size, @offer, @taken and @ready are for rpost_fd_fops.
  */
 struct rpost_fd_type {
-	const struct file_operations fops;
+	const struct file_operations *fops;
 	const char *name;
 	enum rpost_count count;
 	unsigned long bytes;
@@ -66,9 +66,9 @@ int rpost_fd_open(struct rpost_ucmd *ucmd, struct rpost_fd *fd, s32 *to, int fla
 void *rpost_fd_get(struct rpost_file *file, int nr, const struct rpost_fd_type *type);
 void rpost_fd_put(struct rpost_fd *fd);
 void rpost_fd_wake(struct rpost_fd *fd);
-ssize_t rpost_fd_read(struct file *filp, char __user *buf, size_t count, loff_t *pos);
-__poll_t rpost_fd_poll(struct file *filp, struct poll_table_struct *wait);
-int rpost_fd_fasync(int nr, struct file *filp, int on);
 int rpost_fd_release(struct inode *inode, struct file *filp);
+
+/* Of descriptors from which events are read. */
+extern const struct file_operations rpost_fd_fops;
 
 #endif /* RPOST_FD_H */

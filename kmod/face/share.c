@@ -62,16 +62,18 @@ static void rpost_share_free(struct rpost_fd *fd)
 	fput(container_of(fd, struct rpost_share, fd)->base);
 }
 
+static const struct file_operations rpost_share_fops = {
+	.owner		= THIS_MODULE,
+	.release	= rpost_fd_release,
+	.unlocked_ioctl	= rpost_share_ioctl,
+	.compat_ioctl	= compat_ptr_ioctl,
+	.mmap		= rpost_share_mmap,
+	.show_fdinfo	= rpost_share_fdinfo,
+	.llseek		= noop_llseek,
+};
+
 static const struct rpost_fd_type rpost_share_type = {
-	.fops = {
-		.owner		= THIS_MODULE,
-		.release	= rpost_fd_release,
-		.unlocked_ioctl	= rpost_share_ioctl,
-		.compat_ioctl	= compat_ptr_ioctl,
-		.mmap		= rpost_share_mmap,
-		.show_fdinfo	= rpost_share_fdinfo,
-		.llseek		= noop_llseek,
-	},
+	.fops = &rpost_share_fops,
 	.name = "[rdma_post_share]",
 	.count = RPOST_COUNT_SHARE,
 	.bytes = RPOST_SHARE_BYTES,
@@ -80,7 +82,7 @@ static const struct rpost_fd_type rpost_share_type = {
 
 static struct rpost_share *rpost_share_of(struct file *filp)
 {
-	return filp->f_op == &rpost_share_type.fops ? filp->private_data : NULL;
+	return filp->f_op == &rpost_share_fops ? filp->private_data : NULL;
 }
 
 /* Return the number of a descriptor's device, or 0 for a file of /dev/rdma_post. */

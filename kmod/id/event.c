@@ -6,7 +6,6 @@
 #include <linux/poll.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
-#include <linux/uaccess.h>
 
 #include "core/stats.h"
 #include "id/id.h"
@@ -452,15 +451,17 @@ static __poll_t rpost_event_channel_poll(struct file *filp, poll_table *wait)
 	return mask;
 }
 
+static const struct file_operations rpost_event_channel_fops = {
+	.owner		= THIS_MODULE,
+	.unlocked_ioctl	= rpost_event_channel_ioctl,
+	.compat_ioctl	= compat_ptr_ioctl,
+	.poll		= rpost_event_channel_poll,
+	.release	= rpost_fd_release,
+	.llseek		= noop_llseek,
+};
+
 static const struct rpost_fd_type rpost_event_channel_type = {
-	.fops = {
-		.owner		= THIS_MODULE,
-		.unlocked_ioctl	= rpost_event_channel_ioctl,
-		.compat_ioctl	= compat_ptr_ioctl,
-		.poll		= rpost_event_channel_poll,
-		.release	= rpost_fd_release,
-		.llseek		= noop_llseek,
-	},
+	.fops = &rpost_event_channel_fops,
 	.name = "[rdma_post_event]",
 	.count = RPOST_COUNT_EVENT_CHANNEL,
 	.bytes = RPOST_CHANNEL_BYTES,

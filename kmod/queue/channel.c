@@ -3,8 +3,6 @@
  * Completion channels: files that are readable when a completion queue has an
  * event.
  */
-#include <linux/module.h>
-
 #include "core/stats.h"
 #include "queue/cq.h"
 
@@ -66,14 +64,7 @@ static bool rpost_comp_channel_ready(struct rpost_fd *fd)
 }
 
 static const struct rpost_fd_type rpost_comp_channel_type = {
-	.fops = {
-		.owner		= THIS_MODULE,
-		.read		= rpost_fd_read,
-		.poll		= rpost_fd_poll,
-		.fasync		= rpost_fd_fasync,
-		.release	= rpost_fd_release,
-		.llseek		= noop_llseek,
-	},
+	.fops = &rpost_fd_fops,
 	.name = "[rdma_post_comp]",
 	.count = RPOST_COUNT_COMP_CHANNEL,
 	.bytes = RPOST_CHANNEL_BYTES,
