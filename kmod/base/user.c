@@ -154,8 +154,7 @@ void rpost_uncharge(struct rpost_file *file, unsigned long bytes)
 
 /*
  * Return zeroed memory, for which the user of @file is charged @bytes, until
- * rpost_charged_free(), or kfree() and rpost_uncharge(); or NULL without memory or at the
- * user's limit.
+ * rpost_charged_free(); or NULL without memory or at the user's limit.
  */
 void *rpost_charged_zalloc(struct rpost_file *file, size_t size, unsigned long bytes)
 {

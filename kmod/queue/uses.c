@@ -39,17 +39,20 @@ int rpost_uses_add(struct rpost_uses *uses, struct rpost_mr *mr)
 void rpost_uses_drop(struct rpost_uses *uses)
 {
 	u32 i, num = uses->num;
+	struct rpost_mr *last;
 
 	uses->num = 0;
-	if (num == 1)
-		rpost_mr_unuse(uses->mr);
-	if (num < 2)
+	if (!num)
 		return;
-	/* The file may go with the last use. */
-	rpost_uncharge(uses->mrs[0]->obj.file, RPOST_USES_BYTES);
-	for (i = 0; i < num; i++)
-		rpost_mr_unuse(uses->mrs[i]);
-	kfree(uses->mrs);
+	last = uses->mr;
+	if (num > 1) {
+		last = uses->mrs[0];
+		for (i = 1; i < num; i++)
+			rpost_mr_unuse(uses->mrs[i]);
+		rpost_charged_free(last->obj.file, uses->mrs, RPOST_USES_BYTES);
+	}
+	/* The file may go with this last use. */
+	rpost_mr_unuse(last);
 }
 
 static unsigned long rpost_queue_uses_bytes(const struct rpost_queue *q)
