@@ -203,8 +203,8 @@ struct rpost_file {
 
 /*
  * Limits of an open file: its objects, the work requests of its queues, and the completions
- * of its queues on devices; and the bytes that all files of a user are charged who is not
- * exempt.
+ * of its queues on devices; and the bytes that all files of its user are charged, unless the
+ * user is exempt.
  */
 struct rpost_limits {
 	unsigned int objects;

@@ -31,9 +31,9 @@ struct rpost_fill {
 };
 
 /*
- * What a look at all objects of a file has found.  Of ids there are @num_ids, and the
- * handles of the first ones; of devices that have objects, the first ones, each with a
- * reference.  In @cq an entry is in use until the program has consumed it.
+ * The sum over all objects of a file.  @ids are the handles of the first of @num_ids ids.
+ * @devices are the first devices that have objects, each with a reference.  In @cq an entry
+ * is in use until the program has consumed it.
  */
 struct rpost_fdinfo_sum {
 	struct rpost_fill sq;

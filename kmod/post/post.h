@@ -60,7 +60,7 @@ struct rpost_swr {
 	struct rpost_uses uses;
 };
 
-/* The same on its way to a receive queue. */
+/* A checked work request on its way to a receive queue, with fields as in struct rpost_swr. */
 struct rpost_rwr {
 	struct ib_recv_wr wr;
 	u64 wr_id;
