@@ -40,7 +40,7 @@ static struct rpost_context *rpost_context_new(struct rpost_file *file,
 	kref_init(&context->kref);
 	kref_get(&file->kref);
 	context->file = file;
-	rpost_device_hold(dev);
+	kref_get(&dev->kref);
 	context->dev = dev;
 	init_rwsem(&context->rwsem);
 	list_add(&context->link, &file->contexts);
@@ -81,9 +81,9 @@ static int rpost_ucmd_lock(struct rpost_ucmd *ucmd, struct rpost_context *contex
 }
 
 /*
- * Keep a device from being removed: the command holds the context until
- * rpost_leave_device().  Return the device with a reference, or ERR_PTR() of -ENODEV,
- * -ENOMEM or -EINTR.
+ * Keep a device from being removed: the command holds the context, and so the device,
+ * until rpost_leave_device().  Return the device, or ERR_PTR() of -ENODEV, -ENOMEM or
+ * -EINTR.
  */
 struct rpost_device *rpost_enter_device(struct rpost_ucmd *ucmd, u32 id)
 {
@@ -96,14 +96,10 @@ struct rpost_device *rpost_enter_device(struct rpost_ucmd *ucmd, u32 id)
 	context = rpost_context_get(ucmd->file, dev);
 	if (context)
 		ret = rpost_ucmd_lock(ucmd, context);
-	ib_device_put(dev->ib_dev);
 	if (!ret && !rpost_device_alive(dev))
 		ret = -ENODEV;
-	if (ret) {
-		rpost_device_put(dev);
-		return ERR_PTR(ret);
-	}
-	return dev;
+	rpost_device_unfind(dev);
+	return ret ? ERR_PTR(ret) : dev;
 }
 
 /*

@@ -79,7 +79,7 @@ void rpost_file_retry_end(struct rpost_file *file);
  * @type: enum rpost_obj_type
  * @handle: its handle in @file
  * @slot: the slot of @handle, or NULL: the module keeps the object for itself
- * @dev: the device that it is on, or NULL; code of its type holds the reference
+ * @dev: the device that it is on, which @context holds; or NULL
  * @refs: one while lookups find it, and one for each command that uses it.  A
  *        command may sleep with it, but not wait for the program's memory.
  * @users: number of objects that depend on it; under @file->handles.lock.

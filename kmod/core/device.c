@@ -23,12 +23,6 @@ static void rpost_device_free(struct kref *kref)
 	kfree_rcu(dev, rcu);
 }
 
-/* The caller has a reference already. */
-void rpost_device_hold(struct rpost_device *dev)
-{
-	kref_get(&dev->kref);
-}
-
 void rpost_device_put(struct rpost_device *dev)
 {
 	kref_put(&dev->kref, rpost_device_free);

@@ -98,8 +98,8 @@ void rpost_admit(struct rpost_device *dev);
 
 /**
  * struct rpost_device - an RDMA device that has kernel verbs
- * @kref: held by the table of devices and by each object, context and
- *        asynchronous channel on the device
+ * @kref: held by the table of devices, and by each context, asynchronous channel
+ *        and query for a route on the device
  * @ib_dev: valid with a reference on it (rpost_device_find()), with a context's
  *          rwsem held and @dead false, and until the last object on the device
  *          has been shut down
@@ -153,7 +153,6 @@ struct rpost_device *rpost_device_find(struct rpost_file *file, u32 id);
 void rpost_device_unfind(struct rpost_device *dev);
 void rpost_leave_behind(struct rdma_restrack_entry *res, struct rpost_device *dev);
 bool rpost_device_alive(struct rpost_device *dev);
-void rpost_device_hold(struct rpost_device *dev);
 void rpost_device_put(struct rpost_device *dev);
 struct rpost_device *rpost_device_of(struct ib_device *ib_dev);
 u32 rpost_device_id(struct ib_device *ib_dev);

@@ -218,7 +218,7 @@ static void rpost_fdinfo_add_device(struct rpost_fdinfo_sum *seen, struct rpost_
 		seen->more_devices = true;
 		return;
 	}
-	rpost_device_hold(dev);
+	kref_get(&dev->kref);
 	seen->devices[seen->num_devices++] = dev;
 }
 

@@ -43,7 +43,6 @@ void rpost_pd_free(struct rpost_obj *obj)
 	struct rpost_pd *pd = container_of(obj, struct rpost_pd, obj);
 
 	rhashtable_destroy(&pd->mrs);
-	rpost_device_put(pd->obj.dev);
 	kfree_rcu(pd, obj.rcu);
 }
 
@@ -74,10 +73,9 @@ int rpost_alloc_pd_ioctl(struct rpost_ucmd *ucmd)
 	if (IS_ERR(dev))
 		return PTR_ERR(dev);
 
-	ret = -ENOMEM;
 	pd = kzalloc(sizeof(*pd), RPOST_GFP);
 	if (!pd)
-		goto err_exit;
+		return -ENOMEM;
 	mutex_init(&pd->fast_lock);
 	rpost_cache_pd_init(pd);
 	ret = rpost_mr_table_init(pd);
@@ -120,7 +118,5 @@ err_table:
 	rhashtable_destroy(&pd->mrs);
 err_free:
 	kfree(pd);
-err_exit:
-	rpost_device_put(dev);
 	return ret;
 }

@@ -88,7 +88,6 @@ void rpost_ah_free(struct rpost_obj *obj)
 	struct rpost_ah *ah = container_of(obj, struct rpost_ah, obj);
 
 	rpost_obj_unuse(&ah->pd->obj);
-	rpost_device_put(ah->obj.dev);
 	kfree_rcu(ah, obj.rcu);
 }
 
@@ -139,7 +138,6 @@ int rpost_create_ah_ioctl(struct rpost_ucmd *ucmd)
 	cmd->handle = ah->obj.handle;
 	rpost_ah_fill_link(cmd, &attr);
 	rdma_destroy_ah_attr(&attr);
-	rpost_device_hold(ah->obj.dev);
 	return rpost_obj_answer(ucmd, &ah->obj, 0);
 
 err_unreserve:

@@ -250,7 +250,6 @@ void rpost_cq_free(struct rpost_obj *obj)
 	if (cq->channel)
 		rpost_fd_put(&cq->channel->fd);
 	rpost_cq_ring_free(rcu_dereference_protected(cq->ring, true));
-	rpost_device_put(cq->obj.dev);
 	kfree_rcu(cq, obj.rcu);
 }
 
@@ -376,12 +375,11 @@ int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 		return PTR_ERR(dev);
 	ret = rpost_create_cq_validate(cmd, dev->ib_dev);
 	if (ret)
-		goto err_exit;
+		return ret;
 
-	ret = -ENOMEM;
 	cq = kzalloc(sizeof(*cq), RPOST_GFP);
 	if (!cq)
-		goto err_exit;
+		return -ENOMEM;
 	mutex_init(&cq->setup_lock);
 	spin_lock_init(&cq->lock);
 	spin_lock_init(&cq->arm_lock);
@@ -424,8 +422,6 @@ err_channel:
 		rpost_fd_put(&cq->channel->fd);
 err_free:
 	kfree(cq);
-err_exit:
-	rpost_device_put(dev);
 	return ret;
 }
 

@@ -406,7 +406,6 @@ void rpost_qp_free(struct rpost_obj *obj)
 	hash_del_rcu(&qp->by_num);
 	spin_unlock(&obj->file->handles.lock);
 	rpost_qp_unuse_parts(qp);
-	rpost_device_put(qp->obj.dev);
 	if (qp->leaked) {
 		rpost_queue_uncharge_uses(&qp->sq);
 		rpost_queue_uncharge_uses(&qp->rq);
@@ -627,7 +626,6 @@ static int rpost_create_qp_locked(struct rpost_ucmd *ucmd, struct rpost_qp *qp)
 
 	cmd->handle = qp->obj.handle;
 	cmd->qp_num = qp->qp_num;
-	rpost_device_hold(dev);
 	if (qp->id)
 		qp->id->qp = qp;
 	qp->obj.hidden = true;

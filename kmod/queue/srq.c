@@ -291,7 +291,6 @@ void rpost_srq_free(struct rpost_obj *obj)
 	struct rpost_srq *srq = container_of(obj, struct rpost_srq, obj);
 
 	rpost_obj_unuse(&srq->pd->obj);
-	rpost_device_put(srq->obj.dev);
 	xa_destroy(&srq->qps);
 	if (srq->leaked)
 		return;
@@ -454,7 +453,6 @@ int rpost_create_srq_ioctl(struct rpost_ucmd *ucmd)
 		goto err_unreserve;
 
 	cmd->handle = srq->obj.handle;
-	rpost_device_hold(srq->obj.dev);
 	return rpost_obj_answer(ucmd, &srq->obj, 0);
 
 err_unreserve:
