@@ -124,7 +124,7 @@ long rpost_count_read(unsigned int what);
 /**
  * struct rpost_ring_pool - pages that the small rings of a file share
  * @lock: guards @pages and their contents
- * @pages: struct rpost_ring_page; the one that was freed from last is first
+ * @pages: struct rpost_ring_mem; the one that was freed from last is first
  * @last: number of the page that was added last
  */
 struct rpost_ring_pool {

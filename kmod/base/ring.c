@@ -32,31 +32,11 @@
 
 #define RPOST_RING_UNITS	32
 
-/*
- * A page that small rings share, as both of a connection often can.  They are of one file,
- * since a mapping of one ring shows all of them.  @used has a bit for each unit, and
- * @number identifies the page to the program.
- */
-struct rpost_ring_page {
-	struct list_head link;
-	struct rpost_ring_pool *pool;
-	struct rpost_ring_mem *mem;
-	unsigned long used;
-	u64 number;
-};
-
 /* Number of pages that are searched for room before one is allocated. */
 #define RPOST_RING_TRIES	4
 #define RPOST_RING_UNIT		(PAGE_SIZE / RPOST_RING_UNITS)
 
 static_assert(sizeof(struct rpost_ring) <= RPOST_RING_UNIT);
-
-/* Each page of the pool is freed with the last ring in it. */
-void rpost_ring_pool_init(struct rpost_ring_pool *pool)
-{
-	mutex_init(&pool->lock);
-	INIT_LIST_HEAD(&pool->pages);
-}
 
 static unsigned long rpost_ring_mem_bytes(unsigned int num_pages)
 {
@@ -107,43 +87,19 @@ static struct rpost_ring_mem *rpost_ring_mem_alloc(struct rpost_file *file,
 	return mem;
 }
 
-static struct rpost_ring_page *rpost_ring_page_alloc(struct rpost_file *file,
-						     struct rpost_ring_pool *pool)
-{
-	struct rpost_ring_page *shared = kzalloc(sizeof(*shared), RPOST_GFP);
-
-	if (!shared)
-		return NULL;
-	shared->mem = rpost_ring_mem_alloc(file, 1);
-	if (!shared->mem) {
-		kfree(shared);
-		return NULL;
-	}
-	shared->pool = pool;
-	return shared;
-}
-
-static void rpost_ring_page_free(struct rpost_ring_page *shared)
-{
-	rpost_ring_mem_put(shared->mem);
-	kfree(shared);
-}
-
-static bool rpost_ring_page_take(struct rpost_cring *ring,
-				 struct rpost_ring_page *shared, u32 units)
+static bool rpost_ring_page_take(struct rpost_cring *ring, struct rpost_ring_mem *mem,
+				 u32 units)
 {
 	unsigned long first;
 
-	lockdep_assert_held(&shared->pool->lock);
+	lockdep_assert_held(&mem->file->rings.lock);
 
-	first = bitmap_find_next_zero_area(&shared->used, RPOST_RING_UNITS, 0,
-					   units, 0);
+	first = bitmap_find_next_zero_area(&mem->used, RPOST_RING_UNITS, 0, units, 0);
 	if (first >= RPOST_RING_UNITS)
 		return false;
-	bitmap_set(&shared->used, first, units);
-	ring->shared = shared;
-	ring->mem = shared->mem;
-	ring->hdr = page_address(shared->mem->pages[0]) + first * RPOST_RING_UNIT;
+	bitmap_set(&mem->used, first, units);
+	ring->mem = mem;
+	ring->hdr = page_address(mem->pages[0]) + first * RPOST_RING_UNIT;
 	return true;
 }
 
@@ -152,16 +108,16 @@ static u32 rpost_ring_units(size_t size)
 	return DIV_ROUND_UP(size, RPOST_RING_UNIT);
 }
 
-static int rpost_ring_share(struct rpost_cring *ring, struct rpost_file *file,
-			    struct rpost_ring_pool *pool, u32 units)
+static int rpost_ring_share(struct rpost_cring *ring, struct rpost_file *file, u32 units)
 {
-	struct rpost_ring_page *shared;
+	struct rpost_ring_pool *pool = &file->rings;
+	struct rpost_ring_mem *mem;
 	unsigned int tries = 0;
 	bool found = false;
 
 	mutex_lock(&pool->lock);
-	list_for_each_entry(shared, &pool->pages, link) {
-		found = rpost_ring_page_take(ring, shared, units);
+	list_for_each_entry(mem, &pool->pages, link) {
+		found = rpost_ring_page_take(ring, mem, units);
 		if (found || ++tries == RPOST_RING_TRIES)
 			break;
 	}
@@ -172,45 +128,46 @@ static int rpost_ring_share(struct rpost_cring *ring, struct rpost_file *file,
 		return 0;
 	}
 
-	shared = rpost_ring_page_alloc(file, pool);
-	if (!shared)
+	mem = rpost_ring_mem_alloc(file, 1);
+	if (!mem)
 		return -ENOMEM;
 	mutex_lock(&pool->lock);
-	shared->number = ++pool->last;
-	rpost_ring_page_take(ring, shared, units);
-	list_add(&shared->link, &pool->pages);
+	mem->number = ++pool->last;
+	rpost_ring_page_take(ring, mem, units);
+	list_add(&mem->link, &pool->pages);
 	mutex_unlock(&pool->lock);
 	return 0;
 }
 
+/* The page goes with the last ring in it, and its mappings. */
 static void rpost_ring_unshare(struct rpost_cring *ring)
 {
 	size_t size = sizeof(*ring->hdr) +
 		      (size_t)ring->entries * ring->entry_size;
 	u32 first = offset_in_page(ring->hdr) / RPOST_RING_UNIT;
-	struct rpost_ring_page *shared = ring->shared;
-	struct rpost_ring_pool *pool = shared->pool;
+	struct rpost_ring_mem *mem = ring->mem;
+	struct rpost_ring_pool *pool = &mem->file->rings;
 	bool last;
 
 	mutex_lock(&pool->lock);
-	bitmap_clear(&shared->used, first, rpost_ring_units(size));
-	last = !shared->used;
+	bitmap_clear(&mem->used, first, rpost_ring_units(size));
+	last = !mem->used;
 	if (last)
-		list_del(&shared->link);
+		list_del(&mem->link);
 	else
-		list_move(&shared->link, &pool->pages);
+		list_move(&mem->link, &pool->pages);
 	mutex_unlock(&pool->lock);
 	if (last)
-		rpost_ring_page_free(shared);
+		rpost_ring_mem_put(mem);
 }
 
 /*
- * The ring is zeroed, and the file is charged.  The ring may share pages of @pool;
- * if that is NULL, it has its own.  @entries is a power of two, and @entry_size a
- * multiple of 8, in bytes.  Return 0 or -ENOMEM.
+ * The ring is zeroed, and the file is charged.  The ring may @share a page with others
+ * of the file.  @entries is a power of two, and @entry_size a multiple of 8, in bytes.
+ * Return 0 or -ENOMEM.
  */
 int rpost_ring_alloc(struct rpost_cring *ring, struct rpost_file *file,
-		     struct rpost_ring_pool *pool, u32 entries, u32 entry_size)
+		     bool share, u32 entries, u32 entry_size)
 {
 	size_t size = sizeof(*ring->hdr) + (size_t)entries * entry_size;
 	unsigned int n = DIV_ROUND_UP(size, PAGE_SIZE);
@@ -218,8 +175,8 @@ int rpost_ring_alloc(struct rpost_cring *ring, struct rpost_file *file,
 
 	ring->entries = entries;
 	ring->entry_size = entry_size;
-	if (pool && rpost_ring_units(size) < RPOST_RING_UNITS) {
-		ret = rpost_ring_share(ring, file, pool, rpost_ring_units(size));
+	if (share && rpost_ring_units(size) < RPOST_RING_UNITS) {
+		ret = rpost_ring_share(ring, file, rpost_ring_units(size));
 		if (!ret)
 			ring->wcs = ring->hdr + 1;
 		return ret;
@@ -247,15 +204,13 @@ int rpost_ring_alloc(struct rpost_cring *ring, struct rpost_file *file,
  */
 void rpost_ring_free(struct rpost_cring *ring)
 {
-	if (ring->shared) {
+	if (ring->mem->number) {
 		rpost_ring_unshare(ring);
 		return;
 	}
 	if (is_vmalloc_addr(ring->hdr))
 		vunmap(ring->hdr);
-	ring->hdr = NULL;
 	rpost_ring_mem_put(ring->mem);
-	ring->mem = NULL;
 }
 
 /*
@@ -287,21 +242,6 @@ void rpost_ring_take_over(struct rpost_cring *to,
 	to->hdr->fired = from->fired;
 	to->hdr->head = head;
 	to->hdr->arm = READ_ONCE(from->hdr->arm);
-}
-
-/* Return where in its mapping the ring begins, in bytes; 0 if it shares no page. */
-u32 rpost_ring_offset(const struct rpost_cring *ring)
-{
-	return offset_in_page(ring->hdr);
-}
-
-/*
- * Return the number of the page that the ring shares, which no other page of the
- * file has had, or 0.
- */
-u64 rpost_ring_shared_page(const struct rpost_cring *ring)
-{
-	return ring->shared ? ring->shared->number : 0;
 }
 
 /* Called when a mapping is split or moved. */

@@ -10,15 +10,25 @@
 /* ------------------------------------------------------------- ring.c */
 
 /**
- * struct rpost_ring_mem - pages of one ring, or the page that several share
- * @refs: one for the ring or the struct rpost_ring_page, one for each mapping
+ * struct rpost_ring_mem - pages of one ring, or the page that small rings share
+ * @refs: one for the ring, or for all that share the page, one for each mapping
  * @file: the open file, which is charged for the pages until @refs is 0
+ * @number: identifies a shared page to the program, and no other page of the file has
+ *          had it; 0 for pages of one ring
+ * @link: of a shared page, in the pool of @file; under its lock
+ * @used: of a shared page, a bit for each unit; under the same lock
  * @num_pages: number of @pages
  * @pages: the pages, each allocated singly
+ *
+ * Small rings share a page, as both of a connection often can.  They are of one file,
+ * since a mapping of one ring shows all of them.
  */
 struct rpost_ring_mem {
 	refcount_t refs;
 	struct rpost_file *file;
+	u64 number;
+	struct list_head link;
+	unsigned long used;
 	unsigned int num_pages;
 	struct page *pages[];
 };
@@ -28,7 +38,6 @@ struct rpost_ring_mem {
  * @hdr: its control words, see struct rpost_ring
  * @wcs: its entries, each the first @entry_size bytes of a struct rpost_wc
  * @mem: its pages
- * @shared: the page that it shares with other rings, or NULL
  * @entry_size: bytes of an entry
  * @entries: number of entries, a power of two
  * @tail: number of entries written; posters read it without the lock
@@ -44,7 +53,6 @@ struct rpost_cring {
 	struct rpost_ring *hdr;
 	void *wcs;
 	struct rpost_ring_mem *mem;
-	struct rpost_ring_page *shared;
 	size_t entry_size;
 	u32 entries;
 	u32 tail;
@@ -91,11 +99,8 @@ static inline struct rpost_wc *rpost_ring_next(struct rpost_cring *ring)
 	return rpost_ring_entry(ring, tail);
 }
 
-void rpost_ring_pool_init(struct rpost_ring_pool *pool);
 int rpost_ring_alloc(struct rpost_cring *ring, struct rpost_file *file,
-		     struct rpost_ring_pool *pool, u32 entries, u32 entry_size);
-u32 rpost_ring_offset(const struct rpost_cring *ring);
-u64 rpost_ring_shared_page(const struct rpost_cring *ring);
+		     bool share, u32 entries, u32 entry_size);
 void rpost_ring_free(struct rpost_cring *ring);
 void rpost_ring_copy(struct rpost_cring *to, const struct rpost_cring *from,
 		     u32 begin, u32 end);

@@ -11,7 +11,6 @@
 #include <linux/uaccess.h>
 #include <net/net_namespace.h>
 
-#include "base/ring.h"
 #include "core/device.h"
 #include "core/stats.h"
 
@@ -144,7 +143,8 @@ struct rpost_file *rpost_file_create(void)
 	hash_init(file->named);
 	spin_lock_init(&file->event_lock);
 	mutex_init(&file->charge_lock);
-	rpost_ring_pool_init(&file->rings);
+	mutex_init(&file->rings.lock);
+	INIT_LIST_HEAD(&file->rings.pages);
 	INIT_LIST_HEAD(&file->contexts);
 	INIT_LIST_HEAD(&file->event_channels);
 	spin_lock_init(&file->async_lock);

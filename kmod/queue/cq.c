@@ -228,8 +228,8 @@ static struct rpost_cring *rpost_cq_ring_alloc(struct rpost_file *file, u32 flag
 	u32 entry_size = flags & RPOST_CQ_SMALL_ENTRIES ?
 			 RPOST_WC_SMALL_SIZE : sizeof(struct rpost_wc);
 
-	if (ring && rpost_ring_alloc(ring, file, flags & RPOST_CQ_SHARED_PAGE ?
-				     &file->rings : NULL, entries, entry_size)) {
+	if (ring && rpost_ring_alloc(ring, file, flags & RPOST_CQ_SHARED_PAGE, entries,
+				     entry_size)) {
 		kfree(ring);
 		ring = NULL;
 	}
@@ -410,8 +410,8 @@ int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 	cmd->mmap_offset = (u64)cq->obj.handle << PAGE_SHIFT;
 	cmd->mmap_size = ring->mem->num_pages << PAGE_SHIFT;
 	cmd->entries_offset = sizeof(struct rpost_ring);
-	cmd->ring_offset = rpost_ring_offset(ring);
-	cmd->shared_page = rpost_ring_shared_page(ring);
+	cmd->ring_offset = offset_in_page(ring->hdr);
+	cmd->shared_page = ring->mem->number;
 	cmd->handle = cq->obj.handle;
 	return rpost_obj_answer(ucmd, &cq->obj, 0);
 
@@ -546,8 +546,8 @@ int rpost_resize_cq_ioctl(struct rpost_ucmd *ucmd)
 
 	cmd->mmap_offset = (u64)cq->obj.handle << PAGE_SHIFT;
 	cmd->mmap_size = ring->mem->num_pages << PAGE_SHIFT;
-	cmd->ring_offset = rpost_ring_offset(ring);
-	cmd->shared_page = rpost_ring_shared_page(ring);
+	cmd->ring_offset = offset_in_page(ring->hdr);
+	cmd->shared_page = ring->mem->number;
 	unused = ring;
 	/* DESTROY waits for references, but never for the program's memory. */
 	rpost_obj_put(&cq->obj);
