@@ -58,22 +58,6 @@ static inline void rpost_compat_vm_flags_mod(struct vm_area_struct *vma,
 #define RPOST_COMPAT_USER_CAPS		0
 #endif
 
-/* Does the device support the flush rights in @access? */
-static inline bool rpost_compat_can_flush(const struct ib_device *ib_dev,
-					  u32 access)
-{
-#if RPOST_RDMA_VERSION >= KERNEL_VERSION(6, 2, 0)
-	u64 caps = ib_dev->attrs.device_cap_flags;
-
-	return (!(access & IB_ACCESS_FLUSH_GLOBAL) ||
-		(caps & IB_DEVICE_FLUSH_GLOBAL)) &&
-	       (!(access & IB_ACCESS_FLUSH_PERSISTENT) ||
-		(caps & IB_DEVICE_FLUSH_PERSISTENT));
-#else
-	return true;
-#endif
-}
-
 /*
  * Since 6.12.114 rxe describes a region in contiguous memory, 16 bytes for each
  * page; an allocation beyond KMALLOC_MAX_SIZE makes the kernel warn.

@@ -624,8 +624,10 @@ static int rpost_reg_mr_new(struct rpost_ucmd *ucmd, struct rpost_watch *watch,
 		ret = PTR_ERR(pd);
 		goto err_watch;
 	}
-	ret = -EOPNOTSUPP;
-	if (!rpost_compat_can_flush(pd->obj.dev->ib_dev, cmd->access))
+	/* Does the device support these rights? */
+	ret = ib_check_mr_access(pd->obj.dev->ib_dev,
+				 cmd->access & RPOST_COMPAT_ACCESS_FLUSH);
+	if (ret)
 		goto err_unuse;
 	/* The program is charged for the memory of refused regions. */
 	rpost_mr_retry_refused(pd);
