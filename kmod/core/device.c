@@ -218,25 +218,6 @@ void rpost_device_name(struct rpost_device *dev, char name[IB_DEVICE_NAME_MAX])
 }
 
 /*
- * Set name to the device's name at this moment.  The caller keeps the device from being
- * freed.  Return false if programs may not use it: not yet, not any more, or never.
- */
-bool rpost_device_name_of(struct ib_device *ib_dev, char name[IB_DEVICE_NAME_MAX])
-{
-	struct rpost_device *dev;
-
-	rcu_read_lock();
-	dev = ib_get_client_data(ib_dev, &rpost_client);
-	/* Removal frees it after a grace period. */
-	if (dev && !dev->refused)
-		rpost_device_name(dev, name);
-	else
-		dev = NULL;
-	rcu_read_unlock();
-	return dev;
-}
-
-/*
  * Return the work requests of the longest queue that a program may ask for.  One entry
  * is reserved for the drain WR.
  */

@@ -157,7 +157,6 @@ void rpost_device_put(struct rpost_device *dev);
 struct rpost_device *rpost_device_of(struct ib_device *ib_dev);
 u32 rpost_device_id(struct ib_device *ib_dev);
 void rpost_device_name(struct rpost_device *dev, char name[IB_DEVICE_NAME_MAX]);
-bool rpost_device_name_of(struct ib_device *ib_dev, char name[IB_DEVICE_NAME_MAX]);
 u32 rpost_device_max_wr(struct ib_device *ib_dev);
 u32 rpost_device_max_sge_rd(const struct ib_device *ib_dev);
 u32 rpost_device_max_srq_wr(struct ib_device *ib_dev);

@@ -310,13 +310,19 @@ static void rpost_fdinfo_cm_id(struct seq_file *s, struct rpost_id *id, u32 stat
 	struct rdma_cm_id *cm_id = id->cm_id;
 	char name[IB_DEVICE_NAME_MAX];
 	struct ib_device *ib_dev;
+	struct rpost_device *dev;
 
 	lockdep_assert_held(&id->lock);
 
 	/* @cm_id, which stays, keeps its device. */
 	ib_dev = READ_ONCE(cm_id->device);
-	if (ib_dev && rpost_device_name_of(ib_dev, name))
+	dev = ib_dev ? rpost_device_of(ib_dev) : NULL;
+	if (dev && !dev->refused) {
+		rpost_device_name(dev, name);
 		seq_printf(s, " device=%s", name);
+	}
+	if (dev)
+		rpost_device_put(dev);
 	if (!(BIT(state) & RPOST_ID_NO_SRC))
 		rpost_fdinfo_addr(s, "src", &cm_id->route.addr.src_addr);
 	if (!(BIT(state) & RPOST_ID_NO_DST))
