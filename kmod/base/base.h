@@ -201,20 +201,9 @@ struct rpost_file {
 
 /* ------------------------------------------------------------ limit.c */
 
-/*
- * Limits of an open file: its objects, the work requests of its queues, and the completions
- * of its queues on devices; and the bytes that all files of its user are charged, unless the
- * user is exempt.
- */
-struct rpost_limits {
-	unsigned int objects;
-	unsigned int wr;
-	unsigned int cqe;
-	unsigned long user_bytes;
-};
-
 unsigned int rpost_limit_objects(void);
-void rpost_limit_get(struct rpost_limits *limits);
+unsigned int rpost_limit_wr(void);
+unsigned int rpost_limit_cqe(void);
 
 void *rpost_kvmalloc(size_t bytes, gfp_t zero);
 

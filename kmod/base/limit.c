@@ -60,20 +60,20 @@ static int rpost_limit_take(struct rpost_file *file, atomic_long_t *used, u32 n,
 	return ret;
 }
 
+/* The administrator can change the limits. */
 unsigned int rpost_limit_objects(void)
 {
 	return READ_ONCE(max_objects);
 }
 
-/* Report the limits of an open file, which the administrator can change. */
-void rpost_limit_get(struct rpost_limits *limits)
+unsigned int rpost_limit_wr(void)
 {
-	*limits = (struct rpost_limits) {
-		.objects = rpost_limit_objects(),
-		.wr = READ_ONCE(max_wr),
-		.cqe = READ_ONCE(max_cqe),
-		.user_bytes = rpost_user_limit(),
-	};
+	return READ_ONCE(max_wr);
+}
+
+unsigned int rpost_limit_cqe(void)
+{
+	return READ_ONCE(max_cqe);
 }
 
 /*
@@ -82,7 +82,7 @@ void rpost_limit_get(struct rpost_limits *limits)
  */
 int rpost_limit_take_wr(struct rpost_file *file, u32 n, unsigned long bytes)
 {
-	return rpost_limit_take(file, &file->num_wr, n, READ_ONCE(max_wr), bytes);
+	return rpost_limit_take(file, &file->num_wr, n, rpost_limit_wr(), bytes);
 }
 
 /* Undo rpost_limit_take_wr() with the same n and bytes. */
@@ -98,7 +98,7 @@ void rpost_limit_give_wr(struct rpost_file *file, u32 n, unsigned long bytes)
  */
 int rpost_limit_take_cqe(struct rpost_file *file, u32 n)
 {
-	return rpost_limit_take(file, &file->num_cqe, n, READ_ONCE(max_cqe),
+	return rpost_limit_take(file, &file->num_cqe, n, rpost_limit_cqe(),
 				rpost_device_cq_bytes(n));
 }
 

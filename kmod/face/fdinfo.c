@@ -184,16 +184,13 @@ static void rpost_fdinfo_gauges(struct seq_file *s, struct rpost_file *file)
 
 static void rpost_fdinfo_limits(struct seq_file *s, struct rpost_file *file)
 {
-	struct rpost_limits limits;
-
-	rpost_limit_get(&limits);
-	rpost_fdinfo_u64(s, "limit-objects", limits.objects);
-	rpost_fdinfo_u64(s, "limit-wr", limits.wr);
-	rpost_fdinfo_u64(s, "limit-cqe", limits.cqe);
+	rpost_fdinfo_u64(s, "limit-objects", rpost_limit_objects());
+	rpost_fdinfo_u64(s, "limit-wr", rpost_limit_wr());
+	rpost_fdinfo_u64(s, "limit-cqe", rpost_limit_cqe());
 	if (file->user->exempt)
 		seq_puts(s, "rpost-limit-user-bytes:\tnone\n");
 	else
-		rpost_fdinfo_u64(s, "limit-user-bytes", limits.user_bytes);
+		rpost_fdinfo_u64(s, "limit-user-bytes", rpost_user_limit());
 }
 
 /* ------------------------------------------------------- objects */
