@@ -65,7 +65,6 @@ int rpost_ucmd_run(struct rpost_file *file, struct file *filp,
 		   const struct rpost_cmd_row *row, unsigned long arg);
 int rpost_respond_from(struct rpost_ucmd *ucmd, u32 from);
 int rpost_respond(struct rpost_ucmd *ucmd);
-int rpost_respond_fd(struct rpost_ucmd *ucmd, s32 *fd, struct file *filp);
 struct rpost_file *rpost_file_create(void);
 void rpost_file_close(struct rpost_file *file);
 void rpost_file_put(struct rpost_file *file);

@@ -59,12 +59,29 @@ int rpost_fd_open(struct rpost_ucmd *ucmd, struct rpost_fd *fd, s32 *to, int fla
 {
 	struct file *filp = anon_inode_getfile(fd->type->name, fd->type->fops, fd,
 					       flags | O_CLOEXEC);
+	int ret;
 
 	if (IS_ERR(filp)) {
 		rpost_fd_put(fd);
 		return PTR_ERR(filp);
 	}
-	return rpost_respond_fd(ucmd, to, filp);
+	/* The file has the reference now. */
+	*to = get_unused_fd_flags(O_CLOEXEC);
+	if (*to < 0) {
+		ret = *to;
+		goto err_file;
+	}
+	ret = rpost_respond(ucmd);
+	if (ret)
+		goto err_fd;
+	fd_install(*to, filp);
+	return 0;
+
+err_fd:
+	put_unused_fd(*to);
+err_file:
+	fput(filp);
+	return ret;
 }
 
 /*

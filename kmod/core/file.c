@@ -2,8 +2,6 @@
 /*
  * Open files, and how a command is copied in and answered.
  */
-#include <linux/file.h>
-#include <linux/fs.h>
 #include <linux/memcontrol.h>
 #include <linux/nsproxy.h>
 #include <linux/sched.h>
@@ -81,32 +79,6 @@ int rpost_respond_from(struct rpost_ucmd *ucmd, u32 from)
 int rpost_respond(struct rpost_ucmd *ucmd)
 {
 	return rpost_respond_from(ucmd, 0);
-}
-
-/*
- * Give the program a new file, whose reference an error drops.  fd is the field of
- * the command's struct for the descriptor.  Return 0, -EMFILE, -ENOMEM or -EFAULT.
- */
-int rpost_respond_fd(struct rpost_ucmd *ucmd, s32 *fd, struct file *filp)
-{
-	int ret;
-
-	*fd = get_unused_fd_flags(O_CLOEXEC);
-	if (*fd < 0) {
-		ret = *fd;
-		goto err_file;
-	}
-	ret = rpost_respond(ucmd);
-	if (ret)
-		goto err_fd;
-	fd_install(*fd, filp);
-	return 0;
-
-err_fd:
-	put_unused_fd(*fd);
-err_file:
-	fput(filp);
-	return ret;
 }
 
 static unsigned long rpost_file_bytes(void)
