@@ -82,14 +82,9 @@ static u32 rpost_handles_wanted(struct rpost_handles *handles)
 	       num + 1 : 0;
 }
 
-static struct rpost_file *rpost_handles_file(struct rpost_handles *handles)
-{
-	return container_of(handles, struct rpost_file, handles);
-}
-
 static int rpost_handles_grow(struct rpost_handles *handles, u32 num, gfp_t gfp)
 {
-	struct rpost_file *file = rpost_handles_file(handles);
+	struct rpost_file *file = container_of(handles, struct rpost_file, handles);
 	struct rpost_leaves *leaves;
 	bool added = false;
 
@@ -106,15 +101,10 @@ static int rpost_handles_grow(struct rpost_handles *handles, u32 num, gfp_t gfp)
 	return leaves ? 0 : -ENOMEM;
 }
 
-/* Begin with an empty table, in zeroed memory. */
-void rpost_handles_init(struct rpost_handles *handles)
-{
-	spin_lock_init(&handles->lock);
-}
-
 /* All handles are free, and no lookup is running. */
 void rpost_handles_destroy(struct rpost_handles *handles)
 {
+	struct rpost_file *file = container_of(handles, struct rpost_file, handles);
 	struct rpost_leaves *leaves = rcu_dereference_protected(handles->leaves,
 								true);
 	u32 i;
@@ -123,7 +113,7 @@ void rpost_handles_destroy(struct rpost_handles *handles)
 		return;
 	for (i = 0; i < leaves->num; i++)
 		kfree(leaves->leaf[i]);
-	rpost_uncharge(rpost_handles_file(handles), leaves->num * RPOST_LEAF_BYTES);
+	rpost_uncharge(file, leaves->num * RPOST_LEAF_BYTES);
 	kfree(leaves);
 }
 

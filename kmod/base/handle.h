@@ -95,7 +95,6 @@ static inline struct rpost_obj *rpost_handle_find(struct rpost_handles *handles,
 		      NULL;
 }
 
-void rpost_handles_init(struct rpost_handles *handles);
 void rpost_handles_destroy(struct rpost_handles *handles);
 int rpost_handle_reserve(struct rpost_handles *handles, u32 limit, gfp_t gfp,
 			 struct rpost_slot **reserved);

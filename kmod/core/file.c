@@ -110,7 +110,7 @@ struct rpost_file *rpost_file_create(void)
 	kref_init(&file->kref);
 	file->net = get_net(current->nsproxy->net_ns);
 	file->memcg = get_mem_cgroup_from_mm(current->mm);
-	rpost_handles_init(&file->handles);
+	spin_lock_init(&file->handles.lock);
 	hash_init(file->qps);
 	hash_init(file->named);
 	spin_lock_init(&file->event_lock);
