@@ -114,9 +114,14 @@ unsigned long rpost_user_limit(void)
 	return min_t(unsigned long, READ_ONCE(max_user_bytes), LONG_MAX);
 }
 
-/* Return 0, or -ENOMEM at the limit, with nothing charged. */
-static int rpost_user_charge(struct rpost_user *user, unsigned long bytes)
+/*
+ * Charge the user of @file for memory that is about to be allocated, until
+ * rpost_uncharge() with the same bytes.  Return 0; or -ENOMEM at the user's limit,
+ * with nothing charged.
+ */
+int rpost_charge(struct rpost_file *file, unsigned long bytes)
 {
+	struct rpost_user *user = file->user;
 	unsigned long limit = user->exempt ? LONG_MAX : rpost_user_limit();
 	long now = atomic_long_read(&user->bytes);
 
@@ -129,21 +134,8 @@ static int rpost_user_charge(struct rpost_user *user, unsigned long bytes)
 			return -ENOMEM;
 		}
 	} while (!atomic_long_try_cmpxchg(&user->bytes, &now, now + bytes));
+	atomic_long_add(bytes, &file->bytes);
 	return 0;
-}
-
-/*
- * Charge the user of @file for memory that is about to be allocated, until
- * rpost_uncharge() with the same bytes.  Return 0; or -ENOMEM at the user's limit,
- * with nothing charged.
- */
-int rpost_charge(struct rpost_file *file, unsigned long bytes)
-{
-	int ret = rpost_user_charge(file->user, bytes);
-
-	if (!ret)
-		atomic_long_add(bytes, &file->bytes);
-	return ret;
 }
 
 void rpost_uncharge(struct rpost_file *file, unsigned long bytes)
