@@ -46,21 +46,6 @@ static kuid_t rpost_user_uid(const struct cred *cred)
 	return ns->owner;
 }
 
-static struct rpost_user *rpost_user_find(kuid_t uid, bool exempt)
-{
-	struct rpost_user *user;
-
-	lockdep_assert_held(&rpost_users_lock);
-
-	hash_for_each_possible(rpost_users, user, node, __kuid_val(uid)) {
-		if (uid_eq(user->uid, uid) && user->exempt == exempt) {
-			user->refs++;
-			return user;
-		}
-	}
-	return NULL;
-}
-
 /*
  * Return the task's user with a reference, for rpost_user_put(), or NULL without
  * memory.
@@ -81,8 +66,13 @@ struct rpost_user *rpost_user_get(void)
 	mutex_init(&user->pin_lock);
 	hash_init(user->pinners);
 	spin_lock(&rpost_users_lock);
-	found = rpost_user_find(uid, exempt);
-	if (!found)
+	hash_for_each_possible(rpost_users, found, node, __kuid_val(uid)) {
+		if (uid_eq(found->uid, uid) && found->exempt == exempt)
+			break;
+	}
+	if (found)
+		found->refs++;
+	else
 		hash_add(rpost_users, &user->node, __kuid_val(uid));
 	spin_unlock(&rpost_users_lock);
 	if (!found)
