@@ -154,11 +154,9 @@ extern const struct rpost_type rpost_types[RPOST_NUM_OBJ_TYPES];
 extern const enum rpost_obj_type rpost_teardown_order[RPOST_NUM_OBJ_TYPES - 1];
 
 int rpost_obj_reserve(struct rpost_file *file, struct rpost_obj *obj,
-		      enum rpost_obj_type type, struct rpost_device *dev);
+		      enum rpost_obj_type type, struct rpost_device *dev, gfp_t gfp);
 int rpost_obj_take_bytes(struct rpost_obj *obj, unsigned long bytes);
 void rpost_obj_give_bytes(struct rpost_obj *obj, unsigned long bytes);
-int rpost_obj_reserve_gfp(struct rpost_file *file, struct rpost_obj *obj,
-			  enum rpost_obj_type type, struct rpost_device *dev, gfp_t gfp);
 int rpost_obj_reserve_inner(struct rpost_file *file, struct rpost_obj *obj,
 			    enum rpost_obj_type type, struct rpost_device *dev);
 void rpost_obj_unreserve(struct rpost_obj *obj);

@@ -79,11 +79,14 @@ static int rpost_obj_take_handle_gfp(struct rpost_obj *obj, gfp_t gfp)
 }
 
 /*
- * Do as rpost_obj_reserve().  With RPOST_GFP_NOWAIT, for an object on no device, it does
- * not wait for memory.
+ * Reserve a handle that no lookup finds, for an object in zeroed memory, until
+ * rpost_obj_unreserve().  The device that the object is on cannot be removed meanwhile;
+ * NULL is for none.  gfp is RPOST_GFP; or RPOST_GFP_NOWAIT for an object on no device.
+ * Return 0, -EMFILE at the file's limit, -EAGAIN at the rdma cgroup's, or -ENOMEM, also
+ * at the user's.
  */
-int rpost_obj_reserve_gfp(struct rpost_file *file, struct rpost_obj *obj,
-			  enum rpost_obj_type type, struct rpost_device *dev, gfp_t gfp)
+int rpost_obj_reserve(struct rpost_file *file, struct rpost_obj *obj,
+		      enum rpost_obj_type type, struct rpost_device *dev, gfp_t gfp)
 {
 	int ret = rpost_obj_reserve_inner(file, obj, type, dev);
 
@@ -93,18 +96,6 @@ int rpost_obj_reserve_gfp(struct rpost_file *file, struct rpost_obj *obj,
 	if (ret)
 		rpost_obj_unreserve(obj);
 	return ret;
-}
-
-/*
- * Reserve a handle that no lookup finds, for an object in zeroed memory, until
- * rpost_obj_unreserve().  The device that the object is on cannot be removed meanwhile;
- * NULL is for none.  Return 0, -EMFILE at the file's limit, -EAGAIN at the rdma
- * cgroup's, or -ENOMEM, also at the user's.
- */
-int rpost_obj_reserve(struct rpost_file *file, struct rpost_obj *obj,
-		      enum rpost_obj_type type, struct rpost_device *dev)
-{
-	return rpost_obj_reserve_gfp(file, obj, type, dev, RPOST_GFP);
 }
 
 /* Free the handle of a claimed object, which stays charged. */

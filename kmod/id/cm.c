@@ -104,7 +104,7 @@ static struct rpost_id *rpost_id_alloc(struct rpost_file *file, gfp_t gfp)
 	INIT_LIST_HEAD(&id->events);
 	INIT_LIST_HEAD(&id->joins);
 	INIT_LIST_HEAD(&id->route_link);
-	ret = rpost_obj_reserve_gfp(file, &id->obj, RPOST_OBJ_ID, NULL, gfp);
+	ret = rpost_obj_reserve(file, &id->obj, RPOST_OBJ_ID, NULL, gfp);
 	if (ret) {
 		kfree(id);
 		return ERR_PTR(ret);

@@ -530,7 +530,8 @@ struct rpost_mr *rpost_mr_make(struct rpost_pd *pd, const struct rpost_reg_mr *c
 	INIT_LIST_HEAD(&mr->entry);
 	INIT_LIST_HEAD(&mr->lru);
 	ret = inner ? rpost_obj_reserve_inner(file, &mr->obj, RPOST_OBJ_MR, pd->obj.dev) :
-		      rpost_obj_reserve(file, &mr->obj, RPOST_OBJ_MR, pd->obj.dev);
+		      rpost_obj_reserve(file, &mr->obj, RPOST_OBJ_MR, pd->obj.dev,
+					RPOST_GFP);
 	if (ret)
 		goto err_free;
 

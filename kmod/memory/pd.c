@@ -81,7 +81,7 @@ int rpost_alloc_pd_ioctl(struct rpost_ucmd *ucmd)
 	ret = rpost_mr_table_init(pd);
 	if (ret)
 		goto err_free;
-	ret = rpost_obj_reserve(ucmd->file, &pd->obj, RPOST_OBJ_PD, dev);
+	ret = rpost_obj_reserve(ucmd->file, &pd->obj, RPOST_OBJ_PD, dev, RPOST_GFP);
 	if (ret)
 		goto err_table;
 

@@ -126,7 +126,7 @@ int rpost_create_ah_ioctl(struct rpost_ucmd *ucmd)
 		goto err_put_gid;
 	ah->pd = pd;
 	ret = rpost_obj_reserve(ucmd->file, &ah->obj, RPOST_OBJ_AH,
-				pd->obj.dev);
+				pd->obj.dev, RPOST_GFP);
 	if (ret)
 		goto err_free;
 	ah->ib_ah = rdma_create_user_ah(pd->ib_pd, &attr, NULL);

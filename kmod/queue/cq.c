@@ -402,7 +402,7 @@ int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 		goto err_channel;
 	rpost_ring_set_flags(ring, RPOST_RING_NEED_POLL, 0);
 	RCU_INIT_POINTER(cq->ring, ring);
-	ret = rpost_obj_reserve(ucmd->file, &cq->obj, RPOST_OBJ_CQ, dev);
+	ret = rpost_obj_reserve(ucmd->file, &cq->obj, RPOST_OBJ_CQ, dev, RPOST_GFP);
 	if (ret)
 		goto err_ring;
 

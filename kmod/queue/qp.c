@@ -617,7 +617,7 @@ static int rpost_create_qp_locked(struct rpost_ucmd *ucmd, struct rpost_qp *qp)
 		if (ret)
 			return ret;
 	}
-	ret = rpost_obj_reserve(ucmd->file, &qp->obj, RPOST_OBJ_QP, dev);
+	ret = rpost_obj_reserve(ucmd->file, &qp->obj, RPOST_OBJ_QP, dev, RPOST_GFP);
 	if (ret)
 		return ret;
 	ret = rpost_qp_build(qp, cmd);

@@ -445,7 +445,7 @@ int rpost_create_srq_ioctl(struct rpost_ucmd *ucmd)
 		goto err_unuse;
 	srq->pd = pd;
 	ret = rpost_obj_reserve(ucmd->file, &srq->obj, RPOST_OBJ_SRQ,
-				pd->obj.dev);
+				pd->obj.dev, RPOST_GFP);
 	if (ret)
 		goto err_free;
 	ret = rpost_srq_build(srq, cmd);
