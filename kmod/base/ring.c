@@ -306,12 +306,6 @@ struct rpost_ring_seen rpost_ring_see(struct rpost_cring *ring)
 	};
 }
 
-/* Note that an entry is lost; rpost_cq_publish() tells the program. */
-void rpost_ring_overrun(struct rpost_cring *ring)
-{
-	ring->overrun = true;
-}
-
 void rpost_ring_publish(struct rpost_cring *ring)
 {
 	/* The entries have been written. */

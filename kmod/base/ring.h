@@ -108,7 +108,6 @@ void rpost_ring_take_over(struct rpost_cring *to,
 			  const struct rpost_cring *from, u32 head);
 int rpost_ring_mmap(struct rpost_cring *ring, struct vm_area_struct *vma);
 struct rpost_ring_seen rpost_ring_see(struct rpost_cring *ring);
-void rpost_ring_overrun(struct rpost_cring *ring);
 void rpost_ring_publish(struct rpost_cring *ring);
 bool rpost_ring_take_arm(struct rpost_cring *ring);
 void rpost_ring_set_flags(struct rpost_cring *ring, u32 set, u32 clear);
