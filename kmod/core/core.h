@@ -90,8 +90,7 @@ void rpost_file_retry_end(struct rpost_file *file);
  *          completions
  * @bytes: bytes that the file's user is charged for its memory in the kernel.
  *         Its queues on the device are charged separately, since they go first.
- * @cgroup: the rdma cgroup that is charged for it, if @charged
- * @charged: @cgroup is charged
+ * @cgroup: the rdma cgroup that is charged for it, or NULL
  * @context: the context of @file on @dev, with a reference; NULL without @dev
  * @rcu: lookups run under RCU
  *
@@ -113,7 +112,6 @@ struct rpost_obj {
 	bool hidden;
 	bool ending;
 	unsigned long bytes;
-	bool charged;
 	struct rdma_cgroup *cgroup;
 	struct rpost_context *context;
 	struct rcu_head rcu;

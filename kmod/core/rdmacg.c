@@ -48,8 +48,6 @@ int rpost_obj_charge(struct rpost_obj *obj)
 				RDMACG_RESOURCE_HCA_OBJECT);
 	if (ret)
 		rpost_context_uncharge(obj->context);
-	else
-		obj->charged = true;
 out:
 	mutex_unlock(&file->charge_lock);
 	return ret;
@@ -67,11 +65,11 @@ void rpost_obj_uncharge(struct rpost_obj *obj)
 	if (!obj->dev)
 		return;
 	mutex_lock(&file->charge_lock);
-	if (obj->charged) {
+	if (obj->cgroup) {
 		rdmacg_uncharge(obj->cgroup, &obj->dev->ib_dev->cg_device,
 				RDMACG_RESOURCE_HCA_OBJECT);
 		rpost_context_uncharge(obj->context);
-		obj->charged = false;
+		obj->cgroup = NULL;
 	}
 	mutex_unlock(&file->charge_lock);
 }
