@@ -335,6 +335,6 @@ unsigned long rpost_device_rq_bytes(u32 entries, u32 sges);
 unsigned long rpost_device_cq_bytes(u32 entries);
 unsigned long rpost_user_limit(void);
 void rpost_user_init(struct dentry *parent, void (*kept_init)(struct rpost_kept *kept));
-void rpost_users_each(bool (*look)(struct rpost_user *user, void *arg), void *arg);
+void rpost_users_each(void (*look)(struct rpost_user *user, void *arg), void *arg);
 
 #endif /* RPOST_BASE_H */

@@ -187,17 +187,15 @@ unsigned long rpost_device_cq_bytes(u32 entries)
 	return SZ_4K + rpost_device_bytes(entries, 128);
 }
 
-/* @look must not sleep; it returns false to end. */
-void rpost_users_each(bool (*look)(struct rpost_user *user, void *arg), void *arg)
+/* @look must not sleep. */
+void rpost_users_each(void (*look)(struct rpost_user *user, void *arg), void *arg)
 {
 	struct rpost_user *user;
 	unsigned int i;
 
 	spin_lock(&rpost_users_lock);
-	hash_for_each(rpost_users, i, user, node) {
-		if (!look(user, arg))
-			break;
-	}
+	hash_for_each(rpost_users, i, user, node)
+		look(user, arg);
 	spin_unlock(&rpost_users_lock);
 }
 

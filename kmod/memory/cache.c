@@ -681,7 +681,7 @@ bool rpost_cache_any_idle(void)
 }
 
 /* Give idle regions of a user back; set @arg if there may be more. */
-static bool rpost_cache_empty(struct rpost_user *user, void *arg)
+static void rpost_cache_empty(struct rpost_user *user, void *arg)
 {
 	struct rpost_kept *kept = &user->kept;
 	unsigned long flags;
@@ -691,7 +691,6 @@ static bool rpost_cache_empty(struct rpost_user *user, void *arg)
 	rpost_cache_doom_pages(kept, ULONG_MAX, NULL);
 	*more |= !list_empty(&kept->idle);
 	spin_unlock_irqrestore(&kept->lock, flags);
-	return true;
 }
 
 static int rpost_cache_set_pages(const char *val, const struct kernel_param *kp)
