@@ -69,10 +69,8 @@ static int rpost_obj_take_handle_gfp(struct rpost_obj *obj, gfp_t gfp)
 
 	ret = rpost_handle_reserve(&file->handles, rpost_limit_objects(), gfp,
 				   &obj->slot);
-	if (ret) {
-		obj->slot = NULL;
+	if (ret)
 		return ret;
-	}
 	obj->handle = obj->slot->handle;
 	rpost_file_count(file, obj->type, 1);
 	return 0;
