@@ -77,20 +77,7 @@ void rpost_device_unfind(struct rpost_device *dev)
 	rpost_device_put(dev);
 }
 
-static int rpost_device_add(struct ib_device *ib_dev);
-static void rpost_device_remove(struct ib_device *ib_dev, void *client_data);
-static void rpost_device_rename(struct ib_device *ib_dev, void *client_data);
-
-/*
- * Registered after rdma_cm's client, so its remove() is called first: queue
- * pairs are gone when cma reports the removal to their ids.
- */
-static struct ib_client rpost_client = {
-	.name	= "rdma_post",
-	.add	= rpost_device_add,
-	.remove	= rpost_device_remove,
-	.rename	= rpost_device_rename,
-};
+static struct ib_client rpost_client;
 
 /* The RDMA core calls add() and rename() under its lock against renames. */
 static void rpost_device_rename(struct ib_device *ib_dev, void *client_data)
@@ -155,6 +142,17 @@ static void rpost_device_remove(struct ib_device *ib_dev, void *client_data)
 	rpost_gone(dev);
 	rpost_device_put(dev);
 }
+
+/*
+ * Registered after rdma_cm's client, so its remove() is called first: queue
+ * pairs are gone when cma reports the removal to their ids.
+ */
+static struct ib_client rpost_client = {
+	.name	= "rdma_post",
+	.add	= rpost_device_add,
+	.remove	= rpost_device_remove,
+	.rename	= rpost_device_rename,
+};
 
 /*
  * Begin to follow devices.  gone ends what is on a removed device, and returns when no
