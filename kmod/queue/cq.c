@@ -18,13 +18,6 @@
  */
 #define RPOST_VAIN_POLLS	32
 
-/* The ring, for a caller that holds @cq->arm_lock. */
-static struct rpost_cring *rpost_cq_arm_ring(struct rpost_cq *cq)
-{
-	return rcu_dereference_protected(cq->ring,
-					 lockdep_is_held(&cq->arm_lock));
-}
-
 /*
  * Note that there are completions, and notify.  Devices call this in any context, some
  * with a lock of their own held that ib_poll_cq() takes, so it does not poll.
@@ -33,18 +26,15 @@ void rpost_cq_interrupt(struct rpost_cq *cq)
 {
 	struct rpost_cring *ring;
 	unsigned long flags;
-	bool wake;
 
 	spin_lock_irqsave(&cq->arm_lock, flags);
-	ring = rpost_cq_arm_ring(cq);
+	ring = rcu_dereference_protected(cq->ring, lockdep_is_held(&cq->arm_lock));
 	WRITE_ONCE(cq->armed, 0);
 	rpost_ring_set_flags(ring, RPOST_RING_NEED_POLL, 0);
 	/* Pairs with the program's barrier between @arm and @flags. */
-	wake = rpost_ring_take_arm(ring);
-	wake |= !!cq->notify;
-	cq->notify = 0;
-	if (wake)
+	if (rpost_ring_take_arm(ring) || cq->notify)
 		rpost_comp_channel_post(cq);
+	cq->notify = false;
 	spin_unlock_irqrestore(&cq->arm_lock, flags);
 }
 
@@ -96,52 +86,43 @@ static u32 rpost_cq_poll_locked(struct rpost_cq *cq, int budget)
 	return done;
 }
 
-/*
- * Poll the device.  Return the number of completions polled; those of unsignaled and drain
- * work requests add no entry to the ring.
- */
-u32 rpost_cq_poll(struct rpost_cq *cq)
+void rpost_cq_poll(struct rpost_cq *cq)
 {
-	u32 done;
-
 	spin_lock(&cq->lock);
-	done = rpost_cq_poll_locked(cq, RPOST_POLL_MOST);
+	rpost_cq_poll_locked(cq, RPOST_POLL_MOST);
 	spin_unlock(&cq->lock);
-	return done;
 }
 
 /*
  * Arm the device, then poll it for completions that came before.  With
  * IB_CQ_NEXT_COMP the program need not call again before the interrupt.
  */
-static u32 rpost_cq_arm(struct rpost_cq *cq, u32 kind)
+static void rpost_cq_arm(struct rpost_cq *cq, u32 kind, bool notify)
 {
 	struct rpost_hwcq *hwcq;
 	bool failed = false;
-	u32 done;
 
 	lockdep_assert_held(&cq->lock);
 
 	/* The interrupt may come as soon as the first device queue is armed. */
 	spin_lock_irq(&cq->arm_lock);
+	/* Do not narrow a request for any completion to solicited ones. */
 	if (cq->armed == IB_CQ_NEXT_COMP)
 		kind = IB_CQ_NEXT_COMP;
 	WRITE_ONCE(cq->armed, kind);
+	cq->notify |= notify;
 	spin_unlock_irq(&cq->arm_lock);
 	list_for_each_entry(hwcq, &cq->hwcqs, link) {
 		if (ib_req_notify_cq(hwcq->ib_cq, kind) < 0)
 			failed = true;
 	}
 
-	done = rpost_cq_poll_locked(cq, RPOST_POLL_MOST);
+	rpost_cq_poll_locked(cq, RPOST_POLL_MOST);
 	spin_lock_irq(&cq->arm_lock);
 	/* A program that polls must not wait for a delayed interrupt. */
-	if (cq->moderate_us)
-		rpost_ring_set_flags(rpost_cq_ring(cq), RPOST_RING_NEED_POLL, 0);
-	else if (cq->armed == IB_CQ_NEXT_COMP && cq->budget > 0 && !failed)
+	if (cq->armed == IB_CQ_NEXT_COMP && cq->budget > 0 && !failed && !cq->moderate_us)
 		rpost_ring_set_flags(rpost_cq_ring(cq), 0, RPOST_RING_NEED_POLL);
 	spin_unlock_irq(&cq->arm_lock);
-	return done;
 }
 
 /*
@@ -155,19 +136,8 @@ void rpost_cq_event_taken(struct rpost_cq *cq)
 	if (cq->exact)
 		rpost_cq_poll_locked(cq, RPOST_POLL_MOST);
 	else
-		rpost_cq_arm(cq, IB_CQ_NEXT_COMP);
+		rpost_cq_arm(cq, IB_CQ_NEXT_COMP, false);
 	spin_unlock(&cq->lock);
-}
-
-/*
- * With the lock of cq held, arm a new device queue, already in its list, like the others.
- */
-void rpost_cq_arm_new(struct rpost_cq *cq, struct rpost_hwcq *hwcq)
-{
-	u32 kind = READ_ONCE(cq->armed);
-
-	if (kind)
-		ib_req_notify_cq(hwcq->ib_cq, kind);
 }
 
 /* Poll once after a post.  cq gets the completions of the posted work requests. */
@@ -209,13 +179,8 @@ int rpost_cq_shutdown(struct rpost_obj *obj)
 	 * When the device is removed, wake the tasks that sleep for an event of the
 	 * queue.  When the program destroys it, there is no event.
 	 */
-	spin_lock_irq(&cq->arm_lock);
-	if (!obj->ending &&
-	    (rpost_ring_take_arm(rpost_cq_arm_ring(cq)) || cq->notify)) {
-		cq->notify = 0;
-		rpost_comp_channel_post(cq);
-	}
-	spin_unlock_irq(&cq->arm_lock);
+	if (!obj->ending)
+		rpost_cq_interrupt(cq);
 
 	rpost_hwcqs_destroy(cq, &hwcqs);
 	return 0;
@@ -275,8 +240,6 @@ int rpost_cq_mmap(struct rpost_file *file, struct vm_area_struct *vma)
 int rpost_arm_cq_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_arm_cq *cmd = &ucmd->cmd.arm_cq;
-	u32 kind = cmd->flags & RPOST_ARM_SOLICITED ? IB_CQ_SOLICITED :
-						      IB_CQ_NEXT_COMP;
 	struct rpost_cq *cq;
 
 	if (cmd->reserved)
@@ -286,14 +249,8 @@ int rpost_arm_cq_ioctl(struct rpost_ucmd *ucmd)
 		return -ENOENT;
 
 	spin_lock(&cq->lock);
-	spin_lock_irq(&cq->arm_lock);
-	cq->exact = kind == IB_CQ_SOLICITED;
-	/* Do not narrow a pending request for any completion to solicited ones. */
-	if (cq->notify != IB_CQ_NEXT_COMP)
-		cq->notify = kind;
-	kind = cq->notify;
-	spin_unlock_irq(&cq->arm_lock);
-	rpost_cq_arm(cq, kind);
+	cq->exact = cmd->flags & RPOST_ARM_SOLICITED;
+	rpost_cq_arm(cq, cq->exact ? IB_CQ_SOLICITED : IB_CQ_NEXT_COMP, true);
 	spin_unlock(&cq->lock);
 
 	rpost_obj_put(&cq->obj);
@@ -310,7 +267,7 @@ static void rpost_cq_idle(struct rpost_cq *cq)
 	if (!READ_ONCE(cq->armed) && ++cq->vain < RPOST_VAIN_POLLS)
 		return;
 	cq->vain = 0;
-	rpost_cq_arm(cq, IB_CQ_NEXT_COMP);
+	rpost_cq_arm(cq, IB_CQ_NEXT_COMP, false);
 }
 
 /*
@@ -319,18 +276,16 @@ static void rpost_cq_idle(struct rpost_cq *cq)
  */
 static u32 rpost_cq_fetch(struct rpost_cq *cq)
 {
-	u32 tail, done, count;
+	u32 tail, count;
 
 	spin_lock(&cq->lock);
 	tail = rpost_cq_ring(cq)->tail;
-	done = rpost_cq_poll_locked(cq, RPOST_POLL_MOST);
 	/* Poll until the ring has a new entry, or the device no completion. */
-	while (done && rpost_cq_ring(cq)->tail == tail &&
-	       !fatal_signal_pending(current)) {
+	while (rpost_cq_poll_locked(cq, RPOST_POLL_MOST) &&
+	       rpost_cq_ring(cq)->tail == tail && !fatal_signal_pending(current)) {
 		spin_unlock(&cq->lock);
 		cond_resched();
 		spin_lock(&cq->lock);
-		done = rpost_cq_poll_locked(cq, RPOST_POLL_MOST);
 	}
 	if (rpost_cq_ring(cq)->tail == tail)
 		rpost_cq_idle(cq);

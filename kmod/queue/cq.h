@@ -94,7 +94,7 @@ void rpost_hwcqs_destroy(struct rpost_cq *cq, struct list_head *hwcqs);
  * @arm_lock: guards @armed and @notify, and the ring's flags and arm.  Device
  *            handlers take it; it nests in @lock.
  * @armed: how the device is armed: IB_CQ_NEXT_COMP, IB_CQ_SOLICITED, or 0
- * @notify: the event requested by ARM_CQ: one of these, or 0
+ * @notify: ARM_CQ has requested an event, of the kind that @armed says
  * @ring: shared with the program.  It is replaced with @setup_lock, @lock and
  *        @arm_lock held, and freed after a grace period: posters read it under
  *        RCU.
@@ -126,7 +126,7 @@ struct rpost_cq {
 	u16 moderate_us;
 	spinlock_t arm_lock;
 	u32 armed;
-	u32 notify;
+	bool notify;
 	struct rpost_cring __rcu *ring;
 	struct list_head event_link;
 	unsigned int events;
@@ -142,8 +142,7 @@ void rpost_cq_interrupt(struct rpost_cq *cq);
 void rpost_cq_publish(struct rpost_cq *cq);
 void rpost_cq_error(struct rpost_cq *cq, u32 event);
 void rpost_cq_event_taken(struct rpost_cq *cq);
-void rpost_cq_arm_new(struct rpost_cq *cq, struct rpost_hwcq *hwcq);
-u32 rpost_cq_poll(struct rpost_cq *cq);
+void rpost_cq_poll(struct rpost_cq *cq);
 void rpost_cq_posted(struct rpost_cq *cq);
 struct rpost_ring_seen rpost_cq_see(struct rpost_cq *cq);
 

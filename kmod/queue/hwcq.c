@@ -87,6 +87,7 @@ static struct rpost_hwcq *rpost_hwcq_create(struct rpost_cq *cq, u32 size)
 	};
 	struct rpost_hwcq *hwcq;
 	struct ib_cq *ib_cq;
+	u32 armed;
 	int ret;
 
 	ret = rpost_limit_take_cqe(cq->obj.file, size);
@@ -112,7 +113,10 @@ static struct rpost_hwcq *rpost_hwcq_create(struct rpost_cq *cq, u32 size)
 
 	spin_lock(&cq->lock);
 	list_add_tail(&hwcq->link, &cq->hwcqs);
-	rpost_cq_arm_new(cq, hwcq);
+	/* Arm it like the others. */
+	armed = READ_ONCE(cq->armed);
+	if (armed)
+		ib_req_notify_cq(ib_cq, armed);
 	spin_unlock(&cq->lock);
 	return hwcq;
 
