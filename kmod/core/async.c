@@ -103,17 +103,23 @@ static void rpost_async_channel_taken(struct rpost_fd *fd)
 	spin_unlock_irq(&channel->lock);
 }
 
-/* Report an event on an object, in any context.  dev and file are those of the object. */
-void rpost_async_post(struct rpost_device *dev, struct rpost_file *file,
-		      const struct rpost_async_event *event)
+/* Report an event, RPOST_ASYNC_*, on an object, in any context. */
+void rpost_async_post(const struct rpost_obj *obj, u64 user_data, u32 event)
 {
+	const struct rpost_async_event async = {
+		.user_data = user_data,
+		.event = event,
+		.obj_type = obj->type,
+		.handle = obj->handle,
+	};
+	struct rpost_file *file = obj->file;
 	struct rpost_async_channel *channel;
 	unsigned long flags;
 
 	spin_lock_irqsave(&file->async_lock, flags);
 	list_for_each_entry(channel, &file->async_channels, file_link) {
-		if (channel->dev == dev)
-			rpost_async_channel_push(channel, event, false);
+		if (channel->dev == obj->dev)
+			rpost_async_channel_push(channel, &async, false);
 	}
 	spin_unlock_irqrestore(&file->async_lock, flags);
 }

@@ -173,8 +173,7 @@ void rpost_qp_attr_fill(struct rpost_qp_attr *to,
 
 /* ------------------------------------------------------------ async.c */
 
-void rpost_async_post(struct rpost_device *dev, struct rpost_file *file,
-		      const struct rpost_async_event *event);
+void rpost_async_post(const struct rpost_obj *obj, u64 user_data, u32 event);
 void rpost_async_forget(struct rpost_device *dev, const struct rpost_obj *obj);
 void rpost_async_device_add(struct rpost_device *dev);
 void rpost_async_device_gone(struct rpost_device *dev);

@@ -38,19 +38,6 @@ void rpost_cq_interrupt(struct rpost_cq *cq)
 	spin_unlock_irqrestore(&cq->arm_lock, flags);
 }
 
-/* Report an asynchronous event, RPOST_ASYNC_*, of a queue, in any context. */
-void rpost_cq_error(struct rpost_cq *cq, u32 event)
-{
-	const struct rpost_async_event async = {
-		.user_data = cq->user_data,
-		.event = event,
-		.obj_type = RPOST_OBJ_CQ,
-		.handle = cq->obj.handle,
-	};
-
-	rpost_async_post(cq->obj.dev, cq->obj.file, &async);
-}
-
 /* Show the program the new entries of the ring, with the lock of the queue held. */
 void rpost_cq_publish(struct rpost_cq *cq)
 {
@@ -65,7 +52,7 @@ void rpost_cq_publish(struct rpost_cq *cq)
 		spin_unlock_irq(&cq->arm_lock);
 		/* Once: the queue stays in error, and the channel has little room. */
 		if (!cq->overrun)
-			rpost_cq_error(cq, RPOST_ASYNC_CQ_ERR);
+			rpost_async_post(&cq->obj, cq->user_data, RPOST_ASYNC_CQ_ERR);
 		cq->overrun = true;
 	}
 }

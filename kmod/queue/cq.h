@@ -140,7 +140,6 @@ void rpost_cq_free(struct rpost_obj *obj);
 int rpost_cq_mmap(struct rpost_file *file, struct vm_area_struct *vma);
 void rpost_cq_interrupt(struct rpost_cq *cq);
 void rpost_cq_publish(struct rpost_cq *cq);
-void rpost_cq_error(struct rpost_cq *cq, u32 event);
 void rpost_cq_event_taken(struct rpost_cq *cq);
 void rpost_cq_poll(struct rpost_cq *cq);
 void rpost_cq_posted(struct rpost_cq *cq);

@@ -25,9 +25,10 @@ static void rpost_hwcq_interrupt(struct ib_cq *ib_cq, void *context)
 static void rpost_hwcq_event(struct ib_event *ib_event, void *context)
 {
 	struct rpost_hwcq *hwcq = context;
+	struct rpost_cq *cq = hwcq->cq;
 
 	if (!READ_ONCE(hwcq->closing))
-		rpost_cq_error(hwcq->cq, ib_event->event);
+		rpost_async_post(&cq->obj, cq->user_data, ib_event->event);
 }
 
 /*

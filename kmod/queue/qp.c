@@ -245,12 +245,6 @@ static void rpost_qp_detach_cqs(struct rpost_qp *qp)
 static void rpost_qp_event(struct ib_event *event, void *context)
 {
 	struct rpost_qp *qp = context;
-	struct rpost_async_event async = {
-		.user_data = qp->user_data,
-		.event = event->event,
-		.obj_type = RPOST_OBJ_QP,
-		.handle = qp->obj.handle,
-	};
 
 	/* Its id, file and device may have gone. */
 	if (READ_ONCE(qp->leaked))
@@ -264,7 +258,7 @@ static void rpost_qp_event(struct ib_event *event, void *context)
 	if (event->event == IB_EVENT_QP_LAST_WQE_REACHED)
 		complete_all(&qp->last_wqe);
 	if (event->event <= IB_EVENT_GID_CHANGE && !READ_ONCE(qp->discard))
-		rpost_async_post(qp->obj.dev, qp->obj.file, &async);
+		rpost_async_post(&qp->obj, qp->user_data, event->event);
 }
 
 /* Release the address handles of sends that a device has lost. */

@@ -205,16 +205,10 @@ static unsigned long rpost_srq_device_bytes(const struct rpost_srq *srq,
 static void rpost_srq_event(struct ib_event *event, void *context)
 {
 	struct rpost_srq *srq = context;
-	struct rpost_async_event async = {
-		.user_data = srq->user_data,
-		.event = event->event,
-		.obj_type = RPOST_OBJ_SRQ,
-		.handle = srq->obj.handle,
-	};
 
 	/* The device may keep it, when its file and device have gone. */
 	if (!READ_ONCE(srq->closing))
-		rpost_async_post(srq->obj.dev, srq->obj.file, &async);
+		rpost_async_post(&srq->obj, srq->user_data, event->event);
 }
 
 /* The device keeps it for ever, with its protection domain. */
