@@ -162,40 +162,44 @@ static void rpost_ring_unshare(struct rpost_cring *ring)
 }
 
 /*
- * The ring is zeroed, and the file is charged.  The ring may @share a page with others
- * of the file.  @entries is a power of two, and @entry_size a multiple of 8, in bytes.
- * Return 0 or -ENOMEM.
+ * Return a zeroed ring, for which the file is charged, or NULL without memory or at the
+ * user's limit.  The ring may @share a page with others of the file.  @entries is a power
+ * of two, and @entry_size a multiple of 8, in bytes.
  */
-int rpost_ring_alloc(struct rpost_cring *ring, struct rpost_file *file,
-		     bool share, u32 entries, u32 entry_size)
+struct rpost_cring *rpost_ring_alloc(struct rpost_file *file, bool share, u32 entries,
+				     u32 entry_size)
 {
+	struct rpost_cring *ring = kzalloc(sizeof(*ring), RPOST_GFP);
 	size_t size = sizeof(*ring->hdr) + (size_t)entries * entry_size;
 	unsigned int n = DIV_ROUND_UP(size, PAGE_SIZE);
-	int ret;
 
+	if (!ring)
+		return NULL;
 	ring->entries = entries;
 	ring->entry_size = entry_size;
 	if (share && rpost_ring_units(size) < RPOST_RING_UNITS) {
-		ret = rpost_ring_share(ring, file, rpost_ring_units(size));
-		if (!ret)
-			ring->wcs = ring->hdr + 1;
-		return ret;
-	}
-
-	ring->mem = rpost_ring_mem_alloc(file, n);
-	if (!ring->mem)
-		return -ENOMEM;
-	/* A single page has a kernel address without vmap(). */
-	if (n == 1)
-		ring->hdr = page_address(ring->mem->pages[0]);
-	else
-		ring->hdr = vmap(ring->mem->pages, n, VM_MAP, PAGE_KERNEL);
-	if (!ring->hdr) {
-		rpost_ring_mem_put(ring->mem);
-		return -ENOMEM;
+		if (rpost_ring_share(ring, file, rpost_ring_units(size)))
+			goto err_free;
+	} else {
+		ring->mem = rpost_ring_mem_alloc(file, n);
+		if (!ring->mem)
+			goto err_free;
+		/* A single page has a kernel address without vmap(). */
+		if (n == 1)
+			ring->hdr = page_address(ring->mem->pages[0]);
+		else
+			ring->hdr = vmap(ring->mem->pages, n, VM_MAP, PAGE_KERNEL);
+		if (!ring->hdr)
+			goto err_mem;
 	}
 	ring->wcs = ring->hdr + 1;
-	return 0;
+	return ring;
+
+err_mem:
+	rpost_ring_mem_put(ring->mem);
+err_free:
+	kfree(ring);
+	return NULL;
 }
 
 /*
@@ -206,11 +210,12 @@ void rpost_ring_free(struct rpost_cring *ring)
 {
 	if (ring->mem->number) {
 		rpost_ring_unshare(ring);
-		return;
+	} else {
+		if (is_vmalloc_addr(ring->hdr))
+			vunmap(ring->hdr);
+		rpost_ring_mem_put(ring->mem);
 	}
-	if (is_vmalloc_addr(ring->hdr))
-		vunmap(ring->hdr);
-	rpost_ring_mem_put(ring->mem);
+	kfree(ring);
 }
 
 /*

@@ -99,8 +99,8 @@ static inline struct rpost_wc *rpost_ring_next(struct rpost_cring *ring)
 	return rpost_ring_entry(ring, tail);
 }
 
-int rpost_ring_alloc(struct rpost_cring *ring, struct rpost_file *file,
-		     bool share, u32 entries, u32 entry_size);
+struct rpost_cring *rpost_ring_alloc(struct rpost_file *file, bool share, u32 entries,
+				     u32 entry_size);
 void rpost_ring_free(struct rpost_cring *ring);
 void rpost_ring_copy(struct rpost_cring *to, const struct rpost_cring *from,
 		     u32 begin, u32 end);

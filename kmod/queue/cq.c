@@ -176,22 +176,10 @@ int rpost_cq_shutdown(struct rpost_obj *obj)
 static struct rpost_cring *rpost_cq_ring_alloc(struct rpost_file *file, u32 flags,
 					       u32 entries)
 {
-	struct rpost_cring *ring = kzalloc(sizeof(*ring), RPOST_GFP);
 	u32 entry_size = flags & RPOST_CQ_SMALL_ENTRIES ?
 			 RPOST_WC_SMALL_SIZE : sizeof(struct rpost_wc);
 
-	if (ring && rpost_ring_alloc(ring, file, flags & RPOST_CQ_SHARED_PAGE, entries,
-				     entry_size)) {
-		kfree(ring);
-		ring = NULL;
-	}
-	return ring;
-}
-
-static void rpost_cq_ring_free(struct rpost_cring *ring)
-{
-	rpost_ring_free(ring);
-	kfree(ring);
+	return rpost_ring_alloc(file, flags & RPOST_CQ_SHARED_PAGE, entries, entry_size);
 }
 
 void rpost_cq_free(struct rpost_obj *obj)
@@ -201,7 +189,7 @@ void rpost_cq_free(struct rpost_obj *obj)
 	rpost_comp_channel_forget(cq);
 	if (cq->channel)
 		rpost_fd_put(&cq->channel->fd);
-	rpost_cq_ring_free(rcu_dereference_protected(cq->ring, true));
+	rpost_ring_free(rcu_dereference_protected(cq->ring, true));
 	kfree_rcu(cq, obj.rcu);
 }
 
@@ -358,7 +346,7 @@ int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 	return rpost_obj_answer(ucmd, &cq->obj, 0);
 
 err_ring:
-	rpost_cq_ring_free(ring);
+	rpost_ring_free(ring);
 err_channel:
 	if (cq->channel)
 		rpost_fd_put(&cq->channel->fd);
@@ -392,11 +380,11 @@ static int rpost_resize_cq_check(struct rpost_cq *cq, u32 entries)
 }
 
 /*
- * Replace the ring by @ring, unless it has too few entries for the completions
+ * Replace the ring @old by @ring, unless that has too few entries for the completions
  * that wait.  The caller frees @old after a grace period.
  */
 static int rpost_cq_switch(struct rpost_cq *cq, struct rpost_cring *ring,
-			   struct rpost_cring **old)
+			   struct rpost_cring *old)
 {
 	u32 head, seen;
 	int ret;
@@ -405,21 +393,20 @@ static int rpost_cq_switch(struct rpost_cq *cq, struct rpost_cring *ring,
 
 	/* Copy without the lock: entries that wait do not change. */
 	spin_lock(&cq->lock);
-	*old = rpost_cq_ring(cq);
-	head = READ_ONCE((*old)->hdr->head);
-	seen = (*old)->tail;
-	ret = rpost_ring_waiting(*old, head, ring->entries);
+	head = READ_ONCE(old->hdr->head);
+	seen = old->tail;
+	ret = rpost_ring_waiting(old, head, ring->entries);
 	spin_unlock(&cq->lock);
 	if (ret)
 		return ret;
-	rpost_ring_copy(ring, *old, head, seen);
+	rpost_ring_copy(ring, old, head, seen);
 
 	spin_lock(&cq->lock);
-	ret = rpost_ring_waiting(*old, head, ring->entries);
+	ret = rpost_ring_waiting(old, head, ring->entries);
 	if (!ret) {
-		rpost_ring_copy(ring, *old, seen, (*old)->tail);
+		rpost_ring_copy(ring, old, seen, old->tail);
 		spin_lock_irq(&cq->arm_lock);
-		rpost_ring_take_over(ring, *old, head);
+		rpost_ring_take_over(ring, old, head);
 		rcu_assign_pointer(cq->ring, ring);
 		spin_unlock_irq(&cq->arm_lock);
 		WRITE_ONCE(cq->cqe, ring->entries);
@@ -447,7 +434,7 @@ static int rpost_cq_replace(struct rpost_file *file, u32 handle,
 	old = rcu_dereference_protected(cq->ring, lockdep_is_held(&cq->setup_lock));
 	ret = -ENOENT;
 	if (old->entry_size == ring->entry_size)
-		ret = rpost_cq_switch(cq, ring, &old);
+		ret = rpost_cq_switch(cq, ring, old);
 	mutex_unlock(&cq->setup_lock);
 	if (!ret) {
 		*unused = old;
@@ -501,7 +488,7 @@ int rpost_resize_cq_ioctl(struct rpost_ucmd *ucmd)
 		*cmd = asked;
 		rpost_respond(ucmd);
 	}
-	rpost_cq_ring_free(unused);
+	rpost_ring_free(unused);
 	return ret;
 
 out_put:
