@@ -47,16 +47,6 @@ struct rpost_fdinfo_sum {
 	struct rpost_device *devices[RPOST_FDINFO_DEVICES];
 };
 
-static const struct {
-	const char *key;
-	enum rpost_count what;
-} rpost_fdinfo_counts[] = {
-	{ "comp-channel", RPOST_COUNT_COMP_CHANNEL },
-	{ "event-channel", RPOST_COUNT_EVENT_CHANNEL },
-	{ "async-channel", RPOST_COUNT_ASYNC_CHANNEL },
-	{ "share", RPOST_COUNT_SHARE },
-};
-
 static const struct trace_print_flags rpost_fdinfo_states[] = {
 	RPOST_ID_STATES
 };
@@ -166,9 +156,10 @@ static void rpost_fdinfo_gauges(struct seq_file *s, struct rpost_file *file)
 
 	for (i = RPOST_OBJ_PD; i < RPOST_NUM_OBJ_TYPES; i++)
 		rpost_fdinfo_objects(s, file, rpost_types[i].name, i);
-	for (i = 0; i < ARRAY_SIZE(rpost_fdinfo_counts); i++)
-		rpost_fdinfo_objects(s, file, rpost_fdinfo_counts[i].key,
-				     rpost_fdinfo_counts[i].what);
+	rpost_fdinfo_objects(s, file, "comp-channel", RPOST_COUNT_COMP_CHANNEL);
+	rpost_fdinfo_objects(s, file, "event-channel", RPOST_COUNT_EVENT_CHANNEL);
+	rpost_fdinfo_objects(s, file, "async-channel", RPOST_COUNT_ASYNC_CHANNEL);
+	rpost_fdinfo_objects(s, file, "share", RPOST_COUNT_SHARE);
 	rpost_fdinfo_u64(s, "bytes-charged", atomic_long_read(&file->bytes));
 	rpost_fdinfo_u64(s, "bytes-pinned", PAGE_SIZE *
 			 atomic_long_read(&file->counts[RPOST_COUNT_PINNED_PAGES]));
