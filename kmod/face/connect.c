@@ -329,19 +329,12 @@ int rpost_disconnect_ioctl(struct rpost_ucmd *ucmd)
 	if (IS_ERR(id))
 		return PTR_ERR(id);
 
-	switch (READ_ONCE(id->state)) {
-	case RPOST_ID_ACCEPTING:
-	case RPOST_ID_CONNECTED:
-	case RPOST_ID_DISCONNECTED:
-		/* Datagram ids have no connection to end. */
-		if (id->cm_id->qp_type == IB_QPT_UD)
-			break;
+	/* Datagram ids have no connection to end. */
+	if (id->cm_id->qp_type != IB_QPT_UD &&
+	    (rpost_id_connected(id) || READ_ONCE(id->state) == RPOST_ID_DISCONNECTED)) {
 		if (id->qp)
 			WRITE_ONCE(id->qp->failed, true);
 		ret = rdma_disconnect(id->cm_id);
-		break;
-	default:
-		break;
 	}
 	rpost_id_exit(id);
 	return ret;

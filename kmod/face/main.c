@@ -113,10 +113,6 @@ static noinline int rpost_create_run(struct rpost_file *file, struct file *filp,
 	return ret;
 }
 
-/*
- * filp is the file that the ioctl was called on, nr RPOST_IOC_*, and arg a user
- * pointer.
- */
 long rpost_file_ioctl(struct rpost_file *file, struct file *filp, unsigned int nr,
 		      unsigned long arg)
 {

@@ -35,18 +35,15 @@ int rpost_query_devices_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_query_devices *cmd = &ucmd->cmd.query_devices;
 	u32 room = min(cmd->count, 1024u);
-	u32 *ids = NULL;
-	int ret;
+	int ret = 0;
+	u32 *ids;
 
 	if (cmd->reserved)
 		return -EOPNOTSUPP;
-	if (room) {
-		ids = kcalloc(room, sizeof(*ids), RPOST_GFP);
-		if (!ids)
-			return -ENOMEM;
-	}
+	ids = kcalloc(room, sizeof(*ids), RPOST_GFP);
+	if (!ids)
+		return -ENOMEM;
 	cmd->count = rpost_devices_list(ucmd->file, ids, room);
-	ret = 0;
 	if (copy_to_user(u64_to_user_ptr(cmd->devices), ids,
 			 min(room, cmd->count) * sizeof(*ids)))
 		ret = -EFAULT;
@@ -248,12 +245,9 @@ int rpost_query_gids_ioctl(struct rpost_ucmd *ucmd)
 		goto err;
 	}
 
-	if (cmd->port) {
-		n = rpost_gids_list(ucmd->file, ib_dev, cmd->port, cmd->first,
-				    gids, room);
-	} else {
-		rdma_for_each_port(ib_dev, port)
-			n += rpost_gids_list(ucmd->file, ib_dev, port, 0,
+	rdma_for_each_port(ib_dev, port) {
+		if (!cmd->port || port == cmd->port)
+			n += rpost_gids_list(ucmd->file, ib_dev, port, cmd->first,
 					     gids + n, room - n);
 	}
 	rpost_device_unfind(dev);
