@@ -82,7 +82,6 @@ int rpost_ah_shutdown(struct rpost_obj *obj)
 	return 0;
 }
 
-/* The address handle has been shut down. */
 void rpost_ah_free(struct rpost_obj *obj)
 {
 	struct rpost_ah *ah = container_of(obj, struct rpost_ah, obj);
@@ -130,10 +129,9 @@ int rpost_create_ah_ioctl(struct rpost_ucmd *ucmd)
 	if (ret)
 		goto err_free;
 	ah->ib_ah = rdma_create_user_ah(pd->ib_pd, &attr, NULL);
-	if (IS_ERR(ah->ib_ah)) {
-		ret = PTR_ERR(ah->ib_ah);
+	ret = PTR_ERR_OR_ZERO(ah->ib_ah);
+	if (ret)
 		goto err_unreserve;
-	}
 
 	cmd->handle = ah->obj.handle;
 	rpost_ah_fill_link(cmd, &attr);

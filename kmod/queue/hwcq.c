@@ -62,10 +62,6 @@ u32 rpost_hwcq_poll_locked(struct rpost_hwcq *hwcq)
 	return done;
 }
 
-/*
- * Like rpost_hwcq_poll_locked(), but take the lock, set the budget of the rpost_cq, and
- * publish the ring.
- */
 u32 rpost_hwcq_poll(struct rpost_hwcq *hwcq, u32 budget)
 {
 	struct rpost_cq *cq = hwcq->cq;

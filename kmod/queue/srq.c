@@ -83,10 +83,7 @@ static unsigned long rpost_srq_key(const struct ib_qp *ib_qp)
 	return (unsigned long)ib_qp / L1_CACHE_BYTES;
 }
 
-/*
- * Let completions find a queue pair, which has not received anything yet.  Call with
- * qp_lock held.  Return 0 or -ENOMEM.
- */
+/* Let completions find a queue pair, which has not received anything yet. */
 int rpost_srq_add_qp(struct rpost_srq *srq, struct rpost_qp *qp)
 {
 	lockdep_assert_held(&srq->qp_lock);
@@ -195,12 +192,6 @@ void rpost_srq_slot_free(struct rpost_srq *srq, struct rpost_srq_wqe *wqe)
 	WRITE_ONCE(srq->used, srq->used - 1);
 }
 
-static unsigned long rpost_srq_device_bytes(const struct rpost_srq *srq,
-					    u32 max_wr)
-{
-	return rpost_device_rq_bytes(max_wr, srq->max_sge);
-}
-
 /* Called by the driver, in any context. */
 static void rpost_srq_event(struct ib_event *event, void *context)
 {
@@ -265,7 +256,7 @@ int rpost_srq_shutdown(struct rpost_obj *obj)
 	srq->ib_srq = NULL;
 	rpost_srq_drop_uses(srq);
 	rpost_limit_give_wr(obj->file, srq->max_wr,
-			    rpost_srq_device_bytes(srq, srq->max_wr));
+			    rpost_device_rq_bytes(srq->max_wr, srq->max_sge));
 	return 0;
 }
 
@@ -279,7 +270,6 @@ static void rpost_srq_free_slots(struct rpost_srq *srq)
 	}
 }
 
-/* The shared receive queue has been shut down. */
 void rpost_srq_free(struct rpost_obj *obj)
 {
 	struct rpost_srq *srq = container_of(obj, struct rpost_srq, obj);
@@ -400,7 +390,7 @@ static int rpost_srq_build(struct rpost_srq *srq,
 		return ret;
 	rpost_srq_move(&srq->spares, &srq->free, cmd->max_wr);
 	ret = rpost_limit_take_wr(srq->obj.file, srq->max_wr,
-				  rpost_srq_device_bytes(srq, srq->max_wr));
+				  rpost_device_rq_bytes(srq->max_wr, srq->max_sge));
 	if (ret)
 		goto err_free;
 	srq->ib_srq = ib_create_srq(srq->pd->ib_pd, &attr);
@@ -411,7 +401,7 @@ static int rpost_srq_build(struct rpost_srq *srq,
 
 err_limit:
 	rpost_limit_give_wr(srq->obj.file, srq->max_wr,
-			    rpost_srq_device_bytes(srq, srq->max_wr));
+			    rpost_device_rq_bytes(srq->max_wr, srq->max_sge));
 err_free:
 	rpost_srq_free_slots(srq);
 	return ret;
@@ -491,7 +481,7 @@ static int rpost_srq_resize(struct rpost_srq *srq, struct ib_srq_attr *attr,
 
 	/* While the device copies its queue, it has both. */
 	ret = rpost_limit_take_wr(srq->obj.file, new,
-				  rpost_srq_device_bytes(srq, new));
+				  rpost_device_rq_bytes(new, srq->max_sge));
 	if (ret)
 		return ret;
 	/* If that fails, the spare slots may still be enough. */
@@ -509,7 +499,7 @@ static int rpost_srq_resize(struct rpost_srq *srq, struct ib_srq_attr *attr,
 		new = old;
 	}
 out:
-	rpost_limit_give_wr(srq->obj.file, new, rpost_srq_device_bytes(srq, new));
+	rpost_limit_give_wr(srq->obj.file, new, rpost_device_rq_bytes(new, srq->max_sge));
 	return ret;
 }
 
