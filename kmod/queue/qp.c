@@ -23,10 +23,7 @@ static u32 rpost_qp_entries(const struct rpost_qp *qp)
 	       (qp->srq ? 0 : rpost_queue_entries(&qp->rq));
 }
 
-/*
- * Estimate the bytes of a queue pair on its device.  The sizes of its queues have
- * been set.
- */
+/* An estimate, from the sizes of its queues. */
 static unsigned long rpost_qp_device_bytes(const struct rpost_qp *qp)
 {
 	unsigned long bytes = rpost_device_sq_bytes(rpost_sq_entries(qp), qp->sq.max_sge);
@@ -36,10 +33,7 @@ static unsigned long rpost_qp_device_bytes(const struct rpost_qp *qp)
 	return bytes;
 }
 
-/*
- * Return the bytes of the module's slots, addresses, and pages for inline data.  The
- * command has been validated.
- */
+/* Of slots, addresses, and pages for inline data.  The command has been validated. */
 static unsigned long rpost_qp_own_bytes(const struct rpost_create_qp *cmd)
 {
 	unsigned long sends = roundup_pow_of_two(max(cmd->max_send_wr, 1u));
@@ -100,8 +94,6 @@ static int rpost_queues_init(struct rpost_qp *qp,
 
 static void rpost_queues_free(struct rpost_qp *qp)
 {
-	rpost_queue_uncharge_uses(&qp->sq);
-	rpost_queue_uncharge_uses(&qp->rq);
 	kvfree(qp->sq.uses);
 	kvfree(qp->rq.uses);
 	kvfree(qp->sq.wqes);
@@ -204,13 +196,6 @@ int rpost_qp_inline_room(struct rpost_qp *qp)
 	return ret;
 }
 
-static struct rpost_hwcq *rpost_qp_attach_recv_cq(struct rpost_qp *qp)
-{
-	if (qp->srq)
-		return rpost_srq_attach_cq(qp->srq, qp->recv_cq);
-	return rpost_cq_attach(qp->recv_cq, rpost_queue_entries(&qp->rq));
-}
-
 static int rpost_qp_attach_cqs(struct rpost_qp *qp)
 {
 	u32 send = rpost_sq_entries(qp);
@@ -224,7 +209,8 @@ static int rpost_qp_attach_cqs(struct rpost_qp *qp)
 	qp->send_hwcq = rpost_cq_attach(qp->send_cq, send);
 	if (IS_ERR(qp->send_hwcq))
 		return PTR_ERR(qp->send_hwcq);
-	qp->recv_hwcq = rpost_qp_attach_recv_cq(qp);
+	qp->recv_hwcq = qp->srq ? rpost_srq_attach_cq(qp->srq, qp->recv_cq) :
+				  rpost_cq_attach(qp->recv_cq, recv);
 	if (IS_ERR(qp->recv_hwcq)) {
 		rpost_cq_detach(qp->send_hwcq, send);
 		return PTR_ERR(qp->recv_hwcq);
@@ -400,11 +386,10 @@ void rpost_qp_free(struct rpost_obj *obj)
 	hash_del_rcu(&qp->by_num);
 	spin_unlock(&obj->file->handles.lock);
 	rpost_qp_unuse_parts(qp);
-	if (qp->leaked) {
-		rpost_queue_uncharge_uses(&qp->sq);
-		rpost_queue_uncharge_uses(&qp->rq);
+	rpost_queue_uncharge_uses(&qp->sq);
+	rpost_queue_uncharge_uses(&qp->rq);
+	if (qp->leaked)
 		return;
-	}
 	rpost_queues_free(qp);
 	kfree_rcu(qp, obj.rcu);
 }
