@@ -37,8 +37,9 @@ static bool rpost_sge_needs(const struct rpost_sge *sge)
 
 /*
  * Find regions for the entries with the lkey 0; the entries stay as they are.
- * @check gets the uses, in the order of these entries.  Return 0; RPOST_NEEDS_MEMORY
- * if a region has to be registered first; or a negative errno.
+ * @check gets the uses, in the order of these entries; after an error the caller drops
+ * them.  Return 0; RPOST_NEEDS_MEMORY if a region has to be registered first; or a
+ * negative errno.
  */
 int rpost_memory_find(const struct rpost_check *check, struct rpost_sge *sges,
 		      u32 num)
@@ -64,17 +65,14 @@ int rpost_memory_find(const struct rpost_check *check, struct rpost_sge *sges,
 			mr = rpost_cache_find(check->pd, sges[i].addr,
 					      sges[i].length, check->access);
 		if (!mr) {
-			rpost_uses_drop(check->uses);
 			memory->sges = sges;
 			memory->num = num;
 			memory->access = check->access;
 			return RPOST_NEEDS_MEMORY;
 		}
 		ret = rpost_uses_add(check->uses, mr);
-		if (ret) {
-			rpost_uses_drop(check->uses);
+		if (ret)
 			return ret;
-		}
 	}
 	return 0;
 }
@@ -119,7 +117,6 @@ int rpost_memory_copy(struct rpost_swr *swr, const struct rpost_sge *sges,
 		done += sges[i].length;
 	}
 	swr->data = data;
-	swr->data_len = bytes;
 	swr->kind.copied = true;
 	return 0;
 }

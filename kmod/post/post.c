@@ -94,16 +94,12 @@ static int rpost_block_copy(struct rpost_block *block, struct rpost_file *file,
 	return block->data ? -EFAULT : -ENOBUFS;
 }
 
-static u32 rpost_wr_min_size(u32 command)
-{
-	return command == RPOST_CMD_POST_SEND ? sizeof(struct rpost_send_wr) :
-						sizeof(struct rpost_recv_wr);
-}
-
 /* Do the work requests add up to their block? */
 static int rpost_check_wrs(u32 command, const struct rpost_post *cmd, const void *wrs)
 {
-	u32 size, i, min = rpost_wr_min_size(command), bytes = cmd->wrs_size;
+	u32 min = command == RPOST_CMD_POST_SEND ? sizeof(struct rpost_send_wr) :
+						   sizeof(struct rpost_recv_wr);
+	u32 size, i, bytes = cmd->wrs_size;
 
 	static_assert(offsetof(struct rpost_send_wr, size) ==
 		      offsetof(struct rpost_recv_wr, size));

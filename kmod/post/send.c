@@ -123,20 +123,19 @@ static noinline int rpost_build_many(struct rpost_qp *qp, struct rpost_swr *swr,
 	return ret ? : n;
 }
 
-/* iWARP reads nothing into an entry that must have a key nevertheless. */
-static noinline int rpost_build_empty_read(struct rpost_qp *qp,
-					   struct rpost_swr *swr,
-					   struct rpost_sge *sge, u32 access)
+/* iWARP reads nothing into one entry that must have a key nevertheless. */
+static noinline int rpost_build_empty_read(struct rpost_qp *qp, struct rpost_swr *swr,
+					   struct rpost_sge *sge, u32 num, u32 access)
 {
 	struct rpost_mr *used;
 
-	if (!rpost_mr_take(qp->pd, sge, access, false, &used))
+	if (!num || !rpost_mr_take(qp->pd, sge, access, false, &used))
 		return -EINVAL;
 	if (!used)
-		return 0;
+		return 1;
 	swr->uses.num = 0;
 	swr->kind.used = !rpost_uses_add(&swr->uses, used);
-	return rpost_queue_add_uses(&qp->sq);
+	return rpost_queue_add_uses(&qp->sq) ? : 1;
 }
 
 static inline int rpost_build_sges(struct rpost_qp *qp, struct rpost_swr *swr,
@@ -171,13 +170,9 @@ static inline int rpost_build_sges(struct rpost_qp *qp, struct rpost_swr *swr,
 		total = check.total;
 	}
 	if (!n && op->opcode == IB_WR_RDMA_READ && qp->iwarp) {
-		int ret = -EINVAL;
-
-		if (num)
-			ret = rpost_build_empty_read(qp, swr, sges, op->access);
-		if (ret)
-			return ret;
-		n = 1;
+		n = rpost_build_empty_read(qp, swr, sges, num, op->access);
+		if (n < 0)
+			return n;
 	}
 	swr->wr.sg_list = (struct ib_sge *)sges;
 	swr->wr.num_sge = n;
