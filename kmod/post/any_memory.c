@@ -95,7 +95,7 @@ u32 rpost_memory_short(const struct rpost_sge *sges, u32 num, u32 max)
 
 /*
  * Copy the data of a short send, whose entries all have the lkey 0 and together have
- * @bytes bytes.  rpost_fill_send() or rpost_drop_send() frees the copy.  Return 0;
+ * @bytes bytes.  rpost_fill_send() or rpost_drop_sends() frees the copy.  Return 0;
  * -ENOBUFS; or -EFAULT if it would have to wait for a page.
  */
 int rpost_memory_copy(struct rpost_swr *swr, const struct rpost_sge *sges,

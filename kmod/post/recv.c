@@ -4,19 +4,15 @@
  */
 #include "post/any_memory.h"
 
-static void rpost_drop_recv(struct rpost_rwr *rwr)
-{
-	if (rwr->kind.used)
-		rpost_uses_drop(&rwr->uses);
-	rwr->kind.used = false;
-}
-
 static void rpost_drop_recvs(struct rpost_rwr *rwrs, u32 n)
 {
 	u32 i;
 
-	for (i = 0; i < n; i++)
-		rpost_drop_recv(&rwrs[i]);
+	for (i = 0; i < n; i++) {
+		if (rwrs[i].kind.used)
+			rpost_uses_drop(&rwrs[i].uses);
+		rwrs[i].kind.used = false;
+	}
 }
 
 /* Check the entries, unless it is one with a good key.  @rq is NULL for an SRQ. */
@@ -39,7 +35,7 @@ static noinline int rpost_build_entries(struct rpost_pd *pd, struct rpost_queue 
 	if (rwr->kind.used && rq)
 		ret = rpost_queue_add_uses(rq);
 	if (ret)
-		rpost_drop_recv(rwr);
+		rpost_drop_recvs(rwr, 1);
 	return ret ? : n;
 }
 

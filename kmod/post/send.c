@@ -185,15 +185,19 @@ static inline int rpost_build_sges(struct rpost_qp *qp, struct rpost_swr *swr,
 	return 0;
 }
 
-/* Drop what a work request has that is not posted. */
-static void rpost_drop_send(struct rpost_swr *swr)
+/* Drop what work requests have that are not posted. */
+static void rpost_drop_sends(struct rpost_swr *swrs, u32 n)
 {
-	if (swr->kind.used)
-		rpost_uses_drop(&swr->uses);
-	if (swr->kind.copied)
-		kfree(swr->data);
-	swr->kind.used = false;
-	swr->kind.copied = false;
+	struct rpost_swr *swr;
+
+	for (swr = swrs; swr < swrs + n; swr++) {
+		if (swr->kind.used)
+			rpost_uses_drop(&swr->uses);
+		if (swr->kind.copied)
+			kfree(swr->data);
+		swr->kind.used = false;
+		swr->kind.copied = false;
+	}
 }
 
 static noinline int rpost_build_ud(struct rpost_qp *qp, struct rpost_swr *swr,
@@ -223,14 +227,6 @@ static void rpost_put_ahs(struct rpost_swr *swrs, u32 n)
 		if (swrs[i].ah)
 			rpost_obj_put(&swrs[i].ah->obj);
 	}
-}
-
-static void rpost_drop_sends(struct rpost_swr *swrs, u32 n)
-{
-	u32 i;
-
-	for (i = 0; i < n; i++)
-		rpost_drop_send(&swrs[i]);
 }
 
 /* Set the fields that only some opcodes have. */
@@ -303,7 +299,7 @@ static noinline int rpost_build_send(struct rpost_qp *qp, struct rpost_swr *swr,
 	if (!ret && qp->qp_type == RPOST_QPT_UD)
 		ret = rpost_build_ud(qp, swr, wr);
 	if (unlikely(ret))
-		rpost_drop_send(swr);
+		rpost_drop_sends(swr, 1);
 	return ret;
 }
 
