@@ -104,7 +104,7 @@ void rpost_comp_channel_post(struct rpost_cq *cq)
 	rpost_fd_wake(&channel->fd);
 }
 
-/* Drop the events of a completion queue, which posts no more events. */
+/* Leave the channel, if there is one: the completion queue posts no more events. */
 void rpost_comp_channel_forget(struct rpost_cq *cq)
 {
 	struct rpost_comp_channel *channel = cq->channel;
@@ -112,9 +112,9 @@ void rpost_comp_channel_forget(struct rpost_cq *cq)
 	if (!channel)
 		return;
 	spin_lock_irq(&channel->lock);
-	cq->events = 0;
-	list_del_init(&cq->event_link);
+	list_del(&cq->event_link);
 	spin_unlock_irq(&channel->lock);
+	rpost_fd_put(&channel->fd);
 }
 
 int rpost_create_comp_channel_ioctl(struct rpost_ucmd *ucmd)

@@ -187,8 +187,6 @@ void rpost_cq_free(struct rpost_obj *obj)
 	struct rpost_cq *cq = container_of(obj, struct rpost_cq, obj);
 
 	rpost_comp_channel_forget(cq);
-	if (cq->channel)
-		rpost_fd_put(&cq->channel->fd);
 	rpost_ring_free(rcu_dereference_protected(cq->ring, true));
 	kfree_rcu(cq, obj.rcu);
 }
@@ -348,8 +346,7 @@ int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 err_ring:
 	rpost_ring_free(ring);
 err_channel:
-	if (cq->channel)
-		rpost_fd_put(&cq->channel->fd);
+	rpost_comp_channel_forget(cq);
 err_free:
 	kfree(cq);
 	return ret;
