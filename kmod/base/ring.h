@@ -43,7 +43,7 @@ struct rpost_ring_mem {
  * @tail: number of entries written; posters read it without the lock
  * @fired: the last @hdr->arm that was answered
  * @flags: RPOST_RING_*
- * @overrun: an entry has been lost
+ * @overrun: an entry has been lost; rpost_cq_publish() tells the program
  *
  * The completion queue's @lock guards @tail and @overrun, and its @arm_lock
  * guards @fired and @flags.  The kernel never reads the copies of them in @hdr,

@@ -48,7 +48,6 @@ rpost_tell(struct rpost_cq *cq, struct rpost_told told, u32 *pos)
 		rpost_stat_error(cq->obj.file, told.status);
 	if (!entry) {
 		this_cpu_inc(cq->obj.file->stats->overruns);
-		/* rpost_cq_publish() tells the program. */
 		ring->overrun = true;
 		return NULL;
 	}

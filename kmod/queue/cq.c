@@ -42,18 +42,19 @@ void rpost_cq_interrupt(struct rpost_cq *cq)
 void rpost_cq_publish(struct rpost_cq *cq)
 {
 	struct rpost_cring *ring = rpost_cq_ring(cq);
+	bool first;
 
 	cq->vain = 0;
 	rpost_ring_publish(ring);
 	if (unlikely(ring->overrun)) {
 		ring->overrun = false;
 		spin_lock_irq(&cq->arm_lock);
+		first = !(ring->flags & RPOST_RING_OVERRUN);
 		rpost_ring_set_flags(ring, RPOST_RING_OVERRUN, 0);
 		spin_unlock_irq(&cq->arm_lock);
 		/* Once: the queue stays in error, and the channel has little room. */
-		if (!cq->overrun)
+		if (first)
 			rpost_async_post(&cq->obj, cq->user_data, RPOST_ASYNC_CQ_ERR);
-		cq->overrun = true;
 	}
 }
 

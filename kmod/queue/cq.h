@@ -83,7 +83,6 @@ void rpost_hwcqs_destroy(struct rpost_cq *cq, struct list_head *hwcqs);
  * @budget: completions that the poll under way may still take; a slot counts as
  *          one, too, if its queue's work requests use counted regions.  A batch
  *          that has begun ends, so it may become negative.
- * @overrun: RPOST_ASYNC_CQ_ERR has been reported: a completion was lost
  * @vain: POLL_CQ calls that have found nothing since the last completion or post, while
  *        not armed
  * @exact: the program's last request was for solicited events only.  Then the
@@ -119,7 +118,6 @@ struct rpost_cq {
 	spinlock_t lock;
 	struct list_head hwcqs;
 	int budget;
-	bool overrun;
 	u32 vain;
 	bool exact;
 	u16 moderate_count;
