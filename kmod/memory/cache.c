@@ -495,7 +495,8 @@ bool rpost_cache_keep(struct rpost_obj *obj)
 	if (!mr->ib_mr || mr->umem || mr->no_cache || READ_ONCE(obj->file->dead))
 		return false;
 	if (!mr->watch) {
-		rpost_cache_remember(mr);
+		if (rpost_mr_can_keep(obj->dev))
+			rpost_cache_remember(mr);
 		return false;
 	}
 	if (mr->watch->notifier.mm != current->mm || READ_ONCE(mr->watch->dead) ||
@@ -553,8 +554,8 @@ struct rpost_mr *rpost_cache_find(struct rpost_pd *pd, u64 addr, u64 length, u32
 /*
  * Follow memory of the task that may be registered.  length is at least 1, and
  * rpost_mr_validate() accepts the range.  The caller holds nothing for which others
- * wait, see rpost_watch_begin().  Return the watch for rpost_cache_get(), to be ended
- * by rpost_watch_end() if that does not use it; or NULL, and it keeps nothing.
+ * wait, see rpost_watch_begin().  Return the watch, for a struct rpost_pin; or NULL, and
+ * rpost_cache_get() keeps nothing.
  */
 struct rpost_watch *rpost_cache_watch(struct rpost_file *file, u64 addr, u64 length)
 {
@@ -568,8 +569,7 @@ struct rpost_watch *rpost_cache_watch(struct rpost_file *file, u64 addr, u64 len
 /*
  * Find or register memory of the task for a work request, on a device that cannot be
  * removed meanwhile.  length is at least 1; access is RPOST_ACCESS_LOCAL_WRITE or 0.
- * prepared is from rpost_cache_watch() for this memory, and set to NULL if it is used;
- * pin is of this memory.
+ * pin is of this memory, and its watch from rpost_cache_watch().
  *
  * Registers whole pages.  A caller that holds anything for which others wait,
  * as the context's rwsem, has made the memory present before.  If this fails for
@@ -580,12 +580,10 @@ struct rpost_watch *rpost_cache_watch(struct rpost_file *file, u64 addr, u64 len
  * is lkey, and its addresses are those of the program.
  */
 struct rpost_mr *rpost_cache_get(struct rpost_pd *pd, u64 addr, u64 length, u32 access,
-				 struct rpost_watch **prepared,
 				 struct rpost_pin *pin)
 {
 	struct rpost_kept *kept = rpost_kept(pd->obj.file);
 	struct rpost_reg_mr cmd = { .addr = addr & PAGE_MASK, .access = access };
-	struct rpost_watch *watch = NULL;
 	struct rpost_mr *mr;
 	unsigned long flags;
 	int ret;
@@ -605,11 +603,7 @@ struct rpost_mr *rpost_cache_get(struct rpost_pd *pd, u64 addr, u64 length, u32 
 		return ERR_PTR(ret);
 	if (!rpost_device_alive(pd->obj.dev))
 		return ERR_PTR(-ENODEV);
-	if (rpost_mr_can_keep(pd->obj.dev)) {
-		watch = *prepared;
-		*prepared = NULL;
-	}
-	mr = rpost_mr_make(pd, &cmd, pin, watch, true);
+	mr = rpost_mr_make(pd, &cmd, pin, true);
 	if (IS_ERR(mr))
 		return mr;
 

@@ -62,6 +62,8 @@ void rpost_watch_end(struct rpost_watch *watch);
  * @pinner: charged for @pages; NULL if they are not pinned, or a region has taken the
  *          charge over
  * @pages: pages of the memory
+ * @watch: follows the memory, so that the region can be kept; NULL if it cannot, or the
+ *         region has taken the watch over
  *
  * Belongs to the task.  It begins before the device is entered, and ends after the
  * device has been left.
@@ -73,6 +75,7 @@ struct rpost_pin {
 	struct rpost_user *user;
 	struct rpost_pinner *pinner;
 	unsigned long pages;
+	struct rpost_watch *watch;
 };
 
 int rpost_pin_begin(struct rpost_pin *pin, struct rpost_file *file, u64 addr, u64 length,
@@ -107,8 +110,7 @@ struct rpost_mr *rpost_cache_find(struct rpost_pd *pd, u64 addr, u64 length,
 				  u32 access);
 struct rpost_watch *rpost_cache_watch(struct rpost_file *file, u64 addr, u64 length);
 struct rpost_mr *rpost_cache_get(struct rpost_pd *pd, u64 addr, u64 length,
-				 u32 access, struct rpost_watch **prepared,
-				 struct rpost_pin *pin);
+				 u32 access, struct rpost_pin *pin);
 bool rpost_mr_use(struct rpost_mr *mr);
 void rpost_mr_unuse(struct rpost_mr *mr);
 

@@ -153,8 +153,7 @@ void rpost_mr_unlist(struct rpost_mr *mr);
 void rpost_mr_drop(struct rpost_mr *mr);
 int rpost_mr_validate(const struct rpost_reg_mr *cmd);
 struct rpost_mr *rpost_mr_make(struct rpost_pd *pd, const struct rpost_reg_mr *cmd,
-			       struct rpost_pin *pin, struct rpost_watch *watch,
-			       bool inner);
+			       struct rpost_pin *pin, bool inner);
 void rpost_mr_abandon(struct rpost_obj *obj);
 int rpost_mr_retry_refused(struct rpost_pd *pd);
 int rpost_dereg_mr(struct rpost_device *dev, struct ib_mr *ib_mr);

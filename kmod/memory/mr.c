@@ -499,29 +499,26 @@ static void rpost_mr_fault_in(const struct rpost_reg_mr *cmd)
 }
 
 /*
- * Register memory for a validated command.  The region takes the charge of pin over.
- * watch follows the memory, so that the region can be kept, or is NULL; this ends it if
- * it fails.  An inner region has no handle.  Return the region, which only the caller
- * knows, or ERR_PTR().
+ * Register memory for a validated command.  The region takes the charge of pin over, and
+ * its watch, if regions of the device can be kept.  An inner region has no handle.  Return
+ * the region, which only the caller knows, or ERR_PTR().
  */
 struct rpost_mr *rpost_mr_make(struct rpost_pd *pd, const struct rpost_reg_mr *cmd,
-			       struct rpost_pin *pin, struct rpost_watch *watch,
-			       bool inner)
+			       struct rpost_pin *pin, bool inner)
 {
 	struct rpost_file *file = pd->obj.file;
 	struct rpost_mr *mr;
-	int ret = -ENOMEM;
+	int ret;
 
 	mr = kzalloc(sizeof(*mr), RPOST_GFP);
 	if (!mr)
-		goto err_watch;
+		return ERR_PTR(-ENOMEM);
 	mr->pd = pd;
 	mr->addr = cmd->addr;
 	mr->iova = cmd->iova;
 	mr->length = cmd->length;
 	mr->access = cmd->access;
 	mr->no_cache = cmd->flags & RPOST_MR_NO_CACHE;
-	mr->counted = watch || inner;
 	mr->inner = inner;
 	atomic_set(&mr->uses, 1);
 	mr->span.start = cmd->addr;
@@ -532,12 +529,14 @@ struct rpost_mr *rpost_mr_make(struct rpost_pd *pd, const struct rpost_reg_mr *c
 	ret = inner ? rpost_obj_reserve_inner(file, &mr->obj, RPOST_OBJ_MR, pd->obj.dev) :
 		      rpost_obj_reserve(file, &mr->obj, RPOST_OBJ_MR, pd->obj.dev,
 					RPOST_GFP);
-	if (ret)
-		goto err_free;
+	if (ret) {
+		kfree(mr);
+		return ERR_PTR(ret);
+	}
 
 	ret = rpost_mr_register(mr, cmd);
 	if (!mr->ib_mr)
-		goto err_shutdown;
+		goto err;
 	mr->pinner = pin->pinner;
 	pin->pinner = NULL;
 	if (!(cmd->access & RPOST_ACCESS_ON_DEMAND))
@@ -546,23 +545,18 @@ struct rpost_mr *rpost_mr_make(struct rpost_pd *pd, const struct rpost_reg_mr *c
 	if (!ret && READ_ONCE(pin->unmapped))
 		ret = -EFAULT;
 	if (ret)
-		goto err_shutdown;
+		goto err;
 	mr->lkey = mr->ib_mr->lkey;
-	mr->watch = watch;
-	if (watch)
-		rpost_watch_follow(watch, mr);
+	if (pin->watch && !mr->umem && rpost_mr_can_keep(pd->obj.dev)) {
+		mr->watch = pin->watch;
+		pin->watch = NULL;
+		rpost_watch_follow(mr->watch, mr);
+	}
+	mr->counted = mr->watch || inner;
 	return mr;
 
-err_shutdown:
-	if (watch)
-		rpost_watch_end(watch);
+err:
 	rpost_mr_drop(mr);
-	return ERR_PTR(ret);
-err_free:
-	kfree(mr);
-err_watch:
-	if (watch)
-		rpost_watch_end(watch);
 	return ERR_PTR(ret);
 }
 
@@ -580,11 +574,8 @@ static int rpost_reg_mr_finish(struct rpost_ucmd *ucmd, struct rpost_mr *mr)
 				offsetof(struct rpost_reg_mr, handle));
 }
 
-/*
- * Take the region from the cache, if it is there.  Return 1 if it is not; @keep
- * says whether the device's regions can be kept.
- */
-static int rpost_reg_mr_again(struct rpost_ucmd *ucmd, bool *keep)
+/* Take the region from the cache, if it is there.  Return 1 if it is not. */
+static int rpost_reg_mr_again(struct rpost_ucmd *ucmd)
 {
 	struct rpost_reg_mr *cmd = &ucmd->cmd.reg_mr;
 	struct rpost_pd *pd = rpost_pd_use(ucmd, cmd->pd);
@@ -593,7 +584,6 @@ static int rpost_reg_mr_again(struct rpost_ucmd *ucmd, bool *keep)
 
 	if (IS_ERR(pd))
 		return PTR_ERR(pd);
-	*keep = rpost_mr_can_keep(pd->obj.dev);
 	mr = rpost_cache_take(pd, cmd);
 	if (!mr) {
 		rpost_obj_unuse(&pd->obj);
@@ -613,18 +603,15 @@ static int rpost_reg_mr_again(struct rpost_ucmd *ucmd, bool *keep)
 	return ret;
 }
 
-static int rpost_reg_mr_new(struct rpost_ucmd *ucmd, struct rpost_watch *watch,
-			    struct rpost_pin *pin)
+static int rpost_reg_mr_new(struct rpost_ucmd *ucmd, struct rpost_pin *pin)
 {
 	struct rpost_reg_mr *cmd = &ucmd->cmd.reg_mr;
 	struct rpost_pd *pd = rpost_pd_use(ucmd, cmd->pd);
 	struct rpost_mr *mr;
 	int ret;
 
-	if (IS_ERR(pd)) {
-		ret = PTR_ERR(pd);
-		goto err_watch;
-	}
+	if (IS_ERR(pd))
+		return PTR_ERR(pd);
 	/* Does the device support these rights? */
 	ret = ib_check_mr_access(pd->obj.dev->ib_dev,
 				 cmd->access & RPOST_COMPAT_ACCESS_FLUSH);
@@ -633,8 +620,7 @@ static int rpost_reg_mr_new(struct rpost_ucmd *ucmd, struct rpost_watch *watch,
 	/* The program is charged for the memory of refused regions. */
 	rpost_mr_retry_refused(pd);
 
-	mr = rpost_mr_make(pd, cmd, pin, watch, false);
-	watch = NULL;
+	mr = rpost_mr_make(pd, cmd, pin, false);
 	ret = PTR_ERR_OR_ZERO(mr);
 	if (ret)
 		goto err_unuse;
@@ -647,25 +633,21 @@ err_drop:
 	rpost_mr_drop(mr);
 err_unuse:
 	rpost_obj_unuse(&pd->obj);
-err_watch:
-	if (watch)
-		rpost_watch_end(watch);
 	return ret;
 }
 
 int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_reg_mr *cmd = &ucmd->cmd.reg_mr;
-	struct rpost_watch *watch = NULL;
-	bool seen = false, keep = false;
-	struct rpost_pin pin;
+	struct rpost_pin pin = { };
+	bool seen = false;
 	int ret;
 
 	ret = rpost_mr_validate(cmd);
 	if (ret)
 		return ret;
 	if (rpost_cache_expects(ucmd->file, cmd, &seen)) {
-		ret = rpost_reg_mr_again(ucmd, &keep);
+		ret = rpost_reg_mr_again(ucmd);
 		if (ret <= 0)
 			return ret;
 	}
@@ -674,9 +656,9 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 	ret = rpost_pin_begin(&pin, ucmd->file, cmd->addr, cmd->length, cmd->access);
 	if (ret)
 		return ret;
-	if (seen && keep)
-		watch = rpost_watch_begin(ucmd->file, cmd->addr, cmd->length);
-	ret = rpost_reg_mr_new(ucmd, watch, &pin);
+	if (seen)
+		pin.watch = rpost_watch_begin(ucmd->file, cmd->addr, cmd->length);
+	ret = rpost_reg_mr_new(ucmd, &pin);
 	rpost_leave_device(ucmd);
 	rpost_pin_end(&pin);
 	return ret;

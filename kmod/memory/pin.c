@@ -248,8 +248,8 @@ static int rpost_pin_arm(struct rpost_pin *pin, unsigned long addr, u64 length)
 }
 
 /*
- * Look at memory of the task, and charge for it, before it is pinned.  pin is in memory
- * of the caller.  The range has been checked.  access is RPOST_ACCESS_* of the region.
+ * Look at memory of the task, and charge for it, before it is pinned.  pin is zero, but
+ * for its watch.  The range has been checked.  access is RPOST_ACCESS_* of the region.
  *
  * The caller holds nothing for which others wait.  It has made the pages present: the
  * stack has grown.
@@ -263,9 +263,6 @@ int rpost_pin_begin(struct rpost_pin *pin, struct rpost_file *file, u64 addr, u6
 {
 	int ret;
 
-	pin->armed = false;
-	pin->unmapped = false;
-	pin->pinner = NULL;
 	if (access & RPOST_ACCESS_ON_DEMAND)
 		return 0;
 	pin->user = file->user;
@@ -288,6 +285,9 @@ void rpost_pin_end(struct rpost_pin *pin)
 	if (pin->armed)
 		mmu_interval_notifier_remove(&pin->notifier);
 	pin->armed = false;
+	if (pin->watch)
+		rpost_watch_end(pin->watch);
+	pin->watch = NULL;
 	if (pin->pinner)
 		rpost_unpin(pin->user, pin->pinner, pin->pages);
 	pin->pinner = NULL;

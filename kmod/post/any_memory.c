@@ -121,19 +121,9 @@ int rpost_memory_copy(struct rpost_swr *swr, const struct rpost_sge *sges,
 	return 0;
 }
 
-/*
- * The watch and the pin of an entry's memory, while the task registers it.  Each waits
- * for changes of the memory that are under way, so both begin and end without the
- * device.
- */
-struct rpost_follow {
-	struct rpost_watch *watch;
-	struct rpost_pin pin;
-};
-
 /* Make the memory of an entry present, look at it, and follow it. */
-static int rpost_follow_begin(struct rpost_ucmd *ucmd, const struct rpost_sge *sge,
-			      u32 access, struct rpost_follow *follow)
+static int rpost_memory_pin(struct rpost_ucmd *ucmd, const struct rpost_sge *sge,
+			    u32 access, struct rpost_pin *pin)
 {
 	unsigned long addr = untagged_addr((unsigned long)sge->addr);
 	unsigned int flags = rpost_compat_gup_flags(access);
@@ -154,7 +144,7 @@ static int rpost_follow_begin(struct rpost_ucmd *ucmd, const struct rpost_sge *s
 	ret = rpost_mr_touch(addr, sge->length, flags);
 	if (ret)
 		return ret;
-	follow->watch = rpost_cache_watch(ucmd->file, sge->addr, sge->length);
+	pin->watch = rpost_cache_watch(ucmd->file, sge->addr, sge->length);
 	/*
 	 * Before 6.2 the driver pins by force.  The watch sees a change of the rights from
 	 * here on, so look now whether the program may read.
@@ -164,27 +154,12 @@ static int rpost_follow_begin(struct rpost_ucmd *ucmd, const struct rpost_sge *s
 		if (ret)
 			return ret;
 	}
-	return rpost_pin_begin(&follow->pin, ucmd->file, sge->addr, sge->length, access);
+	return rpost_pin_begin(pin, ucmd->file, sge->addr, sge->length, access);
 }
 
-static void rpost_memory_unfollow(const struct rpost_memory *memory,
-				  struct rpost_follow *follow)
-{
-	u32 i;
-
-	for (i = 0; i < memory->num; i++) {
-		if (follow[i].watch)
-			rpost_watch_end(follow[i].watch);
-		rpost_pin_end(&follow[i].pin);
-	}
-}
-
-/*
- * Get a use for each entry with the lkey 0, or none.  Takes those watches that it
- * needs.
- */
+/* Get a use for each entry with the lkey 0, or none. */
 static int rpost_memory_register(struct rpost_pd *pd, struct rpost_memory *memory,
-				 struct rpost_follow *follow)
+				 struct rpost_pin *pins)
 {
 	const struct rpost_sge *sge = memory->sges;
 	struct rpost_mr *mr;
@@ -194,8 +169,7 @@ static int rpost_memory_register(struct rpost_pd *pd, struct rpost_memory *memor
 	for (i = 0; i < memory->num && !ret; i++, sge++) {
 		if (!rpost_sge_needs(sge))
 			continue;
-		mr = rpost_cache_get(pd, sge->addr, sge->length, memory->access,
-				     &follow[i].watch, &follow[i].pin);
+		mr = rpost_cache_get(pd, sge->addr, sge->length, memory->access, &pins[i]);
 		if (IS_ERR(mr))
 			ret = PTR_ERR(mr);
 		else
@@ -208,7 +182,7 @@ static int rpost_memory_register(struct rpost_pd *pd, struct rpost_memory *memor
 
 /* Get uses of all entries with the lkey 0, or return a negative errno. */
 static int rpost_memory_enter(struct rpost_ucmd *ucmd, struct rpost_memory *memory,
-			      struct rpost_follow *follow)
+			      struct rpost_pin *pins)
 {
 	struct rpost_qp *qp = rpost_qp_enter_get(ucmd, ucmd->cmd.post_send.qp);
 	int ret = PTR_ERR_OR_ZERO(qp);
@@ -216,7 +190,7 @@ static int rpost_memory_enter(struct rpost_ucmd *ucmd, struct rpost_memory *memo
 	if (!ret) {
 		ret = -ENODEV;
 		if (rpost_device_alive(qp->obj.dev))
-			ret = rpost_memory_register(qp->pd, memory, follow);
+			ret = rpost_memory_register(qp->pd, memory, pins);
 		rpost_obj_put(&qp->obj);
 	}
 	/* It has been entered even if it has no such queue pair any more. */
@@ -227,21 +201,22 @@ static int rpost_memory_enter(struct rpost_ucmd *ucmd, struct rpost_memory *memo
 static int rpost_memory_try(struct rpost_ucmd *ucmd, struct rpost_memory *memory)
 {
 	const struct rpost_sge *sges = memory->sges;
-	struct rpost_follow *follow;
+	struct rpost_pin *pins;
 	int ret = 0;
 	u32 i;
 
-	follow = kcalloc(memory->num, sizeof(*follow), RPOST_GFP);
-	if (!follow)
+	pins = kcalloc(memory->num, sizeof(*pins), RPOST_GFP);
+	if (!pins)
 		return -ENOMEM;
 	for (i = 0; i < memory->num && !ret; i++) {
 		if (rpost_sge_needs(&sges[i]))
-			ret = rpost_follow_begin(ucmd, &sges[i], memory->access, &follow[i]);
+			ret = rpost_memory_pin(ucmd, &sges[i], memory->access, &pins[i]);
 	}
 	if (!ret)
-		ret = rpost_memory_enter(ucmd, memory, follow);
-	rpost_memory_unfollow(memory, follow);
-	kfree(follow);
+		ret = rpost_memory_enter(ucmd, memory, pins);
+	for (i = 0; i < memory->num; i++)
+		rpost_pin_end(&pins[i]);
+	kfree(pins);
 	return ret;
 }
 
