@@ -79,8 +79,8 @@ void rpost_file_retry_end(struct rpost_file *file);
  * @handle: its handle in @file
  * @slot: the slot of @handle, or NULL: the module keeps the object for itself
  * @dev: the device that it is on, which @context holds; or NULL
- * @refs: one while lookups find it, and one for each command that uses it.  A
- *        command may sleep with it, but not wait for the program's memory.
+ * @refs: one while it has a handle and is not claimed, and one for each command that
+ *        uses it.  A command may sleep with it, but not wait for the program's memory.
  * @users: number of objects that depend on it; under @file->handles.lock.
  *         While there are any it cannot be destroyed (EBUSY).
  * @unused: completed by the last put; the destroyer waits for it
@@ -129,11 +129,11 @@ struct rpost_obj {
  * @stop: begin what shutdown will wait for; or NULL
  * @keep: keep an object that the program destroys, which is claimed; or NULL.  Return
  *        false if it must be destroyed.
- * @abandon: leave an object that the program could not be told of, and the device
- *           refused to destroy, to one that it depends on; or NULL: then the last close
- *           destroys it, if the program does not
+ * @abort: destroy an object that the program could not be told of, and leave what the
+ *         device refuses to destroy to one that it depends on; or NULL: then the last
+ *         close destroys it, if the program does not
  *
- * The callers of @shutdown, @keep and @abandon hold the rwsem of the object's context, if
+ * The callers of @shutdown, @keep and @abort hold the rwsem of the object's context, if
  * it has one.
  */
 struct rpost_type {
@@ -144,7 +144,7 @@ struct rpost_type {
 	void (*free)(struct rpost_obj *obj);
 	void (*stop)(struct rpost_obj *obj);
 	bool (*keep)(struct rpost_obj *obj);
-	void (*abandon)(struct rpost_obj *obj);
+	void (*abort)(struct rpost_obj *obj);
 };
 
 /* These stand in face/main.c. */
@@ -159,7 +159,7 @@ int rpost_obj_reserve_inner(struct rpost_file *file, struct rpost_obj *obj,
 			    enum rpost_obj_type type, struct rpost_device *dev);
 void rpost_obj_unreserve(struct rpost_obj *obj);
 void rpost_obj_give_handle(struct rpost_obj *obj);
-int rpost_obj_take_handle(struct rpost_obj *obj);
+int rpost_obj_take_handle(struct rpost_obj *obj, gfp_t gfp);
 void rpost_obj_publish(struct rpost_obj *obj);
 int rpost_obj_answer(struct rpost_ucmd *ucmd, struct rpost_obj *obj, u32 from);
 struct rpost_context *rpost_obj_context(struct rpost_file *file, u32 handle,

@@ -38,8 +38,6 @@ int rpost_obj_reserve_inner(struct rpost_file *file, struct rpost_obj *obj,
 	obj->file = file;
 	obj->type = type;
 	obj->dev = dev;
-	refcount_set(&obj->refs, 1);
-	init_completion(&obj->unused);
 
 	ret = rpost_obj_take_bytes(obj, rpost_types[type].bytes);
 	if (ret)
@@ -62,7 +60,11 @@ err_bytes:
 	return ret;
 }
 
-static int rpost_obj_take_handle_gfp(struct rpost_obj *obj, gfp_t gfp)
+/*
+ * Give an object without a handle one, by which it is found once it is published.
+ * Return 0, -EMFILE, or -ENOMEM.
+ */
+int rpost_obj_take_handle(struct rpost_obj *obj, gfp_t gfp)
 {
 	struct rpost_file *file = obj->file;
 	int ret;
@@ -72,6 +74,8 @@ static int rpost_obj_take_handle_gfp(struct rpost_obj *obj, gfp_t gfp)
 	if (ret)
 		return ret;
 	obj->handle = obj->slot->handle;
+	init_completion(&obj->unused);
+	refcount_set(&obj->refs, 1);
 	rpost_file_count(file, obj->type, 1);
 	return 0;
 }
@@ -90,7 +94,7 @@ int rpost_obj_reserve(struct rpost_file *file, struct rpost_obj *obj,
 
 	if (ret)
 		return ret;
-	ret = rpost_obj_take_handle_gfp(obj, gfp);
+	ret = rpost_obj_take_handle(obj, gfp);
 	if (ret)
 		rpost_obj_unreserve(obj);
 	return ret;
@@ -102,21 +106,6 @@ void rpost_obj_give_handle(struct rpost_obj *obj)
 	rpost_handle_unreserve(&obj->file->handles, obj->slot);
 	obj->slot = NULL;
 	rpost_file_count(obj->file, obj->type, -1);
-}
-
-/*
- * Give an object without a handle a new one, by which it is found after
- * rpost_obj_answer().  Return 0, -EMFILE, or -ENOMEM.
- */
-int rpost_obj_take_handle(struct rpost_obj *obj)
-{
-	int ret = rpost_obj_take_handle_gfp(obj, RPOST_GFP);
-
-	if (ret)
-		return ret;
-	reinit_completion(&obj->unused);
-	refcount_set(&obj->refs, 1);
-	return 0;
 }
 
 /*
@@ -397,14 +386,12 @@ static void rpost_obj_abort(struct rpost_obj *obj)
 	RCU_INIT_POINTER(obj->slot->obj, NULL);
 	spin_unlock(&file->handles.lock);
 	rpost_obj_wait_unused(obj);
-	if (rpost_obj_end(obj)) {
-		if (rpost_types[obj->type].abandon) {
-			rpost_types[obj->type].abandon(obj);
-		} else {
-			/* The last close ends it, if the program does not. */
-			WRITE_ONCE(obj->hidden, false);
-			rpost_obj_unclaim(obj);
-		}
+	if (rpost_types[obj->type].abort) {
+		rpost_types[obj->type].abort(obj);
+	} else if (rpost_obj_end(obj)) {
+		/* The last close ends it, if the program does not. */
+		WRITE_ONCE(obj->hidden, false);
+		rpost_obj_unclaim(obj);
 	}
 	up_read(&context->rwsem);
 	rpost_context_put(context);

@@ -47,7 +47,7 @@ const struct rpost_type rpost_types[RPOST_NUM_OBJ_TYPES] = {
 		.shutdown = rpost_mr_shutdown,
 		.free = rpost_mr_free,
 		.keep = rpost_cache_keep,
-		.abandon = rpost_mr_abandon,
+		.abort = rpost_mr_abort,
 	},
 	[RPOST_OBJ_CQ] = {
 		.name = "cq",

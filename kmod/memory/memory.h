@@ -79,7 +79,6 @@ void rpost_pd_free(struct rpost_obj *obj);
  *        @ib_mr; NULL if the driver pins it
  * @node: in @pd->mrs
  * @refused: in @pd->refused, if it has no handle
- * @listed: @node is in the table
  * @lkey: key of @node
  * @addr: address of its first byte in the process that registered it
  * @iova: address of its first byte in work requests
@@ -115,7 +114,6 @@ struct rpost_mr {
 	struct ib_umem *umem;
 	struct rhash_head node;
 	struct llist_node refused;
-	bool listed;
 	u32 lkey;
 	u64 addr;
 	u64 iova;
@@ -154,7 +152,7 @@ void rpost_mr_drop(struct rpost_mr *mr);
 int rpost_mr_validate(const struct rpost_reg_mr *cmd);
 struct rpost_mr *rpost_mr_make(struct rpost_pd *pd, const struct rpost_reg_mr *cmd,
 			       struct rpost_pin *pin, bool inner);
-void rpost_mr_abandon(struct rpost_obj *obj);
+void rpost_mr_abort(struct rpost_obj *obj);
 int rpost_mr_retry_refused(struct rpost_pd *pd);
 int rpost_dereg_mr(struct rpost_device *dev, struct ib_mr *ib_mr);
 bool rpost_mr_check(struct rpost_pd *pd, const struct rpost_sge *sge,

@@ -254,13 +254,10 @@ int rpost_dereg_mr(struct rpost_device *dev, struct ib_mr *ib_mr)
 	return 1;
 }
 
-/* Let posts no longer find the region's key. */
+/* Let posts no longer find the region's key, if they do. */
 void rpost_mr_unlist(struct rpost_mr *mr)
 {
-	if (mr->listed)
-		rhashtable_remove_fast(&mr->pd->mrs, &mr->node,
-				       rpost_mr_params);
-	mr->listed = false;
+	rhashtable_remove_fast(&mr->pd->mrs, &mr->node, rpost_mr_params);
 }
 
 /*
@@ -339,17 +336,13 @@ void rpost_mr_drop(struct rpost_mr *mr)
 		rpost_mr_forget(mr);
 }
 
-/*
- * Leave the region of a failed registration, which lookups do not find and the device
- * did not give up, to its domain.
- */
-void rpost_mr_abandon(struct rpost_obj *obj)
+/* rpost_mr_drop() for a region that uses its domain. */
+void rpost_mr_abort(struct rpost_obj *obj)
 {
 	struct rpost_mr *mr = container_of(obj, struct rpost_mr, obj);
 	struct rpost_pd *pd = mr->pd;
 
-	rpost_obj_unreserve(obj);
-	llist_add(&mr->refused, &pd->refused);
+	rpost_mr_drop(mr);
 	rpost_obj_unuse(&pd->obj);
 }
 
@@ -560,12 +553,21 @@ err:
 	return ERR_PTR(ret);
 }
 
-/* Tell the program of a region that posts find. */
+/* List a region, which uses its domain, and tell the program. */
 static int rpost_reg_mr_finish(struct rpost_ucmd *ucmd, struct rpost_mr *mr)
 {
 	struct rpost_reg_mr *cmd = &ucmd->cmd.reg_mr;
+	int ret = 0;
 
-	mr->listed = true;
+	/* One from the cache has none yet. */
+	if (!mr->obj.slot)
+		ret = rpost_obj_take_handle(&mr->obj, RPOST_GFP);
+	if (!ret)
+		ret = rhashtable_insert_fast(&mr->pd->mrs, &mr->node, rpost_mr_params);
+	if (ret) {
+		rpost_mr_abort(&mr->obj);
+		return ret;
+	}
 	cmd->handle = mr->obj.handle;
 	cmd->lkey = mr->ib_mr->lkey;
 	cmd->rkey = mr->ib_mr->rkey;
@@ -580,27 +582,15 @@ static int rpost_reg_mr_again(struct rpost_ucmd *ucmd)
 	struct rpost_reg_mr *cmd = &ucmd->cmd.reg_mr;
 	struct rpost_pd *pd = rpost_pd_use(ucmd, cmd->pd);
 	struct rpost_mr *mr;
-	int ret;
 
 	if (IS_ERR(pd))
 		return PTR_ERR(pd);
 	mr = rpost_cache_take(pd, cmd);
-	if (!mr) {
-		rpost_obj_unuse(&pd->obj);
-		rpost_leave_device(ucmd);
-		return 1;
-	}
-	ret = rhashtable_insert_fast(&pd->mrs, &mr->node, rpost_mr_params);
-	if (!ret) {
-		mr->listed = true;
-		ret = rpost_obj_take_handle(&mr->obj);
-	}
-	if (!ret)
+	if (mr)
 		return rpost_reg_mr_finish(ucmd, mr);
-	/* A post may have found it and taken a use: it cannot be kept again. */
-	rpost_mr_drop(mr);
 	rpost_obj_unuse(&pd->obj);
-	return ret;
+	rpost_leave_device(ucmd);
+	return 1;
 }
 
 static int rpost_reg_mr_new(struct rpost_ucmd *ucmd, struct rpost_pin *pin)
@@ -616,22 +606,15 @@ static int rpost_reg_mr_new(struct rpost_ucmd *ucmd, struct rpost_pin *pin)
 	ret = ib_check_mr_access(pd->obj.dev->ib_dev,
 				 cmd->access & RPOST_COMPAT_ACCESS_FLUSH);
 	if (ret)
-		goto err_unuse;
+		goto err;
 	/* The program is charged for the memory of refused regions. */
 	rpost_mr_retry_refused(pd);
 
 	mr = rpost_mr_make(pd, cmd, pin, false);
-	ret = PTR_ERR_OR_ZERO(mr);
-	if (ret)
-		goto err_unuse;
-	ret = rhashtable_insert_fast(&pd->mrs, &mr->node, rpost_mr_params);
-	if (ret)
-		goto err_drop;
-	return rpost_reg_mr_finish(ucmd, mr);
-
-err_drop:
-	rpost_mr_drop(mr);
-err_unuse:
+	if (!IS_ERR(mr))
+		return rpost_reg_mr_finish(ucmd, mr);
+	ret = PTR_ERR(mr);
+err:
 	rpost_obj_unuse(&pd->obj);
 	return ret;
 }
