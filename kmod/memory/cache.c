@@ -567,9 +567,10 @@ struct rpost_watch *rpost_cache_watch(struct rpost_file *file, u64 addr, u64 len
 }
 
 /*
- * Find or register memory of the task for a work request, on a device that cannot be
- * removed meanwhile.  length is at least 1; access is RPOST_ACCESS_LOCAL_WRITE or 0.
- * pin is of this memory, and its watch from rpost_cache_watch().
+ * Find or register memory of the task for a work request, on a device that is alive and
+ * cannot be removed meanwhile.  length is at least 1, and rpost_mr_validate() accepts the
+ * range; access is RPOST_ACCESS_LOCAL_WRITE or 0.  pin is of this memory, and its watch
+ * from rpost_cache_watch().
  *
  * Registers whole pages.  A caller that holds anything for which others wait,
  * as the context's rwsem, has made the memory present before.  If this fails for
@@ -586,23 +587,13 @@ struct rpost_mr *rpost_cache_get(struct rpost_pd *pd, u64 addr, u64 length, u32 
 	struct rpost_reg_mr cmd = { .addr = addr & PAGE_MASK, .access = access };
 	struct rpost_mr *mr;
 	unsigned long flags;
-	int ret;
 
-	if (!current->mm || !length || (access & ~RPOST_ACCESS_LOCAL_WRITE))
-		return ERR_PTR(-EINVAL);
-	if (addr + length < addr || addr + length > U64_MAX - PAGE_SIZE)
-		return ERR_PTR(-EOVERFLOW);
 	mr = rpost_cache_find(pd, addr, length, access);
 	if (mr)
 		return mr;
 
 	cmd.length = PAGE_ALIGN(addr + length) - cmd.addr;
 	cmd.iova = cmd.addr;
-	ret = rpost_mr_validate(&cmd);
-	if (ret)
-		return ERR_PTR(ret);
-	if (!rpost_device_alive(pd->obj.dev))
-		return ERR_PTR(-ENODEV);
 	mr = rpost_mr_make(pd, &cmd, pin, true);
 	if (IS_ERR(mr))
 		return mr;
