@@ -82,53 +82,14 @@ void rpost_fastreg_destroy(struct rpost_pd *pd)
 	pd->fast_cq = NULL;
 }
 
-static int rpost_fastreg_to_init(struct ib_qp *qp, u32 port)
-{
-	struct ib_qp_attr attr = {
-		.qp_state = IB_QPS_INIT,
-		.port_num = port,
-	};
-
-	return ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX |
-				       IB_QP_PORT | IB_QP_ACCESS_FLAGS);
-}
-
-/* No packet uses this path, so @psn can be any number. */
-static int rpost_fastreg_to_rtr(struct ib_qp *qp, struct rdma_ah_attr *ah_attr,
-				enum ib_mtu mtu, u32 psn)
-{
-	struct ib_qp_attr attr = {
-		.qp_state = IB_QPS_RTR,
-		.path_mtu = mtu,
-		.dest_qp_num = qp->qp_num,
-		.rq_psn = psn,
-		.ah_attr = *ah_attr,
-		.max_dest_rd_atomic = 1,
-		.min_rnr_timer = 12,
-	};
-
-	return ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_AV |
-				       IB_QP_PATH_MTU | IB_QP_DEST_QPN |
-				       IB_QP_RQ_PSN |
-				       IB_QP_MAX_DEST_RD_ATOMIC |
-				       IB_QP_MIN_RNR_TIMER);
-}
-
-static int rpost_fastreg_to_rts(struct ib_qp *qp, u32 psn)
-{
-	struct ib_qp_attr attr = {
-		.qp_state = IB_QPS_RTS,
-		.timeout = 14,
-		.sq_psn = psn,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-		.max_rd_atomic = 1,
-	};
-
-	return ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_TIMEOUT |
-				       IB_QP_RETRY_CNT | IB_QP_RNR_RETRY |
-				       IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC);
-}
+/* What a queue pair is given on its way to each state. */
+static const int rpost_fastreg_masks[] = {
+	[IB_QPS_INIT] = IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS,
+	[IB_QPS_RTR] = IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN |
+		       IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC | IB_QP_MIN_RNR_TIMER,
+	[IB_QPS_RTS] = IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT | IB_QP_RNR_RETRY |
+		       IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC,
+};
 
 /* Use the port's first valid GID for both ends of the path. */
 static int rpost_fastreg_gid(struct ib_device *ib_dev, u32 port, int len,
@@ -158,29 +119,36 @@ static int rpost_fastreg_connect(struct ib_qp *qp, u32 port,
 				 const struct ib_port_attr *port_attr)
 {
 	struct ib_device *ib_dev = qp->device;
-	struct rdma_ah_attr ah_attr = {};
-	enum ib_mtu mtu = port_attr->active_mtu;
+	/* No packet uses this path, so any number will do. */
 	u32 psn = get_random_u32() & 0xffffff;
-	int ret;
+	struct ib_qp_attr attr = {
+		.port_num = port,
+		.path_mtu = port_attr->active_mtu,
+		.dest_qp_num = qp->qp_num,
+		.rq_psn = psn,
+		.sq_psn = psn,
+		.max_dest_rd_atomic = 1,
+		.max_rd_atomic = 1,
+		.min_rnr_timer = 12,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+	};
+	struct rdma_ah_attr *ah_attr = &attr.ah_attr;
+	int ret = 0;
 
-	ah_attr.type = rdma_ah_find_type(ib_dev, port);
-	rdma_ah_set_port_num(&ah_attr, port);
-	rdma_ah_set_dlid(&ah_attr, port_attr->lid);
-	if (rdma_is_grh_required(ib_dev, port)) {
-		ret = rpost_fastreg_gid(ib_dev, port, port_attr->gid_tbl_len,
-					&ah_attr);
-		if (ret)
-			return ret;
-	}
-	if (mtu < IB_MTU_256 || mtu > IB_MTU_4096)
-		mtu = IB_MTU_1024;
+	ah_attr->type = rdma_ah_find_type(ib_dev, port);
+	rdma_ah_set_port_num(ah_attr, port);
+	rdma_ah_set_dlid(ah_attr, port_attr->lid);
+	if (rdma_is_grh_required(ib_dev, port))
+		ret = rpost_fastreg_gid(ib_dev, port, port_attr->gid_tbl_len, ah_attr);
+	if (attr.path_mtu < IB_MTU_256 || attr.path_mtu > IB_MTU_4096)
+		attr.path_mtu = IB_MTU_1024;
 
-	ret = rpost_fastreg_to_init(qp, port);
-	if (!ret)
-		ret = rpost_fastreg_to_rtr(qp, &ah_attr, mtu, psn);
-	if (!ret)
-		ret = rpost_fastreg_to_rts(qp, psn);
-	rdma_destroy_ah_attr(&ah_attr);
+	for (attr.qp_state = IB_QPS_INIT; !ret && attr.qp_state <= IB_QPS_RTS;
+	     attr.qp_state++)
+		ret = ib_modify_qp(qp, &attr, rpost_fastreg_masks[attr.qp_state]);
+	rdma_destroy_ah_attr(ah_attr);
 	return ret;
 }
 
