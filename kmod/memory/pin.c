@@ -5,7 +5,6 @@
  */
 #include <linux/backing-dev.h>
 #include <linux/capability.h>
-#include <linux/hash.h>
 #include <linux/mm.h>
 #include <linux/sched.h>
 #include <linux/sched/mm.h>
@@ -29,21 +28,15 @@
 #define RPOST_PIN_ENDS		HZ
 #define RPOST_PIN_WAIT		max(HZ / 50, 1)
 
-static struct hlist_head *rpost_pinners(struct rpost_user *user, struct mm_struct *mm)
-{
-	return &user->pinners[hash_ptr(mm, RPOST_PINNER_BITS)];
-}
-
 /* Find the struct of a process, or add @fresh, if there is one, and set it to NULL. */
 static struct rpost_pinner *rpost_pinner_get(struct rpost_user *user, struct mm_struct *mm,
 					     struct rpost_pinner **fresh)
 {
-	struct hlist_head *head = rpost_pinners(user, mm);
 	struct rpost_pinner *pinner;
 
 	lockdep_assert_held(&user->pin_lock);
 
-	hlist_for_each_entry(pinner, head, node) {
+	hash_for_each_possible(user->pinners, pinner, node, (unsigned long)mm) {
 		if (pinner->mm == mm)
 			return pinner;
 	}
@@ -53,7 +46,7 @@ static struct rpost_pinner *rpost_pinner_get(struct rpost_user *user, struct mm_
 		return NULL;
 	mmgrab(mm);
 	pinner->mm = mm;
-	hlist_add_head(&pinner->node, head);
+	hash_add(user->pinners, &pinner->node, (unsigned long)mm);
 	return pinner;
 }
 
@@ -79,15 +72,13 @@ static void rpost_pinners_look(struct rpost_user *user)
 	struct hlist_node *next;
 	int i;
 
-	for (i = 0; i < HASH_SIZE(user->pinners); i++) {
-		hlist_for_each_entry_safe(pinner, next, &user->pinners[i], node) {
-			if (atomic_read(&pinner->mm->mm_users))
-				continue;
-			hash_del(&pinner->node);
-			user->pages_left += pinner->pages;
-			user->left_at = jiffies;
-		}
+	hash_for_each_safe(user->pinners, i, next, pinner, node) {
 		cond_resched();
+		if (atomic_read(&pinner->mm->mm_users))
+			continue;
+		hash_del(&pinner->node);
+		user->pages_left += pinner->pages;
+		user->left_at = jiffies;
 	}
 }
 
