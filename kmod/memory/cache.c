@@ -34,8 +34,8 @@
  * and charged to the same limit is given back (rpost_cache_give_back()).
  *
  * All of this is under the lock of the user's struct rpost_kept, which is held
- * for short: nobody deregisters under it.  Entries to be ended are moved to the
- * domain's doomed list, and a work item of the user deregisters them, with the
+ * for short: nobody deregisters under it.  Entries to be ended are moved to its
+ * doomed list, and a work item of the user deregisters them, with the
  * context's rwsem held for reading.  If it does not get that, then the device is
  * being removed, and removal ends the domain, which deregisters all entries itself.
  *
@@ -96,7 +96,7 @@ static void rpost_cache_hide(struct rpost_mr *mr)
 	lockdep_assert_held(&rpost_mr_kept(mr)->lock);
 
 	if (!RB_EMPTY_NODE(&mr->span.rb)) {
-		interval_tree_remove(&mr->span, &mr->pd->cache.spans);
+		interval_tree_remove(&mr->span, &mr->pd->spans);
 		RB_CLEAR_NODE(&mr->span.rb);
 	}
 }
@@ -150,11 +150,6 @@ static unsigned long rpost_cache_doom_pages(struct rpost_kept *kept, unsigned lo
 	return done;
 }
 
-static long rpost_cache_file_pages(const struct rpost_file *file)
-{
-	return atomic_long_read(&file->counts[RPOST_COUNT_KEPT_PAGES]);
-}
-
 /* Make room for an entry; false if it cannot be kept. */
 static bool rpost_cache_room(struct rpost_mr *mr)
 {
@@ -187,7 +182,7 @@ static void rpost_cache_rest(struct rpost_mr *mr)
 		return;
 	}
 	if (RB_EMPTY_NODE(&mr->span.rb))
-		interval_tree_insert(&mr->span, &mr->pd->cache.spans);
+		interval_tree_insert(&mr->span, &mr->pd->spans);
 	mr->idle = true;
 	mr->watch->recent = true;
 	list_add_tail(&mr->lru, &rpost_mr_kept(mr)->idle);
@@ -286,12 +281,6 @@ void rpost_cache_user_init(struct rpost_kept *kept)
 	rpost_watch_user_init(kept);
 }
 
-void rpost_cache_pd_init(struct rpost_pd *pd)
-{
-	pd->cache.spans = RB_ROOT_CACHED;
-	INIT_LIST_HEAD(&pd->cache.entries);
-}
-
 /*
  * Deregister all entries of a domain, which gets no more; its context's rwsem is held.
  * Posts that are about to find their queue closed may have uses of entries.
@@ -302,7 +291,7 @@ void rpost_cache_pd_end(struct rpost_pd *pd)
 	struct rpost_mr *mr;
 
 	spin_lock_irq(&kept->lock);
-	while ((mr = list_first_entry_or_null(&pd->cache.entries, struct rpost_mr,
+	while ((mr = list_first_entry_or_null(&pd->cached, struct rpost_mr,
 					      entry))) {
 		if (!mr->doomed)
 			rpost_cache_doom(mr);
@@ -352,12 +341,6 @@ bool rpost_cache_give_back(struct rpost_user *user, int error, long refused)
 
 /* ------------------------------------------------- regions of REG_MR */
 
-static bool rpost_cache_allows(const struct rpost_reg_mr *cmd)
-{
-	return !(cmd->access & ~RPOST_CACHE_ACCESS) &&
-	       !(cmd->flags & RPOST_MR_NO_CACHE) && READ_ONCE(mr_cache_pages);
-}
-
 /*
  * A program can find out which hashes share a place, by what is forgotten.  So no
  * address of the kernel's is in them, and nobody knows the key.
@@ -398,11 +381,12 @@ bool rpost_cache_expects(struct rpost_file *file, const struct rpost_reg_mr *cmd
 {
 	u32 hash;
 
-	if (!rpost_cache_allows(cmd))
+	if ((cmd->access & ~RPOST_CACHE_ACCESS) || (cmd->flags & RPOST_MR_NO_CACHE) ||
+	    !READ_ONCE(mr_cache_pages))
 		return false;
 	hash = rpost_cache_hash(cmd->pd, cmd->addr, cmd->length, cmd->iova, cmd->access);
 	*seen = rpost_cache_seen(file, hash);
-	return *seen || rpost_cache_file_pages(file);
+	return *seen || atomic_long_read(&file->counts[RPOST_COUNT_KEPT]);
 }
 
 static void rpost_cache_remember(const struct rpost_mr *mr)
@@ -448,7 +432,7 @@ struct rpost_mr *rpost_cache_take(struct rpost_pd *pd, const struct rpost_reg_mr
 	if (!rpost_cache_may_pin())
 		return NULL;
 	spin_lock_irqsave(&kept->lock, flags);
-	node = interval_tree_iter_first(&pd->cache.spans, first, last);
+	node = interval_tree_iter_first(&pd->spans, first, last);
 	for (; node && tries--; node = interval_tree_iter_next(node, first, last)) {
 		mr = container_of(node, struct rpost_mr, span);
 		if (node->start == first && node->last == last && !mr->inner &&
@@ -470,18 +454,6 @@ struct rpost_mr *rpost_cache_take(struct rpost_pd *pd, const struct rpost_reg_mr
 	return found;
 }
 
-/* Keep a region without a handle that is not used and that no post can find. */
-static void rpost_cache_put(struct rpost_mr *mr)
-{
-	struct rpost_kept *kept = rpost_mr_kept(mr);
-	unsigned long flags;
-
-	spin_lock_irqsave(&kept->lock, flags);
-	list_add_tail(&mr->entry, &mr->pd->cache.entries);
-	rpost_cache_rest(mr);
-	spin_unlock_irqrestore(&kept->lock, flags);
-}
-
 /*
  * Keep a region that the program destroys.  It is claimed, and its context's rwsem is
  * held.  Return false if it must be destroyed; posts may then still find its key.
@@ -489,6 +461,7 @@ static void rpost_cache_put(struct rpost_mr *mr)
 bool rpost_cache_keep(struct rpost_obj *obj)
 {
 	struct rpost_mr *mr = container_of(obj, struct rpost_mr, obj);
+	struct rpost_kept *kept = rpost_mr_kept(mr);
 	struct rpost_pd *pd = mr->pd;
 
 	/* At the last close the commands of the file have ended. */
@@ -508,7 +481,10 @@ bool rpost_cache_keep(struct rpost_obj *obj)
 	if (atomic_cmpxchg(&mr->uses, 1, 0) != 1)
 		return false;
 	rpost_obj_give_handle(obj);
-	rpost_cache_put(mr);
+	spin_lock_irq(&kept->lock);
+	list_add_tail(&mr->entry, &pd->cached);
+	rpost_cache_rest(mr);
+	spin_unlock_irq(&kept->lock);
 	/* The domain can end from here on, and the region with it. */
 	rpost_obj_unuse(&pd->obj);
 	return true;
@@ -530,7 +506,7 @@ struct rpost_mr *rpost_cache_find(struct rpost_pd *pd, u64 addr, u64 length, u32
 	int tries = RPOST_CACHE_LOOK;
 
 	spin_lock_irqsave(&kept->lock, flags);
-	node = interval_tree_iter_first(&pd->cache.spans, first, last);
+	node = interval_tree_iter_first(&pd->spans, first, last);
 	for (; node && tries--; node = interval_tree_iter_next(node, first, last)) {
 		mr = container_of(node, struct rpost_mr, span);
 		if (mr->inner && node->start <= first && node->last >= last &&
@@ -600,9 +576,9 @@ struct rpost_mr *rpost_cache_get(struct rpost_pd *pd, u64 addr, u64 length, u32 
 
 	spin_lock_irqsave(&kept->lock, flags);
 	atomic_set(&mr->uses, 2);
-	list_add_tail(&mr->entry, &pd->cache.entries);
+	list_add_tail(&mr->entry, &pd->cached);
 	if (mr->watch && !mr->watch->dead)
-		interval_tree_insert(&mr->span, &pd->cache.spans);
+		interval_tree_insert(&mr->span, &pd->spans);
 	spin_unlock_irqrestore(&kept->lock, flags);
 	return mr;
 }

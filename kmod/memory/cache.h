@@ -95,7 +95,6 @@ static inline struct rpost_kept *rpost_kept(const struct rpost_file *file)
 int rpost_cache_init(void);
 void rpost_cache_exit(void);
 void rpost_cache_user_init(struct rpost_kept *kept);
-void rpost_cache_pd_init(struct rpost_pd *pd);
 void rpost_cache_pd_end(struct rpost_pd *pd);
 bool rpost_cache_expects(struct rpost_file *file, const struct rpost_reg_mr *cmd,
 			 bool *seen);

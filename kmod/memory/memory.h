@@ -15,16 +15,6 @@ struct rpost_watch;
 
 /* --------------------------------------------------------------- pd.c */
 
-/*
- * Regions of a domain that the module keeps, see cache.c.  @entries are all, and @spans, by
- * their addresses, those that can be found.  Guarded by the lock of the user's struct
- * rpost_kept.
- */
-struct rpost_cache {
-	struct rb_root_cached spans;
-	struct list_head entries;
-};
-
 /**
  * struct rpost_pd - protection domain
  * @obj: its handle
@@ -38,7 +28,9 @@ struct rpost_cache {
  * @mrs: registered regions by lkey; posts look keys up here
  * @refused: regions of failed registrations, without a handle, that the device
  *           has refused to deregister so far
- * @cache: regions that the module keeps
+ * @cached: regions that the module keeps, see cache.c; under the lock of the user's
+ *          struct rpost_kept
+ * @spans: by address, those of @cached that can be found; under the same lock
  * @leaked: the device keeps an object for ever; nothing that it needs may be
  *          freed
  * @fast_lock: serialises fast registrations; guards the following
@@ -55,7 +47,8 @@ struct rpost_pd {
 	u32 local_dma_lkey;
 	struct rhashtable mrs;
 	struct llist_head refused;
-	struct rpost_cache cache;
+	struct list_head cached;
+	struct rb_root_cached spans;
 	bool leaked;
 	struct mutex fast_lock;
 	struct ib_cq *fast_cq;
@@ -96,8 +89,8 @@ void rpost_pd_free(struct rpost_obj *obj);
  * @uses: of a counted region: uses by work requests, and one for the handle or
  *        the cache; 0 while the cache keeps it for a later REG_MR
  * @watch: sees changes of its memory; NULL if it is not kept
- * @span: in @pd->cache.spans while it can be found there
- * @entry: in @pd->cache.entries
+ * @span: in @pd->spans while it can be found there
+ * @entry: in @pd->cached
  * @lru: in the user's list of idle or of doomed regions, or in none
  *
  * Posts read a region under RCU and keep no reference: its key may be destroyed, or given

@@ -77,7 +77,8 @@ int rpost_alloc_pd_ioctl(struct rpost_ucmd *ucmd)
 	if (!pd)
 		return -ENOMEM;
 	mutex_init(&pd->fast_lock);
-	rpost_cache_pd_init(pd);
+	pd->spans = RB_ROOT_CACHED;
+	INIT_LIST_HEAD(&pd->cached);
 	ret = rpost_mr_table_init(pd);
 	if (ret)
 		goto err_free;
