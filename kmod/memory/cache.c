@@ -219,9 +219,6 @@ static void rpost_cache_end_mr(struct rpost_mr *mr)
 
 	lockdep_assert_held(&mr->pd->obj.context->rwsem);
 
-	/* Nobody has a use of it, and the handle's is gone. */
-	if (!mr->inner)
-		atomic_set(&mr->uses, 1);
 	rpost_mr_drop(mr);
 
 	spin_lock_irqsave(&kept->lock, flags);
@@ -583,15 +580,6 @@ struct rpost_mr *rpost_cache_get(struct rpost_pd *pd, u64 addr, u64 length, u32 
 	return mr;
 }
 
-/*
- * Take a use of a counted region, which the caller has found under RCU.  Return false
- * if it is being deregistered.
- */
-bool rpost_mr_use(struct rpost_mr *mr)
-{
-	return atomic_inc_not_zero(&mr->uses);
-}
-
 /* Does not sleep; the caller may hold spinlocks and be in a softirq. */
 void rpost_mr_unuse(struct rpost_mr *mr)
 {
@@ -599,17 +587,17 @@ void rpost_mr_unuse(struct rpost_mr *mr)
 	unsigned long flags;
 	int left;
 
-	/* The handle's use is the last one to go, or the region has ended. */
-	if (!mr->inner) {
-		rpost_mr_forget(mr);
-		return;
+	if (mr->inner) {
+		kept = rpost_mr_kept(mr);
+		spin_lock_irqsave(&kept->lock, flags);
+		left = atomic_dec_return(&mr->uses);
+		if (left == 1 && !mr->doomed)
+			rpost_cache_rest(mr);
+		spin_unlock_irqrestore(&kept->lock, flags);
+	} else {
+		/* The handle's use is the last one to go, or the region has ended. */
+		left = atomic_dec_return(&mr->uses);
 	}
-	kept = rpost_mr_kept(mr);
-	spin_lock_irqsave(&kept->lock, flags);
-	left = atomic_dec_return(&mr->uses);
-	if (left == 1 && !mr->doomed)
-		rpost_cache_rest(mr);
-	spin_unlock_irqrestore(&kept->lock, flags);
 	if (!left)
 		kfree_rcu(mr, obj.rcu);
 }

@@ -82,12 +82,12 @@ void rpost_pd_free(struct rpost_obj *obj);
  * @pinner: charged for @num_pages, or NULL
  * @no_cache: it is not kept: the program does not want it, or the device has
  *            refused to deregister it
- * @counted: posts count their uses of it (rpost_mr_use()); never changes
+ * @counted: posts count their uses of it (rpost_mr_take()); never changes
  * @inner: the module has registered it for posts; it never has a handle
  * @idle: nobody uses it, and it is in the user's list; under rpost_kept.lock
  * @doomed: it is about to be deregistered; under the same lock
- * @uses: of a counted region: uses by work requests, and one for the handle or
- *        the cache; 0 while the cache keeps it for a later REG_MR
+ * @uses: one for the handle, or for the cache if @inner, and those of work requests if
+ *        @counted; 0 once the cache has it for a later REG_MR: then no post can take one
  * @watch: sees changes of its memory; NULL if it is not kept
  * @span: in @pd->spans while it can be found there
  * @entry: in @pd->cached
@@ -139,7 +139,6 @@ bool rpost_mr_can_keep(const struct rpost_device *dev);
 u64 rpost_mr_max_size(const struct rpost_device *dev);
 int rpost_mr_shutdown(struct rpost_obj *obj);
 void rpost_mr_free(struct rpost_obj *obj);
-void rpost_mr_forget(struct rpost_mr *mr);
 void rpost_mr_unlist(struct rpost_mr *mr);
 void rpost_mr_drop(struct rpost_mr *mr);
 int rpost_mr_validate(const struct rpost_reg_mr *cmd);

@@ -200,7 +200,7 @@ bool rpost_mr_take(struct rpost_pd *pd, struct rpost_sge *sge, u32 access,
 	rcu_read_lock();
 	mr = rpost_mr_find(pd, &part, access);
 	if (mr && mr->counted) {
-		if (rpost_mr_use(mr))
+		if (atomic_inc_not_zero(&mr->uses))
 			*used = mr;
 		else
 			mr = NULL;
@@ -303,12 +303,12 @@ int rpost_mr_shutdown(struct rpost_obj *obj)
 }
 
 /*
- * Drop a use of a region's memory that has no other owner.  The region is shut down, or
- * is a counted one with other uses.
+ * Drop the owner's use of a region that is shut down, and free it with the last use.  One
+ * from the cache may have none, and gets none.
  */
-void rpost_mr_forget(struct rpost_mr *mr)
+static void rpost_mr_forget(struct rpost_mr *mr)
 {
-	if (!mr->counted || !atomic_dec_return(&mr->uses))
+	if (atomic_dec_if_positive(&mr->uses) <= 0)
 		kfree_rcu(mr, obj.rcu);
 }
 
