@@ -66,12 +66,13 @@ static bool rpost_event_detach(struct rpost_event *event)
 	return true;
 }
 
-static void rpost_events_detach(struct rpost_id *id)
+/* Free the events of the join with this serial number, or all if it is 0. */
+static void rpost_events_detach(struct rpost_id *id, u64 serial)
 {
 	struct rpost_event *event, *next;
 
 	list_for_each_entry_safe(event, next, &id->events, id_link) {
-		if (rpost_event_detach(event))
+		if ((!serial || event->join == serial) && rpost_event_detach(event))
 			rpost_event_free(event);
 	}
 }
@@ -187,7 +188,7 @@ static struct rpost_id *rpost_request_take(struct rpost_id *listener)
 	if (id) {
 		list_del(&id->request_link);
 		/* Its events could be fetched once it has no @listener. */
-		rpost_events_detach(id);
+		rpost_events_detach(id, 0);
 		id->listener = NULL;
 	}
 	spin_unlock(&file->event_lock);
@@ -206,7 +207,7 @@ void rpost_events_drop(struct rpost_id *id)
 	while ((request = rpost_request_take(id)))
 		rpost_id_destroy_unpublished(request);
 	spin_lock(&file->event_lock);
-	rpost_events_detach(id);
+	rpost_events_detach(id, 0);
 	spin_unlock(&file->event_lock);
 }
 
@@ -217,14 +218,10 @@ void rpost_events_drop(struct rpost_id *id)
 void rpost_events_drop_join(struct rpost_id *id, struct rpost_join *join)
 {
 	struct rpost_file *file = id->obj.file;
-	struct rpost_event *event, *next;
 
 	spin_lock(&file->event_lock);
 	list_del(&join->link);
-	list_for_each_entry_safe(event, next, &id->events, id_link) {
-		if (event->join == join->serial && rpost_event_detach(event))
-			rpost_event_free(event);
-	}
+	rpost_events_detach(id, join->serial);
 	spin_unlock(&file->event_lock);
 }
 
