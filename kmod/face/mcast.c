@@ -60,16 +60,21 @@ static void rpost_join_add(struct rpost_id *id, struct rpost_join *join)
 	spin_unlock(&file->event_lock);
 }
 
-static int rpost_join_locked(struct rpost_id *id, struct rpost_join *join,
-			     u8 join_state)
+static int rpost_join_locked(struct rpost_id *id, const struct rpost_join_mcast *cmd)
 {
+	u8 join_state = cmd->join_flags == RPOST_JOIN_SENDONLY ?
+			BIT(SENDONLY_FULLMEMBER_JOIN) : BIT(FULLMEMBER_JOIN);
+	struct rpost_join *join;
 	int ret;
 
-	ret = rpost_join_check(id, &join->addr);
-	if (ret) {
-		rpost_charged_free(id->obj.file, join, RPOST_JOIN_BYTES);
+	ret = rpost_join_check(id, &cmd->addr);
+	if (ret)
 		return ret;
-	}
+	join = rpost_charged_zalloc(id->obj.file, sizeof(*join), RPOST_JOIN_BYTES);
+	if (!join)
+		return -ENOMEM;
+	join->addr = cmd->addr;
+	join->user_data = cmd->user_data;
 	/* Add it first: the event may come before the call returns. */
 	rpost_join_add(id, join);
 	ret = rdma_join_multicast(id->cm_id, (struct sockaddr *)&join->addr,
@@ -83,9 +88,6 @@ static int rpost_join_locked(struct rpost_id *id, struct rpost_join *join,
 int rpost_join_mcast_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_join_mcast *cmd = &ucmd->cmd.join_mcast;
-	u8 join_state = BIT(FULLMEMBER_JOIN);
-	struct sockaddr_storage addr;
-	struct rpost_join *join;
 	struct rpost_id *id;
 	int ret;
 
@@ -93,23 +95,13 @@ int rpost_join_mcast_ioctl(struct rpost_ucmd *ucmd)
 		return -EOPNOTSUPP;
 	if (cmd->join_flags > RPOST_JOIN_SENDONLY)
 		return -EINVAL;
-	if (cmd->join_flags == RPOST_JOIN_SENDONLY)
-		join_state = BIT(SENDONLY_FULLMEMBER_JOIN);
-	ret = rpost_sockaddr(&addr, &cmd->addr, cmd->addr_len);
+	ret = rpost_sockaddr(&cmd->addr, cmd->addr_len);
 	if (ret)
 		return ret;
-	join = rpost_charged_zalloc(ucmd->file, sizeof(*join), RPOST_JOIN_BYTES);
-	if (!join)
-		return -ENOMEM;
-	join->addr = addr;
-	join->user_data = cmd->user_data;
-
 	id = rpost_id_enter(ucmd->file, cmd->id);
-	if (IS_ERR(id)) {
-		rpost_charged_free(ucmd->file, join, RPOST_JOIN_BYTES);
+	if (IS_ERR(id))
 		return PTR_ERR(id);
-	}
-	ret = rpost_join_locked(id, join, join_state);
+	ret = rpost_join_locked(id, cmd);
 	rpost_id_exit(id);
 	return ret;
 }
@@ -134,17 +126,16 @@ static int rpost_leave_locked(struct rpost_id *id,
 int rpost_leave_mcast_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_leave_mcast *cmd = &ucmd->cmd.leave_mcast;
-	struct sockaddr_storage addr;
 	struct rpost_id *id;
 	int ret;
 
-	ret = rpost_sockaddr(&addr, &cmd->addr, cmd->addr_len);
+	ret = rpost_sockaddr(&cmd->addr, cmd->addr_len);
 	if (ret)
 		return ret;
 	id = rpost_id_enter(ucmd->file, cmd->id);
 	if (IS_ERR(id))
 		return PTR_ERR(id);
-	ret = rpost_leave_locked(id, &addr);
+	ret = rpost_leave_locked(id, &cmd->addr);
 	rpost_id_exit(id);
 	return ret;
 }

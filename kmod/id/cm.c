@@ -488,18 +488,16 @@ int rpost_id_check_events(const struct rpost_id *id)
 }
 
 /*
- * Take an address of len valid bytes from a program, with zeroes in its padding.
- * Return 0, -EINVAL for a bad length, or -EAFNOSUPPORT.
+ * Check an address of len valid bytes from a program, and clear its padding.  Return 0,
+ * -EINVAL for a bad length, or -EAFNOSUPPORT.
  */
-int rpost_sockaddr(struct sockaddr_storage *to,
-		   const struct __kernel_sockaddr_storage *from, u32 len)
+int rpost_sockaddr(struct sockaddr_storage *addr, u32 len)
 {
 	u32 need;
 
-	memset(to, 0, sizeof(*to));
-	if (len < sizeof(from->ss_family) || len > sizeof(*from))
+	if (len < sizeof(addr->ss_family) || len > sizeof(*addr))
 		return -EINVAL;
-	switch (from->ss_family) {
+	switch (addr->ss_family) {
 	case AF_INET:
 		need = sizeof(struct sockaddr_in);
 		break;
@@ -514,9 +512,9 @@ int rpost_sockaddr(struct sockaddr_storage *to,
 	}
 	if (len < need)
 		return -EINVAL;
-	memcpy(to, from, need);
-	if (to->ss_family == AF_INET)
-		memset(((struct sockaddr_in *)to)->sin_zero, 0,
+	memset((void *)addr + need, 0, sizeof(*addr) - need);
+	if (addr->ss_family == AF_INET)
+		memset(((struct sockaddr_in *)addr)->sin_zero, 0,
 		       sizeof_field(struct sockaddr_in, sin_zero));
 	return 0;
 }
@@ -524,11 +522,10 @@ int rpost_sockaddr(struct sockaddr_storage *to,
 int rpost_bind_addr_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_bind_addr *cmd = &ucmd->cmd.bind_addr;
-	struct sockaddr_storage addr;
 	struct rpost_id *id;
 	int ret;
 
-	ret = rpost_sockaddr(&addr, &cmd->addr, cmd->addr_len);
+	ret = rpost_sockaddr(&cmd->addr, cmd->addr_len);
 	if (ret)
 		return ret;
 	id = rpost_id_enter(ucmd->file, cmd->id);
@@ -537,7 +534,7 @@ int rpost_bind_addr_ioctl(struct rpost_ucmd *ucmd)
 
 	ret = rpost_id_move(id, BIT(RPOST_ID_IDLE), RPOST_ID_BOUND);
 	if (!ret) {
-		ret = rdma_bind_addr(id->cm_id, (struct sockaddr *)&addr);
+		ret = rdma_bind_addr(id->cm_id, (struct sockaddr *)&cmd->addr);
 		if (ret)
 			rpost_id_move(id, BIT(RPOST_ID_BOUND), RPOST_ID_IDLE);
 	}
@@ -548,7 +545,6 @@ int rpost_bind_addr_ioctl(struct rpost_ucmd *ucmd)
 int rpost_resolve_addr_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_resolve_addr *cmd = &ucmd->cmd.resolve_addr;
-	struct sockaddr_storage src, dst;
 	enum rpost_id_state old;
 	struct rpost_id *id;
 	int ret;
@@ -556,11 +552,11 @@ int rpost_resolve_addr_ioctl(struct rpost_ucmd *ucmd)
 	if (!cmd->timeout_ms || cmd->timeout_ms > RPOST_MAX_TIMEOUT_MS)
 		return -EINVAL;
 	if (cmd->src_len) {
-		ret = rpost_sockaddr(&src, &cmd->src, cmd->src_len);
+		ret = rpost_sockaddr(&cmd->src, cmd->src_len);
 		if (ret)
 			return ret;
 	}
-	ret = rpost_sockaddr(&dst, &cmd->dst, cmd->dst_len);
+	ret = rpost_sockaddr(&cmd->dst, cmd->dst_len);
 	if (ret)
 		return ret;
 	id = rpost_id_enter(ucmd->file, cmd->id);
@@ -576,9 +572,9 @@ int rpost_resolve_addr_ioctl(struct rpost_ucmd *ucmd)
 				    RPOST_ID_ADDR_QUERY);
 	if (!ret) {
 		ret = rdma_resolve_addr(id->cm_id,
-					cmd->src_len ? (struct sockaddr *)&src :
+					cmd->src_len ? (struct sockaddr *)&cmd->src :
 						       NULL,
-					(struct sockaddr *)&dst,
+					(struct sockaddr *)&cmd->dst,
 					cmd->timeout_ms);
 		if (ret)
 			rpost_id_move(id, BIT(RPOST_ID_ADDR_QUERY), old);

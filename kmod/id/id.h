@@ -165,8 +165,7 @@ int rpost_id_handler(struct rdma_cm_id *cm_id, struct rdma_cm_event *cm_event);
 struct rpost_id *rpost_id_enter(struct rpost_file *file, u32 handle);
 void rpost_id_exit(struct rpost_id *id);
 int rpost_id_check_events(const struct rpost_id *id);
-int rpost_sockaddr(struct sockaddr_storage *to,
-		   const struct __kernel_sockaddr_storage *from, u32 len);
+int rpost_sockaddr(struct sockaddr_storage *addr, u32 len);
 int rpost_id_shutdown(struct rpost_obj *obj);
 void rpost_id_free(struct rpost_obj *obj);
 void rpost_id_destroy_unpublished(struct rpost_id *id);
