@@ -154,6 +154,7 @@ bool rpost_mr_take(struct rpost_pd *pd, struct rpost_sge *sge, u32 access,
 struct rpost_mr *rpost_mr_get(struct rpost_pd *pd, const struct rpost_sge *sge,
 			      u32 access);
 int rpost_mr_touch(unsigned long addr, u64 length, unsigned int flags);
+int rpost_mr_fault_in(const struct rpost_reg_mr *cmd);
 
 /* -------------------------------------------------------------- odp.c */
 

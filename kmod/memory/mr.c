@@ -475,10 +475,10 @@ int rpost_mr_touch(unsigned long addr, u64 length, unsigned int flags)
 }
 
 /*
- * Fault the pages in before the driver pins them with the context's rwsem held,
- * so that the driver need not wait for them.  The driver reports errors.
+ * Fault the pages in before the driver pins them with the context's rwsem held, so that the
+ * driver need not wait for them.  Return 0, -ENOBUFS, or an errno of rpost_mr_touch().
  */
-static void rpost_mr_fault_in(const struct rpost_reg_mr *cmd)
+int rpost_mr_fault_in(const struct rpost_reg_mr *cmd)
 {
 	unsigned int flags = rpost_compat_gup_flags(ib_access_writable(cmd->access));
 	unsigned long pages = rpost_mr_pages(cmd->addr, cmd->length);
@@ -487,8 +487,8 @@ static void rpost_mr_fault_in(const struct rpost_reg_mr *cmd)
 	/* More than this is refused later. */
 	limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 	if (pages > totalram_pages() || (pages > limit && !capable(CAP_IPC_LOCK)))
-		return;
-	rpost_mr_touch(cmd->addr, cmd->length, flags);
+		return -ENOBUFS;
+	return rpost_mr_touch(cmd->addr, cmd->length, flags);
 }
 
 /*
@@ -634,6 +634,7 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 		if (ret <= 0)
 			return ret;
 	}
+	/* The driver reports errors. */
 	if (!(cmd->access & RPOST_ACCESS_ON_DEMAND))
 		rpost_mr_fault_in(cmd);
 	ret = rpost_pin_begin(&pin, ucmd->file, cmd->addr, cmd->length, cmd->access);

@@ -125,8 +125,6 @@ int rpost_memory_copy(struct rpost_swr *swr, const struct rpost_sge *sges,
 static int rpost_memory_pin(struct rpost_ucmd *ucmd, const struct rpost_sge *sge,
 			    u32 access, struct rpost_pin *pin)
 {
-	unsigned long addr = untagged_addr((unsigned long)sge->addr);
-	unsigned int flags = rpost_compat_gup_flags(access);
 	const struct rpost_reg_mr cmd = {
 		.addr = sge->addr,
 		.iova = sge->addr,
@@ -137,11 +135,7 @@ static int rpost_memory_pin(struct rpost_ucmd *ucmd, const struct rpost_sge *sge
 
 	if (ret)
 		return ret;
-	/* Do not make present what is refused later. */
-	if (rpost_mr_pages(sge->addr, sge->length) > rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT &&
-	    !capable(CAP_IPC_LOCK))
-		return -ENOBUFS;
-	ret = rpost_mr_touch(addr, sge->length, flags);
+	ret = rpost_mr_fault_in(&cmd);
 	if (ret)
 		return ret;
 	pin->watch = rpost_cache_watch(ucmd->file, sge->addr, sge->length);
@@ -149,8 +143,8 @@ static int rpost_memory_pin(struct rpost_ucmd *ucmd, const struct rpost_sge *sge
 	 * Before 6.2 the driver pins by force.  The watch sees a change of the rights from
 	 * here on, so look now whether the program may read.
 	 */
-	if (flags & FOLL_FORCE) {
-		ret = rpost_mr_touch(addr, sge->length, 0);
+	if (rpost_compat_gup_flags(access) & FOLL_FORCE) {
+		ret = rpost_mr_touch(sge->addr, sge->length, 0);
 		if (ret)
 			return ret;
 	}
