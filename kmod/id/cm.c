@@ -346,19 +346,11 @@ void rpost_join_drop(struct rpost_id *id, struct rpost_join *join)
 	rpost_charged_free(id->obj.file, join, RPOST_JOIN_BYTES);
 }
 
-/* The cm_id of the id was destroyed, and so has left the groups. */
-static void rpost_joins_free(struct rpost_id *id)
-{
-	struct rpost_join *join, *next;
-
-	list_for_each_entry_safe(join, next, &id->joins, link)
-		rpost_join_drop(id, join);
-}
-
 /* Close the connection of an id, which has no queue pair.  Return 0. */
 int rpost_id_shutdown(struct rpost_obj *obj)
 {
 	struct rpost_id *id = container_of(obj, struct rpost_id, obj);
+	struct rpost_join *join, *next;
 
 	/*
 	 * After this nothing queues the work: the id is in no list, and cma has
@@ -368,7 +360,9 @@ int rpost_id_shutdown(struct rpost_obj *obj)
 	cancel_work_sync(&id->removal_work);
 	rpost_id_name_qp(id, NULL, 0);
 	rpost_events_drop(id);
-	rpost_joins_free(id);
+	/* The cm_id was destroyed, and so has left the groups. */
+	list_for_each_entry_safe(join, next, &id->joins, link)
+		rpost_join_drop(id, join);
 	return 0;
 }
 

@@ -605,11 +605,12 @@ void rpost_mr_unuse(struct rpost_mr *mr)
 /* ------------------------------------------------- limits */
 
 /*
- * Give back the region of a watch, if it is idle.  Return false if it is in use, or has
- * become idle since the last call.
+ * Give back the region of a watch, if it is idle.  item is in the list of all, whose lock is
+ * held.  Return false if it is in use, or has become idle since the last call.
  */
-bool rpost_cache_doom_idle(struct rpost_watch *watch)
+bool rpost_cache_doom_idle(struct list_head *item)
 {
+	struct rpost_watch *watch = container_of(item, struct rpost_watch, node);
 	struct rpost_kept *kept = rpost_kept(watch->file);
 	unsigned long flags;
 	bool doom;

@@ -101,7 +101,7 @@ bool rpost_cache_expects(struct rpost_file *file, const struct rpost_reg_mr *cmd
 struct rpost_mr *rpost_cache_take(struct rpost_pd *pd, const struct rpost_reg_mr *cmd);
 bool rpost_cache_keep(struct rpost_obj *obj);
 void rpost_cache_changed(struct rpost_watch *watch);
-bool rpost_cache_doom_idle(struct rpost_watch *watch);
+bool rpost_cache_doom_idle(struct list_head *item);
 bool rpost_cache_any_idle(void);
 bool rpost_cache_give_back(struct rpost_user *user, int error, long refused);
 

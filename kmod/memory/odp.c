@@ -10,7 +10,6 @@
  */
 #include <linux/mm.h>
 #include <linux/module.h>
-#include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
@@ -125,12 +124,6 @@ static struct rpost_mr *rpost_advise_enter(struct rpost_ucmd *ucmd,
 	return mr;
 }
 
-static void rpost_advise_leave(struct rpost_ucmd *ucmd, struct rpost_mr *mr)
-{
-	rpost_obj_put(&mr->obj);
-	rpost_leave_device(ucmd);
-}
-
 /* Is the entry valid, and where is its memory in this process? */
 static int rpost_advise_look(struct rpost_ucmd *ucmd, const struct rpost_sge *sge,
 			     unsigned long *addr)
@@ -143,7 +136,8 @@ static int rpost_advise_look(struct rpost_ucmd *ucmd, const struct rpost_sge *sg
 	*addr = sge->addr - mr->iova + mr->addr;
 	/* The driver would wait for the memory map of another process. */
 	ret = mr->mm == current->mm ? 0 : -EFAULT;
-	rpost_advise_leave(ucmd, mr);
+	rpost_obj_put(&mr->obj);
+	rpost_leave_device(ucmd);
 	return ret;
 }
 
@@ -169,7 +163,8 @@ static int rpost_advise_device(struct rpost_ucmd *ucmd,
 	ret = ib_advise_mr(mr->pd->ib_pd,
 			   IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT,
 			   IB_UVERBS_ADVISE_MR_FLAG_FLUSH, &ib_sge, 1);
-	rpost_advise_leave(ucmd, mr);
+	rpost_obj_put(&mr->obj);
+	rpost_leave_device(ucmd);
 	return ret;
 }
 

@@ -89,7 +89,6 @@ int rpost_alloc_pd_ioctl(struct rpost_ucmd *ucmd)
 	pd->ib_pd = __ib_alloc_pd(dev->ib_dev, 0, ucmd->file->name);
 	if (IS_ERR(pd->ib_pd)) {
 		ret = PTR_ERR(pd->ib_pd);
-		pd->ib_pd = NULL;
 		goto err_unreserve;
 	}
 	/* Without @bad_mr, posts with a bad key fail at once. */

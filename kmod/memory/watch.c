@@ -189,12 +189,6 @@ static unsigned long rpost_watch_count(struct shrinker *shrinker,
 	return rpost_cache_any_idle() ? watches * RPOST_WATCH_WEIGHT : 0;
 }
 
-/* Call with the lock of the list held, which is taken before that of a user. */
-static bool rpost_watch_take(struct list_head *item)
-{
-	return rpost_cache_doom_idle(container_of(item, struct rpost_watch, node));
-}
-
 /*
  * Give idle regions of a memory cgroup back, on one node.  The kernel calls this
  * for each that it wants memory from.  Most watches may be those of regions in
@@ -208,7 +202,7 @@ static unsigned long rpost_watch_scan(struct shrinker *shrinker,
 	if (!rpost_cache_any_idle())
 		return SHRINK_STOP;
 	left = min(left, list_lru_shrink_count(&rpost_watches, sc));
-	return rpost_compat_lru_walk(&rpost_watches, sc, left, rpost_watch_take) *
+	return rpost_compat_lru_walk(&rpost_watches, sc, left, rpost_cache_doom_idle) *
 	       RPOST_WATCH_WEIGHT;
 }
 
