@@ -4,11 +4,12 @@
 # Usage: selftests/vm/deps.sh [--check] [PART]...
 #
 # Installs the Debian packages that parts of the project need: build (module, library,
-# tests, examples), headers (of a kernel), guests (checks, benchmarks and guests), docs, plots,
-# gdb, deb and rpm (packages), lint (of packages), userland (guests with a release's
-# userland), containers (their tests), watch; by default build and guests. If the user is not
-# root, or with --check, prints the command that installs the missing packages and exits 1. Says nothing and exits 0 if
-# no package is missing, or if the system does not have Debian's packages.
+# tests, examples), headers (of a kernel), boot (a guest), guests (boot, checks and
+# benchmarks), docs, plots, gdb, deb and rpm (packages), lint (of packages), userland (guests
+# with a release's userland), containers (their tests), watch; by default build and guests. If
+# the user is not root, or with --check, prints the command that installs the missing packages
+# and exits 1. Says nothing and exits 0 if no package is missing, or if the system does not
+# have Debian's packages.
 
 # The arguments name the lists.
 # shellcheck disable=SC2034
@@ -25,7 +26,18 @@ headers=(linux-headers-amd64)
 plots=()
 command -v gnuplot >/dev/null || plots+=(gnuplot-nox)
 
+boot=(
+	# kernels: fetch.sh, kmod.sh
+	binutils kmod xz-utils zstd
+	# guests
+	qemu-system-x86 cpio util-linux dash iproute2
+	ibverbs-providers ibverbs-utils rdmacm-utils
+)
+# busybox-static would do as well.
+command -v busybox >/dev/null || boot+=(busybox)
+
 guests=(
+	"${boot[@]}"
 	# 32-bit programs, C++, pkg-config
 	gcc-multilib libc6-dev-i386 g++ pkg-config
 	# examples: one in Python, a project for CMake
@@ -36,17 +48,13 @@ guests=(
 	librpma-dev e2fsprogs
 	# tools/unmodified.sh; tools/check.sh: man
 	libcap2-bin man-db
-	# kernels: fetch.sh, kmod.sh; the rest is for debug-kernel.sh
-	binutils kmod xz-utils zstd lz4 libelf-dev
-	flex bison bc m4 libssl-dev
-	# guests
-	qemu-system-x86 cpio util-linux dash iproute2
-	rdma-core ibverbs-providers ibverbs-utils rdmacm-utils perftest
+	# debug-kernel.sh
+	lz4 libelf-dev flex bison bc m4 libssl-dev
+	# guests with more programs
+	rdma-core perftest
 	# doctor/: a terminal; bench/: column is in bsdextrautils, socat talks to QEMU
 	tmux jq bsdextrautils socat
 )
-# busybox-static would do as well.
-command -v busybox >/dev/null || guests+=(busybox)
 # Builds do without it, but take longer.
 [ "$(id -u)" != 0 ] || guests+=(ccache)
 guests+=("${plots[@]}")
@@ -75,8 +83,8 @@ check=''
 packages=()
 for part; do
 	case $part in
-	build | headers | guests | docs | plots | gdb | deb | rpm | lint | userland | containers | \
-		watch)
+	build | headers | boot | guests | docs | plots | gdb | deb | rpm | lint | userland | \
+		containers | watch)
 		declare -n list=$part ;;
 	*) sed -n '/^# Usage/,/^$/s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
 	esac
