@@ -62,6 +62,12 @@ seconds_since() {
 	printf '%d.%d' $(((now - then) / 1000000)) $(((now - then) / 100000 % 10))
 }
 
+# build_all TARGET...: make these
+build_all() {
+	say "building $*; the first time takes about a minute"
+	make -s -j"$(nproc)" -C "$top_dir" BUILD="$build_dir" "$@"
+}
+
 # names_in MAKEFILE VARIABLE: print the names in one of its lists
 names_in() {
 	make -s --no-print-directory -f "$1" --eval "names: ; @echo \$($2)" names

@@ -4,9 +4,9 @@
 # Usage: selftests/vm/shell.sh [options] [-- COMMAND [ARGS]]
 #
 # Runs a shell in a guest with the module loaded and an RDMA device. Builds the module,
-# the library, the tests and the examples first. The source tree is at /tree, its
-# build folder at /build, read-only; the guest sees new builds of the host at once. If
-# standard input is no terminal, the guest runs it as a script of bash. With a COMMAND
+# the library, the tools and the examples first, and with -g the tests. The source tree is
+# at /tree, its build folder at /build, read-only; the guest sees new builds of the host at
+# once. If standard input is no terminal, the guest runs it as a script of bash. With a COMMAND
 # the guest runs the command. selftests/vm/gdb.sh attaches to the kernel.
 #
 #   -o DIRECTORY   for the logs, by default build/vm/shell.KERNEL
@@ -49,8 +49,8 @@ mkdir -p "$out_dir"
 out_dir=$(realpath "$out_dir")
 [ -z "$go" ] || [[ $out_dir == "$build_dir"/* ]] ||
 	die "with -g the logs must be below $build_dir"
-"$vm_dir/deps.sh" >&2
-make -s -C "$top_dir" BUILD="$build_dir" lib tests examples >&2
+"$vm_dir/deps.sh" build boot >&2
+build_all lib tools examples ${go:+tests} >&2
 
 if [ $# -gt 0 ]; then
 	:
