@@ -39,12 +39,13 @@ check_file() {
 
 [ -z "$file" ] || check_file "$file"
 started=$EPOCHREALTIME
-"$vm_dir/deps.sh"
+"$vm_dir/deps.sh" build boot
 if [ "$lib" = rdma_post ]; then
-	make -s -C "$top_dir" BUILD="$build_dir" lib
+	build_all lib examples
 	"$vm_dir/kmod.sh" "$kernel"
+else
+	make -s -C "$top_dir/examples" BUILD="$build_dir" LIB=system
 fi
-make -s -C "$top_dir/examples" BUILD="$build_dir" LIB="$lib"
 
 if [ -z "$file" ]; then
 	file=$(ldd "$examples/file_client" |
@@ -61,20 +62,16 @@ available=$(($(awk '/^MemAvailable/ { print $2 }' /proc/meminfo) >> 10))
 	die "$file is too big: $size MiB would take two guests of $memory MiB, and" \
 		"$available MiB of memory are free"
 
-# serve PROGRAM ARGS: start it, wait until it listens, and let B continue
+# serve PROGRAM ARGS: run it, and let B continue when it listens
 # shellcheck disable=SC2016
 helpers='serve() {
-	"$@" >log 2>&1 &
-	pid=$!
-	until grep -q listening log; do
-		kill -0 $pid || { cat log; exit 1; }
-		sleep 0.05
+	{ "$@" 2>&1; echo $? >status; } | while IFS= read -r line; do
+		printf "%s\n" "$line"
+		case $line in
+		listening*) vm-sync listening </dev/null ;;
+		esac
 	done
-	vm-sync listening
-	status=0
-	wait $pid || status=$?
-	cat log
-	[ $status = 0 ] || exit $status
+	[ "$(cat status)" = 0 ] || exit 1
 }'
 
 # Link to the file, because run.sh takes a colon in a name for a separator.

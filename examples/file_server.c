@@ -38,7 +38,6 @@ static struct rdma_cm_id *listen_on(char *node, char *port)
 	if (rdma_listen(id, 1))
 		die("listening on port %s: %s", port, strerror(errno));
 	printf("listening on port %u\n", ntohs(rdma_get_src_port(id)));
-	fflush(stdout);
 	return id;
 }
 
@@ -154,6 +153,8 @@ int main(int argc, char **argv)
 	int opt;
 
 	program = argv[0];
+	/* Each line at once, into a pipe or a file, too. */
+	setvbuf(stdout, NULL, _IOLBF, 0);
 	while ((opt = getopt(argc, argv, "p:o:")) != -1)
 		switch (opt) {
 		case 'p':

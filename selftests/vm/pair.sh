@@ -4,7 +4,7 @@
 # Usage: selftests/vm/pair.sh -a COMMAND -b COMMAND [options]
 #
 # Boots two guests joined by a wire, runs a shell command in each, and shows
-# their output live behind "A: " and "B: ". A is 10.0.1.1 and fd01::1, B is
+# their output live behind "A: " and "B: ", of a progress its last state. A is 10.0.1.1 and fd01::1, B is
 # 10.0.1.2 and fd01::2, each with rxe0 on eth0, MTU 4200. The commands start
 # when both guests are up; the guests stay until both commands have ended. In
 # a command "vm-sync NAME" waits until the other has called the same.
@@ -74,8 +74,8 @@ start() {
 		-q -chardev -q "socket,id=sync,path=$sockets/sync,$sync" \
 		-q -device -q virtserialport,nr=4,chardev=sync \
 		-- sh -c "$command" \
-		> >(exec sed -u "s/^/${letter^}: /") \
-		2> >(exec sed -u "s/^/${letter^}: /" >&2) &
+		> >(exec sed -u -e 's/.*\r//' -e "s/^/${letter^}: /") \
+		2> >(exec sed -u -e 's/.*\r//' -e "s/^/${letter^}: /" >&2) &
 }
 
 start a 1 b "$command_a" server=on,wait=off a
