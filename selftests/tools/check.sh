@@ -514,6 +514,15 @@ bench_smoke() {
 	selftests/bench/bench.sh -k "$1" -s smoke -r 1
 }
 
+# The lines of both hosts come as they are printed, without a progress.
+file_transfer() {
+	local out status=0
+	out=$(examples/demo.sh 2>&1) || status=$?
+	echo "$out"
+	[ "$status" = 0 ] && [[ $out != *$'\r'* ]] &&
+		awk '/^[AB]: / && !/: vm: / { exit !/^A: listening/ }' <<<"$out"
+}
+
 # Test that gdb stops a program in the module, names the place, and continues it.
 gdb_stops() {
 	local out
@@ -531,6 +540,7 @@ shell_script() {
 	local out status=0
 	out=$(selftests/vm/shell.sh -t 600 <<-'END'
 		ls -1 /dev/rdma_post /tree /build/bin
+		rdma-post --version
 		hello & until hello 10.0.0.1; do sleep 0.2; done
 		wait
 		exit 42
@@ -539,7 +549,8 @@ shell_script() {
 	echo "$out"
 	echo "exit status $status"
 	[ "$status" = 42 ] && grep -qx Makefile <<<"$out" &&
-		grep -qx rdma-post-run <<<"$out" && grep -qx 'hello, client' <<<"$out"
+		grep -qx rdma-post-run <<<"$out" && grep -q '^rdma-post [0-9]' <<<"$out" &&
+		grep -qx 'hello, client' <<<"$out"
 }
 
 symbols_and_headers() {
@@ -715,7 +726,7 @@ kernel, in eleven minutes, and is best run in the background when a day's work b
 	3) queue tap examples-6.1 example_programs 6.1 ;;
 	esac
 	queue once tap bench-check selftests/bench/icount.sh 6.1
-	queue step two-hosts-file-transfer examples/demo.sh
+	queue step two-hosts-file-transfer file_transfer
 	queue once tap tool selftests/doctor/tool.sh
 	queue once tap symbols selftests/tools/symbols.sh
 	queue once tap steps selftests/tools/steps_test.sh
@@ -767,7 +778,7 @@ check_all() {
 	queue tap abi-compat selftests/tools/abi_compat.sh
 	queue step bench-smoke-6.1 bench_smoke 6.1
 	on 7.2 step bench-smoke-7.2 bench_smoke 7.2
-	queue step two-hosts-file-transfer examples/demo.sh
+	queue step two-hosts-file-transfer file_transfer
 	queue step gdb gdb_stops
 	queue step shell shell_script
 	queue once step library-needs-libc-only libc_only
