@@ -94,7 +94,7 @@ static void rpost_cq_arm(struct rpost_cq *cq, u32 kind, bool notify)
 
 	/* The interrupt may come as soon as the first device queue is armed. */
 	spin_lock_irq(&cq->arm_lock);
-	/* Do not narrow a request for any completion to solicited ones. */
+	/* A device that is armed for any completion cannot be narrowed. */
 	if (cq->armed == IB_CQ_NEXT_COMP)
 		kind = IB_CQ_NEXT_COMP;
 	WRITE_ONCE(cq->armed, kind);
@@ -107,8 +107,12 @@ static void rpost_cq_arm(struct rpost_cq *cq, u32 kind, bool notify)
 
 	rpost_cq_poll_locked(cq, RPOST_POLL_MOST);
 	spin_lock_irq(&cq->arm_lock);
-	/* A program that polls must not wait for a delayed interrupt. */
-	if (cq->armed == IB_CQ_NEXT_COMP && cq->budget > 0 && !failed && !cq->moderate_us)
+	/*
+	 * A program that polls must not wait for a delayed interrupt, and one that sleeps
+	 * not for a device that has gone.
+	 */
+	if (cq->armed == IB_CQ_NEXT_COMP && cq->budget > 0 && !failed &&
+	    !cq->moderate_us && rpost_device_alive(cq->obj.dev))
 		rpost_ring_set_flags(rpost_cq_ring(cq), 0, RPOST_RING_NEED_POLL);
 	spin_unlock_irq(&cq->arm_lock);
 }
@@ -165,7 +169,8 @@ int rpost_cq_shutdown(struct rpost_obj *obj)
 	spin_unlock(&cq->lock);
 	/*
 	 * When the device is removed, wake the tasks that sleep for an event of the
-	 * queue.  When the program destroys it, there is no event.
+	 * queue, and let the next ask by ARM_CQ.  When the program destroys it, there is no
+	 * event.
 	 */
 	if (!obj->ending)
 		rpost_cq_interrupt(cq);
@@ -215,6 +220,7 @@ int rpost_arm_cq_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_arm_cq *cmd = &ucmd->cmd.arm_cq;
 	struct rpost_cq *cq;
+	int ret;
 
 	if (cmd->reserved)
 		return -EOPNOTSUPP;
@@ -226,9 +232,11 @@ int rpost_arm_cq_ioctl(struct rpost_ucmd *ucmd)
 	cq->exact = cmd->flags & RPOST_ARM_SOLICITED;
 	rpost_cq_arm(cq, cq->exact ? IB_CQ_SOLICITED : IB_CQ_NEXT_COMP, true);
 	spin_unlock(&cq->lock);
+	/* A device that goes from here on finds the request, see rpost_cq_shutdown(). */
+	ret = rpost_device_alive(cq->obj.dev) ? 0 : -ENODEV;
 
 	rpost_obj_put(&cq->obj);
-	return 0;
+	return ret;
 }
 
 /* The program has polled in vain.  Arm the device if it has done so for a while. */

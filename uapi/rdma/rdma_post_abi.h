@@ -1100,6 +1100,8 @@ enum rpost_arm_flag {
  * solicited events and while RPOST_RING_NEED_POLL is set; otherwise writing
  * @arm in the ring does the same.  There may be an event too many, but never one
  * too few.  Poll the queue once more before sleeping.
+ *
+ * Errors: ENODEV: there is no event any more; the ring may still have completions.
  */
 struct rpost_arm_cq {
 	__u32 size;
