@@ -122,6 +122,9 @@ TEST_F(removal, under_load)
 	query.handle = self->c.qp;
 	EXPECT_EQ(-ENODEV, rp_ioctl(self->c.fd, RPOST_IOC_QUERY_QP, &query));
 	EXPECT_EQ(-ENODEV, rp_disconnect(self->c.fd, self->c.id));
+	/* There is no event any more for which to sleep. */
+	EXPECT_EQ(-ENODEV, rp_arm_cq(&self->c.cq, 0));
+	EXPECT_EQ(-ENODEV, rp_arm_cq(&self->c.cq, RPOST_ARM_SOLICITED));
 	EXPECT_EQ(-ENODEV, share_device(share, self->c.device));
 	EXPECT_EQ(-ENODEV, named_device(share));
 	EXPECT_EQ(-ENODEV, query_object(share, RPOST_OBJ_MR, self->cmr.handle,

@@ -285,6 +285,10 @@ TEST_F(removed, wakes_who_sleeps)
 		ASSERT_EQ(0, pthread_join(threads[i], &status));
 		EXPECT_EQ(NULL, status);
 	}
+	/* Nothing arms a device that has gone: who asks in the ring must not sleep. */
+	for (i = 0; i < 64; i++)
+		EXPECT_EQ(0, rp_fetch(&c.cq));
+	EXPECT_TRUE(rp_need_poll(&c.cq));
 	close(channel);
 	rp_end_close(&idle);
 	rp_end_close(&c);
