@@ -123,7 +123,7 @@ long rpost_count_read(unsigned int what);
 
 /**
  * struct rpost_ring_pool - pages that the small rings of a file share
- * @lock: guards @pages and their contents
+ * @lock: guards @pages, and which units of a page are used
  * @pages: struct rpost_ring_mem; the one that was freed from last is first
  * @last: number of the page that was added last
  */

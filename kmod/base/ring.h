@@ -11,7 +11,7 @@
 
 /**
  * struct rpost_ring_mem - pages of one ring, or the page that small rings share
- * @refs: one for the ring, or for all that share the page, one for each mapping
+ * @refs: one for the ring, or for all that share the page, and one for each mapping
  * @file: the open file, which is charged for the pages until @refs is 0
  * @number: identifies a shared page to the program, and no other page of the file has
  *          had it; 0 for pages of one ring

@@ -98,8 +98,8 @@ void rpost_admit(struct rpost_device *dev);
 
 /**
  * struct rpost_device - an RDMA device that has kernel verbs
- * @kref: held by the table of devices, and by each context, asynchronous channel
- *        and query for a route on the device
+ * @kref: held by the table of devices, by each context, asynchronous channel and id with
+ *        a query for a route on the device, and for a while by who has looked it up
  * @ib_dev: valid with a reference on it (rpost_device_find()), with a context's
  *          rwsem held and @dead false, and until the last object on the device
  *          has been shut down

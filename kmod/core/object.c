@@ -26,10 +26,7 @@ void rpost_obj_give_bytes(struct rpost_obj *obj, unsigned long bytes)
 	rpost_uncharge(obj->file, bytes);
 }
 
-/*
- * Do as rpost_obj_reserve() for an object on a device that gets no handle; so there is
- * no -EMFILE.
- */
+/* Do as rpost_obj_reserve(), but for the handle; so there is no -EMFILE. */
 int rpost_obj_reserve_inner(struct rpost_file *file, struct rpost_obj *obj,
 			    enum rpost_obj_type type, struct rpost_device *dev)
 {

@@ -66,7 +66,10 @@ static bool rpost_event_detach(struct rpost_event *event)
 	return true;
 }
 
-/* Free the events of the join with this serial number, or all if it is 0. */
+/*
+ * Free the events of the join with this serial number, or all if it is 0, but for those
+ * that are being fetched.
+ */
 static void rpost_events_detach(struct rpost_id *id, u64 serial)
 {
 	struct rpost_event *event, *next;

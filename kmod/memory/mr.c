@@ -254,7 +254,7 @@ int rpost_dereg_mr(struct rpost_device *dev, struct ib_mr *ib_mr)
 	return 1;
 }
 
-/* Let posts no longer find the region's key, if they do. */
+/* Let posts no longer find the region's key.  It need not be in the table. */
 void rpost_mr_unlist(struct rpost_mr *mr)
 {
 	rhashtable_remove_fast(&mr->pd->mrs, &mr->node, rpost_mr_params);
@@ -304,7 +304,7 @@ int rpost_mr_shutdown(struct rpost_obj *obj)
 
 /*
  * Drop the owner's use of a region that is shut down, and free it with the last use.  One
- * from the cache may have none, and gets none.
+ * that the cache has kept has none, so no post can take one.
  */
 static void rpost_mr_forget(struct rpost_mr *mr)
 {
@@ -602,7 +602,7 @@ static int rpost_reg_mr_new(struct rpost_ucmd *ucmd, struct rpost_pin *pin)
 
 	if (IS_ERR(pd))
 		return PTR_ERR(pd);
-	/* Does the device support these rights? */
+	/* Does the device have the flush rights? */
 	ret = ib_check_mr_access(pd->obj.dev->ib_dev,
 				 cmd->access & RPOST_COMPAT_ACCESS_FLUSH);
 	if (ret)

@@ -123,7 +123,10 @@ static noinline int rpost_build_many(struct rpost_qp *qp, struct rpost_swr *swr,
 	return ret ? : n;
 }
 
-/* iWARP reads nothing into one entry that must have a key nevertheless. */
+/*
+ * iWARP reads nothing into one entry that must have a key nevertheless.  Return 1, -EINVAL,
+ * or an errno of rpost_queue_add_uses().
+ */
 static noinline int rpost_build_empty_read(struct rpost_qp *qp, struct rpost_swr *swr,
 					   struct rpost_sge *sge, u32 num, u32 access)
 {

@@ -19,8 +19,8 @@
 #define RPOST_VAIN_POLLS	32
 
 /*
- * Note that there are completions, and notify.  Devices call this in any context, some
- * with a lock of their own held that ib_poll_cq() takes, so it does not poll.
+ * Note that there are completions, or the last event, and notify.  Devices call this in any
+ * context, some with a lock of their own held that ib_poll_cq() takes, so it does not poll.
  */
 void rpost_cq_interrupt(struct rpost_cq *cq)
 {
