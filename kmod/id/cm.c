@@ -314,7 +314,11 @@ static bool rpost_id_destroy_cm_id(struct rpost_id *id)
 	mutex_unlock(&id->lock);
 	if (!cm_id)
 		return false;
-	/* This waits for handlers. */
+	/*
+	 * rdma_destroy_id() waits for handlers, by a mutex that it frees.  addr_handler() may
+	 * still be in its mutex_unlock() then, so wait for its work before.
+	 */
+	rdma_addr_cancel(&cm_id->route.addr.dev_addr);
 	rdma_destroy_id(cm_id);
 	rpost_route_end(id);
 	return true;
