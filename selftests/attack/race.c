@@ -338,6 +338,45 @@ TEST_F(race, id_destroyed)
 	SKIP_UNMET(w, ARRAY_SIZE(w));
 }
 
+/* The id is destroyed as soon as its event comes, while rdma_cm's handler ends. */
+static int step_resolved(struct race *r)
+{
+	int channel = rp_event_channel(r->client.fd), ret;
+	struct rpost_get_event event;
+	uint32_t id;
+
+	if (channel < 0)
+		return channel;
+	ret = rp_create_id(r->client.fd, channel, &id);
+	if (!ret) {
+		ret = rp_resolve_addr(r->client.fd, id, 1);
+		if (!ret)
+			ret = rp_get_event(channel, &event);
+		if (rp_destroy(r->client.fd, RPOST_OBJ_ID, id))
+			ret = -EINVAL;
+	}
+	close(channel);
+	return ret;
+}
+
+TEST_F(race, destroyed_when_resolved)
+{
+	struct worker w[] = {
+		{ .step = step_resolved, .succeeds = true },
+		{ .step = step_resolved, .succeeds = true },
+		{ .step = step_resolved, .succeeds = true },
+	};
+	uint64_t since = rp_now_ms();
+
+	ASSERT_EQ(0, start(&self->r, w, ARRAY_SIZE(w)));
+	do {
+		usleep(1000);
+	} while (go_on(since, w, ARRAY_SIZE(w)));
+	EXPECT_EQ(0, stop(&self->r, w, ARRAY_SIZE(w)));
+	EXPECT_EQ(3, rp_num_objects(self->r.client.fd));
+	SKIP_UNMET(w, ARRAY_SIZE(w));
+}
+
 /* Two threads create a queue pair on the same id; one succeeds. */
 TEST_F(race, two_queue_pairs)
 {
