@@ -4,10 +4,11 @@
 # Usage: selftests/vm/pair.sh -a COMMAND -b COMMAND [options]
 #
 # Boots two guests joined by a wire, runs a shell command in each, and shows
-# their output live behind "A: " and "B: ", of a progress its last state. A is 10.0.1.1 and fd01::1, B is
-# 10.0.1.2 and fd01::2, each with rxe0 on eth0, MTU 4200. The commands start
-# when both guests are up; the guests stay until both commands have ended. In
-# a command "vm-sync NAME" waits until the other has called the same.
+# their output live behind "A: " and "B: ", without what a carriage return
+# overwrites. A is 10.0.1.1 and fd01::1, B is 10.0.1.2 and fd01::2, each with rxe0
+# on eth0, MTU 4200. The commands start when both guests are up; the guests stay
+# until both commands have ended. In a command "vm-sync NAME" waits until the
+# other has called the same.
 #
 #   -o DIRECTORY   for the logs, in a/ and b/; by default build/vm/pair.KERNEL
 #   -S DIRECTORY   for files that control the guests: a.pid and b.pid;
@@ -60,6 +61,8 @@ sockets=$(mktemp -d)
 trap 'rm -rf "$sockets"' EXIT
 [ -z "$steer" ] || mkfifo "$steer"/{a,b}.monitor.{in,out}
 
+mark() { exec sed -u -e 's/.*\r//' -e "s/^/$1: /"; }
+
 # start LETTER NUMBER OTHER COMMAND SYNC NAME [OPTION]...
 start() {
 	local letter=$1 number=$2 other=$3 command=$4 sync=$5 name=$6
@@ -74,8 +77,7 @@ start() {
 		-q -chardev -q "socket,id=sync,path=$sockets/sync,$sync" \
 		-q -device -q virtserialport,nr=4,chardev=sync \
 		-- sh -c "$command" \
-		> >(exec sed -u -e 's/.*\r//' -e "s/^/${letter^}: /") \
-		2> >(exec sed -u -e 's/.*\r//' -e "s/^/${letter^}: /" >&2) &
+		> >(mark "${letter^}") 2> >(mark "${letter^}" >&2) &
 }
 
 start a 1 b "$command_a" server=on,wait=off a
