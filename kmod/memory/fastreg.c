@@ -82,7 +82,7 @@ void rpost_fastreg_destroy(struct rpost_pd *pd)
 	pd->fast_cq = NULL;
 }
 
-/* What a queue pair is given on its way to each state. */
+/* The attributes by which ib_modify_qp() takes a queue pair to each state. */
 static const int rpost_fastreg_masks[] = {
 	[IB_QPS_INIT] = IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT | IB_QP_ACCESS_FLAGS,
 	[IB_QPS_RTR] = IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU | IB_QP_DEST_QPN |

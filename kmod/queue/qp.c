@@ -23,7 +23,7 @@ static u32 rpost_qp_entries(const struct rpost_qp *qp)
 	       (qp->srq ? 0 : rpost_queue_entries(&qp->rq));
 }
 
-/* An estimate, from the sizes of its queues. */
+/* Estimate the bytes from the sizes of the queues. */
 static unsigned long rpost_qp_device_bytes(const struct rpost_qp *qp)
 {
 	unsigned long bytes = rpost_device_sq_bytes(rpost_sq_entries(qp), qp->sq.max_sge);
@@ -33,7 +33,7 @@ static unsigned long rpost_qp_device_bytes(const struct rpost_qp *qp)
 	return bytes;
 }
 
-/* Of slots, addresses, and pages for inline data.  The command has been validated. */
+/* Add up slots, addresses, and pages for inline data of a validated command. */
 static unsigned long rpost_qp_own_bytes(const struct rpost_create_qp *cmd)
 {
 	unsigned long sends = roundup_pow_of_two(max(cmd->max_send_wr, 1u));
