@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Runs the source package's test of the device in the system on /dev/vda, as process 1 of a
-# namespace: udev does not work for a process in a chroot.
+# Runs the source package's test of the device in the system on /dev/vda, and the quick start,
+# as process 1 of a namespace: udev does not work for a process in a chroot.
 
 root=/mnt/system
 mkdir -p $root
@@ -15,4 +15,4 @@ for dir in run tmp; do
 done
 exec chroot $root /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C \
 	unshare --pid --fork --mount --mount-proc sh -c \
-	'/usr/lib/systemd/systemd-udevd --daemon && /root/device'
+	'/usr/lib/systemd/systemd-udevd --daemon && /root/device && bash /root/quickstart'

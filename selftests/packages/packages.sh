@@ -6,8 +6,8 @@
 # Tests the Debian packages in whole systems of Debian 12 and 13 (bookworm, trixie): builds
 # them there, in an older version, too; installs the older ones, for which DKMS builds the
 # module for the system's kernel; upgrades them; boots a guest with that system and its
-# kernel, where the module is loaded and an unprivileged user runs programs; removes and
-# purges them. Prints TAP.
+# kernel, where the module is loaded, an unprivileged user runs programs, and what the quick
+# start shows is done; removes and purges them. Prints TAP.
 
 # The tests are functions that check calls by name.
 # shellcheck disable=SC2317
@@ -127,8 +127,34 @@ source_tests() {
 	in_root cp "$tests/build" "$tests/device" "$root/root/" && in_root /root/build
 }
 
+# What the quick start shows on a host, and after it what it shows in a guest. A device of
+# software RoCE has the address that stands there.
+quickstart_script() {
+	cat <<-'END'
+		set -e
+		modprobe -a rdma_post rdma_rxe
+		udevadm settle
+		ip link add eth0 mtu 4200 type dummy
+		ip link set eth0 up
+		ip addr add 10.0.0.1/24 dev eth0
+		rdma link add rxe0 type rxe netdev eth0
+		cd "$(mktemp -d)"
+		ln -s /usr/share/doc/librdma-post-dev/examples examples
+		PATH=$PWD:$PATH
+	END
+	"$top_dir/selftests/tools/quickstart.sh" script \
+		"From a program" "In a container" "In a guest"
+}
+
+quickstart() {
+	"$top_dir/selftests/tools/quickstart.sh" compare \
+		"From a program" "In a container" <"$logs/guest"
+}
+
 make_image() {
 	local mb
+	quickstart_script >"$work/quickstart" && in_root cp "$work/quickstart" "$root/root/" ||
+		return
 	in_root rm -rf "$root/build" "$root/repository/$old"
 	mb=$(in_root sh -c 'du -xsm / | cut -f 1')
 	in_root mke2fs -q -F -t ext4 -O ^has_journal -d "$root" "$work/image" \
@@ -175,6 +201,7 @@ test_suite() {
 		check upgrade upgrade && check excluded excluded &&
 		check source_tests source_tests || return
 	check guest guest
+	check quickstart quickstart
 	check remove remove
 	check purge purge
 	rm -f "$work/image"
@@ -183,7 +210,7 @@ test_suite() {
 
 . "$here/lib.sh"
 echo "TAP version 13"
-echo "1..$((10 * ${#suites[@]}))"
+echo "1..$((11 * ${#suites[@]}))"
 for suite in "${suites[@]}"; do
 	test_suite "$suite" || failed=1
 done
