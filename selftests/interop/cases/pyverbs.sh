@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=dash disable=SC2154
 # The tests of rdma-core, in Python over pyverbs. A module of tests is a case.
-# Over librdma_post no test may end worse than over the system's libraries.
+# Over librdma_post no test may end worse than over the system's libraries. And an example.
 
 # Tests of what is missing (Documentation/programs.rst).
 pyverbs_missing='\.MWTest\.|bind_mw|atomic_write|test_mr(ex)?_rereg_(access|atomic) '
@@ -81,4 +81,13 @@ compare_tests() {
 		awk '$2 == "ok" && $3 != "ok" ||
 			$2 == "skipped" && $3 ~ /FAIL|ERROR/' >"$tmp/worse"
 	[ ! -s "$tmp/worse" ] || fail "$(wc -l <"$tmp/worse") tests end worse"
+}
+
+case_ hello_pyverbs hello_pyverbs.py "a line each way" smoke
+hello_pyverbs() {
+	serve 7472 python3 -B "$here/hello_pyverbs.py"
+	run python3 -B "$here/hello_pyverbs.py" "$addr"
+	ends
+	lines client '^hello, client$' 1
+	lines server '^hello, server$' 1
 }
