@@ -252,8 +252,8 @@ each_header() {
 		# shellcheck disable=SC2086
 		gcc -std=gnu11 -Wall -Wextra -Werror -fsyntax-only $flags \
 			"$out/header.c" &&
-			g++ -x c++ -Wall -Wextra -Werror -fsyntax-only $flags \
-				"$out/header.c" || return 1
+			g++ -std=c++17 -x c++ -Wall -Wextra -Wpedantic -Werror \
+				-fsyntax-only $flags "$out/header.c" || return 1
 	done
 }
 
