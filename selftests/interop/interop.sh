@@ -19,21 +19,22 @@
 #   -l LIBRARY         only system or only rdma_post
 #   -v                 show what the programs print
 #   -t SECONDS         time limit of a program, 180 by default
-#   -u                 update the tables in Documentation/programs.rst, of those that
+#   -u                 update the tables in Documentation/program-cases.rst, of those that
 #                      have one there; with trixie and sid those of 6.12 and 7.2
-#                      have the rows that differ from 6.1
+#                      have the rows that differ from 6.1. Update their summary in
+#                      programs.rst, too
 #
 # The file "expected" lists the cases that are known to fail, with the reason;
 # they count as skipped as long as they fail. The exit status is 1 if another
 # case fails, if one of these passes, or if the results differ from
-# Documentation/programs.rst.
+# Documentation/program-cases.rst.
 
 set -euo pipefail
 . "$(dirname "$0")/../vm/lib.sh"
 
 here=$top_dir/selftests/interop
 out=$build_dir/interop
-programs_rst=$top_dir/Documentation/programs.rst
+cases_rst=$top_dir/Documentation/program-cases.rst
 cases='' libraries='system rdma_post' verbose='' limit=180 update='' quick=''
 suites=bookworm
 while getopts hqs:c:l:vt:u opt; do
@@ -104,7 +105,7 @@ title() {
 committed() {
 	awk -v title="$1" '$0 == ".. results of " title { on = 1; next }
 		/^\.\. end of results/ { on = 0 }
-		on' "$programs_rst"
+		on' "$cases_rst"
 }
 
 # compare_table SUITE KERNEL NAME
@@ -120,8 +121,8 @@ compare_table() {
 	fi
 	if [ -n "$update" ]; then
 		awk -v title="$title" -v new="$out/table-$name" \
-			-f "$here/replace.awk" "$programs_rst" >"$out/programs.rst"
-		cp "$out/programs.rst" "$programs_rst"
+			-f "$here/replace.awk" "$cases_rst" >"$out/program-cases.rst"
+		cp "$out/program-cases.rst" "$cases_rst"
 	fi
 	committed "$title" >"$out/committed-$name"
 	if [ "$quick$kernel" = 16.1 ]; then
@@ -132,7 +133,7 @@ compare_table() {
 		fi
 		return 0
 	fi
-	diff -u --label "Documentation/programs.rst" --label "this run on $title" \
+	diff -u --label "Documentation/program-cases.rst" --label "this run on $title" \
 		"$out/committed-$name" "$out/table-$name" | sed 's/^/# /'
 	return "${PIPESTATUS[0]}"
 }
@@ -155,8 +156,8 @@ run_on() {
 	if [ -n "$cases" ] || [ "$libraries" != 'system rdma_post' ]; then
 		return
 	fi
-	if ! grep -qx "\.\. results of $(title "$suite" "$kernel")" "$programs_rst"; then
-		echo "# $name: Documentation/programs.rst has no table of these results"
+	if ! grep -qx "\.\. results of $(title "$suite" "$kernel")" "$cases_rst"; then
+		echo "# $name: Documentation/program-cases.rst has no table of these results"
 		return
 	fi
 	n=$((n + 1))
@@ -178,5 +179,6 @@ for suite in $suites; do
 		run_on "$suite" "$kernel"
 	done
 done
+[ -z "$update" ] || make -s -C "$top_dir/Documentation" programs >&2
 echo "1..$n"
 exit "$failed"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# awk -v title=T -v new=FILE -f replace.awk programs.rst: prints the document
+# awk -v title=T -v new=FILE -f replace.awk program-cases.rst: prints the document
 # with the results of T replaced by FILE.
 
 /^\.\. end of results/ { skipping = 0 }

@@ -6,10 +6,11 @@
 # Runs static checks, and prints TAP: checkpatch --strict, sparse, coccinelle with the
 # kernel's scripts, clang's analyzer, kernel-doc, gcc and clang warnings, shellcheck.
 # Also checks that no call of kmod/ goes up, that no file is empty, that the tests and
-# functions which documents name exist, that make help has all targets, that no test is
-# flaky for long, that each function of our own has a manual page, that mandoc likes them,
-# that make docs has no warnings, and that lintian finds nothing in Debian's packages. A
-# check fails if it prints anything. (kmod.sh builds the module with W=1.)
+# functions which documents name exist, that the table of programs.rst is up to date,
+# that make help has all targets, that no test is flaky for long,
+# that each function of our own has a manual page, that mandoc likes them, that make docs
+# has no warnings, and that lintian finds nothing in Debian's packages. A check fails if it
+# prints anything. (kmod.sh builds the module with W=1.)
 #
 #   -c   only files that have changed since the branch's upstream, or else in the
 #        last commit, and not the checks that take long: coccinelle, the analyzer,
@@ -254,6 +255,14 @@ symbols() {
 		echo "make -C Documentation symbols"
 }
 
+# The table of programs.rst must be the one that summary.awk makes from program-cases.rst.
+programs() {
+	awk -f selftests/interop/summary.awk selftests/interop/packages \
+		Documentation/program-cases.rst Documentation/programs.rst |
+		diff -u Documentation/programs.rst - ||
+		echo "make -C Documentation programs"
+}
+
 # Tests that documents name, as PROGRAM FIXTURE.TEST (see security.rst), must exist.
 named_tests() {
 	local program name test where found
@@ -369,7 +378,7 @@ lintian_packages() {
 
 warn='-Wall -Wextra -Werror'
 echo "TAP version 13"
-echo "1..$((changed ? 16 : 21))"
+echo "1..$((changed ? 17 : 22))"
 check checkpatch checkpatch_all
 check versions versions
 check sparse sparse_all
@@ -379,6 +388,7 @@ check kernel-doc perl "$scripts/kernel-doc" -none -Werror "${kmod_files[@]}" \
 check gcc user_checks "gcc -fsyntax-only $warn" userlib tools examples selftests
 check clang user_checks "clang -fsyntax-only $warn" userlib tools examples selftests
 check symbols symbols
+check programs programs
 check make-help make_help
 check scripts scripts
 check named-tests named_tests
