@@ -7,10 +7,10 @@
 # kernel's scripts, clang's analyzer, kernel-doc, gcc and clang warnings, shellcheck.
 # Also checks that no call of kmod/ goes up, that no file is empty, that the tests and
 # functions which documents name exist, that the table of programs.rst is up to date,
-# that make help has all targets, that no test is flaky for long,
-# that each function of our own has a manual page, that mandoc likes them, that make docs
-# has no warnings, and that lintian finds nothing in Debian's packages. A check fails if it
-# prints anything. (kmod.sh builds the module with W=1.)
+# that the documents have the module's parameters, that make help has all targets, that
+# no test is flaky for long, that each function of our own has a manual page, that mandoc
+# likes them, that make docs has no warnings, and that lintian finds nothing in Debian's
+# packages. A check fails if it prints anything. (kmod.sh builds the module with W=1.)
 #
 #   -c   only files that have changed since the branch's upstream, or else in the
 #        last commit, and not the checks that take long: coccinelle, the analyzer,
@@ -337,6 +337,38 @@ docs() {
 	make -s docs BUILD="$out/docs" >"$out/sphinx.log" 2>&1 || tail -n 20 "$out/sphinx.log"
 }
 
+# Print "PARAMETER: DEFAULT" for each parameter that the module declares, describes, or sets
+# to a number. A description has the default in parentheses, or before "(default)"; a string
+# has none.
+code_parameters() {
+	perl -0777 -ne '
+		my %type = /^module_param(?:_\w+)?\((\w+), (\S+),/mg;
+		my %text = /^MODULE_PARM_DESC\((\w+),\s*"(.*)"\);/mg;
+		my %number = /^static unsigned int (\w+) = (\d+);/mg;
+		for (keys %{{%type, %text}}) {
+			my ($type, $text) = ($type{$_} // "undeclared", $text{$_} // "");
+			my $default = $type eq "charp" ? "none" :
+				$text =~ /(\w+) \(default\)/ || $text =~ /\((.*?)\)/ ? $1 : "";
+			print "$_: $default\n";
+			print "$_: $number{$_}\n" if exists $number{$_};
+			print "$_: $type\n" if $type eq "undeclared";
+		}' "${kmod_files[@]}" | sort -u
+}
+
+# same_parameters DOCUMENT PATTERN: its parameters and defaults, which the pattern finds,
+# must be the code's.
+same_parameters() {
+	perl -0777 -ne 'BEGIN { $pattern = pop }
+		print "$1: ", ($2 // "") =~ tr/,`//dr, "\n" while /$pattern/mg' "$@" |
+		sort | diff -u --label kmod --label "$1" <(code_parameters) -
+}
+
+parameters() {
+	same_parameters userlib/man/rdma_post.4 '^\.It Va (\w+)(?: Pq (.*))?$'
+	# shellcheck disable=SC2016
+	same_parameters Documentation/limits.rst '^   \* - ``(\w+)``\n     - (.*)$'
+}
+
 # The release's version stands in six places.
 release() {
 	local version
@@ -378,7 +410,7 @@ lintian_packages() {
 
 warn='-Wall -Wextra -Werror'
 echo "TAP version 13"
-echo "1..$((changed ? 17 : 22))"
+echo "1..$((changed ? 18 : 23))"
 check checkpatch checkpatch_all
 check versions versions
 check sparse sparse_all
@@ -389,6 +421,7 @@ check gcc user_checks "gcc -fsyntax-only $warn" userlib tools examples selftests
 check clang user_checks "clang -fsyntax-only $warn" userlib tools examples selftests
 check symbols symbols
 check programs programs
+check parameters parameters
 check make-help make_help
 check scripts scripts
 check named-tests named_tests
