@@ -166,6 +166,7 @@ asan tsan valgrind: guests
 	selftests/tools/sanitize.sh $@ $(TESTS)
 
 docs:
+	@$(DEPS) docs
 	$(MAKE) -C Documentation BUILD=$(BUILD)
 
 clean:

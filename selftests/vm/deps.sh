@@ -64,9 +64,9 @@ docs=(python3-sphinx make perl xz-utils)
 
 gdb=(gdb binutils)
 
-deb=(dpkg-dev build-essential debhelper dh-dkms libibverbs-dev librdmacm-dev)
+deb=(dpkg-dev build-essential debhelper dh-dkms libibverbs-dev librdmacm-dev python3-sphinx)
 
-rpm=(rpm cpio)
+rpm=(rpm cpio python3-sphinx)
 
 lint=(lintian)
 
