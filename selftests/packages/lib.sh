@@ -5,6 +5,9 @@
 
 failed=0 n=0
 
+# The pages of the documentation, which the packages must have
+mapfile -t pages < <(cd "$top_dir/Documentation" && printf '%s\n' *.rst | sed 's/\.rst$//')
+
 # check NAME COMMAND...: a test that passes if the command succeeds; true if it does
 check() {
 	local name=$1 start=$EPOCHREALTIME

@@ -26,7 +26,7 @@ esac
 here=$top_dir/selftests/packages
 old=0.0.9
 new=$(sed -n 's/^VERSION[[:space:]]*:= *//p' "$top_dir/Makefile")
-names=(librdma-post1 librdma-post-dev rdma-post-tools rdma-post-dkms)
+names=(librdma-post1 librdma-post-dev rdma-post-tools rdma-post-dkms rdma-post-doc)
 
 # in_root COMMAND...: as root in the system; on its files for tar and others
 in_root() { "$vm_dir/userland.sh" -r "$root" "$@"; }
@@ -90,6 +90,23 @@ upgrade() {
 		[[ $(in_root dpkg -S /usr/lib/modules-load.d/rdma-post.conf) = rdma-post-dkms:* ]] &&
 		[ "$(in_root dpkg-query -W -f '${Version}\n' "${names[@]}" |
 			sort -u)" = "$new" ]
+}
+
+# The pages refer to nothing outside of the package but what it depends on.
+# shellcheck disable=SC2016
+documentation() {
+	in_root sh -ec '
+		cd /usr/share/doc/rdma-post-doc/html
+		for page in "$@"; do
+			test -s "$page.html"
+		done
+		grep "href=\"install.html\"" index.html
+		[ -z "$(find -L . -type l)" ]
+		cd ../../librdma-post-dev
+		test -s changelog.gz
+		cd examples
+		ls README.rst* kubernetes/*.yaml* pkg-config cmake hello.c*' sh \
+		"${pages[@]}"
 }
 
 # excludes KERNEL CONFIG...: DKMS does not try that kernel, for which it has a status of its own
@@ -198,7 +215,8 @@ test_suite() {
 	release=$(cat "$cache_dir/kernels/userland-$1/release")
 	check unpack unpack "$tar" && check build build "$new" &&
 		check build_old build "$old" && check install_old install_old &&
-		check upgrade upgrade && check excluded excluded &&
+		check upgrade upgrade && check documentation documentation &&
+		check excluded excluded &&
 		check source_tests source_tests || return
 	check guest guest
 	check quickstart quickstart

@@ -60,6 +60,19 @@ tools() {
 		ls "$tools"/usr/share/man/man8/rdma-post.8*
 }
 
+# The documentation, and what comes with the headers
+documentation() {
+	local doc page
+	unpack rdma-post-doc || return 1
+	doc=$(find "$dir/rdma-post-doc" -type d -name html)
+	for page in "${pages[@]}"; do
+		[ -s "$doc/$page.html" ] || return 1
+	done
+	[ -s "$doc/../CHANGELOG.md" ] || return 1
+	doc=$(dirname "$(find "$dir/librdma-post-devel/usr/share/doc" -name hello.c)")
+	ls "$doc"/{README.rst,kubernetes/pod.yaml,cmake/CMakeLists.txt}
+}
+
 akmod() {
 	local source ko
 	unpack akmod-rdma-post &&
@@ -77,9 +90,10 @@ akmod() {
 }
 
 echo "TAP version 13"
-echo "1..4"
+echo "1..5"
 check build build
 check library library
 check tools tools
+check documentation documentation
 check akmod akmod
 exit "$failed"

@@ -26,6 +26,7 @@ packages=(
 	rdmacm-utils ibverbs-utils ibverbs-providers libcap2-bin
 	# builds of modules and packages
 	dkms build-essential debhelper dh-dkms libibverbs-dev librdmacm-dev pkgconf
+	python3-sphinx
 )
 containers=(
 	# a system with logins
