@@ -59,7 +59,7 @@ static char *refusal_advice(const struct rdma_dev *dev)
 				   dev->is_named ? dev->driver : "DRIVER");
 	case RDMA_NOT_FOUND_SAFE:
 		if (dev->is_named)
-			return text_printf("read Documentation/devices.rst, test the device with its probe, and then modprobe -r rdma_post && modprobe rdma_post devices=%s; at each boot: echo options rdma_post devices=%s >/etc/modprobe.d/rdma_post.conf",
+			return text_printf("read \"Devices that are not offered\" in rdma_post(4), test the device with the probe as it says, and then modprobe -r rdma_post && modprobe rdma_post devices=%s; at each boot: echo options rdma_post devices=%s >/etc/modprobe.d/rdma_post.conf",
 					   dev->driver, dev->driver);
 		break;
 	}

@@ -320,9 +320,11 @@ shell_all() {
 	[ ${#found[@]} = 0 ] || shellcheck -x -P SCRIPTDIR "${found[@]}"
 }
 
-# Each function of our own has a manual page, which mandoc understands.
+# Each function of our own has a manual page, which mandoc understands. What the tools print
+# names manual pages: who installs packages has no source.
 manual_pages() {
 	local pages function
+	git grep -n '"[^"]*Documentation/' -- 'tools/*.c'
 	mapfile -t pages < <(files '*.[1-8]')
 	[ ${#pages[@]} = 0 ] || mandoc -T lint -W warning "${pages[@]}"
 	sed -n 's/^[a-z].*\b\(rdma_post_[a-z_]*\)(.*/\1/p' \
