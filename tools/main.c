@@ -20,11 +20,13 @@ static void help(void)
 	size_t i;
 
 	puts("Usage: rdma-post COMMAND [OPTION...]\n"
-	     "       rdma-post --help | --version\n\n"
-	     "Commands; each has --help:");
+	     "       rdma-post help [COMMAND]\n"
+	     "       rdma-post version\n\n"
+	     "Commands:");
 	for (i = 0; i < ARRAY_SIZE(commands); i++)
 		printf("  %-10s %s\n", commands[i].name, commands[i].help);
-	puts("\nEach command prints JSON with -j.\n\n"
+	puts("\nEach command prints JSON with -j, and its help with --help. Options may also stand\n"
+	     "before it, if they take no argument: rdma-post -j list\n\n"
 	     "Exit status: 0 if all is fine, 1 for findings, 2 for wrong usage or failure");
 }
 
@@ -36,26 +38,82 @@ static int finish(int status)
 	return status;
 }
 
-int main(int argc, char **argv)
+static const struct tool_command *find_command(const char *name)
 {
-	const char *name = argc > 1 ? argv[1] : "";
 	size_t i;
 
-	text_init();
-	if (!strcmp(name, "--help") || !strcmp(name, "-h")) {
+	for (i = 0; i < ARRAY_SIZE(commands); i++)
+		if (!strcmp(name, commands[i].name))
+			return &commands[i];
+	return NULL;
+}
+
+/* Prints the help of the command that the first argument names, or of all. */
+static int help_command(int argc, char **argv)
+{
+	char option[] = "--help";
+	char *args[] = { argv[0], option, NULL };
+	const struct tool_command *command;
+
+	if (!argc) {
 		help();
-		return finish(TOOL_FINE);
+		return TOOL_FINE;
 	}
-	if (!strcmp(name, "--version") || !strcmp(name, "-V")) {
+	command = find_command(argv[0]);
+	if (command && argc == 1)
+		return command->run(2, args);
+	if (command)
+		tool_error("help: %s: unexpected argument", argv[1]);
+	else
+		tool_error("help: %s: unknown command", argv[0]);
+	return tool_usage(NULL);
+}
+
+static bool is_one_of(const char *name, const char *word, const char *option,
+		      const char *letter)
+{
+	return !strcmp(name, word) || !strcmp(name, option) || !strcmp(name, letter);
+}
+
+/* Moves the options before the command behind its name.  Returns the name, or NULL. */
+static char *take_name(char **argv)
+{
+	char *name;
+	int n = 1;
+
+	while (argv[n] && argv[n][0] == '-')
+		n++;
+	name = argv[n];
+	if (name) {
+		memmove(argv + 2, argv + 1, (n - 1) * sizeof(*argv));
+		argv[1] = name;
+	}
+	return name;
+}
+
+int main(int argc, char **argv)
+{
+	const struct tool_command *command;
+	char *name;
+
+	text_init();
+	if (argc > 1 && is_one_of(argv[1], "version", "--version", "-V")) {
+		if (argc > 2) {
+			tool_error("version: %s: unexpected argument", argv[2]);
+			return tool_usage(NULL);
+		}
 		puts("rdma-post " TOOL_VERSION);
 		return finish(TOOL_FINE);
 	}
-	for (i = 0; i < ARRAY_SIZE(commands); i++)
-		if (!strcmp(name, commands[i].name))
-			return finish(commands[i].run(argc - 1, argv + 1));
-	if (argc < 2)
-		tool_error("no command");
-	else
+	if (argc > 1 && is_one_of(argv[1], "help", "--help", "-h"))
+		return finish(help_command(argc - 2, argv + 2));
+	name = argc > 1 ? take_name(argv) : NULL;
+	command = name ? find_command(name) : NULL;
+	if (command)
+		return finish(command->run(argc - 1, argv + 1));
+	if (name)
 		tool_error("%s: unknown command", name);
+	else
+		tool_error("no command");
 	return tool_usage(NULL);
 }

@@ -3,9 +3,13 @@
 # Completion for rdma-post(8): commands and options come from its own help.
 
 _rdma_post() {
-	local tool=$1 word=$2 before=$3
+	local tool=$1 word=$2 before=$3 command='' others='' i
 	COMPREPLY=()
-	if ((COMP_CWORD > 1)); then
+	# Options may stand before the command.
+	for ((i = 1; i < COMP_CWORD; i++)); do
+		[[ ${COMP_WORDS[i]} = -* ]] || { command=${COMP_WORDS[i]} && break; }
+	done
+	if [[ -n $command && $command != help ]]; then
 		case $before in
 		-p | --program)
 			mapfile -t COMPREPLY < <(compgen -c -- "$word"; compgen -f -- "$word")
@@ -24,19 +28,20 @@ _rdma_post() {
 			return
 			;;
 		esac
-		if [ "${COMP_WORDS[1]}" = cdi ] && [[ $word != -* ]]; then
+		if [[ $command = cdi && $word != -* ]]; then
 			mapfile -t COMPREPLY < <(compgen -W generate -- "$word")
 			return
 		fi
-		if [[ ${COMP_WORDS[1]} = show || $before = --pid ]] && [[ $word != -* ]]; then
+		if [[ $command = show || $before = --pid ]] && [[ $word != -* ]]; then
 			mapfile -t COMPREPLY < <(compgen -W "$("$tool" list 2>/dev/null |
 				awk 'NR > 1 { print $2 }')" -- "$word")
 			return
 		fi
-		mapfile -t COMPREPLY < <(compgen -W "$("$tool" "${COMP_WORDS[1]}" --help 2>/dev/null |
+		mapfile -t COMPREPLY < <(compgen -W "$("$tool" "$command" --help 2>/dev/null |
 			grep -oE -e '--[a-z]+' | sort -u)" -- "$word")
 	else
-		mapfile -t COMPREPLY < <(compgen -W "--help --version $("$tool" --help 2>/dev/null |
+		[ -n "$command" ] || others='help version --help --json --version'
+		mapfile -t COMPREPLY < <(compgen -W "$others $("$tool" --help 2>/dev/null |
 			sed -n 's/^  \([a-z]*\) .*/\1/p')" -- "$word")
 	fi
 }

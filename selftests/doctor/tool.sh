@@ -50,7 +50,18 @@ matches() {
 options() {
 	status help 0 '^  doctor ' '' --help
 	status version 0 '^rdma-post [0-9.]*$' '' --version
+	status help_command 0 '^  doctor ' '' help
+	status help_of_a_command 0 '^Usage: rdma-post doctor' '' help doctor
+	status help_unknown_command 2 '' 'help: frobnicate: unknown command' help frobnicate
+	status help_argument 2 '' 'help: spare: unexpected argument' help list spare
+	status version_command 0 '^rdma-post [0-9.]*$' '' version
+	status version_argument 2 '' 'version: spare: unexpected argument' version spare
 	status no_command 2 '' 'no command'
+	status no_command_but_an_option 2 '' 'no command' -j
+	status option_before_unknown 2 '' 'frobnicate: unknown command' -j frobnicate
+	# What is said of an option is the same on either side of the command.
+	status unknown_option_before 2 '' 'rdma-post list --help' --frobnicate list
+	status help_before 0 '^Usage: rdma-post list' '' -j --help list
 	status unknown_command 2 '' 'frobnicate: unknown command' frobnicate
 	local command
 	for command in cdi devices doctor; do
@@ -108,6 +119,11 @@ completion() {
 	# shellcheck source=../../tools/rdma-post.bash
 	. "$top_dir/tools/rdma-post.bash"
 	completes command doctor 'do'
+	completes command_after_options doctor -j --quiet 'do'
+	completes option_after_options --program -j doctor --pr
+	completes help help he
+	completes command_for_help 'devices doctor' help d
+	completes json --json --j
 	completes commands 'devices doctor' d
 	completes prometheus --prometheus stat --pro
 	completes subcommand generate cdi g
@@ -151,6 +167,13 @@ json() {
 			(.status | IN("ok", "note", "problem", "unknown", "skipped")))' \
 		out >/dev/null
 	result doctor_json $?
+	"$tool" -j doctor >out 2>err
+	jq -e '.findings | length > 3' out >/dev/null
+	result json_before $?
+	"$tool" doctor >all 2>err
+	"$tool" -q doctor >out 2>err
+	grep -q '^ok ' all && ! grep -q '^ok ' out
+	result quiet_before $?
 	"$tool" devices -j >out 2>err
 	jq -e 'keys_unsorted == ["node", "node_error", "netns_mode", "devices"]' out >/dev/null
 	result devices_json $?
