@@ -25,8 +25,8 @@ static void help(void)
 	     "Commands:");
 	for (i = 0; i < ARRAY_SIZE(commands); i++)
 		printf("  %-10s %s\n", commands[i].name, commands[i].help);
-	puts("\nEach command prints JSON with -j, and its help with --help. Options may also stand\n"
-	     "before it, if they take no argument: rdma-post -j list\n\n"
+	puts("\nEach command prints JSON with -j, and its help with --help. Options that take\n"
+	     "no argument may also stand before it: rdma-post -j list\n\n"
 	     "Exit status: 0 if all is fine, 1 for findings, 2 for wrong usage or failure");
 }
 

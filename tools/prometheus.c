@@ -74,6 +74,11 @@ static void print_series(const struct metric *metric, const struct open_file *fi
 	printf("rdma_post_%s{pid=\"%d\",", metric->name, holder->pid);
 	print_label("user", holder->user);
 	putchar(',');
+	print_label("program", holder->program);
+	putchar(',');
+	/* An empty label is one that is not there. */
+	print_label("container", holder->container ? holder->container : "");
+	putchar(',');
 	print_label("cgroup", holder->cgroup);
 	putchar(',');
 	print_label("device", devices);

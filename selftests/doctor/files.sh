@@ -176,16 +176,32 @@ stat_tests() {
 
 # Test what promtool would: a name has HELP and TYPE once, before all of its series.
 prometheus_test() {
+	# A name with what must be escaped
+	mkfifo odd_ends
+	(exec 5<>/dev/rdma_post; exec sh -c 'printf "a\"\\\\b\tc" >/proc/$$/comm
+		echo >odd_begins; read -r _ <odd_ends') &
+	odd=$!
+	until [ -s odd_begins ]; do kill -0 $odd || break; done
 	tool 0 stat --prometheus && silent && cp out /out/metrics && awk '
+		BEGIN { value = "\"([^\"\\\\]|\\\\[\"\\\\n])*\"" }
 		$2 == "HELP" { if (seen[$3]++ || NF < 4) exit 1; name = $3; next }
 		$2 == "TYPE" { if ($3 != name || $4 !~ /^(counter|gauge)$/) exit 1
 			if (($4 == "counter") != ($3 ~ /_total$/)) exit 1; next }
-		$0 !~ ("^" name "\\{pid=\"[0-9]+\",user=\"[a-z]+\",cgroup=\"[^\"]*\"," \
-			"device=\"[^\"]*\",file=\"[0-9]+\"(,[a-z]+=\"[a-z_-]+\")?} [0-9]+$") { exit 1 }
+		$0 !~ ("^" name "\\{pid=\"[0-9]+\",user=\"[a-z]+\",program=" value \
+			",container=" value ",cgroup=" value ",device=" value \
+			",file=\"[0-9]+\"(,[a-z]+=\"[a-z_-]+\")?} [0-9]+$") { exit 1 }
 		series[$1]++ { exit 1 }
 		$1 ~ /^rdma_post_bytes_total.*operation="send"/ && $2 > 0 { sends++ }
 		END { if (sends < 2) exit 1 }' out
 	result prometheus $?
+	grep '^rdma_post_connections{' out >connections
+	grep -q "{pid=\"$client\",user=\"nobody\",program=\"rping\",container=\"docker-0123456789ab\"," \
+		connections &&
+		grep -q "{pid=\"$server\",user=\"root\",program=\"rping\",container=\"\"," connections &&
+		grep -qF "{pid=\"$odd\",user=\"root\",program=\"a\\\"\\\\b?c\"," connections
+	result prometheus_program_and_container $?
+	kill $odd
+	wait $odd
 }
 
 # shows COMMAND...: what the terminal shows, when COMMAND finds it in the file screen
