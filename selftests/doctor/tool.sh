@@ -103,15 +103,47 @@ options() {
 	result full_disk $?
 }
 
-# completes NAME WANT WORD...: test what bash completes the last word with
-completes() {
-	local name=$1 want=$2 COMP_WORDS COMP_CWORD COMPREPLY
-	shift 2
+# complete_SHELL WORD...: print what the shell completes the last word with
+complete_bash() {
+	local COMP_WORDS COMP_CWORD COMPREPLY
 	COMP_WORDS=("$tool" "$@") COMP_CWORD=$#
 	_rdma_post "$tool" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
-	echo "${COMPREPLY[*]}" >out
-	[ "${COMPREPLY[*]}" = "$want" ]
-	result "completes_$name" $?
+	printf '%s\n' "${COMPREPLY[@]}"
+}
+
+# zsh completes at a terminal only, so that its functions are played here.
+# shellcheck disable=SC2016
+complete_zsh() {
+	zsh -fc '
+		compadd() { shift; print -l -- ${(M)@:#${words[CURRENT]}*} }
+		_call_program() { shift; "$@" }
+		_command_names() { }
+		_files() { print -l -- ${words[CURRENT]}*(N) }
+		completion=$1
+		shift
+		words=("$@") CURRENT=$#
+		complete_words() { . $completion }
+		complete_words | sed "/^$/d"
+	' zsh "$top_dir/tools/rdma-post.zsh" "$tool" "$@"
+}
+
+# fish also offers words that have the last one inside.
+# shellcheck disable=SC2016
+complete_fish() {
+	HOME=$dir fish --no-config -c 'source $argv[1]; complete -C "$argv[2..-1]"' \
+		"$top_dir/tools/rdma-post.fish" "$tool" "$@" |
+		awk -F '\t' -v word="${!#}" 'index($1, word) == 1 { print $1 }'
+}
+
+# completes NAME WANT WORD...: test what shells complete the last word with
+completes() {
+	local name=$1 want=$2 shell
+	shift 2
+	for shell in bash zsh fish; do
+		"complete_$shell" "$@" >out 2>err
+		[ "$(paste -sd ' ' out)" = "$want" ] && [ ! -s err ]
+		result "completes_${name}_in_$shell" $?
+	done
 }
 
 completion() {
@@ -137,7 +169,8 @@ completion() {
 	completes program some_program doctor --program some_prog
 	completes output_file some_program cdi generate -o some_prog
 	touch 'odd program'
-	completes program_with_a_space 'odd program' doctor --program odd
+	[ "$(complete_bash doctor --program odd)" = 'odd program' ]
+	result completes_program_with_a_space $?
 	# Without this bash does not quote the name.
 	complete -p rdma-post >out
 	grep -q -e '-o filenames' out

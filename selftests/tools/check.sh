@@ -135,6 +135,8 @@ install_tree() {
 		test "$("$dest/usr/bin/rdma-post" --version)" = "rdma-post $version" &&
 		test "$("$dest/usr/bin/rdma-post-run" --version)" = "rdma-post-run $version" &&
 		test -e "$dest/usr/share/bash-completion/completions/rdma-post" &&
+		test -e "$dest/usr/share/zsh/site-functions/_rdma-post" &&
+		test -e "$dest/usr/share/fish/vendor_completions.d/rdma-post.fish" &&
 		test -e "$dest/usr/include/rdma/rdma_post_abi.h" &&
 		test -e "$dest/usr/lib/pkgconfig/rdma_post.pc" &&
 		test -e "$dest/usr/lib/cmake/rdma_post/rdma_post-config.cmake" &&
