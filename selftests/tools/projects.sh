@@ -6,7 +6,8 @@
 # Installs the library in a new tree, DIRECTORY/root, and builds two projects that find
 # it there, by CMake and by pkg-config: copies of examples/cmake and examples/pkg-config
 # outside of the source tree. Leaves their programs in DIRECTORY/programs. Exits with
-# status 1 if one needs other libraries than it should.
+# status 1 if one needs other libraries than it should, or if pkg-config or CMake
+# find another version than the release's.
 
 set -euo pipefail
 . "$(dirname "$0")/../vm/lib.sh"
@@ -26,11 +27,14 @@ make -s -C "$top_dir/userlib" BUILD="$build_dir" DESTDIR="$dir/root" PREFIX=/usr
 	LIBDIR="$lib" install
 cp -r "$top_dir"/examples/{cmake,pkg-config,hello.c} "$dir/src"
 
+export PKG_CONFIG_LIBDIR=$dir/root$lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$dir/root
+release=$(sed -n 's/^VERSION[[:space:]]*:= *//p' "$top_dir/Makefile")
+pkg-config --exact-version="$release" rdma_post || die "pkg-config: not version $release"
+
 cmake -S "$dir/src/cmake" -B "$dir/src/build" -DCMAKE_PREFIX_PATH="$dir/root/usr"
 cmake --build "$dir/src/build"
 # Static programs need the same C library (getaddrinfo); the linker says so.
-PKG_CONFIG_LIBDIR=$dir/root$lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$dir/root \
-	make -C "$dir/src/pkg-config"
+make -C "$dir/src/pkg-config"
 
 for kind in hello hello_static; do
 	cp "$dir/src/build/$kind" "$dir/programs/cmake_$kind"
