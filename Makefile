@@ -7,6 +7,7 @@
 #   make tests            the tests
 #   make examples         the examples
 #   make install          the library, its headers, the tools, the udev rule
+#   make uninstall        remove these, from the same DESTDIR and PREFIX
 #   make modules_install  the module
 #   make deb              Debian packages, in build/deb
 #   make rpm              RPM packages, in build/rpm
@@ -93,6 +94,11 @@ install: lib tools
 	install -D -m 644 packaging/90-rdma-post.rules \
 		$(DESTDIR)$(UDEVDIR)/90-rdma-post.rules
 
+uninstall:
+	$(MAKE) -C userlib BUILD=$(BUILD) uninstall
+	$(MAKE) -C tools BUILD=$(BUILD) uninstall
+	rm -f $(DESTDIR)$(UDEVDIR)/90-rdma-post.rules
+
 deb:
 	@$(DEPS) deb
 	packaging/deb.sh $(BUILD)/deb
@@ -174,6 +180,6 @@ clean:
 	rm -rf $(BUILD)
 
 .PHONY: all help packages guests headers module lib tools tests examples install \
-	modules_install deb rpm demo demo-containers shell gdb check watch \
-	check-all check-debug check-packages check-containers fuzz faults interop \
-	bench bench-check lint sanitize asan tsan valgrind docs clean
+	uninstall modules_install deb rpm demo demo-containers shell gdb check watch \
+	check-all check-debug check-packages check-containers fuzz faults interop bench \
+	bench-check lint sanitize asan tsan valgrind docs clean

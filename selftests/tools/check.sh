@@ -122,8 +122,10 @@ libc_only() {
 	[ "$needed" = libc.so.6 ]
 }
 
+# make install brings what it should, and make uninstall leaves what is of others
 install_tree() {
-	local dest=$logs/install version
+	local dest=$logs/install theirs=$logs/install/usr/lib/rdma_post/theirs version
+	rm -rf "$dest"
 	version=$(sed -n 's/^VERSION[[:space:]]*:= //p' Makefile)
 	make -s install DESTDIR="$dest" PREFIX=/usr &&
 		test -e "$dest/usr/lib/librdma_post.so.1" &&
@@ -141,7 +143,11 @@ install_tree() {
 		test -e "$dest/usr/lib/pkgconfig/rdma_post.pc" &&
 		test -e "$dest/usr/lib/cmake/rdma_post/rdma_post-config.cmake" &&
 		test -e "$dest/usr/lib/udev/rules.d/90-rdma-post.rules" &&
-		manual_pages "$dest/usr/share/man"
+		manual_pages "$dest/usr/share/man" &&
+		touch "$theirs" &&
+		make -s uninstall DESTDIR="$dest" PREFIX=/usr &&
+		find "$dest" -type f -o -type l &&
+		[ "$(find "$dest" -type f -o -type l)" = "$theirs" ]
 }
 
 # man finds each page, and each function of our own has one.
