@@ -121,7 +121,8 @@ function underline(text) {
 }
 
 function print_rst(	i) {
-	print ".. SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause"
+	# In two parts, or reuse takes it for the licence of this file.
+	print ".. SPDX-" "License-Identifier: GPL-2.0 OR BSD-2-Clause"
 	print ".. Made from userlib/symbols.txt by \"make -C Documentation symbols\"."
 	print ""
 	print "======="

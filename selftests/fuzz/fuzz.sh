@@ -83,7 +83,8 @@ extract() {
 		/^=== / { text = ""; next }
 		index($0, mark) == 1 && $3 != "nothing" {
 			file = dir "/" ++n
-			print "# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause" >file
+			# In two parts, or reuse takes it for the licence of this file.
+			print "# SPDX-" "License-Identifier: GPL-2.0 OR BSD-2-Clause" >file
 			printf "%s", text >file
 			close(file)
 		}

@@ -9,12 +9,13 @@
 # functions which documents name exist, that the table of programs.rst is up to date,
 # that the documents have the module's parameters, that make help has all targets, that
 # no test is flaky for long, that each function of our own has a manual page, that mandoc
-# likes them, that make docs has no warnings, and that lintian finds nothing in Debian's
-# packages. A check fails if it prints anything. (kmod.sh builds the module with W=1.)
+# likes them, that make docs has no warnings, that lintian finds nothing in Debian's
+# packages, and that reuse knows the licence of each file. A check fails if it prints
+# anything. (kmod.sh builds the module with W=1.)
 #
 #   -c   only files that have changed since the branch's upstream, or else in the
 #        last commit, and not the checks that take long: coccinelle, the analyzer,
-#        make docs, lintian
+#        make docs, lintian, reuse
 
 # The checks are functions that check calls by name.
 # shellcheck disable=SC2317
@@ -410,9 +411,20 @@ lintian_packages() {
 		grep -v '^running with root privileges' || true
 }
 
+# Each file has a licence and a copyright, its own or that of .reuse/dep5. The headers have the
+# kernel's name GPL-2.0, which SPDX calls deprecated.
+licences() {
+	reuse lint 2>&1 | awk '
+		/^# SUMMARY$/ { summary = 1 }
+		summary || /^$/ || /^# DEPRECATED LICENSES$/ || /are deprecated by SPDX:$/ ||
+			/^\* GPL-2\.0$/ { next }
+		{ print }
+		END { if (!summary) print "reuse lint has come to no end" }'
+}
+
 warn='-Wall -Wextra -Werror'
 echo "TAP version 13"
-echo "1..$((changed ? 18 : 23))"
+echo "1..$((changed ? 18 : 24))"
 check checkpatch checkpatch_all
 check versions versions
 check sparse sparse_all
@@ -439,5 +451,6 @@ if [ -z "$changed" ]; then
 		userlib tools examples ':!userlib/tests'
 	check docs docs
 	check lintian lintian_packages
+	check licences licences
 fi
 exit "$failed"

@@ -68,7 +68,7 @@ deb=(dpkg-dev build-essential debhelper dh-dkms libibverbs-dev librdmacm-dev pyt
 
 rpm=(rpm cpio python3-sphinx)
 
-lint=(lintian)
+lint=(lintian reuse)
 
 userland=(mmdebstrap e2fsprogs)
 [ "$(id -u)" = 0 ] || userland+=(uidmap)
