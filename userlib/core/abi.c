@@ -174,10 +174,14 @@ unsigned int rpost_forks;
 
 int rpost_ioctl(int fd, unsigned long cmd, void *arg)
 {
+	int err;
+
 	if (ioctl(fd, cmd, arg) >= 0)
 		return 0;
 	/* The module does not know the command. */
-	return errno == ENOTTY ? EOPNOTSUPP : errno;
+	err = errno == ENOTTY ? EOPNOTSUPP : errno;
+	rpost_debug_command(cmd, arg, err);
+	return err;
 }
 
 int rpost_destroy_handle(int fd, uint32_t type, uint32_t handle)
@@ -265,15 +269,17 @@ static struct rpost_file *file_open(void)
 {
 	int fd = open(RPOST_DEVICE_PATH, O_RDWR | O_CLOEXEC);
 	struct rpost_file *file;
+	int err = errno;
 
-	if (fd < 0)
-		return NULL;
+	if (fd < 0) {
+		rpost_debug_failed("open " RPOST_DEVICE_PATH, err);
+		return rpost_null(err);
+	}
 	file = file_over(fd);
 	if (!file) {
-		int err = errno;
-
+		err = errno;
 		close(fd);
-		errno = err;
+		return rpost_null(err);
 	}
 	return file;
 }

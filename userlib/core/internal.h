@@ -121,6 +121,11 @@ void rpost_table_del(struct rpost_table *table, struct rpost_node *node);
 /* The caller holds @table->lock. */
 struct rpost_node *rpost_table_find(struct rpost_table *table, uint64_t key);
 
+/* With RDMA_POST_DEBUG=1, say on standard error what has failed, why, and what to do. */
+void rpost_debug_failed(const char *what, int err);
+/* The same for a command, unless its failure is expected. */
+void rpost_debug_command(unsigned long cmd, const void *arg, int err);
+
 /* Returns 0 or an errno value. */
 int rpost_ioctl(int fd, unsigned long cmd, void *arg);
 int rpost_destroy_handle(int fd, uint32_t type, uint32_t handle);

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* What the library says on standard error. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/internal.h"
+
+static const char *const names[] = {
+#define RPOST_COMMAND(nr, name, type, first, size, flags) \
+	[RPOST_CMD_##nr] = #nr,
+#include "../../kmod/core/commands.h"
+};
+
+static bool debug;
+
+/* Read once: later a thread may change the environment. */
+__attribute__((constructor)) static void read_environment(void)
+{
+	const char *env = secure_getenv("RDMA_POST_DEBUG");
+
+	debug = env && !strcmp(env, "1");
+}
+
+void rpost_debug_failed(const char *what, int err)
+{
+	if (!debug)
+		return;
+	/* For %m: strerror() is not for threads. */
+	errno = err;
+	dprintf(STDERR_FILENO,
+		"librdma_post: %s: %m; rdma-post doctor looks for the cause\n", what);
+}
+
+/* Is it an answer that the program or the library expects? */
+static bool is_expected(unsigned int nr, const void *arg, int err)
+{
+	const struct rpost_destroy *destroy = arg;
+
+	switch (nr) {
+	case RPOST_CMD_GET_EVENT:
+		/* Without an event; and the thread may be cancelled at any place. */
+		return true;
+	case RPOST_CMD_POST_SEND:
+	case RPOST_CMD_POST_RECV:
+	case RPOST_CMD_POST_SRQ_RECV:
+		/* The queue is full. */
+		return err == ENOMEM;
+	case RPOST_CMD_DESTROY:
+		/* Sends use the address handle; see rpost_ah_reap(). */
+		return err == EBUSY && destroy->type == RPOST_OBJ_AH;
+	case RPOST_CMD_DISCONNECT:
+		return err == ENOTCONN;
+	case RPOST_CMD_LEAVE_MCAST:
+		/* The join has failed. */
+		return err == ENOENT;
+	default:
+		return false;
+	}
+}
+
+void rpost_debug_command(unsigned long cmd, const void *arg, int err)
+{
+	unsigned int nr = _IOC_NR(cmd);
+
+	if (debug && !is_expected(nr, arg, err))
+		rpost_debug_failed(names[nr], err);
+}
