@@ -281,6 +281,7 @@ static struct rpost_file *file_open(void)
 		close(fd);
 		return rpost_null(err);
 	}
+	rpost_warn_memlock();
 	return file;
 }
 

@@ -126,6 +126,9 @@ void rpost_debug_failed(const char *what, int err);
 /* The same for a command, unless its failure is expected. */
 void rpost_debug_command(unsigned long cmd, const void *arg, int err);
 
+/* Warns once of a limit of locked memory that is too low for most programs. */
+void rpost_warn_memlock(void);
+
 /* Returns 0 or an errno value. */
 int rpost_ioctl(int fd, unsigned long cmd, void *arg);
 int rpost_destroy_handle(int fd, uint32_t type, uint32_t handle);

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* What the library says on standard error. */
+#include <inttypes.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/internal.h"
+
+/* libibverbs warns up to this limit. */
+#define LOW_MEMLOCK	32768
 
 static const char *const names[] = {
 #define RPOST_COMMAND(nr, name, type, first, size, flags) \
@@ -66,4 +73,28 @@ void rpost_debug_command(unsigned long cmd, const void *arg, int err)
 
 	if (debug && !is_expected(nr, arg, err))
 		rpost_debug_failed(names[nr], err);
+}
+
+/* The effective capability, which the limit does not bind. */
+static bool may_lock_all(void)
+{
+	struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
+
+	return !syscall(SYS_capget, &head, data) &&
+	       data[0].effective & 1u << CAP_IPC_LOCK;
+}
+
+void rpost_warn_memlock(void)
+{
+	static atomic_bool done;
+	struct rlimit limit;
+
+	if (atomic_exchange(&done, true) || !geteuid() ||
+	    getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur > LOW_MEMLOCK ||
+	    may_lock_all())
+		return;
+	dprintf(STDERR_FILENO,
+		"librdma_post: warning: RLIMIT_MEMLOCK is %ju bytes: hardly any memory can be registered (ulimit -l)\n",
+		(uintmax_t)limit.rlim_cur);
 }
