@@ -199,10 +199,11 @@ RPOST_API void rdma_freeaddrinfo(struct rdma_addrinfo *res)
  * @res: set to a list, to be released by rdma_freeaddrinfo()
  *
  * The call looks up no routes: ai_route is empty, as it is without a route
- * resolution service.  It needs no device.
+ * resolution service.
  *
  * Return: 0; or -1 with errno EINVAL if @node, @service and @hints are all
- * NULL; or an EAI_* code as getaddrinfo(3), for gai_strerror(): EAI_FAMILY for
+ * NULL, and as rdma_create_event_channel(), since a program often begins with
+ * this call; or an EAI_* code as getaddrinfo(3), for gai_strerror(): EAI_FAMILY for
  * AF_IB, EAI_BADFLAGS for unknown flags.
  */
 RPOST_API int rdma_getaddrinfo(const char *node, const char *service,
@@ -214,6 +215,8 @@ RPOST_API int rdma_getaddrinfo(const char *node, const char *service,
 
 	if (!node && !service && !hints)
 		return rpost_fail(EINVAL);
+	if (!rpost_cm_file_get())
+		return -1;
 	if (hints && (hints->ai_flags & ~KNOWN_FLAGS))
 		return EAI_BADFLAGS;
 	if (hints && hints->ai_family == AF_IB)

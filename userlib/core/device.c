@@ -103,6 +103,30 @@ static uint32_t *device_numbers(struct rpost_file *file, uint32_t *count)
 	return nums;
 }
 
+/*
+ * Without any device a listener would wait for ever, so that librdmacm fails at
+ * its first call.  Later the device may go: listeners wait for the next one.
+ */
+struct rpost_file *rpost_cm_file_get(void)
+{
+	static atomic_bool seen;
+	struct rpost_query_devices cmd = { .size = sizeof(cmd) };
+	struct rpost_file *file = rpost_file_get();
+	int err;
+
+	if (!file || seen)
+		return file;
+	err = rpost_ioctl(file->fd, RPOST_IOC_QUERY_DEVICES, &cmd);
+	if (err)
+		return rpost_null(err);
+	if (!cmd.count) {
+		rpost_debug_failed("look for devices", ENODEV);
+		return rpost_null(ENODEV);
+	}
+	seen = true;
+	return file;
+}
+
 /**
  * ibv_get_device_list() - list the RDMA devices, ibv_get_device_list(3)
  * @num_devices: set to the number of devices unless it is NULL
@@ -495,7 +519,7 @@ RPOST_API struct ibv_context **rdma_get_devices(int *num_devices)
 
 	if (num_devices)
 		*num_devices = 0;
-	file = rpost_file_get();
+	file = rpost_cm_file_get();
 	if (!file)
 		return NULL;
 	nums = device_numbers(file, &count);

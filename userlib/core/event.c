@@ -18,7 +18,8 @@
  *
  * Return: the channel, to be released by rdma_destroy_event_channel(), or NULL
  * with errno: the error of opening /dev/rdma_post (ENOENT, EACCES, ...),
- * EPROTONOSUPPORT for a module that speaks another ABI, EMFILE, ENOMEM.
+ * EPROTONOSUPPORT for a module that speaks another ABI, ENODEV if there is no
+ * device and the process has not seen one before, EMFILE, ENOMEM.
  */
 RPOST_API struct rdma_event_channel *rdma_create_event_channel(void)
 {
@@ -27,7 +28,7 @@ RPOST_API struct rdma_event_channel *rdma_create_event_channel(void)
 	struct rpost_file *file;
 	int err;
 
-	file = rpost_file_get();
+	file = rpost_cm_file_get();
 	if (!file)
 		return NULL;
 	channel = calloc(1, sizeof(*channel));

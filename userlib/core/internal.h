@@ -107,6 +107,11 @@ void rpost_maps_before_fork(void);
 void rpost_maps_after_fork(void);
 
 struct rpost_file *rpost_file_get(void);
+/*
+ * The same for connections: NULL with ENODEV as long as this process has never seen a
+ * device, and neither had its parent before fork().
+ */
+struct rpost_file *rpost_cm_file_get(void);
 /* Return a file over the descriptor of another process, or NULL with errno. */
 struct rpost_file *rpost_file_import(int fd);
 /* Frees an imported file, whose descriptor stays open. */
