@@ -16,7 +16,7 @@ static const struct {
 	{ "port", check_ports, NEED_DEVICE },
 	{ "limits", check_limits, NEED_NOTHING },
 	{ "library", check_library, NEED_NOTHING },
-	{ "loopback", check_loopback, NEED_ADDRESS },
+	{ "loopback", check_loopback, NEED_MEMORY },
 	{ "program", check_program, NEED_NOTHING },
 	{ "peer", check_peer, NEED_NOTHING },
 };
@@ -106,7 +106,13 @@ bool doctor_in_container(void)
 	       file_exists("/run/systemd/container");
 }
 
-static size_t count(const struct doctor *doc, enum doctor_status status)
+void doctor_no_connection(struct doctor *doc)
+{
+	if (doc->has > NEED_DEVICE)
+		doc->has = NEED_DEVICE;
+}
+
+size_t doctor_count(const struct doctor *doc, enum doctor_status status)
 {
 	size_t i, n = 0;
 
@@ -121,7 +127,7 @@ static void print_json(const struct doctor *doc)
 
 	json_object(NULL);
 	json_string("version", TOOL_VERSION);
-	json_number("problems", count(doc, DOCTOR_PROBLEM));
+	json_number("problems", doctor_count(doc, DOCTOR_PROBLEM));
 	json_array("findings");
 	for (i = 0; i < doc->num; i++) {
 		const struct finding *f = &doc->findings[i];
@@ -141,15 +147,15 @@ static void print_json(const struct doctor *doc)
 
 static void print_summary(const struct doctor *doc)
 {
-	size_t problems = count(doc, DOCTOR_PROBLEM);
-	size_t notes = count(doc, DOCTOR_NOTE);
+	size_t problems = doctor_count(doc, DOCTOR_PROBLEM);
+	size_t notes = doctor_count(doc, DOCTOR_NOTE);
 
 	if (problems)
 		printf("%zu problem%s", problems, problems == 1 ? "" : "s");
 	else
 		printf("no problem");
 	printf(", %zu note%s, %zu all right\n", notes, notes == 1 ? "" : "s",
-	       count(doc, DOCTOR_OK));
+	       doctor_count(doc, DOCTOR_OK));
 }
 
 static void run_checks(struct doctor *doc)
@@ -219,7 +225,7 @@ int doctor_command(int argc, char **argv)
 		print_json(&doc);
 	else if (!options.quiet)
 		print_summary(&doc);
-	status = count(&doc, DOCTOR_PROBLEM) ? TOOL_FINDINGS : TOOL_FINE;
+	status = doctor_count(&doc, DOCTOR_PROBLEM) ? TOOL_FINDINGS : TOOL_FINE;
 	release(&doc);
 	return status;
 }

@@ -41,8 +41,13 @@ struct finding {
 	char *advice;
 };
 
-/* What a check needs, in this order. */
-enum doctor_need { NEED_NOTHING, NEED_MODULE, NEED_NODE, NEED_DEVICE, NEED_ADDRESS };
+/*
+ * What a check needs, in this order.  A connection takes an address and queues, and a
+ * message also takes memory that may be registered.
+ */
+enum doctor_need {
+	NEED_NOTHING, NEED_MODULE, NEED_NODE, NEED_DEVICE, NEED_CONNECTION, NEED_MEMORY,
+};
 
 /**
  * struct doctor - one visit
@@ -71,6 +76,9 @@ struct doctor {
 
 void doctor_report(struct doctor *doc, struct finding finding);
 void doctor_skip(struct doctor *doc, const char *check);
+/* Says that no connection can be made, so that no check tries. */
+void doctor_no_connection(struct doctor *doc);
+size_t doctor_count(const struct doctor *doc, enum doctor_status status);
 bool doctor_in_container(void);
 
 void check_module(struct doctor *doc);

@@ -250,7 +250,7 @@ static void check_port(struct doctor *doc, const struct rdma_dev *dev,
 	} else if (!is_usable(port)) {
 		report_gids(doc, object, port);
 	} else {
-		doc->has = NEED_ADDRESS;
+		doc->has = NEED_CONNECTION;
 		if (port->num_addrs)
 			rdma_addr_text(&port->addrs[0].gid, text);
 		doctor_report(doc, (struct finding){

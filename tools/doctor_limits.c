@@ -12,8 +12,8 @@
 #include "doctor.h"
 
 #define CGROUPS		"/sys/fs/cgroup"
-/* Less locked memory is too little for most programs. */
-#define LITTLE_MEMLOCK	(1u << 20)
+/* One message may lie in two pages; with less, nothing can be received. */
+#define LITTLE_MEMLOCK	(2 * sysconf(_SC_PAGESIZE))
 #define GOOD_MEMLOCK	(64u << 20)
 /* Objects of a small program with one connection. */
 #define FEW_OBJECTS	8
@@ -37,10 +37,11 @@ static bool may_lock_all(void)
 	       data[0].effective & 1u << CAP_IPC_LOCK;
 }
 
-static void check_memlock(struct doctor *doc)
+/* Returns true if some memory can be registered. */
+static bool check_memlock(struct doctor *doc)
 {
 	struct rlimit limit;
-	bool all = may_lock_all();
+	bool all = may_lock_all(), little;
 
 	getrlimit(RLIMIT_MEMLOCK, &limit);
 	if (all || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= GOOD_MEMLOCK) {
@@ -51,16 +52,18 @@ static void check_memlock(struct doctor *doc)
 				limit.rlim_cur == RLIM_INFINITY ? text_printf("no limit") :
 				text_printf("%ju KiB", (uintmax_t)limit.rlim_cur / 1024),
 		});
-		return;
+		return true;
 	}
+	little = limit.rlim_cur < (rlim_t)LITTLE_MEMLOCK;
 	doctor_report(doc, (struct finding){
 		.check = "limits.memlock",
-		.status = limit.rlim_cur < LITTLE_MEMLOCK ? DOCTOR_PROBLEM : DOCTOR_NOTE,
+		.status = little ? DOCTOR_PROBLEM : DOCTOR_NOTE,
 		.object = text_printf("locked memory"),
 		.what = text_printf("this user may lock %ju KiB, and all registered memory counts",
 				    (uintmax_t)limit.rlim_cur / 1024),
 		.advice = text_printf("ulimit -l KIB up to the hard limit; memlock in /etc/security/limits.conf; LimitMEMLOCK= of a service; --ulimit memlock=-1 of a container"),
 	});
+	return !little;
 }
 
 /* Sets the path of this process's cgroup below CGROUPS; false without cgroup v2. */
@@ -214,16 +217,11 @@ static bool in_namespace(void)
 	       strcmp(link, HOST_CGROUPS);
 }
 
-/**
- * check_limits() - limits of memory and of objects
- * @doc: the visit
- */
-void check_limits(struct doctor *doc)
+static void check_cgroups(struct doctor *doc)
 {
+	size_t problems = doctor_count(doc, DOCTOR_PROBLEM), num;
 	char cgroup[PATH_MAX];
-	size_t num;
 
-	check_memlock(doc);
 	if (!own_cgroup(cgroup, sizeof(cgroup))) {
 		doctor_report(doc, (struct finding){
 			.check = "limits.cgroup",
@@ -258,4 +256,17 @@ void check_limits(struct doctor *doc)
 			.object = text_printf("cgroup"),
 			.what = text_printf("no limit of RDMA objects or memory"),
 		});
+	if (doctor_count(doc, DOCTOR_PROBLEM) > problems)
+		doctor_no_connection(doc);
+}
+
+/**
+ * check_limits() - limits of memory and of objects
+ * @doc: the visit
+ */
+void check_limits(struct doctor *doc)
+{
+	if (check_memlock(doc) && doc->has == NEED_CONNECTION)
+		doc->has = NEED_MEMORY;
+	check_cgroups(doc);
 }

@@ -90,6 +90,9 @@ static void check_address(struct doctor *doc, const struct rdma_dev *dev,
 		.why = done ? NULL : conn_text(&conn),
 		.advice = done ? NULL : loopback_advice(&conn),
 	});
+	/* Other ports and other hosts need queues, too. */
+	if (!done && (conn.stage == CONN_OPEN || conn.stage == CONN_QUEUES))
+		doctor_no_connection(doc);
 }
 
 /* Nothing tells which interface of IPoIB belongs to a port of InfiniBand. */
@@ -122,6 +125,8 @@ void check_loopback(struct doctor *doc)
 
 			if (!dev->offered || port->state != PORT_ACTIVE)
 				continue;
+			if (doc->has < NEED_MEMORY)
+				return;
 			if (port->num_addrs)
 				check_address(doc, dev, port);
 			else if (port->link_layer == INFINIBAND)
@@ -395,7 +400,7 @@ void check_peer(struct doctor *doc)
 
 	if (!doc->peer)
 		return;
-	if (doc->has < NEED_ADDRESS) {
+	if (doc->has < NEED_CONNECTION) {
 		doctor_skip(doc, "peer");
 		return;
 	}
