@@ -203,11 +203,21 @@ static bool is_ours(const struct doctor *doc, const char *path)
 	return same || strstr(path, "librdma_post.so");
 }
 
+/* Has the last finding named this cause, for the other library? */
+static bool is_told(const struct doctor *doc, const char *why)
+{
+	const struct finding *last = doc->num ? &doc->findings[doc->num - 1] : NULL;
+
+	return last && last->status == DOCTOR_PROBLEM &&
+	       !strcmp(last->check, "program.library") && !strcmp(last->why, why);
+}
+
 /* Reports where one of the libraries comes from. */
 static void report_library(struct doctor *doc, const struct loader *loader,
 			   const struct loader_object *obj, const char *privileges)
 {
 	const struct elf_file *asker = &loader->objects[obj->parent].elf;
+	char *why;
 
 	if (is_ours(doc, obj->elf.path)) {
 		doctor_report(doc, (struct finding){
@@ -218,17 +228,22 @@ static void report_library(struct doctor *doc, const struct loader *loader,
 		});
 		return;
 	}
+	why = privileges ?
+		text_printf("it is %s: the loader ignores LD_LIBRARY_PATH", privileges) :
+		obj->how == FOUND_RPATH ?
+		text_printf("the DT_RPATH of %s, or of what loads it, comes before LD_LIBRARY_PATH", asker->path) :
+		obj->how == FOUND_BY_PATH ?
+		text_printf("%s names the library by its path", asker->path) :
+		doc->libs ? text_printf("librdma_post in %s is for another kind of processor", doc->libs) :
+		text_printf("librdma_post is not installed");
+	if (is_told(doc, why)) {
+		free(why);
+		return;
+	}
 	problem(doc, "program.library",
 		text_printf("it gets %s from %s, which is not librdma_post",
 			    obj->name, obj->elf.path),
-		privileges ?
-			text_printf("it is %s: the loader ignores LD_LIBRARY_PATH", privileges) :
-		obj->how == FOUND_RPATH ?
-			text_printf("the DT_RPATH of %s, or of what loads it, comes before LD_LIBRARY_PATH", asker->path) :
-		obj->how == FOUND_BY_PATH ?
-			text_printf("%s names the library by its path", asker->path) :
-		doc->libs ? text_printf("librdma_post in %s is for another kind of processor", doc->libs) :
-			text_printf("librdma_post is not installed"),
+		why,
 		privileges ?
 			text_printf("run it without that (as its owner, or a copy), or link it with -lrdma_post") :
 		obj->how == FOUND_RPATH ?
