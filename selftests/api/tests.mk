@@ -49,4 +49,5 @@ API_TESTS := \
 	close \
 	neighbour \
 	sigio \
-	hotplug
+	hotplug \
+	start
