@@ -163,34 +163,210 @@ TEST(signal_all)
 	pair_close(&p);
 }
 
-/*
- * The fence holds the send back until the long read before it has filled its
- * buffer.  Without the fence, the send would read the end of the buffer too
- * early.
- */
-TEST(fence)
+/* ibv_post_send(3): inline data are for sends and writes; reads take the other flags. */
+TEST_F(posts, flags_of_reads)
 {
-	const size_t size = 1 << 20, last = 1000;
-	struct pair_opts opts;
-	struct end *c, *s;
-	struct ibv_wc wc;
-	struct pair p;
+	static const int flags[] = {
+		0, IBV_SEND_FENCE, IBV_SEND_SOLICITED,
+		IBV_SEND_FENCE | IBV_SEND_SOLICITED,
+	};
+	struct ibv_sge list = sge(self->c, 100, 100);
+	size_t i;
 
-	pair_defaults(&opts);
-	opts.size = size + last;
-	ASSERT_EQ(0, pair_open(&p, &opts));
-	c = &p.client;
-	s = &p.server;
-	fill(s->buf + size - last, last, 1);
-	ASSERT_EQ(0, rdma_post_recv(s->id, s, s->buf + size, last, s->mr));
-	ASSERT_EQ(0, rdma_post_read(c->id, NULL, c->buf, size, c->mr, 0,
-				    addr64(s->buf), s->mr->rkey));
-	ASSERT_EQ(0, rdma_post_send(c->id, CONTEXT, c->buf + size - last, last,
-				    c->mr, IBV_SEND_FENCE | IBV_SEND_SIGNALED));
-	ASSERT_COMP_OK(c->id->send_cq, &wc, IBV_WC_SEND, CONTEXT);
-	ASSERT_COMP_OK(s->id->recv_cq, &wc, IBV_WC_RECV, s);
-	EXPECT_TRUE(filled(s->buf + size, last, 1));
-	pair_close(&p);
+	for (i = 0; i < ARRAY_SIZE(flags); i++) {
+		fill(self->s->buf, 100, i + 1);
+		ASSERT_EQ(0, rdma_post_read(self->id, CONTEXT, self->c->buf, 100,
+					    self->c->mr, flags[i], self->remote,
+					    self->rkey));
+		ASSERT_EQ(0, rdma_post_readv(self->id, self, &list, 1,
+					     flags[i] | IBV_SEND_SIGNALED,
+					     self->remote, self->rkey));
+		ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_READ, self);
+		EXPECT_TRUE(filled(self->c->buf, 100, i + 1));
+		EXPECT_TRUE(filled(self->c->buf + 100, 100, i + 1));
+	}
+	EXPECT_TRUE(no_comp(self->id->send_cq));
+}
+
+TEST_F(posts, inline_read)
+{
+	struct ibv_sge list = sge(self->c, 0, 10);
+
+	if (over_incumbent())
+		SKIP(return, "its providers do not look");
+	EXPECT_ERRNO(EINVAL, rdma_post_read(self->id, CONTEXT, self->c->buf, 10,
+					    self->c->mr, IBV_SEND_INLINE,
+					    self->remote, self->rkey));
+	EXPECT_ERRNO(EINVAL, rdma_post_readv(self->id, CONTEXT, &list, 1,
+					     IBV_SEND_INLINE, self->remote,
+					     self->rkey));
+	EXPECT_TRUE(no_comp(self->id->send_cq));
+	ASSERT_EQ(0, end_read(self->c, 10, self->s->buf, self->rkey));
+	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_READ, CONTEXT);
+}
+
+static const int write_flags[] = {
+	0, IBV_SEND_FENCE, IBV_SEND_SOLICITED, IBV_SEND_INLINE,
+	IBV_SEND_FENCE | IBV_SEND_SOLICITED | IBV_SEND_INLINE,
+};
+
+/* Inline data have no key here. */
+TEST_F(posts, flags_of_writes)
+{
+	struct ibv_sge list;
+	struct ibv_mr *mr;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(write_flags); i++) {
+		fill(self->c->buf, 60, i + 1);
+		list = sge(self->c, 0, 60);
+		mr = self->c->mr;
+		if (write_flags[i] & IBV_SEND_INLINE) {
+			list.lkey = 0;
+			mr = NULL;
+		}
+		ASSERT_EQ(0, rdma_post_write(self->id, CONTEXT, self->c->buf, 60,
+					     mr, write_flags[i], self->remote,
+					     self->rkey));
+		ASSERT_EQ(0, rdma_post_writev(self->id, self, &list, 1,
+					      write_flags[i] | IBV_SEND_SIGNALED,
+					      self->remote + 100, self->rkey));
+		ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, self);
+		EXPECT_TRUE(filled(self->s->buf, 60, i + 1));
+		EXPECT_TRUE(filled(self->s->buf + 100, 60, i + 1));
+	}
+	EXPECT_TRUE(no_comp(self->id->send_cq));
+}
+
+/* Only a solicited message gives the event that the receiver has asked for. */
+TEST_F(posts, flags_of_vectors_of_sends)
+{
+	struct ibv_comp_channel *channel = self->peer->recv_cq_channel;
+	struct ibv_sge list;
+	struct ibv_cq *cq;
+	void *context;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(write_flags); i++) {
+		ASSERT_EQ(0, rdma_post_recv(self->peer, self->s, self->s->buf,
+					    100, self->s->mr));
+		ASSERT_EQ(0, ibv_req_notify_cq(self->peer->recv_cq, 1));
+		fill(self->c->buf, 60, i + 1);
+		list = sge(self->c, 0, 60);
+		if (write_flags[i] & IBV_SEND_INLINE)
+			list.lkey = 0;
+		ASSERT_EQ(0, rdma_post_sendv(self->id, CONTEXT, &list, 1,
+					     write_flags[i]));
+		ASSERT_COMP_OK(self->peer->recv_cq, &self->wc, IBV_WC_RECV, self->s);
+		EXPECT_TRUE(filled(self->s->buf, 60, i + 1));
+		if (!(write_flags[i] & IBV_SEND_SOLICITED)) {
+			EXPECT_FALSE(readable(channel->fd, QUIET_MS));
+			continue;
+		}
+		ASSERT_TRUE(readable(channel->fd, DEADLINE_MS));
+		ASSERT_EQ(0, ibv_get_cq_event(channel, &cq, &context));
+		ibv_ack_cq_events(cq, 1);
+	}
+	EXPECT_TRUE(no_comp(self->id->send_cq));
+	ASSERT_EQ(0, rdma_post_recv(self->peer, NULL, self->s->buf, 100,
+				    self->s->mr));
+	ASSERT_EQ(0, rdma_post_sendv(self->id, CONTEXT, &list, 0,
+				     IBV_SEND_SIGNALED));
+	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_SEND, CONTEXT);
+}
+
+/* Posts that the fence holds back until the read before them has ended. */
+#define FENCED	(IBV_SEND_FENCE | IBV_SEND_SIGNALED)
+
+static int fenced_send(struct pair *p, struct ibv_sge *from, uint64_t to)
+{
+	(void)to;
+	return rdma_post_send(p->client.id, CONTEXT,
+			      (void *)(uintptr_t)from->addr, from->length,
+			      p->client.mr, FENCED);
+}
+
+static int fenced_sendv(struct pair *p, struct ibv_sge *from, uint64_t to)
+{
+	(void)to;
+	return rdma_post_sendv(p->client.id, CONTEXT, from, 1, FENCED);
+}
+
+static int fenced_write(struct pair *p, struct ibv_sge *from, uint64_t to)
+{
+	return rdma_post_write(p->client.id, CONTEXT,
+			       (void *)(uintptr_t)from->addr, from->length,
+			       p->client.mr, FENCED, to, p->server.mr->rkey);
+}
+
+static int fenced_writev(struct pair *p, struct ibv_sge *from, uint64_t to)
+{
+	return rdma_post_writev(p->client.id, CONTEXT, from, 1, FENCED, to,
+				p->server.mr->rkey);
+}
+
+#define READ_BYTES	(BUF_SIZE / 2)
+#define LAST_BYTES	1000
+
+static int open_patient(struct pair *p, struct pair_opts *opts)
+{
+	opts->connect.rnr_retry_count = 7;
+	opts->accept.rnr_retry_count = 7;
+	return pair_open(p, opts);
+}
+
+FIXTURE(fence) {
+	PAIR_MEMBERS;
+};
+
+FIXTURE_VARIANT(fence) {
+	int (*post)(struct pair *p, struct ibv_sge *from, uint64_t to);
+	bool message;
+};
+
+FIXTURE_VARIANT_ADD(fence, send) { fenced_send, true };
+FIXTURE_VARIANT_ADD(fence, sendv) { fenced_sendv, true };
+FIXTURE_VARIANT_ADD(fence, write) { fenced_write, false };
+FIXTURE_VARIANT_ADD(fence, writev) { fenced_writev, false };
+
+FIXTURE_SETUP(fence)
+{
+	PAIR_SETUP(open_patient);
+}
+
+FIXTURE_TEARDOWN(fence)
+{
+	pair_close(&self->p);
+}
+
+/*
+ * Without the fence, the post would take the end of the buffer too early.  A
+ * send in front of the read waits for its receive, so that the queue pair has
+ * the read and the post at the same time.
+ */
+TEST_F(fence, waits_for_the_read)
+{
+	struct ibv_sge last = sge(self->c, READ_BYTES - LAST_BYTES, LAST_BYTES);
+	uint8_t *to = self->s->buf + READ_BYTES;
+
+	fill(to - LAST_BYTES, LAST_BYTES, 1);
+	ASSERT_EQ(0, rdma_post_send(self->id, NULL, self->c->buf, 10,
+				    self->c->mr, 0));
+	ASSERT_EQ(0, rdma_post_read(self->id, NULL, self->c->buf, READ_BYTES,
+				    self->c->mr, 0, self->remote, self->rkey));
+	ASSERT_EQ(0, variant->post(&self->p, &last, addr64(to)));
+	EXPECT_TRUE(no_comp(self->id->send_cq));
+	ASSERT_EQ(0, rdma_post_recv(self->peer, self->c, self->s->buf, 10,
+				    self->s->mr));
+	if (variant->message)
+		ASSERT_EQ(0, rdma_post_recv(self->peer, self->s, to, LAST_BYTES,
+					    self->s->mr));
+	ASSERT_COMP_OK(self->id->send_cq, &self->wc,
+		       variant->message ? IBV_WC_SEND : IBV_WC_RDMA_WRITE, CONTEXT);
+	ASSERT_COMP_OK(self->peer->recv_cq, &self->wc, IBV_WC_RECV, self->c);
+	if (variant->message)
+		ASSERT_COMP_OK(self->peer->recv_cq, &self->wc, IBV_WC_RECV, self->s);
+	EXPECT_TRUE(filled(to, LAST_BYTES, 1));
 }
 
 /* A read sees the writes that were posted before it, without a fence. */
