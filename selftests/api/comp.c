@@ -36,6 +36,56 @@ TEST_F(comp, get_send_comp)
 	}
 }
 
+TEST_F(comp, get_send_comp_of_each_operation)
+{
+	ASSERT_EQ(0, post_recv(&self->p, 0));
+	ASSERT_EQ(0, rdma_post_send(self->id, CONTEXT, self->c->buf, 64,
+				    self->c->mr, IBV_SEND_SIGNALED));
+	ASSERT_EQ(1, rdma_get_send_comp(self->id, &self->wc));
+	EXPECT_EQ(IBV_WC_SUCCESS, self->wc.status);
+	EXPECT_EQ(IBV_WC_SEND, self->wc.opcode);
+	EXPECT_EQ(addr64(CONTEXT), self->wc.wr_id);
+
+	fill(self->s->buf, 64, 1);
+	ASSERT_EQ(0, rdma_post_read(self->id, self, self->c->buf, 64,
+				    self->c->mr, IBV_SEND_SIGNALED,
+				    self->remote, self->rkey));
+	ASSERT_EQ(1, rdma_get_send_comp(self->id, &self->wc));
+	EXPECT_EQ(IBV_WC_SUCCESS, self->wc.status);
+	EXPECT_EQ(IBV_WC_RDMA_READ, self->wc.opcode);
+	EXPECT_EQ(addr64(self), self->wc.wr_id);
+	EXPECT_TRUE(filled(self->c->buf, 64, 1));
+
+	ASSERT_EQ(0, pair_write(&self->p, 7, IBV_SEND_SIGNALED));
+	ASSERT_EQ(1, rdma_get_send_comp(self->id, &self->wc));
+	EXPECT_EQ(IBV_WC_SUCCESS, self->wc.status);
+	EXPECT_EQ(IBV_WC_RDMA_WRITE, self->wc.opcode);
+	EXPECT_EQ(7, self->wc.wr_id);
+}
+
+static void *read_later(void *arg)
+{
+	struct pair *p = arg;
+
+	usleep(50000);
+	return (void *)(intptr_t)end_read(&p->client, 64, p->server.buf,
+					  p->server.mr->rkey);
+}
+
+/* The read is posted only after the caller has slept for long. */
+TEST_F(comp, get_send_comp_wakes_up)
+{
+	pthread_t thread;
+	void *ret;
+
+	ASSERT_EQ(0, pthread_create(&thread, NULL, read_later, &self->p));
+	ASSERT_EQ(1, rdma_get_send_comp(self->id, &self->wc));
+	EXPECT_EQ(IBV_WC_SUCCESS, self->wc.status);
+	EXPECT_EQ(addr64(CONTEXT), self->wc.wr_id);
+	ASSERT_EQ(0, pthread_join(thread, &ret));
+	EXPECT_EQ(NULL, ret);
+}
+
 TEST_F(comp, get_recv_comp)
 {
 	uintptr_t i;

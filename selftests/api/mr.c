@@ -62,6 +62,45 @@ TEST_F(mr, reg_msgs_is_for_messages)
 	EXPECT_TRUE(filled(self->c->buf + 200, 100, 1));
 }
 
+/* The target of a read, and the source of a write. */
+TEST_F(mr, reg_msgs_is_for_the_local_end)
+{
+	self->mr = rdma_reg_msgs(self->id, self->mem, 1000);
+	ASSERT_NE(NULL, self->mr);
+	fill(self->s->buf, 100, 1);
+	ASSERT_EQ(0, rdma_post_read(self->id, CONTEXT, self->mem, 100, self->mr,
+				    IBV_SEND_SIGNALED, self->remote, self->rkey));
+	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_READ, CONTEXT);
+	EXPECT_TRUE(filled(self->mem, 100, 1));
+	fill(self->mem + 500, 100, 2);
+	ASSERT_EQ(0, rdma_post_write(self->id, CONTEXT, self->mem + 500, 100,
+				     self->mr, IBV_SEND_SIGNALED, self->remote,
+				     self->rkey));
+	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, CONTEXT);
+	EXPECT_TRUE(filled(self->s->buf, 100, 2));
+}
+
+TEST_F(mr, helpers_take_the_domain_of_the_id)
+{
+	struct ibv_mr *(*const helpers[])(struct rdma_cm_id *, void *, size_t) = {
+		rdma_reg_msgs, rdma_reg_read, rdma_reg_write,
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(helpers); i++) {
+		self->mr = helpers[i](self->id, self->mem + 5, 1000);
+		ASSERT_NE(NULL, self->mr);
+		EXPECT_EQ(self->id->pd, self->mr->pd);
+		EXPECT_EQ(self->mem + 5, self->mr->addr);
+		EXPECT_EQ(1000, self->mr->length);
+		ASSERT_EQ(0, rdma_dereg_mr(self->mr));
+		self->mr = NULL;
+		errno = 0;
+		EXPECT_EQ(NULL, helpers[i](self->id, NULL, 4096));
+		EXPECT_EQ(EFAULT, errno);
+	}
+}
+
 TEST_F(mr, reg_read_allows_remote_read)
 {
 	self->mr = rdma_reg_read(self->peer, self->mem, 1000);
