@@ -483,6 +483,109 @@ TEST_F(man, recv_returns_minus_one_and_errno)
 	EXPECT_ERRNO(EINVAL, rdma_post_recvv(self->peer, CONTEXT, many, 1000));
 }
 
+/* rdma_post_recvv(3): "[...] the total buffer space is large enough [...]" */
+TEST_F(man, recvv_buffers_must_be_large_enough)
+{
+	struct ibv_sge list[] = { sge(self->s, 0, 50), sge(self->s, 100, 49) };
+
+	ASSERT_EQ(0, rdma_post_recvv(self->peer, CONTEXT, list, 2));
+	ASSERT_EQ(0, rdma_post_send(self->id, CONTEXT, self->c->buf, 100,
+				    self->c->mr, IBV_SEND_SIGNALED));
+	ASSERT_COMP_ANY(self->id->send_cq, &self->wc, IBV_WC_REM_INV_REQ_ERR,
+			IBV_WC_REM_OP_ERR, CONTEXT);
+	ASSERT_COMP_ANY(self->peer->recv_cq, &self->wc, IBV_WC_LOC_LEN_ERR,
+			IBV_WC_LOC_QP_OP_ERR, CONTEXT);
+	EXPECT_TRUE(all_bytes(self->s->buf + 149, 100, POISON));
+}
+
+/*
+ * "[...] the buffer must remain registered until the [operation] completes."  A
+ * send without a receive at the peer holds back what is posted after it, so
+ * that its memory can be deregistered in the meantime.
+ */
+static int pair_open_patient(struct pair *p, struct pair_opts *opts)
+{
+	opts->connect.rnr_retry_count = 7;
+	opts->accept.rnr_retry_count = 7;
+	return pair_open(p, opts);
+}
+
+FIXTURE(held) {
+	PAIR_MEMBERS;
+	struct ibv_mr *mr;
+	uint8_t *mem;		/* of mr */
+};
+
+FIXTURE_SETUP(held)
+{
+	PAIR_SETUP(pair_open_patient);
+	self->mem = self->c->buf + 4096;
+	self->mr = rdma_reg_msgs(self->id, self->mem, 4096);
+	ASSERT_NE(NULL, self->mr);
+	ASSERT_EQ(0, rdma_post_send(self->id, NULL, self->c->buf, 10,
+				    self->c->mr, 0));
+}
+
+FIXTURE_TEARDOWN(held)
+{
+	if (self->mr)
+		rdma_dereg_mr(self->mr);
+	pair_close(&self->p);
+}
+
+/*
+ * Expect that what was posted from or to mem fails, without its memory.  If that
+ * is before the acknowledgement of the send has come, the send is flushed.
+ */
+#define ASSERT_FAILS_WITHOUT_MEMORY() do { \
+	EXPECT_TRUE(no_comp(self->id->send_cq)); \
+	ASSERT_EQ(0, rdma_dereg_mr(self->mr)); \
+	self->mr = NULL; \
+	ASSERT_EQ(0, rdma_post_recv(self->peer, self, self->s->buf, 10, \
+				    self->s->mr)); \
+	ASSERT_COMP_OK(self->peer->recv_cq, &self->wc, IBV_WC_RECV, self); \
+	ASSERT_EQ(1, wait_comp(self->id->send_cq, &self->wc)); \
+	if (!self->wc.wr_id) { \
+		EXPECT_EQ(IBV_WC_WR_FLUSH_ERR, self->wc.status); \
+		ASSERT_EQ(1, wait_comp(self->id->send_cq, &self->wc)); \
+	} \
+	EXPECT_TRUE(device_prot(self->wc.status)) \
+		TH_LOG("status: %s", ibv_wc_status_str(self->wc.status)); \
+	EXPECT_EQ(addr64(CONTEXT), self->wc.wr_id); \
+} while (0)
+
+TEST_F(held, read_needs_the_local_registration_to_stay)
+{
+	fill(self->s->buf + 100, 100, 1);
+	ASSERT_EQ(0, rdma_post_read(self->id, CONTEXT, self->mem, 100, self->mr,
+				    IBV_SEND_SIGNALED, self->remote + 100,
+				    self->rkey));
+	ASSERT_FAILS_WITHOUT_MEMORY();
+	EXPECT_TRUE(all_bytes(self->mem, 100, POISON));
+}
+
+TEST_F(held, write_needs_the_local_registration_to_stay)
+{
+	fill(self->mem, 100, 1);
+	ASSERT_EQ(0, rdma_post_write(self->id, CONTEXT, self->mem, 100, self->mr,
+				     IBV_SEND_SIGNALED, self->remote + 100,
+				     self->rkey));
+	ASSERT_FAILS_WITHOUT_MEMORY();
+	EXPECT_TRUE(all_bytes(self->s->buf + 100, 100, POISON));
+}
+
+TEST_F(held, send_needs_the_registration_to_stay)
+{
+	fill(self->mem, 100, 1);
+	ASSERT_EQ(0, rdma_post_send(self->id, CONTEXT, self->mem, 100, self->mr,
+				    IBV_SEND_SIGNALED));
+	ASSERT_FAILS_WITHOUT_MEMORY();
+	ASSERT_EQ(0, rdma_post_recv(self->peer, self, self->s->buf + 100, 100,
+				    self->s->mr));
+	EXPECT_TRUE(no_comp(self->peer->recv_cq));
+	EXPECT_TRUE(all_bytes(self->s->buf + 100, 100, POISON));
+}
+
 /*
  * rpma_read(3): its two flags map to signaled and unsignaled posts, its context
  * to wr_id, and a read of 0 bytes needs no memory.
