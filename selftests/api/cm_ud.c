@@ -181,6 +181,28 @@ TEST_F(ud, queue_pairs_of_the_program)
 	EXPECT_EQ(0, ibv_destroy_cq(cq));
 }
 
+/* rdma_connect(3) has 180 bytes for private data, rdma_accept(3) 136. */
+TEST_F(ud, private_data_too_long)
+{
+	struct rdma_conn_param param = { .private_data_len = 181 };
+	char data[181];
+
+	memset(data, 1, sizeof(data));
+	param.private_data = data;
+	ASSERT_EQ(0, end_ud_qp(&self->c));
+	EXPECT_ERRNO(EINVAL, rdma_connect(self->c.id, &param));
+	param.private_data_len = 180;
+	ASSERT_EQ(0, rdma_connect(self->c.id, &param));
+	ASSERT_EQ(0, expect_event(self->s.channel, RDMA_CM_EVENT_CONNECT_REQUEST,
+				  &self->s.event));
+	self->s.id = self->s.event.id;
+	ASSERT_EQ(180, self->s.event.ud.private_data_len);
+	EXPECT_TRUE(all_bytes(self->s.event.data, 180, 1));
+	ASSERT_EQ(0, end_ud_qp(&self->s));
+	param.private_data_len = 137;
+	EXPECT_ERRNO(EINVAL, rdma_accept(self->s.id, &param));
+}
+
 TEST_F(ud, rejected)
 {
 	ASSERT_EQ(0, end_ud_qp(&self->c));
@@ -259,6 +281,167 @@ TEST_F(ud, inline_data)
 	memset(c->buf, 0, 64);
 	ASSERT_COMP_OK(s->id->recv_cq, &wc, IBV_WC_RECV, CONTEXT);
 	EXPECT_TRUE(filled(s->buf + GRH_BYTES, 64, 3));
+}
+
+/*
+ * rdma_post_ud_send(3).  ud_qp signals all sends, so the client has a queue pair
+ * of its own.
+ */
+FIXTURE(send) {
+	struct sockaddr_storage addr;
+	struct rdma_cm_id *listen;
+	struct end c, s;
+	struct ibv_ah *ah;
+	struct ibv_qp_init_attr attr;
+	struct ibv_wc wc;
+	uint32_t qp_num;	/* the server's */
+};
+
+FIXTURE_SETUP(send)
+{
+	struct end *c = &self->c, *s = &self->s;
+
+	ASSERT_TRUE(test_addr(AF_INET, &self->addr));
+	c->channel = rdma_create_event_channel();
+	s->channel = rdma_create_event_channel();
+	ASSERT_TRUE(c->channel && s->channel);
+	ASSERT_EQ(0, ud_listen(s->channel, &self->listen, &self->addr));
+	ASSERT_EQ(0, ud_resolve(c, &self->addr));
+	self->attr = ud_qp;
+	self->attr.sq_sig_all = 0;
+	ASSERT_EQ(0, rdma_create_qp(c->id, NULL, &self->attr));
+	ASSERT_EQ(0, end_buffer(c, BUF_SIZE));
+	ASSERT_EQ(0, ud_connect(c, s));
+	ASSERT_EQ(0, end_ud_qp(s));
+	ASSERT_EQ(0, ud_accept(c, s, s->id->qp->qp_num));
+	self->ah = ibv_create_ah(c->id->pd, &c->event.ud.ah_attr);
+	ASSERT_NE(NULL, self->ah);
+	self->qp_num = c->event.ud.qp_num;
+}
+
+FIXTURE_TEARDOWN(send)
+{
+	if (self->ah)
+		EXPECT_EQ(0, ibv_destroy_ah(self->ah));
+	end_close(&self->c);
+	end_close(&self->s);
+	rdma_destroy_id(self->listen);
+	rdma_destroy_event_channel(self->c.channel);
+	rdma_destroy_event_channel(self->s.channel);
+}
+
+/* "For a list of supported flags, see ibv_post_send": the fence is for RC only. */
+TEST_F(send, takes_the_flags)
+{
+	static const int flags[] = {
+		0, IBV_SEND_SIGNALED, IBV_SEND_SOLICITED, IBV_SEND_INLINE,
+		IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE,
+	};
+	struct end *c = &self->c, *s = &self->s;
+	struct ibv_cq *cq;
+	void *context;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(flags); i++) {
+		fill(c->buf, 60, i + 1);
+		ASSERT_EQ(0, rdma_post_recv(s->id, s, s->buf, GRH_BYTES + 60, s->mr));
+		ASSERT_EQ(0, ibv_req_notify_cq(s->id->recv_cq, 1));
+		ASSERT_EQ(0, rdma_post_ud_send(c->id, CONTEXT, c->buf, 60,
+					       flags[i] & IBV_SEND_INLINE ? NULL :
+					       c->mr, flags[i], self->ah,
+					       self->qp_num));
+		ASSERT_COMP_OK(s->id->recv_cq, &self->wc, IBV_WC_RECV, s);
+		EXPECT_TRUE(filled(s->buf + GRH_BYTES, 60, i + 1));
+		if (flags[i] & IBV_SEND_SIGNALED)
+			ASSERT_COMP_OK(c->id->send_cq, &self->wc, IBV_WC_SEND, CONTEXT);
+		else
+			EXPECT_TRUE(no_comp(c->id->send_cq));
+		if (!(flags[i] & IBV_SEND_SOLICITED)) {
+			EXPECT_FALSE(readable(s->id->recv_cq_channel->fd, QUIET_MS));
+			continue;
+		}
+		ASSERT_TRUE(readable(s->id->recv_cq_channel->fd, DEADLINE_MS));
+		ASSERT_EQ(0, ibv_get_cq_event(s->id->recv_cq_channel, &cq, &context));
+		ibv_ack_cq_events(cq, 1);
+	}
+}
+
+TEST_F(send, returns_the_context)
+{
+	static const uintptr_t contexts[] = { 0, 1, UINTPTR_MAX, 0x123456789abcdef0 };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(contexts); i++) {
+		ASSERT_EQ(0, rdma_post_ud_send(self->c.id, (void *)contexts[i],
+					       self->c.buf, 10, self->c.mr,
+					       IBV_SEND_SIGNALED, self->ah,
+					       self->qp_num));
+		ASSERT_COMP_OK(self->c.id->send_cq, &self->wc, IBV_WC_SEND,
+			       contexts[i]);
+	}
+}
+
+TEST_F(send, returns_minus_one_and_errno)
+{
+	ASSERT_GT(BUF_SIZE, self->attr.cap.max_inline_data);
+	EXPECT_ERRNO(EINVAL, rdma_post_ud_send(self->c.id, CONTEXT, self->c.buf,
+					       self->attr.cap.max_inline_data + 1,
+					       NULL, IBV_SEND_INLINE |
+					       IBV_SEND_SIGNALED, self->ah,
+					       self->qp_num));
+	EXPECT_TRUE(no_comp(self->c.id->send_cq));
+}
+
+/* "[...] the destination queue pair has queued a receive request [...]" */
+TEST_F(send, needs_a_receive_at_the_destination)
+{
+	struct end *c = &self->c, *s = &self->s;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		fill(c->buf, 100, i);
+		ASSERT_EQ(0, rdma_post_ud_send(c->id, CONTEXT, c->buf, 100, c->mr,
+					       IBV_SEND_SIGNALED, self->ah,
+					       self->qp_num));
+		ASSERT_COMP_OK(c->id->send_cq, &self->wc, IBV_WC_SEND, CONTEXT);
+		if (i)
+			break;
+		/* The first datagram is lost before there is a receive. */
+		EXPECT_TRUE(no_comp(s->id->recv_cq));
+		ASSERT_EQ(0, rdma_post_recv(s->id, s, s->buf, GRH_BYTES + 100,
+					    s->mr));
+		EXPECT_TRUE(no_comp(s->id->recv_cq));
+	}
+	ASSERT_COMP_OK(s->id->recv_cq, &self->wc, IBV_WC_RECV, s);
+	EXPECT_TRUE(filled(s->buf + GRH_BYTES, 100, 1));
+}
+
+/* "Unless the send request is using inline data [...] registered [...]" */
+TEST_F(send, needs_an_mr_unless_inline)
+{
+	struct end *c = &self->c, *s = &self->s;
+
+	ASSERT_EQ(0, rdma_post_recv(s->id, s, s->buf, GRH_BYTES + 100, s->mr));
+	ASSERT_EQ(0, rdma_post_ud_send(c->id, CONTEXT, c->buf, 100, NULL,
+				       IBV_SEND_SIGNALED, self->ah, self->qp_num));
+	ASSERT_COMP_PROT(c->id->send_cq, &self->wc, CONTEXT);
+	EXPECT_TRUE(no_comp(s->id->recv_cq));
+	EXPECT_TRUE(all_bytes(s->buf, GRH_BYTES + 100, POISON));
+}
+
+TEST_F(send, needs_the_registration_to_stay)
+{
+	struct end *c = &self->c, *s = &self->s;
+	struct ibv_mr gone = *c->mr;
+
+	ASSERT_EQ(0, ibv_dereg_mr(c->mr));
+	c->mr = NULL;
+	ASSERT_EQ(0, rdma_post_recv(s->id, s, s->buf, GRH_BYTES + 100, s->mr));
+	ASSERT_EQ(0, rdma_post_ud_send(c->id, CONTEXT, c->buf, 100, &gone,
+				       IBV_SEND_SIGNALED, self->ah, self->qp_num));
+	ASSERT_COMP_PROT(c->id->send_cq, &self->wc, CONTEXT);
+	EXPECT_TRUE(no_comp(s->id->recv_cq));
+	EXPECT_TRUE(all_bytes(s->buf, GRH_BYTES + 100, POISON));
 }
 
 /* The receiver drops a datagram whose queue key is wrong. */
