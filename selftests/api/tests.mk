@@ -6,6 +6,7 @@ API_TESTS := \
 	lists \
 	manpages \
 	manpages_unconnected \
+	manpages_cm \
 	comp \
 	comp_own_cq \
 	cm \
