@@ -284,6 +284,36 @@ named_tests() {
 	done
 }
 
+# So must those of the tables in manual-pages.rst, as PROGRAM: TEST, TEST; PROGRAM: TEST. In
+# the first table the program is manpages.
+manual_page_tests() {
+	local program name
+	awk '
+		function row(part, name, i, j, n, m, program) {
+			gsub(/\([^)]*\)/, "", text)
+			n = split(text, part, ";")
+			for (i = 1; i <= n; i++) {
+				program = tables == 1 ? "manpages" : "none"
+				if (match(part[i], /^ *[a-z_]+: /)) {
+					program = substr(part[i], 1, RLENGTH - 2)
+					part[i] = substr(part[i], RLENGTH)
+				}
+				m = split(part[i], name, /[ ,]+/)
+				for (j = 1; j <= m; j++)
+					if (name[j] ~ /[a-z]/)
+						print program, name[j]
+			}
+			text = ""
+		}
+		/^sentence / { tables++; bars = 2; next }
+		/^==/ && bars { row(); bars--; next }
+		bars { if (/^[^ ]/) row(); text = text " " substr($0, 49) }
+	' Documentation/manual-pages.rst | while read -r program name; do
+		grep -qE "^TEST(_F)?(_TIMEOUT)?\((.*, )?${name##*.}[,)]" "selftests/api/$program.c" ||
+			echo "manual-pages.rst: $program: $name: no such test"
+	done
+}
+
 # So must the module's functions.
 named_functions() {
 	local name
@@ -439,6 +469,7 @@ check parameters parameters
 check make-help make_help
 check scripts scripts
 check named-tests named_tests
+check manual-page-tests manual_page_tests
 check named-functions named_functions
 check shellcheck shell_all
 check manual-pages manual_pages
