@@ -143,6 +143,7 @@ check-debug:
 check-packages:
 	selftests/packages/kbuild.sh
 	selftests/packages/rpm.sh
+	selftests/packages/upstream.sh
 	selftests/packages/packages.sh $(SUITES)
 
 check-containers:

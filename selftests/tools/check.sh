@@ -791,6 +791,7 @@ check_all() {
 	queue once step install install_tree
 	queue tap packages-kbuild selftests/packages/kbuild.sh
 	queue tap packages-rpm selftests/packages/rpm.sh
+	queue tap packages-upstream selftests/packages/upstream.sh
 	queue once tap steps selftests/tools/steps_test.sh
 	queue once tap fetch selftests/tools/fetch_test.sh
 	queue tap containers selftests/containers/containers.sh
