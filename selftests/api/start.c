@@ -26,8 +26,10 @@
 
 static void open_twice(void)
 {
-	ibv_get_device_list(NULL);
-	ibv_get_device_list(NULL);
+	int i;
+
+	for (i = 0; i < 2; i++)
+		ibv_free_device_list(ibv_get_device_list(NULL));
 }
 
 static bool limit_memory(rlim_t bytes)
@@ -78,13 +80,20 @@ static int play_may_lock(void)
 	return 0;
 }
 
-/* No more files may be opened. */
+/* No more files may be opened, except by sanitizers at the end. */
 static int play_open(void)
 {
-	struct rlimit limit = { 3, 3 };
+	struct rlimit old, limit;
+	bool failed;
 
-	return setrlimit(RLIMIT_NOFILE, &limit) || ibv_get_device_list(NULL) ||
-	       errno != EMFILE;
+	if (getrlimit(RLIMIT_NOFILE, &old))
+		return 1;
+	limit = old;
+	limit.rlim_cur = 3;
+	if (setrlimit(RLIMIT_NOFILE, &limit))
+		return 1;
+	failed = !ibv_get_device_list(NULL) && errno == EMFILE;
+	return !failed || setrlimit(RLIMIT_NOFILE, &old);
 }
 
 static int play_bind(void)
@@ -96,7 +105,8 @@ static int play_bind(void)
 	struct rdma_cm_id *id;
 
 	return rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP) ||
-	       !rdma_bind_addr(id, (struct sockaddr *)&documentation);
+	       !rdma_bind_addr(id, (struct sockaddr *)&documentation) ||
+	       rdma_destroy_id(id);
 }
 
 /* Is there no event, and does the queue become full? */
@@ -119,8 +129,13 @@ static int play_ordinary(void)
 		return 1;
 	for (posts = 0; posts < 1 << 16; posts++)
 		if (rdma_post_recvv(id, NULL, NULL, 0))
-			return errno != ENOMEM;
-	return 1;
+			break;
+	if (errno != ENOMEM)
+		return 1;
+	rdma_destroy_qp(id);
+	rdma_destroy_id(id);
+	rdma_destroy_event_channel(channel);
+	return 0;
 }
 
 static const struct {
@@ -299,20 +314,22 @@ TEST(tells_failures)
 
 	if (over_incumbent())
 		SKIP(return, "only librdma_post has RDMA_POST_DEBUG");
-	EXPECT_EQ(0, run("open", "1", said));
-	EXPECT_EQ(1, count(said, "\n"));
-	EXPECT_EQ(1, count(said, tool));
-	EXPECT_EQ(1, count(said, "librdma_post: open /dev/rdma_post: Too many open files;"))
-		TH_LOG("%s", said);
+	/* valgrind opens files for the program, which it does not limit. */
+	if (!under_valgrind()) {
+		EXPECT_EQ(0, run("open", "1", said));
+		EXPECT_EQ(1, count(said, "\n"));
+		EXPECT_EQ(1, count(said, tool));
+		EXPECT_EQ(1, count(said, "librdma_post: open /dev/rdma_post: Too many open files;"))
+			TH_LOG("%s", said);
+		EXPECT_EQ(0, run("open", NULL, said));
+		EXPECT_STREQ("", said);
+	}
 	EXPECT_EQ(0, run("bind", "1", said));
 	EXPECT_EQ(1, count(said, "\n"));
 	EXPECT_EQ(1, count(said, tool));
 	EXPECT_EQ(1, count(said, "librdma_post: BIND_ADDR: "))
 		TH_LOG("%s", said);
 	EXPECT_EQ(0, run("ordinary", "1", said));
-	EXPECT_STREQ("", said);
-
-	EXPECT_EQ(0, run("open", NULL, said));
 	EXPECT_STREQ("", said);
 	EXPECT_EQ(0, run("bind", "0", said));
 	EXPECT_STREQ("", said);
