@@ -13,11 +13,11 @@ function fail(text) {
 
 BEGIN {
 	columns = split("6.1 6.12 7.2 trixie sid", column)
-	heading["6.1"] = "Debian 12, Linux 6.1"
-	heading["6.12"] = "Debian 12, Linux 6.12"
-	heading["7.2"] = "Debian 12, Linux 7.2"
-	heading["trixie"] = "Debian 13"
-	heading["sid"] = "Debian sid"
+	heading["6.1"] = "12, Linux 6.1"
+	heading["6.12"] = "12, 6.12"
+	heading["7.2"] = "12, 7.2"
+	heading["trixie"] = "13"
+	heading["sid"] = "sid"
 }
 
 FNR == 1 { file++ }
@@ -76,7 +76,7 @@ function cell(row, at,    i, n, names, good, bad, result) {
 
 function table(    row, i, line) {
 	print "\n.. csv-table::"
-	print "   :widths: 24 16 9 9 9 9 9 15"
+	print "   :widths: 22 12 7 7 7 7 7 31"
 	line = "   :header: Programs, Packages"
 	for (i = 1; i <= columns; i++)
 		line = line ", \":ref:`" heading[column[i]] " <cases-" column[i] ">`\""
