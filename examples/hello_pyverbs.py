@@ -9,16 +9,20 @@ be the program in C.
 """
 import sys
 
-from pyverbs.cm_enums import RAI_PASSIVE, RDMA_PS_TCP
 from pyverbs.cmid import CMID, AddrInfo, ConnParam
-from pyverbs.enums import IBV_QPT_RC, IBV_SEND_SIGNALED, IBV_WC_SUCCESS
 from pyverbs.qp import QPCap, QPInitAttr
 
+try:
+    from pyverbs import libibverbs_enums as ibv, librdmacm_enums as cm
+except ImportError:  # of rdma-core 44
+    from pyverbs import enums as ibv, cm_enums as cm
+
 PORT = "7472"
+TCP = cm.rdma_port_space.RDMA_PS_TCP
 
 
 def finished(wc):
-    if wc.status != IBV_WC_SUCCESS:
+    if wc.status != ibv.ibv_wc_status.IBV_WC_SUCCESS:
         sys.exit(f"status {wc.status}")
     return wc
 
@@ -27,7 +31,7 @@ def say(id, text):
     data = text + "\0"
     with id.reg_msgs(len(data)) as mr:
         mr.write(data, len(data))
-        id.post_send(mr, IBV_SEND_SIGNALED)
+        id.post_send(mr, ibv.ibv_send_flags.IBV_SEND_SIGNALED)
         # The message has arrived when it is complete: this side may disconnect.
         finished(id.get_send_comp())
 
@@ -38,12 +42,13 @@ def hear(id, mr):
 
 
 def main(server=None):
-    attr = QPInitAttr(qp_type=IBV_QPT_RC, cap=QPCap(max_send_wr=1, max_recv_wr=1))
+    attr = QPInitAttr(qp_type=ibv.ibv_qp_type.IBV_QPT_RC,
+                      cap=QPCap(max_send_wr=1, max_recv_wr=1))
     param = ConnParam(retry=7, rnr_retry=7)
     if server:
-        info = AddrInfo(dst=server, dst_service=PORT, port_space=RDMA_PS_TCP)
+        info = AddrInfo(dst=server, dst_service=PORT, port_space=TCP)
     else:
-        info = AddrInfo(src_service=PORT, port_space=RDMA_PS_TCP, flags=RAI_PASSIVE)
+        info = AddrInfo(src_service=PORT, port_space=TCP, flags=cm.RAI_PASSIVE)
     id = CMID(creator=info, qp_init_attr=attr)
     if not server:
         listener = id
