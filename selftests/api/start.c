@@ -65,21 +65,6 @@ static int play_nobody_some(void)
 	return play_nobody(64 << 10);
 }
 
-/* A user with CAP_IPC_LOCK, whom the limit does not bind. */
-static int play_may_lock(void)
-{
-	struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {
-		{ .effective = 1u << CAP_IPC_LOCK, .permitted = 1u << CAP_IPC_LOCK },
-	};
-
-	if (!limit_memory(0) || prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) ||
-	    setresuid(NOBODY, NOBODY, NOBODY) || syscall(SYS_capset, &head, data))
-		return 1;
-	open_twice();
-	return 0;
-}
-
 /* No more files may be opened, except by sanitizers at the end. */
 static int play_open(void)
 {
@@ -145,7 +130,6 @@ static const struct {
 	{ "root", play_root },
 	{ "nobody_none", play_nobody_none },
 	{ "nobody_some", play_nobody_some },
-	{ "may_lock", play_may_lock },
 	{ "open", play_open },
 	{ "bind", play_bind },
 	{ "ordinary", play_ordinary },
@@ -298,11 +282,6 @@ TEST(warns_of_no_memory)
 	EXPECT_EQ(0, count(said, "RLIMIT_MEMLOCK"))
 		TH_LOG("%s", said);
 	EXPECT_EQ(0, run("root", NULL, said));
-	EXPECT_EQ(0, count(said, "RLIMIT_MEMLOCK"))
-		TH_LOG("%s", said);
-	if (over_incumbent())
-		return;
-	EXPECT_EQ(0, run("may_lock", NULL, said));
 	EXPECT_EQ(0, count(said, "RLIMIT_MEMLOCK"))
 		TH_LOG("%s", said);
 }

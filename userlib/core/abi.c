@@ -281,7 +281,6 @@ static struct rpost_file *file_open(void)
 		close(fd);
 		return rpost_null(err);
 	}
-	rpost_warn_memlock();
 	return file;
 }
 
@@ -326,6 +325,8 @@ struct rpost_file *rpost_file_get(void)
 		current_file = file_open();
 	file = current_file;
 	pthread_mutex_unlock(&file_lock);
+	if (file)
+		rpost_warn_memlock();
 	return file;
 }
 

@@ -108,8 +108,8 @@ void rpost_maps_after_fork(void);
 
 struct rpost_file *rpost_file_get(void);
 /*
- * The same for connections: NULL with ENODEV as long as this process has never seen a
- * device, and neither had its parent before fork().
+ * The same for connections: NULL with ENODEV until a call has seen a device, of this
+ * process, or of its parent before fork().
  */
 struct rpost_file *rpost_cm_file_get(void);
 /* Return a file over the descriptor of another process, or NULL with errno. */

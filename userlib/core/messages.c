@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* What the library says on standard error. */
 #include <inttypes.h>
-#include <linux/capability.h>
+#include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/internal.h"
@@ -30,14 +30,26 @@ __attribute__((constructor)) static void read_environment(void)
 	debug = env && !strcmp(env, "1");
 }
 
+/* Callers may hold locks, so that a thread must not end here. */
+__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
+{
+	va_list args;
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	va_start(args, format);
+	vdprintf(STDERR_FILENO, format, args);
+	va_end(args);
+	pthread_setcancelstate(state, NULL);
+}
+
 void rpost_debug_failed(const char *what, int err)
 {
 	if (!debug)
 		return;
 	/* For %m: strerror() is not for threads. */
 	errno = err;
-	dprintf(STDERR_FILENO,
-		"librdma_post: %s: %m; rdma-post doctor looks for the cause\n", what);
+	say("librdma_post: %s: %m; rdma-post doctor looks for the cause\n", what);
 }
 
 /* Is it an answer that the program or the library expects? */
@@ -47,8 +59,10 @@ static bool is_expected(unsigned int nr, const void *arg, int err)
 
 	switch (nr) {
 	case RPOST_CMD_GET_EVENT:
-		/* Without an event; and the thread may be cancelled at any place. */
-		return true;
+		return err == EAGAIN || err == EINTR;
+	case RPOST_CMD_CREATE_ASYNC_CHANNEL:
+		/* See rpost_async_open(). */
+		return err == EOPNOTSUPP || err == EMFILE;
 	case RPOST_CMD_POST_SEND:
 	case RPOST_CMD_POST_RECV:
 	case RPOST_CMD_POST_SRQ_RECV:
@@ -75,26 +89,14 @@ void rpost_debug_command(unsigned long cmd, const void *arg, int err)
 		rpost_debug_failed(names[nr], err);
 }
 
-/* The effective capability, which the limit does not bind. */
-static bool may_lock_all(void)
-{
-	struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
-
-	return !syscall(SYS_capget, &head, data) &&
-	       data[0].effective & 1u << CAP_IPC_LOCK;
-}
-
 void rpost_warn_memlock(void)
 {
 	static atomic_bool done;
 	struct rlimit limit;
 
 	if (atomic_exchange(&done, true) || !geteuid() ||
-	    getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur > LOW_MEMLOCK ||
-	    may_lock_all())
+	    getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur > LOW_MEMLOCK)
 		return;
-	dprintf(STDERR_FILENO,
-		"librdma_post: warning: RLIMIT_MEMLOCK is %ju bytes: hardly any memory can be registered (ulimit -l)\n",
-		(uintmax_t)limit.rlim_cur);
+	say("librdma_post: warning: RLIMIT_MEMLOCK is %ju bytes: hardly any memory can be registered (ulimit -l)\n",
+	    (uintmax_t)limit.rlim_cur);
 }
