@@ -149,9 +149,9 @@ static int append_all(struct rdma_addrinfo **list,
 	return 0;
 }
 
-static int look_up(const char *node, const char *service,
-		   const struct rdma_addrinfo *hints,
-		   struct rdma_addrinfo **list)
+static int append_found(const char *node, const char *service,
+			const struct rdma_addrinfo *hints,
+			struct rdma_addrinfo **list)
 {
 	struct addrinfo ai_hints, *ai;
 	int err;
@@ -168,6 +168,27 @@ static int look_up(const char *node, const char *service,
 	err = append_all(list, hints, ai);
 	freeaddrinfo(ai);
 	return err;
+}
+
+/* Sets @res to a list.  Returns 0 or an EAI_* code. */
+static int look_up(const char *node, const char *service,
+		   const struct rdma_addrinfo *hints, struct rdma_addrinfo **res)
+{
+	struct rdma_addrinfo *list = NULL;
+	int err;
+
+	if (hints && (hints->ai_flags & ~KNOWN_FLAGS))
+		return EAI_BADFLAGS;
+	if (hints && hints->ai_family == AF_IB)
+		return EAI_FAMILY;
+
+	err = append_found(node, service, hints, &list);
+	if (err) {
+		rdma_freeaddrinfo(list);
+		return err;
+	}
+	*res = list;
+	return 0;
 }
 
 /**
@@ -210,25 +231,11 @@ RPOST_API int rdma_getaddrinfo(const char *node, const char *service,
 			       const struct rdma_addrinfo *hints,
 			       struct rdma_addrinfo **res)
 {
-	struct rdma_addrinfo *list = NULL;
-	int err;
-
 	if (!node && !service && !hints)
 		return rpost_fail(EINVAL);
 	if (!rpost_cm_file_get())
 		return -1;
-	if (hints && (hints->ai_flags & ~KNOWN_FLAGS))
-		return EAI_BADFLAGS;
-	if (hints && hints->ai_family == AF_IB)
-		return EAI_FAMILY;
-
-	err = look_up(node, service, hints, &list);
-	if (err) {
-		rdma_freeaddrinfo(list);
-		return err;
-	}
-	*res = list;
-	return 0;
+	return look_up(node, service, hints, res);
 }
 
 /* Declared by headers of version 57 and later. */
@@ -237,7 +244,6 @@ int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node,
 			  const struct rdma_addrinfo *hints);
 int rdma_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info);
 
-/* Without arguments rdma_getaddrinfo() returns -1, the value of EAI_BADFLAGS. */
 static int errno_of(int err)
 {
 	switch (err) {
@@ -266,6 +272,8 @@ static int resolve(struct rpost_id *priv, const char *node, const char *service,
 	struct rdma_addrinfo *info = NULL, without_dns;
 	int err;
 
+	if (!node && !service && !hints)
+		return EINVAL;
 	if (hints && hints->ai_flags & RAI_SA)
 		return EOPNOTSUPP;
 	if (hints) {
@@ -273,7 +281,7 @@ static int resolve(struct rpost_id *priv, const char *node, const char *service,
 		without_dns.ai_flags &= ~RAI_DNS;
 		hints = &without_dns;
 	}
-	err = errno_of(rdma_getaddrinfo(node, service, hints, &info));
+	err = errno_of(look_up(node, service, hints, &info));
 	if (err)
 		return err;
 
