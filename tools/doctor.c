@@ -89,13 +89,13 @@ void doctor_report(struct doctor *doc, struct finding finding)
 	}
 }
 
-/* Says that a check needs what is not there. */
-void doctor_skip(struct doctor *doc, const char *check)
+/* Says that a check, of an object, needs what is not there. Takes the object over. */
+void doctor_skip(struct doctor *doc, const char *check, char *object)
 {
 	doctor_report(doc, (struct finding){
 		.check = check,
 		.status = DOCTOR_SKIPPED,
-		.object = text_printf("%s", check),
+		.object = object,
 		.what = text_printf("not looked at, because of the problem above"),
 	});
 }
@@ -106,13 +106,7 @@ bool doctor_in_container(void)
 	       file_exists("/run/systemd/container");
 }
 
-void doctor_no_connection(struct doctor *doc)
-{
-	if (doc->has > NEED_DEVICE)
-		doc->has = NEED_DEVICE;
-}
-
-size_t doctor_count(const struct doctor *doc, enum doctor_status status)
+static size_t count(const struct doctor *doc, enum doctor_status status)
 {
 	size_t i, n = 0;
 
@@ -127,7 +121,7 @@ static void print_json(const struct doctor *doc)
 
 	json_object(NULL);
 	json_string("version", TOOL_VERSION);
-	json_number("problems", doctor_count(doc, DOCTOR_PROBLEM));
+	json_number("problems", count(doc, DOCTOR_PROBLEM));
 	json_array("findings");
 	for (i = 0; i < doc->num; i++) {
 		const struct finding *f = &doc->findings[i];
@@ -147,15 +141,15 @@ static void print_json(const struct doctor *doc)
 
 static void print_summary(const struct doctor *doc)
 {
-	size_t problems = doctor_count(doc, DOCTOR_PROBLEM);
-	size_t notes = doctor_count(doc, DOCTOR_NOTE);
+	size_t problems = count(doc, DOCTOR_PROBLEM);
+	size_t notes = count(doc, DOCTOR_NOTE);
 
 	if (problems)
 		printf("%zu problem%s", problems, problems == 1 ? "" : "s");
 	else
 		printf("no problem");
 	printf(", %zu note%s, %zu all right\n", notes, notes == 1 ? "" : "s",
-	       doctor_count(doc, DOCTOR_OK));
+	       count(doc, DOCTOR_OK));
 }
 
 static void run_checks(struct doctor *doc)
@@ -166,7 +160,7 @@ static void run_checks(struct doctor *doc)
 		if (doc->has >= checks[i].needs)
 			checks[i].run(doc);
 		else
-			doctor_skip(doc, checks[i].name);
+			doctor_skip(doc, checks[i].name, text_printf("%s", checks[i].name));
 	}
 }
 
@@ -225,7 +219,7 @@ int doctor_command(int argc, char **argv)
 		print_json(&doc);
 	else if (!options.quiet)
 		print_summary(&doc);
-	status = doctor_count(&doc, DOCTOR_PROBLEM) ? TOOL_FINDINGS : TOOL_FINE;
+	status = count(&doc, DOCTOR_PROBLEM) ? TOOL_FINDINGS : TOOL_FINE;
 	release(&doc);
 	return status;
 }

@@ -75,10 +75,7 @@ struct doctor {
 };
 
 void doctor_report(struct doctor *doc, struct finding finding);
-void doctor_skip(struct doctor *doc, const char *check);
-/* Says that no connection can be made, so that no check tries. */
-void doctor_no_connection(struct doctor *doc);
-size_t doctor_count(const struct doctor *doc, enum doctor_status status);
+void doctor_skip(struct doctor *doc, const char *check, char *object);
 bool doctor_in_container(void);
 
 void check_module(struct doctor *doc);

@@ -92,17 +92,19 @@ static uint64_t rdma_value(const char *line, const char *name)
 	return strtoull(value + strlen(name), NULL, 10);
 }
 
-/* Looks for a line of a device that is offered. */
-static bool is_offered(const struct doctor *doc, const char *line)
+/* Returns a line's device if it is offered, or NULL. */
+static struct rdma_dev *offered_dev(const struct doctor *doc, const char *line)
 {
 	size_t i, len;
 
 	for (i = 0; i < doc->devs.num; i++) {
-		len = strlen(doc->devs.devs[i].name);
-		if (!strncmp(line, doc->devs.devs[i].name, len) && line[len] == ' ')
-			return doc->devs.devs[i].offered;
+		struct rdma_dev *dev = &doc->devs.devs[i];
+
+		len = strlen(dev->name);
+		if (!strncmp(line, dev->name, len) && line[len] == ' ')
+			return dev->offered ? dev : NULL;
 	}
-	return false;
+	return NULL;
 }
 
 /* Returns what @line's device uses of @name, by rdma.current of the same group. */
@@ -121,13 +123,15 @@ static uint64_t rdma_used(const char *cgroup, const char *line, const char *name
 	return used;
 }
 
-static void check_rdma_line(struct doctor *doc, const char *cgroup, const char *line)
+static void check_rdma_line(struct doctor *doc, struct rdma_dev *dev, const char *cgroup,
+			    const char *line)
 {
 	static const struct {
 		const char *name;
 		uint64_t few;
 	} kinds[] = { { "hca_handle=", 1 }, { "hca_object=", FEW_OBJECTS } };
 	uint64_t max, used;
+	bool full;
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
@@ -135,15 +139,16 @@ static void check_rdma_line(struct doctor *doc, const char *cgroup, const char *
 		if (max == UINT64_MAX)
 			continue;
 		used = rdma_used(cgroup, line, kinds[i].name);
+		full = max < used + kinds[i].few;
+		dev->no_queues |= full;
 		doctor_report(doc, (struct finding){
 			.check = "limits.rdma_cgroup",
-			.status = max < used + kinds[i].few ? DOCTOR_PROBLEM : DOCTOR_NOTE,
+			.status = full ? DOCTOR_PROBLEM : DOCTOR_NOTE,
 			.object = text_printf("cgroup %s", cgroup[0] ? cgroup : "/"),
-			.what = text_printf("%.*s is limited to %s%ju, of which %ju are used",
-					    (int)strcspn(line, " "), line,
-					    kinds[i].name, (uintmax_t)max,
+			.what = text_printf("%s is limited to %s%ju, of which %ju are used",
+					    dev->name, kinds[i].name, (uintmax_t)max,
 					    (uintmax_t)used),
-			.advice = max < used + kinds[i].few ?
+			.advice = full ?
 				text_printf("raise rdma.max in " CGROUPS "%s", cgroup) : NULL,
 		});
 	}
@@ -153,10 +158,13 @@ static void check_rdma(struct doctor *doc, const char *cgroup)
 {
 	char *path = text_printf(CGROUPS "%s/rdma.max", cgroup);
 	char *text = file_read(path, 65536, NULL), *line, *rest = text;
+	struct rdma_dev *dev;
 
-	while (rest && (line = strsep(&rest, "\n")))
-		if (is_offered(doc, line))
-			check_rdma_line(doc, cgroup, line);
+	while (rest && (line = strsep(&rest, "\n"))) {
+		dev = offered_dev(doc, line);
+		if (dev)
+			check_rdma_line(doc, dev, cgroup, line);
+	}
 	free(text);
 	free(path);
 }
@@ -195,6 +203,8 @@ static void check_memory(struct doctor *doc, const char *cgroup)
 	back = reclaimable(cgroup);
 	used -= back < used ? back : used;
 	left = limit > used ? limit - used : 0;
+	if (left < LITTLE_MEMORY && doc->has > NEED_DEVICE)
+		doc->has = NEED_DEVICE;
 	doctor_report(doc, (struct finding){
 		.check = "limits.memory_cgroup",
 		.status = left < LITTLE_MEMORY ? DOCTOR_PROBLEM : DOCTOR_NOTE,
@@ -219,8 +229,8 @@ static bool in_namespace(void)
 
 static void check_cgroups(struct doctor *doc)
 {
-	size_t problems = doctor_count(doc, DOCTOR_PROBLEM), num;
 	char cgroup[PATH_MAX];
+	size_t num;
 
 	if (!own_cgroup(cgroup, sizeof(cgroup))) {
 		doctor_report(doc, (struct finding){
@@ -256,8 +266,6 @@ static void check_cgroups(struct doctor *doc)
 			.object = text_printf("cgroup"),
 			.what = text_printf("no limit of RDMA objects or memory"),
 		});
-	if (doctor_count(doc, DOCTOR_PROBLEM) > problems)
-		doctor_no_connection(doc);
 }
 
 /**

@@ -59,7 +59,7 @@ static char *loopback_advice(const struct conn *conn)
 	return text_printf("look at the kernel's log (dmesg), and at what a firewall does with the host's own address");
 }
 
-static void check_address(struct doctor *doc, const struct rdma_dev *dev,
+static void check_address(struct doctor *doc, struct rdma_dev *dev,
 			  const struct rdma_port *port)
 {
 	const struct in6_addr *gid = &port->addrs[0].gid;
@@ -90,9 +90,7 @@ static void check_address(struct doctor *doc, const struct rdma_dev *dev,
 		.why = done ? NULL : conn_text(&conn),
 		.advice = done ? NULL : loopback_advice(&conn),
 	});
-	/* Other ports and other hosts need queues, too. */
-	if (!done && (conn.stage == CONN_OPEN || conn.stage == CONN_QUEUES))
-		doctor_no_connection(doc);
+	dev->no_queues |= !done && (conn.stage == CONN_OPEN || conn.stage == CONN_QUEUES);
 }
 
 /* Nothing tells which interface of IPoIB belongs to a port of InfiniBand. */
@@ -118,16 +116,17 @@ void check_loopback(struct doctor *doc)
 	size_t i;
 
 	for (i = 0; i < doc->devs.num; i++) {
-		const struct rdma_dev *dev = &doc->devs.devs[i];
+		struct rdma_dev *dev = &doc->devs.devs[i];
 
 		for (p = 0; p < dev->num_ports; p++) {
 			const struct rdma_port *port = &dev->ports[p];
 
 			if (!dev->offered || port->state != PORT_ACTIVE)
 				continue;
-			if (doc->has < NEED_MEMORY)
-				return;
-			if (port->num_addrs)
+			if (dev->no_queues)
+				doctor_skip(doc, "loopback",
+					    text_printf("%s port %u", dev->name, port->num));
+			else if (port->num_addrs)
 				check_address(doc, dev, port);
 			else if (port->link_layer == INFINIBAND)
 				report_no_address(doc, dev, port);
@@ -389,6 +388,17 @@ static void report_peer(struct doctor *doc, const struct conn *conn, bool has_po
 			     conn_text(conn), text_printf(ANSWER_ADVICE));
 }
 
+/* Can this process make queues on a device that is offered? */
+static bool can_make_queues(const struct doctor *doc)
+{
+	size_t i;
+
+	for (i = 0; i < doc->devs.num; i++)
+		if (doc->devs.devs[i].offered && !doc->devs.devs[i].no_queues)
+			return true;
+	return false;
+}
+
 /**
  * check_peer() - is the host of --to reachable by RDMA?
  * @doc: the visit
@@ -400,8 +410,8 @@ void check_peer(struct doctor *doc)
 
 	if (!doc->peer)
 		return;
-	if (doc->has < NEED_CONNECTION) {
-		doctor_skip(doc, "peer");
+	if (doc->has < NEED_CONNECTION || !can_make_queues(doc)) {
+		doctor_skip(doc, "peer", text_printf("peer"));
 		return;
 	}
 	if (!find_peer(doc, &conn, &has_port) || !check_route(doc, &conn))

@@ -63,6 +63,7 @@ enum rdma_refusal {
  * @num: the module's number, if it is offered
  * @refusal: the kind of @reason
  * @reason: why it is not offered, or NULL
+ * @no_queues: doctor has found that this process can make no queues there
  * @num_ports: its ports
  * @ports: they
  */
@@ -75,6 +76,7 @@ struct rdma_dev {
 	uint32_t num;
 	enum rdma_refusal refusal;
 	char *reason;
+	bool no_queues;
 	uint32_t num_ports;
 	struct rdma_port *ports;
 };
