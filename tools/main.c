@@ -51,17 +51,21 @@ static const struct tool_command *find_command(const char *name)
 /* Prints the help of the command that the first argument names, or of all. */
 static int help_command(int argc, char **argv)
 {
-	char option[] = "--help";
-	char *args[] = { argv[0], option, NULL };
 	const struct tool_command *command;
+	char option[] = "--help";
+	char *args[] = { NULL, option, NULL };
 
+	for (; argc && argv[0][0] == '-'; argc--)
+		argv++;
 	if (!argc) {
 		help();
 		return TOOL_FINE;
 	}
 	command = find_command(argv[0]);
-	if (command && argc == 1)
+	if (command && argc == 1) {
+		args[0] = argv[0];
 		return command->run(2, args);
+	}
 	if (command)
 		tool_error("help: %s: unexpected argument", argv[1]);
 	else
@@ -75,29 +79,33 @@ static bool is_one_of(const char *name, const char *word, const char *option,
 	return !strcmp(name, word) || !strcmp(name, option) || !strcmp(name, letter);
 }
 
-/* Moves the options before the command behind its name.  Returns the name, or NULL. */
-static char *take_name(char **argv)
+/*
+ * Moves the options before the command behind its name.  Without a command the last
+ * option stands for it, since it may be --help.
+ */
+static void take_name(char **argv)
 {
 	char *name;
 	int n = 1;
 
-	while (argv[n] && argv[n][0] == '-')
+	while (argv[n][0] == '-' && argv[n + 1])
 		n++;
 	name = argv[n];
-	if (name) {
-		memmove(argv + 2, argv + 1, (n - 1) * sizeof(*argv));
-		argv[1] = name;
-	}
-	return name;
+	memmove(argv + 2, argv + 1, (n - 1) * sizeof(*argv));
+	argv[1] = name;
 }
 
 int main(int argc, char **argv)
 {
 	const struct tool_command *command;
-	char *name;
 
 	text_init();
-	if (argc > 1 && is_one_of(argv[1], "version", "--version", "-V")) {
+	if (argc < 2) {
+		tool_error("no command");
+		return tool_usage(NULL);
+	}
+	take_name(argv);
+	if (is_one_of(argv[1], "version", "--version", "-V")) {
 		if (argc > 2) {
 			tool_error("version: %s: unexpected argument", argv[2]);
 			return tool_usage(NULL);
@@ -105,15 +113,14 @@ int main(int argc, char **argv)
 		puts("rdma-post " TOOL_VERSION);
 		return finish(TOOL_FINE);
 	}
-	if (argc > 1 && is_one_of(argv[1], "help", "--help", "-h"))
+	if (is_one_of(argv[1], "help", "--help", "-h"))
 		return finish(help_command(argc - 2, argv + 2));
-	name = argc > 1 ? take_name(argv) : NULL;
-	command = name ? find_command(name) : NULL;
+	command = find_command(argv[1]);
 	if (command)
 		return finish(command->run(argc - 1, argv + 1));
-	if (name)
-		tool_error("%s: unknown command", name);
-	else
+	if (argv[1][0] == '-')
 		tool_error("no command");
+	else
+		tool_error("%s: unknown command", argv[1]);
 	return tool_usage(NULL);
 }

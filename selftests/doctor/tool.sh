@@ -58,6 +58,8 @@ options() {
 	status version_argument 2 '' 'version: spare: unexpected argument' version spare
 	status no_command 2 '' 'no command'
 	status no_command_but_an_option 2 '' 'no command' -j
+	status help_behind_an_option 0 '^Usage: rdma-post ' '' -j --help
+	status help_of_a_command_behind_an_option 0 '^Usage: rdma-post list' '' -j help list
 	status option_before_unknown 2 '' 'frobnicate: unknown command' -j frobnicate
 	# What is said of an option is the same on either side of the command.
 	status unknown_option_before 2 '' 'rdma-post list --help' --frobnicate list
