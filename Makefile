@@ -51,9 +51,13 @@ W	?= 1
 BUILD	:= $(CURDIR)/build
 override BUILD := $(abspath $(BUILD))
 PREFIX	?= /usr/local
-UDEVDIR	?= /usr/lib/udev/rules.d
+# udev reads those of /usr and /usr/local.
+UDEVDIR	?= $(PREFIX)/lib/udev/rules.d
 DESTDIR	?=
 export BUILD PREFIX DESTDIR
+ifneq ($(words x$(DESTDIR)x x$(PREFIX)x),2)
+$(error DESTDIR and PREFIX must have no blanks)
+endif
 
 DEPS	:= selftests/vm/deps.sh
 
