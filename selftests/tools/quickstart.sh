@@ -9,8 +9,9 @@
 #   script    prints a script for bash with their commands, the lines that begin with "$",
 #             in the order of the arguments. After a command in the background it waits until
 #             a program listens, and before the next one until that program has ended.
-#   compare   fails if a line that the page shows as output is not in OUTPUT. Numbers may be
-#             others; "..." stands for any lines.
+#   compare   fails if a line that the page shows as output of a section is not in OUTPUT, the
+#             script's, where the section ran. Numbers may be others; "..." stands for any
+#             lines.
 
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -40,6 +41,7 @@ script() {
 		listens() { until rdma resource show cm_id | grep 'state LISTEN'; do sleep 0.2; done; }
 	END
 	for section; do
+		echo "echo '=== $section'"
 		while read -r command; do
 			if [[ ${command%%#*} =~ \&\ *$ ]]; then
 				printf 'wait\n%s\nlistens\n' "$command"
@@ -52,9 +54,10 @@ script() {
 }
 
 compare() {
-	local section line output status=0
-	output=$(plain)
+	local section line all output status=0
+	all=$(plain)
 	for section; do
+		output=$(awk -v title="=== $section" '/^=== / { here = $0 == title } here' <<<"$all")
 		while read -r line; do
 			grep -qxF -e "$(plain <<<"$line")" <<<"$output" && continue
 			echo "quickstart.rst: \"$section\": not printed: $line"
@@ -70,8 +73,8 @@ script | compare) [ $# -gt 1 ] || { usage >&2 && exit 2; } ;;
 *) usage >&2 && exit 2 ;;
 esac
 for section in "${@:2}"; do
-	[ -n "$(lines commands "$section")" ] || {
-		echo "quickstart.rst: \"$section\" has no commands" >&2
+	[ -n "$(lines commands "$section")" ] && [ -n "$(lines output "$section")" ] || {
+		echo "quickstart.rst: \"$section\" shows no commands or no output" >&2
 		exit 1
 	}
 done
