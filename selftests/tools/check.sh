@@ -137,6 +137,8 @@ install_tree() {
 		test "$("$dest/usr/bin/rdma-post" --version)" = "rdma-post $version" &&
 		test "$("$dest/usr/bin/rdma-post-run" --version)" = "rdma-post-run $version" &&
 		test -e "$dest/usr/share/bash-completion/completions/rdma-post" &&
+		test -e "$dest/usr/share/zsh/site-functions/_rdma-post-run" &&
+		test -e "$dest/usr/share/fish/vendor_completions.d/rdma-post-run.fish" &&
 		test -e "$dest/usr/share/zsh/site-functions/_rdma-post" &&
 		test -e "$dest/usr/share/fish/vendor_completions.d/rdma-post.fish" &&
 		test -e "$dest/usr/include/rdma/rdma_post_abi.h" &&

@@ -300,14 +300,17 @@ manual_page_tests() {
 				}
 				m = split(part[i], name, /[ ,]+/)
 				for (j = 1; j <= m; j++)
-					if (name[j] ~ /[a-z]/)
+					if (name[j] ~ /[a-z]/) {
 						print program, name[j]
+						found = 1
+					}
 			}
 			text = ""
 		}
 		/^sentence / { tables++; bars = 2; next }
 		/^==/ && bars { row(); bars--; next }
 		bars { if (/^[^ ]/) row(); text = text " " substr($0, 49) }
+		END { if (!found) print "manual-pages.rst names no tests" > "/dev/stderr" }
 	' Documentation/manual-pages.rst | while read -r program name; do
 		grep -qE "^TEST(_F)?(_TIMEOUT)?\((.*, )?${name##*.}[,)]" "selftests/api/$program.c" ||
 			echo "manual-pages.rst: $program: $name: no such test"
