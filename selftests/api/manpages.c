@@ -503,13 +503,6 @@ TEST_F(man, recvv_buffers_must_be_large_enough)
  * send without a receive at the peer holds back what is posted after it, so
  * that its memory can be deregistered in the meantime.
  */
-static int pair_open_patient(struct pair *p, struct pair_opts *opts)
-{
-	opts->connect.rnr_retry_count = 7;
-	opts->accept.rnr_retry_count = 7;
-	return pair_open(p, opts);
-}
-
 FIXTURE(held) {
 	PAIR_MEMBERS;
 	struct ibv_mr *mr;

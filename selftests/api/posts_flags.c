@@ -308,13 +308,6 @@ static int fenced_writev(struct pair *p, struct ibv_sge *from, uint64_t to)
 #define READ_BYTES	(BUF_SIZE / 2)
 #define LAST_BYTES	1000
 
-static int open_patient(struct pair *p, struct pair_opts *opts)
-{
-	opts->connect.rnr_retry_count = 7;
-	opts->accept.rnr_retry_count = 7;
-	return pair_open(p, opts);
-}
-
 FIXTURE(fence) {
 	PAIR_MEMBERS;
 };
@@ -331,7 +324,7 @@ FIXTURE_VARIANT_ADD(fence, writev) { fenced_writev, false };
 
 FIXTURE_SETUP(fence)
 {
-	PAIR_SETUP(open_patient);
+	PAIR_SETUP(pair_open_patient);
 }
 
 FIXTURE_TEARDOWN(fence)

@@ -580,6 +580,13 @@ int pair_open(struct pair *p, struct pair_opts *opts)
 	       pair_accept(p, opts) ? -1 : 0;
 }
 
+int pair_open_patient(struct pair *p, struct pair_opts *opts)
+{
+	opts->connect.rnr_retry_count = 7;
+	opts->accept.rnr_retry_count = 7;
+	return pair_open(p, opts);
+}
+
 void end_close(struct end *end)
 {
 	if (end->mr)

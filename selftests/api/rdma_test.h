@@ -157,6 +157,8 @@ int pair_after_resolve(struct pair *p, struct pair_opts *opts);
 int pair_request(struct pair *p, struct pair_opts *opts);
 /* Take all steps; opts may be NULL. */
 int pair_open(struct pair *p, struct pair_opts *opts);
+/* The same; sends wait for their receive. */
+int pair_open_patient(struct pair *p, struct pair_opts *opts);
 void pair_close(struct pair *p);
 
 int end_buffer(struct end *end, size_t size);
