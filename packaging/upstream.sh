@@ -24,6 +24,7 @@ case ${1--h} in
 esac
 [ $# = 1 ] || { usage >&2 && exit 2; }
 [ -e "$1/drivers/infiniband/ulp/Makefile" ] || die "$1 is no source of a kernel"
+[ -e "$1/scripts/coccinelle/api/kmalloc_objs.cocci" ] || die "$1 is older than Linux 7.2"
 command -v spatch >/dev/null || die "spatch is not installed"
 kernel=$(cd "$1" && pwd)
 top_dir=$(cd "$(dirname "$0")/.." && pwd)
