@@ -73,9 +73,9 @@ script | compare) [ $# -gt 1 ] || { usage >&2 && exit 2; } ;;
 *) usage >&2 && exit 2 ;;
 esac
 for section in "${@:2}"; do
-	[ -n "$(lines commands "$section")" ] && [ -n "$(lines output "$section")" ] || {
+	if [ -z "$(lines commands "$section")" ] || [ -z "$(lines output "$section")" ]; then
 		echo "quickstart.rst: \"$section\" shows no commands or no output" >&2
 		exit 1
-	}
+	fi
 done
 "$@"
