@@ -31,37 +31,33 @@ static int ud_listen(struct rdma_event_channel *channel,
 	return 0;
 }
 
-static int ud_resolve(struct end *c, struct sockaddr_storage *addr)
-{
-	if (rdma_create_id(c->channel, &c->id, NULL, RDMA_PS_UDP) ||
-	    rdma_resolve_addr(c->id, NULL, (struct sockaddr *)addr, 10000) ||
-	    expect_event(c->channel, RDMA_CM_EVENT_ADDR_RESOLVED, &c->event) ||
-	    rdma_resolve_route(c->id, 10000) ||
-	    expect_event(c->channel, RDMA_CM_EVENT_ROUTE_RESOLVED, &c->event))
-		return -1;
-	return 0;
-}
+#define UD_SETUP() do { \
+	ASSERT_TRUE(test_addr(AF_INET, &self->addr)); \
+	self->s.channel = rdma_create_event_channel(); \
+	ASSERT_NE(NULL, self->s.channel); \
+	ASSERT_EQ(0, ud_listen(self->s.channel, &self->listen, &self->addr)); \
+	ASSERT_EQ(0, end_client(&self->c, RDMA_PS_UDP)); \
+	ASSERT_EQ(0, end_resolve(&self->c, NULL, &self->addr)); \
+} while (0)
+
+#define UD_TEARDOWN() do { \
+	if (self->ah) \
+		EXPECT_EQ(0, ibv_destroy_ah(self->ah)); \
+	end_close(&self->c); \
+	end_close(&self->s); \
+	rdma_destroy_id(self->listen); \
+	rdma_destroy_event_channel(self->c.channel); \
+	rdma_destroy_event_channel(self->s.channel); \
+} while (0)
 
 FIXTURE_SETUP(ud)
 {
-	ASSERT_TRUE(test_addr(AF_INET, &self->addr));
-	self->c.channel = rdma_create_event_channel();
-	self->s.channel = rdma_create_event_channel();
-	ASSERT_NE(NULL, self->c.channel);
-	ASSERT_NE(NULL, self->s.channel);
-	ASSERT_EQ(0, ud_listen(self->s.channel, &self->listen, &self->addr));
-	ASSERT_EQ(0, ud_resolve(&self->c, &self->addr));
+	UD_SETUP();
 }
 
 FIXTURE_TEARDOWN(ud)
 {
-	if (self->ah)
-		EXPECT_EQ(0, ibv_destroy_ah(self->ah));
-	end_close(&self->c);
-	end_close(&self->s);
-	rdma_destroy_id(self->listen);
-	rdma_destroy_event_channel(self->c.channel);
-	rdma_destroy_event_channel(self->s.channel);
+	UD_TEARDOWN();
 }
 
 /* Ask for the server's queue pair; the server gets the request. */
@@ -301,12 +297,7 @@ FIXTURE_SETUP(send)
 {
 	struct end *c = &self->c, *s = &self->s;
 
-	ASSERT_TRUE(test_addr(AF_INET, &self->addr));
-	c->channel = rdma_create_event_channel();
-	s->channel = rdma_create_event_channel();
-	ASSERT_TRUE(c->channel && s->channel);
-	ASSERT_EQ(0, ud_listen(s->channel, &self->listen, &self->addr));
-	ASSERT_EQ(0, ud_resolve(c, &self->addr));
+	UD_SETUP();
 	self->attr = ud_qp;
 	self->attr.sq_sig_all = 0;
 	ASSERT_EQ(0, rdma_create_qp(c->id, NULL, &self->attr));
@@ -321,13 +312,7 @@ FIXTURE_SETUP(send)
 
 FIXTURE_TEARDOWN(send)
 {
-	if (self->ah)
-		EXPECT_EQ(0, ibv_destroy_ah(self->ah));
-	end_close(&self->c);
-	end_close(&self->s);
-	rdma_destroy_id(self->listen);
-	rdma_destroy_event_channel(self->c.channel);
-	rdma_destroy_event_channel(self->s.channel);
+	UD_TEARDOWN();
 }
 
 /* "For a list of supported flags, see ibv_post_send": the fence is for RC only. */

@@ -39,23 +39,12 @@ TEST_F(cm, addresses_that_an_id_does_not_have)
 /* Resolve the listener's address, from this source. */
 static int resolve(struct pair *p, struct sockaddr *source)
 {
-	struct end *c = &p->client;
 	struct sockaddr_storage to;
 
 	if (!test_addr(AF_INET, &to))
 		return -1;
 	set_port(&to, rdma_get_src_port(p->listen));
-	if (rdma_resolve_addr(c->id, source, (struct sockaddr *)&to, 10000) ||
-	    expect_event(c->channel, RDMA_CM_EVENT_ADDR_RESOLVED, &c->event) ||
-	    rdma_resolve_route(c->id, 10000))
-		return -1;
-	return expect_event(c->channel, RDMA_CM_EVENT_ROUTE_RESOLVED, &c->event);
-}
-
-static int new_client(struct end *c)
-{
-	c->channel = rdma_create_event_channel();
-	return c->channel ? rdma_create_id(c->channel, &c->id, NULL, RDMA_PS_TCP) : -1;
+	return end_resolve(&p->client, source, &to);
 }
 
 /*
@@ -68,7 +57,7 @@ TEST_F(cm, client_binds_first)
 	__be16 port;
 
 	ASSERT_TRUE(test_addr(AF_INET, &addr));
-	ASSERT_EQ(0, new_client(self->c));
+	ASSERT_EQ(0, end_client(self->c, RDMA_PS_TCP));
 	ASSERT_EQ(0, rdma_bind_addr(self->c->id, (struct sockaddr *)&addr));
 	port = rdma_get_src_port(self->c->id);
 	ASSERT_NE(0, port);
@@ -93,7 +82,7 @@ TEST_F(cm, client_names_its_source)
 	ASSERT_EQ(0, rdma_create_id(self->s->channel, &id, NULL, RDMA_PS_TCP));
 	ASSERT_EQ(0, rdma_bind_addr(id, (struct sockaddr *)&source));
 	port = rdma_get_src_port(id);
-	ASSERT_EQ(0, new_client(self->c));
+	ASSERT_EQ(0, end_client(self->c, RDMA_PS_TCP));
 	set_port(&source, port);
 	EXPECT_ERRNO(EADDRINUSE,
 		     rdma_resolve_addr(self->c->id, (struct sockaddr *)&source,
@@ -119,14 +108,8 @@ TEST_F(cm, listener_of_one_address)
 	if (!test_addr(AF_INET6, &other))
 		SKIP(return, "no RDMA device has an address of this family");
 	set_port(&other, rdma_get_src_port(self->p.listen));
-	ASSERT_EQ(0, new_client(c));
-	ASSERT_EQ(0, rdma_resolve_addr(c->id, NULL, (struct sockaddr *)&other,
-				       10000));
-	ASSERT_EQ(0, expect_event(c->channel, RDMA_CM_EVENT_ADDR_RESOLVED,
-				  &c->event));
-	ASSERT_EQ(0, rdma_resolve_route(c->id, 10000));
-	ASSERT_EQ(0, expect_event(c->channel, RDMA_CM_EVENT_ROUTE_RESOLVED,
-				  &c->event));
+	ASSERT_EQ(0, end_client(c, RDMA_PS_TCP));
+	ASSERT_EQ(0, end_resolve(c, NULL, &other));
 	ASSERT_EQ(0, pair_client_qp(&self->p, &self->opts));
 	ASSERT_EQ(0, rdma_connect(c->id, &self->opts.connect));
 	EXPECT_EQ(RDMA_CM_EVENT_REJECTED, next_event(c->channel, &c->event));

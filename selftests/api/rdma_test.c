@@ -454,25 +454,35 @@ int pair_listen(struct pair *p, struct pair_opts *opts)
 	return 0;
 }
 
+int end_client(struct end *end, enum rdma_port_space ps)
+{
+	end->channel = rdma_create_event_channel();
+	if (!end->channel)
+		return complain("rdma_create_event_channel");
+	if (rdma_create_id(end->channel, &end->id, NULL, ps))
+		return complain("rdma_create_id");
+	return 0;
+}
+
+int end_resolve(struct end *end, struct sockaddr *from, struct sockaddr_storage *to)
+{
+	if (rdma_resolve_addr(end->id, from, (struct sockaddr *)to, 10000))
+		return complain("rdma_resolve_addr");
+	if (expect_event(end->channel, RDMA_CM_EVENT_ADDR_RESOLVED, &end->event))
+		return -1;
+	if (rdma_resolve_route(end->id, 10000))
+		return complain("rdma_resolve_route");
+	return expect_event(end->channel, RDMA_CM_EVENT_ROUTE_RESOLVED, &end->event);
+}
+
 int pair_resolve(struct pair *p, struct pair_opts *opts)
 {
-	struct end *c = &p->client;
 	struct sockaddr_storage addr;
 
 	test_addr(opts->family, &addr);
 	set_port(&addr, rdma_get_src_port(p->listen));
-	c->channel = rdma_create_event_channel();
-	if (!c->channel)
-		return complain("rdma_create_event_channel");
-	if (rdma_create_id(c->channel, &c->id, NULL, RDMA_PS_TCP))
-		return complain("rdma_create_id");
-	if (rdma_resolve_addr(c->id, NULL, (struct sockaddr *)&addr, 10000))
-		return complain("rdma_resolve_addr");
-	if (expect_event(c->channel, RDMA_CM_EVENT_ADDR_RESOLVED, &c->event))
-		return -1;
-	if (rdma_resolve_route(c->id, 10000))
-		return complain("rdma_resolve_route");
-	return expect_event(c->channel, RDMA_CM_EVENT_ROUTE_RESOLVED, &c->event);
+	return end_client(&p->client, RDMA_PS_TCP) ||
+	       end_resolve(&p->client, NULL, &addr) ? -1 : 0;
 }
 
 /* rdma_create_qp() creates completion queues for this id alone. */

@@ -157,10 +157,14 @@ int pair_after_resolve(struct pair *p, struct pair_opts *opts);
 int pair_request(struct pair *p, struct pair_opts *opts);
 /* Take all steps; opts may be NULL. */
 int pair_open(struct pair *p, struct pair_opts *opts);
-/* The same; sends wait for their receive. */
+/* Take all steps, for queue pairs whose sends wait for the peer's receive. */
 int pair_open_patient(struct pair *p, struct pair_opts *opts);
 void pair_close(struct pair *p);
 
+/* Make a channel and an id. */
+int end_client(struct end *end, enum rdma_port_space ps);
+/* Resolve an address, from this source unless it is NULL, and the route to it. */
+int end_resolve(struct end *end, struct sockaddr *from, struct sockaddr_storage *to);
 int end_buffer(struct end *end, size_t size);
 void end_close(struct end *end);
 

@@ -8,12 +8,9 @@
  * hotplug.c.
  */
 #include <kselftest_harness.h>
-#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -141,7 +138,7 @@ static void __attribute__((constructor)) play(void)
 	const char *name = getenv("RPOST_TEST_PLAY");
 	size_t i;
 
-	for (i = 0; name && i < sizeof(plays) / sizeof(plays[0]); i++)
+	for (i = 0; name && i < ARRAY_SIZE(plays); i++)
 		if (!strcmp(name, plays[i].name))
 			_exit(plays[i].play());
 }
