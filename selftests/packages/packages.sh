@@ -228,7 +228,7 @@ test_suite() {
 
 . "$here/lib.sh"
 echo "TAP version 13"
-echo "1..$((11 * ${#suites[@]}))"
+echo "1..$((12 * ${#suites[@]}))"
 for suite in "${suites[@]}"; do
 	test_suite "$suite" || failed=1
 done
