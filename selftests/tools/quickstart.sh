@@ -14,9 +14,7 @@
 #             lines.
 
 set -euo pipefail
-cd "$(dirname "$0")/../.."
-
-usage() { sed -n '/^# Usage/,/^$/s/^# \{0,1\}//p' "$0"; }
+. "$(dirname "$0")/../vm/lib.sh"
 
 # lines KIND SECTION: print the commands or the output that a section shows
 lines() {
@@ -27,7 +25,7 @@ lines() {
 		/^[^ ]/ { session = 0 }
 		sub(/^  \$ /, "") { session = 1; if (kind == "commands") print; next }
 		session && sub(/^  /, "") && kind == "output" && $0 != "..." { print }
-	' Documentation/quickstart.rst
+	' "$top_dir/Documentation/quickstart.rst"
 }
 
 # Colours, blanks and numbers do not matter.
@@ -73,9 +71,7 @@ script | compare) [ $# -gt 1 ] || { usage >&2 && exit 2; } ;;
 *) usage >&2 && exit 2 ;;
 esac
 for section in "${@:2}"; do
-	if [ -z "$(lines commands "$section")" ] || [ -z "$(lines output "$section")" ]; then
-		echo "quickstart.rst: \"$section\" shows no commands or no output" >&2
-		exit 1
-	fi
+	[ -n "$(lines commands "$section")" ] || die "\"$section\" shows no commands"
+	[ -n "$(lines output "$section")" ] || die "\"$section\" shows no output"
 done
 "$@"
