@@ -25,7 +25,7 @@ esac
 "$vm_dir/deps.sh" build guests deb userland || exit 1
 here=$top_dir/selftests/packages
 old=0.0.9
-new=$(sed -n 's/^VERSION[[:space:]]*:= *//p' "$top_dir/Makefile")
+new=$(release_version)
 names=(librdma-post1 librdma-post-dev rdma-post-tools rdma-post-dkms rdma-post-doc)
 
 # in_root COMMAND...: as root in the system; on its files for tar and others

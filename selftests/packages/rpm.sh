@@ -15,7 +15,7 @@ set -uo pipefail
 "$vm_dir/deps.sh" build guests rpm && "$vm_dir/fetch.sh" 6.1 || exit 1
 headers=$(realpath "$cache_dir/kernels/6.1/build")
 release=$(cat "$cache_dir/kernels/6.1/release")
-version=$(sed -n 's/^VERSION[[:space:]]*:= *//p' "$top_dir/Makefile")
+version=$(release_version)
 dir=$build_dir/packages/rpm
 subject=rpm logs=$dir/logs
 rm -rf "$dir"

@@ -126,7 +126,7 @@ libc_only() {
 install_tree() {
 	local dest=$logs/install theirs=$logs/install/usr/lib/rdma_post/theirs version
 	rm -rf "$dest"
-	version=$(sed -n 's/^VERSION[[:space:]]*:= //p' Makefile)
+	version=$(release_version)
 	make -s install DESTDIR="$dest" PREFIX=/usr &&
 		test -e "$dest/usr/lib/librdma_post.so.1" &&
 		test -e "$dest/usr/lib/librdma_post.a" &&

@@ -408,7 +408,7 @@ parameters() {
 # The release's version stands in six places.
 release() {
 	local version
-	version=$(sed -n 's/^VERSION[[:space:]]*:= //p' Makefile)
+	version=$(release_version)
 	grep -qFx "PACKAGE_VERSION=\"$version\"" dkms.conf || echo "dkms.conf: not $version"
 	grep -qFx "MODULE_VERSION(\"$version\");" kmod/face/main.c || echo "kmod/face/main.c: not $version"
 	head -n 1 packaging/debian/changelog | grep -qF "($version)" ||

@@ -28,7 +28,7 @@ make -s -C "$top_dir/userlib" BUILD="$build_dir" DESTDIR="$dir/root" PREFIX=/usr
 cp -r "$top_dir"/examples/{cmake,pkg-config,hello.c} "$dir/src"
 
 export PKG_CONFIG_LIBDIR=$dir/root$lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$dir/root
-release=$(sed -n 's/^VERSION[[:space:]]*:= *//p' "$top_dir/Makefile")
+release=$(release_version)
 pkg-config --exact-version="$release" rdma_post || die "pkg-config: not version $release"
 
 cmake -S "$dir/src/cmake" -B "$dir/src/build" -DCMAKE_PREFIX_PATH="$dir/root/usr"

@@ -28,6 +28,9 @@ usage() {
 	sed -n '/^# Usage/,/^[^#]/s/^# \{0,1\}//p' "$0"
 }
 
+# Print the version that the Makefile has.
+release_version() { sed -n 's/^VERSION[[:space:]]*:= *//p' "$top_dir/Makefile"; }
+
 # lock FILE: take an exclusive lock, until unlock or the end of the shell
 lock() {
 	mkdir -p "$(dirname "$1")"
