@@ -235,13 +235,13 @@ target_module() {
 # kernel_tests KERNEL BITS TEST...: run tests of the kernel interface, as 64-bit
 # programs (BITS is empty) or as 32-bit programs (-32)
 kernel_tests() {
-	local kernel=$1 bits=$2 files names driver=() slow=() target debug=()
+	local kernel=$1 bits=$2 files names slow=() target
 	# With lockdep, each queue pair of 7.2's rxe holds the module (see
-	# rxe_reclassify_send_socket()), and ib_mad has one for each device.
-	# Nobody has tried it on debug-6.1.
-	[[ $kernel == debug* ]] || driver=('RPOST_TEST_UNBIND=rmmod rdma_rxe'
+	# rxe_reclassify_send_socket()), and ib_mad has one for each device: the driver
+	# stays. Nobody has tried it on debug-6.1.
+	local by_kernel=(RPOST_TEST_SLOW=1)
+	[[ $kernel == debug* ]] || by_kernel=('RPOST_TEST_UNBIND=rmmod rdma_rxe'
 		'RPOST_TEST_BIND=modprobe rdma_rxe && rdma link add rxe0 type rxe netdev dummy0')
-	[[ $kernel != debug* ]] || debug=(RPOST_TEST_SLOW=1)
 	programs "$build_dir/selftests$bits" "${@:3}"
 	target_module "$kernel" || return
 	# The kernel with KCSAN has no kprobes.
@@ -253,7 +253,7 @@ kernel_tests() {
 	guest "$kernel" "${slow[@]}" "${target[@]}" \
 		-f selftests/tools/run_tests.sh "${files[@]}" -- \
 		env "${device[@]}" \
-		"${network[@]}" "${driver[@]}" "${debug[@]}" \
+		"${network[@]}" "${by_kernel[@]}" \
 		RPOST_TEST_MODULE=/vm/modules/rdma_post.ko \
 		RPOST_TEST_DIR=/disk \
 		sh -c 'vm-disk /disk && exec "$@"' sh ./run_tests.sh "${names[@]}"
