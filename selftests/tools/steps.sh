@@ -193,7 +193,7 @@ judge() {
 		read -r passed failed skipped < <(awk -f "$top_dir/selftests/tools/tap.awk" \
 			"$log")
 		[ "$failed" = 0 ] || mapfile -t lines < <(grep -E "$failures" "$log" ||
-			echo "tests that were planned")
+			echo "not the tests that were planned")
 		mapfile -t unwanted < <(skips <"$log" | unexpected "$name")
 		failed=$((failed + ${#unwanted[@]}))
 		lines+=("${unwanted[@]/#/not in selftests/skips: }")

@@ -82,6 +82,12 @@ compares() {
 	return 1
 }
 
+# planned TEST...: report tests by a plan of two
+planned() {
+	echo "1..2"
+	printf 'ok %s\n' "$@"
+}
+
 # run_steps NAME WANTED STATUS COMMAND...: call a step, or a function with some, and look at
 # the last line of the output, at the exit status, and for a line that matches $has
 has=''
@@ -221,6 +227,9 @@ has='FLAKY two: b: '
 run_steps two_programs "0 passed, 0 failed, 0 skipped, 2 flaky" 0 two_of_one
 ran a 2
 ran b 2
+has='not the tests that were planned'
+run_steps fewer_tests "1 passed, 1 failed, 0 skipped" 1 once tap plan planned '1 a'
+run_steps more_tests "3 passed, 1 failed, 0 skipped" 1 once tap plan planned '1 a' '2 b' '3 c'
 has='FLAKY api: api/lists: not ok 1 lists.test'
 run_steps compares "1 passed, 0 failed, 0 skipped, 1 flaky" 0 tap api compares
 has=''

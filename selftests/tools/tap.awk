@@ -3,7 +3,7 @@
 # Adds up TAP: prints "PASSED FAILED SKIPPED".  Where programs are nested, their
 # tests count, and a program itself only if it failed in a way that none of its
 # tests shows, or was skipped as a whole.  Tests that were planned and never
-# reported have failed.
+# reported have failed, and so has each that is reported beyond the plan.
 #
 # With -v list=skipped, prints the skipped tests instead, "PROGRAM.TEST # SKIP REASON".
 # The harness of Linux 6.1 names a skipped test only before it runs.
@@ -77,8 +77,9 @@ function skip(name, line) {
 
 END {
 	close_plan()
-	if (outer_planned > outer_seen)
-		failed += outer_planned - outer_seen
+	if (outer_planned)
+		failed += outer_planned > outer_seen ? outer_planned - outer_seen : \
+			outer_seen - outer_planned
 	if (!outer_seen && !nested)
 		failed++
 	if (!list)
