@@ -269,17 +269,17 @@ static struct rpost_file *file_open(void)
 {
 	int fd = open(RPOST_DEVICE_PATH, O_RDWR | O_CLOEXEC);
 	struct rpost_file *file;
-	int err = errno;
+	int err;
 
 	if (fd < 0) {
-		rpost_debug_failed("open " RPOST_DEVICE_PATH, err);
-		return rpost_null(err);
+		rpost_debug_failed("open " RPOST_DEVICE_PATH, errno);
+		return NULL;
 	}
 	file = file_over(fd);
 	if (!file) {
 		err = errno;
 		close(fd);
-		return rpost_null(err);
+		errno = err;
 	}
 	return file;
 }

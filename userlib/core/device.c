@@ -121,7 +121,7 @@ struct rpost_file *rpost_cm_file_get(void)
 		return rpost_null(err);
 	if (!cmd.count) {
 		rpost_debug_failed("look for devices", ENODEV);
-		return rpost_null(ENODEV);
+		return NULL;
 	}
 	seen = true;
 	return file;

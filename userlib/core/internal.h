@@ -108,8 +108,8 @@ void rpost_maps_after_fork(void);
 
 struct rpost_file *rpost_file_get(void);
 /*
- * The same for connections: NULL with ENODEV until a call has seen a device, of this
- * process, or of its parent before fork().
+ * rpost_file_get() for connections: NULL with ENODEV until a call has seen a device, of
+ * this process, or of its parent before fork().
  */
 struct rpost_file *rpost_cm_file_get(void);
 /* Return a file over the descriptor of another process, or NULL with errno. */
@@ -126,9 +126,12 @@ void rpost_table_del(struct rpost_table *table, struct rpost_node *node);
 /* The caller holds @table->lock. */
 struct rpost_node *rpost_table_find(struct rpost_table *table, uint64_t key);
 
-/* With RDMA_POST_DEBUG=1, say on standard error what has failed, why, and what to do. */
+/*
+ * With RDMA_POST_DEBUG=1, say on standard error what has failed, why, and what to do.  Sets
+ * errno to @err.
+ */
 void rpost_debug_failed(const char *what, int err);
-/* The same for a command, unless its failure is expected. */
+/* Calls rpost_debug_failed() for a command, unless its failure is expected. */
 void rpost_debug_command(unsigned long cmd, const void *arg, int err);
 
 /* Warns once of a limit of locked memory that is too low for most programs. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* What the library says on standard error. */
+/* Messages of the library to its user, on standard error. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -45,11 +45,11 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
 
 void rpost_debug_failed(const char *what, int err)
 {
-	if (!debug)
-		return;
 	/* For %m: strerror() is not for threads. */
 	errno = err;
-	say("librdma_post: %s: %m; rdma-post doctor looks for the cause\n", what);
+	if (debug)
+		say("librdma_post: %s: %m; rdma-post doctor looks for the cause\n", what);
+	errno = err;
 }
 
 /* Is it an answer that the program or the library expects? */
