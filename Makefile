@@ -55,9 +55,6 @@ PREFIX	?= /usr/local
 UDEVDIR	?= $(PREFIX)/lib/udev/rules.d
 DESTDIR	?=
 export BUILD PREFIX DESTDIR
-ifneq ($(words x$(DESTDIR)x x$(PREFIX)x),2)
-$(error DESTDIR and PREFIX must have no blanks)
-endif
 
 DEPS	:= selftests/vm/deps.sh
 
