@@ -42,8 +42,8 @@ struct finding {
 };
 
 /*
- * What a check needs, in this order.  A connection takes an address and queues, and a
- * message also takes memory that may be registered.
+ * Things that checks need, each with those before it.  A connection takes an address and
+ * queues, and a message also takes memory that may be registered.
  */
 enum doctor_need {
 	NEED_NOTHING, NEED_MODULE, NEED_NODE, NEED_DEVICE, NEED_CONNECTION, NEED_MEMORY,
