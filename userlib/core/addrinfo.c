@@ -170,6 +170,26 @@ static int append_found(const char *node, const char *service,
 	return err;
 }
 
+/**
+ * rdma_freeaddrinfo() - release a list of rdma_getaddrinfo()
+ * @res: the list, or NULL
+ */
+RPOST_API void rdma_freeaddrinfo(struct rdma_addrinfo *res)
+{
+	struct rdma_addrinfo *next;
+
+	for (; res; res = next) {
+		next = res->ai_next;
+		free(res->ai_src_addr);
+		free(res->ai_dst_addr);
+		free(res->ai_src_canonname);
+		free(res->ai_dst_canonname);
+		free(res->ai_route);
+		free(res->ai_connect);
+		free(res);
+	}
+}
+
 /* Sets @res to a list.  Returns 0 or an EAI_* code. */
 static int look_up(const char *node, const char *service,
 		   const struct rdma_addrinfo *hints, struct rdma_addrinfo **res)
@@ -189,26 +209,6 @@ static int look_up(const char *node, const char *service,
 	}
 	*res = list;
 	return 0;
-}
-
-/**
- * rdma_freeaddrinfo() - release a list of rdma_getaddrinfo()
- * @res: the list, or NULL
- */
-RPOST_API void rdma_freeaddrinfo(struct rdma_addrinfo *res)
-{
-	struct rdma_addrinfo *next;
-
-	for (; res; res = next) {
-		next = res->ai_next;
-		free(res->ai_src_addr);
-		free(res->ai_dst_addr);
-		free(res->ai_src_canonname);
-		free(res->ai_dst_canonname);
-		free(res->ai_route);
-		free(res->ai_connect);
-		free(res);
-	}
 }
 
 /**
