@@ -175,7 +175,7 @@ void rpost_admit(struct rpost_device *dev)
 		pr_notice("rdma_post: %s: not offered: its driver is unknown and has no name for devices=\n",
 			  device);
 	} else {
-		pr_notice("rdma_post: %s: not offered: its driver (%s) was not found safe for untrusted programs; to offer it, read Documentation/devices.rst and load this module with devices=%s\n",
+		pr_notice("rdma_post: %s: not offered: its driver (%s) was not found safe for untrusted programs; to offer it, read rdma_post(4) and load this module with devices=%s\n",
 			  device, name, name);
 	}
 }
