@@ -15,8 +15,9 @@
  * want of what regions in the cache are charged for, these are given back, and it is run
  * again.  RPOST_CHANNEL_COMMAND() is for a command of an event channel's descriptor.  A
  * file that includes this defines RPOST_COMMAND first, and also the other two if it treats
- * these commands differently.  The module's table, the declarations of its handlers, and
- * the tests of lengths, flags and layout are made from this list.
+ * these commands differently.  The module's table, the declarations of its handlers, the
+ * names in the library's messages, and the tests of lengths, flags and layout are made from
+ * this list.
  */
 #ifndef RPOST_CREATE_COMMAND
 #define RPOST_CREATE_COMMAND RPOST_COMMAND
