@@ -134,6 +134,34 @@ static void read_server(struct end *e)
 	server_close(e);
 }
 
+/* The inputs that rpma_read(3) lists under RPMA_E_INVAL. */
+static void refused_reads(struct end *e)
+{
+	const struct {
+		struct rpma_conn *conn;
+		struct rpma_mr_local *dst;
+		size_t dst_offset;
+		struct rpma_mr_remote *src;
+		size_t src_offset, len;
+		int flags;
+	} refused[] = {
+		{ NULL, e->mr, 0, e->remote, 0, 8, RPMA_F_COMPLETION_ALWAYS },
+		{ e->conn, e->mr, 0, e->remote, 0, 8, 0 },
+		{ e->conn, NULL, 0, e->remote, 0, 0, RPMA_F_COMPLETION_ALWAYS },
+		{ e->conn, e->mr, 0, NULL, 0, 0, RPMA_F_COMPLETION_ALWAYS },
+		{ e->conn, NULL, 0, NULL, 8, 0, RPMA_F_COMPLETION_ALWAYS },
+		{ e->conn, NULL, 8, NULL, 0, 0, RPMA_F_COMPLETION_ALWAYS },
+		{ e->conn, NULL, 0, NULL, 0, 8, RPMA_F_COMPLETION_ALWAYS },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(refused) / sizeof(*refused); i++)
+		IS(rpma_read(refused[i].conn, refused[i].dst, refused[i].dst_offset,
+			     refused[i].src, refused[i].src_offset, refused[i].len,
+			     refused[i].flags, e), RPMA_E_INVAL);
+	no_completion(e->cq);
+}
+
 static void read_client(struct end *e)
 {
 	unsigned char *wanted = malloc(SIZE);
@@ -141,6 +169,7 @@ static void read_client(struct end *e)
 
 	client_open(e);
 	fill(wanted, SIZE, 1);
+	refused_reads(e);
 	OK(rpma_cq_get_fd(e->cq, &pfd.fd));
 	IS(poll(&pfd, 1, 0), 0);
 	OK(rpma_read(e->conn, e->mr, 0, e->remote, 0, SIZE,

@@ -12,7 +12,7 @@ case_ rpma_endpoint librpma "endpoints"
 rpma_endpoint() { rpma_test endpoint; }
 case_ rpma_connect librpma "connections, refused and accepted; private data"
 rpma_connect() { rpma_test connect; }
-case_ rpma_read librpma "reads of 0 and more bytes, both completion flags" smoke
+case_ rpma_read librpma "reads of 0 and more bytes, both completion flags, refusals" smoke
 rpma_read() { rpma_test read; }
 case_ rpma_write librpma "writes, with immediate data, atomic" smoke
 rpma_write() { rpma_test write; }
