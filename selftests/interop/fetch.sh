@@ -20,15 +20,16 @@ packages=(
 	bash dash coreutils diffutils grep sed mawk procps iproute2 socat strace libgcc-s1
 	ibverbs-providers ibverbs-utils rdmacm-utils perftest
 	libfabric-bin python3-minimal python3-pyverbs
+	tgt libiscsi-bin qemu-system-x86 qemu-utils
 )
 # Packages of which only some files are taken, without their dependencies.
-parts=(util-linux '*/bin/taskset')
+parts=(util-linux '*/bin/taskset' qemu-block-extra '*/qemu/block-iscsi.so')
 case $suite in
 -h | --help) usage && exit ;;
 bookworm)
 	packages+=(
-		fio librpma0 qperf tgt libiscsi-bin
-		openmpi-bin libblas3 hpcc qemu-system-x86 dapl2-utils
+		fio librpma0 qperf
+		openmpi-bin libblas3 hpcc dapl2-utils
 		mpich netpipe-mpich2 libscalapack-mpich2.2 ucx-utils
 	)
 	parts+=(scalapack-mpi-test './usr/lib/*/scalapack/mpich-tests/xdlu')
@@ -46,9 +47,9 @@ sid)
 esac
 # Dependencies of scripts and daemons that the suite does not start, and of UCX's
 # modules for GPUs, which make its programs start slowly.
-unwanted='^(perl|adduser|passwd|systemd|init-system-helpers|debconf|openssh)'
+unwanted='^(perl|libperl|adduser|passwd|systemd|init-system-helpers|debconf|openssh)'
 unwanted+='|^(sg3-utils|libconfig-general-perl|fontconfig|x11-common|xkb-data)'
-unwanted+='|^(libamdhip64|libamd-comgr|libhsa|libllvm|libze1)'
+unwanted+='|^(libamdhip64|libamd-comgr|libhsa|libllvm|libclang-common|libz3|libze1)'
 
 closure() {
 	apt_run "$suite" apt-get -s --no-install-recommends install \

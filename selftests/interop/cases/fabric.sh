@@ -100,6 +100,8 @@ hpcc_input() {
 	END
 }
 
+only_in "$release"
+
 # qmp NAME DONE COMMAND [AGAIN]: send COMMAND to the monitor of QEMU NAME, then
 # repeat AGAIN until an answer matches DONE
 qmp() {
