@@ -20,7 +20,7 @@ packages=(
 	bash dash coreutils diffutils grep sed mawk procps iproute2 socat strace libgcc-s1
 	ibverbs-providers ibverbs-utils rdmacm-utils perftest
 	libfabric-bin python3-minimal python3-pyverbs
-	tgt libiscsi-bin qemu-system-x86 qemu-utils
+	fio qperf tgt libiscsi-bin qemu-system-x86 qemu-utils
 )
 # Packages of which only some files are taken, without their dependencies.
 parts=(util-linux '*/bin/taskset' qemu-block-extra '*/qemu/block-iscsi.so')
@@ -28,15 +28,14 @@ case $suite in
 -h | --help) usage && exit ;;
 bookworm)
 	packages+=(
-		fio librpma0 qperf
-		openmpi-bin libblas3 hpcc dapl2-utils
+		librpma0 openmpi-bin libblas3 hpcc dapl2-utils
 		mpich netpipe-mpich2 libscalapack-mpich2.2 ucx-utils
 	)
 	parts+=(scalapack-mpi-test './usr/lib/*/scalapack/mpich-tests/xdlu')
 	;;
 trixie)
 	# Ceph's programs need these; those of Debian 12 lack the messenger's.
-	packages+=(ucx-utils librados2 libgoogle-perftools4t64)
+	packages+=(ucx-utils librpma0 librados2 libgoogle-perftools4t64)
 	parts+=(ceph-test './usr/bin/ceph_perf_msgr_*')
 	;;
 sid)

@@ -12,6 +12,8 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "rpma.h"
@@ -452,6 +454,8 @@ static int run(const struct test *test)
 	if (test->server) {
 		pid = fork();
 		if (!pid) {
+			/* A client that has failed does not come back. */
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			side = "server";
 			test->server(&e);
 			exit(0);

@@ -119,8 +119,6 @@ two_devices() {
 	rdma link add rxe1 type rxe netdev dummy1
 }
 
-only_in bookworm
-
 # qperf_run "ARGS" TEST...: a second for each test
 qperf_run() {
 	local args=$1 test

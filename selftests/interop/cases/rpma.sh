@@ -2,7 +2,7 @@
 # shellcheck shell=dash disable=SC2154
 # Debian's librpma, used by the project's program rpma.
 
-only_in bookworm
+only_in bookworm trixie
 
 rpma_test() { run "$here/rpma" "$addr" "$port" "$1"; }
 

@@ -2,8 +2,6 @@
 # shellcheck shell=dash disable=SC2154
 # fio's rdma engine; tgtd, libiscsi and QEMU over iSER.
 
-only_in bookworm
-
 fio_args="--ioengine=rdma --size=512k --bs=16k --thread --group_reporting"
 
 # fio_both VERB ARGS...: the server's job receives the data that the client's
@@ -70,8 +68,6 @@ fio_mixed() {
 	says client 'err= 0'
 	says client 'issued rwts: total=0,64,0,0'
 }
-
-only_in "$release"
 
 # A target with one disk of 8 MiB of random data.  It registers 16 MiB.
 target() {
