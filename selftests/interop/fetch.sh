@@ -20,28 +20,25 @@ packages=(
 	bash dash coreutils diffutils grep sed mawk procps iproute2 socat strace libgcc-s1
 	ibverbs-providers ibverbs-utils rdmacm-utils perftest
 	libfabric-bin python3-minimal python3-pyverbs
-	fio qperf tgt libiscsi-bin qemu-system-x86 qemu-utils
+	fio qperf tgt libiscsi-bin openmpi-bin libblas3 hpcc qemu-system-x86 qemu-utils
 )
 # Packages of which only some files are taken, without their dependencies.
 parts=(util-linux '*/bin/taskset' qemu-block-extra '*/qemu/block-iscsi.so')
+# UCX, what uses it, and librpma. UCX of sid is built without verbs.
+older=(ucx-utils mpich netpipe-mpich2 libscalapack-mpich2.2 librpma0)
+older_parts=(scalapack-mpi-test './usr/lib/*/scalapack/mpich-tests/xdlu')
 case $suite in
 -h | --help) usage && exit ;;
 bookworm)
-	packages+=(
-		librpma0 openmpi-bin libblas3 hpcc dapl2-utils
-		mpich netpipe-mpich2 libscalapack-mpich2.2 ucx-utils
-	)
-	parts+=(scalapack-mpi-test './usr/lib/*/scalapack/mpich-tests/xdlu')
+	packages+=("${older[@]}" dapl2-utils)
+	parts+=("${older_parts[@]}")
 	;;
 trixie)
 	# Ceph's programs need these; those of Debian 12 lack the messenger's.
-	packages+=(ucx-utils librpma0 librados2 libgoogle-perftools4t64)
-	parts+=(ceph-test './usr/bin/ceph_perf_msgr_*')
+	packages+=("${older[@]}" librados2 libgoogle-perftools4t64)
+	parts+=("${older_parts[@]}" ceph-test './usr/bin/ceph_perf_msgr_*')
 	;;
-sid)
-	# Its UCX is built without verbs.
-	packages+=(dapl2-utils)
-	;;
+sid) packages+=(dapl2-utils) ;;
 *) usage >&2 && exit 2 ;;
 esac
 # Dependencies of scripts and daemons that the suite does not start, and of UCX's
@@ -58,7 +55,7 @@ closure() {
 
 # Do the work of the packages' installation scripts.
 finish_root() {
-	local root=$1 doc=$1/usr/share/doc/rdma-core
+	local root=$1 doc=$1/usr/share/doc/rdma-core lib libs=$1/usr/lib/x86_64-linux-gnu
 	mkdir -p "$root/opt/pyverbs"
 	mv "$doc/tests" "$root/opt/pyverbs/"
 	gunzip "$root"/opt/pyverbs/tests/*.gz
@@ -69,13 +66,13 @@ finish_root() {
 	ln -s /run "$root/var/run"
 	[ -e "$root/bin/sh" ] || ln -s dash "$root/bin/sh"
 	ln -s mawk "$root/usr/bin/awk"
+	for lib in blas lapack; do
+		[ ! -e "$libs/$lib/lib$lib.so.3" ] ||
+			ln -s "$lib/lib$lib.so.3" "$libs/lib$lib.so.3"
+	done
 	if [ "$suite" = bookworm ]; then
 		ln -s ../libpsm1/libpsm_infinipath.so.1.16 \
-			"$root/usr/lib/x86_64-linux-gnu/libpsm_infinipath.so.1"
-		ln -s blas/libblas.so.3 \
-			"$root/usr/lib/x86_64-linux-gnu/libblas.so.3"
-		ln -s lapack/liblapack.so.3 \
-			"$root/usr/lib/x86_64-linux-gnu/liblapack.so.3"
+			"$libs/libpsm_infinipath.so.1"
 	fi
 	printf '%s\n' root:x:0:0:root:/root:/bin/sh \
 		nobody:x:65534:65534:nobody:/tmp:/bin/sh >"$root/etc/passwd"

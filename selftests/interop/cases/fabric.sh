@@ -38,8 +38,6 @@ fi_pingpong_rdm() {
 case_ fi_pingpong_dgram fi_pingpong "verbs, FI_EP_DGRAM"
 fi_pingpong_dgram() { fi_both -p verbs -e dgram; }
 
-only_in bookworm
-
 # hpcc always runs all of its tests, and says that the last one transfers 4 GB,
 # which takes minutes over an emulated device.  So the case stops it after the
 # first test that verifies its result, and tests neither its exit status nor
@@ -99,8 +97,6 @@ hpcc_input() {
 		8            memory alignment in double (> 0)
 	END
 }
-
-only_in "$release"
 
 # qmp NAME DONE COMMAND [AGAIN]: send COMMAND to the monitor of QEMU NAME, then
 # repeat AGAIN until an answer matches DONE

@@ -2,7 +2,7 @@
 # shellcheck shell=dash disable=SC2154
 # MPICH over UCX.
 
-only_in bookworm
+only_in bookworm trixie
 
 # mpich PROGRAM ARGS...: run it on two processes that take each other for another host's
 mpich() {

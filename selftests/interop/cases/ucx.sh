@@ -115,7 +115,6 @@ io_demo_tag() { io_demo_over; }
 case_ io_demo_am io_demo "UCP by rdmacm, active messages, data compared"
 io_demo_am() { io_demo_over -A; }
 
-only_in bookworm
 case_ mpi_ucx_hpcc openmpi/hpcc \
 	"pml ucx, rc_verbs: random access, verified, then stopped"
 mpi_ucx_hpcc() {
