@@ -27,6 +27,8 @@ parts=(util-linux '*/bin/taskset' qemu-block-extra '*/qemu/block-iscsi.so')
 # UCX, what uses it, and librpma. UCX of sid is built without verbs.
 older=(ucx-utils mpich netpipe-mpich2 libscalapack-mpich2.2 librpma0)
 older_parts=(scalapack-mpi-test './usr/lib/*/scalapack/mpich-tests/xdlu')
+# The name has the version, too.
+adios2='libadios2-serial-c-[0-9]'
 case $suite in
 -h | --help) usage && exit ;;
 bookworm)
@@ -35,10 +37,10 @@ bookworm)
 	;;
 trixie)
 	# Ceph's programs need these; those of Debian 12 lack the messenger's.
-	packages+=("${older[@]}" librados2 libgoogle-perftools4t64)
+	packages+=("${older[@]}" "$adios2" librados2 libgoogle-perftools4t64)
 	parts+=("${older_parts[@]}" ceph-test './usr/bin/ceph_perf_msgr_*')
 	;;
-sid) packages+=(dapl2-utils) ;;
+sid) packages+=(dapl2-utils "$adios2") ;;
 *) usage >&2 && exit 2 ;;
 esac
 # Dependencies of scripts and daemons that the suite does not start, and of UCX's
