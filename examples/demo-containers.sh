@@ -20,7 +20,7 @@ while getopts hk: opt; do
 done
 
 started=$EPOCHREALTIME
-"$vm_dir/deps.sh" build guests userland
+"$vm_dir/deps.sh" build boot userland
 . "$top_dir/selftests/containers/system.sh"
 mkdir -p "$work"
 make -s -C "$top_dir" BUILD="$build_dir" lib tools
