@@ -99,7 +99,11 @@ for package in "${packages[@]}"; do
 	case $installed in
 	*" installed:$package "*) continue ;;
 	esac
-	missing+=("$package")
+	# Two lists may have it.
+	case " ${missing[*]} " in
+	*" $package "*) ;;
+	*) missing+=("$package") ;;
+	esac
 done
 [ ${#missing[@]} -gt 0 ] || exit 0
 
