@@ -11,8 +11,6 @@
 #define WRS		16
 #define MSG_SIZE	64
 #define ROUNDS		10
-/* rxe's timer for a retransmission goes on after a RESET, and may fire in the next connection. */
-#define RETRIES		7
 #define STALE_CONN	10	/* of the InfiniBand specification, 12.6.7.2 */
 
 /* One side: what it keeps, and the id of the connection. */
@@ -138,8 +136,9 @@ static int post_send(struct side *side, uint64_t wr_id)
 /* Make the client's id and resolve the listener's address. */
 static int resolve(FIXTURE_DATA(again) *self, struct rdma_cm_id **id)
 {
+	/* rxe's retransmission timer goes on after a RESET, and may fire in this connection. */
 	struct rdma_conn_param param = {
-		.qp_num = self->c.qp->qp_num, .retry_count = RETRIES,
+		.qp_num = self->c.qp->qp_num, .retry_count = 7,
 	};
 	struct sockaddr_storage addr;
 
@@ -156,9 +155,7 @@ static int resolve(FIXTURE_DATA(again) *self, struct rdma_cm_id **id)
 
 static int accept_request(FIXTURE_DATA(again) *self)
 {
-	struct rdma_conn_param param = {
-		.qp_num = self->s.qp->qp_num, .retry_count = RETRIES,
-	};
+	struct rdma_conn_param param = { .qp_num = self->s.qp->qp_num };
 	struct side *s = &self->s;
 
 	if (expect_event(self->sc, RDMA_CM_EVENT_CONNECT_REQUEST, &self->event))
