@@ -99,11 +99,9 @@ for package in "${packages[@]}"; do
 	case $installed in
 	*" installed:$package "*) continue ;;
 	esac
-	# Two lists may have it.
-	case " ${missing[*]} " in
-	*" $package "*) ;;
-	*) missing+=("$package") ;;
-	esac
+	missing+=("$package")
+	# Another list may have it, too.
+	installed+="installed:$package "
 done
 [ ${#missing[@]} -gt 0 ] || exit 0
 
