@@ -186,6 +186,9 @@ packets() {
 	rdma statistic show link "$dev/1" | sed -n 's/.*sent_pkts \([0-9]*\).*/\1/p'
 }
 
+# has_sent N BEFORE: fail unless the device has sent more than N packets since BEFORE
+has_sent() { [ $(($(packets) - $2)) -gt "$1" ] || fail "it did not use the device"; }
+
 # sends N BEFORE NAME: wait until the device has sent more than N packets since BEFORE,
 # while the background command runs
 sends() {
