@@ -6,14 +6,10 @@
  * Usage: any_memory          waits for one client
  *        any_memory SERVER   is the client
  */
-#include <errno.h>
 #include <poll.h>
-#include <rdma/rdma_cma.h>
 #include <rdma/rdma_post.h>
-#include <rdma/rdma_verbs.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "common.h"
 
 #define PORT	"7472"
 #define TITLE	"a report"
@@ -23,14 +19,6 @@ struct header {
 	char author[16];
 	uint32_t length;
 };
-
-static void check(int failed, const char *what)
-{
-	if (failed) {
-		fprintf(stderr, "any_memory: %s: %s\n", what, strerror(errno));
-		exit(1);
-	}
-}
 
 /* The flag says what the lkey 0 means for this queue pair. */
 static void create_qp(struct rdma_cm_id *id)
@@ -87,23 +75,20 @@ static void print_report(const char *report, uint32_t bytes)
 	struct header header;
 	const char *body = report + sizeof(TITLE) + sizeof(header);
 
-	check(bytes != sizeof(TITLE) + sizeof(header) + BODY, "the length");
+	expect(bytes == sizeof(TITLE) + sizeof(header) + BODY, "the length");
 	memcpy(&header, report + sizeof(TITLE), sizeof(header));
-	check(body[0] != 'x' || memcmp(body, body + 1, header.length - 1), "the body");
+	expect(body[0] == 'x' && !memcmp(body, body + 1, header.length - 1), "the body");
 	printf("%s by %s, %u bytes\n", report, header.author, header.length);
 }
 
 int main(int argc, char **argv)
 {
-	struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_TCP }, *info;
 	struct rdma_conn_param param = { .rnr_retry_count = 7, .retry_count = 7 };
 	struct rdma_cm_id *listener = NULL, *id;
-	char *server = argv[1], *report = malloc(2 * BODY), thanks[32] = "";
+	char *server = argc > 1 ? argv[1] : NULL, *report = malloc(2 * BODY), thanks[32] = "";
+	struct rdma_addrinfo *info = address_of(server, PORT);
 	struct pollfd pfd = { .events = POLLIN };
 
-	if (argc < 2)
-		hints.ai_flags = RAI_PASSIVE;
-	check(rdma_getaddrinfo(server, PORT, &hints, &info), "rdma_getaddrinfo");
 	check(rdma_create_ep(&id, info, NULL, NULL), "rdma_create_ep");
 	rdma_freeaddrinfo(info);
 	if (!server) {

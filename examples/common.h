@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netdb.h>
 #include <rdma/rdma_verbs.h>
 #include <stdio.h>
@@ -27,6 +28,22 @@ static inline void expect(int right, const char *what)
 		fprintf(stderr, "not as expected: %s\n", what);
 		exit(1);
 	}
+}
+
+/* Takes a number from the command line, or the usual one where text is NULL. */
+static inline int number(const char *text, int usual)
+{
+	char *end;
+	long n;
+
+	if (!text)
+		return usual;
+	n = strtol(text, &end, 10);
+	if (end == text || *end || n < 0 || n > INT_MAX) {
+		fprintf(stderr, "not a number: %s\n", text);
+		exit(2);
+	}
+	return n;
 }
 
 static inline struct rdma_addrinfo *address_of(const char *server, const char *port)

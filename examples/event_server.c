@@ -96,8 +96,8 @@ static const char *on_completions(struct client *c)
 
 int main(int argc, char **argv)
 {
+	int clients = number(argc > 1 ? argv[1] : NULL, 1);
 	struct rdma_cm_id *id = listener(PORT);
-	int clients = argc > 1 ? atoi(argv[1]) : 1;
 	struct epoll_event event;
 	const char *why;
 

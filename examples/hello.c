@@ -6,6 +6,7 @@
  *        hello SERVER   is the client
  */
 #include <errno.h>
+#include <netdb.h>
 #include <poll.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
@@ -71,10 +72,17 @@ int main(int argc, char **argv)
 	struct rdma_cm_id *listener = NULL, *id;
 	char *server = argv[1], buf[32] = "";
 	struct ibv_mr *mr;
+	int error;
 
 	if (argc < 2)
 		hints.ai_flags = RAI_PASSIVE;
-	check(rdma_getaddrinfo(server, PORT, &hints, &info), "rdma_getaddrinfo");
+	/* Fails with errno as other functions do, or as getaddrinfo(3). */
+	error = rdma_getaddrinfo(server, PORT, &hints, &info);
+	check(error == -1, "rdma_getaddrinfo");
+	if (error) {
+		fprintf(stderr, "hello: %s: %s\n", server, gai_strerror(error));
+		return 1;
+	}
 	check(rdma_create_ep(&id, info, NULL, &attr), "rdma_create_ep");
 	rdma_freeaddrinfo(info);
 	if (!server) {

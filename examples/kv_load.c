@@ -109,14 +109,19 @@ int main(int argc, char **argv)
 	};
 	struct rdma_conn_param param = { .initiator_depth = 1, .retry_count = 7,
 					 .rnr_retry_count = 7 };
-	int count = argc > 2 ? atoi(argv[2]) : 10000, percent = 10;
-	int done[2] = {}, i, is_put;
-	uint64_t *ns[2] = { calloc(count, 8), calloc(count, 8) }, start, key;
+	int count, percent, done[2] = {}, i, is_put;
 	struct kv_table table = {};
+	uint64_t *ns[2], start, key;
 
-	expect(argc > 1 && ns[0] && ns[1], "arguments: SERVER [OPERATIONS [PUTS]]");
-	if (argc > 3)
-		percent = atoi(argv[3]);
+	if (argc < 2) {
+		fprintf(stderr, "usage: kv_load SERVER [OPERATIONS [PUTS]]\n");
+		return 2;
+	}
+	count = number(argv[2], 10000);
+	percent = number(argc > 3 ? argv[3] : NULL, 10);
+	ns[0] = calloc(count, 8);
+	ns[1] = calloc(count, 8);
+	check(!ns[0] || !ns[1], "calloc");
 	id = client_of(argv[1], KV_PORT, &attr);
 	mr = rdma_reg_msgs(id, &memory, sizeof(memory));
 	check(!mr, "rdma_reg_msgs");

@@ -127,13 +127,14 @@ static const char *on_completions(struct client *c)
 
 int main(int argc, char **argv)
 {
-	struct rdma_cm_id *id = listener(KV_PORT);
 	struct epoll_event event;
+	struct rdma_cm_id *id;
 	const char *why;
 	int until;
 
 	slow = argc > 1 && !strcmp(argv[1], "-s");
-	until = argc > 1 + slow ? atoi(argv[1 + slow]) : 1;
+	until = number(argc > 1 ? argv[1 + slow] : NULL, 1);
+	id = listener(KV_PORT);
 	loop = epoll_create1(EPOLL_CLOEXEC);
 	check(loop < 0 || watch(loop, id->channel->fd, NULL), "epoll");
 	while (gone < until) {

@@ -37,7 +37,7 @@ static void hear(struct rdma_cm_id *id, int number)
 int main(int argc, char **argv)
 {
 	struct ibv_qp_init_attr attr = lines_attr();
-	int lines = argc > 2 ? atoi(argv[2]) : 100, said = 0, heard;
+	int lines, said = 0, heard;
 	struct rdma_cm_id *id;
 	struct ibv_mr *mr;
 
@@ -45,6 +45,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: lines_client SERVER [LINES]\n");
 		return 2;
 	}
+	lines = number(argv[2], 100);
 	id = client_of(argv[1], PORT, &attr);
 	mr = rdma_reg_msgs(id, in, sizeof(in));
 	check(!mr, "rdma_reg_msgs");

@@ -8,28 +8,17 @@
  * Usage: pingpong_sync [-n COUNT] [-s SIZE]          the server
  *        pingpong_sync [-n COUNT] [-s SIZE] SERVER   the client
  *
- * Both sides need the same numbers.
+ * Both sides need the same numbers.  SIZE is at most 1048576.
  */
-#include <errno.h>
 #include <poll.h>
-#include <rdma/rdma_cma.h>
-#include <rdma/rdma_verbs.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
+
+#include "common.h"
 
 #define PORT "7473"
 
 static unsigned int count = 100, size = 1024;
-
-static void fail(const char *what)
-{
-	fprintf(stderr, "pingpong_sync: %s: %s\n", what, strerror(errno));
-	exit(1);
-}
 
 /* Fills in message number n, or the answer to it, which differs. */
 static void fill(uint8_t *buf, unsigned int n, bool answer)
@@ -42,8 +31,7 @@ static void fill(uint8_t *buf, unsigned int n, bool answer)
 
 static void post_recv(struct rdma_cm_id *id, uint8_t *buf, struct ibv_mr *mr)
 {
-	if (rdma_post_recv(id, buf, buf, size, mr))
-		fail("rdma_post_recv");
+	check(rdma_post_recv(id, buf, buf, size, mr), "rdma_post_recv");
 }
 
 /* Waits for message n and returns whether every byte is right. */
@@ -52,8 +40,7 @@ static bool receive(struct rdma_cm_id *id, uint8_t *buf, unsigned int n, bool an
 	uint8_t expected[size];
 	struct ibv_wc wc;
 
-	if (rdma_get_recv_comp(id, &wc) != 1)
-		fail("rdma_get_recv_comp");
+	check(rdma_get_recv_comp(id, &wc) != 1, "rdma_get_recv_comp");
 	if (wc.status != IBV_WC_SUCCESS) {
 		fprintf(stderr, "pingpong_sync: message %u: %s\n", n,
 			ibv_wc_status_str(wc.status));
@@ -68,16 +55,14 @@ static void post_message(struct rdma_cm_id *id, uint8_t *buf, struct ibv_mr *mr,
 			 unsigned int n, bool answer)
 {
 	fill(buf, n, answer);
-	if (rdma_post_send(id, buf, buf, size, mr, IBV_SEND_SIGNALED))
-		fail("rdma_post_send");
+	check(rdma_post_send(id, buf, buf, size, mr, IBV_SEND_SIGNALED), "rdma_post_send");
 }
 
 static void await_sent(struct rdma_cm_id *id, unsigned int n)
 {
 	struct ibv_wc wc;
 
-	if (rdma_get_send_comp(id, &wc) != 1)
-		fail("rdma_get_send_comp");
+	check(rdma_get_send_comp(id, &wc) != 1, "rdma_get_send_comp");
 	if (wc.status != IBV_WC_SUCCESS) {
 		fprintf(stderr, "pingpong_sync: message %u: %s\n", n,
 			ibv_wc_status_str(wc.status));
@@ -94,8 +79,7 @@ static void await_disconnect(struct rdma_cm_id *id)
 {
 	struct pollfd pfd = { .fd = id->channel->fd, .events = POLLIN };
 
-	if (poll(&pfd, 1, -1) != 1)
-		fail("poll");
+	check(poll(&pfd, 1, -1) != 1, "poll");
 }
 
 /*
@@ -129,24 +113,23 @@ static unsigned int play(struct rdma_cm_id *id, uint8_t *buf, struct ibv_mr *mr,
 
 static struct rdma_cm_id *create(char *server)
 {
+	struct rdma_addrinfo *info = address_of(server, PORT);
 	struct ibv_qp_init_attr attr;
-	struct rdma_addrinfo hints, *info;
 	struct rdma_cm_id *id;
 
-	memset(&hints, 0, sizeof(hints));
-	hints.ai_port_space = RDMA_PS_TCP;
-	if (!server)
-		hints.ai_flags = RAI_PASSIVE;
-	if (rdma_getaddrinfo(server, PORT, &hints, &info))
-		fail("rdma_getaddrinfo");
 	memset(&attr, 0, sizeof(attr));
 	attr.cap.max_send_wr = attr.cap.max_recv_wr = 1;
 	attr.cap.max_send_sge = attr.cap.max_recv_sge = 1;
 	attr.qp_type = IBV_QPT_RC;
-	if (rdma_create_ep(&id, info, NULL, &attr))
-		fail("rdma_create_ep");
+	check(rdma_create_ep(&id, info, NULL, &attr), "rdma_create_ep");
 	rdma_freeaddrinfo(info);
 	return id;
+}
+
+static void usage(void)
+{
+	fprintf(stderr, "usage: pingpong_sync [-n COUNT] [-s SIZE] [SERVER]\n");
+	exit(2);
 }
 
 int main(int argc, char **argv)
@@ -161,31 +144,33 @@ int main(int argc, char **argv)
 
 	while ((opt = getopt(argc, argv, "n:s:")) != -1) {
 		if (opt == 'n')
-			count = atoi(optarg);
+			count = number(optarg, 0);
 		else if (opt == 's')
-			size = atoi(optarg);
+			size = number(optarg, 0);
+		else
+			usage();
 	}
+	if (argc > optind + 1 || !size || size > 1 << 20)
+		usage();
 	server = argv[optind];
 	id = create(server);
 	if (!server) {
 		listener = id;
-		if (rdma_listen(listener, 1))
-			fail("rdma_listen");
-		if (rdma_get_request(listener, &id))
-			fail("rdma_get_request");
+		check(rdma_listen(listener, 1), "rdma_listen");
+		check(rdma_get_request(listener, &id), "rdma_get_request");
 	}
 
 	buf = calloc(2, size);
+	check(!buf, "calloc");
 	mr = rdma_reg_msgs(id, buf, 2 * size);
-	if (!mr)
-		fail("rdma_reg_msgs");
+	check(!mr, "rdma_reg_msgs");
 	post_recv(id, buf, mr);
 
 	memset(&param, 0, sizeof(param));
 	param.retry_count = 7;
 	param.rnr_retry_count = 7;
-	if (server ? rdma_connect(id, &param) : rdma_accept(id, &param))
-		fail(server ? "rdma_connect" : "rdma_accept");
+	check(server ? rdma_connect(id, &param) : rdma_accept(id, &param),
+	      server ? "rdma_connect" : "rdma_accept");
 	right = play(id, buf, mr, server);
 	printf("%s: %u of %u messages of %u bytes are right\n",
 	       server ? "client" : "server", right, count, size);

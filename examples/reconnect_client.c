@@ -109,8 +109,7 @@ static void leave(struct rdma_cm_id *id)
 
 int main(int argc, char **argv)
 {
-	int ms = argc > 3 ? atoi(argv[3]) : 0, done = 0;
-	int lines = argc > 2 ? atoi(argv[2]) : 100;
+	int lines, ms, done = 0;
 	struct rdma_cm_id *device, *id = NULL;
 	struct rdma_addrinfo *info;
 
@@ -118,6 +117,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: reconnect_client SERVER [LINES [MS]]\n");
 		return 2;
 	}
+	lines = number(argv[2], 100);
+	ms = number(argc > 3 ? argv[3] : NULL, 0);
 	srandom(getpid());
 	setlinebuf(stdout);
 	info = address_of(argv[1], PORT);

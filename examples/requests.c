@@ -131,7 +131,7 @@ int main(int argc, char **argv)
 	if (argc == 1) {
 		serve();
 	} else if (argc == 3) {
-		ask(argv[1], strtoul(argv[2], NULL, 0));
+		ask(argv[1], number(argv[2], 0));
 	} else {
 		fprintf(stderr, "usage: %s [SERVER COUNT]\n", argv[0]);
 		return 2;

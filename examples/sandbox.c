@@ -77,7 +77,10 @@ int main(int argc, char **argv)
 	int sock, status;
 	pid_t worker;
 
-	expect(argc > 1, "arguments: WORKER [SERVER]");
+	if (argc < 2) {
+		fprintf(stderr, "usage: sandbox WORKER [SERVER]\n");
+		return 2;
+	}
 	last.first = argc > 2;
 	worker = start(argv[1], &sock);
 

@@ -123,9 +123,9 @@ static void admit(struct rdma_cm_id *id)
 
 int main(int argc, char **argv)
 {
+	int until = number(argc > 1 ? argv[1] : NULL, 1);
 	struct rdma_cm_id *id = listener(PORT);
 	struct pollfd fds[2] = { { id->channel->fd, POLLIN, 0 }, { -1, POLLIN, 0 } };
-	int until = argc > 1 ? atoi(argv[1]) : 1;
 
 	while (gone < until) {
 		fds[1].fd = channel ? channel->fd : -1;

@@ -9,15 +9,10 @@
  * The client sends orders to prepare or check memory; see serve().
  */
 #include <endian.h>
-#include <errno.h>
 #include <poll.h>
-#include <rdma/rdma_cma.h>
-#include <rdma/rdma_verbs.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "common.h"
 
 #define PORT "7474"
 #define SIZE 8192	/* bytes for data in each end's region */
@@ -53,14 +48,6 @@ struct region {
 static struct rdma_cm_id *id;
 static struct memory *mem;
 static struct ibv_mr *mr;
-
-static void check(bool failed, const char *what)
-{
-	if (failed) {
-		fprintf(stderr, "tour: %s: %s\n", what, strerror(errno));
-		exit(1);
-	}
-}
 
 static void check_wc(const struct ibv_wc *wc, const char *what)
 {
@@ -339,7 +326,7 @@ static void tour_rdma(const struct region *peer)
 /* Makes an endpoint whose queue pair takes lists of three entries. */
 static struct rdma_cm_id *create_endpoint(char *server)
 {
-	struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_TCP }, *info;
+	struct rdma_addrinfo *info = address_of(server, PORT);
 	struct ibv_qp_init_attr attr = {
 		.cap = {
 			.max_send_wr = 1, .max_send_sge = 3,
@@ -350,9 +337,6 @@ static struct rdma_cm_id *create_endpoint(char *server)
 	};
 	struct rdma_cm_id *ep;
 
-	if (!server)
-		hints.ai_flags = RAI_PASSIVE;
-	check(rdma_getaddrinfo(server, PORT, &hints, &info), "rdma_getaddrinfo");
 	check(rdma_create_ep(&ep, info, NULL, &attr), "rdma_create_ep");
 	rdma_freeaddrinfo(info);
 	return ep;
