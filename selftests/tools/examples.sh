@@ -128,6 +128,24 @@ requests() {
 		grep -qx '500 requests answered' "$2.server"
 }
 
+# wrong DIRECTORY OUT: arguments that cannot be right, each with a line that says why
+wrong() {
+	for program in hello pingpong_sync tour lines_client; do
+		"$1/$program" no.such.name >>"$2.names" 2>&1
+		[ $? = 1 ] || return
+	done
+	[ "$(grep -cE 'Name or service not known|Temporary failure in name' \
+		"$2.names")" = 4 ] || return
+	for arguments in 'pingpong_sync -n x' 'pingpong_sync -s 0' 'pingpong_sync -x' \
+		'event_server x' 'srq_server x' 'kv_server -s x' kv_load 'kv_load server x' \
+		'lines_client server x' reconnect_client 'requests server x' sandbox; do
+		# shellcheck disable=SC2086
+		"$1/"$arguments >"$2.usage" 2>&1
+		[ $? = 2 ] && grep -qE '^usage: |^not a number: x$|invalid option' "$2.usage" ||
+			return
+	done
+}
+
 # hellos OUT SERVER CLIENT: words are commands
 hellos() {
 	# shellcheck disable=SC2086
@@ -161,7 +179,7 @@ file_transfer() {
 }
 
 echo "TAP version 13"
-echo "1..18"
+echo "1..19"
 for program in hello pingpong_sync tour; do
 	both "$tmp/system" "$system/$program" &&
 		both "$tmp/ours" "$ours/$program" &&
@@ -180,6 +198,8 @@ for slow in '' -s; do
 	kv "$system" "$tmp/system" $slow && kv "$ours" "$tmp/ours" $slow
 	report $? key_value$slow
 done
+wrong "$system" "$tmp/system" && wrong "$ours" "$tmp/ours"
+report $? wrong_arguments
 requests "$system" "$tmp/system" && requests "$ours" "$tmp/ours"
 report $? requests
 as_user='setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs'
