@@ -51,6 +51,8 @@ out_dir=$(realpath "$out_dir")
 	die "with -g the logs must be below $build_dir"
 "$vm_dir/deps.sh" build boot >&2
 build_all lib tools examples ${go:+tests} >&2
+# Of the examples, only the file transfer needs more than the guest has.
+libcrypto=$(ldd "$build_dir/examples/file_client" | awk '/libcrypto/ { print $3 }')
 
 if [ $# -gt 0 ]; then
 	:
@@ -80,7 +82,8 @@ if [ -t 0 ]; then
 fi
 status=0
 "$vm_dir/run.sh" -B -k "$kernel" -o "$out_dir" -t "$limit" \
-	-f /bin/bash:/bin/bash -f /lib/terminfo:/lib/terminfo "${options[@]}" \
+	-f /bin/bash:/bin/bash -f /lib/terminfo:/lib/terminfo \
+	-f "$libcrypto:$libcrypto" "${options[@]}" \
 	-q -virtfs -q "$(share "$top_dir" tree)" \
 	-q -virtfs -q "$(share "$build_dir" build)" \
 	-q -gdb -q "unix:gdb,server=on,wait=off" \
