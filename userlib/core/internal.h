@@ -381,18 +381,6 @@ struct rpost_default_cqs {
 	struct ibv_comp_channel *recv_channel;
 };
 
-/* Members that came to struct ibv_qp_ex after version 44. */
-struct rpost_qp_ex_tail {
-	void (*wr_atomic_write)(struct ibv_qp_ex *qp, uint32_t rkey,
-				uint64_t remote_addr, const void *atomic_wr);
-	void (*wr_flush)(struct ibv_qp_ex *qp, uint32_t rkey,
-			 uint64_t remote_addr, size_t len, uint8_t type,
-			 uint8_t level);
-};
-
-#define RPOST_QP_EX_TAIL \
-	(offsetof(struct ibv_qp_ex, wr_abort) + sizeof(void *))
-
 /* Packed work requests. */
 struct rpost_block {
 	char *buf;
@@ -413,7 +401,8 @@ struct rpost_qp {
 	union {
 		struct ibv_qp ibv;
 		struct ibv_qp_ex ex;
-		char ex_room[RPOST_QP_EX_TAIL + sizeof(struct rpost_qp_ex_tail)];
+		/* Of later versions' members (wr_flush) programs see that they are NULL. */
+		char ex_room[sizeof(struct ibv_qp_ex) + 4 * sizeof(void *)];
 	};
 	bool extended;			/* ex and list are valid */
 	struct rpost_wr_list list;

@@ -29,10 +29,6 @@
 
 static_assert(1 << RPOST_WR_SEND_WITH_INV == IBV_QP_EX_WITH_SEND_WITH_INV,
 	      "opcodes and flags");
-static_assert(RPOST_QP_EX_TAIL == offsetof(struct ibv_qp_ex, wr_atomic_write),
-	      "tail of struct ibv_qp_ex");
-static_assert(sizeof(((struct rpost_qp *)0)->ex_room) >=
-	      sizeof(struct ibv_qp_ex), "room for struct ibv_qp_ex");
 
 int rpost_qp_ex_check(enum ibv_qp_type type, uint64_t ops)
 {
@@ -228,26 +224,6 @@ static void wr_send_tso(struct ibv_qp_ex *ex, void *hdr, uint16_t hdr_sz,
 static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
 {
 	(void)remote_srqn;
-	unsupported(ex);
-}
-
-static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey,
-			    uint64_t remote_addr, const void *atomic_wr)
-{
-	(void)rkey;
-	(void)remote_addr;
-	(void)atomic_wr;
-	unsupported(ex);
-}
-
-static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
-		     size_t len, uint8_t type, uint8_t level)
-{
-	(void)rkey;
-	(void)remote_addr;
-	(void)len;
-	(void)type;
-	(void)level;
 	unsupported(ex);
 }
 
@@ -461,10 +437,6 @@ static void wr_abort(struct ibv_qp_ex *ex)
 
 void rpost_qp_ex_init(struct rpost_qp *qp)
 {
-	static const struct rpost_qp_ex_tail tail = {
-		.wr_atomic_write = wr_atomic_write,
-		.wr_flush = wr_flush,
-	};
 	struct ibv_qp_ex *ex = &qp->ex;
 
 	pthread_mutex_init(&qp->list.lock, NULL);
@@ -489,7 +461,6 @@ void rpost_qp_ex_init(struct rpost_qp *qp)
 	ex->wr_start = wr_start;
 	ex->wr_complete = wr_complete;
 	ex->wr_abort = wr_abort;
-	memcpy(qp->ex_room + RPOST_QP_EX_TAIL, &tail, sizeof(tail));
 }
 
 void rpost_qp_ex_fini(struct rpost_qp *qp)
@@ -504,7 +475,8 @@ void rpost_qp_ex_fini(struct rpost_qp *qp)
  * @qp: the queue pair
  *
  * ibv_wr_complete() returns EOPNOTSUPP for operations that its type does not
- * have.  Others are posted even if send_ops_flags did not name them; providers
+ * have.  wr_atomic_write and wr_flush are NULL, as programs look whether they are there
+ * (librpma 1.3).  Others are posted even if send_ops_flags did not name them; providers
  * of rdma-core do the same (mlx5), or have no function for the call (rxe).
  *
  * Return: the same object, or NULL for one that was made without
