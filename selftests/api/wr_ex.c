@@ -278,10 +278,7 @@ TEST_F(wr_ex, refused)
 /* ibv_wr_complete() refuses operations that in-kernel verbs lack. */
 TEST_F(wr_ex, calls_of_others)
 {
-	void (*wr_flush)(struct ibv_qp_ex *ex, uint32_t rkey,
-			 uint64_t remote_addr, size_t len, uint8_t type,
-			 uint8_t level);
-	uint64_t value = 0;
+	void (*wr_flush)(void);
 
 	if (over_incumbent())
 		SKIP(return, "its providers leave such calls out");
@@ -295,13 +292,10 @@ TEST_F(wr_ex, calls_of_others)
 	ibv_wr_start(self->ex);
 	ibv_wr_bind_mw(self->ex, NULL, 1, NULL);
 	EXPECT_EQ(EOPNOTSUPP, ibv_wr_complete(self->ex));
-	ibv_wr_start(self->ex);
-	ibv_wr_atomic_write(self->ex, 1, 1, &value);
-	EXPECT_EQ(EOPNOTSUPP, ibv_wr_complete(self->ex));
+	/* Programs look whether it has these. */
+	EXPECT_TRUE(!self->ex->wr_atomic_write);
 	memcpy(&wr_flush, (char *)self->ex + WR_FLUSH, sizeof(wr_flush));
-	ibv_wr_start(self->ex);
-	wr_flush(self->ex, 1, 1, 1, 1, 1);
-	EXPECT_EQ(EOPNOTSUPP, ibv_wr_complete(self->ex));
+	EXPECT_TRUE(!wr_flush);
 	ibv_wr_start(self->ex);
 	ibv_wr_set_xrc_srqn(self->ex, 1);
 	EXPECT_EQ(EOPNOTSUPP, ibv_wr_complete(self->ex));
