@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154
 # Gets packages of Debian suites that the host does not use. Each suite has a
 # separate apt state, so that the system's configuration does not change; only
-# its mirror and key ring are used. Sourced by fetch.sh and userland.sh.
+# its mirror and key ring are used. Sourced by fetch.sh, userland.sh and interop/.
 
 apt_retries=5
 
@@ -146,4 +146,17 @@ apt_download() {
 	[ $# = 1 ] || what+=" and $(($# - 1)) more"
 	mkdir -p "$dir"
 	(cd "$dir" && attempt "download $what from $suite" apt_run "$suite" apt-get download "$@")
+}
+
+# apt_source SUITE DIRECTORY PACKAGE: download its source and unpack it
+apt_source() {
+	local suite=$1 dir=$2 what="the source of $3 from $1" state=$cache_dir/apt/$1-source
+	apt_setup "$suite"
+	mkdir -p "$dir" "$state"/{lists,archives}/partial
+	: >"$state/status"
+	sed 's/^deb /deb-src /' "$cache_dir/apt/$suite/sources.list" >"$state/sources.list"
+	say "downloading $what"
+	attempt "download $what" apt_run "$suite-source" apt-get \
+		-o APT::Update::Error-Mode=any update
+	(cd "$dir" && attempt "download $what" apt_run "$suite-source" apt-get source "$3")
 }
