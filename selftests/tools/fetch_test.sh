@@ -5,10 +5,11 @@
 #
 # Tests on this host, without a network, what vm/fetch.sh says and leaves behind when
 # Debian has a kernel no more, a download breaks, the disk is full, or it is killed, and
-# what debug-kernel.sh --cached says. Prints TAP.
+# what debug-kernel.sh --cached says; and what interop/build.sh says if a source is missing
+# or broken. Prints TAP.
 #
-# apt and dpkg-deb are programs of the test: a package is a tar archive, and files in
-# suites/SUITE tell what a suite has. BREAK says what is to go wrong.
+# apt and dpkg-deb are programs of the test: a package is a tar archive, a source a directory,
+# and files in suites/SUITE tell what a suite has. BREAK says what is to go wrong.
 
 # Functions are called by name.
 # shellcheck disable=SC2317
@@ -41,8 +42,8 @@ fetch() {
 	status=$?
 }
 
-# says STATUS SENTENCE: the status and the last line, a pattern, of the last fetch
-says() { [ "$status" = "$1" ] && tail -n 1 out | grep -qx -e "vm: fetch: $2"; }
+# says STATUS SENTENCE [PROGRAM]: the status and the last line, a pattern, of the last fetch
+says() { [ "$status" = "$1" ] && tail -n 1 out | grep -qx -e "vm: ${3-fetch}: $2"; }
 
 nothing_left() { ! [ -e "$RDMA_POST_CACHE/fetch.tmp" ]; }
 
@@ -80,7 +81,7 @@ make_programs() {
 			[ "${arg#Dir::Cache=}" = "$arg" ] || suite=${arg##*/}
 		done
 		[ -n "$suite" ] || exit 0
-		while [ "$1" != update ] && [ "$1" != download ]; do
+		while [ "$1" != update ] && [ "$1" != download ] && [ "$1" != source ]; do
 			shift
 		done
 		case $BREAK:$1 in
@@ -99,7 +100,14 @@ make_programs() {
 			kill -9 0
 			;;
 		esac
-		[ "$1" = download ] || exit 0
+		case $1 in
+		update) exit ;;
+		source)
+			cp -r "$TEST_DIR/suites/$suite/$2" . 2>/dev/null && exit
+			echo "E: Unable to find a source package for $2" >&2
+			exit 100
+			;;
+		esac
 		shift
 		for package; do
 			cp "$TEST_DIR/suites/$suite/$package.deb" "${package}_1.deb" || exit
@@ -283,9 +291,45 @@ debug_kernel() {
 	cached 1
 }
 
+# build: run interop/build.sh
+build() {
+	"$vm_dir/../interop/build.sh" >out 2>&1
+	status=$?
+}
+
+nothing_built() { ! compgen -G "$RDMA_POST_CACHE/built/*/valkey-*" >/dev/null; }
+
+no_source() {
+	build
+	says 4 'cannot download .* valkey from sid: Unable to find a source package .*' build &&
+		nothing_built
+}
+
+source_lists_fail() {
+	BREAK=update build
+	says 4 'cannot download .* valkey from sid: Failed to fetch .*  404  Not Found' build &&
+		nothing_built
+}
+
+# A build that fails leaves no programs, so that the next one begins anew; a built one is kept.
+source_builds() {
+	local src=suites/sid-source/valkey/src
+	mkdir -p "$src"
+	printf 'valkey-%%:\n\tfalse\n' >"$src/Makefile"
+	build
+	says 1 'cannot build valkey' build && nothing_built || return
+	printf 'valkey-%%:\n\tcp /bin/true $@\n' >"$src/Makefile"
+	build
+	[ "$status" = 0 ] && "$(tail -n 1 out)/valkey-server" || return
+	rm -r "$src"
+	build
+	[ "$status" = 0 ] && [ "$(wc -l <out)" = 1 ]
+}
+
 tests=(unknown_name newest_of_first_suite image_without_headers no_suite_has_it
 	suite_gone all_suites_gone lists_fail download_fails broken_package broken_tarball
-	killed_in_download killed_in_unpack full_disk full_before debug_kernel)
+	killed_in_download killed_in_unpack full_disk full_before debug_kernel no_source
+	source_lists_fail source_builds)
 make_programs
 for test in "${tests[@]}"; do
 	run "$test" &
