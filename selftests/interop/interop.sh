@@ -56,7 +56,7 @@ shift $((OPTIND - 1))
 
 # Make the directory that is /root/interop in the guest.
 make_suite() {
-	local dir=$out/suite
+	local dir=$out/suite valkey
 	rm -rf "$dir"
 	mkdir -p "$dir"/{bin,lib}
 	cp -r "$here"/{cases,lib.sh,run_cases.sh,guest.sh,{adios2_sst,pyverbs_tests}.py} \
@@ -65,6 +65,8 @@ make_suite() {
 	cp "$build_dir/bin/rdma-post-run" "$dir/bin/"
 	cp -a "$build_dir"/lib/{rdma_post,librdma_post.so*} "$dir/lib/"
 	make -s -C "$here" OUT="$dir" >&2
+	valkey=$("$here/build.sh")
+	cp "$valkey"/valkey-* "$dir/bin/"
 }
 
 # run_guest SUITE KERNEL NAME: write results-NAME
@@ -81,8 +83,9 @@ run_guest() {
 	# shellcheck disable=SC2086
 	set -- $only
 	set +f
-	"$vm_dir/run.sh" -k "$kernel" -p odp=1 -m 2G -t 7200 -o "$build_dir/vm/interop.$kernel" \
-		-f "$out/suite:/root/interop" -q -drive -q \
+	# A user may have as much as on a host of 8 GB: Valkey with 100 clients has 530 MB.
+	"$vm_dir/run.sh" -k "$kernel" -p "odp=1 max_user_bytes=$((1 << 30))" -m 2G -t 7200 \
+		-o "$build_dir/vm/interop.$kernel" -f "$out/suite:/root/interop" -q -drive -q \
 		"file=$image,format=raw,if=none,id=programs,readonly=on" \
 		-q -device -q virtio-blk-pci,drive=programs \
 		-- env LIMIT="$limit" VERBOSE="$verbose" SUITE="$suite" \
