@@ -22,7 +22,8 @@ packages=(
 	libfabric-bin python3-minimal python3-pyverbs
 	fio qperf tgt libiscsi-bin openmpi-bin libblas3 hpcc qemu-system-x86 qemu-utils
 )
-# Packages of which only some files are taken, without their dependencies.
+# Packages of which only some files are taken, without their dependencies; and the
+# patterns of these files.
 parts=(util-linux '*/bin/taskset' qemu-block-extra '*/qemu/block-iscsi.so')
 # UCX, what uses it, and librpma. UCX of sid is built without verbs.
 older=(ucx-utils mpich netpipe-mpich2 libscalapack-mpich2.2 librpma0)
@@ -37,8 +38,12 @@ bookworm)
 	;;
 trixie)
 	# Ceph's programs need these; those of Debian 12 lack the messenger's.
-	packages+=("${older[@]}" "$adios2" librados2 libgoogle-perftools4t64)
-	parts+=("${older_parts[@]}" ceph-test './usr/bin/ceph_perf_msgr_*')
+	packages+=("${older[@]}" "$adios2" librados2 libgoogle-perftools4t64 libradosstriper1
+		liblz4-1 libsnappy1v5 libxxhash0
+		python3-rados python3-ceph-argparse python3-prettytable)
+	parts+=("${older_parts[@]}" ceph-test './usr/bin/ceph_perf_msgr_*'
+		ceph-common './usr/bin/ceph ./usr/bin/rados'
+		ceph-mon ./usr/bin/ceph-mon ceph-osd ./usr/bin/ceph-osd)
 	;;
 sid) packages+=(dapl2-utils "$adios2") ;;
 *) usage >&2 && exit 2 ;;
@@ -85,7 +90,7 @@ finish_root() {
 }
 
 make_image() {
-	local dir=$1 deb mb i
+	local dir=$1 deb mb i patterns
 	apt_update "$suite"
 	# shellcheck disable=SC2046
 	apt_download "$suite" "$dir/debs" $(closure)
@@ -99,8 +104,9 @@ make_image() {
 	done >"$dir/versions"
 	for ((i = 0; i < ${#parts[@]}; i += 2)); do
 		apt_download "$suite" "$dir/parts" "${parts[i]}"
+		read -ra patterns <<<"${parts[i + 1]}"
 		dpkg-deb --fsys-tarfile "$dir"/parts/*.deb |
-			tar -x -C "$dir/root" --wildcards "${parts[i + 1]}"
+			tar -x -C "$dir/root" --wildcards "${patterns[@]}"
 		dpkg-deb -W "$dir"/parts/*.deb >>"$dir/versions"
 		rm -r "$dir/parts"
 	done
