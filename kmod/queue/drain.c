@@ -73,7 +73,8 @@ static void rpost_hwcq_fetch_rest(struct rpost_hwcq *hwcq)
 void rpost_qp_fetch_rest(struct rpost_qp *qp)
 {
 	rpost_hwcq_fetch_rest(qp->send_hwcq);
-	rpost_hwcq_fetch_rest(qp->recv_hwcq);
+	if (qp->recv_hwcq != qp->send_hwcq)
+		rpost_hwcq_fetch_rest(qp->recv_hwcq);
 }
 
 /*
