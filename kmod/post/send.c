@@ -339,9 +339,9 @@ static void rpost_fill_send(struct rpost_qp *qp, struct rpost_swr *swr)
 	/*
 	 * Slots come back only by completions, so signal some even if the
 	 * program wants none.  Signal all datagrams, so that each releases its
-	 * address handle.
+	 * address handle, and all sends that are counted.
 	 */
-	if (swr->kind.signaled || swr->ah ||
+	if (swr->kind.signaled || swr->ah || READ_ONCE(qp->counting) ||
 	    ++sq->unsignaled > rpost_most_unsignaled(sq)) {
 		swr->wr.send_flags |= IB_SEND_SIGNALED;
 		sq->unsignaled = 0;

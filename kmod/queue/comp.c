@@ -18,6 +18,12 @@ static_assert(RPOST_WC_WR_FLUSH_ERR == (int)IB_WC_WR_FLUSH_ERR);
 static_assert(RPOST_WC_RNR_RETRY_EXC_ERR == (int)IB_WC_RNR_RETRY_EXC_ERR);
 static_assert(RPOST_WC_GENERAL_ERR == (int)IB_WC_GENERAL_ERR);
 
+/* Opcodes from RPOST_WC_COMP_SWAP on are of atomic operations. */
+static_assert(RPOST_WRS_SEND == (int)RPOST_WC_SEND);
+static_assert(RPOST_WRS_RDMA_WRITE == (int)RPOST_WC_RDMA_WRITE);
+static_assert(RPOST_WRS_RDMA_READ == (int)RPOST_WC_RDMA_READ);
+static_assert(RPOST_WRS_ATOMIC == (int)RPOST_WC_COMP_SWAP);
+
 /* Fields that every completion has, as in struct rpost_wc. */
 struct rpost_told {
 	u64 wr_id;
@@ -102,6 +108,14 @@ static u32 rpost_wc_status(struct rpost_qp *qp, bool bad_key,
 	return bad_key ? RPOST_WC_LOC_PROT_ERR : wc->status;
 }
 
+static noinline void rpost_qp_count(struct rpost_qp *qp, u32 op, bool success)
+{
+	if (success)
+		qp->counts[op].succeeded++;
+	else
+		qp->counts[op].failed++;
+}
+
 #define RPOST_WC_WITH_BYTES						\
 	(BIT(RPOST_WC_RDMA_READ) | BIT(RPOST_WC_COMP_SWAP) |		\
 	 BIT(RPOST_WC_FETCH_ADD))
@@ -125,6 +139,8 @@ void rpost_send_done(struct ib_cq *ib_cq, struct ib_wc *wc)
 
 	if (unlikely(qp->ahs))
 		rpost_qp_release_ah(qp, wqe);
+	if (unlikely(READ_ONCE(qp->counting)) && !READ_ONCE(qp->discard))
+		rpost_qp_count(qp, min_t(u32, wqe->kind.opcode, RPOST_WRS_ATOMIC), success);
 	/* The slot stays in use until the program consumes the completion. */
 	if ((wqe->kind.signaled || !success) && !READ_ONCE(qp->discard)) {
 		rpost_tell(qp->send_cq, told, &wqe->pos);
@@ -146,7 +162,7 @@ static u32 rpost_wc_flags(int ib_flags)
 	return flags;
 }
 
-static __always_inline void rpost_tell_recv(const struct rpost_qp *qp,
+static __always_inline void rpost_tell_recv(struct rpost_qp *qp,
 					    u64 wr_id, u32 status,
 					    const struct ib_wc *wc, u32 *pos)
 {
@@ -162,6 +178,8 @@ static __always_inline void rpost_tell_recv(const struct rpost_qp *qp,
 	};
 	struct rpost_wc *entry = rpost_tell(qp->recv_cq, told, pos);
 
+	if (unlikely(READ_ONCE(qp->counting)))
+		rpost_qp_count(qp, RPOST_WRS_RECV, success);
 	if (success)
 		rpost_stat_op(qp->obj.file, RPOST_STAT_RECV, wc->byte_len);
 	if (!entry || !success)

@@ -370,6 +370,9 @@ int rpost_qp_reset(struct rpost_qp *qp)
 {
 	int ret;
 
+	/* Count what has completed. */
+	if (qp->counting)
+		rpost_qp_fetch_rest(qp);
 	WRITE_ONCE(qp->discard, true);
 	ret = rpost_qp_drain(qp, -EINVAL);
 	if (!ret)

@@ -157,7 +157,9 @@ struct rpost_mcast {
  * @stopped: moved to the error state before its end or RESET; stays true if it
  *           could not be reset
  * @can_take: it could have taken receives of @srq when it was stopped
- * @stopped_at: time of that in jiffies
+ * @counting: the program has asked for @counts; set under the lock of the queue pair, and
+ *            never cleared
+ * @stopped_at: time of @stopped in jiffies
  * @max_inline: bytes of inline data in a send
  * @inline_stride: bytes between two slots' inline data
  * @inline_per_page: slots whose inline data share a page
@@ -170,6 +172,8 @@ struct rpost_mcast {
  * @send_drain_wr: drains @sq
  * @recv_drain_wr: drains @rq
  * @last_wqe: completed when the device takes no more from @srq
+ * @counts: completed work requests, by enum rpost_wrs; of receives under the lock of
+ *          @recv_cq, of the others under that of @send_cq
  * @sq: send queue
  * @rq: receive queue; without slots if there is a @srq
  *
@@ -181,6 +185,12 @@ struct rpost_mcast {
  * is room, see rpost_drain_sq().  A datagram queue pair has no address for
  * a drain WR: all its sends are signaled on the device, and its SQ is drained
  * when they have completed.
+ *
+ * The library makes completion counters of verbs from @counts, and has the device polled
+ * when the program reads one.  So the module has no object that queue pairs and their
+ * ends must know, and a queue pair without a counter pays for a test of @counting.  With
+ * it, the device signals all sends: it would report the last unsignaled ones with a later
+ * send only, which may never come.
  */
 struct rpost_qp {
 	struct rpost_obj obj;
@@ -209,6 +219,7 @@ struct rpost_qp {
 	bool leaked;
 	bool stopped;
 	bool can_take;
+	bool counting;
 	unsigned long stopped_at;
 	u32 max_inline;
 	u32 inline_stride;
@@ -221,6 +232,7 @@ struct rpost_qp {
 	struct rpost_drain_wr send_drain_wr;
 	struct rpost_drain_wr recv_drain_wr;
 	struct completion last_wqe;
+	struct rpost_wrs_count counts[RPOST_NUM_WRS];
 	struct rpost_queue sq;
 	struct rpost_queue rq;
 };

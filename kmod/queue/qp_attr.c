@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Attributes of queue pairs: MODIFY_QP and QUERY_QP.
+ * Attributes of queue pairs: MODIFY_QP and QUERY_QP; and their counts: COUNT_WRS.
  */
 #include <linux/capability.h>
 
@@ -330,6 +330,64 @@ int rpost_query_qp_ioctl(struct rpost_ucmd *ucmd)
 		ret = ib_query_qp(qp->ib_qp, &attr, RPOST_QP_MASK, &init);
 	if (!ret)
 		rpost_query_qp_fill(cmd, qp, &attr);
+	rpost_qp_unlock(qp);
+
+	rpost_obj_put(&qp->obj);
+	return ret ? : rpost_respond(ucmd);
+}
+
+/* In other states there may be sends that the device does not signal. */
+static int rpost_qp_start_counting(struct rpost_qp *qp)
+{
+	struct ib_qp_init_attr init = {};
+	struct ib_qp_attr attr = {};
+	int ret;
+
+	if (!qp->ib_qp)
+		return -ENODEV;
+	rpost_qp_lock_handler(qp);
+	ret = ib_query_qp(qp->ib_qp, &attr, IB_QP_STATE, &init);
+	if (!ret && attr.qp_state != IB_QPS_RESET && attr.qp_state != IB_QPS_INIT)
+		ret = -EINVAL;
+	if (!ret)
+		WRITE_ONCE(qp->counting, true);
+	rpost_qp_unlock_handler(qp);
+	return ret;
+}
+
+static void rpost_qp_copy_counts(struct rpost_qp *qp, struct rpost_wrs_count *counts)
+{
+	spin_lock(&qp->send_cq->lock);
+	memcpy(counts, qp->counts, RPOST_WRS_RECV * sizeof(*counts));
+	spin_unlock(&qp->send_cq->lock);
+	spin_lock(&qp->recv_cq->lock);
+	counts[RPOST_WRS_RECV] = qp->counts[RPOST_WRS_RECV];
+	spin_unlock(&qp->recv_cq->lock);
+}
+
+int rpost_count_wrs_ioctl(struct rpost_ucmd *ucmd)
+{
+	struct rpost_count_wrs *cmd = &ucmd->cmd.count_wrs;
+	struct rpost_qp *qp;
+	int ret = 0;
+
+	if (cmd->reserved)
+		return -EOPNOTSUPP;
+	qp = rpost_qp_get(ucmd->file, cmd->handle);
+	if (!qp)
+		return -ENOENT;
+
+	rpost_qp_lock(qp);
+	if (cmd->flags & RPOST_COUNT_WRS_START)
+		ret = rpost_qp_start_counting(qp);
+	else if (!qp->counting)
+		ret = -EINVAL;
+	if (!ret) {
+		/* Removal of the device has polled it for the last time. */
+		if (qp->ib_qp)
+			rpost_qp_fetch_rest(qp);
+		rpost_qp_copy_counts(qp, cmd->counts);
+	}
 	rpost_qp_unlock(qp);
 
 	rpost_obj_put(&qp->obj);

@@ -261,6 +261,8 @@ ROW(QUERY_OBJECT, 0x31, 2, 0,
     AUTO(type, 4, 8, .usual = RPOST_OBJ_PD), IN(handle, R_PD), ANSWER(device, 4),
     ANSWER(pd, 4), ANSWER(lkey, 4), ANSWER(rkey, 4), ANSWER(length, 8),
     ANSWER(iova, 8))
+ROW(COUNT_WRS, 0x32, 2, -EINVAL,
+    IN(handle, R_QP, .give = G_NEW), ZERO(reserved), ANSWER(counts, 80))
 ROW(GET_EVENT, 0x40, 8, 0,
     OUT(id, R_ID), ANSWER(listen_id, 4), ANSWER(event, 4), ANSWER(status, 4),
     OUT(param.qp_num, R_QPN),

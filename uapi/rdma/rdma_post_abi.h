@@ -115,6 +115,7 @@ enum rpost_cmd {
 	RPOST_CMD_WRITE_EVENT		= 0x2f,
 	RPOST_CMD_SHARE_DEVICE		= 0x30,
 	RPOST_CMD_QUERY_OBJECT		= 0x31,
+	RPOST_CMD_COUNT_WRS		= 0x32,
 	RPOST_CMD_GET_EVENT		= 0x40,
 };
 
@@ -2293,6 +2294,73 @@ struct rpost_query_qp {
 };
 
 #define RPOST_IOC_QUERY_QP	_IO(RPOST_IOC_TYPE, RPOST_CMD_QUERY_QP)
+
+/**
+ * enum rpost_wrs - operations that are counted apart
+ * @RPOST_WRS_SEND: sends
+ * @RPOST_WRS_RDMA_WRITE: writes
+ * @RPOST_WRS_RDMA_READ: reads
+ * @RPOST_WRS_ATOMIC: atomic operations
+ * @RPOST_WRS_RECV: receives, also those that a write with immediate data has taken
+ * @RPOST_NUM_WRS: number of them
+ */
+enum rpost_wrs {
+	RPOST_WRS_SEND		= 0,
+	RPOST_WRS_RDMA_WRITE	= 1,
+	RPOST_WRS_RDMA_READ	= 2,
+	RPOST_WRS_ATOMIC	= 3,
+	RPOST_WRS_RECV		= 4,
+	RPOST_NUM_WRS		= 5,
+};
+
+/**
+ * struct rpost_wrs_count - work requests that have completed
+ * @succeeded: with RPOST_WC_SUCCESS, signaled or not
+ * @failed: with another status
+ */
+struct rpost_wrs_count {
+	__aligned_u64 succeeded;
+	__aligned_u64 failed;
+};
+
+/**
+ * enum rpost_count_wrs_flag - flags of struct rpost_count_wrs
+ * @RPOST_COUNT_WRS_START: begin to count; in RESET or INIT only, also if the queue pair
+ *                         counts already
+ */
+enum rpost_count_wrs_flag {
+	RPOST_COUNT_WRS_START	= 1 << 0,
+};
+
+/**
+ * struct rpost_count_wrs - ioctl(RPOST_IOC_COUNT_WRS)
+ * @size: sizeof(struct rpost_count_wrs)
+ * @flags: RPOST_COUNT_WRS_*
+ * @handle: in: the queue pair
+ * @reserved: must be 0
+ * @counts: out: its completed work requests, by enum rpost_wrs
+ *
+ * Counts work requests that have completed, also those whose completions the program has
+ * not polled or does not get.  Polls the device first, unless that was removed, for all that
+ * it has, and puts completions into the rings.  A ring may overrun; the counts lose nothing.
+ * They begin with 0 and never decrease; what a move to RESET drops is not counted.  The call
+ * waits while the queue pair is drained.
+ *
+ * From the start on the device signals each send, which costs time; the program gets no
+ * more completions than before.
+ *
+ * Errors: EINVAL if the queue pair does not count; with RPOST_COUNT_WRS_START EINVAL if it
+ * is neither in RESET nor in INIT, ENODEV, or an error of the driver's.
+ */
+struct rpost_count_wrs {
+	__u32 size;
+	__u32 flags;
+	__u32 handle;
+	__u32 reserved;
+	struct rpost_wrs_count counts[RPOST_NUM_WRS];
+};
+
+#define RPOST_IOC_COUNT_WRS	_IO(RPOST_IOC_TYPE, RPOST_CMD_COUNT_WRS)
 
 /* --------------------------------------------------------------- posts */
 
