@@ -406,6 +406,7 @@ static void end_made(struct rpost_ctx *ctx, struct rpost_made *made)
 		qp = rpost_container_of(made, struct rpost_qp, made);
 		rpost_async_del(&qp->async);
 		rpost_qp_destroy_handle(qp);
+		rpost_qp_detach_cntrs(qp);
 		/* Sends of the queue pair no longer use address handles. */
 		rpost_ah_reap(ctx);
 	} else if (made->type == RPOST_OBJ_CQ) {

@@ -267,6 +267,7 @@ int rpost_id_leave_qp(struct rpost_id *priv)
 	err = rpost_qp_destroy_handle(qp);
 	if (err)
 		return err;
+	rpost_qp_detach_cntrs(qp);
 	qp->ibv.state = IBV_QPS_ERR;
 	qp->orphan = true;
 	qp->id = NULL;

@@ -409,6 +409,7 @@ struct rpost_qp {
 	struct rpost_made made;
 	struct rpost_async async;
 	struct rpost_group *groups;	/* of multicast, under ibv.mutex */
+	struct rpost_cntr_use *cntr_uses;	/* under ibv.mutex */
 	struct rpost_id *id;
 	bool of_cm;			/* cma owns it, and knows it as its id's */
 	bool orphan;			/* id and kernel object are gone */
@@ -473,6 +474,9 @@ void rpost_ah_reap(struct rpost_ctx *ctx);
 void rpost_ah_forget(struct rpost_ctx *ctx);
 bool rpost_qp_has_groups(struct rpost_qp *qp);
 void rpost_qp_forget_groups(struct rpost_qp *qp);
+/* Completion counters get what a queue pair, which will be destroyed, has counted. */
+void rpost_qp_update_cntrs(struct rpost_qp *qp);
+void rpost_qp_detach_cntrs(struct rpost_qp *qp);
 
 /* Separates a queue pair, which is being destroyed, from its id. */
 void rpost_qp_leave_id(struct rpost_qp *qp);

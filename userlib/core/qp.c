@@ -236,6 +236,7 @@ int rpost_qp_destroy_handle(struct rpost_qp *qp)
 	struct rpost_file *file = rpost_ctx(qp->ibv.context)->file;
 	int err;
 
+	rpost_qp_update_cntrs(qp);
 	pthread_rwlock_rdlock(&file->qp_nums);
 	err = rpost_destroy_handle(file->fd, RPOST_OBJ_QP, qp->ibv.handle);
 	if (!err)
@@ -268,6 +269,7 @@ RPOST_API int ibv_destroy_qp(struct ibv_qp *qp)
 		if (err)
 			return err;
 	}
+	rpost_qp_detach_cntrs(rqp);
 	rpost_qp_leave_id(rqp);
 	rpost_made_del(qp->context, &rqp->made);
 	rpost_async_del(&rqp->async);

@@ -18,7 +18,6 @@
 #include "tap.h"
 
 struct ibv_buf;
-struct ibv_comp_cntr;
 struct ibv_dmah;
 
 /* struct ibv_mr_init_attr and its bits in version 65. */
@@ -45,9 +44,6 @@ int ibv_export_buf_dmabuf_fd(struct ibv_buf *buf);
 int ibv_query_port_speed(struct ibv_context *context, uint32_t port_num,
 			 uint64_t *port_speed);
 struct ibv_dmah *ibv_alloc_dmah(struct ibv_context *context, void *attr);
-struct ibv_comp_cntr *ibv_create_comp_cntr(struct ibv_context *context,
-					   void *attr);
-int ibv_set_comp_cntr(struct ibv_comp_cntr *comp_cntr, uint64_t value);
 const char *ibv_wr_opcode_str(enum ibv_wr_opcode opcode);
 int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event,
 			int status, uint64_t arg);
@@ -139,8 +135,6 @@ static void device(void)
 	printf("# %u00 Mbit/s\n", (unsigned int)speed);
 	ok(ibv_query_port_speed(ctx, 99, &speed) == EINVAL);
 	ok(!ibv_alloc_dmah(ctx, NULL) && errno == EOPNOTSUPP);
-	ok(!ibv_create_comp_cntr(ctx, NULL) && errno == EOPNOTSUPP);
-	ok(ibv_set_comp_cntr(NULL, 1) == EOPNOTSUPP);
 	port(ctx);
 	buffers(ctx);
 	ok(!ibv_close_device(ctx));
