@@ -23,6 +23,7 @@ RPOST_TESTS := \
 	qp \
 	modify \
 	modify_work \
+	count_wrs \
 	post \
 	post_queues \
 	any_memory \
@@ -120,6 +121,7 @@ RPOST_TESTS_32 := \
 	qp \
 	modify \
 	modify_work \
+	count_wrs \
 	post \
 	post_queues \
 	any_memory \

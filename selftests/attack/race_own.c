@@ -78,6 +78,17 @@ static int step_bring_up(struct race *r)
 	return rp_modify(&end, &attr);
 }
 
+/* Read the counts, and begin to count where that is possible. */
+static int step_count(struct race *r)
+{
+	struct rpost_count_wrs cmd;
+	struct rp_end end = r->client;
+
+	end.qp = load(&r->client.qp);
+	rp_count_wrs(&end, RPOST_COUNT_WRS_START, &cmd);
+	return rp_count_wrs(&end, 0, &cmd);
+}
+
 /*
  * Several threads move a working queue pair to all states, while it is
  * destroyed.
@@ -93,6 +104,8 @@ TEST_F(race, modified_posted_destroyed)
 		  .errors = { -ENOENT, -EINVAL, -ENOMEM },
 		  .succeeds = true },
 		{ .step = step_query_qp, .errors = { -ENOENT }, .succeeds = true },
+		{ .step = step_count, .errors = { -ENOENT, -EINVAL },
+		  .succeeds = true },
 		{ .step = step_poll, .succeeds = true },
 		{ .step = step_error, .errors = { -ENOENT, -EINVAL },
 		  .succeeds = true },

@@ -183,6 +183,8 @@ TEST_F(fail, queue_pairs)
 		    .step = destroy_qp, .again = true },
 		  { .name = "bring up", .before = create_qp,
 		    .step = bring_up, .after = destroy_qp },
+		  { .name = "count work requests", .before = create_qp,
+		    .step = count_wrs, .after = destroy_qp, .again = true },
 		  /*
 		   * The module's own injection, where the device does not
 		   * flush, also fails.
@@ -334,9 +336,10 @@ TEST_F(fail, no_command_is_missing)
 	const struct command *cmd;
 
 	NEED_INJECTION();
-	for_each_command(cmd)
+	for_each_command(cmd) {
 		EXPECT_TRUE(swept->commands[_IOC_NR(cmd->nr)])
 			TH_LOG("%s has not been swept", cmd->name);
+	}
 	printf("# failure points swept: %u\n", swept->points);
 }
 

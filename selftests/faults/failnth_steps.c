@@ -470,6 +470,13 @@ int bring_up_new(struct scene *s)
 	return 0;
 }
 
+int count_wrs(struct scene *s)
+{
+	struct rpost_count_wrs cmd;
+
+	return rp_count_wrs(&s->c, RPOST_COUNT_WRS_START, &cmd);
+}
+
 int reset(struct scene *s)
 {
 	return rp_move(&s->c, RPOST_QPS_RESET);

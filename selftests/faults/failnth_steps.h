@@ -119,6 +119,7 @@ int create_large(struct scene *s);
 int destroy_qp(struct scene *s);
 int bring_up(struct scene *s);
 int bring_up_new(struct scene *s);
+int count_wrs(struct scene *s);
 int reset(struct scene *s);
 
 /* ---------------------------------------------------------- other objects */

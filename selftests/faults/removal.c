@@ -228,6 +228,26 @@ TEST_F(removal, of_own_queue_pairs)
 	rp_end_close(&peer);
 }
 
+/* The counts stay, with what the removal has flushed. */
+TEST_F(removal, counts)
+{
+	struct rpost_count_wrs cmd;
+	struct rp_end end;
+
+	RP_NEED_REMOVAL();
+	ASSERT_EQ(0, rp_end_init(&end));
+	ASSERT_EQ(0, rp_create_own(&end, RPOST_QPT_RC, 0));
+	ASSERT_EQ(0, rp_count_wrs(&end, RPOST_COUNT_WRS_START, &cmd));
+	ASSERT_EQ(0, rp_bring_up(&end, RPOST_QPT_RC, end.qp_num));
+	ASSERT_EQ(0, rp_post_recv(&end, 1, NULL, 0, 0));
+	ASSERT_EQ(0, rp_remove_device());
+	ASSERT_EQ(0, rp_count_wrs(&end, 0, &cmd));
+	EXPECT_EQ(0, cmd.counts[RPOST_WRS_RECV].succeeded);
+	EXPECT_EQ(1, cmd.counts[RPOST_WRS_RECV].failed);
+	EXPECT_EQ(-ENODEV, rp_count_wrs(&end, RPOST_COUNT_WRS_START, &cmd));
+	rp_end_close(&end);
+}
+
 /* A thread that sleeps in a read of the channel. */
 struct reader {
 	int async;

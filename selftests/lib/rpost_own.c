@@ -72,6 +72,16 @@ int rp_qp_state(struct rp_end *end)
 	return ret ? ret : (int)cmd.attr.qp_state;
 }
 
+int rp_count_wrs(struct rp_end *end, uint32_t flags, struct rpost_count_wrs *cmd)
+{
+	memset(cmd, 0xa5, sizeof(*cmd));
+	cmd->size = sizeof(*cmd);
+	cmd->flags = flags;
+	cmd->handle = end->qp;
+	cmd->reserved = 0;
+	return rp_ioctl(end->fd, RPOST_IOC_COUNT_WRS, cmd);
+}
+
 int rp_query_gids(int fd, uint32_t device, uint32_t port, uint32_t first,
 		  struct rpost_gid *gids, uint32_t *count)
 {

@@ -36,6 +36,7 @@ int rp_move_connected(struct rp_end *end, uint32_t state);
 int rp_connect_qp(struct rp_end *end, uint32_t qp_num);
 int rp_query_qp(struct rp_end *end, struct rpost_query_qp *cmd);
 int rp_qp_state(struct rp_end *end);
+int rp_count_wrs(struct rp_end *end, uint32_t flags, struct rpost_count_wrs *cmd);
 int rp_query_gids(int fd, uint32_t device, uint32_t port, uint32_t first,
 		  struct rpost_gid *gids, uint32_t *count);
 int rp_own_gid(struct rp_end *end, struct rpost_gid *gid);
