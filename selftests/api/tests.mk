@@ -42,6 +42,7 @@ API_TESTS := \
 	threads \
 	memory \
 	any_memory \
+	comp_cntr \
 	wait \
 	outputs \
 	disconnect \

@@ -480,7 +480,7 @@ newer_headers() {
 	fi
 	guest 6.1 \
 		-f "$build_dir/selftests/api-sid" -f selftests/api/compare.sh -- \
-		./compare.sh ./api-sid posts posts_flags comp comp_own_cq device
+		./compare.sh ./api-sid posts posts_flags comp comp_own_cq comp_cntr device
 }
 
 # Print the interpreter, and the files of the modules that a program imports.
