@@ -28,6 +28,8 @@ void rpost_cq_interrupt(struct rpost_cq *cq)
 	unsigned long flags;
 
 	spin_lock_irqsave(&cq->arm_lock, flags);
+	if (cq->muted)
+		goto out;
 	ring = rcu_dereference_protected(cq->ring, lockdep_is_held(&cq->arm_lock));
 	WRITE_ONCE(cq->armed, 0);
 	rpost_ring_set_flags(ring, RPOST_RING_NEED_POLL, 0);
@@ -35,6 +37,7 @@ void rpost_cq_interrupt(struct rpost_cq *cq)
 	if (rpost_ring_take_arm(ring) || cq->notify)
 		rpost_comp_channel_post(cq);
 	cq->notify = false;
+out:
 	spin_unlock_irqrestore(&cq->arm_lock, flags);
 }
 
@@ -117,6 +120,37 @@ static void rpost_cq_arm(struct rpost_cq *cq, u32 kind, bool notify)
 	spin_unlock_irq(&cq->arm_lock);
 }
 
+/* Mute the queue, unless it has more than these @users. */
+void rpost_cq_mute(struct rpost_cq *cq, unsigned int users)
+{
+	/* A queue pair that comes is a user before it calls rpost_cq_unmute(). */
+	spin_lock(&cq->obj.file->handles.lock);
+	spin_lock_irq(&cq->arm_lock);
+	if (cq->obj.users == users)
+		cq->muted = true;
+	spin_unlock_irq(&cq->arm_lock);
+	spin_unlock(&cq->obj.file->handles.lock);
+}
+
+/* A queue pair is about to use the queue, or the device is removed. */
+void rpost_cq_unmute(struct rpost_cq *cq)
+{
+	u32 kind = 0;
+
+	spin_lock(&cq->lock);
+	spin_lock_irq(&cq->arm_lock);
+	if (cq->muted && cq->armed) {
+		/* The device is not armed any more if an interrupt was ignored. */
+		kind = cq->armed;
+		rpost_ring_set_flags(rpost_cq_ring(cq), RPOST_RING_NEED_POLL, 0);
+	}
+	cq->muted = false;
+	spin_unlock_irq(&cq->arm_lock);
+	if (kind)
+		rpost_cq_arm(cq, kind, false);
+	spin_unlock(&cq->lock);
+}
+
 /*
  * Poll and arm, as the program has read an event of the queue.  The program will poll
  * now, and probably sleep again.  As the device is armed by then, the program finds the
@@ -172,8 +206,10 @@ int rpost_cq_shutdown(struct rpost_obj *obj)
 	 * queue, and let the next ask by ARM_CQ.  When the program destroys it, there is no
 	 * event.
 	 */
-	if (!obj->ending)
+	if (!obj->ending) {
+		rpost_cq_unmute(cq);
 		rpost_cq_interrupt(cq);
+	}
 
 	rpost_hwcqs_destroy(cq, &hwcqs);
 	return 0;

@@ -90,10 +90,11 @@ void rpost_hwcqs_destroy(struct rpost_cq *cq, struct list_head *hwcqs);
  *         device can tell which completions are solicited.
  * @moderate_count: completions for which an event waits; also under @setup_lock
  * @moderate_us: microseconds for which it waits, or 0; also under @setup_lock
- * @arm_lock: guards @armed and @notify, and the ring's flags and arm.  Device
- *            handlers take it; it nests in @lock.
+ * @arm_lock: guards the members from @armed to @muted, and the ring's flags and arm.
+ *            Device handlers take it; it nests in @lock.
  * @armed: how the device is armed: IB_CQ_NEXT_COMP, IB_CQ_SOLICITED, or 0
  * @notify: ARM_CQ has requested an event, of the kind that @armed says
+ * @muted: no queue pair can complete into the queue; interrupts are ignored
  * @ring: shared with the program.  It is replaced with @setup_lock, @lock and
  *        @arm_lock held, and freed after a grace period: posters read it under
  *        RCU.
@@ -106,6 +107,15 @@ void rpost_hwcqs_destroy(struct rpost_cq *cq, struct list_head *hwcqs);
  * requests an event, reads one, or has polled in vain for a while; the
  * interrupt notifies the program if that has asked, and makes the queue polled.
  * If the device delays events (MODIFY_CQ), an armed queue is polled as well.
+ *
+ * A queue pair that is destroyed or reset mutes its completion queues, if no other uses
+ * them, be it in RESET: the device's interrupt would tell of completions that are
+ * dropped, and the program may destroy the queue next, and expects no event.  The
+ * interrupt may come late: rxe before 6.9 calls by a tasklet, hardware has an event
+ * queue, and any device may delay it (MODIFY_CQ).  So this lasts until a queue pair can
+ * complete into the queue again, or the device is removed.  A muted queue ignores
+ * interrupts and stays armed; at the end the device is armed again.  An interrupt that
+ * is even later causes an event, as others do whose completion the program has polled.
  */
 struct rpost_cq {
 	struct rpost_obj obj;
@@ -125,6 +135,7 @@ struct rpost_cq {
 	spinlock_t arm_lock;
 	u32 armed;
 	bool notify;
+	bool muted;
 	struct rpost_cring __rcu *ring;
 	struct list_head event_link;
 	unsigned int events;
@@ -137,6 +148,8 @@ int rpost_cq_shutdown(struct rpost_obj *obj);
 void rpost_cq_free(struct rpost_obj *obj);
 int rpost_cq_mmap(struct rpost_file *file, struct vm_area_struct *vma);
 void rpost_cq_interrupt(struct rpost_cq *cq);
+void rpost_cq_mute(struct rpost_cq *cq, unsigned int users);
+void rpost_cq_unmute(struct rpost_cq *cq);
 void rpost_cq_publish(struct rpost_cq *cq);
 void rpost_cq_event_taken(struct rpost_cq *cq);
 void rpost_cq_poll(struct rpost_cq *cq);

@@ -230,6 +230,26 @@ static int rpost_qp_stop(struct rpost_qp *qp, int error)
 }
 
 /*
+ * The program gets no completions any more, nor events, if no other queue pair uses the
+ * completion queues.
+ */
+void rpost_qp_discard(struct rpost_qp *qp)
+{
+	unsigned int users = qp->send_cq == qp->recv_cq ? 2 : 1;
+
+	WRITE_ONCE(qp->discard, true);
+	rpost_cq_mute(qp->send_cq, users);
+	rpost_cq_mute(qp->recv_cq, users);
+}
+
+/* The queue pair may complete work requests from now on. */
+void rpost_qp_unmute_cqs(struct rpost_qp *qp)
+{
+	rpost_cq_unmute(qp->send_cq);
+	rpost_cq_unmute(qp->recv_cq);
+}
+
+/*
  * Stop one of many queue pairs that will be shut down.  The waits of rpost_drain_srq()
  * then overlap.
  */
@@ -373,7 +393,7 @@ int rpost_qp_reset(struct rpost_qp *qp)
 	/* Count what has completed. */
 	if (qp->counting)
 		rpost_qp_fetch_rest(qp);
-	WRITE_ONCE(qp->discard, true);
+	rpost_qp_discard(qp);
 	ret = rpost_qp_drain(qp, -EINVAL);
 	if (!ret)
 		ret = rpost_qp_modify_reset(qp);

@@ -201,6 +201,7 @@ static int rpost_qp_attach_cqs(struct rpost_qp *qp)
 	u32 send = rpost_sq_entries(qp);
 	u32 recv = rpost_queue_entries(&qp->rq);
 
+	rpost_qp_unmute_cqs(qp);
 	if (qp->send_cq == qp->recv_cq && !qp->srq) {
 		qp->send_hwcq = rpost_cq_attach(qp->send_cq, send + recv);
 		qp->recv_hwcq = qp->send_hwcq;
@@ -347,7 +348,7 @@ int rpost_qp_shutdown(struct rpost_obj *obj)
 	int ret = 0;
 
 	if (obj->ending)
-		WRITE_ONCE(qp->discard, true);
+		rpost_qp_discard(qp);
 	/*
 	 * Skip this at the last close, which destroys the ids, too, and at
 	 * removal, when cma has them destroyed: that ends their connections.

@@ -308,6 +308,8 @@ static inline void *rpost_inline_addr(struct rpost_qp *qp, u32 slot, u64 *dma)
 
 /* ------------------------------------------------------------ drain.c */
 
+void rpost_qp_discard(struct rpost_qp *qp);
+void rpost_qp_unmute_cqs(struct rpost_qp *qp);
 int rpost_qp_drain(struct rpost_qp *qp, int error);
 void rpost_qp_fetch_rest(struct rpost_qp *qp);
 void rpost_queue_drop_all_uses(struct rpost_queue *q, struct rpost_cq *cq);

@@ -230,6 +230,9 @@ static int rpost_qp_modify(struct rpost_qp *qp, struct ib_qp_attr *attr,
 	 */
 	if (stops)
 		WRITE_ONCE(qp->failed, true);
+	/* It may leave RESET; not so if a reset failed. */
+	if (moves && !qp->discard)
+		rpost_qp_unmute_cqs(qp);
 	ret = ib_modify_qp(qp->ib_qp, attr, from->attr_mask);
 	if (ret || !moves)
 		return ret;

@@ -180,7 +180,9 @@ enum rpost_obj_type {
  *
  * Destroys one object.  The module first moves a queue pair to the error state
  * and drains it: work requests that are still outstanding do not complete, and
- * no completion of the queue pair appears once the call has returned.  It
+ * no completion of the queue pair appears once the call has returned.  If no other
+ * queue pair uses its completion queue, no event of that comes until a new one does,
+ * be there still entries in the ring; a request for an event stays.  The call
  * closes the connection of an id.  It drops events of the id that have not been
  * fetched, and asynchronous events of the object that have not been read.
  * Channels are file descriptors and end with close(2).
@@ -1100,7 +1102,8 @@ enum rpost_arm_flag {
  * Asks for one event with the next completion.  A program needs this call for
  * solicited events and while RPOST_RING_NEED_POLL is set; otherwise writing
  * @arm in the ring does the same.  There may be an event too many, but never one
- * too few.  Poll the queue once more before sleeping.
+ * too few while a queue pair uses the queue, see RPOST_IOC_DESTROY.  Poll the
+ * queue once more before sleeping.
  *
  * Errors: ENODEV: there is no event any more; the ring may still have completions.
  */
@@ -2191,7 +2194,8 @@ struct rpost_qp_attr {
  * @attr: in: the attributes to change
  *
  * Works as ibv_modify_qp(3).  A move to the RESET state discards all work
- * requests of the queue pair without completions.  The connection manager brings
+ * requests of the queue pair without completions, and without events, as
+ * RPOST_IOC_DESTROY does, until it leaves RESET.  The connection manager brings
  * up the queue pair of an id, and gives it its paths.  The program can move it to
  * the error state, from RTS to SQD and back, and once the connection was
  * established to RESET; from there on it moves it as any other, until the end of
