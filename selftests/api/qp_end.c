@@ -361,4 +361,176 @@ TEST_F(shared, while_another_thread_polls)
 	EXPECT_GE(rounds * 16, p.seen);
 }
 
+FIXTURE(event) {
+	struct device dev;
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq;	/* of a */
+	struct side a, b;
+};
+
+FIXTURE_VARIANT(event) {
+	bool solicited;		/* the event that is requested */
+	bool unpolled;		/* a completion stays in the queue, after its event */
+};
+
+FIXTURE_VARIANT_ADD(event, next) { .solicited = false };
+FIXTURE_VARIANT_ADD(event, solicited) { .solicited = true };
+FIXTURE_VARIANT_ADD(event, unpolled) { .unpolled = true };
+
+FIXTURE_SETUP(event)
+{
+	ASSERT_EQ(0, device_open(&self->dev));
+	self->channel = ibv_create_comp_channel(self->dev.verbs);
+	ASSERT_NE(NULL, self->channel);
+	self->cq = ibv_create_cq(self->dev.verbs, 64, NULL, self->channel, 0);
+	ASSERT_NE(NULL, self->cq);
+	ASSERT_EQ(0, side_open(&self->dev, &self->a, IBV_QPT_RC, self->cq, NULL));
+	ASSERT_EQ(0, side_open(&self->dev, &self->b, IBV_QPT_RC, NULL, NULL));
+}
+
+FIXTURE_TEARDOWN(event)
+{
+	side_close(&self->a);
+	side_close(&self->b);
+	EXPECT_EQ(0, ibv_destroy_cq(self->cq));
+	EXPECT_EQ(0, ibv_destroy_comp_channel(self->channel));
+	device_close(&self->dev);
+}
+
+/* Connect b to another queue pair, and give that receives. */
+static int connect_to(FIXTURE_DATA(event) *self, struct side *to)
+{
+	int i, err;
+
+	err = set_state(self->b.qp, IBV_QPS_RESET);
+	err = err ? err : bring_up_pair(&self->dev, to, &self->b);
+	for (i = 0; i < 4 && !err; i++)
+		err = post_recv(to, 100 + i, 0, 64);
+	return err;
+}
+
+/* Send a message, and wait for the event that tells of it. */
+static int message(FIXTURE_DATA(event) *self, bool solicited)
+{
+	struct ibv_sge sge = side_sge(&self->b, 0, 64);
+	struct ibv_send_wr *bad, wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED | (solicited ? IBV_SEND_SOLICITED : 0),
+	};
+	struct ibv_cq *cq = NULL;
+	void *context;
+	struct ibv_wc wc;
+
+	if (ibv_post_send(self->b.qp, &wr, &bad) ||
+	    !readable(self->channel->fd, DEADLINE_MS) ||
+	    ibv_get_cq_event(self->channel, &cq, &context) || cq != self->cq)
+		return -1;
+	ibv_ack_cq_events(cq, 1);
+	return wait_comp(self->b.cq, &wc) == 1 ? 0 : -1;
+}
+
+static bool got_message(struct ibv_cq *cq)
+{
+	struct ibv_wc wc;
+
+	return wait_comp(cq, &wc) == 1 && wc.wr_id == 100 && wc.status == IBV_WC_SUCCESS;
+}
+
+/* Give a receives, which will not complete, and request an event. */
+static int begin(FIXTURE_DATA(event) *self, const FIXTURE_VARIANT(event) *variant)
+{
+	int err = connect_to(self, &self->a);
+
+	if (!err && variant->unpolled) {
+		err = ibv_req_notify_cq(self->cq, 0);
+		err = err ? err : message(self, false);
+	}
+	return err ? err : ibv_req_notify_cq(self->cq, variant->solicited);
+}
+
+/* a has ended.  A program may destroy the completion queue next, and expects no event. */
+static void expect_none(struct __test_metadata *_metadata, FIXTURE_DATA(event) *self,
+			const FIXTURE_VARIANT(event) *variant)
+{
+	EXPECT_FALSE(readable(self->channel->fd, QUIET_MS));
+	/* rxe's own provider leaves the completion. */
+	if (variant->unpolled && over_incumbent())
+		EXPECT_TRUE(got_message(self->cq));
+}
+
+/* The request holds for the next message, to whichever queue pair. */
+static void expect_next(struct __test_metadata *_metadata, FIXTURE_DATA(event) *self,
+			struct side *to, bool solicited)
+{
+	ASSERT_EQ(0, connect_to(self, to));
+	ASSERT_EQ(0, message(self, solicited));
+	EXPECT_TRUE(got_message(self->cq));
+}
+
+TEST_F(event, none_when_destroyed)
+{
+	ASSERT_EQ(0, begin(self, variant));
+	ASSERT_EQ(0, destroy(&self->a));
+	expect_none(_metadata, self, variant);
+	side_close(&self->a);
+	ASSERT_EQ(0, side_open(&self->dev, &self->a, IBV_QPT_RC, self->cq, NULL));
+	expect_next(_metadata, self, &self->a, variant->solicited);
+}
+
+TEST_F(event, none_when_reset)
+{
+	const int rounds = under_valgrind() ? 2 : 10;
+	int i;
+
+	for (i = 0; i < rounds; i++) {
+		ASSERT_EQ(0, begin(self, variant));
+		ASSERT_EQ(0, set_state(self->a.qp, IBV_QPS_RESET));
+		expect_none(_metadata, self, variant);
+		expect_next(_metadata, self, &self->a, variant->solicited);
+		ASSERT_EQ(0, set_state(self->a.qp, IBV_QPS_RESET));
+	}
+}
+
+TEST_F(event, of_another_queue_pair)
+{
+	struct side c;
+
+	ASSERT_EQ(0, begin(self, variant));
+	ASSERT_EQ(0, set_state(self->a.qp, IBV_QPS_RESET));
+	expect_none(_metadata, self, variant);
+	ASSERT_EQ(0, side_open(&self->dev, &c, IBV_QPT_RC, self->cq, NULL));
+	expect_next(_metadata, self, &c, variant->solicited);
+	side_close(&c);
+}
+
+/* The end of one queue pair holds back no event of another that is there. */
+TEST_F(event, of_one_that_stays)
+{
+	struct side c;
+
+	ASSERT_EQ(0, side_open(&self->dev, &c, IBV_QPT_RC, self->cq, NULL));
+	ASSERT_EQ(0, connect_to(self, &c));
+	ASSERT_EQ(0, set_state(self->a.qp, IBV_QPS_RESET));
+	ASSERT_EQ(0, ibv_req_notify_cq(self->cq, variant->solicited));
+	ASSERT_EQ(0, message(self, variant->solicited));
+	EXPECT_TRUE(got_message(self->cq));
+	ASSERT_EQ(0, destroy(&self->a));
+	ASSERT_EQ(0, ibv_req_notify_cq(self->cq, variant->solicited));
+	ASSERT_EQ(0, message(self, variant->solicited));
+	side_close(&c);
+}
+
+/* A request for a solicited event does not narrow one for any. */
+TEST_F(event, of_any_message)
+{
+	ASSERT_EQ(0, begin(self, variant));
+	ASSERT_EQ(0, ibv_req_notify_cq(self->cq, 0));
+	ASSERT_EQ(0, ibv_req_notify_cq(self->cq, 1));
+	ASSERT_EQ(0, set_state(self->a.qp, IBV_QPS_RESET));
+	expect_none(_metadata, self, variant);
+	expect_next(_metadata, self, &self->a, false);
+}
+
 TEST_HARNESS_MAIN

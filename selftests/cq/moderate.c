@@ -221,4 +221,16 @@ TEST_F(moderate, polling)
 	EXPECT_FALSE(rp_need_poll(&self->s.cq));
 }
 
+/* The program may destroy the completion queue, too, and expects no event. */
+TEST_F(moderate, none_of_a_queue_pair_that_ends)
+{
+	NEED_MODERATION();
+	ASSERT_EQ(0, modify(&self->s, self->dev.max_moderate_count, PERIOD_US));
+	ASSERT_EQ(0, join(self));
+	ASSERT_EQ(0, rp_post_recv(&self->s, 1, self->buf, BYTES, self->smr.lkey));
+	ASSERT_EQ(0, rp_arm_cq(&self->s.cq, 0));
+	ASSERT_EQ(0, rp_destroy(self->s.fd, RPOST_OBJ_QP, self->s.qp));
+	EXPECT_FALSE(has_event(self->comp, 2 * PERIOD_US / 1000));
+}
+
 TEST_HARNESS_MAIN

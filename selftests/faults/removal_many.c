@@ -251,8 +251,8 @@ static void *sleep_for_completion(void *arg)
 TEST_F(removed, wakes_who_sleeps)
 {
 	struct rpost_arm_cq arm = { .size = sizeof(arm) };
-	struct sleeper sleepers[2] = { 0 };
-	pthread_t threads[2];
+	struct sleeper sleepers[3] = { 0 };
+	pthread_t threads[3];
 	struct rp_end idle, c, s;
 	uint32_t listener;
 	void *status;
@@ -260,6 +260,12 @@ TEST_F(removed, wakes_who_sleeps)
 
 	NEED_COMMANDS();
 	ASSERT_EQ(0, rp_end_init(&idle));
+	/* The only queue pair of this queue, which made it hold events back, has gone. */
+	sleepers[2].channel = rp_end_add_channel(&idle, 16);
+	ASSERT_LE(0, sleepers[2].channel);
+	ASSERT_EQ(0, rp_create_qp(&idle, 0));
+	ASSERT_EQ(0, rp_destroy(idle.fd, RPOST_OBJ_QP, idle.qp));
+	ASSERT_EQ(0, rp_arm_cq(&idle.cq, 0));
 	ASSERT_EQ(0, rp_create_id(idle.fd, idle.channel, &idle.id));
 	ASSERT_EQ(0, rp_bind(idle.fd, idle.id, 0));
 	ASSERT_EQ(0, rp_end_init(&c));
@@ -276,12 +282,13 @@ TEST_F(removed, wakes_who_sleeps)
 	sleepers[0].channel = idle.channel;
 	sleepers[1].channel = channel;
 	ASSERT_EQ(0, pthread_create(&threads[0], NULL, fetch, &sleepers[0]));
-	ASSERT_EQ(0, pthread_create(&threads[1], NULL, sleep_for_completion,
-				    &sleepers[1]));
-	for (i = 0; i < 2; i++)
+	for (i = 1; i < 3; i++)
+		ASSERT_EQ(0, pthread_create(&threads[i], NULL, sleep_for_completion,
+					    &sleepers[i]));
+	for (i = 0; i < 3; i++)
 		ASSERT_TRUE(rp_wait_asleep(&sleepers[i].tid));
 	EXPECT_EQ(0, system(self->remove));
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < 3; i++) {
 		ASSERT_EQ(0, pthread_join(threads[i], &status));
 		EXPECT_EQ(NULL, status);
 	}
@@ -290,6 +297,7 @@ TEST_F(removed, wakes_who_sleeps)
 		EXPECT_EQ(0, rp_fetch(&c.cq));
 	EXPECT_TRUE(rp_need_poll(&c.cq));
 	close(channel);
+	close(sleepers[2].channel);
 	rp_end_close(&idle);
 	rp_end_close(&c);
 	rp_end_close(&s);
