@@ -79,6 +79,7 @@ RPOST_COMMAND(WRITE_EVENT, write_event, write_event, 32, 32, 0)
 RPOST_CREATE_COMMAND(SHARE_DEVICE, share_device, share_device, 16, 16, 0)
 RPOST_COMMAND(QUERY_OBJECT, query_object, query_object, 48, 48, 0)
 RPOST_COMMAND(COUNT_WRS, count_wrs, count_wrs, 96, 96, RPOST_COUNT_WRS_START)
+RPOST_CREATE_COMMAND(REG_DMABUF_MR, reg_dmabuf_mr, reg_mr, 56, 56, 0)
 RPOST_CHANNEL_COMMAND(GET_EVENT, get_event, get_event, 352, 352, 0)
 
 #undef RPOST_COMMAND

@@ -64,6 +64,7 @@ void rpost_watch_end(struct rpost_watch *watch);
  * @pages: pages of the memory
  * @watch: follows the memory, so that the region can be kept; NULL if it cannot, or the
  *         region has taken the watch over
+ * @dmabuf: holds the memory; NULL if the process does
  *
  * Belongs to the task.  It begins before the device is entered, and ends after the
  * device has been left.
@@ -76,8 +77,10 @@ struct rpost_pin {
 	struct rpost_pinner *pinner;
 	unsigned long pages;
 	struct rpost_watch *watch;
+	struct dma_buf *dmabuf;
 };
 
+int rpost_pin_charge(struct rpost_pin *pin, struct rpost_file *file, unsigned long pages);
 int rpost_pin_begin(struct rpost_pin *pin, struct rpost_file *file, u64 addr, u64 length,
 		    u32 access);
 void rpost_pin_end(struct rpost_pin *pin);

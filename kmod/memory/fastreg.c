@@ -414,11 +414,12 @@ static int rpost_fastreg_map(struct ib_mr *ib_mr, struct ib_umem *umem,
 }
 
 /*
- * Register memory by fast registration.  The region gets ib_mr and umem, both or none.
- * The command has been validated.  Even after an error the caller must shut the region
- * down.
+ * Register memory of the task, or of a dma-buf that is not NULL, by fast registration.
+ * The region gets ib_mr and umem, both or none.  The command has been validated.  Even
+ * after an error the caller must shut the region down.
  */
-int rpost_fastreg_mr(struct rpost_mr *mr, const struct rpost_reg_mr *cmd)
+int rpost_fastreg_mr(struct rpost_mr *mr, const struct rpost_reg_mr *cmd,
+		     struct dma_buf *dmabuf)
 {
 	struct rpost_pd *pd = mr->pd;
 	struct ib_device *ib_dev = pd->obj.dev->ib_dev;
@@ -435,7 +436,8 @@ int rpost_fastreg_mr(struct rpost_mr *mr, const struct rpost_reg_mr *cmd)
 	    cmd->length >> PMD_SHIFT > rpost_fastreg_max_pages(ib_dev))
 		return -EMSGSIZE;
 
-	umem = rpost_compat_umem_get(ib_dev, cmd->addr, cmd->length, access);
+	umem = dmabuf ? rpost_dmabuf_get(pd->obj.dev, cmd, dmabuf) :
+		rpost_compat_umem_get(ib_dev, cmd->addr, cmd->length, access);
 	if (IS_ERR(umem))
 		return PTR_ERR(umem);
 	ret = rpost_fastreg_page_size(umem, cmd, &page_size);

@@ -10,6 +10,7 @@
 
 #include "core/device.h"
 
+struct dma_buf;
 struct rpost_pin;
 struct rpost_watch;
 
@@ -68,12 +69,12 @@ void rpost_pd_free(struct rpost_obj *obj);
  * @obj: its handle
  * @pd: depends on it
  * @ib_mr: NULL once shut down
- * @umem: memory of a fast registration, pinned until the device has given up
- *        @ib_mr; NULL if the driver pins it
+ * @umem: memory of a fast registration, or a dma-buf, pinned until the device has
+ *        given up @ib_mr; NULL if the driver pins it
  * @node: in @pd->mrs
  * @refused: in @pd->refused, if it has no handle
  * @lkey: key of @node
- * @addr: address of its first byte in the process that registered it
+ * @addr: address of its first byte in the process that registered it, or in its dma-buf
  * @iova: address of its first byte in work requests
  * @length: bytes
  * @access: RPOST_ACCESS_*
@@ -134,6 +135,7 @@ static inline u64 rpost_mr_pages(u64 addr, u64 length)
 }
 
 int rpost_mr_table_init(struct rpost_pd *pd);
+bool rpost_mr_may_fast(const struct rpost_device *dev);
 bool rpost_mr_is_direct(const struct rpost_device *dev);
 bool rpost_mr_can_keep(const struct rpost_device *dev);
 u64 rpost_mr_max_size(const struct rpost_device *dev);
@@ -141,9 +143,11 @@ int rpost_mr_shutdown(struct rpost_obj *obj);
 void rpost_mr_free(struct rpost_obj *obj);
 void rpost_mr_unlist(struct rpost_mr *mr);
 void rpost_mr_drop(struct rpost_mr *mr);
+int rpost_mr_validate_any(const struct rpost_reg_mr *cmd);
 int rpost_mr_validate(const struct rpost_reg_mr *cmd);
 struct rpost_mr *rpost_mr_make(struct rpost_pd *pd, const struct rpost_reg_mr *cmd,
 			       struct rpost_pin *pin, bool inner);
+int rpost_mr_new(struct rpost_ucmd *ucmd, struct rpost_pin *pin);
 void rpost_mr_abort(struct rpost_obj *obj);
 int rpost_mr_retry_refused(struct rpost_pd *pd);
 int rpost_dereg_mr(struct rpost_device *dev, struct ib_mr *ib_mr);
@@ -166,7 +170,15 @@ int rpost_odp_prepare(struct rpost_mr *mr, const struct rpost_reg_mr *cmd);
 
 bool rpost_fastreg_possible(const struct rpost_device *dev);
 u64 rpost_fastreg_max_size(const struct ib_device *ib_dev);
-int rpost_fastreg_mr(struct rpost_mr *mr, const struct rpost_reg_mr *cmd);
+int rpost_fastreg_mr(struct rpost_mr *mr, const struct rpost_reg_mr *cmd,
+		     struct dma_buf *dmabuf);
 void rpost_fastreg_destroy(struct rpost_pd *pd);
+
+/* ----------------------------------------------------------- dmabuf.c */
+
+struct ib_umem *rpost_dmabuf_get(struct rpost_device *dev, const struct rpost_reg_mr *cmd,
+				 struct dma_buf *dmabuf);
+void rpost_dmabuf_unaccount(struct rpost_mr *mr);
+void rpost_dmabuf_leak(struct rpost_mr *mr);
 
 #endif /* RPOST_MEMORY_H */

@@ -102,15 +102,20 @@ module_param_cb(registration, &rpost_registration_ops, NULL, 0644);
 MODULE_PARM_DESC(registration,
 		 "How memory is registered: auto (default), direct, fast");
 
+/* May memory be registered by fast registration? */
+bool rpost_mr_may_fast(const struct rpost_device *dev)
+{
+	return READ_ONCE(rpost_registration) != RPOST_REG_DIRECT &&
+	       rpost_fastreg_possible(dev);
+}
+
 /* The way to register, or -EOPNOTSUPP; never one that could crash a driver. */
 static int rpost_mr_strategy(const struct rpost_device *dev)
 {
-	int forced = READ_ONCE(rpost_registration);
-
-	if (forced != RPOST_REG_FAST && dev->driver->direct &&
+	if (READ_ONCE(rpost_registration) != RPOST_REG_FAST && dev->driver->direct &&
 	    dev->ib_dev->ops.reg_user_mr)
 		return RPOST_REG_DIRECT;
-	if (forced != RPOST_REG_DIRECT && rpost_fastreg_possible(dev))
+	if (rpost_mr_may_fast(dev))
 		return RPOST_REG_FAST;
 	return -EOPNOTSUPP;
 }
@@ -290,7 +295,9 @@ int rpost_mr_shutdown(struct rpost_obj *obj)
 		pr_warn_ratelimited("rdma_post: %lu pages stay pinned\n",
 				    mr->num_pages);
 		mr->pd->leaked = true;
+		rpost_dmabuf_leak(mr);
 	} else {
+		rpost_dmabuf_unaccount(mr);
 		ib_umem_release(mr->umem);
 		mr->umem = NULL;
 		rpost_file_count(mr->obj.file, RPOST_COUNT_PINNED_PAGES,
@@ -371,12 +378,12 @@ int rpost_mr_retry_refused(struct rpost_pd *pd)
 	return err;
 }
 
-/* Return 0, -EOPNOTSUPP, -EINVAL, -EOVERFLOW, or -EFAULT. */
-int rpost_mr_validate(const struct rpost_reg_mr *cmd)
+/* Look at what does not depend on whose memory it is. */
+int rpost_mr_validate_any(const struct rpost_reg_mr *cmd)
 {
 	u64 end;
 
-	if (cmd->reserved || (cmd->access & ~RPOST_ACCESS_MASK))
+	if (cmd->access & ~RPOST_ACCESS_MASK)
 		return -EOPNOTSUPP;
 	/*
 	 * All memory on demand: the driver would allocate for what the device
@@ -400,6 +407,16 @@ int rpost_mr_validate(const struct rpost_reg_mr *cmd)
 		return -EOVERFLOW;
 	if ((cmd->addr ^ cmd->iova) & ~PAGE_MASK)
 		return -EINVAL;
+	return 0;
+}
+
+/* Return 0, -EOPNOTSUPP, -EINVAL, -EOVERFLOW, or -EFAULT. */
+int rpost_mr_validate(const struct rpost_reg_mr *cmd)
+{
+	int ret = rpost_mr_validate_any(cmd);
+
+	if (ret)
+		return ret;
 	/*
 	 * More cannot be mapped, and the core counts pages in 32 bits.  The CPU
 	 * ignores tags in the upper bits; ib_umem_get() strips them.
@@ -410,14 +427,16 @@ int rpost_mr_validate(const struct rpost_reg_mr *cmd)
 	return 0;
 }
 
-static int rpost_mr_register(struct rpost_mr *mr,
-			     const struct rpost_reg_mr *cmd)
+static int rpost_mr_register(struct rpost_mr *mr, const struct rpost_reg_mr *cmd,
+			     struct dma_buf *dmabuf)
 {
 	struct rpost_device *dev = mr->pd->obj.dev;
 	bool on_demand = cmd->access & RPOST_ACCESS_ON_DEMAND;
 	int ret, strategy = rpost_mr_strategy(dev);
 	struct ib_mr *ib_mr;
 
+	if (dmabuf)
+		return rpost_fastreg_mr(mr, cmd, dmabuf);
 	if (strategy < 0)
 		return strategy;
 	if (on_demand) {
@@ -428,7 +447,7 @@ static int rpost_mr_register(struct rpost_mr *mr,
 			return ret;
 	}
 	if (strategy == RPOST_REG_FAST)
-		return rpost_fastreg_mr(mr, cmd);
+		return rpost_fastreg_mr(mr, cmd, NULL);
 
 	if (!on_demand && cmd->length > rpost_compat_direct_max_size(dev->ib_dev))
 		return -EMSGSIZE;
@@ -527,13 +546,12 @@ struct rpost_mr *rpost_mr_make(struct rpost_pd *pd, const struct rpost_reg_mr *c
 		return ERR_PTR(ret);
 	}
 
-	ret = rpost_mr_register(mr, cmd);
+	ret = rpost_mr_register(mr, cmd, pin->dmabuf);
 	if (!mr->ib_mr)
 		goto err;
 	mr->pinner = pin->pinner;
 	pin->pinner = NULL;
-	if (!(cmd->access & RPOST_ACCESS_ON_DEMAND))
-		mr->num_pages = rpost_mr_pages(cmd->addr, cmd->length);
+	mr->num_pages = pin->pages;
 	rpost_file_count(file, RPOST_COUNT_PINNED_PAGES, mr->num_pages);
 	if (!ret && READ_ONCE(pin->unmapped))
 		ret = -EFAULT;
@@ -593,7 +611,11 @@ static int rpost_reg_mr_again(struct rpost_ucmd *ucmd)
 	return 1;
 }
 
-static int rpost_reg_mr_new(struct rpost_ucmd *ucmd, struct rpost_pin *pin)
+/*
+ * Register memory as cmd.reg_mr says, which has been validated, and tell the program.
+ * The command enters the domain's device.
+ */
+int rpost_mr_new(struct rpost_ucmd *ucmd, struct rpost_pin *pin)
 {
 	struct rpost_reg_mr *cmd = &ucmd->cmd.reg_mr;
 	struct rpost_pd *pd = rpost_pd_use(ucmd, cmd->pd);
@@ -626,6 +648,8 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 	bool seen = false;
 	int ret;
 
+	if (cmd->fd)
+		return -EOPNOTSUPP;
 	ret = rpost_mr_validate(cmd);
 	if (ret)
 		return ret;
@@ -642,7 +666,7 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 		return ret;
 	if (seen)
 		pin.watch = rpost_watch_begin(ucmd->file, cmd->addr, cmd->length);
-	ret = rpost_reg_mr_new(ucmd, &pin);
+	ret = rpost_mr_new(ucmd, &pin);
 	rpost_leave_device(ucmd);
 	rpost_pin_end(&pin);
 	return ret;

@@ -124,13 +124,19 @@ out:
 	return ret;
 }
 
-/* Charge the calling process for the pages, or return -ENOMEM or -EINTR. */
-static int rpost_pin_charge(struct rpost_pin *pin)
+/*
+ * Charge the calling process for pages until rpost_pin_end(), or until a region takes the
+ * charge over.  The caller holds nothing for which others wait.  Return 0, -ENOMEM or
+ * -EINTR.
+ */
+int rpost_pin_charge(struct rpost_pin *pin, struct rpost_file *file, unsigned long pages)
 {
 	unsigned long end = jiffies + RPOST_PIN_ENDS;
 	struct rpost_pinner *fresh = NULL;
 	int ret;
 
+	pin->user = file->user;
+	pin->pages = pages;
 	while ((ret = rpost_pin_try(pin, &fresh)) == -EAGAIN || ret == -ENOENT) {
 		if (ret == -ENOENT) {
 			/* Without the lock: reclaim may need regions of the user to end. */
@@ -256,9 +262,7 @@ int rpost_pin_begin(struct rpost_pin *pin, struct rpost_file *file, u64 addr, u6
 
 	if (access & RPOST_ACCESS_ON_DEMAND)
 		return 0;
-	pin->user = file->user;
-	pin->pages = rpost_mr_pages(addr, length);
-	ret = rpost_pin_charge(pin);
+	ret = rpost_pin_charge(pin, file, rpost_mr_pages(addr, length));
 	if (!ret && rpost_compat_pins_tracked() && ib_access_writable(access))
 		ret = rpost_pin_arm(pin, untagged_addr((unsigned long)addr), length);
 	if (ret)

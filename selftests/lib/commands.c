@@ -143,7 +143,7 @@ ROW(ALLOC_PD, 0x05, 3, 0,
 ROW(REG_MR, 0x06, 6, 0,
     IN(pd, R_PD), FLAGS(access, 0x10034f, .usual = 0xf), ADDR(addr),
     U64(length, 0x40000, .usual = 0x10000), AUTO(iova, 8, 0),
-    OUT(handle, R_MR), OUT(lkey, R_LKEY), OUT(rkey, R_RKEY), ZERO(reserved))
+    OUT(handle, R_MR), OUT(lkey, R_LKEY), OUT(rkey, R_RKEY), ZERO(fd))
 ROW(CREATE_COMP_CHANNEL, 0x07, 2, 0,
     OUT(fd, R_COMP), ZERO(reserved))
 ROW(CREATE_CQ, 0x08, 4, 0,
@@ -263,6 +263,11 @@ ROW(QUERY_OBJECT, 0x31, 2, 0,
     ANSWER(iova, 8))
 ROW(COUNT_WRS, 0x32, 2, -EINVAL,
     IN(handle, R_QP, .give = G_NEW), ZERO(reserved), ANSWER(counts, 80))
+ROW(REG_DMABUF_MR, 0x33, 2, -ENOENT,
+    IN(pd, R_PD, .give = G_BAD), FLAGS(access, 0x10034f, .usual = 0xf),
+    U64(addr, 0x40000), U64(length, 0x40000, .usual = 0x10000),
+    U64(iova, 0x40000), OUT(handle, R_MR), OUT(lkey, R_LKEY),
+    OUT(rkey, R_RKEY), U32(fd, 4))
 ROW(GET_EVENT, 0x40, 8, 0,
     OUT(id, R_ID), ANSWER(listen_id, 4), ANSWER(event, 4), ANSWER(status, 4),
     OUT(param.qp_num, R_QPN),
@@ -306,10 +311,10 @@ static const struct field *out_field(const struct command *cmd,
 	return NULL;
 }
 
-/* The handle of the object that the command makes, or NULL if it makes none. */
+/* The handle of the object that a call without harm makes, or NULL if it makes none. */
 const struct field *made_object(const struct command *cmd)
 {
-	return out_field(cmd, "handle");
+	return cmd->want ? NULL : out_field(cmd, "handle");
 }
 
 /* The descriptor of the channel that the command makes, or NULL. */

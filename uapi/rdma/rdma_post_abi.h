@@ -116,6 +116,7 @@ enum rpost_cmd {
 	RPOST_CMD_SHARE_DEVICE		= 0x30,
 	RPOST_CMD_QUERY_OBJECT		= 0x31,
 	RPOST_CMD_COUNT_WRS		= 0x32,
+	RPOST_CMD_REG_DMABUF_MR		= 0x33,
 	RPOST_CMD_GET_EVENT		= 0x40,
 };
 
@@ -678,22 +679,22 @@ enum rpost_access {
 #define RPOST_MR_NO_CACHE	0x1	/* DESTROY really deregisters the region */
 
 /**
- * struct rpost_reg_mr - ioctl(RPOST_IOC_REG_MR)
+ * struct rpost_reg_mr - ioctl(RPOST_IOC_REG_MR), ioctl(RPOST_IOC_REG_DMABUF_MR)
  * @size: sizeof(struct rpost_reg_mr)
- * @flags: RPOST_MR_NO_CACHE or 0
+ * @flags: RPOST_MR_NO_CACHE or 0; 0 for a dma-buf
  * @pd: in: the protection domain
  * @access: in: RPOST_ACCESS_*; remote write and atomic access need local write
- * @addr: in: first byte, in the calling process
+ * @addr: in: first byte, in the calling process or in the dma-buf
  * @length: in: bytes, at least 1
  * @iova: in: the address by which work requests and the peer name the first
  *        byte; its offset in its page must be the same as that of @addr
  * @handle: out: the region
  * @lkey: out: key for scatter/gather entries on queue pairs of @pd
  * @rkey: out: key for the peer
- * @reserved: must be 0
+ * @fd: in: the dma-buf; must be 0 for REG_MR
  *
- * Pins the memory, charges it to RLIMIT_MEMLOCK, and gives the device access.
- * Without RPOST_ACCESS_LOCAL_WRITE the memory need only be readable.
+ * REG_MR pins the memory, charges it to RLIMIT_MEMLOCK, and gives the device
+ * access.  Without RPOST_ACCESS_LOCAL_WRITE the memory need only be readable.
  *
  * With RPOST_ACCESS_ON_DEMAND nothing is pinned or charged to RLIMIT_MEMLOCK,
  * and the memory need not be mapped before the device uses it.  The user is
@@ -717,6 +718,16 @@ enum rpost_access {
  * ETIMEDOUT if the device does not answer, EIO if it refuses, and EOPNOTSUPP
  * for RPOST_ACCESS_FLUSH_*.  EOPNOTSUPP if the device allows neither way of
  * registering.
+ *
+ * REG_DMABUF_MR does so with memory of a dma-buf, which another device may have,
+ * always by fast registration.  The region keeps the dma-buf; @fd may be closed.
+ * All of the dma-buf is pinned and charged, whatever @length is.  Errors are
+ * those of fast registration, and: EOPNOTSUPP if the device has none or does no
+ * DMA, which is found out before @fd is looked at, for access on demand, and if
+ * the exporter cannot pin; EBADF if @fd is not open, or is exchanged meanwhile;
+ * EINVAL if it is no dma-buf, or if @addr plus @length is beyond its end; EACCES
+ * if it was not opened for reading, or for writing where the device may write;
+ * ENOMEM above RLIMIT_MEMLOCK; and other errors of the exporter.
  */
 struct rpost_reg_mr {
 	__u32 size;
@@ -729,10 +740,11 @@ struct rpost_reg_mr {
 	__u32 handle;
 	__u32 lkey;
 	__u32 rkey;
-	__u32 reserved;
+	__s32 fd;
 };
 
 #define RPOST_IOC_REG_MR	_IO(RPOST_IOC_TYPE, RPOST_CMD_REG_MR)
+#define RPOST_IOC_REG_DMABUF_MR	_IO(RPOST_IOC_TYPE, RPOST_CMD_REG_DMABUF_MR)
 
 /**
  * enum rpost_advice - what a program says of its memory
