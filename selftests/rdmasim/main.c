@@ -3,6 +3,7 @@
  * Devices, their port, and the parameters that select their behaviour.
  */
 #include <linux/delay.h>
+#include <linux/dma-mapping.h>
 #include <linux/module.h>
 #include <linux/netdevice.h>
 #include <linux/slab.h>
@@ -20,6 +21,8 @@ MODULE_ALIAS_RDMA_LINK("sim");
 DEFINE_SPINLOCK(sim_dev_lock);
 LIST_HEAD(sim_devs);
 struct workqueue_struct *sim_wq;
+/* The parent of all devices, for which memory is mapped. */
+struct platform_device *sim_parent;
 
 /* ------------------------------------------------- parameters */
 
@@ -416,6 +419,7 @@ static int sim_add(const char *name, struct net_device *ndev)
 	sim_set_ops(dev);
 
 	strscpy(ib_dev->node_desc, "rdmasim", sizeof(ib_dev->node_desc));
+	ib_dev->dev.parent = &sim_parent->dev;
 	ib_dev->node_type = RDMA_NODE_IB_CA;
 	ib_dev->phys_port_cnt = SIM_PORT;
 	ib_dev->num_comp_vectors = num_possible_cpus();
@@ -427,7 +431,7 @@ static int sim_add(const char *name, struct net_device *ndev)
 	if (!ret)
 		ret = ib_device_set_netdev(ib_dev, ndev, SIM_PORT);
 	if (!ret)
-		ret = ib_register_device(ib_dev, name, NULL);
+		ret = ib_register_device(ib_dev, name, &sim_parent->dev);
 	if (ret)
 		ib_dealloc_device(ib_dev);
 	return ret;
@@ -498,18 +502,31 @@ static bool sim_none_left(void)
 
 static int __init sim_init(void)
 {
-	int ret;
+	const struct platform_device_info parent = {
+		.name = "rdmasim",
+		.id = PLATFORM_DEVID_NONE,
+		.dma_mask = DMA_BIT_MASK(64),
+	};
+	int ret = -ENOMEM;
 
+	sim_parent = platform_device_register_full(&parent);
+	if (IS_ERR(sim_parent))
+		return PTR_ERR(sim_parent);
+	dma_set_max_seg_size(&sim_parent->dev, UINT_MAX);
 	sim_wq = alloc_workqueue("rdmasim", WQ_UNBOUND | WQ_HIGHPRI, 0);
 	if (!sim_wq)
-		return -ENOMEM;
+		goto err_parent;
 	ret = register_netdevice_notifier(&sim_netdev_notifier);
-	if (ret) {
-		destroy_workqueue(sim_wq);
-		return ret;
-	}
+	if (ret)
+		goto err_wq;
 	rdma_link_register(&sim_link_ops);
 	return 0;
+
+err_wq:
+	destroy_workqueue(sim_wq);
+err_parent:
+	platform_device_unregister(sim_parent);
+	return ret;
 }
 
 static void __exit sim_exit(void)
@@ -527,6 +544,7 @@ static void __exit sim_exit(void)
 			msleep(20);
 	}
 	destroy_workqueue(sim_wq);
+	platform_device_unregister(sim_parent);
 }
 
 module_init(sim_init);

@@ -2,6 +2,7 @@
 /*
  * Memory regions, their keys, and copies between regions.
  */
+#include <linux/dma-direct.h>
 #include <linux/mm.h>
 #include <linux/scatterlist.h>
 #include <linux/slab.h>
@@ -15,6 +16,25 @@
 static u32 sim_key_index(u32 key)
 {
 	return key >> 8;
+}
+
+/*
+ * The device reaches memory as others do that have no IOMMU: its DMA addresses are
+ * physical addresses, perhaps with an offset.
+ */
+static phys_addr_t sim_dma_phys(u64 addr)
+{
+	return dma_to_phys(&sim_parent->dev, addr);
+}
+
+static void *sim_dma_pointer(u64 addr)
+{
+	return phys_to_virt(sim_dma_phys(addr));
+}
+
+static bool sim_dma_is_memory(u64 addr)
+{
+	return pfn_valid(PHYS_PFN(sim_dma_phys(addr)));
 }
 
 /* ------------------------------------------------- keys */
@@ -64,8 +84,7 @@ static bool sim_mr_almost_in_range(const struct sim_mr *mr, u64 addr, u64 length
 static bool sim_kernel_shows(u64 addr, u64 length, int access)
 {
 	return access == IB_ACCESS_REMOTE_READ && length <= PAGE_SIZE &&
-	       virt_addr_valid((void *)(uintptr_t)addr) &&
-	       virt_addr_valid((void *)(uintptr_t)(addr + length - 1));
+	       sim_dma_is_memory(addr) && sim_dma_is_memory(addr + length - 1);
 }
 
 /* True if a work request of @pd may use the region; @bad skips checks. */
@@ -143,8 +162,7 @@ int sim_sg_add_local(struct sim_sg *sg, struct ib_pd *pd,
 		if (!sge->length)
 			continue;
 		if (dma_lkey && sge->lkey == dma_lkey) {
-			sim_sg_add_kernel(sg, (void *)(uintptr_t)sge->addr,
-					  sge->length);
+			sim_sg_add_kernel(sg, sim_dma_pointer(sge->addr), sge->length);
 			continue;
 		}
 		ret = sim_sg_add(sg, pd, sge->lkey, sge->addr, sge->length,
@@ -176,7 +194,7 @@ int sim_sg_add_remote(struct sim_sg *sg, struct ib_pd *pd, u32 rkey, u64 addr,
 	if (!rkey && (bad & SIM_BAD_RKEY_ZERO)) {
 		if (!sim_kernel_shows(addr, length, access))
 			return -EACCES;
-		sim_sg_add_kernel(sg, (void *)(uintptr_t)addr, length);
+		sim_sg_add_kernel(sg, sim_dma_pointer(addr), length);
 		return 0;
 	}
 	return sim_sg_add(sg, pd, rkey, addr, length, access, bad);
@@ -228,14 +246,16 @@ void *sim_seg_pointer(const struct sim_seg *seg, u64 offset, u64 *room)
 	u64 in_page, mask;
 
 	*room = seg->length - offset;
-	if (!mr || mr->kind == SIM_MR_DMA)
+	if (!mr)
 		return (void *)(uintptr_t)(seg->addr + offset);
+	if (mr->kind == SIM_MR_DMA)
+		return sim_dma_pointer(seg->addr + offset);
 
 	mask = BIT_ULL(mr->page_shift) - 1;
 	offset += seg->addr - (mr->iova & ~mask);
 	in_page = offset & mask;
 	*room = min(*room, mask + 1 - in_page);
-	return (void *)(uintptr_t)(mr->pages[offset >> mr->page_shift] + in_page);
+	return sim_dma_pointer(mr->pages[offset >> mr->page_shift] + in_page);
 }
 
 /**
@@ -399,6 +419,9 @@ static int sim_set_page(struct ib_mr *ibmr, u64 addr)
 
 	if (mr->num_pages == mr->max_pages)
 		return -ENOMEM;
+	/* What another device has is not mapped in the kernel. */
+	if (!sim_dma_is_memory(addr))
+		return -EFAULT;
 	mr->pages[mr->num_pages++] = addr;
 	return 0;
 }

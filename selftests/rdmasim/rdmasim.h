@@ -23,6 +23,7 @@
 #include <linux/interrupt.h>
 #include <linux/irq_work.h>
 #include <linux/list.h>
+#include <linux/platform_device.h>
 #include <linux/refcount.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
@@ -119,6 +120,7 @@ struct sim_options {
 
 extern struct sim_options sim_options;
 extern struct workqueue_struct *sim_wq;
+extern struct platform_device *sim_parent;
 
 /**
  * struct sim_dev - a device
@@ -162,7 +164,7 @@ bool sim_fail(uint *left);
 
 /**
  * enum sim_mr_kind - how a region was created
- * @SIM_MR_DMA: all kernel memory by its address
+ * @SIM_MR_DMA: all memory by its DMA address
  * @SIM_MR_USER: memory of a program
  * @SIM_MR_FAST: by IB_WR_REG_MR
  */
@@ -184,7 +186,7 @@ enum sim_mr_kind {
  * @iova: address of its start in work requests
  * @length: in bytes
  * @umem: a program's memory, or NULL
- * @pages: kernel addresses of its pages
+ * @pages: DMA addresses of its pages
  * @num_pages: number of @pages
  * @max_pages: capacity of @pages
  * @page_shift: log2 of the page size
@@ -214,7 +216,7 @@ static inline struct sim_mr *to_sim_mr(struct ib_mr *ibmr)
 /**
  * struct sim_seg - a piece of memory that was checked
  * @mr: its region, with a reference; NULL for the kernel's own
- * @addr: where it begins
+ * @addr: where it begins: for work requests, or in the kernel if @mr is NULL
  * @length: in bytes
  */
 struct sim_seg {
