@@ -36,6 +36,8 @@ const char *ibv_wr_opcode_str(enum ibv_wr_opcode opcode);
 enum {
 	MR_MASK_IOVA	= 1 << 0,
 	MR_MASK_ADDR	= 1 << 1,
+	MR_MASK_FD	= 1 << 2,
+	MR_MASK_FD_OFFSET = 1 << 3,
 	MR_MASK_BUF	= 1 << 5,
 };
 
@@ -59,6 +61,8 @@ static_assert(offsetof(struct mr_init_attr, buf) ==
 	      offsetof(struct ibv_mr_init_attr, buf), "buf");
 static_assert((int)MR_MASK_IOVA == IBV_REG_MR_MASK_IOVA, "iova");
 static_assert((int)MR_MASK_ADDR == IBV_REG_MR_MASK_ADDR, "addr");
+static_assert((int)MR_MASK_FD == IBV_REG_MR_MASK_FD, "fd");
+static_assert((int)MR_MASK_FD_OFFSET == IBV_REG_MR_MASK_FD_OFFSET, "fd_offset");
 static_assert((int)MR_MASK_BUF == IBV_REG_MR_MASK_BUF, "buf");
 #endif
 
@@ -74,23 +78,27 @@ static bool buf_holds(const struct ibv_buf *buf, struct ibv_pd *pd,
 /**
  * ibv_reg_mr_ex() - register memory, ibv_reg_mr_ex(3)
  * @pd: the protection domain
- * @mr_init_attr: the memory, which must be given by its address
+ * @mr_init_attr: the memory, given by its address, or by a dma-buf with fd,
+ *                fd_offset and iova
  *
  * Return: the region, to be released by ibv_dereg_mr(), or NULL with errno:
- * EOPNOTSUPP for a dma-buf, a DMA handle or unknown bits of comp_mask, EINVAL
- * without an address, for memory outside the buffer and for a buffer of another
- * protection domain, else as ibv_reg_mr_iova2().
+ * EOPNOTSUPP for a DMA handle or unknown bits of comp_mask, EINVAL for neither
+ * or both, for memory outside the buffer and for a buffer of another protection
+ * domain, else as ibv_reg_mr_iova2() or ibv_reg_dmabuf_mr().
  */
 RPOST_API struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd,
 				       struct ibv_mr_init_attr *mr_init_attr)
 {
+	const uint64_t by_fd = MR_MASK_FD | MR_MASK_FD_OFFSET;
 	const struct mr_init_attr *attr = (const void *)mr_init_attr;
 	uint64_t iova;
 
-	if (attr->comp_mask & ~(uint64_t)(MR_MASK_IOVA | MR_MASK_ADDR |
-					  MR_MASK_BUF))
+	if (attr->comp_mask & ~(MR_MASK_IOVA | MR_MASK_ADDR | MR_MASK_BUF | by_fd))
 		return rpost_null(EOPNOTSUPP);
-	if (!(attr->comp_mask & MR_MASK_ADDR))
+	if (attr->comp_mask == (by_fd | MR_MASK_IOVA))
+		return ibv_reg_dmabuf_mr(pd, attr->fd_offset, attr->length,
+					 attr->iova, attr->fd, attr->access);
+	if (!(attr->comp_mask & MR_MASK_ADDR) || attr->comp_mask & by_fd)
 		return rpost_null(EINVAL);
 	if (attr->comp_mask & MR_MASK_BUF &&
 	    !buf_holds(attr->buf, pd, attr->addr, attr->length))

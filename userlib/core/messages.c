@@ -71,6 +71,9 @@ static bool is_expected(unsigned int nr, const void *arg, int err)
 	case RPOST_CMD_DESTROY:
 		/* Sends use the address handle; see rpost_ah_reap(). */
 		return err == EBUSY && destroy->type == RPOST_OBJ_AH;
+	case RPOST_CMD_REG_DMABUF_MR:
+		/* Programs ask so whether the device has dma-bufs. */
+		return err == EOPNOTSUPP || err == EBADF;
 	case RPOST_CMD_DISCONNECT:
 		return err == ENOTCONN;
 	case RPOST_CMD_LEAVE_MCAST:

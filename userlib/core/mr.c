@@ -17,6 +17,7 @@ struct rpost_mr {
 	uint64_t iova;
 	unsigned int access;
 	bool imported;			/* @made is unused */
+	bool dmabuf;
 };
 
 static struct rpost_mr *rpost_mr(struct ibv_mr *mr)
@@ -98,6 +99,20 @@ static int reg_any(const struct rpost_ctx *ctx, int fd, struct rpost_reg_mr *cmd
 	return err;
 }
 
+static void fill_mr(struct rpost_mr *mr, struct ibv_pd *pd, unsigned int access,
+		    const struct rpost_reg_mr *cmd)
+{
+	mr->iova = cmd->iova;
+	mr->access = access;
+	mr->ibv.context = pd->context;
+	mr->ibv.pd = pd;
+	mr->ibv.addr = (void *)(uintptr_t)cmd->addr;
+	mr->ibv.length = cmd->length;
+	mr->ibv.handle = cmd->handle;
+	mr->ibv.lkey = cmd->lkey;
+	mr->ibv.rkey = cmd->rkey;
+}
+
 /* Fills @mr in.  Returns 0, or an errno value without changing @mr. */
 static int register_mr(struct rpost_mr *mr, struct ibv_pd *pd, void *addr,
 		       size_t length, uint64_t iova, unsigned int access)
@@ -114,19 +129,9 @@ static int register_mr(struct rpost_mr *mr, struct ibv_pd *pd, void *addr,
 	int err;
 
 	err = reg_any(rpost_ctx(pd->context), pd->context->cmd_fd, &cmd);
-	if (err)
-		return err;
-
-	mr->iova = iova;
-	mr->access = access;
-	mr->ibv.context = pd->context;
-	mr->ibv.pd = pd;
-	mr->ibv.addr = addr;
-	mr->ibv.length = length;
-	mr->ibv.handle = cmd.handle;
-	mr->ibv.lkey = cmd.lkey;
-	mr->ibv.rkey = cmd.rkey;
-	return 0;
+	if (!err)
+		fill_mr(mr, pd, access, &cmd);
+	return err;
 }
 
 /**
@@ -198,6 +203,58 @@ RPOST_API struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr,
 					 int access)
 {
 	return ibv_reg_mr_iova2(pd, addr, length, iova, access);
+}
+
+/**
+ * ibv_reg_dmabuf_mr() - register memory of a dma-buf, ibv_reg_mr(3)
+ * @pd: the protection domain
+ * @offset: of the first byte in the dma-buf
+ * @length: bytes, at least 1
+ * @iova: the address by which work requests name the first byte; its offset in
+ *        its page must be the same as that of @offset
+ * @fd: the dma-buf, which the region keeps; may be closed
+ * @access: enum ibv_access_flags; unknown optional flags are dropped
+ *
+ * The whole dma-buf is pinned, and charged to RLIMIT_MEMLOCK.
+ *
+ * Return: the region, to be released by ibv_dereg_mr(), or NULL with errno:
+ * EOPNOTSUPP if the device has no dma-bufs, whatever @fd is; EBADF if @fd is not
+ * open, or is exchanged meanwhile; EINVAL if it is no dma-buf, for memory beyond
+ * its end, no length, another offset in the page, or remote write or atomic
+ * access without local write; EACCES if it was opened for reading only and the
+ * device may write; EMSGSIZE for more than the device takes; EOVERFLOW; ENOMEM,
+ * also above RLIMIT_MEMLOCK; ENODEV, ETIMEDOUT or EIO if the device has gone,
+ * does not answer, or refuses.
+ */
+RPOST_API struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
+					   size_t length, uint64_t iova, int fd,
+					   int access)
+{
+	struct rpost_reg_mr cmd = {
+		.size = sizeof(cmd),
+		.pd = pd->handle,
+		.access = known_access(access),
+		.addr = offset,
+		.length = length,
+		.iova = iova,
+		.fd = fd,
+	};
+	struct rpost_mr *mr;
+	int err;
+
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return NULL;
+
+	err = rpost_ioctl(pd->context->cmd_fd, RPOST_IOC_REG_DMABUF_MR, &cmd);
+	if (err) {
+		free(mr);
+		return rpost_null(err);
+	}
+	mr->dmabuf = true;
+	fill_mr(mr, pd, access, &cmd);
+	rpost_made_add(pd->context, &mr->made, RPOST_OBJ_MR, &mr->ibv.handle);
+	return &mr->ibv;
 }
 
 static void forget(struct rpost_mr *mr)
@@ -274,7 +331,7 @@ static int check_rereg(const struct rpost_mr *mr, int flags,
 		       const struct ibv_pd *pd, const void *addr, size_t length,
 		       int access)
 {
-	if (mr->imported)
+	if (mr->imported || mr->dmabuf)
 		return EINVAL;
 	if (!flags || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED))
 		return EINVAL;
@@ -290,8 +347,8 @@ static int check_rereg(const struct rpost_mr *mr, int flags,
 
 /**
  * ibv_rereg_mr() - change a registration, ibv_rereg_mr(3)
- * @mr: the region, not an import; its fields, keys included, become those of
- *      the new one
+ * @mr: the region, not an import or of a dma-buf; its fields, keys included,
+ *      become those of the new one
  * @flags: enum ibv_rereg_mr_flags of the changes
  * @pd: the new protection domain
  * @addr: the new first byte, also the new iova

@@ -33,7 +33,7 @@ struct mr_init_attr {
 	struct ibv_buf *buf;
 };
 
-enum { IOVA = 1, ADDR = 2, FD = 4, BUF = 32 };
+enum { IOVA = 1, ADDR = 2, FD = 4, FD_OFFSET = 8, DMAH = 16, BUF = 32 };
 
 struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd, struct mr_init_attr *attr);
 void *ibv_alloc_buf(struct ibv_pd *pd, size_t size, struct ibv_buf **buf);
@@ -59,7 +59,7 @@ int ibv_read_sysfs_file(const char *dir, const char *file, char *buf,
 static void buffers(struct ibv_context *ctx)
 {
 	struct ibv_pd *pd, *other;
-	struct mr_init_attr attr = { .comp_mask = FD };
+	struct mr_init_attr attr = { .comp_mask = ADDR | DMAH };
 	struct ibv_buf *buf;
 	struct ibv_mr *mr;
 	char *addr;
@@ -84,6 +84,14 @@ static void buffers(struct ibv_context *ctx)
 	ok(!ibv_reg_mr_ex(pd, &attr) && errno == EOPNOTSUPP);
 	attr.comp_mask = BUF;
 	ok(!ibv_reg_mr_ex(pd, &attr) && errno == EINVAL);
+	attr.comp_mask = FD | IOVA;
+	ok(!ibv_reg_mr_ex(pd, &attr) && errno == EINVAL);
+	attr.comp_mask = FD | FD_OFFSET | IOVA | ADDR;
+	ok(!ibv_reg_mr_ex(pd, &attr) && errno == EINVAL);
+	/* rxe has no dma-bufs. */
+	attr.comp_mask = FD | FD_OFFSET | IOVA;
+	attr.fd = -1;
+	ok(!ibv_reg_mr_ex(pd, &attr) && errno == EOPNOTSUPP);
 	attr = (struct mr_init_attr) {
 		.comp_mask = ADDR | BUF,
 		.addr = addr,
