@@ -15,6 +15,7 @@ RPOST_TESTS := \
 	mr \
 	mr_cache \
 	mr_cache_race \
+	dmabuf \
 	odp \
 	advise \
 	keys \

@@ -17,6 +17,7 @@ API_TESTS := \
 	getaddrinfo \
 	mr \
 	mr_memory \
+	dmabuf \
 	odp \
 	errors \
 	ownership \

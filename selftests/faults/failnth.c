@@ -66,6 +66,9 @@ FIXTURE_TEARDOWN(fail)
 			EXPECT_LT(0, sweep(&sweeps[n], &self->s));	\
 	} while (0)
 
+/* The work request of a fast registration failed, or was lost. */
+#define REG_SAYS	{ EIO, ETIMEDOUT }
+
 /* Sweep each command of the list that can succeed in a call of its own. */
 TEST_F_TIMEOUT(fail, commands, 900)
 {
@@ -73,11 +76,11 @@ TEST_F_TIMEOUT(fail, commands, 900)
 
 	NEED_INJECTION();
 	for_each_command(s->cmd) {
-		/* EIO: a work request of a fast registration failed. */
+		const bool reg = s->cmd->nr == RPOST_IOC_REG_MR;
 		const struct sweep sw = {
 			.name = s->cmd->name, .before = fill_command,
 			.step = run_command, .after = undo_command, .again = true,
-			.may_say = { s->cmd->nr == RPOST_IOC_REG_MR ? EIO : 0 },
+			.may_say = { reg ? EIO : 0, reg ? ETIMEDOUT : 0 },
 		};
 
 		/* fail.ids sweeps commands with events, with an id for each. */
@@ -107,13 +110,12 @@ TEST_F(fail, domains_and_regions)
 	NEED_INJECTION();
 	SWEEP_ALL({ .name = "destroy domain", .before = alloc_pd,
 		    .step = destroy_pd, .again = true },
-		  /* EIO: a work request of a fast registration failed. */
 		  { .name = "register memory", .step = reg_mr,
-		    .after = destroy_mr, .again = true, .may_say = { EIO } },
+		    .after = destroy_mr, .again = true, .may_say = REG_SAYS },
 		  { .name = "register untouched memory",
 		    .before = map_untouched, .step = reg_untouched,
 		    .after = destroy_untouched, .again = true,
-		    .may_say = { EIO } },
+		    .may_say = REG_SAYS },
 		  { .name = "destroy region", .before = reg_mr,
 		    .step = destroy_mr, .again = true });
 }
@@ -122,11 +124,11 @@ TEST_F(fail, cache)
 {
 	NEED_INJECTION();
 	SWEEP_ALL({ .name = "register memory to keep it", .before = map_seen,
-		    .step = reg_map, .after = end_map, .may_say = { EIO } },
+		    .step = reg_map, .after = end_map, .may_say = REG_SAYS },
 		  { .name = "keep region", .before = map_registered,
 		    .step = destroy_mr, .after = unmap_kept, .again = true },
 		  { .name = "register kept memory", .before = map_kept,
-		    .step = reg_map, .after = end_map, .may_say = { EIO } });
+		    .step = reg_map, .after = end_map, .may_say = REG_SAYS });
 }
 
 TEST_F(fail, on_demand)
@@ -145,6 +147,20 @@ TEST_F(fail, on_demand)
 			    .before = reg_on_demand, .step = destroy_mr,
 			    .again = true });
 	EXPECT_EQ(0, odp_allow(false));
+}
+
+TEST_F(fail, dma_bufs)
+{
+	NEED_INJECTION();
+	SWEEP_ALL({ .name = "ask for dma-bufs", .step = ask_dmabuf,
+		    .again = true });
+	if (!have_dmabuf(&self->s))
+		return;
+	SWEEP_ALL({ .name = "register a dma-buf", .step = reg_dmabuf,
+		    .after = destroy_mr, .again = true, .may_say = REG_SAYS },
+		  { .name = "destroy region of a dma-buf", .before = reg_dmabuf,
+		    .step = destroy_mr, .again = true });
+	close(self->s.fd);
 }
 
 TEST_F(fail, completion_queues)
@@ -228,13 +244,14 @@ TEST_F(fail, posts)
 	ASSERT_EQ(0, rp_destroy(s->s.fd, RPOST_OBJ_QP, s->s.qp));
 	ASSERT_EQ(0, rp_own_join(&s->c, &s->s, RPOST_QPT_RC));
 	SWEEP_ALL({ .name = "post new memory", .before = map_untouched,
-		    .step = post_memory, .after = complete_memory, .again = true },
+		    .step = post_memory, .after = complete_memory, .again = true,
+		    .may_say = REG_SAYS },
 		  { .name = "post the same memory", .step = post_memory_again,
-		    .after = complete_pages, .again = true },
+		    .after = complete_pages, .again = true, .may_say = REG_SAYS },
 		  { .name = "post a copy", .step = post_copy,
 		    .after = complete_all, .again = true },
 		  { .name = "post receives into memory", .step = post_recv_memory,
-		    .after = renew_any, .again = true });
+		    .after = renew_any, .again = true, .may_say = REG_SAYS });
 	rp_qp_flags = 0;
 	ASSERT_EQ(0, rp_set_number("mr_cache_pages", pages));
 	ASSERT_EQ(0, destroy_qp(s));

@@ -3,8 +3,10 @@
 #define _GNU_SOURCE
 #include "../mr/odp_pair.h"
 #include "failnth_steps.h"
+#include "udmabuf.h"
 
 #define BUF_BYTES	(300 * 4096)
+#define DMABUF_BYTES	(16 * 4096)
 
 int scene_init(struct scene *s)
 {
@@ -324,6 +326,40 @@ int advise_nothing(struct scene *s)
 	int ret = advise(s, 0);
 
 	return ret == -EFAULT ? 0 : ret ? ret : -EPROTO;
+}
+
+static int reg_fd(struct scene *s, int fd)
+{
+	struct rpost_reg_mr mr = {
+		.size = sizeof(mr), .pd = s->c.pd,
+		.access = RPOST_ACCESS_LOCAL_WRITE, .length = DMABUF_BYTES, .fd = fd,
+	};
+	int ret = rp_ioctl(s->c.fd, RPOST_IOC_REG_DMABUF_MR, &mr);
+
+	s->made = mr.handle;
+	return ret;
+}
+
+/* Call without a dma-buf. */
+int ask_dmabuf(struct scene *s)
+{
+	int ret = reg_fd(s, -1);
+
+	return ret == -EBADF || ret == -EOPNOTSUPP ? 0 : ret ? ret : -EPROTO;
+}
+
+/* Make a dma-buf, and see whether the device takes it. */
+bool have_dmabuf(struct scene *s)
+{
+	const char *reason;
+
+	s->fd = udmabuf(DMABUF_BYTES, &reason);
+	return s->fd >= 0 && !reg_dmabuf(s) && !destroy_mr(s);
+}
+
+int reg_dmabuf(struct scene *s)
+{
+	return reg_fd(s, s->fd);
 }
 
 /* ------------------------------------------------------ completion queues */

@@ -21,7 +21,7 @@
  * @other: an event channel of @c
  * @made: the handle that the step has made
  * @lkey: of the region that the step has made
- * @fd: a file that the step has opened
+ * @fd: a file that the step has opened, or a dma-buf
  * @cq: a completion queue that the step has made
  * @map: memory that the step has mapped
  * @event: the last event
@@ -98,6 +98,9 @@ bool have_on_demand(struct scene *s);
 int reg_on_demand(struct scene *s);
 int advise_mr(struct scene *s);
 int advise_nothing(struct scene *s);
+int ask_dmabuf(struct scene *s);
+bool have_dmabuf(struct scene *s);
+int reg_dmabuf(struct scene *s);
 
 /* ------------------------------------------------------ completion queues */
 

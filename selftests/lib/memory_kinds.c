@@ -5,19 +5,18 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/types.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "kernel_release.h"
 #include "memory_kinds.h"
+#include "udmabuf.h"
 
 #ifndef MFD_HUGETLB
 #define MFD_HUGETLB	4U
@@ -25,16 +24,6 @@
 #ifndef SYS_memfd_secret
 #define SYS_memfd_secret	447
 #endif
-
-/* Defined here because <linux/udmabuf.h> may be missing. */
-struct kind_udmabuf {
-	__u32 memfd;
-	__u32 flags;
-	__u64 offset;
-	__u64 size;
-};
-
-#define KIND_UDMABUF_CREATE	_IOW('u', 0x42, struct kind_udmabuf)
 
 int kind_errno(const struct kind *k, bool write)
 {
@@ -321,19 +310,9 @@ char *kind_secret(size_t bytes, const char **reason)
 /* Memory that a device driver maps into the program. */
 char *kind_dma_buf(size_t bytes, const char **reason)
 {
-	struct kind_udmabuf create = { .size = bytes };
-	int dev = open("/dev/udmabuf", O_RDWR), memfd, fd = -1;
+	int fd = udmabuf(bytes, reason);
 
-	if (dev < 0) {
-		*reason = "no /dev/udmabuf";
+	if (fd < 0)
 		return NULL;
-	}
-	memfd = kind_memfd(bytes, MFD_ALLOW_SEALING);
-	if (memfd >= 0 && !fcntl(memfd, F_ADD_SEALS, F_SEAL_SHRINK)) {
-		create.memfd = memfd;
-		fd = ioctl(dev, KIND_UDMABUF_CREATE, &create);
-	}
-	close(memfd);
-	close(dev);
 	return kind_map(bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, reason);
 }

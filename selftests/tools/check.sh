@@ -336,13 +336,21 @@ sim_vices() {
 		./sim_vices.sh && exit $status'
 }
 
+# Run all tests of dma-bufs, which rxe does not have, nor Debian's 6.1.
+sim_dmabufs() {
+	local files names
+	programs "$build_dir/selftests" dmabuf
+	files+=(-f "$build_dir/selftests/api/dmabuf-rpost")
+	sim_guest "$1" '' ./run_tests.sh ./dmabuf ./dmabuf-rpost
+}
+
 # Run all tests on a device without vices. Leave out admit, which needs a device that
-# the module offers by default, and tests of the cache, which keeps no regions of fast
-# registration.
+# the module offers by default, tests of the cache, which keeps no regions of fast
+# registration, and dmabuf.
 sim_programs() {
 	local kernel=$1 name names=()
 	for name in "${all_programs[@]}"; do
-		[[ $name =~ ^(admit|mr_cache|mr_cache_race)$ ]] || names+=("$name")
+		[[ $name =~ ^(admit|dmabuf|mr_cache|mr_cache_race)$ ]] || names+=("$name")
 	done
 	spread "rdmasim-$kernel" sim_tests "$kernel" '' -- "${names[@]}"
 }
@@ -716,6 +724,7 @@ check_gate() {
 		interface_tests debug "${names[@]}"
 		queue fuzz debug 0
 		queue tap siw counted siw_tests debug
+		queue tap rdmasim-dmabuf-debug sim_dmabufs debug
 	else
 		left_out+=("LEFT OUT: KASAN and lockdep; selftests/vm/debug-kernel.sh builds their \
 kernel, in eleven minutes, and is best run in the background when a day's work begins")
@@ -727,6 +736,7 @@ kernel, in eleven minutes, and is best run in the background when a day's work b
 	done
 	queue tap rdmasim-probe-6.1 counted sim_tests 6.1 '' probe
 	queue tap rdmasim-vices counted sim_vices 6.1
+	on "$full" tap "rdmasim-dmabuf-$full" sim_dmabufs "$full"
 	case $extra in
 	0) sim_programs 6.1 ;;
 	1) fast_registration 6.1 ;;
@@ -769,6 +779,8 @@ check_all() {
 		sim_programs "$kernel"
 	done
 	queue tap rdmasim-vices counted sim_vices 6.1
+	on 6.12 tap rdmasim-dmabuf-6.12 sim_dmabufs 6.12
+	on 7.2 tap rdmasim-dmabuf-7.2 sim_dmabufs 7.2
 	# make check-packages takes Debian 13, too.
 	queue tap packages-debian selftests/packages/packages.sh bookworm
 	queue tap interop selftests/interop/interop.sh -q "${here[@]}"
@@ -804,6 +816,8 @@ check_all() {
 	build_module debug || finish
 	check_kernel debug
 	siw debug
+	queue tap rdmasim-dmabuf-debug sim_dmabufs debug
+	queue tap rdmasim-faults-debug sim_tests debug '' failnth
 	queue fuzz debug 60
 	get_kernels debug-kcsan
 	build_module debug-kcsan || finish
