@@ -45,14 +45,16 @@ trixie)
 		ceph-common './usr/bin/ceph ./usr/bin/rados'
 		ceph-mon ./usr/bin/ceph-mon ceph-osd ./usr/bin/ceph-osd)
 	;;
-sid) packages+=(dapl2-utils "$adios2") ;;
+sid) packages+=(dapl2-utils "$adios2" python3-torch) ;;
 *) usage >&2 && exit 2 ;;
 esac
 # Dependencies of scripts and daemons that the suite does not start, and of UCX's
 # modules for GPUs, which make its programs start slowly.
 unwanted='^(perl|libperl|adduser|passwd|systemd|init-system-helpers|debconf|openssh)'
 unwanted+='|^(sg3-utils|libconfig-general-perl|fontconfig|x11-common|xkb-data)'
-unwanted+='|^(libamdhip64|libamd-comgr|libhsa|libllvm|libclang-common|libz3|libze1)'
+unwanted+='|^(libamdhip64|libamd-comgr|libhsa|libllvm|libclang-common|libze1)'
+# PyTorch does without these.
+unwanted+='|^(libtorch-test|python3-(networkx|numpy|sympy|hypothesis|fsspec|setuptools))'
 
 closure() {
 	apt_run "$suite" apt-get -s --no-install-recommends install \

@@ -59,7 +59,8 @@ make_suite() {
 	local dir=$out/suite valkey
 	rm -rf "$dir"
 	mkdir -p "$dir"/{bin,lib}
-	cp -r "$here"/{cases,lib.sh,run_cases.sh,guest.sh,{adios2_sst,pyverbs_tests}.py} \
+	cp -r "$here"/{cases,lib.sh,run_cases.sh,guest.sh} \
+		"$here"/{adios2_sst,pyverbs_tests,torch_collectives}.py \
 		"$top_dir/examples/hello_pyverbs.py" "$dir/"
 	make -s -C "$top_dir" lib >&2
 	cp "$build_dir/bin/rdma-post-run" "$dir/bin/"
