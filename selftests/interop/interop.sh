@@ -18,6 +18,7 @@
 #                      compared with the documentation
 #   -l LIBRARY         only system or only rdma_post
 #   -v                 show what the programs print
+#   -I                 count instructions, as run.sh -I does: times are the same in all runs
 #   -t SECONDS         time limit of a program, 180 by default
 #   -u                 update the tables in Documentation/program-cases.rst, of those that
 #                      have one there; with trixie and sid those of 6.12 and 7.2
@@ -35,15 +36,16 @@ set -euo pipefail
 here=$top_dir/selftests/interop
 out=$build_dir/interop
 cases_rst=$top_dir/Documentation/program-cases.rst
-cases='' libraries='system rdma_post' verbose='' limit=180 update='' quick=''
+cases='' libraries='system rdma_post' verbose='' limit=180 update='' quick='' count=()
 suites=bookworm
-while getopts hqs:c:l:vt:u opt; do
+while getopts hqs:c:l:vIt:u opt; do
 	case $opt in
 	q) quick=1 ;;
 	s) suites=$OPTARG ;;
 	c) cases=$OPTARG ;;
 	l) libraries=$OPTARG ;;
 	v) verbose=60 ;;
+	I) count=(-I) ;;
 	t) limit=$OPTARG ;;
 	u) update=1 ;;
 	h) usage && exit ;;
@@ -85,8 +87,9 @@ run_guest() {
 	set -- $only
 	set +f
 	# A user may have as much as on a host of 8 GB: Valkey with 100 clients has 530 MB.
-	"$vm_dir/run.sh" -k "$kernel" -p "odp=1 max_user_bytes=$((1 << 30))" -m 2G -t 7200 \
-		-o "$build_dir/vm/interop.$kernel" -f "$out/suite:/root/interop" -q -drive -q \
+	"$vm_dir/run.sh" "${count[@]}" -k "$kernel" -p "odp=1 max_user_bytes=$((1 << 30))" \
+		-m 2G -t 7200 -o "$build_dir/vm/interop.$kernel" \
+		-f "$out/suite:/root/interop" -q -drive -q \
 		"file=$image,format=raw,if=none,id=programs,readonly=on" \
 		-q -device -q virtio-blk-pci,drive=programs \
 		-- env LIMIT="$limit" VERBOSE="$verbose" SUITE="$suite" \
