@@ -44,8 +44,8 @@ guests=(
 	python3 cmake
 	# checks: sparse, coccinelle for the module; checkpatch, kernel-doc are perl
 	sparse perl shellcheck clang coccinelle valgrind mandoc
-	# interop/: a program that uses librpma; a file system of Debian's programs; sources
-	librpma-dev e2fsprogs dpkg-dev
+	# interop/: programs that use libraries; a file system of Debian's programs; sources
+	librpma-dev libfabric-dev libucx-dev e2fsprogs dpkg-dev
 	# tools/unmodified.sh; tools/check.sh: man
 	libcap2-bin man-db
 	# debug-kernel.sh
