@@ -304,7 +304,7 @@ TEST_F(cntr, queue_pairs_together)
 	EXPECT_TRUE(values_are(self->cntr, 10, 1));
 }
 
-/* What a queue pair has done before it is attached does not count. */
+/* Work requests that completed before their queue pair was attached do not count. */
 TEST_F(cntr, from_then_on)
 {
 	struct ibv_comp_cntr *second;
@@ -330,7 +330,7 @@ TEST_F(cntr, from_then_on)
 	EXPECT_EQ(0, ibv_destroy_comp_cntr(second));
 }
 
-/* What has not been destroyed stays allocated; LeakSanitizer finds it from here. */
+/* The context keeps what the test has not destroyed; LeakSanitizer finds it from here. */
 static struct ibv_context *closed __attribute__((used));
 
 /* A context that is closed detaches its queue pairs. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What buffers.c wants of a communication library. */
+/* The functions of a communication library that buffers.c calls. */
 #ifndef BUFFERS_H
 #define BUFFERS_H
 

@@ -356,7 +356,7 @@ TEST_F(dmabuf, other_files)
 	EXPECT_EQ(-EOPNOTSUPP, rp_ioctl(self->s.fd, RPOST_IOC_REG_MR, &mr));
 }
 
-/* What the descriptor does not allow the program, the device cannot do for it. */
+/* The device may read or write a dma-buf only where its descriptor lets the program. */
 TEST_F(dmabuf, descriptors_mode)
 {
 	struct rpost_reg_mr mr;

@@ -163,7 +163,7 @@ TEST_F(count, unsignaled_without_end)
 	EXPECT_TRUE(stay(&self->a));
 }
 
-/* What fails, and what is flushed, counts as failed. */
+/* Work requests that fail, or are flushed, count as failed. */
 TEST_F(count, failures)
 {
 	struct rp_send bad = op(self, RPOST_WR_RDMA_WRITE, 0);

@@ -419,7 +419,7 @@ static int sim_set_page(struct ib_mr *ibmr, u64 addr)
 
 	if (mr->num_pages == mr->max_pages)
 		return -ENOMEM;
-	/* What another device has is not mapped in the kernel. */
+	/* Memory of another device is not mapped in the kernel. */
 	if (!sim_dma_is_memory(addr))
 		return -EFAULT;
 	mr->pages[mr->num_pages++] = addr;

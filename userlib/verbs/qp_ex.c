@@ -475,9 +475,10 @@ void rpost_qp_ex_fini(struct rpost_qp *qp)
  * @qp: the queue pair
  *
  * ibv_wr_complete() returns EOPNOTSUPP for operations that its type does not
- * have.  wr_atomic_write and wr_flush are NULL, as programs look whether they are there
- * (librpma 1.3).  Others are posted even if send_ops_flags did not name them; providers
+ * have.  Others are posted even if send_ops_flags did not name them; providers
  * of rdma-core do the same (mlx5), or have no function for the call (rxe).
+ * wr_atomic_write and wr_flush are NULL: librpma 1.3 looks whether a queue pair
+ * has them.
  *
  * Return: the same object, or NULL for one that was made without
  * IBV_QP_INIT_ATTR_SEND_OPS_FLAGS.

@@ -53,7 +53,7 @@ clients() {
 	done
 }
 
-# One that is killed while it connects may crash the server of 9.1.2, over either library.
+# A client that is killed while it connects may crash the server of 9.1.2, over either library.
 case_ valkey_killed valkey-server/valkey-cli "clients that wait, killed in a loop"
 valkey_killed() {
 	local n
