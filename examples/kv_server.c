@@ -133,7 +133,7 @@ int main(int argc, char **argv)
 	int until;
 
 	slow = argc > 1 && !strcmp(argv[1], "-s");
-	until = number(argc > 1 ? argv[1 + slow] : NULL, 1);
+	until = number(argv[1 + slow], 1);
 	id = listener(KV_PORT);
 	loop = epoll_create1(EPOLL_CLOEXEC);
 	check(loop < 0 || watch(loop, id->channel->fd, NULL), "epoll");
