@@ -104,6 +104,35 @@ bool go_on(uint64_t since, const struct worker *w, unsigned int n)
 	       (ms < TEST_CHANCE_MS && unmet(w, n) && !any_wrong(w, n));
 }
 
+static void let_run(const struct worker *w, unsigned int n)
+{
+	uint64_t since = rp_now_ms();
+
+	while (go_on(since, w, n))
+		usleep(1000);
+}
+
+/*
+ * Run the workers, remove the device, and stop them when each has failed, too.  Return 0,
+ * or what start(), rp_remove_device() or stop() has returned.
+ */
+int run_over_removal(struct race *race, struct worker *workers, unsigned int n)
+{
+	unsigned int i;
+	int ret, wrong;
+
+	ret = start(race, workers, n);
+	if (ret)
+		return ret;
+	let_run(workers, n);
+	ret = rp_remove_device();
+	for (i = 0; i < n; i++)
+		workers[i].fails = true;
+	let_run(workers, n);
+	wrong = stop(race, workers, n);
+	return ret ? ret : wrong;
+}
+
 int step_post_send(struct race *r)
 {
 	struct rp_send send = rp_send(RPOST_WR_SEND, 1, r->mem, 8, r->mr.lkey);

@@ -54,6 +54,7 @@ int start(struct race *race, struct worker *workers, unsigned int n);
 int stop(struct race *race, struct worker *workers, unsigned int n);
 const struct worker *unmet(const struct worker *w, unsigned int n);
 bool go_on(uint64_t since, const struct worker *w, unsigned int n);
+int run_over_removal(struct race *race, struct worker *workers, unsigned int n);
 
 /* Skip a test one of whose @n workers, in the array @w, lacks a result. */
 #define SKIP_UNMET(w, n)						\

@@ -695,9 +695,6 @@ TEST_F(dmabuf, removal)
 	struct worker w[3];
 	struct race r = { .client = self->s, .channel = self->fd };
 	long users;
-	uint64_t since;
-	pthread_t thread;
-	void *status;
 	unsigned int i;
 
 	RP_SKIP_IF_SETUP_SAID();
@@ -710,19 +707,7 @@ TEST_F(dmabuf, removal)
 		w[i].errors[0] = -ENODEV;
 		w[i].succeeds = true;
 	}
-	since = rp_now_ms();
-	ASSERT_EQ(0, start(&r, w, ARRAY_SIZE(w)));
-	while (go_on(since, w, ARRAY_SIZE(w)))
-		usleep(1000);
-	ASSERT_EQ(0, pthread_create(&thread, NULL, rp_remove_soon, NULL));
-	ASSERT_EQ(0, pthread_join(thread, &status));
-	EXPECT_EQ(NULL, status);
-	for (i = 0; i < ARRAY_SIZE(w); i++)
-		w[i].fails = true;
-	since = rp_now_ms();
-	while (go_on(since, w, ARRAY_SIZE(w)))
-		usleep(1000);
-	EXPECT_EQ(0, stop(&r, w, ARRAY_SIZE(w)));
+	EXPECT_EQ(0, run_over_removal(&r, w, ARRAY_SIZE(w)));
 	EXPECT_EQ(-ENODEV, reg(&self->c, self->fd, 0, self->size, ALL, &mr));
 	EXPECT_EQ(0, rp_pinned());
 	EXPECT_TRUE(holders_are(self->fd, users));

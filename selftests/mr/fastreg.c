@@ -483,9 +483,6 @@ TEST_F(fastreg, removal)
 	struct rpost_reg_mr mr;
 	struct worker w[4];
 	struct race r = { .client = self->c, .mem = self->mem };
-	uint64_t since;
-	pthread_t thread;
-	void *status;
 	unsigned int i;
 
 	RP_SKIP_IF_SETUP_SAID();
@@ -497,19 +494,7 @@ TEST_F(fastreg, removal)
 		w[i].errors[0] = -ENODEV;
 		w[i].succeeds = true;
 	}
-	since = rp_now_ms();
-	ASSERT_EQ(0, start(&r, w, ARRAY_SIZE(w)));
-	while (go_on(since, w, ARRAY_SIZE(w)))
-		usleep(1000);
-	ASSERT_EQ(0, pthread_create(&thread, NULL, rp_remove_soon, NULL));
-	ASSERT_EQ(0, pthread_join(thread, &status));
-	EXPECT_EQ(NULL, status);
-	for (i = 0; i < ARRAY_SIZE(w); i++)
-		w[i].fails = true;
-	since = rp_now_ms();
-	while (go_on(since, w, ARRAY_SIZE(w)))
-		usleep(1000);
-	EXPECT_EQ(0, stop(&r, w, ARRAY_SIZE(w)));
+	EXPECT_EQ(0, run_over_removal(&r, w, ARRAY_SIZE(w)));
 	for (i = 0; i < ARRAY_SIZE(w); i++) {
 		EXPECT_LT(0, w[i].good);
 		EXPECT_LT(0, w[i].bad);
