@@ -260,6 +260,9 @@ complains receive_of_a_mad 0 'WARNING: at rxe_post_recv+0x1' ' ib_mad_post_recei
 complains receive_of_another 1 'WARNING: at rxe_post_recv+0x1' ' ib_post+0x1' '---[ end trace ]---'
 complains no_end 1 "$freed rxe_sched_task+0x1" ' rxe_sched_task+0x1'
 complains races_elsewhere 0 'BUG: KCSAN: data-race in a / b' ' a+0x1' "$end"
+complains races_of_pages_on_demand 0 \
+	'BUG: KCSAN: data-race in hmm_vma_walk_pmd / ib_umem_odp_unmap_dma_pages [ib_core]' \
+	' rpost_x+0x1 [rdma_post]' "$end"
 complains races 1 'BUG: KCSAN: data-race in a / rpost_b' ' rpost_b+0x1 [rdma_post]' "$end"
 echo "1..$n"
 exit $failed

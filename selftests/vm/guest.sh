@@ -118,7 +118,9 @@ qemu_run() {
 # - kmemleak's message at time 0, which the command line causes;
 # - OOM kills of a memory cgroup, which the tests count;
 # - data races (KCSAN) without the module in the trace, and always the one of
-#   hrtimer_wakeup() with the sleeper on the stack of the task that wakes;
+#   hrtimer_wakeup() with the sleeper on the stack of the task that wakes, and that of
+#   hmm_range_fault(), which fills the pages of a region on demand without the lock that
+#   their invalidation holds, and then begins again;
 # - warnings in rxe_sched_task(), and KASAN reports below it, without the module in
 #   the trace and without another report inside. rxe queues a packet, with its
 #   reference to the queue pair, before it schedules the task. If the task runs
@@ -150,7 +152,8 @@ own_log() {
 				ours = 1
 			if (trace ~ /^[^\n]* rxe_post_recv\+/ && trace !~ /\n.*\] *ib_mad_post_receive_mads\+/)
 				ours = 1
-			if (trace ~ /^[^\n]*KCSAN: data-race in hrtimer_wakeup \/ schedule_hrtimeout/)
+			if (trace ~ /^[^\n]*KCSAN: data-race in hrtimer_wakeup \/ schedule_hrtimeout/ ||
+			    trace ~ /^[^\n]*KCSAN: data-race in hmm_vma_walk_[a-z]+ \/ ib_umem_odp_unmap_dma/)
 				ours = 0
 			if (ours || trace ~ /\n.*(BUG|WARNING):/)
 				print report
