@@ -1190,6 +1190,9 @@ struct rpost_ah_attr {
  * @dmac: out: on Ethernet, the link address to which datagrams go; else 0
  * @vlan: out: the VLAN of the source's GID, or 0xffff if it has none
  *
+ * Once the source's GID is not one of this network namespace any more, posts that name
+ * the handle fail (ENOENT).
+ *
  * Errors: EINVAL for an invalid port, GID index or address; ENETUNREACH,
  * EHOSTUNREACH or EINVAL for an address without a route; ETIMEDOUT for a
  * neighbour that does not answer within a second; ENODEV, EMFILE, ENOMEM.
@@ -1651,7 +1654,8 @@ struct rpost_listen {
  * Errors: EINVAL in another state, for a @param.qp_num that is not one of this
  * file's queue pairs on the device, or for more private data than the transport
  * carries; EOPNOTSUPP for @param.qp_num or @param.srq with a queue pair, or for
- * an id without one on an iWARP device.
+ * an id without one on an iWARP device; EADDRNOTAVAIL if the id's address is no
+ * longer one of this network namespace.
  */
 struct rpost_connect {
 	__u32 size;
@@ -2213,6 +2217,9 @@ struct rpost_qp_attr {
  * established to RESET; from there on it moves it as any other, until the end of
  * the connection moves it to the error state.
  *
+ * The module moves a queue pair to the error state when the source's GID of a path is not
+ * one of this network namespace any more.
+ *
  * Errors: EINVAL for a transition or an attribute that its state does not
  * allow, EPERM for a privileged queue key, EOPNOTSUPP for an unknown attribute;
  * for a path as RPOST_IOC_CREATE_AH.
@@ -2522,8 +2529,9 @@ struct rpost_recv_wr {
  * receive queue; EINVAL for a count or length above the queue's size, an opcode
  * that the queue pair's type does not have, or sizes that do not add up to the
  * block; EOPNOTSUPP for an unknown opcode or flag; ENOENT for an address handle
- * of another protection domain; ENOMEM when the queue is full; ENOBUFS without
- * memory for the block.  For entries with the lkey 0, with RPOST_QP_ANY_MEMORY:
+ * of another protection domain, or one that has lost its source's GID; ENOMEM when
+ * the queue is full; ENOBUFS without memory for the block.  For entries with the
+ * lkey 0, with RPOST_QP_ANY_MEMORY:
  * EFAULT if there is no memory, or the process may not use it so; EOVERFLOW for a
  * range that wraps; EINVAL for more than 2 GiB; ENOBUFS at the limit of locked
  * memory, the user's limit, or the limit of the rdma cgroup; EINTR if the process
