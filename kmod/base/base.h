@@ -18,7 +18,7 @@
  *                               which cma holds during rpost_id_handler()
  *   rpost_file.charge_lock
  *   rpost_ring_pool.lock        held for a short time; the pages of small rings
- *   rpost_device.contexts_lock
+ *   rpost_device.contexts_lock  also taken inside the core's lock of a port's GIDs
  *   rpost_id.state_lock, rpost_file.event_lock, rpost_handles.lock,
  *   rpost_users_lock
  *   rpost_queue.lock            posts; bottom halves disabled

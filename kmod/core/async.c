@@ -198,6 +198,9 @@ static void rpost_async_device_event(struct ib_event_handler *handler,
 		return;
 	}
 	rpost_async_post_all(dev, &event, false);
+	if (ib_event->event == IB_EVENT_GID_CHANGE &&
+	    rdma_protocol_roce(dev->ib_dev, event.port))
+		rpost_contexts_recheck(dev);
 }
 
 /* Begin to follow the events of a device, which lookups do not find yet. */

@@ -30,6 +30,29 @@ void rpost_context_put(struct rpost_context *context)
 	kref_put_mutex(&context->kref, rpost_context_free, &file->charge_lock);
 }
 
+/* Ends the paths that have lost their GID, see rpost_type.recheck. */
+static void rpost_context_recheck(struct work_struct *work)
+{
+	struct rpost_context *context = container_of(to_delayed_work(work),
+						     struct rpost_context, recheck_work);
+	struct rpost_device *dev = context->dev;
+	struct rpost_file *file = context->file;
+
+	mutex_lock(&dev->contexts_lock);
+	context->recheck = false;
+	mutex_unlock(&dev->contexts_lock);
+
+	down_read(&context->rwsem);
+	if (rpost_device_alive(dev))
+		rpost_file_recheck(file, dev);
+	up_read(&context->rwsem);
+
+	/* For rpost_context_put(), which unlocks a mutex of the file's. */
+	kref_get(&file->kref);
+	rpost_context_put(context);
+	rpost_file_put(file);
+}
+
 static struct rpost_context *rpost_context_new(struct rpost_file *file,
 					       struct rpost_device *dev)
 {
@@ -43,6 +66,7 @@ static struct rpost_context *rpost_context_new(struct rpost_file *file,
 	kref_get(&dev->kref);
 	context->dev = dev;
 	init_rwsem(&context->rwsem);
+	INIT_DELAYED_WORK(&context->recheck_work, rpost_context_recheck);
 	list_add(&context->link, &file->contexts);
 	mutex_lock(&dev->contexts_lock);
 	list_add(&context->dev_link, &dev->contexts);
@@ -183,6 +207,9 @@ void rpost_contexts_device_gone(struct rpost_device *dev)
 	for (round = 1; round <= 2; round++) {
 		while ((context = rpost_context_next(dev, round))) {
 			file = context->file;
+			/* It has a reference, and this is not the last one. */
+			if (cancel_delayed_work(&context->recheck_work))
+				rpost_context_put(context);
 			/* For rpost_context_put(), which unlocks a mutex of the file's. */
 			kref_get(&file->kref);
 			rpost_context_device_gone(context, round == 2);
@@ -190,4 +217,26 @@ void rpost_contexts_device_gone(struct rpost_device *dev)
 			rpost_file_put(file);
 		}
 	}
+}
+
+/* Addresses that go and come again at once, as when a bond fails over, harm no path. */
+#define RPOST_RECHECK_DELAY	(HZ / 10)
+
+/*
+ * A GID of the device has gone, or is in another namespace.  Each context has work of its
+ * own, so that no program waits for another's locks.  The caller may hold the core's lock
+ * of the GIDs.
+ */
+void rpost_contexts_recheck(struct rpost_device *dev)
+{
+	struct rpost_context *context;
+
+	mutex_lock(&dev->contexts_lock);
+	list_for_each_entry(context, &dev->contexts, dev_link) {
+		if (context->recheck || !kref_get_unless_zero(&context->kref))
+			continue;
+		context->recheck = true;
+		queue_delayed_work(rpost_wq, &context->recheck_work, RPOST_RECHECK_DELAY);
+	}
+	mutex_unlock(&dev->contexts_lock);
 }

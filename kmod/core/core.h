@@ -129,12 +129,14 @@ struct rpost_obj {
  * @stop: begin what shutdown will wait for; or NULL
  * @keep: keep an object that the program destroys, which is claimed; or NULL.  Return
  *        false if it must be destroyed.
+ * @recheck: end what the object may do no longer, since a GID of the device has gone or
+ *           has changed its namespace; or NULL
  * @abort: destroy an object that the program could not be told of, and leave what the
  *         device refuses to destroy to one that it depends on; or NULL: then the last
  *         close destroys it, if the program does not
  *
- * The callers of @shutdown, @keep and @abort hold the rwsem of the object's context, if
- * it has one.
+ * The callers of @shutdown, @keep, @recheck and @abort hold the rwsem of the object's
+ * context, if it has one.
  */
 struct rpost_type {
 	const char *name;
@@ -144,6 +146,7 @@ struct rpost_type {
 	void (*free)(struct rpost_obj *obj);
 	void (*stop)(struct rpost_obj *obj);
 	bool (*keep)(struct rpost_obj *obj);
+	void (*recheck)(struct rpost_obj *obj);
 	void (*abort)(struct rpost_obj *obj);
 };
 
@@ -199,6 +202,7 @@ rpost_##name##_enter_get(struct rpost_ucmd *ucmd, u32 handle)		\
 }
 
 bool rpost_file_destroy_all(struct rpost_file *file);
+void rpost_file_recheck(struct rpost_file *file, struct rpost_device *dev);
 void rpost_file_shutdown_device(struct rpost_file *file,
 				struct rpost_device *dev);
 

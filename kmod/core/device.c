@@ -9,6 +9,8 @@
 #include "base/inject.h"
 #include "core/device.h"
 
+struct workqueue_struct *rpost_wq;
+
 /* Devices by their number. */
 static DEFINE_XARRAY_ALLOC1(rpost_devices);
 static u32 rpost_next_device;
@@ -243,24 +245,15 @@ u32 rpost_device_max_srq_wr(struct ib_device *ib_dev)
 }
 
 /*
- * Get a GID that programs may use.  Set ifindex to the number of the GID's interface, or
- * 0 if it has none.
- *
- * RoCE's GIDs are addresses of interfaces, and the core takes the network namespace of a
- * path from its GID.  A file gets those of its own namespace.
- *
- * Return the GID, with a reference, or ERR_PTR() of -EINVAL.
+ * May the file's paths have this GID?  RoCE's GIDs are addresses of interfaces, and the
+ * core takes the network namespace of a path from its GID.  A file has those of its own
+ * namespace.  Set ifindex to the number of the GID's interface, or 0 if it has none.
  */
-const struct ib_gid_attr *rpost_gid_get(const struct rpost_file *file,
-					struct ib_device *ib_dev, u32 port,
-					u32 index, u32 *ifindex)
+static bool rpost_gid_usable(const struct rpost_file *file,
+			     const struct ib_gid_attr *gid, u32 *ifindex)
 {
-	const struct ib_gid_attr *gid = rdma_get_gid_attr(ib_dev, port, index);
 	struct net_device *ndev;
 	bool usable;
-
-	if (IS_ERR(gid))
-		return ERR_PTR(-EINVAL);
 
 	*ifindex = 0;
 	rcu_read_lock();
@@ -273,8 +266,46 @@ const struct ib_gid_attr *rpost_gid_get(const struct rpost_file *file,
 		*ifindex = ndev->ifindex;
 	}
 	rcu_read_unlock();
+	return usable;
+}
 
-	if (!usable) {
+/*
+ * May a path go on with this GID, of which it has a reference?  There may be none.  An
+ * entry of the table that has gone may have been replaced by an equal one.
+ */
+bool rpost_gid_allowed(const struct rpost_file *file, const struct ib_gid_attr *gid)
+{
+	const struct ib_gid_attr *now;
+	bool usable;
+	u32 ifindex;
+
+	/* InfiniBand's and iWARP's are no addresses of interfaces, and are set anew often. */
+	if (!gid || !rdma_protocol_roce(gid->device, gid->port_num) ||
+	    rpost_gid_usable(file, gid, &ifindex))
+		return true;
+	now = rdma_find_gid_by_port(gid->device, &gid->gid, gid->gid_type, gid->port_num, NULL);
+	if (IS_ERR(now))
+		return false;
+	usable = rpost_gid_usable(file, now, &ifindex);
+	rdma_put_gid_attr(now);
+	return usable;
+}
+
+/*
+ * Get a GID that programs may use.  Set ifindex to the number of the GID's interface, or
+ * 0 if it has none.
+ *
+ * Return the GID, with a reference, or ERR_PTR() of -EINVAL.
+ */
+const struct ib_gid_attr *rpost_gid_get(const struct rpost_file *file,
+					struct ib_device *ib_dev, u32 port,
+					u32 index, u32 *ifindex)
+{
+	const struct ib_gid_attr *gid = rdma_get_gid_attr(ib_dev, port, index);
+
+	if (IS_ERR(gid))
+		return ERR_PTR(-EINVAL);
+	if (!rpost_gid_usable(file, gid, ifindex)) {
 		rdma_put_gid_attr(gid);
 		return ERR_PTR(-EINVAL);
 	}

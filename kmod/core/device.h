@@ -24,6 +24,8 @@
  *         reference on an object, because DESTROY waits for references with it
  *         held, and drops it before touching the program's memory.
  * @tried: the last round in which removal tried it; only removal uses it
+ * @recheck: @recheck_work is queued, and has not begun; under @dev->contexts_lock
+ * @recheck_work: ends the paths that have lost their GID; it has a reference
  * @cgroup: charged for a device handle while @num_charged is not 0
  * @num_charged: number of charged objects; under @file->charge_lock
  *
@@ -43,6 +45,8 @@ struct rpost_context {
 	struct rpost_device *dev;
 	struct rw_semaphore rwsem;
 	unsigned int tried;
+	bool recheck;
+	struct delayed_work recheck_work;
 	struct rdma_cgroup *cgroup;
 	unsigned int num_charged;
 };
@@ -55,6 +59,7 @@ int rpost_enter_object(struct rpost_ucmd *ucmd, u32 handle,
 		       enum rpost_obj_type type);
 void rpost_leave_device(struct rpost_ucmd *ucmd);
 void rpost_contexts_device_gone(struct rpost_device *dev);
+void rpost_contexts_recheck(struct rpost_device *dev);
 
 /* ------------------------------------------------------------ admit.c */
 
@@ -145,6 +150,9 @@ struct rpost_device {
 	struct rcu_head rcu;
 };
 
+/* Ends what belongs to removed devices and GIDs, which may take long; unbound. */
+extern struct workqueue_struct *rpost_wq;
+
 int rpost_device_register(void (*gone)(struct rpost_device *dev));
 void rpost_device_unregister(void);
 u32 rpost_devices_list(struct rpost_file *file, u32 *ids, u32 room);
@@ -163,6 +171,7 @@ u32 rpost_device_max_srq_wr(struct ib_device *ib_dev);
 const struct ib_gid_attr *rpost_gid_get(const struct rpost_file *file,
 					struct ib_device *ib_dev, u32 port,
 					u32 index, u32 *ifindex);
+bool rpost_gid_allowed(const struct rpost_file *file, const struct ib_gid_attr *gid);
 
 /* ------------------------------------------------------------- attr.c */
 

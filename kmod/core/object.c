@@ -413,6 +413,9 @@ int rpost_obj_answer(struct rpost_ucmd *ucmd, struct rpost_obj *obj, u32 from)
 
 	obj->hidden = true;
 	rpost_obj_publish(obj);
+	/* A GID may have gone before rpost_file_recheck() could find the object. */
+	if (rpost_types[obj->type].recheck)
+		rpost_types[obj->type].recheck(obj);
 	ret = rpost_respond_from(ucmd, from);
 	if (ret)
 		rpost_obj_abort(obj);
@@ -493,6 +496,21 @@ bool rpost_file_destroy_all(struct rpost_file *file)
 		} while (again && type == RPOST_OBJ_ID);
 	}
 	return all;
+}
+
+/* The rwsem of the file's context on the device is held. */
+void rpost_file_recheck(struct rpost_file *file, struct rpost_device *dev)
+{
+	struct rpost_obj *obj;
+	u32 index = 0;
+
+	while (rpost_device_alive(dev) &&
+	       (obj = rpost_obj_next(file, &index, RPOST_NUM_OBJ_TYPES))) {
+		if (obj->dev == dev && rpost_types[obj->type].recheck)
+			rpost_types[obj->type].recheck(obj);
+		rpost_obj_put(obj);
+		cond_resched();
+	}
 }
 
 /*

@@ -55,6 +55,13 @@ static int rpost_check_qp_num(struct rpost_id *id, u32 qp_num, bool matters,
 	return *qp ? 0 : -EINVAL;
 }
 
+/* The interface may have lost the id's address, or have left the namespace. */
+static int rpost_check_gid(const struct rpost_id *id)
+{
+	return rpost_gid_allowed(id->obj.file, id->cm_id->route.addr.dev_addr.sgid_attr) ?
+		0 : -EADDRNOTAVAIL;
+}
+
 static int rpost_conn_param(const struct rpost_id *id,
 			    struct rdma_conn_param *to,
 			    const struct rpost_conn_param *from)
@@ -100,6 +107,9 @@ static int rpost_connect_locked(struct rpost_id *id,
 		return ret;
 	if (!cm_id->device)
 		return -EINVAL;
+	ret = rpost_check_gid(id);
+	if (ret)
+		return ret;
 	ret = rpost_check_qp_num(id, param.qp_num,
 				 cm_id->qp_type != IB_QPT_UD, &qp);
 	if (ret)
@@ -152,11 +162,16 @@ static int rpost_check_private_data(struct rdma_cm_id *cm_id, u32 len, u32 max)
 static int rpost_accept_check(struct rpost_id *id,
 			      const struct rpost_accept *cmd)
 {
+	int ret;
+
 	/* In this state it has a device, too. */
 	if (READ_ONCE(id->state) != RPOST_ID_REQUEST)
 		return -EINVAL;
 	if (cmd->qkey && id->cm_id->qp_type != IB_QPT_UD)
 		return -EINVAL;
+	ret = rpost_check_gid(id);
+	if (ret)
+		return ret;
 	return rpost_check_private_data(id->cm_id, cmd->param.private_data_len,
 					IB_CM_REP_PRIVATE_DATA_SIZE);
 }

@@ -63,6 +63,7 @@ const struct rpost_type rpost_types[RPOST_NUM_OBJ_TYPES] = {
 		.shutdown = rpost_qp_shutdown,
 		.free = rpost_qp_free,
 		.stop = rpost_qp_stop_early,
+		.recheck = rpost_qp_recheck,
 	},
 	[RPOST_OBJ_ID] = {
 		.name = "id",
@@ -82,6 +83,7 @@ const struct rpost_type rpost_types[RPOST_NUM_OBJ_TYPES] = {
 		.bytes = SZ_1K,
 		.shutdown = rpost_ah_shutdown,
 		.free = rpost_ah_free,
+		.recheck = rpost_ah_recheck,
 	},
 };
 

@@ -26,8 +26,6 @@ static_assert(RPOST_QPT_RC == (int)IB_QPT_RC);
 static_assert(RPOST_QPT_UC == (int)IB_QPT_UC);
 static_assert(RPOST_QPT_UD == (int)IB_QPT_UD);
 
-struct workqueue_struct *rpost_wq;
-
 /*
  * Change the state of an id, as nothing else does after its creation, if it is in one of
  * the states in the mask from.  Return 0, -ENODEV if the device has gone, or -EINVAL.

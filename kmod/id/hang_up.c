@@ -31,13 +31,14 @@ void rpost_id_name_qp(struct rpost_id *id, struct ib_device *ib_dev, u32 qp_num)
 				 BIT(RPOST_ID_ACCEPTING) | BIT(RPOST_ID_ERROR))
 
 /*
- * End the connection of an id, whose lock is held, before its queue pair goes.
+ * End the connection of an id, whose lock is held, before its queue pair goes, or because
+ * its path has.
  *
  * The device may give the queue pair's number to the next one at once, perhaps
  * to another program's.  The peer takes a second connection with the same
  * number as a sign that the first is stale, and ends both.
  */
-static void rpost_id_hang_up_locked(struct rpost_id *id)
+void rpost_id_hang_up_locked(struct rpost_id *id)
 {
 	rpost_id_name_qp(id, NULL, 0);
 	if (!id->cm_id || id->cm_id->qp_type == IB_QPT_UD)

@@ -147,9 +147,6 @@ static inline bool rpost_id_connected(const struct rpost_id *id)
 	return state == RPOST_ID_CONNECTED || state == RPOST_ID_ACCEPTING;
 }
 
-/* Destroys the cm_ids of removed devices, which may take long; unbound. */
-extern struct workqueue_struct *rpost_wq;
-
 /* Of RESOLVE_ADDR and RESOLVE_ROUTE. */
 #define RPOST_MAX_TIMEOUT_MS	3600000
 
@@ -185,6 +182,7 @@ void rpost_routes_device_gone(struct rpost_device *dev);
 #define RPOST_ID_MAY_REPLY	(BIT(RPOST_ID_CONNECTING) | BIT(RPOST_ID_ERROR))
 
 void rpost_id_name_qp(struct rpost_id *id, struct ib_device *ib_dev, u32 qp_num);
+void rpost_id_hang_up_locked(struct rpost_id *id);
 void rpost_id_hang_up(struct rpost_id *id);
 void rpost_ids_hang_up(struct rpost_file *file, struct ib_device *ib_dev, u32 qp_num);
 

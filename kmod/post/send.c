@@ -211,7 +211,7 @@ static noinline int rpost_build_ud(struct rpost_qp *qp, struct rpost_swr *swr,
 	if (!ah)
 		return -ENOENT;
 	/* Only removal clears ib_ah meanwhile; it has closed the queue, too. */
-	if (ah->pd != qp->pd) {
+	if (ah->pd != qp->pd || READ_ONCE(ah->gone)) {
 		rpost_obj_put(&ah->obj);
 		return -ENOENT;
 	}

@@ -82,6 +82,15 @@ int rpost_ah_shutdown(struct rpost_obj *obj)
 	return 0;
 }
 
+/* Posts cannot name it any more once its GID is not the file's. */
+void rpost_ah_recheck(struct rpost_obj *obj)
+{
+	struct rpost_ah *ah = container_of(obj, struct rpost_ah, obj);
+
+	if (ah->ib_ah && !rpost_gid_allowed(obj->file, ah->ib_ah->sgid_attr))
+		WRITE_ONCE(ah->gone, true);
+}
+
 void rpost_ah_free(struct rpost_obj *obj)
 {
 	struct rpost_ah *ah = container_of(obj, struct rpost_ah, obj);

@@ -339,6 +339,7 @@ void rpost_queue_drop_uses(struct rpost_queue *q, u32 from, u32 to);
 /* --------------------------------------------------------- qp_attr.c */
 
 int rpost_check_qkey(u32 qkey);
+void rpost_qp_recheck(struct rpost_obj *obj);
 
 /* -------------------------------------------------------------- ah.c */
 
@@ -351,12 +352,14 @@ int rpost_check_qkey(u32 qkey);
  *           cannot be destroyed (EBUSY).  The poster increments it under the
  *           send queue's lock, with a reference on @obj; the completion
  *           decrements it.  It is 0 when removal has shut the queue pairs down.
+ * @gone: its GID is not the file's any more; never cleared
  */
 struct rpost_ah {
 	struct rpost_obj obj;
 	struct rpost_pd *pd;
 	struct ib_ah *ib_ah;
 	atomic_t pending;
+	bool gone;
 };
 
 RPOST_OBJ_GETTER(ah, RPOST_OBJ_AH)
@@ -368,6 +371,7 @@ int rpost_ah_attr_resolve(struct ib_pd *ib_pd, struct rdma_ah_attr *attr);
 void rpost_qp_detach_mcasts(struct rpost_qp *qp);
 void rpost_qp_release_ah(struct rpost_qp *qp, const struct rpost_wqe *wqe);
 int rpost_ah_shutdown(struct rpost_obj *obj);
+void rpost_ah_recheck(struct rpost_obj *obj);
 void rpost_ah_free(struct rpost_obj *obj);
 
 #endif /* RPOST_QP_H */

@@ -213,6 +213,22 @@ static int rpost_qp_check(struct rpost_qp *qp, const struct rpost_qp_attr *to)
 		0 : -EINVAL;
 }
 
+/*
+ * Are the GIDs of all paths still the file's?  The connection manager sets the path of an
+ * id when the peer has answered.
+ */
+static bool rpost_qp_paths_allowed(const struct rpost_qp *qp)
+{
+	const struct rpost_file *file = qp->obj.file;
+	const struct ib_gid_attr *of_id = NULL;
+
+	if (!rpost_qp_is_own(qp))
+		of_id = qp->id->cm_id->route.addr.dev_addr.sgid_attr;
+	/* Only InfiniBand has alternate paths. */
+	return rpost_gid_allowed(file, of_id) &&
+	       rpost_gid_allowed(file, qp->ib_qp->av_sgid_attr);
+}
+
 /* Change the device's queue pair, but not to RESET. */
 static int rpost_qp_modify(struct rpost_qp *qp, struct ib_qp_attr *attr,
 			   struct rpost_qp_attr *from)
@@ -248,6 +264,45 @@ static int rpost_qp_modify(struct rpost_qp *qp, struct ib_qp_attr *attr,
 	return 0;
 }
 
+/*
+ * Move a queue pair, which is locked as its handler is, to the error state if it has lost
+ * a path.  Return true if it has been moved.
+ */
+static bool rpost_qp_recheck_locked(struct rpost_qp *qp)
+{
+	struct rpost_qp_attr to = { .attr_mask = RPOST_QP_STATE, .qp_state = RPOST_QPS_ERR };
+	struct ib_qp_attr now = {}, attr = { .qp_state = IB_QPS_ERR };
+	struct ib_qp_init_attr init = {};
+
+	if (rpost_qp_paths_allowed(qp) ||
+	    ib_query_qp(qp->ib_qp, &now, IB_QP_STATE, &init) ||
+	    now.qp_state == IB_QPS_RESET || now.qp_state == IB_QPS_ERR)
+		return false;
+	/* An own queue pair in INIT has the path of before its last RESET. */
+	if (now.qp_state == IB_QPS_INIT && rpost_qp_is_own(qp))
+		return false;
+	return !rpost_qp_modify(qp, &attr, &to);
+}
+
+/* End the connection of a queue pair that has lost a path. */
+void rpost_qp_recheck(struct rpost_obj *obj)
+{
+	struct rpost_qp *qp = container_of(obj, struct rpost_qp, obj);
+	bool ended = false;
+
+	rpost_qp_lock(qp);
+	if (qp->ib_qp && !qp->refused) {
+		rpost_qp_lock_handler(qp);
+		ended = rpost_qp_recheck_locked(qp);
+		rpost_qp_unlock_handler(qp);
+		if (ended && !rpost_qp_is_own(qp))
+			rpost_id_hang_up_locked(qp->id);
+	}
+	rpost_qp_unlock(qp);
+	if (ended && !qp->id)
+		rpost_ids_hang_up(obj->file, obj->dev->ib_dev, qp->qp_num);
+}
+
 static int rpost_qp_modify_locked(struct rpost_qp *qp, struct ib_qp_attr *attr,
 				  struct rpost_qp_attr *from)
 {
@@ -259,8 +314,11 @@ static int rpost_qp_modify_locked(struct rpost_qp *qp, struct ib_qp_attr *attr,
 	if (qp->ib_qp && !qp->refused && rpost_device_alive(qp->obj.dev)) {
 		rpost_qp_lock_handler(qp);
 		ret = rpost_qp_check(qp, from);
-		if (!ret && !resets)
+		if (!ret && !resets) {
 			ret = rpost_qp_modify(qp, attr, from);
+			/* A GID may have gone before the core knew whose path it is. */
+			rpost_qp_recheck_locked(qp);
+		}
 		rpost_qp_unlock_handler(qp);
 		if (!ret && resets)
 			ret = rpost_qp_reset(qp);
