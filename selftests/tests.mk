@@ -24,6 +24,7 @@ RPOST_TESTS := \
 	qp \
 	modify \
 	modify_work \
+	paths \
 	count_wrs \
 	post \
 	post_queues \
@@ -122,6 +123,7 @@ RPOST_TESTS_32 := \
 	qp \
 	modify \
 	modify_work \
+	paths \
 	count_wrs \
 	post \
 	post_queues \
