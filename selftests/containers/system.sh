@@ -24,8 +24,8 @@ static_programs() {
 }
 
 # Make the folders that images are made of, in the system: /images/static has nothing but
-# two programs; /images/rping has Debian's rping and ibv_rc_pingpong, without the packages that they
-# need, and librdma_post.
+# two programs; /images/rping has programs of rdma-core's, without the packages that they need, and
+# librdma_post.
 image_folders() {
 	in_root mkdir -p /images/rping /images/static &&
 		in_root cp "$work"/static/{hello,region} "$root/images/static/" &&
@@ -37,7 +37,9 @@ image_folders() {
 			ln -s usr/lib lib
 			ln -s usr/lib lib64
 			ln -s usr/bin bin
-			cp /usr/bin/rping /usr/bin/ibv_rc_pingpong /usr/bin/busybox usr/bin/
+			for name in rping udaddy mckey ibv_rc_pingpong ibv_ud_pingpong busybox; do
+				cp /usr/bin/$name usr/bin/
+			done
 			for name in sh cat ls id readlink dirname cut find grep sed; do
 				ln -s busybox usr/bin/$name
 			done

@@ -153,6 +153,58 @@ own_network() {
 		lacks 'Failed to modify QP to RTR' pingpong none
 }
 
+# neighbour NAME ADDRESS: a network namespace with an interface, an RDMA device and an address
+neighbour() {
+	ip netns add "$1" && ip link set "$1" netns "$1" &&
+		ip -n "$1" addr add "$2/24" dev "$1" && ip -n "$1" link set lo up &&
+		ip -n "$1" link set "$1" up &&
+		ip netns exec "$1" rdma link add "rxe-$1" type rxe netdev "$1"
+}
+
+# in_left COMMAND..., in_right COMMAND...: in a container of root's in that namespace
+in_left() { podman run --network=ns:/run/netns/left --cap-drop=all --device $cdi "$@"; }
+in_right() { podman run --network=ns:/run/netns/right --cap-drop=all --device $cdi "$@"; }
+
+# boxed NAME COMMAND...: in a sandbox of alice's in that namespace
+boxed() {
+	name=$1
+	shift
+	ip netns exec "$name" setpriv --reuid=alice --regid=alice --init-groups \
+		bwrap --unshare-all --share-net --die-with-parent --ro-bind /images/rping / \
+		--dev /dev --proc /proc --ro-bind /images/static /tmp \
+		--dev-bind /dev/rdma_post /dev/rdma_post "$@"
+}
+
+# theirs PINGPONG TEXT: the left one cannot use the right one's address by its GID
+theirs() {
+	lacks "$2" in_left rping rdma-post-run sh -c \
+		"$1 -d rxe-right -g 1 & sleep 3; $1 -d rxe-right -g 1 localhost" &&
+		has ' iters in ' in_left rping rdma-post-run sh -c \
+			"$1 -d rxe-left -g 1 & sleep 3; $1 -d rxe-left -g 1 localhost"
+}
+
+# Two containers, each with an address of its own, talk. Neither can use the other's. For a driver
+# that knows network namespaces.
+neighbours() {
+	tar -C /images/static -c . | podman import -q - static &&
+		tar -C /images/rping -c . | podman import -q - rping &&
+		ip link add left type veth peer name right &&
+		neighbour left 10.5.0.1 && neighbour right 10.5.0.2 || return
+	in_left -d --name server static /hello && until_true 60 listens 7472 &&
+		has 'hello, client' in_right static /hello 10.5.0.1 &&
+		has 'hello, server' podman logs server || return
+	boxed left /tmp/hello >/tmp/server &
+	until_true 60 listens 7472 && has 'hello, client' boxed right /tmp/hello 10.5.0.1 &&
+		wait $! && grep -x 'hello, server' /tmp/server || return
+	lacks 'Cannot assign' in_left rping rdma-post-run rping -s -a 10.5.0.2 &&
+		theirs ibv_rc_pingpong 'Failed to modify QP to RTR' &&
+		theirs ibv_ud_pingpong 'Failed to create AH' &&
+		lacks 'Cannot assign' in_left rping rdma-post-run \
+			udaddy -b 10.5.0.2 -s 10.5.0.2 &&
+		lacks 'Cannot assign' in_left rping rdma-post-run \
+			mckey -M 239.0.0.1 -b 10.5.0.2
+}
+
 memlock() {
 	has 'registered 4' run --device $cdi --ulimit memlock=8388608 static /region 4 &&
 		lacks 'ibv_reg_mr: Cannot allocate' run --device $cdi \
@@ -256,6 +308,7 @@ rootful() {
 tests='users cdi_file static_program nothing_else without_node debian_rping device_option
 	apart other_guest own_network memlock memory objects_limit killed bubblewrap
 	bubblewrap_rping systemd_service rootful'
+grep -qw rxe_namespace_init /proc/kallsyms && tests="$tests neighbours"
 [ $# = 0 ] || tests=$*
 # What nothing_else prints, sorted
 cat >/root/nothing_else <<-END

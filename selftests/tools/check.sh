@@ -810,6 +810,8 @@ check_all() {
 	queue once tap steps selftests/tools/steps_test.sh
 	queue once tap fetch selftests/tools/fetch_test.sh
 	queue tap containers selftests/containers/containers.sh
+	queue tap containers-7.2 selftests/containers/containers.sh -k 7.2 \
+		users cdi_file own_network neighbours
 	queue tap interop-trixie-sid selftests/interop/interop.sh -q -s "trixie sid" 6.1
 	counting=''
 	get_kernels debug
