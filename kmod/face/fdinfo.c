@@ -19,6 +19,7 @@
 #include "core/stats.h"
 #include "core/trace.h"
 #include "face/face.h"
+#include "memory/cache.h"
 #include "queue/srq.h"
 
 #define RPOST_FDINFO_IDS	64
@@ -178,6 +179,8 @@ static void rpost_fdinfo_limits(struct seq_file *s, struct rpost_file *file)
 	rpost_fdinfo_u64(s, "limit-objects", rpost_limit_objects());
 	rpost_fdinfo_u64(s, "limit-wr", rpost_limit_wr());
 	rpost_fdinfo_u64(s, "limit-cqe", rpost_limit_cqe());
+	if (rpost_user_pin_limit())
+		rpost_fdinfo_u64(s, "limit-user-pinned", PAGE_SIZE * rpost_user_pin_limit());
 	if (file->user->exempt)
 		seq_puts(s, "rpost-limit-user-bytes:\tnone\n");
 	else

@@ -405,16 +405,6 @@ static void rpost_cache_remember(const struct rpost_mr *mr)
 }
 
 /*
- * Would a new registration succeed?  RLIMIT_MEMLOCK may have become less.  What other
- * processes have left since is looked at when more is pinned.
- */
-static bool rpost_cache_may_pin(void)
-{
-	return atomic64_read(&current->mm->pinned_vm) <= rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT ||
-	       capable(CAP_IPC_LOCK);
-}
-
-/*
  * Take a region for a validated command from the cache.  It becomes a user of the
  * domain.  Return it, to be given a handle and listed; or NULL.
  */
@@ -426,7 +416,11 @@ struct rpost_mr *rpost_cache_take(struct rpost_pd *pd, const struct rpost_reg_mr
 	struct interval_tree_node *node;
 	int tries = RPOST_CACHE_LOOK;
 
-	if (!rpost_cache_may_pin())
+	/*
+	 * Would a new registration succeed?  RLIMIT_MEMLOCK may have become less.  What
+	 * other processes have left since is looked at when more is pinned.
+	 */
+	if (!rpost_memlock_allows(atomic64_read(&current->mm->pinned_vm)))
 		return NULL;
 	spin_lock_irqsave(&kept->lock, flags);
 	node = interval_tree_iter_first(&pd->spans, first, last);

@@ -84,6 +84,17 @@ int rpost_pin_charge(struct rpost_pin *pin, struct rpost_file *file, unsigned lo
 int rpost_pin_begin(struct rpost_pin *pin, struct rpost_file *file, u64 addr, u64 length,
 		    u32 access);
 void rpost_pin_end(struct rpost_pin *pin);
+unsigned long rpost_user_pin_limit(void);
+unsigned long rpost_pin_limit(void);
+bool rpost_memlock_allows(u64 pages);
+
+/* Credentials for pinning, and those of before; @cred is NULL if they are the same. */
+struct rpost_pin_cred {
+	const struct cred *cred, *old;
+};
+
+int rpost_pin_cred_begin(struct rpost_pin_cred *pin);
+void rpost_pin_cred_end(const struct rpost_pin_cred *pin);
 int rpost_vmas_check(unsigned long addr, unsigned long end,
 		     bool (*good)(struct vm_area_struct *vma));
 void rpost_unpin(struct rpost_user *user, struct rpost_pinner *pinner, unsigned long pages);

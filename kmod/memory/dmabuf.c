@@ -69,10 +69,8 @@ static int rpost_dmabuf_charge(struct rpost_pin *pin, struct rpost_file *file)
 
 	if (ret)
 		return ret;
-	if (atomic64_add_return(pin->pages, &current->mm->pinned_vm) <=
-	    rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT || capable(CAP_IPC_LOCK))
-		return 0;
-	return -ENOMEM;
+	return rpost_memlock_allows(atomic64_add_return(pin->pages, &current->mm->pinned_vm)) ?
+		0 : -ENOMEM;
 }
 
 /* Nothing is done if a region has taken the charge over, or there is none. */

@@ -13,7 +13,7 @@
 
 #include "base/inject.h"
 #include "compat/compat.h"
-#include "memory/memory.h"
+#include "memory/cache.h"
 
 /* Access rights that a work request can grant. */
 #define RPOST_FASTREG_ACCESS						\
@@ -413,6 +413,21 @@ static int rpost_fastreg_map(struct ib_mr *ib_mr, struct ib_umem *umem,
 	return 0;
 }
 
+static struct ib_umem *rpost_fastreg_pin(struct ib_device *ib_dev,
+					 const struct rpost_reg_mr *cmd, u32 access)
+{
+	struct rpost_pin_cred cred;
+	struct ib_umem *umem;
+	int ret;
+
+	ret = rpost_pin_cred_begin(&cred);
+	if (ret)
+		return ERR_PTR(ret);
+	umem = rpost_compat_umem_get(ib_dev, cmd->addr, cmd->length, access);
+	rpost_pin_cred_end(&cred);
+	return umem;
+}
+
 /*
  * Register memory of the task, or of a dma-buf that is not NULL, by fast registration.
  * The region gets ib_mr and umem, both or none.  The command has been validated.  Even
@@ -437,7 +452,7 @@ int rpost_fastreg_mr(struct rpost_mr *mr, const struct rpost_reg_mr *cmd,
 		return -EMSGSIZE;
 
 	umem = dmabuf ? rpost_dmabuf_get(pd->obj.dev, cmd, dmabuf) :
-		rpost_compat_umem_get(ib_dev, cmd->addr, cmd->length, access);
+		rpost_fastreg_pin(ib_dev, cmd, access);
 	if (IS_ERR(umem))
 		return PTR_ERR(umem);
 	ret = rpost_fastreg_page_size(umem, cmd, &page_size);

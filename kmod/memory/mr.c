@@ -433,6 +433,7 @@ static int rpost_mr_register(struct rpost_mr *mr, const struct rpost_reg_mr *cmd
 	struct rpost_device *dev = mr->pd->obj.dev;
 	bool on_demand = cmd->access & RPOST_ACCESS_ON_DEMAND;
 	int ret, strategy = rpost_mr_strategy(dev);
+	struct rpost_pin_cred cred;
 	struct ib_mr *ib_mr;
 
 	if (dmabuf)
@@ -453,8 +454,12 @@ static int rpost_mr_register(struct rpost_mr *mr, const struct rpost_reg_mr *cmd
 		return -EMSGSIZE;
 	if (dev->driver->no_iova && cmd->iova != cmd->addr)
 		return -EOPNOTSUPP;
+	ret = rpost_pin_cred_begin(&cred);
+	if (ret)
+		return ret;
 	ib_mr = ib_reg_user_mr(mr->pd->ib_pd, cmd->addr, cmd->length,
 			       cmd->iova, cmd->access);
+	rpost_pin_cred_end(&cred);
 	if (IS_ERR(ib_mr))
 		return PTR_ERR(ib_mr);
 	mr->ib_mr = ib_mr;
@@ -501,11 +506,10 @@ int rpost_mr_fault_in(const struct rpost_reg_mr *cmd)
 {
 	unsigned int flags = rpost_compat_gup_flags(ib_access_writable(cmd->access));
 	unsigned long pages = rpost_mr_pages(cmd->addr, cmd->length);
-	unsigned long limit;
 
 	/* More than this is refused later. */
-	limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
-	if (pages > totalram_pages() || (pages > limit && !capable(CAP_IPC_LOCK)))
+	if (pages > totalram_pages() ||
+	    (pages > rpost_pin_limit() && !capable(CAP_IPC_LOCK)))
 		return -ENOBUFS;
 	return rpost_mr_touch(cmd->addr, cmd->length, flags);
 }
@@ -658,9 +662,11 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 		if (ret <= 0)
 			return ret;
 	}
-	/* The driver reports errors. */
+	/* What cannot be pinned is not charged, not even for a moment. */
 	if (!(cmd->access & RPOST_ACCESS_ON_DEMAND))
-		rpost_mr_fault_in(cmd);
+		ret = rpost_mr_fault_in(cmd);
+	if (ret && ret != -ENOBUFS)
+		return ret;
 	ret = rpost_pin_begin(&pin, ucmd->file, cmd->addr, cmd->length, cmd->access);
 	if (ret)
 		return ret;

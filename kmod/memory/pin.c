@@ -5,16 +5,88 @@
  */
 #include <linux/backing-dev.h>
 #include <linux/capability.h>
+#include <linux/cred.h>
 #include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/moduleparam.h>
 #include <linux/sched.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <linux/user_namespace.h>
 
 #include "compat/compat.h"
 #include "memory/cache.h"
 
 /* ------------------------------------------------- locked memory */
+
+static bool memlock = true;
+module_param(memlock, bool, 0644);
+MODULE_PARM_DESC(memlock,
+		 "RLIMIT_MEMLOCK bounds registered memory; if not, max_user_pinned does (on)");
+
+static unsigned long max_user_pinned;
+module_param(max_user_pinned, ulong, 0644);
+MODULE_PARM_DESC(max_user_pinned,
+		 "Bytes that one user's programs may register with memlock=0 (half of the memory)");
+
+/* Return how many pages a user may have pinned where RLIMIT_MEMLOCK does not count, or 0. */
+unsigned long rpost_user_pin_limit(void)
+{
+	unsigned long most = READ_ONCE(max_user_pinned);
+
+	if (READ_ONCE(memlock))
+		return 0;
+	return most >= PAGE_SIZE ? most >> PAGE_SHIFT : totalram_pages() / 2;
+}
+
+/* Return how many pages a process without CAP_IPC_LOCK may pin. */
+unsigned long rpost_pin_limit(void)
+{
+	return rpost_user_pin_limit() ? : rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+}
+
+/* Does RLIMIT_MEMLOCK let the calling process have so many pages pinned? */
+bool rpost_memlock_allows(u64 pages)
+{
+	return !READ_ONCE(memlock) || pages <= rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT ||
+	       capable(CAP_IPC_LOCK);
+}
+
+/*
+ * ib_umem_get() knows RLIMIT_MEMLOCK only, and CAP_IPC_LOCK in the initial user namespace.
+ * Where that limit does not count, the caller has this capability and no other meanwhile.
+ * The pages are present, so nothing else is asked of its credentials.  SELinux and others
+ * may refuse it, and then the limit counts.
+ *
+ * Return 0, and rpost_pin_cred_end() ends it, or -ENOMEM.
+ */
+int rpost_pin_cred_begin(struct rpost_pin_cred *pin)
+{
+	struct cred *cred;
+
+	pin->cred = NULL;
+	if (READ_ONCE(memlock))
+		return 0;
+	cred = prepare_creds();
+	if (!cred)
+		return -ENOMEM;
+	cap_clear(cred->cap_effective);
+	cap_raise(cred->cap_effective, CAP_IPC_LOCK);
+	put_user_ns(cred->user_ns);
+	cred->user_ns = get_user_ns(&init_user_ns);
+	pin->cred = cred;
+	pin->old = override_creds(cred);
+	return 0;
+}
+
+void rpost_pin_cred_end(const struct rpost_pin_cred *pin)
+{
+	if (!pin->cred)
+		return;
+	revert_creds(pin->old);
+	put_cred(pin->cred);
+}
 
 /*
  * ib_umem_get() compares RLIMIT_MEMLOCK with what the calling process has pinned.  A
@@ -85,8 +157,18 @@ static void rpost_pinners_look(struct rpost_user *user)
 /* May the calling process pin these pages, which are charged already? */
 static bool rpost_pin_fits(const struct rpost_pin *pin)
 {
-	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT, own;
+	unsigned long limit = rpost_user_pin_limit(), own;
 	struct rpost_user *user = pin->user;
+
+	if (limit) {
+		if (user->pages <= limit || capable(CAP_IPC_LOCK))
+			return true;
+		rpost_pinners_look(user);
+		/* What others of the user keep counts, too. */
+		atomic_long_inc(&user->refused);
+		return false;
+	}
+	limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 
 	/* Other drivers pin, too, and other threads are about to. */
 	own = max_t(u64, atomic64_read(&current->mm->pinned_vm) + pin->pages,
@@ -126,8 +208,8 @@ out:
 
 /*
  * Charge the calling process for pages until rpost_pin_end(), or until a region takes the
- * charge over.  The caller holds nothing for which others wait.  Return 0, -ENOMEM or
- * -EINTR.
+ * charge over.  The caller holds nothing for which others wait.  Return 0, -ENOMEM, -EPERM
+ * or -EINTR.
  */
 int rpost_pin_charge(struct rpost_pin *pin, struct rpost_file *file, unsigned long pages)
 {
@@ -135,6 +217,9 @@ int rpost_pin_charge(struct rpost_pin *pin, struct rpost_file *file, unsigned lo
 	struct rpost_pinner *fresh = NULL;
 	int ret;
 
+	/* As ib_umem_get() says. */
+	if (pages > rpost_pin_limit() && !capable(CAP_IPC_LOCK))
+		return rpost_pin_limit() ? -ENOMEM : -EPERM;
 	pin->user = file->user;
 	pin->pages = pages;
 	while ((ret = rpost_pin_try(pin, &fresh)) == -EAGAIN || ret == -ENOENT) {

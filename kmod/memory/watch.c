@@ -116,7 +116,7 @@ static struct rpost_watch *rpost_watch_alloc(struct rpost_file *file)
 	watch->file = file;
 	watch->limit = RPOST_WATCH_FORK >> PAGE_SHIFT;
 	if (!ns_capable_noaudit(&init_user_ns, CAP_IPC_LOCK))
-		watch->limit = min(watch->limit, rlimit(RLIMIT_MEMLOCK) / 4 >> PAGE_SHIFT);
+		watch->limit = min(watch->limit, rpost_pin_limit() / 4);
 	INIT_LIST_HEAD(&watch->node);
 	rpost_compat_lru_add(&rpost_watches, &watch->node);
 	rpost_file_count(file, RPOST_COUNT_WATCH, 1);
