@@ -42,7 +42,17 @@ static bool check_memlock(struct doctor *doc)
 {
 	struct rlimit limit;
 	bool all = may_lock_all(), little;
+	char memlock[4];
 
+	file_line(memlock, sizeof(memlock), "/sys/module/" MODULE_NAME "/parameters/memlock");
+	if (memlock[0] == 'N') {
+		doctor_report(doc, (struct finding){
+			.check = "limits.memlock",
+			.object = text_printf("locked memory"),
+			.what = text_printf("the module has memlock=0: the memory cgroup and max_user_pinned bound it"),
+		});
+		return true;
+	}
 	getrlimit(RLIMIT_MEMLOCK, &limit);
 	if (all || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= GOOD_MEMLOCK) {
 		doctor_report(doc, (struct finding){

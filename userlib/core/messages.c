@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Messages of the library to its user, on standard error. */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -92,13 +93,27 @@ void rpost_debug_command(unsigned long cmd, const void *arg, int err)
 		rpost_debug_failed(names[nr], err);
 }
 
+/* False if the administrator has loaded the module with memlock=0. */
+static bool memlock_counts(void)
+{
+	int fd = open("/sys/module/rdma_post/parameters/memlock", O_RDONLY | O_CLOEXEC);
+	char value = 'Y';
+
+	if (fd < 0 || read(fd, &value, 1) != 1)
+		value = 'Y';
+	if (fd >= 0)
+		close(fd);
+	return value != 'N';
+}
+
 void rpost_warn_memlock(void)
 {
 	static atomic_bool done;
 	struct rlimit limit;
 
 	if (atomic_exchange(&done, true) || !geteuid() ||
-	    getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur > LOW_MEMLOCK)
+	    getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur > LOW_MEMLOCK ||
+	    !memlock_counts())
 		return;
 	say("librdma_post: warning: RLIMIT_MEMLOCK is %ju bytes: hardly any memory can be registered (ulimit -l)\n",
 	    (uintmax_t)limit.rlim_cur);
