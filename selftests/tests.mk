@@ -66,6 +66,7 @@ RPOST_TESTS := \
 	rdmacg \
 	limits \
 	limits_memory \
+	memlock_off \
 	limits_memcg \
 	users \
 	users_charges \

@@ -87,7 +87,7 @@ make_system() {
 
 # guest_options DISK: set options, for run.sh and pair.sh; guests do not change the disk
 guest_options() {
-	options=(-m 1536M -f "$containers_dir/guest.sh"
+	options=(-m 2560M -f "$containers_dir/guest.sh"
 		-q -drive
 		-q "file=$work/$1,format=raw,if=none,id=system,cache=unsafe,snapshot=on"
 		-q -device -q virtio-blk-pci,drive=system)

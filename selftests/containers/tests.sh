@@ -218,6 +218,40 @@ memory() {
 		[ "$(files)" = 0 ]
 }
 
+parameter() { echo "$2" >"/sys/module/rdma_post/parameters/$1"; }
+
+# Bytes that all open files have pinned
+pinned() {
+	cat /proc/[0-9]*/fdinfo/* 2>/dev/null |
+		awk '/^rpost-bytes-pinned:/ { sum += $2 } END { print sum + 0 }'
+}
+
+# A gibibyte for a container with Docker's limit of locked memory: its own limit of memory
+# holds, another container keeps what it has, and all of it comes back.
+gibibyte_tests() {
+	as alice podman rm -fa >/dev/null
+	run -d --name neighbour --device $cdi --ulimit memlock=65536 static /region 64 2 hold &&
+		until_true 60 eval '[ "$(pinned)" = 67108864 ]' &&
+		has 'registered 1024' run --device $cdi --ulimit memlock=65536 \
+			static /region 1024 2 || return
+	run --name big --device $cdi --ulimit memlock=65536 --memory=256m static /region 1024 2
+	[ $? = 137 ] && [ "$(pinned)" = 67108864 ] &&
+		run -d --name killed --device $cdi --ulimit memlock=65536 \
+			static /region 1024 2 hold &&
+		until_true 120 eval '[ "$(pinned)" = 1140850688 ]' || return
+	as alice podman kill killed && until_true 60 eval '[ "$(pinned)" = 67108864 ]' &&
+		as alice podman ps | grep neighbour
+}
+
+gibibyte() {
+	parameter memlock 0 && parameter registration fast && gibibyte_tests
+	status=$?
+	parameter memlock 1
+	parameter registration auto
+	lacks 'ibv_reg_mr: Cannot allocate' run --device $cdi --ulimit memlock=65536 \
+		static /region 1 && return $status
+}
+
 # limited SLICE COMMAND...: it fails while the slice may have one object of the device only,
 # and works before and afterwards. The limit goes before the slice could: kernels before 7.2 keep
 # limits of cgroups that are removed, and crash when the device is removed.
@@ -246,7 +280,7 @@ killed() {
 	rdma_cgroups && run -d --name server --device $cdi rping rdma-post-run rping -s -a $here -P &&
 		until_true 60 listens 7174 &&
 		run -d --name client --device $cdi rping rdma-post-run rping -c -a $here &&
-		run -d --name region --device $cdi static /region 2 hold &&
+		run -d --name region --device $cdi static /region 2 2 hold &&
 		until_true 60 eval '[ $(files) = 3 ]' &&
 		until_true 60 eval 'cat /proc/[0-9]*/fdinfo/* 2>/dev/null | grep -q state=connected' &&
 		objects && [ "$(objects)" != "$before" ] &&
@@ -306,7 +340,7 @@ rootful() {
 }
 
 tests='users cdi_file static_program nothing_else without_node debian_rping device_option
-	apart other_guest own_network memlock memory objects_limit killed bubblewrap
+	apart other_guest own_network memlock memory gibibyte objects_limit killed bubblewrap
 	bubblewrap_rping systemd_service rootful'
 grep -qw rxe_namespace_init /proc/kallsyms && tests="$tests neighbours"
 [ $# = 0 ] || tests=$*
