@@ -52,7 +52,8 @@
  * EBADF         a file descriptor is not one of this file's channels
  * EFAULT        a pointer does not name readable (writable) memory
  * EMSGSIZE      a memory region is larger than the device can take
- * EPERM/EACCES  a privileged port, or a memory access that is not allowed
+ * EPERM/EACCES  a privileged port, a memory access that is not allowed, or what a
+ *               policy does not allow (RPOST_IOC_SET_POLICY)
  * ============  ============================================================
  */
 
@@ -117,6 +118,8 @@ enum rpost_cmd {
 	RPOST_CMD_QUERY_OBJECT		= 0x31,
 	RPOST_CMD_COUNT_WRS		= 0x32,
 	RPOST_CMD_REG_DMABUF_MR		= 0x33,
+	RPOST_CMD_SET_POLICY		= 0x34,
+	RPOST_CMD_GET_POLICY		= 0x35,
 	RPOST_CMD_GET_EVENT		= 0x40,
 };
 
@@ -263,6 +266,188 @@ struct rpost_query_object {
 };
 
 #define RPOST_IOC_QUERY_OBJECT	_IO(RPOST_IOC_TYPE, RPOST_CMD_QUERY_OBJECT)
+
+/* ------------------------------------------------------------ policies */
+
+/**
+ * enum rpost_policy_has - what a policy restricts
+ * @RPOST_POLICY_BYTES: bytes in a second
+ * @RPOST_POLICY_OPS: work requests in a second
+ * @RPOST_POLICY_LENGTH: bytes of a work request
+ * @RPOST_POLICY_PINNED: pinned memory
+ * @RPOST_POLICY_QPS: connected queue pairs
+ * @RPOST_POLICY_CONNECT: whom to connect to
+ * @RPOST_POLICY_LISTEN: where to listen
+ */
+enum rpost_policy_has {
+	RPOST_POLICY_BYTES		= 1 << 0,
+	RPOST_POLICY_OPS		= 1 << 1,
+	RPOST_POLICY_LENGTH		= 1 << 2,
+	RPOST_POLICY_PINNED		= 1 << 3,
+	RPOST_POLICY_QPS		= 1 << 4,
+	RPOST_POLICY_CONNECT		= 1 << 5,
+	RPOST_POLICY_LISTEN		= 1 << 6,
+};
+
+/**
+ * enum rpost_forbid - what a policy forbids
+ * @RPOST_FORBID_LISTEN: LISTEN
+ * @RPOST_FORBID_REMOTE: regions that a peer may read or write (RPOST_ACCESS_REMOTE_*)
+ * @RPOST_FORBID_ATOMIC: atomic operations
+ * @RPOST_FORBID_RAW: queue pairs without an id
+ * @RPOST_FORBID_MULTICAST: multicast groups
+ */
+enum rpost_forbid {
+	RPOST_FORBID_LISTEN		= 1 << 0,
+	RPOST_FORBID_REMOTE		= 1 << 1,
+	RPOST_FORBID_ATOMIC		= 1 << 2,
+	RPOST_FORBID_RAW		= 1 << 3,
+	RPOST_FORBID_MULTICAST		= 1 << 4,
+};
+
+/**
+ * struct rpost_peer - addresses and ports, of peers or to listen on
+ * @addr: an address of IPv6, one of IPv4 as ::ffff:a.b.c.d, or a GID; its bits beyond
+ *        @prefix are 0
+ * @prefix: how many bits of @addr count, 0 to 128; 96 and more for IPv4
+ * @listen: 1 to listen on, 0 to connect to
+ * @first_port: lowest port
+ * @last_port: highest port; 0 and 65535 are all ports.  Paths that name no port, of queue
+ *             pairs without an id and of address handles, need all ports.
+ * @reserved: must be 0
+ */
+struct rpost_peer {
+	__u8 addr[16];
+	__u8 prefix;
+	__u8 listen;
+	__u16 first_port;
+	__u16 last_port;
+	__u8 reserved[2];
+};
+
+#define RPOST_MAX_PEERS		64
+
+/**
+ * struct rpost_policy_rules - what a policy says
+ * @has: RPOST_POLICY_*; fields of other restrictions must be 0
+ * @forbid: RPOST_FORBID_*
+ * @bytes_per_s: bytes of posted sends, reads, writes and atomic operations, 1 to 10^18
+ * @ops_per_s: these work requests, 1 to 10^18
+ * @burst_us: microseconds, at most 10000000: what the rate gives in this time may be posted
+ *            at once, after a pause
+ * @max_qps: queue pairs of the types RC and UC
+ * @max_length: bytes of one work request that is not a receive
+ * @max_pinned: bytes of memory that is pinned, also by the registration cache
+ * @peers: user pointer to struct rpost_peer; 0 without any
+ * @num_peers: how many there are, at most RPOST_MAX_PEERS; GET_POLICY: in: room, out:
+ *             how many there are
+ * @reserved: must be 0
+ */
+struct rpost_policy_rules {
+	__u32 has;
+	__u32 forbid;
+	__aligned_u64 bytes_per_s;
+	__aligned_u64 ops_per_s;
+	__u32 burst_us;
+	__u32 max_qps;
+	__aligned_u64 max_length;
+	__aligned_u64 max_pinned;
+	__aligned_u64 peers;
+	__u32 num_peers;
+	__u32 reserved;
+};
+
+/**
+ * enum rpost_policy_flag - flags of struct rpost_set_policy and struct rpost_get_policy
+ * @RPOST_POLICY_CGROUP: of a cgroup, not of the file
+ * @RPOST_POLICY_REMOVE: take the cgroup's policy away; SET_POLICY only
+ */
+enum rpost_policy_flag {
+	RPOST_POLICY_CGROUP	= 1 << 0,
+	RPOST_POLICY_REMOVE	= 1 << 1,
+};
+
+/**
+ * struct rpost_set_policy - ioctl(RPOST_IOC_SET_POLICY)
+ * @size: sizeof(struct rpost_set_policy)
+ * @flags: RPOST_POLICY_*
+ * @cgroup_fd: directory of the cgroup (version 2); 0 without RPOST_POLICY_CGROUP
+ * @reserved: must be 0
+ * @rules: the policy; zero with RPOST_POLICY_REMOVE
+ *
+ * Sets the policy of the file, or of a cgroup, which is that of all files that its
+ * processes and those of cgroups below it have opened, and will open.  Each policy of a
+ * file, its cgroup, and the cgroups above applies.  A policy of a file can only be made
+ * narrower; one of a cgroup can be set, and taken away, at any time, and goes with the
+ * cgroup.
+ *
+ * Rates hold at once.  Each work request is charged when it is posted, for at most ten
+ * seconds; who has posted more than the rate waits in the next post, and can be killed
+ * there.  Other restrictions hold for what is made or posted from then on; connections,
+ * address handles and regions stay.  A command that a policy does not allow fails with
+ * EPERM, one that would pass @max_qps with EMFILE, or @max_pinned with ENOMEM.
+ *
+ * Receives are free.  So is what peers read from this side's memory or write to it: bound
+ * that at the peers, or forbid it by RPOST_FORBID_REMOTE.
+ *
+ * Errors: EPERM for a cgroup without CAP_SYS_RESOURCE in the initial user namespace; for
+ * the policy of a file that another process has opened, or by a descriptor of
+ * RPOST_IOC_SHARE_DEVICE; and for rules that would widen the file's.  EBADF if @cgroup_fd
+ * is no directory of a cgroup; EINVAL for rules that make no sense; ENOENT if there is none
+ * to take away; EOPNOTSUPP for unknown restrictions; EFAULT, ENOMEM.
+ */
+struct rpost_set_policy {
+	__u32 size;
+	__u32 flags;
+	__s32 cgroup_fd;
+	__u32 reserved;
+	struct rpost_policy_rules rules;
+};
+
+#define RPOST_IOC_SET_POLICY	_IO(RPOST_IOC_TYPE, RPOST_CMD_SET_POLICY)
+
+/**
+ * struct rpost_get_policy - ioctl(RPOST_IOC_GET_POLICY)
+ * @size: sizeof(struct rpost_get_policy)
+ * @flags: RPOST_POLICY_CGROUP or 0
+ * @cgroup: in: 0, or the last cgroup that was told; out: id of the next one with a
+ *          policy, as name_to_handle_at(2) and the directory's inode have it.  0 without
+ *          RPOST_POLICY_CGROUP
+ * @rules: the policy
+ * @ops: out: work requests that were posted under it
+ * @bytes: out: their bytes
+ * @errors: out: completions with an error, of work requests of any kind
+ * @waits: out: how often posts have waited
+ * @waited_us: out: how long, in all
+ * @refusals: out: how often it did not allow a command or a work request
+ * @pinned: out: bytes that count for max_pinned
+ * @num_qps: out: queue pairs that count for max_qps
+ * @reserved: must be 0
+ *
+ * Tells the file's policy, all of which is 0 if it has none, or those of cgroups, one by
+ * one.
+ *
+ * Errors: EPERM for cgroups without CAP_SYS_RESOURCE in the initial user namespace; ENOENT
+ * if there is no further one; EINVAL for more room than RPOST_MAX_PEERS; EFAULT,
+ * ENOMEM.
+ */
+struct rpost_get_policy {
+	__u32 size;
+	__u32 flags;
+	__aligned_u64 cgroup;
+	struct rpost_policy_rules rules;
+	__aligned_u64 ops;
+	__aligned_u64 bytes;
+	__aligned_u64 errors;
+	__aligned_u64 waits;
+	__aligned_u64 waited_us;
+	__aligned_u64 refusals;
+	__aligned_u64 pinned;
+	__u32 num_qps;
+	__u32 reserved;
+};
+
+#define RPOST_IOC_GET_POLICY	_IO(RPOST_IOC_TYPE, RPOST_CMD_GET_POLICY)
 
 /* ------------------------------------------------------------- devices */
 
