@@ -18,9 +18,11 @@
  *                               which cma holds during rpost_id_handler()
  *   rpost_file.charge_lock
  *   rpost_ring_pool.lock        held for a short time; the pages of small rings
+ *   rpost_policies_lock
  *   rpost_device.contexts_lock  also taken inside the core's lock of a port's GIDs
  *   rpost_id.state_lock, rpost_file.event_lock, rpost_handles.lock,
  *   rpost_users_lock
+ *   rpost_tenant.lock, then the policies' rpost_bounds_lock
  *   rpost_queue.lock            posts; bottom halves disabled
  *   rpost_cq.lock               held while the device's queues are polled
  *   rpost_srq.lock              slots
@@ -53,6 +55,7 @@
 #include <rdma/rdma_post_abi.h>
 
 #include "base/handle.h"
+#include "base/policy.h"
 
 struct dentry;
 struct rpost_file;
@@ -144,6 +147,7 @@ struct rpost_ring_pool {
  * @stats: what it has done so far
  * @id: its number, which no other file gets
  * @user: the user who opened it, charged for all its memory
+ * @tenant: the policies that apply to it
  * @name: names its objects to the RDMA core, see struct rpost_name
  * @pid: process that opened it, in the initial namespace
  * @num_wr: capacity of all its queues in work requests
@@ -177,6 +181,7 @@ struct rpost_file {
 	struct rpost_stats __percpu *stats;
 	u64 id;
 	struct rpost_user *user;
+	struct rpost_tenant tenant;
 	const char *name;
 	pid_t pid;
 	atomic_long_t num_wr;
@@ -297,7 +302,8 @@ struct rpost_pinner {
  *          daemons do not use up the share of root's containers.
  * @refs: number of open files; under rpost_users_lock
  * @bytes: bytes charged for those files and all that belongs to them
- * @refused: changes each time that @bytes would pass the limit
+ * @refused: changes each time that @bytes, or pinned memory, would pass a bound that other
+ *           processes' regions count for
  * @kept: regions that the cache keeps
  * @pin_lock: guards the following
  * @pinners: struct rpost_pinner, by @mm

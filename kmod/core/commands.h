@@ -80,6 +80,9 @@ RPOST_CREATE_COMMAND(SHARE_DEVICE, share_device, share_device, 16, 16, 0)
 RPOST_COMMAND(QUERY_OBJECT, query_object, query_object, 48, 48, 0)
 RPOST_COMMAND(COUNT_WRS, count_wrs, count_wrs, 96, 96, RPOST_COUNT_WRS_START)
 RPOST_CREATE_COMMAND(REG_DMABUF_MR, reg_dmabuf_mr, reg_mr, 56, 56, 0)
+RPOST_COMMAND(SET_POLICY, set_policy, set_policy, 80, 80,
+	      RPOST_POLICY_CGROUP | RPOST_POLICY_REMOVE)
+RPOST_COMMAND(GET_POLICY, get_policy, get_policy, 144, 144, RPOST_POLICY_CGROUP)
 RPOST_CHANNEL_COMMAND(GET_EVENT, get_event, get_event, 352, 352, 0)
 
 #undef RPOST_COMMAND

@@ -70,6 +70,12 @@ void rpost_file_close(struct rpost_file *file);
 void rpost_file_put(struct rpost_file *file);
 void rpost_file_retry_end(struct rpost_file *file);
 
+/* ----------------------------------------------------------- tenant.c */
+
+void rpost_tenant_open(struct rpost_tenant *tenant);
+void rpost_tenant_close(struct rpost_tenant *tenant);
+void rpost_tenants_exit(void);
+
 /* ----------------------------------------------------------- object.c */
 
 /**

@@ -121,6 +121,7 @@ struct rpost_file *rpost_file_create(void)
 	INIT_LIST_HEAD(&file->event_channels);
 	spin_lock_init(&file->async_lock);
 	INIT_LIST_HEAD(&file->async_channels);
+	rpost_tenant_open(&file->tenant);
 	return file;
 
 err_charge:
@@ -139,6 +140,7 @@ static void rpost_file_free(struct kref *kref)
 	struct rpost_file *file = container_of(kref, struct rpost_file, kref);
 	u32 i;
 
+	rpost_tenant_close(&file->tenant);
 	rpost_handles_destroy(&file->handles);
 	for (i = 0; i < ARRAY_SIZE(file->scratch); i++)
 		kfree(file->scratch[i]);

@@ -57,6 +57,7 @@ static inline void rpost_stat_op(struct rpost_file *file, u8 op, u32 bytes)
 static inline void rpost_stat_error(struct rpost_file *file, u32 status)
 {
 	atomic_long_inc(&file->errors[min_t(u32, status, IB_WC_GENERAL_ERR)]);
+	rpost_policy_error(&file->tenant);
 }
 
 #endif /* RPOST_STATS_H */

@@ -107,7 +107,11 @@ static int rpost_connect_locked(struct rpost_id *id,
 		return ret;
 	if (!cm_id->device)
 		return -EINVAL;
-	ret = rpost_check_gid(id);
+	/* The policy may be newer than the route. */
+	ret = rpost_check_gid(id) ? :
+	      rpost_sockaddr_allowed(id->obj.file, &cm_id->route.addr.dst_addr, false);
+	if (!ret && id->own_path)
+		ret = rpost_path_allowed(id);
 	if (ret)
 		return ret;
 	ret = rpost_check_qp_num(id, param.qp_num,
@@ -169,7 +173,9 @@ static int rpost_accept_check(struct rpost_id *id,
 		return -EINVAL;
 	if (cmd->qkey && id->cm_id->qp_type != IB_QPT_UD)
 		return -EINVAL;
-	ret = rpost_check_gid(id);
+	/* The policy may be newer than the listening id. */
+	ret = rpost_check_gid(id) ? :
+	      rpost_sockaddr_allowed(id->obj.file, &id->cm_id->route.addr.src_addr, true);
 	if (ret)
 		return ret;
 	return rpost_check_private_data(id->cm_id, cmd->param.private_data_len,

@@ -147,6 +147,9 @@ static int rpost_mmap(struct file *filp, struct vm_area_struct *vma)
 
 static int rpost_open(struct inode *inode, struct file *filp)
 {
+	/* ioctl(2) takes descriptors for neither, to which Landlock gives no thought. */
+	if (!(filp->f_mode & (FMODE_READ | FMODE_WRITE)))
+		return -EACCES;
 	filp->private_data = rpost_file_create();
 	if (!filp->private_data)
 		return -ENOMEM;
@@ -255,6 +258,7 @@ static void __exit rpost_exit(void)
 	rpost_cache_exit();
 	debugfs_remove_recursive(rpost_debugfs);
 	destroy_workqueue(rpost_wq);
+	rpost_tenants_exit();
 	rpost_names_free();
 }
 module_exit(rpost_exit);

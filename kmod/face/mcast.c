@@ -95,7 +95,8 @@ int rpost_join_mcast_ioctl(struct rpost_ucmd *ucmd)
 		return -EOPNOTSUPP;
 	if (cmd->join_flags > RPOST_JOIN_SENDONLY)
 		return -EINVAL;
-	ret = rpost_sockaddr(&cmd->addr, cmd->addr_len);
+	ret = rpost_policy_permits(&ucmd->file->tenant, RPOST_FORBID_MULTICAST) ? :
+	      rpost_sockaddr(&cmd->addr, cmd->addr_len);
 	if (ret)
 		return ret;
 	id = rpost_id_enter(ucmd->file, cmd->id);

@@ -61,6 +61,10 @@ static int rpost_set_ib_path(struct rpost_id *id, struct sa_path_rec *path)
 		return -EINVAL;
 	if (!rdma_cap_ib_cm(cm_id->device, cm_id->port_num))
 		return -EOPNOTSUPP;
+	/* The path leads wherever it says. */
+	ret = rpost_path_allowed(id);
+	if (ret)
+		return ret;
 	/* cma would leak the path of a resolution that failed. */
 	if (cm_id->route.path_rec)
 		return -EINVAL;
@@ -81,6 +85,7 @@ static int rpost_set_ib_path(struct rpost_id *id, struct sa_path_rec *path)
 			      RPOST_ID_ADDR_RESOLVED);
 		return ret;
 	}
+	id->own_path = true;
 	rdma_lock_handler(cm_id);
 	ret = rpost_id_handler(cm_id, &event);
 	rdma_unlock_handler(cm_id);

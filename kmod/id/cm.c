@@ -515,6 +515,56 @@ int rpost_sockaddr(struct sockaddr_storage *addr, u32 len)
 	return 0;
 }
 
+/*
+ * Policies know the ports of rdma_cm's port spaces.  Return the port of an address of
+ * InfiniBand, or -1 for a service id of another kind.
+ */
+static int rpost_sockaddr_ib_port(const struct sockaddr_ib *ib)
+{
+	u64 sid = be64_to_cpu(ib->sib_sid), space = sid & RDMA_IB_IP_PS_MASK;
+
+	if (space != RDMA_IB_IP_PS_TCP && space != RDMA_IB_IP_PS_UDP &&
+	    space != RDMA_IB_IP_PS_IB)
+		return -1;
+	return be64_to_cpu(ib->sib_sid_mask) == U64_MAX ? (int)(sid & U16_MAX) : -1;
+}
+
+/* May the program give an id a path, which leads wherever it says? */
+int rpost_path_allowed(const struct rpost_id *id)
+{
+	return rpost_policy_allows(&id->obj.file->tenant, &(struct rpost_wish){
+		.forbid = RPOST_FORBID_RAW, .anybody = true });
+}
+
+/* Do policies let the program listen on this address, or connect to it?  It may be none. */
+int rpost_sockaddr_allowed(const struct rpost_file *file, const void *addr, bool listen)
+{
+	const struct sockaddr_in6 *in6 = addr;
+	const struct sockaddr_in *in = addr;
+	const struct sockaddr_ib *ib = addr;
+	struct in6_addr peer = {};
+	struct rpost_wish wish = {
+		.forbid = listen ? RPOST_FORBID_LISTEN : 0,
+		.peer = &peer, .port = -1, .listen = listen,
+	};
+
+	switch (in->sin_family) {
+	case AF_INET:
+		ipv6_addr_set_v4mapped(in->sin_addr.s_addr, &peer);
+		wish.port = ntohs(in->sin_port);
+		break;
+	case AF_INET6:
+		peer = in6->sin6_addr;
+		wish.port = ntohs(in6->sin6_port);
+		break;
+	case AF_IB:
+		memcpy(&peer, &ib->sib_addr, sizeof(peer));
+		wish.port = rpost_sockaddr_ib_port(ib);
+		break;
+	}
+	return rpost_policy_allows(&file->tenant, &wish);
+}
+
 int rpost_bind_addr_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_bind_addr *cmd = &ucmd->cmd.bind_addr;
@@ -561,7 +611,8 @@ int rpost_resolve_addr_ioctl(struct rpost_ucmd *ucmd)
 
 	/* While the id is locked, only removal leaves these states. */
 	old = READ_ONCE(id->state);
-	ret = rpost_id_check_events(id);
+	ret = rpost_sockaddr_allowed(ucmd->file, &cmd->dst, false) ? :
+	      rpost_id_check_events(id);
 	if (!ret)
 		ret = rpost_id_move(id, BIT(RPOST_ID_IDLE) |
 					BIT(RPOST_ID_BOUND),
@@ -690,8 +741,8 @@ int rpost_listen_ioctl(struct rpost_ucmd *ucmd)
 		return PTR_ERR(id);
 
 	old = READ_ONCE(id->state);
-	ret = rpost_id_move(id, BIT(RPOST_ID_IDLE) | BIT(RPOST_ID_BOUND),
-			    RPOST_ID_LISTEN);
+	ret = rpost_sockaddr_allowed(ucmd->file, &id->cm_id->route.addr.src_addr, true) ? :
+	      rpost_id_move(id, BIT(RPOST_ID_IDLE) | BIT(RPOST_ID_BOUND), RPOST_ID_LISTEN);
 	if (!ret) {
 		atomic_set(&id->backlog, backlog);
 		ret = rdma_listen(id->cm_id, backlog);

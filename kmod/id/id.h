@@ -75,6 +75,7 @@ struct rpost_join {
  * @by_qp_num: in @named of its file, unless @qp_num is 0
  * @state_lock: guards changes of @state
  * @state: changed by rpost_id_move() only; read without a lock
+ * @own_path: the program has set the path; under @lock
  * @can_send: the queue pair has left the states that refuse sends
  * @responded: without @qp: the peer has answered and the program has not
  *             replied yet; under cma's handler_mutex
@@ -116,6 +117,7 @@ struct rpost_id {
 	struct hlist_node by_qp_num;
 	spinlock_t state_lock;
 	enum rpost_id_state state;
+	bool own_path;
 	bool can_send;
 	bool responded;
 	bool hung_up;
@@ -163,6 +165,8 @@ struct rpost_id *rpost_id_enter(struct rpost_file *file, u32 handle);
 void rpost_id_exit(struct rpost_id *id);
 int rpost_id_check_events(const struct rpost_id *id);
 int rpost_sockaddr(struct sockaddr_storage *addr, u32 len);
+int rpost_path_allowed(const struct rpost_id *id);
+int rpost_sockaddr_allowed(const struct rpost_file *file, const void *addr, bool listen);
 int rpost_id_shutdown(struct rpost_obj *obj);
 void rpost_id_free(struct rpost_obj *obj);
 void rpost_id_destroy_unpublished(struct rpost_id *id);

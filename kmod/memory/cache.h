@@ -58,7 +58,7 @@ void rpost_watch_end(struct rpost_watch *watch);
  * @notifier: tells of changes, if @armed
  * @armed: the kernel would pin memory of any file for writing
  * @unmapped: part of it was unmapped since; a file may be mapped there now
- * @user: the user of the open file
+ * @file: the open file
  * @pinner: charged for @pages; NULL if they are not pinned, or a region has taken the
  *          charge over
  * @pages: pages of the memory
@@ -73,7 +73,7 @@ struct rpost_pin {
 	struct mmu_interval_notifier notifier;
 	bool armed;
 	bool unmapped;
-	struct rpost_user *user;
+	struct rpost_file *file;
 	struct rpost_pinner *pinner;
 	unsigned long pages;
 	struct rpost_watch *watch;
@@ -97,7 +97,7 @@ int rpost_pin_cred_begin(struct rpost_pin_cred *pin);
 void rpost_pin_cred_end(const struct rpost_pin_cred *pin);
 int rpost_vmas_check(unsigned long addr, unsigned long end,
 		     bool (*good)(struct vm_area_struct *vma));
-void rpost_unpin(struct rpost_user *user, struct rpost_pinner *pinner, unsigned long pages);
+void rpost_unpin(struct rpost_file *file, struct rpost_pinner *pinner, unsigned long pages);
 
 /* ------------------------------------------------------------ cache.c */
 

@@ -139,7 +139,7 @@ int rpost_reg_dmabuf_mr_ioctl(struct rpost_ucmd *ucmd)
 		return ret;
 	if (cmd->access & RPOST_ACCESS_ON_DEMAND)
 		return -EOPNOTSUPP;
-	ret = rpost_mr_validate_any(cmd);
+	ret = rpost_mr_validate_any(cmd) ? : rpost_mr_allowed(ucmd->file, cmd);
 	if (ret)
 		return ret;
 	pin.dmabuf = dma_buf_get(cmd->fd);

@@ -145,6 +145,7 @@ void rpost_mr_unlist(struct rpost_mr *mr);
 void rpost_mr_drop(struct rpost_mr *mr);
 int rpost_mr_validate_any(const struct rpost_reg_mr *cmd);
 int rpost_mr_validate(const struct rpost_reg_mr *cmd);
+int rpost_mr_allowed(const struct rpost_file *file, const struct rpost_reg_mr *cmd);
 struct rpost_mr *rpost_mr_make(struct rpost_pd *pd, const struct rpost_reg_mr *cmd,
 			       struct rpost_pin *pin, bool inner);
 int rpost_mr_new(struct rpost_ucmd *ucmd, struct rpost_pin *pin);

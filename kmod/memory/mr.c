@@ -304,7 +304,7 @@ int rpost_mr_shutdown(struct rpost_obj *obj)
 				 -(long)mr->num_pages);
 	}
 	if (mr->pinner)
-		rpost_unpin(mr->obj.file->user, mr->pinner, mr->num_pages);
+		rpost_unpin(mr->obj.file, mr->pinner, mr->num_pages);
 	mr->pinner = NULL;
 	return 0;
 }
@@ -425,6 +425,15 @@ int rpost_mr_validate(const struct rpost_reg_mr *cmd)
 	    untagged_addr((unsigned long)cmd->addr) + cmd->length > TASK_SIZE_MAX)
 		return -EFAULT;
 	return 0;
+}
+
+/* Does no policy forbid it?  Return 0 or -EPERM. */
+int rpost_mr_allowed(const struct rpost_file *file, const struct rpost_reg_mr *cmd)
+{
+	return cmd->access & (RPOST_ACCESS_REMOTE_WRITE | RPOST_ACCESS_REMOTE_READ |
+			      RPOST_ACCESS_REMOTE_ATOMIC | RPOST_ACCESS_FLUSH_GLOBAL |
+			      RPOST_ACCESS_FLUSH_PERSISTENT) ?
+		rpost_policy_permits(&file->tenant, RPOST_FORBID_REMOTE) : 0;
 }
 
 static int rpost_mr_register(struct rpost_mr *mr, const struct rpost_reg_mr *cmd,
@@ -654,7 +663,7 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 
 	if (cmd->fd)
 		return -EOPNOTSUPP;
-	ret = rpost_mr_validate(cmd);
+	ret = rpost_mr_validate(cmd) ? : rpost_mr_allowed(ucmd->file, cmd);
 	if (ret)
 		return ret;
 	if (rpost_cache_expects(ucmd->file, cmd, &seen)) {
@@ -662,7 +671,7 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 		if (ret <= 0)
 			return ret;
 	}
-	/* What cannot be pinned is not charged, not even for a moment. */
+	/* What cannot be pinned is not charged to whom others share a bound with. */
 	if (!(cmd->access & RPOST_ACCESS_ON_DEMAND))
 		ret = rpost_mr_fault_in(cmd);
 	if (ret && ret != -ENOBUFS)

@@ -158,7 +158,7 @@ static void rpost_pinners_look(struct rpost_user *user)
 static bool rpost_pin_fits(const struct rpost_pin *pin)
 {
 	unsigned long limit = rpost_user_pin_limit(), own;
-	struct rpost_user *user = pin->user;
+	struct rpost_user *user = pin->file->user;
 
 	if (limit) {
 		if (user->pages <= limit || capable(CAP_IPC_LOCK))
@@ -187,7 +187,7 @@ static bool rpost_pin_fits(const struct rpost_pin *pin)
  */
 static int rpost_pin_try(struct rpost_pin *pin, struct rpost_pinner **fresh)
 {
-	struct rpost_user *user = pin->user;
+	struct rpost_user *user = pin->file->user;
 	int ret = -ENOENT;
 
 	mutex_lock(&user->pin_lock);
@@ -215,20 +215,28 @@ int rpost_pin_charge(struct rpost_pin *pin, struct rpost_file *file, unsigned lo
 {
 	unsigned long end = jiffies + RPOST_PIN_ENDS;
 	struct rpost_pinner *fresh = NULL;
+	bool shared;
 	int ret;
 
 	/* As ib_umem_get() says. */
 	if (pages > rpost_pin_limit() && !capable(CAP_IPC_LOCK))
 		return rpost_pin_limit() ? -ENOMEM : -EPERM;
-	pin->user = file->user;
+	if (!rpost_policy_take(&file->tenant, RPOST_HELD_PAGES, pages, &shared)) {
+		/* What others of the user keep may count for a cgroup's bound. */
+		if (shared)
+			atomic_long_inc(&file->user->refused);
+		return -ENOMEM;
+	}
+	pin->file = file;
 	pin->pages = pages;
 	while ((ret = rpost_pin_try(pin, &fresh)) == -EAGAIN || ret == -ENOENT) {
 		if (ret == -ENOENT) {
 			/* Without the lock: reclaim may need regions of the user to end. */
 			fresh = kzalloc(sizeof(*fresh), RPOST_GFP);
-			if (!fresh)
-				return -ENOMEM;
-			continue;
+			if (fresh)
+				continue;
+			ret = -ENOMEM;
+			break;
 		}
 		if (time_after(jiffies, end)) {
 			ret = -ENOMEM;
@@ -241,15 +249,20 @@ int rpost_pin_charge(struct rpost_pin *pin, struct rpost_file *file, unsigned lo
 		}
 	}
 	kfree(fresh);
+	if (ret)
+		rpost_policy_give(&file->tenant, RPOST_HELD_PAGES, pages);
 	return ret;
 }
 
 /* End the charge of pages that are no longer pinned. */
-void rpost_unpin(struct rpost_user *user, struct rpost_pinner *pinner, unsigned long pages)
+void rpost_unpin(struct rpost_file *file, struct rpost_pinner *pinner, unsigned long pages)
 {
+	struct rpost_user *user = file->user;
+
 	mutex_lock(&user->pin_lock);
 	rpost_pinner_take(user, pinner, -(long)pages);
 	mutex_unlock(&user->pin_lock);
+	rpost_policy_give(&file->tenant, RPOST_HELD_PAGES, pages);
 }
 
 /* ------------------------------------------------- shared files */
@@ -369,6 +382,6 @@ void rpost_pin_end(struct rpost_pin *pin)
 		rpost_watch_end(pin->watch);
 	pin->watch = NULL;
 	if (pin->pinner)
-		rpost_unpin(pin->user, pin->pinner, pin->pages);
+		rpost_unpin(pin->file, pin->pinner, pin->pages);
 	pin->pinner = NULL;
 }

@@ -15,12 +15,14 @@
  * @access: RPOST_ACCESS_* that it needs
  * @uses: uses of regions with that memory, in the order of these entries, for
  *        the next attempt to post the work request
+ * @paid: policies have charged it, see rpost_policy_charge()
  */
 struct rpost_memory {
 	struct rpost_sge *sges;
 	u32 num;
 	u32 access;
 	struct rpost_uses uses;
+	bool paid;
 };
 
 struct rpost_obj *rpost_memory_get(struct rpost_ucmd *ucmd,

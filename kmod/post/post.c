@@ -135,23 +135,38 @@ static int rpost_post_wrs(struct rpost_obj *obj, u32 command, struct rpost_post 
 		ret = rpost_post_sends(obj, cmd, wrs, scratch, memory);
 	else
 		ret = rpost_post_recvs(obj, cmd, wrs, scratch, memory);
-	if (likely(ret != RPOST_NEEDS_MEMORY))
+	if (likely(!rpost_post_waits(ret)))
 		trace_rpost_post(obj, qp ? qp->qp_num : 0, send, cmd->count,
 				 cmd->posted, ret);
 	return ret;
 }
 
-/* Go on with a post until none of its work requests needs memory any more. */
-static noinline int rpost_post_rest(struct rpost_ucmd *ucmd, u32 command,
+/* Wait until a post whose queue pair is let go can go on.  Return that, or an ERR_PTR(). */
+static struct rpost_obj *rpost_post_wait(struct rpost_ucmd *ucmd, int why,
+					 struct rpost_memory *memory)
+{
+	struct rpost_obj *obj;
+	int ret;
+
+	if (why == RPOST_NEEDS_MEMORY)
+		return rpost_memory_get(ucmd, memory);
+	ret = rpost_policy_wait(&ucmd->file->tenant);
+	if (ret)
+		return ERR_PTR(ret);
+	obj = rpost_obj_get(ucmd->file, ucmd->cmd.post_send.qp, RPOST_OBJ_QP);
+	return obj ? : ERR_PTR(-ENOENT);
+}
+
+/* Go on with a post, which has ended with ret, until nothing of it has to wait any more. */
+static noinline int rpost_post_rest(struct rpost_ucmd *ucmd, u32 command, int ret,
 				    const struct rpost_block *block,
 				    struct rpost_memory *memory)
 {
 	struct rpost_post *cmd = &ucmd->cmd.post_send;
 	struct rpost_obj *obj;
-	int ret;
 
 	do {
-		obj = rpost_memory_get(ucmd, memory);
+		obj = rpost_post_wait(ucmd, ret, memory);
 		if (IS_ERR(obj)) {
 			ret = PTR_ERR(obj);
 			/* The call, restarted, would post the first work requests again. */
@@ -163,7 +178,7 @@ static noinline int rpost_post_rest(struct rpost_ucmd *ucmd, u32 command,
 		rpost_obj_put(obj);
 		/* It is left if the post has failed before it was needed. */
 		rpost_uses_drop(&memory->uses);
-	} while (ret == RPOST_NEEDS_MEMORY);
+	} while (rpost_post_waits(ret));
 	return ret;
 }
 
@@ -177,6 +192,7 @@ static int rpost_post(struct rpost_ucmd *ucmd, u32 command)
 	int ret = -EINVAL;
 
 	memory.uses.num = 0;
+	memory.paid = false;
 	/*
 	 * Write it first, so that nothing is posted if the program cannot be
 	 * told.  Most posts take all work requests, and so write it only once.
@@ -199,8 +215,8 @@ static int rpost_post(struct rpost_ucmd *ucmd, u32 command)
 		goto out_free;
 	ret = rpost_post_wrs(obj, command, cmd, block.data, block.scratch, &memory);
 	rpost_obj_put(obj);
-	if (unlikely(ret == RPOST_NEEDS_MEMORY))
-		ret = rpost_post_rest(ucmd, command, &block, &memory);
+	if (unlikely(rpost_post_waits(ret)))
+		ret = rpost_post_rest(ucmd, command, ret, &block, &memory);
 out_free:
 	rpost_block_free(&block, ucmd->file);
 out:

@@ -19,6 +19,15 @@
  */
 #define RPOST_NEEDS_MEMORY	(-ERESTARTSYS)
 
+/* Internal errno: a policy lets no more through now.  rpost_post_rest() waits. */
+#define RPOST_IN_DEBT		(-ERESTARTNOHAND)
+
+/* Can the rest of a post be posted later? */
+static inline bool rpost_post_waits(int ret)
+{
+	return ret == RPOST_NEEDS_MEMORY || ret == RPOST_IN_DEBT;
+}
+
 struct rpost_memory;
 
 /* The copied entries are checked and then passed to the device in place. */

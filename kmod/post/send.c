@@ -433,6 +433,73 @@ static int rpost_send_batch(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
 }
 
 /*
+ * Ask the policies whether a work request may be posted, and charge it.  Set *bytes to its
+ * length; one that is malformed is refused later.  Return 0, -EPERM or RPOST_IN_DEBT.
+ */
+static int rpost_send_admit(struct rpost_qp *qp, const struct rpost_send_wr *wr, bool charge,
+			    u32 *bytes)
+{
+	const struct rpost_tenant *tenant = &qp->obj.file->tenant;
+	const struct rpost_sge *sges = (const struct rpost_sge *)(wr + 1);
+	bool atomic = wr->opcode == RPOST_WR_ATOMIC_CMP_AND_SWP ||
+		      wr->opcode == RPOST_WR_ATOMIC_FETCH_AND_ADD;
+	struct rpost_wish wish = { .forbid = atomic ? RPOST_FORBID_ATOMIC : 0 };
+	u32 i, room = (wr->size - sizeof(*wr)) / sizeof(*sges);
+	int ret;
+
+	if (wr->send_flags & RPOST_SEND_INLINE)
+		wish.bytes = wr->inline_len;
+	else
+		for (i = 0; i < min(wr->num_sge, room); i++)
+			wish.bytes += sges[i].length;
+	*bytes = min_t(u64, wish.bytes, U32_MAX);
+	ret = rpost_policy_allows(tenant, &wish);
+	if (ret)
+		return ret;
+	return charge && !rpost_policy_charge(tenant, *bytes) ? RPOST_IN_DEBT : 0;
+}
+
+/*
+ * Post sends to which policies apply, one by one: each is charged before the next one is
+ * looked at.  What waits for memory is not charged again.
+ */
+static noinline int rpost_post_admitted(struct rpost_qp *qp, struct rpost_post *cmd,
+					void *block, struct rpost_memory *memory)
+{
+	const struct rpost_tenant *tenant = &qp->obj.file->tenant;
+	struct rpost_send_wr *wr;
+	struct rpost_swr swr;
+	u32 first, bytes;
+	int ret = 0;
+
+	while (!ret && cmd->posted < cmd->count) {
+		first = cmd->posted;
+		wr = block;
+		block += wr->size;
+		ret = rpost_send_admit(qp, wr, !memory || !memory->paid, &bytes);
+		if (ret)
+			break;
+		if (memory)
+			memory->paid = false;
+		ret = rpost_build_send(qp, &swr, wr, memory);
+		if (!ret) {
+			ret = rpost_send_batch(qp, &swr, 1, &cmd->posted);
+			if (cmd->posted == first)
+				rpost_drop_sends(&swr, 1);
+			if (qp->qp_type == RPOST_QPT_UD)
+				rpost_put_ahs(&swr, 1);
+		}
+		if (cmd->posted != first)
+			rpost_policy_posted(tenant, bytes);
+		else if (ret == RPOST_NEEDS_MEMORY)
+			memory->paid = true;
+		else
+			rpost_policy_refund(tenant, bytes);
+	}
+	return ret;
+}
+
+/*
  * Check, build and post sends.  cmd has their number, and gets the number that were
  * posted.  block, the work requests, is in the kernel's memory.  scratch is for a batch;
  * NULL to post them one by one.  memory is the program's memory that the first of them
@@ -455,6 +522,8 @@ int rpost_post_sends(struct rpost_obj *obj, struct rpost_post *cmd, void *block,
 	ret = READ_ONCE(qp->sq.closed);
 	if (ret)
 		return ret;
+	if (rpost_tenant_restricted(&qp->obj.file->tenant))
+		return rpost_post_admitted(qp, cmd, block, memory);
 	while (!ret && !err && cmd->posted < cmd->count) {
 		for (i = 0; i < max && cmd->posted + i < cmd->count; i++) {
 			struct rpost_send_wr *wr = block;

@@ -8,9 +8,26 @@
 #include "memory/memory.h"
 #include "queue/qp.h"
 
+/* LIDs lead within an InfiniBand subnet, and name no address: only a peer ::/0 has them. */
+static int rpost_ah_attr_allowed(const struct rpost_file *file, struct ib_device *ib_dev,
+				 const struct rpost_ah_attr *attr)
+{
+	bool roce = rdma_protocol_roce(ib_dev, attr->port_num);
+	struct in6_addr addr;
+	struct rpost_wish wish = { .port = -1, .anybody = !roce };
+
+	memcpy(&addr, attr->dgid, sizeof(addr));
+	if (roce)
+		wish.peer = &addr;
+	if ((attr->is_global && rdma_is_multicast_addr(&addr)) ||
+	    (!roce && attr->dlid >= be16_to_cpu(IB_MULTICAST_LID_BASE)))
+		wish.forbid = RPOST_FORBID_MULTICAST;
+	return rpost_policy_allows(&file->tenant, &wish);
+}
+
 /*
- * rdma_destroy_ah_attr() releases the GID of @to.  Return 0, -EOPNOTSUPP or -EINVAL;
- * after an error there is nothing to release.
+ * rdma_destroy_ah_attr() releases the GID of @to.  Return 0, -EOPNOTSUPP, -EINVAL or
+ * -EPERM; after an error there is nothing to release.
  */
 int rpost_ah_attr_build(const struct rpost_file *file,
 			struct ib_device *ib_dev, struct rdma_ah_attr *to,
@@ -19,11 +36,15 @@ int rpost_ah_attr_build(const struct rpost_file *file,
 	const struct ib_gid_attr *gid;
 	union ib_gid dgid;
 	u32 ifindex;
+	int ret;
 
 	if (memchr_inv(from->reserved, 0, sizeof(from->reserved)))
 		return -EOPNOTSUPP;
 	if (!rdma_is_port_valid(ib_dev, from->port_num) || from->is_global > 1)
 		return -EINVAL;
+	ret = rpost_ah_attr_allowed(file, ib_dev, from);
+	if (ret)
+		return ret;
 
 	memset(to, 0, sizeof(*to));
 	to->type = rdma_ah_find_type(ib_dev, from->port_num);
@@ -250,6 +271,11 @@ static int rpost_mcast_change(struct rpost_ucmd *ucmd, bool attach)
 
 	if (cmd->lid > U16_MAX)
 		return -EINVAL;
+	if (attach) {
+		ret = rpost_policy_permits(&ucmd->file->tenant, RPOST_FORBID_MULTICAST);
+		if (ret)
+			return ret;
+	}
 	qp = rpost_qp_get(ucmd->file, cmd->qp);
 	if (!qp)
 		return -ENOENT;

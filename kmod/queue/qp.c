@@ -304,6 +304,12 @@ static void rpost_qp_flush(struct rpost_qp *qp, struct ib_qp *ib_qp, bool draine
 	rpost_qp_detach_cqs(qp);
 }
 
+/* Does it count as a connected queue pair for policies?  Return 1 or 0. */
+static long rpost_qp_connects(const struct rpost_qp *qp)
+{
+	return qp->qp_type != RPOST_QPT_UD;
+}
+
 /* Return the driver's errno if it refuses, or leak the queue pair if @last. */
 static int rpost_qp_give_back(struct rpost_qp *qp, bool last)
 {
@@ -330,6 +336,7 @@ static int rpost_qp_give_back(struct rpost_qp *qp, bool last)
 
 	rpost_limit_give_wr(qp->obj.file, rpost_qp_entries(qp),
 			    rpost_qp_device_bytes(qp));
+	rpost_policy_give(&qp->obj.file->tenant, RPOST_HELD_QPS, rpost_qp_connects(qp));
 	rpost_qp_release_ahs(qp);
 	rpost_queue_drop_all_uses(&qp->sq, qp->send_cq);
 	rpost_queue_drop_all_uses(&qp->rq, qp->recv_cq);
@@ -492,6 +499,7 @@ static int rpost_qp_take(struct rpost_qp *qp, const struct rpost_create_qp *cmd)
 static int rpost_qp_build(struct rpost_qp *qp,
 			  const struct rpost_create_qp *cmd)
 {
+	bool shared;
 	int ret;
 
 	ret = rpost_obj_take_bytes(&qp->obj, rpost_qp_own_bytes(cmd));
@@ -507,6 +515,10 @@ static int rpost_qp_build(struct rpost_qp *qp,
 				  rpost_qp_device_bytes(qp));
 	if (ret)
 		goto err_inline;
+	ret = -EMFILE;
+	if (!rpost_policy_take(&qp->obj.file->tenant, RPOST_HELD_QPS, rpost_qp_connects(qp),
+			       &shared))
+		goto err_limit;
 
 	if (qp->srq)
 		mutex_lock(&qp->srq->qp_lock);
@@ -514,7 +526,7 @@ static int rpost_qp_build(struct rpost_qp *qp,
 	if (qp->srq)
 		mutex_unlock(&qp->srq->qp_lock);
 	if (ret)
-		goto err_limit;
+		goto err_policy;
 	qp->qp_num = qp->ib_qp->qp_num;
 	qp->max_sge_rd = min_t(u32, cmd->max_send_sge,
 			       rpost_device_max_sge_rd(qp->obj.dev->ib_dev));
@@ -522,6 +534,8 @@ static int rpost_qp_build(struct rpost_qp *qp,
 					rdma_start_port(qp->obj.dev->ib_dev));
 	return 0;
 
+err_policy:
+	rpost_policy_give(&qp->obj.file->tenant, RPOST_HELD_QPS, rpost_qp_connects(qp));
 err_limit:
 	rpost_limit_give_wr(qp->obj.file, rpost_qp_entries(qp),
 			    rpost_qp_device_bytes(qp));
@@ -627,6 +641,11 @@ int rpost_create_qp_ioctl(struct rpost_ucmd *ucmd)
 
 	if (cmd->reserved)
 		return -EOPNOTSUPP;
+	if (!cmd->id) {
+		ret = rpost_policy_permits(&ucmd->file->tenant, RPOST_FORBID_RAW);
+		if (ret)
+			return ret;
+	}
 	qp = kzalloc(sizeof(*qp), RPOST_GFP);
 	if (!qp)
 		return -ENOMEM;

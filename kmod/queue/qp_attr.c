@@ -108,6 +108,11 @@ static int rpost_qp_attr_paths(struct rpost_qp *qp, struct ib_qp_attr *to,
 	if (!rpost_qp_is_own(qp) &&
 	    (from->attr_mask & (RPOST_QP_AV | RPOST_QP_ALT_PATH)))
 		return -EINVAL;
+	if (from->attr_mask & (RPOST_QP_AV | RPOST_QP_ALT_PATH)) {
+		ret = rpost_policy_permits(&qp->obj.file->tenant, RPOST_FORBID_RAW);
+		if (ret)
+			return ret;
+	}
 	if (from->attr_mask & RPOST_QP_AV) {
 		ret = rpost_ah_attr_build(qp->obj.file, ib_dev, &to->ah_attr,
 					  &from->ah);
