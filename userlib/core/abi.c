@@ -5,11 +5,14 @@
  */
 #include <assert.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/random.h>
 #include <unistd.h>
+
+#include <rdma/rdma_post.h>
 
 #include "core/internal.h"
 
@@ -265,12 +268,36 @@ static struct rpost_file *file_over(int fd)
 	return file;
 }
 
+/* The descriptor of the last rdma_post_use(), also after a fork; under file_lock. */
+static int used_fd = -1;
+
+/* Returns a file over a descriptor that the program was started with, see rdma-post run. */
+static struct rpost_file *file_inherited(const char *text)
+{
+	struct rpost_file *file = NULL;
+	char *end;
+	long fd = strtol(text, &end, 10);
+
+	if (end == text || *end || fd < 0 || fd > INT_MAX)
+		errno = EBADF;
+	else
+		file = rpost_file_import(fd);
+	if (!file)
+		rpost_debug_failed("RDMA_POST_FD", errno);
+	return file;
+}
+
 static struct rpost_file *file_open(void)
 {
-	int fd = open(RPOST_DEVICE_PATH, O_RDWR | O_CLOEXEC);
+	const char *inherited = secure_getenv("RDMA_POST_FD");
 	struct rpost_file *file;
-	int err;
+	int fd, err;
 
+	if (used_fd >= 0)
+		return rpost_file_import(used_fd);
+	if (inherited)
+		return file_inherited(inherited);
+	fd = open(RPOST_DEVICE_PATH, O_RDWR | O_CLOEXEC);
 	if (fd < 0) {
 		rpost_debug_failed("open " RPOST_DEVICE_PATH, errno);
 		return NULL;
@@ -328,6 +355,43 @@ struct rpost_file *rpost_file_get(void)
 	if (file)
 		rpost_warn_memlock();
 	return file;
+}
+
+/* See <rdma/rdma_post.h>. */
+RPOST_API int rdma_post_open(const struct rpost_policy_rules *rules)
+{
+	struct rpost_set_policy cmd = { .size = sizeof(cmd) };
+	int fd = open(RPOST_DEVICE_PATH, O_RDWR | O_CLOEXEC), err = 0;
+
+	if (fd < 0)
+		return -1;
+	if (rules) {
+		cmd.rules = *rules;
+		err = rpost_ioctl(fd, RPOST_IOC_SET_POLICY, &cmd);
+	}
+	if (err) {
+		close(fd);
+		return rpost_fail(err);
+	}
+	return fd;
+}
+
+/* See <rdma/rdma_post.h>. */
+RPOST_API int rdma_post_use(int fd)
+{
+	struct rpost_file *file = NULL;
+
+	pthread_mutex_lock(&file_lock);
+	if (current_file)
+		errno = EBUSY;
+	else
+		file = rpost_file_import(fd);
+	if (file) {
+		current_file = file;
+		used_fd = fd;
+	}
+	pthread_mutex_unlock(&file_lock);
+	return file ? 0 : -1;
 }
 
 void rpost_table_init(struct rpost_table *table)

@@ -21,6 +21,20 @@ static size_t align8(size_t n)
 	return (n + 7) & ~(size_t)7;
 }
 
+/* Takes the first work requests, which were posted, out of a command. */
+static void skip_posted(struct rpost_post *cmd)
+{
+	const struct rpost_send_wr *wr;
+
+	/* struct rpost_recv_wr has its size in the same place. */
+	for (; cmd->posted; cmd->posted--) {
+		wr = (const struct rpost_send_wr *)(uintptr_t)cmd->wrs;
+		cmd->wrs += wr->size;
+		cmd->wrs_size -= wr->size;
+		cmd->count--;
+	}
+}
+
 /* Sets @posted to how many were posted, also if it fails. */
 static int post_block(struct ibv_context *context, uint32_t handle,
 		      unsigned long ioc, const struct rpost_block *block,
@@ -33,10 +47,18 @@ static int post_block(struct ibv_context *context, uint32_t handle,
 		.wrs = (uintptr_t)block->buf,
 		.wrs_size = (uint32_t)block->used,
 	};
+	bool interrupted;
 	int err;
 
-	err = rpost_ioctl(context->cmd_fd, ioc, &cmd);
-	*posted = cmd.posted;
+	*posted = 0;
+	do {
+		err = rpost_ioctl(context->cmd_fd, ioc, &cmd);
+		*posted += cmd.posted;
+		/* A signal ends the wait for a policy's rate. */
+		interrupted = err == EINTR && cmd.posted;
+		if (interrupted)
+			skip_posted(&cmd);
+	} while (interrupted);
 	return err;
 }
 

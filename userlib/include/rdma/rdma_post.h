@@ -64,6 +64,40 @@ int rdma_post_read_any(struct rdma_cm_id *id, void *context, void *addr,
 		       size_t length, int flags, uint64_t remote_addr,
 		       uint32_t rkey);
 
+/* <rdma/rdma_post_abi.h> describes it: rates, bounds, peers, operations. */
+struct rpost_policy_rules;
+
+/**
+ * rdma_post_open() - open the device anew, and restrict what can be done with it
+ * @rules: what is allowed; or NULL for all that this process may do
+ *
+ * A server can so make a descriptor for each of its workers. The rules hold for whoever
+ * uses the descriptor, and nobody can widen them; the policies of the cgroup in which this
+ * process is hold as well. What a peer does to this side's memory is not counted: either
+ * give peers no rights (RPOST_FORBID_REMOTE), or bound them at their side.
+ *
+ * Return: a descriptor, which programs do not inherit (FD_CLOEXEC), and which the caller
+ * closes; or -1 with errno: as open(2); EINVAL for rules that make no sense; EOPNOTSUPP
+ * for unknown restrictions, or if the module has none; EFAULT if @rules->peers does not
+ * name @rules->num_peers peers; ENOMEM.
+ */
+int rdma_post_open(const struct rpost_policy_rules *rules);
+
+/**
+ * rdma_post_use() - use a descriptor of the device in place of an own one
+ * @fd: a descriptor of rdma_post_open(), maybe of another process; it must stay open
+ *
+ * Event channels and devices that this process, and the children that it forks, open from
+ * now on belong to the descriptor. All who use it share its bounds, and what one of them
+ * leaves behind lives until the last one has closed it. A program that is started with
+ * RDMA_POST_FD in its environment uses that descriptor from the beginning.
+ *
+ * Return: 0, or -1 with errno: EBUSY if the process has used the device already; EBADF or
+ * EOPNOTSUPP if @fd is no such descriptor; EPROTONOSUPPORT for a module of another version;
+ * ENOMEM.
+ */
+int rdma_post_use(int fd);
+
 #ifdef __cplusplus
 }
 #endif
