@@ -8,7 +8,9 @@ static const struct tool_command commands[] = {
 	{ "cdi", cdi_command, "a file by which container engines give the node" },
 	{ "devices", devices_command, "the RDMA devices, and which programs may use" },
 	{ "doctor", doctor_command, "why RDMA does not work here, and what to do" },
+	{ "limit", limit_command, "what programs of a cgroup may do, how fast, and with whom" },
 	{ "list", list_command, "who has the node open, and what for" },
+	{ "run", run_command, "a program that may do what a policy allows" },
 	{ "show", show_command, "all that is known of the open files of a process" },
 	{ "stat", stat_command, "what programs have done, or do in a second" },
 	{ "top", top_command, "the same, live" },
@@ -25,7 +27,7 @@ static void help(void)
 	     "Commands:");
 	for (i = 0; i < ARRAY_SIZE(commands); i++)
 		printf("  %-10s %s\n", commands[i].name, commands[i].help);
-	puts("\nEach command prints JSON with -j, and its help with --help. Options that take\n"
+	puts("\nEach command but run prints JSON with -j, and its help with --help. Options that take\n"
 	     "no argument may also stand before it: rdma-post -j list\n\n"
 	     "Exit status: 0 if all is fine, 1 for findings, 2 for wrong usage or failure");
 }

@@ -104,20 +104,65 @@ static void print_file(const struct metric *metric, const struct open_file *file
 	}
 }
 
-/**
- * prometheus_print() - print all files
- * @all: they
- */
-void prometheus_print(const struct open_files *all)
+/* Of cgroups that have a policy. */
+static const struct cgroup_metric {
+	const char *name;
+	const char *type;
+	size_t offset;		/* in struct rpost_get_policy */
+	double unit;
+	const char *help;
+} cgroup_metrics[] = {
+	{ "operations_total", "counter", offsetof(struct rpost_get_policy, ops), 1,
+	  "Operations that programs of a cgroup with a policy have posted." },
+	{ "bytes_total", "counter", offsetof(struct rpost_get_policy, bytes), 1,
+	  "Bytes of these operations." },
+	{ "errors_total", "counter", offsetof(struct rpost_get_policy, errors), 1,
+	  "Completions with an error, of programs of the cgroup." },
+	{ "waits_total", "counter", offsetof(struct rpost_get_policy, waits), 1,
+	  "How often posts have waited for the cgroup's rate." },
+	{ "waited_seconds_total", "counter", offsetof(struct rpost_get_policy, waited_us), 1e-6,
+	  "Time that posts have waited for the cgroup's rate." },
+	{ "refusals_total", "counter", offsetof(struct rpost_get_policy, refusals), 1,
+	  "Commands and operations that the cgroup's policy has not allowed." },
+	{ "pinned_bytes", "gauge", offsetof(struct rpost_get_policy, pinned), 1,
+	  "Bytes of pages that programs of the cgroup have pinned." },
+};
+
+static void print_cgroup(const struct cgroup_metric *metric, const struct cgroup *cgroup)
 {
-	size_t i, f;
+	uint64_t value;
+
+	memcpy(&value, (const char *)&cgroup->now + metric->offset, sizeof(value));
+	printf("rdma_post_cgroup_%s{", metric->name);
+	print_label("cgroup", cgroup->name);
+	printf("} %.15g\n", value * metric->unit);
+}
+
+static void print_header(const char *prefix, const char *name, const char *type,
+			 const char *help)
+{
+	printf("# HELP rdma_post_%s%s %s\n# TYPE rdma_post_%s%s %s\n", prefix, name, help,
+	       prefix, name, type);
+}
+
+/**
+ * prometheus_print() - print all files, and the cgroups that have a policy
+ * @now: they
+ */
+void prometheus_print(const struct sample *now)
+{
+	size_t i, n;
 
 	for (i = 0; i < ARRAY_SIZE(metrics); i++) {
-		printf("# HELP rdma_post_%s %s\n# TYPE rdma_post_%s %s\n",
-		       metrics[i].name, metrics[i].help, metrics[i].name,
-		       metrics[i].type);
-		for (f = 0; f < all->num; f++)
-			if (all->files[f].known)
-				print_file(&metrics[i], &all->files[f]);
+		print_header("", metrics[i].name, metrics[i].type, metrics[i].help);
+		for (n = 0; n < now->files.num; n++)
+			if (now->files.files[n].known)
+				print_file(&metrics[i], &now->files.files[n]);
+	}
+	for (i = 0; now->cgroups.num && i < ARRAY_SIZE(cgroup_metrics); i++) {
+		print_header("cgroup_", cgroup_metrics[i].name, cgroup_metrics[i].type,
+			     cgroup_metrics[i].help);
+		for (n = 0; n < now->cgroups.num; n++)
+			print_cgroup(&cgroup_metrics[i], &now->cgroups.all[n]);
 	}
 }

@@ -3,8 +3,8 @@
 #ifndef PROMETHEUS_H
 #define PROMETHEUS_H
 
-#include "open_files.h"
+#include "sample.h"
 
-void prometheus_print(const struct open_files *all);
+void prometheus_print(const struct sample *now);
 
 #endif /* PROMETHEUS_H */

@@ -23,7 +23,7 @@ _rdma_post() {
 			mapfile -t COMPREPLY < <(compgen -A hostname -- "$word")
 			return
 			;;
-		-o | --output)
+		-o | --output | --from)
 			mapfile -t COMPREPLY < <(compgen -f -- "$word")
 			return
 			;;
@@ -38,7 +38,7 @@ _rdma_post() {
 			return
 		fi
 		mapfile -t COMPREPLY < <(compgen -W "$("$tool" "$command" --help 2>/dev/null |
-			grep -oE -e '--[a-z]+' | sort -u)" -- "$word")
+			grep -oE -e '--[a-z-]+' | sort -u)" -- "$word")
 	else
 		[ -n "$command" ] || others='help version --help --json --version'
 		mapfile -t COMPREPLY < <(compgen -W "$others $("$tool" --help 2>/dev/null |

@@ -22,12 +22,12 @@ function __rdma_post
 		case -t --to
 			__fish_print_hostnames
 			return
-		case -o --output
+		case -o --output --from
 			__fish_complete_path (commandline -ct)
 			return
 	end
 	if string match -q -- '-*' (commandline -ct)
-		$words[1] $command --help 2>/dev/null | string match -ra -- '--[a-z]+' | sort -u
+		$words[1] $command --help 2>/dev/null | string match -ra -- '--[a-z-]+' | sort -u
 	else if test $command = cdi
 		echo generate
 	else if test $command = show -o $words[-1] = --pid

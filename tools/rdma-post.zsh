@@ -17,11 +17,11 @@ case ${words[CURRENT-1]} in
 (-p|--program) _command_names -e; _files; return ;;
 (-e|--event) compadd -- state event post completion; return ;;
 (-t|--to) _hosts; return ;;
-(-o|--output) _files; return ;;
+(-o|--output|--from) _files; return ;;
 esac
 if [[ ${words[CURRENT]} = -* ]]; then
 	compadd -- $(_call_program options $words[1] $command --help 2>/dev/null |
-		grep -oE -e '--[a-z]+' | sort -u)
+		grep -oE -e '--[a-z-]+' | sort -u)
 elif [[ $command = cdi ]]; then
 	compadd -- generate
 elif [[ $command = show || ${words[CURRENT-1]} = --pid ]]; then

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* What all open files have done, at a time and between two times. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "sample.h"
 #include "tool.h"
@@ -27,10 +29,16 @@ static const char *const keys[SAMPLE_TOTALS][6] = {
  */
 int sample_take(struct sample *sample)
 {
-	int status;
+	int status, fd;
 
 	sample->time = wait_now();
 	status = open_files_get(&sample->files);
+	sample->cgroups = (struct cgroups) {};
+	fd = open(RPOST_DEVICE_PATH, O_RDWR | O_CLOEXEC);
+	if (fd >= 0) {
+		cgroups_get(&sample->cgroups, fd);
+		close(fd);
+	}
 	sample->took = wait_now() - sample->time;
 	return status;
 }
@@ -58,6 +66,7 @@ uint64_t sample_next(const struct sample *sample, uint64_t interval)
 void sample_free(struct sample *sample)
 {
 	open_files_free(&sample->files);
+	cgroups_free(&sample->cgroups);
 }
 
 /**
@@ -194,5 +203,8 @@ void sample_json(const struct sample *before, const struct sample *now)
 		file_json(before, &now->files.files[i]);
 	json_end();
 	open_files_json(&now->files);
+	json_array("cgroups");
+	cgroups_json(&now->cgroups);
+	json_end();
 	json_end();
 }

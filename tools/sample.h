@@ -3,6 +3,7 @@
 #ifndef SAMPLE_H
 #define SAMPLE_H
 
+#include "cgroups.h"
 #include "open_files.h"
 
 /**
@@ -30,11 +31,13 @@ enum sample_total {
 /**
  * struct sample - all files at a time
  * @files: they
+ * @cgroups: those that have a policy; none without privileges
  * @time: when they were looked at, in nanoseconds of the monotonic clock
  * @took: how long that took
  */
 struct sample {
 	struct open_files files;
+	struct cgroups cgroups;
 	uint64_t time;
 	uint64_t took;
 };

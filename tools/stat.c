@@ -18,7 +18,8 @@ static void help(void)
 	     "       rdma-post stat --prometheus\n\n"
 	     "Shows what each open file of /dev/rdma_post has done since it was opened, or,\n"
 	     "with -i, does in a second: operations, bytes out (sends and writes) and in\n"
-	     "(receives and reads), completions, errors, sleeps, commands.\n\n"
+	     "(receives and reads), completions, errors, sleeps, commands. Root sees the\n"
+	     "same of each cgroup that has a policy, with what has waited or was refused.\n\n"
 	     "  -i, --interval SECONDS  rates, for each interval of 0.1 or more seconds\n"
 	     "  -n, --count COUNT       end after so many intervals (of 1 second without -i)\n"
 	     "      --prometheus        print totals in Prometheus' format\n"
@@ -57,6 +58,49 @@ static void add_file(struct table *table, const struct sample *before,
 	}
 }
 
+static uint64_t cgroup_value(const struct sample *before, const struct sample *now,
+			     uint64_t then_value, uint64_t value)
+{
+	if (!before)
+		return value;
+	return (value - then_value) / ((now->time - before->time) / 1e9) + 0.5;
+}
+
+static void add_cgroup(struct table *table, const struct sample *before,
+		       const struct sample *now, const struct cgroup *cgroup)
+{
+	const struct cgroup *then = cgroups_before(before ? &before->cgroups : NULL, cgroup);
+	const struct rpost_get_policy none = {}, *was = then ? &then->now : &none;
+	const struct rpost_get_policy *is = &cgroup->now;
+	char buf[UNITS_SIZE];
+
+	table_cell(table, "%s", cgroup->name);
+	table_cell(table, "%" PRIu64, cgroup_value(before, now, was->ops, is->ops));
+	table_cell(table, "%s", units(buf, cgroup_value(before, now, was->bytes, is->bytes), 1024));
+	table_cell(table, "%" PRIu64, cgroup_value(before, now, was->errors, is->errors));
+	table_cell(table, "%" PRIu64, cgroup_value(before, now, was->waits, is->waits));
+	table_cell(table, "%" PRIu64, cgroup_value(before, now, was->refusals, is->refusals));
+}
+
+static void print_cgroups(const struct sample *before, const struct sample *now)
+{
+	static const char *const totals[] = {
+		"CGROUP", ">OPS", ">BYTES", ">ERRORS", ">WAITS", ">REFUSED", NULL
+	};
+	static const char *const rates[] = {
+		"CGROUP", ">OPS/s", ">BYTES/s", ">ERRORS/s", ">WAITS/s", ">REFUSED/s", NULL
+	};
+	struct table table = { .titles = before ? rates : totals };
+	size_t i;
+
+	for (i = 0; i < now->cgroups.num; i++)
+		add_cgroup(&table, before, now, &now->cgroups.all[i]);
+	if (now->cgroups.num) {
+		putchar('\n');
+		table_print(&table, "");
+	}
+}
+
 static void print_text(const struct sample *before, const struct sample *now)
 {
 	static const char *const totals[] = {
@@ -73,6 +117,7 @@ static void print_text(const struct sample *before, const struct sample *now)
 	for (i = 0; i < now->files.num; i++)
 		add_file(&table, before, now, &now->files.files[i]);
 	table_print(&table, "");
+	print_cgroups(before, now);
 }
 
 static int totals(bool json, bool prometheus)
@@ -83,7 +128,7 @@ static int totals(bool json, bool prometheus)
 	if (status)
 		return status;
 	if (prometheus) {
-		prometheus_print(&now.files);
+		prometheus_print(&now);
 	} else if (json) {
 		json_object(NULL);
 		json_array("samples");

@@ -41,7 +41,9 @@ struct tool_command {
 int cdi_command(int argc, char **argv);
 int devices_command(int argc, char **argv);
 int doctor_command(int argc, char **argv);
+int limit_command(int argc, char **argv);
 int list_command(int argc, char **argv);
+int run_command(int argc, char **argv);
 int show_command(int argc, char **argv);
 int stat_command(int argc, char **argv);
 int top_command(int argc, char **argv);

@@ -316,6 +316,31 @@ static void print_summary(const struct row *rows, size_t num, const struct open_
 	free(line);
 }
 
+static uint64_t in_second(uint64_t then, uint64_t now, double seconds)
+{
+	return (now - then) / seconds + 0.5;
+}
+
+/* Prints what a cgroup that has a policy does. */
+static void print_cgroup(const struct sample *before, const struct sample *now,
+			 const struct cgroup *cgroup)
+{
+	const struct cgroup *then = cgroups_before(&before->cgroups, cgroup);
+	const struct rpost_get_policy none = {}, *was = then ? &then->now : &none;
+	double seconds = (now->time - before->time) / 1e9;
+	char ops[UNITS_SIZE], bytes[UNITS_SIZE], *line;
+	const struct rpost_get_policy *is = &cgroup->now;
+	int left = screen.columns;
+
+	line = text_printf("%s: %s ops/s, %s/s, %" PRIu64 " waits/s, %" PRIu64 " refused/s",
+			   cgroup->name, units(ops, in_second(was->ops, is->ops, seconds), 1000),
+			   units(bytes, in_second(was->bytes, is->bytes, seconds), 1024),
+			   in_second(was->waits, is->waits, seconds),
+			   in_second(was->refusals, is->refusals, seconds));
+	put_cell(line, left, false, &left);
+	free(line);
+}
+
 /* Goes to the begin of a line; lines count from 1. */
 static void go(int line)
 {
@@ -338,6 +363,10 @@ static void draw(const struct sample *before, const struct sample *now)
 	for (i = 0; i < num && line < screen.rows; i++) {
 		go(line++);
 		print_row(&rows[i]);
+	}
+	for (i = 0; i < now->cgroups.num && line < screen.rows; i++) {
+		go(line++);
+		print_cgroup(before, now, &now->cgroups.all[i]);
 	}
 	go(line);
 	fputs("\033[J", stdout);
