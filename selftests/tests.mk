@@ -68,6 +68,7 @@ RPOST_TESTS := \
 	limits_memory \
 	memlock_off \
 	limits_memcg \
+	policy \
 	users \
 	users_charges \
 	many_events \

@@ -36,6 +36,12 @@ shows() {
 
 quiet() { "$@" >/tmp/out 2>&1 || { cat /tmp/out && fail "$*"; }; }
 
+# cgroup_of CONTAINER: its name below where cgroups are mounted
+cgroup_of() {
+	until_true 60 eval '[ "$(as alice podman inspect --format "{{.State.CgroupPath}}" '"$1"')" ]'
+	as alice podman inspect --format '{{.State.CgroupPath}}' "$1" | sed 's|^/||'
+}
+
 say() { printf '\n-- %s\n' "$*"; }
 
 quiet login alice
@@ -89,6 +95,32 @@ for name in b a; do
 done
 quiet until_true 60 eval '[ "$(objects)" = "$before" ] && [ "$(files)" = 0 ]'
 shows 'qp 1 ' root 'rdma resource show'
+echo rxe0 hca_object=max >/sys/fs/cgroup/user.slice/rdma.max
+say "tenants: two that share the device 1 : 3, by operations in a second"
+for name in 1 3; do
+	quiet as alice sh -c "$run -d --name s$name rping rdma-post-run rping -s -P -a $address -p 710$name"
+	quiet until_true 120 listens 710$name
+	quiet as alice sh -c "$run -d --name c$name rping rdma-post-run rping -c -a $address -p 710$name"
+	type_as root "rdma-post limit $(cgroup_of c$name) --ops ${name}0"
+done
+sleep 10
+shows '--ops 30' root "rdma-post limit | sed 's/[^ ]*libpod-\\(.\\{12\\}\\)[^ ]*/\\1/'"
+# The burst of a tenth of a second is none here.
+posted=$(rdma-post limit -j | sed -n 's/.*"operations": \([0-9]*\).*/\1/p' | tr '\n' ' ')
+check_shares() { [ $(($2 * 100)) -gt $(($1 * 285)) ] && [ $(($2 * 100)) -lt $(($1 * 315)) ]; }
+check_shares $posted || fail "shares of 1 : 3: $posted"
+quiet as alice podman rm -fa
+say "one that may reach one address only, and one that has none"
+quiet as alice sh -c "$run -d --name one rping sleep 1000"
+type_as root "rdma-post limit $(cgroup_of one) --connect 10.0.0.1 --no-listen"
+shows 'not permitted' alice "podman exec one rdma-post-run rping -c -a 10.0.0.9"
+shows 'not permitted' alice "podman exec one rdma-post-run rping -s"
+shows 'hello' alice "$run --network=none static /hello $address"
+say "a gibibyte with 64 KiB of ulimit -l"
+for parameter in memlock=0 registration=fast; do
+	type_as root "echo ${parameter#*=} >/sys/module/rdma_post/parameters/${parameter%=*}"
+done
+shows 'registered 1024' alice "$run --ulimit memlock=65536 static /region 1024 2"
 say "bubblewrap"
 sandbox='bwrap --unshare-all --share-net --dev /dev --ro-bind /images/static /app'
 shows 'No such' alice "$sandbox /app/region 1"

@@ -74,7 +74,7 @@ options() {
 	for command in devices doctor; do
 		status "${command}_argument" 2 '' 'unexpected argument' $command spare
 	done
-	for command in list show stat top trace; do
+	for command in limit list show stat top trace; do
 		status "${command}_help" 0 "^Usage: rdma-post $command" '' $command --help
 		status "${command}_unknown_option" 2 '' "rdma-post $command --help" \
 			$command --frobnicate
@@ -96,6 +96,26 @@ options() {
 	status show_no_pid 2 '' 'show: no PID' show
 	status show_bad_pid 2 '' 'not a PID' show 1x
 	status show_two_pids 2 '' 'unexpected argument' show 1 2
+	status limit_two_cgroups 2 '' 'more than one cgroup' limit a b --rate 1
+	status limit_no_cgroup 2 '' 'no cgroup' limit --rate 1
+	status limit_no_policy 2 '' 'give options of a policy' limit a
+	status limit_both 2 '' 'give options of a policy' limit a --rate 1 --remove
+	status limit_json 2 '' '--json is for the list' limit -j a --rate 1
+	status limit_from 2 '' '--from stands alone' limit --from x a
+	status limit_burst 2 '' '--burst is for' limit a --burst 1
+	status limit_long_burst 2 '' 'from 0 to 10' limit a --rate 1 --burst 11
+	local peer
+	for peer in '' 10.0.0 10.0.0.1/33 10.0.0.1/8 10.0.0.1: 10.0.0.1:65536 10.0.0.1:2-1 \
+		'[fd00::1' '[fd00::1]7' 'fd00::1/129' :x; do
+		status "limit_peer_$peer" 2 '' 'not an address' limit a --connect "$peer"
+	done
+	local number
+	for number in '' 0 -1 1e19 1X 1KB nan; do
+		status "limit_rate_$number" 2 '' 'not a number' limit a --rate "$number"
+	done
+	# shellcheck disable=SC2046
+	status limit_many_peers 2 '' 'more than 64' limit a $(yes -- '--connect 10.0.0.1' | head -65)
+	status run_unknown_option 125 '' 'rdma-post run --help' run --frobnicate
 	status doctor_missing_argument 2 '' 'requires an argument' doctor --program
 	# Even what getopt() says begins with the program's name.
 	status prefix 2 '' "^rdma-post: stat: unrecognized option '--frobnicate'" stat --frobnicate

@@ -268,6 +268,21 @@ ROW(REG_DMABUF_MR, 0x33, 2, -ENOENT,
     U64(addr, 0x40000), U64(length, 0x40000, .usual = 0x10000),
     U64(iova, 0x40000), OUT(handle, R_MR), OUT(lkey, R_LKEY),
     OUT(rkey, R_RKEY), U32(fd, 4))
+#define RULES								\
+	FLAGS(rules.has, 0x7f, .usual = 0),				\
+	FLAGS(rules.forbid, 0x1f, .usual = 0),				\
+	U64(rules.bytes_per_s, 0), U64(rules.ops_per_s, 0),		\
+	U32(rules.burst_us, 0), U32(rules.max_qps, 0),			\
+	U64(rules.max_length, 0), U64(rules.max_pinned, 0),		\
+	ADDR(rules.peers, .optional = true), U32(rules.num_peers, 0),	\
+	ZERO(rules.reserved)
+
+ROW(SET_POLICY, 0x34, 1, 0,
+    U32(cgroup_fd, 0), ZERO(reserved), RULES)
+ROW(GET_POLICY, 0x35, 1, 0,
+    U64(cgroup, 0), ANSWERS(rules.has, rules.max_pinned),
+    ADDR(rules.peers, .optional = true), U32(rules.num_peers, 4, .out = true),
+    ANSWER(rules.reserved, 4), ANSWERS(ops, pinned), ANSWER(num_qps, 4), ZERO(reserved))
 ROW(GET_EVENT, 0x40, 8, 0,
     OUT(id, R_ID), ANSWER(listen_id, 4), ANSWER(event, 4), ANSWER(status, 4),
     OUT(param.qp_num, R_QPN),

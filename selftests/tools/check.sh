@@ -462,6 +462,15 @@ files() {
 		promtool check metrics <"$build_dir/vm/check-$step/out/metrics"
 }
 
+# limits KERNEL: policies as the user writes and reads them
+limits() {
+	local open_mode=$build_dir/selftests/open_mode
+	"${CC:-cc}" -O2 -Wall -Wextra -Iuapi -o "$open_mode" selftests/doctor/open_mode.c &&
+		make -s -C examples BUILD="$build_dir" "$build_dir/examples/hello" &&
+		guest "$1" -f "$open_mode" -f "$build_dir/examples/hello" -f "$build_dir/bin" -f "$build_dir/lib" -f "$(command -v jq)" \
+			-f "$(command -v setpriv)" -f selftests/doctor/limit.sh -- ./limit.sh
+}
+
 # trace KERNEL: show what real traffic does, and leave nothing in tracefs. One CPU, since
 # the kernel patches its code each time that tracepoints go on or off.
 trace() {
@@ -476,6 +485,7 @@ doctor_tests() {
 	tap "doctor-$1" doctor "$1"
 	tap "doctor-peer-$1" selftests/doctor/peer.sh -k "$1"
 	tap "files-$1" files "$1"
+	tap "limits-$1" limits "$1"
 	tap "trace-$1" trace "$1"
 }
 
