@@ -43,6 +43,7 @@ API_TESTS := \
 	threads \
 	memory \
 	any_memory \
+	restrict \
 	comp_cntr \
 	wait \
 	outputs \

@@ -645,25 +645,34 @@ static void *post_in_debt(void *arg)
 	return NULL;
 }
 
+/* Have a thread wait in a post from an end that is joined. */
+static int wait_in_debt(struct waiter *waiter, char *mem, pthread_t *thread)
+{
+	struct rpost_set_policy cmd = policy_of(RPOST_POLICY_BYTES, 0);
+	struct rp_end *end = waiter->end;
+	struct rpost_reg_mr mr;
+	struct rp_send send;
+
+	RP_TRY(rp_reg_mr(end->fd, end->pd, mem, 4096, RW, &mr));
+	cmd.rules.bytes_per_s = 1000;
+	RP_TRY(set(end->fd, &cmd));
+	send = rp_send(RPOST_WR_SEND, 1, mem, 4096, mr.lkey);
+	RP_TRY(rp_post_send(end, &send));
+	rp_mute = true;
+	RP_TRY(pthread_create(thread, NULL, post_in_debt, waiter));
+	usleep(TEST_TICKS_MS * 1000);
+	return 0;
+}
+
 /* A queue pair can be destroyed while a post on it waits, which then fails. */
 TEST_F(own, destroyed_in_debt)
 {
-	struct rpost_set_policy cmd = policy_of(RPOST_POLICY_BYTES, 0);
 	struct waiter waiter = { .end = &self->a };
-	struct rpost_reg_mr mr;
-	struct rp_send send;
 	pthread_t thread;
 	uint64_t start;
 
 	ASSERT_EQ(0, rp_own_join(&self->a, &self->b, RPOST_QPT_RC));
-	ASSERT_EQ(0, rp_reg_mr(self->a.fd, self->a.pd, self->mem, 4096, RW, &mr));
-	cmd.rules.bytes_per_s = 1000;
-	ASSERT_EQ(0, set(self->a.fd, &cmd));
-	send = rp_send(RPOST_WR_SEND, 1, self->mem, 4096, mr.lkey);
-	ASSERT_EQ(0, rp_post_send(&self->a, &send));
-	rp_mute = true;
-	ASSERT_EQ(0, pthread_create(&thread, NULL, post_in_debt, &waiter));
-	usleep(TEST_TICKS_MS * 1000);
+	ASSERT_EQ(0, wait_in_debt(&waiter, self->mem, &thread));
 	start = rp_now_ms();
 	EXPECT_EQ(0, rp_destroy(self->a.fd, RPOST_OBJ_QP, self->a.qp));
 	EXPECT_GT(3000, rp_now_ms() - start);
@@ -675,23 +684,13 @@ TEST_F(own, destroyed_in_debt)
 /* Nor is the removal of the device held up. */
 TEST_F(own, removed_in_debt)
 {
-	struct rpost_set_policy cmd = policy_of(RPOST_POLICY_BYTES, 0);
 	struct waiter waiter = { .end = &self->a };
-	struct rpost_reg_mr mr;
-	struct rp_send send;
 	pthread_t thread;
 	uint64_t start;
 
 	RP_NEED_REMOVAL();
 	ASSERT_EQ(0, rp_own_join(&self->a, &self->b, RPOST_QPT_RC));
-	ASSERT_EQ(0, rp_reg_mr(self->a.fd, self->a.pd, self->mem, 4096, RW, &mr));
-	cmd.rules.bytes_per_s = 1000;
-	ASSERT_EQ(0, set(self->a.fd, &cmd));
-	send = rp_send(RPOST_WR_SEND, 1, self->mem, 4096, mr.lkey);
-	ASSERT_EQ(0, rp_post_send(&self->a, &send));
-	rp_mute = true;
-	ASSERT_EQ(0, pthread_create(&thread, NULL, post_in_debt, &waiter));
-	usleep(TEST_TICKS_MS * 1000);
+	ASSERT_EQ(0, wait_in_debt(&waiter, self->mem, &thread));
 	start = rp_now_ms();
 	EXPECT_EQ(0, rp_remove_device());
 	EXPECT_GT(3000, rp_now_ms() - start);
