@@ -21,6 +21,8 @@ IBV_QPT_RC = 2
 IBV_SEND_INLINE = 8
 
 lib = ctypes.CDLL("librdma_post.so.1", use_errno=True)
+libc = ctypes.CDLL(None)
+libc.gai_strerror.restype = ctypes.c_char_p
 
 
 # The structs, as far as they are used.  Those that the library fills in are complete.
@@ -67,7 +69,7 @@ def call(name, *arguments):
         error = ctypes.get_errno()
         sys.exit(f"hello.py: {name}: {os.strerror(error)}")
     if result < 0:  # of getaddrinfo(3), as rdma_getaddrinfo returns
-        sys.exit(f"hello.py: {name}: error {result}, see gai_strerror(3)")
+        sys.exit(f"hello.py: {name}: {libc.gai_strerror(result).decode()}")
     return result
 
 
@@ -136,4 +138,6 @@ def main(server=None):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    if len(sys.argv) > 2:
+        sys.exit("usage: hello.py [SERVER]")
+    main(*sys.argv[1:])

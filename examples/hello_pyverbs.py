@@ -70,4 +70,6 @@ def main(server=None):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    if len(sys.argv) > 2:
+        sys.exit("usage: hello_pyverbs.py [SERVER]")
+    main(*sys.argv[1:])

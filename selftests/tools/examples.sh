@@ -221,6 +221,11 @@ report $? any_memory
 python="/usr/bin/python3 -S $ours/hello.py"
 hellos "$tmp/server" "$python" "$ours/hello" && hellos "$tmp/client" "$ours/hello" "$python"
 report $? hello.py
+# shellcheck disable=SC2086
+! $python nowhere.invalid 2>"$tmp/python" && grep -q 'rdma_getaddrinfo: .*[a-z]' "$tmp/python" &&
+	! grep -q 'error -' "$tmp/python" && ! $python a b 2>"$tmp/python" &&
+	grep -qx 'usage: hello.py \[SERVER\]' "$tmp/python"
+report $? hello.py_wrong_arguments
 for kind in hello hello_static; do
 	for project in cmake pkg_config; do
 		hellos "$tmp/$project" "$ours/hello" "$projects/${project}_$kind"
