@@ -878,6 +878,60 @@ TEST_F(group, of_files)
 	rp_end_close(&outside);
 }
 
+/* Return how many empty sends could be posted in two seconds, or a negative errno. */
+static int posts_in_two_seconds(struct rp_end *end, struct rp_end *peer)
+{
+	struct rp_send send = rp_send(RPOST_WR_SEND, 1, NULL, 0, 0);
+	uint64_t limit = rp_now_ms() + 2000;
+	struct rpost_wc wc;
+	int n;
+
+	send.wr.num_sge = 0;
+	send.wr.size = sizeof(send.wr);
+	for (n = 0; rp_now_ms() < limit; n++) {
+		RP_TRY(rp_post_recv(peer, 2, NULL, 0, 0));
+		RP_TRY(rp_post_send(end, &send));
+		if (rp_wait_cq(&end->cq, &wc) != 1 || wc.status ||
+		    rp_wait_cq(&peer->cq, &wc) != 1 || wc.status)
+			return -EIO;
+	}
+	return n;
+}
+
+/* The rate of the cgroup above holds as well, for all files below together. */
+TEST_F(group, rates_above)
+{
+	struct rpost_set_policy cmd = policy_of(RPOST_POLICY_OPS, 0);
+	struct rpost_get_policy outer, inner;
+	struct rp_end a, b, other_a, other_b;
+	int n;
+
+	RP_SKIP_IF_SETUP_SAID();
+	ASSERT_EQ(0, cg_enter(&self->inner));
+	ASSERT_EQ(0, rp_own_pair(&a, &b, RPOST_QPT_RC));
+	ASSERT_EQ(0, rp_own_pair(&other_a, &other_b, RPOST_QPT_RC));
+	ASSERT_EQ(0, cg_enter(NULL));
+	cmd.rules.ops_per_s = 10;
+	ASSERT_EQ(0, set_group(self->fd, self->outer_fd, &cmd, 0));
+	cmd.rules.ops_per_s = 1000000;
+	ASSERT_EQ(0, set_group(self->fd, self->inner_fd, &cmd, 0));
+	n = posts_in_two_seconds(&a, &b);
+	EXPECT_LE(10, n);
+	EXPECT_GE(22, n);
+	n = posts_in_two_seconds(&other_a, &other_b);
+	EXPECT_LE(10, n);
+	EXPECT_GE(22, n);
+	ASSERT_EQ(0, next_group(self->fd, &outer, 0));
+	ASSERT_EQ(0, next_group(self->fd, &inner, outer.cgroup));
+	EXPECT_EQ(outer.ops, inner.ops);
+	EXPECT_LT(0, outer.waits);
+	EXPECT_EQ(0, inner.waits);
+	rp_end_close(&a);
+	rp_end_close(&b);
+	rp_end_close(&other_a);
+	rp_end_close(&other_b);
+}
+
 /* A policy goes within ten seconds after its cgroup; with a file that is left, later. */
 TEST_F(group, goes)
 {
