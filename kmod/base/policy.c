@@ -255,19 +255,24 @@ static bool rpost_pay(struct rpost_policy *policy, enum rpost_pace pace, s64 now
 	return true;
 }
 
+/* Take back what a policy was charged for its first paces. */
+static void rpost_unpay(struct rpost_policy *policy, int paces, u32 bytes)
+{
+	const struct rpost_rules *rules = rcu_dereference(policy->rules);
+
+	while (paces--)
+		atomic64_sub(rpost_cost(rules, paces, bytes), &policy->paid[paces]);
+}
+
 /* Take back what the policies below this one, or all, were charged. */
 static void rpost_policies_refund(const struct rpost_tenant *tenant,
 				  const struct rpost_policy *end, u32 bytes)
 {
 	struct rpost_policy *policy;
-	int pace;
 
 	for (policy = rcu_dereference(tenant->policy); policy && policy != end;
-	     policy = rcu_dereference(policy->parent)) {
-		for (pace = 0; pace < RPOST_NUM_PACES; pace++)
-			atomic64_sub(rpost_cost(rcu_dereference(policy->rules), pace, bytes),
-				     &policy->paid[pace]);
-	}
+	     policy = rcu_dereference(policy->parent))
+		rpost_unpay(policy, RPOST_NUM_PACES, bytes);
 }
 
 /*
@@ -290,9 +295,7 @@ bool rpost_policy_charge(const struct rpost_tenant *tenant, u32 bytes)
 	}
 undo:
 	if (policy) {
-		while (pace--)
-			atomic64_sub(rpost_cost(rcu_dereference(policy->rules), pace, bytes),
-				     &policy->paid[pace]);
+		rpost_unpay(policy, pace, bytes);
 		rpost_policies_refund(tenant, policy, bytes);
 	}
 	rcu_read_unlock();

@@ -188,9 +188,9 @@ static int rpost_set_cgroup_policy(struct cgroup *cgroup, struct rpost_rules *ru
 	if (!fresh)
 		return -ENOMEM;
 	mutex_lock(&rpost_policies_lock);
-	policy = rpost_policy_above(cgroup);
-	if (policy && policy->cgroup == cgroup) {
-		kfree_rcu(rpost_policy_set_rules(policy, rules), rcu);
+	above = rpost_policy_above(cgroup);
+	if (above && above->cgroup == cgroup) {
+		kfree_rcu(rpost_policy_set_rules(above, rules), rcu);
 		RCU_INIT_POINTER(fresh->rules, NULL);
 		rpost_policy_free(&fresh->rcu);
 	} else {
@@ -199,7 +199,6 @@ static int rpost_set_cgroup_policy(struct cgroup *cgroup, struct rpost_rules *ru
 			if (cgroup_id(policy->cgroup) > cgroup_id(cgroup))
 				break;
 		}
-		above = rpost_policy_above(cgroup);
 		if (above)
 			rpost_policy_set_parent(fresh, above);
 		list_add_tail(&fresh->link, at);
