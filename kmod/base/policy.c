@@ -405,8 +405,8 @@ int rpost_policy_ask(const struct rpost_tenant *tenant, const struct rpost_wish 
 /* ------------------------------------------------------------ bounds */
 
 /*
- * What files have, and which policies apply to them, change together.  Taken inside the
- * lock of a tenant.
+ * Guards the charges, parents and rules of all policies: a charge goes up the chain of
+ * parents, and a change of the chain moves the charges.  Taken inside rpost_tenant.lock.
  */
 static DEFINE_SPINLOCK(rpost_bounds_lock);
 

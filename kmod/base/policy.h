@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the programs of a cgroup, or of an open file, may do, how fast, and with whom.
+ * Policies: the rates, bounds, peers and operations of a cgroup's or an open file's programs.
  */
 #ifndef RPOST_POLICY_H
 #define RPOST_POLICY_H
@@ -11,21 +11,21 @@
 #include <linux/spinlock.h>
 #include <rdma/rdma_post_abi.h>
 
-/* What a policy says.  It does not change, but is replaced. */
+/* The rules of a policy, which SET_POLICY replaces as a whole. */
 struct rpost_rules {
 	struct rcu_head rcu;
 	struct rpost_policy_rules says;
 	struct rpost_peer peers[];
 };
 
-/* What has a rate. */
+/* Quantities that have a rate. */
 enum rpost_pace {
 	RPOST_PACE_BYTES,
 	RPOST_PACE_OPS,
 	RPOST_NUM_PACES,
 };
 
-/* What has a bound. */
+/* Quantities that have a bound. */
 enum rpost_held {
 	RPOST_HELD_PAGES,
 	RPOST_HELD_QPS,

@@ -272,7 +272,7 @@ int rpost_set_policy_ioctl(struct rpost_ucmd *ucmd)
 	if (!(cmd->flags & RPOST_POLICY_CGROUP)) {
 		if (cmd->cgroup_fd)
 			return -EINVAL;
-		/* Who was given the file, or a descriptor of SHARE_DEVICE, may not narrow it. */
+		/* Only the opener narrows the file, and not by a descriptor of SHARE_DEVICE. */
 		if (ucmd->filp->private_data != ucmd->file ||
 		    task_tgid_nr(current) != ucmd->file->pid)
 			return -EPERM;

@@ -147,7 +147,7 @@ static int rpost_mmap(struct file *filp, struct vm_area_struct *vma)
 
 static int rpost_open(struct inode *inode, struct file *filp)
 {
-	/* ioctl(2) takes descriptors for neither, to which Landlock gives no thought. */
+	/* Landlock lets an open for neither pass, whose descriptor takes ioctls. */
 	if (!(filp->f_mode & (FMODE_READ | FMODE_WRITE)))
 		return -EACCES;
 	filp->private_data = rpost_file_create();
