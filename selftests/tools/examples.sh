@@ -179,7 +179,7 @@ file_transfer() {
 }
 
 echo "TAP version 13"
-echo "1..19"
+echo "1..20"
 for program in hello pingpong_sync tour; do
 	both "$tmp/system" "$system/$program" &&
 		both "$tmp/ours" "$ours/$program" &&
