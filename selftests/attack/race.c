@@ -283,13 +283,9 @@ static int step_create_qp(struct race *r)
 static int step_migrate(struct race *r)
 {
 	static unsigned int turn;
-	struct rpost_migrate_id cmd = {
-		.size = sizeof(cmd),
-		.id = load(&r->handle),
-		.channel_fd = turn++ % 2 ? r->channel : r->client.channel,
-	};
 
-	return rp_ioctl(r->client.fd, RPOST_IOC_MIGRATE_ID, &cmd);
+	return rp_migrate(r->client.fd, load(&r->handle),
+			  turn++ % 2 ? r->channel : r->client.channel);
 }
 
 static int step_fetch(struct race *r)

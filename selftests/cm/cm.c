@@ -67,17 +67,6 @@ static int accept_data(struct rp_end *end, uint8_t len, uint8_t fill)
 	return rp_ioctl(end->fd, RPOST_IOC_ACCEPT, &cmd);
 }
 
-static int migrate(struct rp_end *end, uint32_t id, int channel)
-{
-	struct rpost_migrate_id cmd = {
-		.size = sizeof(cmd),
-		.id = id,
-		.channel_fd = channel,
-	};
-
-	return rp_ioctl(end->fd, RPOST_IOC_MIGRATE_ID, &cmd);
-}
-
 /* -------------------------------------------------- a connection's events */
 
 static bool zeros(const void *p, size_t bytes)
@@ -488,7 +477,7 @@ TEST_F(cm, migrate_with_events)
 	ASSERT_EQ(0, rp_client_addr(c, self->port));
 	ASSERT_EQ(0, rp_resolve_route(c->fd, c->id));
 	ASSERT_EQ(1, poll(&pfd, 1, TEST_TIMEOUT_MS));
-	ASSERT_EQ(0, migrate(c, c->id, other));
+	ASSERT_EQ(0, rp_migrate(c->fd, c->id, other));
 	EXPECT_EQ(0, poll(&pfd, 1, 0));
 	EXPECT_EQ(0, rp_expect(other, c->id, RPOST_EVENT_ROUTE_RESOLVED));
 	/* Later events come to the new channel, too. */
@@ -500,8 +489,8 @@ TEST_F(cm, migrate_with_events)
 	EXPECT_EQ(1, poll(&pfd, 1, TEST_TIMEOUT_MS));
 	EXPECT_TRUE(rp_quiet(c->channel));
 	/* Migrate to the same channel, then back with the unread event. */
-	ASSERT_EQ(0, migrate(c, c->id, other));
-	ASSERT_EQ(0, migrate(c, c->id, c->channel));
+	ASSERT_EQ(0, rp_migrate(c->fd, c->id, other));
+	ASSERT_EQ(0, rp_migrate(c->fd, c->id, c->channel));
 	EXPECT_EQ(0, poll(&pfd, 1, 0));
 	close(other);
 	pfd.fd = c->channel;
@@ -519,7 +508,7 @@ TEST_F(cm, migrate_a_listener)
 	ASSERT_EQ(0, rp_create_qp(c, 0));
 	ASSERT_EQ(0, rp_connect(c->fd, c->id));
 	ASSERT_EQ(1, poll(&pfd, 1, TEST_TIMEOUT_MS));
-	ASSERT_EQ(0, migrate(s, self->listener, other));
+	ASSERT_EQ(0, rp_migrate(s->fd, self->listener, other));
 	EXPECT_EQ(0, poll(&pfd, 1, 0));
 	s->channel = other;
 	ASSERT_EQ(0, rp_take_request(s, self->listener));
@@ -539,12 +528,12 @@ TEST_F(cm, migrate_errors)
 	int comp = rp_comp_channel(self->s.fd);
 
 	ASSERT_LE(0, comp);
-	EXPECT_EQ(-EBADF, migrate(&self->s, self->listener, -1));
-	EXPECT_EQ(-EBADF, migrate(&self->s, self->listener, 9999));
-	EXPECT_EQ(-EBADF, migrate(&self->s, self->listener, 0));
-	EXPECT_EQ(-EBADF, migrate(&self->s, self->listener, comp));
-	EXPECT_EQ(-EBADF, migrate(&self->s, self->listener, self->s.fd));
-	EXPECT_EQ(-EBADF, migrate(&self->s, self->listener, self->c.channel));
+	EXPECT_EQ(-EBADF, rp_migrate(self->s.fd, self->listener, -1));
+	EXPECT_EQ(-EBADF, rp_migrate(self->s.fd, self->listener, 9999));
+	EXPECT_EQ(-EBADF, rp_migrate(self->s.fd, self->listener, 0));
+	EXPECT_EQ(-EBADF, rp_migrate(self->s.fd, self->listener, comp));
+	EXPECT_EQ(-EBADF, rp_migrate(self->s.fd, self->listener, self->s.fd));
+	EXPECT_EQ(-EBADF, rp_migrate(self->s.fd, self->listener, self->c.channel));
 	/* The listener still reports to its old channel. */
 	EXPECT_EQ(0, rp_join(&self->c, &self->s, self->listener, 0));
 	close(comp);

@@ -115,13 +115,11 @@ TEST_F(write_event, no_more_than_eight)
 
 TEST_F(write_event, goes_with_its_id)
 {
-	struct rpost_migrate_id cmd = { .size = sizeof(cmd), .id = self->e.id };
 	int other = rp_event_channel(self->e.fd);
 
 	ASSERT_LE(0, other);
-	cmd.channel_fd = other;
 	ASSERT_EQ(0, write_event(&self->e, self->e.id, 0, 1));
-	ASSERT_EQ(0, rp_ioctl(self->e.fd, RPOST_IOC_MIGRATE_ID, &cmd));
+	ASSERT_EQ(0, rp_migrate(self->e.fd, self->e.id, other));
 	EXPECT_TRUE(rp_quiet(self->e.channel));
 	ASSERT_EQ(0, write_event(&self->e, self->e.id, 0, 2));
 	EXPECT_EQ(1, next_data(other, self->e.id, 0));

@@ -46,11 +46,7 @@ int create_ud_bound(struct scene *s)
 
 int migrate_id(struct scene *s)
 {
-	struct rpost_migrate_id cmd = {
-		.size = sizeof(cmd), .id = s->made, .channel_fd = s->other,
-	};
-
-	return rp_ioctl(s->c.fd, RPOST_IOC_MIGRATE_ID, &cmd);
+	return rp_migrate(s->c.fd, s->made, s->other);
 }
 
 static void group(struct __kernel_sockaddr_storage *ss)

@@ -417,6 +417,15 @@ int rp_resolve_route(int fd, uint32_t id)
 	return rp_ioctl(fd, RPOST_IOC_RESOLVE_ROUTE, &cmd);
 }
 
+int rp_migrate(int fd, uint32_t id, int channel)
+{
+	struct rpost_migrate_id cmd = {
+		.size = sizeof(cmd), .id = id, .channel_fd = channel,
+	};
+
+	return rp_ioctl(fd, RPOST_IOC_MIGRATE_ID, &cmd);
+}
+
 void rp_conn_param(struct rpost_conn_param *param)
 {
 	*param = (struct rpost_conn_param) {

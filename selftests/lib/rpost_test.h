@@ -200,6 +200,7 @@ int rp_resolve_ip(int fd, uint32_t id, struct in_addr ip, uint16_t port,
 		  uint32_t timeout_ms);
 int rp_resolve_addr(int fd, uint32_t id, uint16_t port);
 int rp_resolve_route(int fd, uint32_t id);
+int rp_migrate(int fd, uint32_t id, int channel);
 void rp_conn_param(struct rpost_conn_param *param);
 int rp_connect(int fd, uint32_t id);
 int rp_accept(int fd, uint32_t id);
