@@ -6,11 +6,14 @@
  */
 #include <kselftest_harness.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "cgroup.h"
+#include "path.h"
 #include "rpost_own.h"
+#include "share.h"
 
 #define PAGES		16
 #define MB		1000000ull
@@ -363,10 +366,20 @@ TEST_F(own, groups)
 TEST_F(own, paths_by_hand)
 {
 	const struct rpost_set_policy cmd = policy_of(0, RPOST_FORBID_RAW);
+	struct ib_path_rec_data path;
+	struct rp_end client;
+	struct rpost_gid gid;
+	uint32_t listener;
 
+	ASSERT_EQ(0, rp_listener(&self->b, &listener));
+	ASSERT_EQ(0, rp_client_addr(&self->a, rp_port(self->b.fd, listener)));
+	ASSERT_EQ(0, rp_own_gid(&self->a, &gid));
+	rp_pack_path(&path, gid.gid, gid.gid);
+	client = self->a;
 	ASSERT_EQ(0, rp_create_own(&self->a, RPOST_QPT_RC, 0));
 	ASSERT_EQ(0, set(self->a.fd, &cmd));
 	EXPECT_EQ(-EPERM, rp_bring_up(&self->a, RPOST_QPT_RC, 1));
+	EXPECT_EQ(-EPERM, rp_set_path(&client, &path, sizeof(path)));
 }
 
 /* A policy that is newer than a route, a listening id or a request. */
@@ -374,12 +387,18 @@ TEST_F(own, later)
 {
 	const struct rpost_set_policy no_listen = policy_of(0, RPOST_FORBID_LISTEN);
 	uint32_t listener;
+	int other;
 
 	ASSERT_EQ(0, rp_listener(&self->b, &listener));
 	ASSERT_EQ(0, rp_client_route(&self->a, rp_port(self->b.fd, listener)));
 	ASSERT_EQ(0, rp_create_qp(&self->a, 0));
 	ASSERT_EQ(0, set_peers(self->a.fd, RPOST_POLICY_CONNECT, NULL, 0));
 	EXPECT_EQ(-EPERM, rp_connect(self->a.fd, self->a.id));
+	other = rp_event_channel(self->a.fd);
+	ASSERT_LE(0, other);
+	ASSERT_EQ(0, rp_migrate(self->a.fd, self->a.id, other));
+	EXPECT_EQ(-EPERM, rp_connect(self->a.fd, self->a.id));
+	close(other);
 
 	rp_end_close(&self->a);
 	ASSERT_EQ(0, rp_end_init(&self->a));
@@ -720,6 +739,23 @@ TEST_F(own, of_others)
 	EXPECT_FALSE(now.rules.has || now.rules.forbid);
 }
 
+/* A descriptor that names a device is the file's, and cannot narrow it. */
+TEST_F(own, of_a_device)
+{
+	const struct rpost_set_policy cmd = policy_of(0, RPOST_FORBID_RAW);
+	struct rp_end imported = self->a;
+	struct rpost_get_policy now;
+
+	imported.fd = share_device(self->a.fd, self->a.device);
+	ASSERT_LE(0, imported.fd);
+	EXPECT_EQ(-EPERM, set(imported.fd, &cmd));
+	ASSERT_EQ(0, set(self->a.fd, &cmd));
+	EXPECT_EQ(-EPERM, rp_create_own(&imported, RPOST_QPT_RC, 0));
+	ASSERT_EQ(0, get(imported.fd, &now));
+	EXPECT_EQ(RPOST_FORBID_RAW, now.rules.forbid);
+	close(imported.fd);
+}
+
 /* ------------------------------------------------- cgroups */
 
 static int set_group(int fd, int cgroup_fd, const struct rpost_set_policy *policy, uint32_t flags)
@@ -821,6 +857,8 @@ TEST_F(group, wrong)
 {
 	const struct rpost_set_policy none = policy_of(0, 0);
 	struct rpost_get_policy now;
+	int status;
+	pid_t pid;
 
 	RP_SKIP_IF_SETUP_SAID();
 	EXPECT_EQ(-EBADF, set_group(self->fd, -1, &none, 0));
@@ -831,6 +869,17 @@ TEST_F(group, wrong)
 	EXPECT_EQ(-EPERM, set_group(self->fd, self->outer_fd, &none, 0));
 	EXPECT_EQ(-EPERM, next_group(self->fd, &now, 0));
 	ASSERT_EQ(0, setresuid(-1, 0, -1));
+	/* The root of a container is not the host's. */
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid) {
+		CHILD_CHECK(!unshare(CLONE_NEWUSER));
+		CHILD_CHECK(set_group(self->fd, self->outer_fd, &none, 0) == -EPERM);
+		CHILD_CHECK(next_group(self->fd, &now, 0) == -EPERM);
+		_exit(0);
+	}
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
 }
 
 /* It holds for files that are open, files to come, and those of cgroups below. */
