@@ -76,6 +76,28 @@ TEST_F(mr_cache, kept)
 	EXPECT_EQ(1, cache_kept(p));
 }
 
+/* What is kept counts for a file's policy, and goes when it is in the way. */
+TEST_F(mr_cache, policy)
+{
+	struct cache_pair *p = &self->p;
+	struct rpost_set_policy cmd = {
+		.size = sizeof(cmd),
+		.rules = { .has = RPOST_POLICY_PINNED, .max_pinned = p->bytes },
+	};
+	struct rpost_get_policy now = { .size = sizeof(now) };
+	struct rpost_reg_mr mr, other;
+
+	ASSERT_EQ(0, cache_warm(p));
+	ASSERT_EQ(0, rp_ioctl(p->c.fd, RPOST_IOC_SET_POLICY, &cmd));
+	ASSERT_EQ(0, rp_ioctl(p->c.fd, RPOST_IOC_GET_POLICY, &now));
+	EXPECT_EQ(p->bytes, now.pinned);
+	ASSERT_EQ(0, rp_reg_mr(p->c.fd, p->c.pd, p->far, p->bytes, 0, &other));
+	EXPECT_EQ(0, cache_kept(p));
+	EXPECT_EQ(-ENOMEM, cache_reg(p, &mr));
+	ASSERT_EQ(0, cache_dereg(p, &other));
+	EXPECT_EQ(0, cache_reg(p, &mr));
+}
+
 /* A key is refused as soon as its region is deregistered, kept or not. */
 TEST_F(mr_cache, key)
 {
