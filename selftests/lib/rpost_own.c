@@ -213,20 +213,26 @@ struct rpost_qp_attr rp_rts_attr(uint32_t type)
 	};
 }
 
-/* Move from RESET to RTS, connected to queue pair @dest of this host. */
-int rp_bring_up(struct rp_end *end, uint32_t type, uint32_t dest)
+int rp_bring_up_by(struct rp_end *end, uint32_t type, const struct rpost_ah_attr *ah,
+		   uint32_t dest)
 {
-	struct rpost_qp_attr attr;
-	struct rpost_ah_attr ah;
+	struct rpost_qp_attr attr = rp_init_attr(type, ah->port_num);
 
-	RP_TRY(rp_own_addr(end, &ah));
-	attr = rp_init_attr(type, ah.port_num);
 	RP_TRY(rp_modify(end, &attr));
-	attr = rp_rtr_attr(type, &ah, dest);
+	attr = rp_rtr_attr(type, ah, dest);
 	RP_TRY(rp_modify(end, &attr));
 	attr = rp_rts_attr(type);
 	RP_TRY(rp_modify(end, &attr));
 	return 0;
+}
+
+/* Move from RESET to RTS, connected to queue pair @dest of this host. */
+int rp_bring_up(struct rp_end *end, uint32_t type, uint32_t dest)
+{
+	struct rpost_ah_attr ah;
+
+	RP_TRY(rp_own_addr(end, &ah));
+	return rp_bring_up_by(end, type, &ah, dest);
 }
 
 /* Connect two queue pairs of a type by hand; the ends are initialised. */

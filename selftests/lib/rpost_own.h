@@ -47,6 +47,8 @@ struct rpost_qp_attr rp_rtr_attr(uint32_t type, const struct rpost_ah_attr *ah,
 				 uint32_t dest);
 struct rpost_qp_attr rp_rts_attr(uint32_t type);
 int rp_bring_up(struct rp_end *end, uint32_t type, uint32_t dest);
+int rp_bring_up_by(struct rp_end *end, uint32_t type, const struct rpost_ah_attr *ah,
+		   uint32_t dest);
 int rp_own_join(struct rp_end *a, struct rp_end *b, uint32_t type);
 
 static inline int rp_own_pair(struct rp_end *a, struct rp_end *b, uint32_t type)

@@ -5,6 +5,7 @@
  * more, or that it cannot go on with one that it still has.  Needs root and rxe.
  */
 #include <kselftest_harness.h>
+#include <arpa/inet.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/wait.h>
@@ -12,6 +13,7 @@
 #include "rpost_own.h"
 #include "vlan_link.h"
 
+#define VLAN_ADDR6	"fd98::1"
 #define IP(command)	(!system("ip " command))
 
 struct scene {
@@ -298,6 +300,45 @@ TEST_F(address, of_an_interface_that_is_down)
 	EXPECT_EQ(0, message(&self->s.a, &self->s.b));
 	rp_end_close(&self->s.a);
 	rp_end_close(&self->s.b);
+}
+
+/* Bring a queue pair up with the VLAN's address of IPv6 at both ends. */
+static int bring_up_ipv6(struct rp_end *end)
+{
+	uint64_t limit = rp_now_ms() + TEST_TIMEOUT_MS;
+	struct rpost_ah_attr ah;
+	struct rpost_gid gids[32];
+	uint32_t count, i;
+
+	RP_TRY(rp_own_addr(end, &ah));
+	inet_pton(AF_INET6, VLAN_ADDR6, ah.dgid);
+	do {
+		count = ARRAY_SIZE(gids);
+		RP_TRY(rp_query_gids(end->fd, end->device, 0, 0, gids, &count));
+		for (i = 0; i < count; i++) {
+			if (memcmp(gids[i].gid, ah.dgid, sizeof(ah.dgid)))
+				continue;
+			ah.sgid_index = gids[i].index;
+			return rp_bring_up_by(end, RPOST_QPT_RC, &ah, end->qp_num);
+		}
+		usleep(1000);
+	} while (rp_now_ms() < limit);
+	return -EADDRNOTAVAIL;
+}
+
+/* The kernel takes the addresses of IPv6 away from an interface that is down. */
+TEST_F(address, of_ipv6_that_is_down)
+{
+	NEED_VLAN();
+	ASSERT_TRUE(IP("addr add " VLAN_ADDR6 "/64 dev " VLAN_LINK " nodad"));
+	ASSERT_EQ(0, rp_end_init(&self->s.a));
+	ASSERT_EQ(0, rp_create_own(&self->s.a, RPOST_QPT_RC, 0));
+	ASSERT_EQ(0, bring_up_ipv6(&self->s.a));
+	ASSERT_EQ(0, message(&self->s.a, &self->s.a));
+	ASSERT_EQ(0, rp_post_recv(&self->s.a, 3, NULL, 0, 0));
+	ASSERT_TRUE(IP("link set " VLAN_LINK " down"));
+	expect_ended(_metadata, &self->s.a);
+	rp_end_close(&self->s.a);
 }
 
 struct flapping {
