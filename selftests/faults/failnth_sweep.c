@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "failnth_sweep.h"
+#include "rpost_test.h"
 
 #define DEBUGFS		"/sys/kernel/debug"
 #define MAX_NTH		5000
@@ -166,6 +167,7 @@ static int sweep_one(const struct sweep *sw, struct scene *s, int nth)
 	int ret, again = 0;
 	bool left;
 
+	rp_failed = NULL;
 	read_objects(begin, sizeof(begin));
 	ret = call(sw->before, s);
 	if (ret)
@@ -207,8 +209,8 @@ int sweep(const struct sweep *sw, struct scene *s)
 	for (nth = from ? atoi(from) : 1; nth < MAX_NTH && !ret; nth++)
 		ret = sweep_one(sw, s, nth);
 	if (ret != 1) {
-		fprintf(stderr, "# %s, failure point %d: %d\n", sw->name,
-			nth - 1, ret);
+		fprintf(stderr, "# %s, failure point %d: %d %s\n", sw->name,
+			nth - 1, ret, rp_failed ? rp_failed : "");
 		return ret ? ret : -ELOOP;
 	}
 	for (i = 0; i < MAX_COMMANDS; i++)

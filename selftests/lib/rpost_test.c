@@ -7,6 +7,7 @@
 #include "rpost_test.h"
 
 bool rp_mute;
+const char *rp_failed;
 
 /* The harness ends a test's process by _exit(), which loses stdio's buffers. */
 static void __attribute__((constructor)) rp_buffer_lines(void)

@@ -46,6 +46,8 @@
 
 /* Failures are expected: do not print them. */
 extern bool rp_mute;
+/* The innermost call that failed meanwhile, or NULL. */
+extern const char *rp_failed;
 
 /* Run a command; return 0 or a negative errno. */
 static inline int rp_ioctl(int fd, unsigned long nr, void *arg)
@@ -273,6 +275,8 @@ static inline void rp_end_close(struct rp_end *end)
 			if (!rp_mute)					\
 				fprintf(stderr, "# %s: %d\n", #call,	\
 					rp_try);			\
+			else if (!rp_failed)				\
+				rp_failed = #call;			\
 			return rp_try;					\
 		}							\
 	} while (0)
