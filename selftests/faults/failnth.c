@@ -344,7 +344,7 @@ TEST_F_TIMEOUT(fail, whole_life, 1800)
 {
 	NEED_INJECTION();
 	SWEEP_ALL({ .name = "life of client and server", .step = whole_life,
-		    .whole = true, .may_say = { EPROTO, ETIME, EIO } });
+		    .whole = true, .may_say = { EPROTO, ETIME, EIO, ETIMEDOUT } });
 }
 
 /* The tests above have swept every command. */
