@@ -33,10 +33,11 @@ for _ in $(seq "$rounds"); do
 	tenant 1M 18516 &
 	one=$!
 	tenant 3M 18517 &
+	three=$!
 	sleep 1
 	third beside
-	# Whatever was measured after the tenants had gone is not of use.
-	kill -0 "$one" || exit 1
+	# What was measured after a tenant has ended is of no use.
+	kill -0 "$one" && kill -0 "$three" || exit 1
 	wait
 	cat "$dir/1M" "$dir/3M"
 done
