@@ -338,7 +338,8 @@ TEST_F_TIMEOUT(fail, connections, 900)
 
 /*
  * Run both sides from open to close in one thread.  The connection manager does
- * not always repeat a message in time that it could not allocate: ETIME.
+ * not always repeat a message in time that it could not allocate: ETIME.  REG_MR says what
+ * REG_SAYS lists.
  */
 TEST_F_TIMEOUT(fail, whole_life, 1800)
 {

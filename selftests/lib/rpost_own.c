@@ -213,6 +213,7 @@ struct rpost_qp_attr rp_rts_attr(uint32_t type)
 	};
 }
 
+/* Move from RESET to RTS, connected to queue pair @dest at the address @ah. */
 int rp_bring_up_by(struct rp_end *end, uint32_t type, const struct rpost_ah_attr *ah,
 		   uint32_t dest)
 {

@@ -46,7 +46,7 @@
 
 /* Failures are expected: do not print them. */
 extern bool rp_mute;
-/* The innermost call that failed meanwhile, or NULL. */
+/* The first call of RP_TRY() that has failed while rp_mute was set, or NULL. */
 extern const char *rp_failed;
 
 /* Run a command; return 0 or a negative errno. */

@@ -375,6 +375,7 @@ TEST_F(own, paths_by_hand)
 	ASSERT_EQ(0, rp_client_addr(&self->a, rp_port(self->b.fd, listener)));
 	ASSERT_EQ(0, rp_own_gid(&self->a, &gid));
 	rp_pack_path(&path, gid.gid, gid.gid);
+	/* rp_create_own() forgets the id. */
 	client = self->a;
 	ASSERT_EQ(0, rp_create_own(&self->a, RPOST_QPT_RC, 0));
 	ASSERT_EQ(0, set(self->a.fd, &cmd));
@@ -739,7 +740,7 @@ TEST_F(own, of_others)
 	EXPECT_FALSE(now.rules.has || now.rules.forbid);
 }
 
-/* A descriptor that names a device is the file's, and cannot narrow it. */
+/* The file's policy holds for a descriptor of SHARE_DEVICE, which cannot set it. */
 TEST_F(own, of_a_device)
 {
 	const struct rpost_set_policy cmd = policy_of(0, RPOST_FORBID_RAW);

@@ -76,7 +76,10 @@ TEST_F(mr_cache, kept)
 	EXPECT_EQ(1, cache_kept(p));
 }
 
-/* What is kept counts for a file's policy, and goes when it is in the way. */
+/*
+ * A region that the cache keeps counts for the bound of its file's policy, and is given back
+ * before a registration fails at that bound.
+ */
 TEST_F(mr_cache, policy)
 {
 	struct cache_pair *p = &self->p;
