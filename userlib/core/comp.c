@@ -122,10 +122,12 @@ int rpost_cq_fetch(struct rpost_cq *cq)
  * @num_entries: room in @wc
  * @wc: filled with completions, oldest first
  *
- * Makes a system call only if the ring is empty and says RPOST_RING_NEED_POLL.
+ * Makes a system call only if the ring has fewer than @num_entries and says
+ * RPOST_RING_NEED_POLL.
  *
- * Return: the number of completions in @wc, or a negative errno value:
- * -EOVERFLOW if the ring has been overrun and all its entries are consumed.
+ * Return: the number of completions in @wc, fewer than @num_entries only if the
+ * device had no more, or a negative errno value: -EOVERFLOW if the ring has
+ * been overrun and all its entries are consumed.
  */
 int rpost_poll_cq(struct ibv_cq *ibv_cq, int num_entries, struct ibv_wc *wc)
 {
@@ -134,16 +136,16 @@ int rpost_poll_cq(struct ibv_cq *ibv_cq, int num_entries, struct ibv_wc *wc)
 	int err, n;
 
 	n = consume(cq, num_entries, wc, &flags);
-	if (n || num_entries <= 0)
+	if (n >= num_entries)
 		return n;
 
 	if (cq->lost)
-		return -cq->lost;
+		return n ? n : -cq->lost;
 	if (flags & RPOST_RING_NEED_POLL) {
 		err = rpost_cq_fetch(cq);
 		if (err)
-			return -err;
-		n = consume(cq, num_entries, wc, &flags);
+			return n ? n : -err;
+		n += consume(cq, num_entries - n, wc + n, &flags);
 	}
 	return !n && (flags & RPOST_RING_OVERRUN) ? -EOVERFLOW : n;
 }
