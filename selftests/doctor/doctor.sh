@@ -7,7 +7,7 @@
 # Breaks something, and tests that rdma-post doctor names it, and nothing else; mends it,
 # and tests that doctor finds no problem. Prints TAP. Runs in a guest with rxe0 at
 # 10.0.0.1 and rdmasim.ko, as root. In the working directory are bin/rdma-post with lib/,
-# jq, setcap, and the module as another kernel's (see check.sh).
+# tap.sh, jq, setcap, and the module as another kernel's (see check.sh).
 
 # Functions are called by name; scripts expand their own variables.
 # shellcheck disable=SC2016,SC2317
@@ -15,20 +15,11 @@
 PATH=$PWD/bin:$PWD:$PATH
 ko=/vm/modules/rdma_post.ko
 modules=/lib/modules/$(uname -r)/extra
-failed=0 n=0
+subject=doctor
+# shellcheck source=../lib/tap.sh
+. ./tap.sh
 
-# result NAME STATUS: print a line of TAP, and the last report if the test failed
-result() {
-	n=$((n + 1))
-	if [ "$2" = 0 ]; then
-		echo "ok $n doctor.$1"
-	else
-		failed=1
-		# With "# ok" tap.awk would count them.
-		sed 's/^/#   /' report.json report.txt
-		echo "not ok $n doctor.$1"
-	fi
-}
+evidence() { cat report.json report.txt; }
 
 # doctor ARGUMENT...: make both reports, by $as; return their exit status, or 9 if they
 # differ
@@ -49,36 +40,32 @@ names() {
 	name=$1 check=$2 text=$3
 	shift 3
 	doctor "$@"
-	[ $? = 1 ] && jq -e --arg check "$check" --arg text "$text" '
-		[.findings[] | select(.status == "problem")] as $problems |
-		.problems == 1 and ($problems | map(.check)) == [$check] and
-		any($problems[]; [.object, .what, .why, .try] | map(. // "") |
-			any(contains($text))) and
-		all($problems[]; .try != null)' report.json >jq.log 2>&1 &&
+	[ $? = 1 ] && has "$check" problem "$text" && jq -e --arg check "$check" '
+		.problems == 1 and ([.findings[] | select(.status == "problem")] |
+		map(.check) == [$check] and all(.[]; .try != null))' report.json >jq.log 2>&1 &&
 		grep -q "^PROBLEM .*\[$check\]\$" report.txt && grep -qF -e "$text" report.txt
 	result "$name" $?
+}
+
+# has CHECK STATUS TEXT: the report has such a finding
+has() {
+	jq -e --arg check "$1" --arg status "$2" --arg text "$3" 'any(.findings[];
+		.check == $check and .status == $status and ([.object, .what, .why, .try] |
+			map(. // "") | any(contains($text))))' report.json >jq.log 2>&1
 }
 
 # notes NAME CHECK TEXT [ARGUMENT...]: test that CHECK is a note with TEXT, and no problem
 notes() {
 	name=$1 check=$2 text=$3
 	shift 3
-	doctor "$@" && jq -e --arg check "$check" --arg text "$text" '
-		any(.findings[]; .check == $check and .status == "note" and
-			([.object, .what, .why, .try] | map(. // "") |
-			any(contains($text))))' report.json >jq.log 2>&1 &&
-		grep -q "^note .*\[$check\]\$" report.txt
+	doctor "$@" && has "$check" note "$text" && grep -q "^note .*\[$check\]\$" report.txt
 	result "$name" $?
 }
 
 # reports NAME CHECK STATUS TEXT: test that there is such a finding, among others
 reports() {
 	doctor
-	jq -e --arg check "$2" --arg status "$3" --arg text "$4" '
-		any(.findings[]; .check == $check and .status == $status and
-			([.object, .what, .why, .try] | map(. // "") |
-			any(contains($text))))' report.json >jq.log 2>&1
-	result "$1" $?
+	test_ "$1" has "$2" "$3" "$4"
 }
 
 # healthy NAME [ARGUMENT...]: test that there is no problem, and nothing unknown
@@ -181,8 +168,7 @@ module_tests() {
 		refused symbols.ko
 		names other_symbols module.symbols 'disagrees about version of symbol ib_register_client'
 	else
-		n=$((n + 1))
-		echo "ok $n doctor.other_symbols # SKIP this kernel has no CONFIG_MODVERSIONS"
+		skip other_symbols 'this kernel has no CONFIG_MODVERSIONS'
 	fi
 	refused "$ko" devices=hfi1
 	names wrong_parameter module.parameter 'hfi1'
@@ -456,18 +442,18 @@ program_tests() {
 
 peer_listens() {
 	rping -s -a 10.0.0.1 -p 7174 >rping.log 2>&1 &
-	until rdma resource show cm_id | grep -q 'state LISTEN.*:7174'; do
-		kill -0 $! || break
-	done
+	while_runs $! listens 7174
 	healthy peer_listens -t 10.0.0.1:7174
 	kill $! 2>/dev/null
 	wait $!
 }
 
-# Is it frozen? It leaves the cgroup if it was about to end.
-frozen() {
+# Freeze the child of $doctor. It leaves the cgroup if it was about to end.
+freezes() {
+	child=$(cat "/proc/$doctor/task/$doctor/children") && child=${child%% *} && [ -n "$child" ] &&
+		echo "$child" >/tmp/freezer/cold/cgroup.procs || return
 	until grep -q FROZEN /tmp/freezer/cold/freezer.state; do :; done
-	grep -qx "$1" /tmp/freezer/cold/cgroup.procs
+	grep -qx "$child" /tmp/freezer/cold/cgroup.procs
 }
 
 # The freezer of version 1 keeps a process even when it is killed.
@@ -477,18 +463,15 @@ peer_stuck() {
 		echo FROZEN >/tmp/freezer/cold/freezer.state
 	: >report.json
 	rdma-post doctor -t 10.0.0.99 >report.txt 2>&1 &
-	until child=$(cat "/proc/$!/task/$!/children") && child=${child%% *} &&
-		[ -n "$child" ] && echo "$child" >/tmp/freezer/cold/cgroup.procs &&
-		frozen "$child"; do
-		kill -0 $! || break
-	done 2>/dev/null
-	wait $!
+	doctor=$!
+	while_runs $doctor freezes 2>/dev/null
+	wait $doctor
 	[ $? = 1 ] && grep -qx "$child" /tmp/freezer/cold/cgroup.procs &&
 		grep -q "process $child does not end in the kernel" report.txt &&
 		grep -q "/proc/$child/stack" report.txt
 	result peer_stuck $?
 	echo THAWED >/tmp/freezer/cold/freezer.state
-	until rmdir /tmp/freezer/cold 2>/dev/null; do :; done
+	until_true 60 rmdir /tmp/freezer/cold 2>/dev/null
 	umount /tmp/freezer
 }
 
@@ -538,5 +521,4 @@ loopback_tests
 program_tests
 peer_tests
 signature_test
-echo "1..$n"
-exit $failed
+end_tap

@@ -6,7 +6,7 @@
 #
 # Tests rdma-post list, show, stat and top with two users, real traffic, and an open file
 # that several processes share. Prints TAP. Runs in a guest with rxe0 at 10.0.0.1, as root.
-# In the working directory are bin/ with rdma-post and rdma-post-run, lib/, hold, jq and
+# In the working directory are bin/ with rdma-post and rdma-post-run, lib/, tap.sh, hold, jq and
 # tmux, which is the terminal for top. /out gets the output for Prometheus, and the screens.
 
 # Functions are called by name; jq's variables are not the shell's.
@@ -15,19 +15,9 @@
 PATH=$PWD/bin:$PWD:$PATH
 export LC_ALL=C.UTF-8 TERM=screen
 container=/sys/fs/cgroup/tenant.slice/docker-0123456789abcdef0123456789abcdef.scope
-failed=0 n=0
-
-# result NAME STATUS: print a line of TAP, and what the tool has said if the test failed
-result() {
-	n=$((n + 1))
-	if [ "$2" = 0 ]; then
-		echo "ok $n files.$1"
-	else
-		failed=1
-		sed 's/^/#   /' out err
-		echo "not ok $n files.$1"
-	fi
-}
+subject=files
+# shellcheck source=../lib/tap.sh
+. ./tap.sh
 
 # tool STATUS ARGUMENT...: run rdma-post, by $as, and test its exit status
 as=''
@@ -45,6 +35,7 @@ has() {
 		"$sharer" "$1" out >jq.log 2>&1 && silent "${2-}"
 }
 
+longer_than() { [ "$(wc -l <"$2")" -gt "$1" ]; }
 silent() { if [ -n "$1" ]; then grep -q -e "$1" err; else [ ! -s err ]; fi; }
 
 none_tests() {
@@ -64,9 +55,7 @@ none_tests() {
 begin() {
 	rdma-post-run rping -s -a 10.0.0.1 -p 7174 >server.log 2>&1 &
 	server=$!
-	until rdma resource show cm_id | grep -q 'state LISTEN.*:7174'; do
-		kill -0 $server || return 1
-	done
+	while_runs $server listens 7174 || return
 	mkdir -p $container/init
 	sh -c 'echo $$ >$0/init/cgroup.procs
 		exec vm-user rdma-post-run rping -c -a 10.0.0.1 -p 7174 -C 100000000' \
@@ -74,10 +63,12 @@ begin() {
 	client=$!
 	(exec 5<>/dev/rdma_post 6<&5; sleep 1000 & echo $! >child; exec sleep 1000) &
 	sharer=$!
-	until tool 0 show -j $client && jq -e '.files[0].values.total_ops_send > 10' out \
-		>jq.log && [ -s child ]; do
-		kill -0 $client || return 1
-	done
+	while_runs $client has_begun
+}
+
+has_begun() {
+	tool 0 show -j "$client" && jq -e '.files[0].values.total_ops_send > 10' out >jq.log &&
+		[ -s child ]
 }
 
 end() {
@@ -160,16 +151,16 @@ stat_tests() {
 		[ "$(grep -cE " $client +nobody +rping +[1-9]" out)" = 2 ]
 	result stat_rates $?
 	rdma-post stat -j -i 0.1 >out 2>err &
-	until grep -q nanoseconds out; do kill -0 $! || break; done
+	while_runs $! grep -q nanoseconds out
 	kill $!
 	wait $! && jq -e '.samples | length > 0' out >jq.log && silent
 	result stat_signal $?
 	# As by nohup.
 	(trap '' HUP; exec rdma-post stat -i 0.1) >out 2>err &
-	until grep -q OPS/s out; do kill -0 $! || break; done
+	while_runs $! grep -q OPS/s out
 	kill -HUP $!
 	lines=$(wc -l <out)
-	until [ "$(wc -l <out)" -gt $((lines + 10)) ]; do kill -0 $! || break; done
+	while_runs $! longer_than $((lines + 10)) out
 	kill $! && wait $! && silent
 	result stat_ignored_signal $?
 }
@@ -181,7 +172,7 @@ prometheus_test() {
 	(exec 5<>/dev/rdma_post; exec sh -c 'printf "a\"\\\\b\tc" >/proc/$$/comm
 		echo >odd_begins; read -r _ <odd_ends') &
 	odd=$!
-	until [ -s odd_begins ]; do kill -0 $odd || break; done
+	while_runs $odd [ -s odd_begins ]
 	tool 0 stat --prometheus && silent && cp out /out/metrics && awk '
 		BEGIN { value = "\"([^\"\\\\]|\\\\[\"\\\\n])*\"" }
 		$2 == "HELP" { if (seen[$3]++ || NF < 4) exit 1; name = $3; next }
@@ -206,15 +197,10 @@ prometheus_test() {
 
 # shows COMMAND...: what the terminal shows, when COMMAND finds it in the file screen
 shows() {
-	for _ in $(seq 200); do
-		tmux capture-pane -p >screen
-		! "$@" || return 0
-		kill -0 "$client" || break
-		sleep 0.2
-	done
-	cp screen out
-	return 1
+	until_true 60 captured "$@" || { cp screen out && return 1; }
 }
+
+captured() { tmux capture-pane -p >screen && "$@"; }
 
 # fits COLUMNS ROWS: all rows are within the terminal, and there is one of $client
 fits() {
@@ -303,7 +289,7 @@ hold() {
 	: >held
 	"$PWD/hold" "$@" >held 2>err &
 	held=$!
-	until [ -s held ]; do kill -0 $held || return 1; done
+	while_runs $held [ -s held ]
 }
 
 # found DESCRIPTORS [PATTERN]: root sees a file of $held with this number of descriptors
@@ -355,5 +341,4 @@ user_tests
 hold_tests
 exit_test
 end
-echo "1..$n"
-exit $failed
+end_tap

@@ -16,9 +16,7 @@ set -u
 # A follows B step by step.
 host_a() {
 	rping -s -a 10.0.1.1 -p 7174 &
-	until rdma resource show cm_id | grep -q 'state LISTEN.*:7174'; do
-		kill -0 $! || break
-	done
+	while_runs $! listens 7174
 	vm-sync listens
 	vm-sync heard
 	wait $!
@@ -30,24 +28,17 @@ host_a() {
 	vm-sync end
 }
 
-failed=0 n=0
-
 # says NAME CHECK STATUS TEXT PEER: test what doctor finds out about the peer last
 says() {
 	./rdma-post doctor -j -t "$5" >report.json 2>&1
-	n=$((n + 1))
-	if ./jq -e --arg check "$2" --arg status "$3" --arg text "$4" '
+	./jq -e --arg check "$2" --arg status "$3" --arg text "$4" '
 		.findings[-1] | .check == $check and .status == $status and
-			(.what | contains($text))' report.json >/dev/null 2>&1; then
-		echo "ok $n peer.$1"
-	else
-		failed=1
-		sed 's/^/#   /' report.json
-		echo "not ok $n peer.$1"
-	fi
+			(.what | contains($text))' report.json >/dev/null 2>&1
+	result "$1" $?
 }
 
 host_b() {
+	evidence() { cat report.json; }
 	echo "TAP version 13"
 	vm-sync listens
 	says answers peer.connect ok 'its RDMA answers' 10.0.1.1
@@ -62,16 +53,17 @@ host_b() {
 	ip neigh flush dev eth0
 	says off_the_network peer.address problem 'cannot be resolved' 10.0.1.1
 	vm-sync end
-	echo "1..$n"
-	exit $failed
+	end_tap
 }
 
 case ${1-} in
-a)
-	host_a
+a | b)
+	subject=peer
+	# shellcheck source=../lib/tap.sh
+	. ./tap.sh
+	"host_$1"
 	exit
 	;;
-b) host_b ;;
 esac
 
 . "$(dirname "$0")/../vm/lib.sh"
@@ -87,5 +79,5 @@ done
 set -o pipefail
 "$vm_dir/pair.sh" -k "$kernel" -t 300 -o "$build_dir/vm/doctor-peer.$kernel" \
 	-f "$build_dir/bin/rdma-post" -f "$(command -v jq)" \
-	-f "$top_dir/selftests/doctor/peer.sh:/root/peer" \
+	-f "$top_dir/selftests/lib/tap.sh" -f "$top_dir/selftests/doctor/peer.sh:/root/peer" \
 	-a 'sh ./peer a' -b 'sh ./peer b' | sed -u 's/^B: //'

@@ -7,7 +7,8 @@
 # Tests rdma-post trace: what it says of real traffic, that the kernel filters, that it
 # leaves nothing in tracefs however it ends, and its errors. Prints TAP. Runs in a guest
 # with rxe0 at 10.0.0.1, as root. In the working directory are bin/ with rdma-post and
-# rdma-post-run, lib/, jq, script and coreutils' env. /out gets the output as text, and as JSON.
+# rdma-post-run, lib/, tap.sh, jq, script and coreutils' env. /out gets the output as text, and
+# as JSON.
 
 # Functions are called by name; jq's variables are not the shell's.
 # shellcheck disable=SC2016,SC2317
@@ -15,20 +16,14 @@
 PATH=$PWD/bin:$PWD:$PATH
 export LC_ALL=C.UTF-8
 tracing=/sys/kernel/tracing
-failed=0 n=0
+subject=trace
+# shellcheck source=../lib/tap.sh
+. ./tap.sh
 
-# result NAME STATUS: print a line of TAP, and what the tool has said if the test failed
-result() {
-	n=$((n + 1))
-	if [ "$2" = 0 ]; then
-		echo "ok $n trace.$1"
-	else
-		failed=1
-		head -n 40 out | sed 's/^/#   /'
-		sed 's/^/#   /' err
-		echo "#   instances: $(ls $tracing/instances)"
-		echo "not ok $n trace.$1"
-	fi
+evidence() {
+	head -n 40 out
+	cat err
+	echo "instances: $(ls $tracing/instances)"
 }
 
 silent() { [ ! -s err ]; }
@@ -47,15 +42,17 @@ says() {
 }
 
 # Is the process $tracer tracing?
-traces() { grep -q '^1' $tracing/instances/rdma-post.$tracer/tracing_on 2>/dev/null &&
-	grep -q '^[1X]' $tracing/instances/rdma-post.$tracer/events/rdma_post/enable; }
+traces() {
+	(cd "$tracing/instances/rdma-post.$tracer" && grep -q '^1' tracing_on &&
+		grep -q '^[1X]' events/rdma_post/enable) 2>/dev/null
+}
 
 # begin ARGUMENT...: start rdma-post trace as $tracer. Shells let jobs in the background
 # ignore some signals.
 begin() {
 	env --default-signal=INT,QUIT rdma-post trace "$@" >out 2>err &
 	tracer=$!
-	until traces; do kill -0 $tracer || return 1; done
+	while_runs $tracer traces
 }
 
 # end SIGNAL [STATUS]: end $tracer
@@ -66,16 +63,12 @@ end() {
 }
 
 # until_out PATTERN: wait until $tracer has printed this
-until_out() {
-	until grep -qE -e "$1" out; do kill -0 $tracer || return 1; done
-}
+until_out() { while_runs $tracer grep -qE -e "$1" out; }
 
 serve() {
 	rdma-post-run rping -s -a 10.0.0.1 -p 7174 "$@" >server.log 2>&1 &
 	server=$!
-	until rdma resource show cm_id | grep -q 'state LISTEN.*:7174'; do
-		kill -0 $server || return 1
-	done
+	while_runs $server listens 7174
 }
 
 # Two programs that exchange three messages.
@@ -162,7 +155,7 @@ choice_tests() {
 	# A process that has a file from another, which opened it.
 	(exec 5<>/dev/rdma_post; sleep 1000 & echo $! >child; exec sleep 1000) &
 	opener=$!
-	until [ -s child ]; do kill -0 $opener || break; done
+	while_runs $opener [ -s child ]
 	begin --pid "$(cat child)" && end INT
 	result pid_has_another_file $?
 	begin --pid "$(cat child)"
@@ -209,7 +202,7 @@ end_tests() {
 	rdma-post trace >/dev/null 2>&1 &
 	first=$!
 	# From then on it handles signals.
-	until [ -d "$tracing/instances/rdma-post.$first" ]; do kill -0 $first || break; done
+	while_runs $first [ -d "$tracing/instances/rdma-post.$first" ]
 	begin -e post && kill $first && wait $first && until_out post && end INT
 	result two $?
 }
@@ -220,10 +213,8 @@ lost_tests() {
 		# shellcheck disable=SC2086
 		begin -e post,completion $option && kill -STOP $tracer &&
 			echo 4 >$tracing/instances/rdma-post.$tracer/buffer_size_kb
-		until grep -q '^overrun: [1-9]' \
-			$tracing/instances/rdma-post.$tracer/per_cpu/cpu*/stats; do
-			kill -0 "$client" || break
-		done
+		while_runs "$client" grep -q '^overrun: [1-9]' \
+			$tracing/instances/rdma-post.$tracer/per_cpu/cpu*/stats
 		pause
 		kill -CONT $tracer
 		until_out '^\.\.\. [0-9]+ events of CPU [0-9]+ were lost|"event": "lost"' && end INT &&
@@ -294,5 +285,4 @@ lost_tests
 name_test
 terminal_test
 error_tests
-echo "1..$n"
-exit $failed
+end_tap

@@ -443,7 +443,7 @@ doctor() {
 			-f "$(command -v jq)" -f /sbin/setcap -f "$(command -v unshare)" \
 			-f "$(command -v script)" \
 			-f "$dir/vermagic.ko" -f "$dir/symbols.ko" \
-			-f selftests/doctor/doctor.sh \
+			-f selftests/lib/tap.sh -f selftests/doctor/doctor.sh \
 			-i "$build_dir/rdmasim-$1/rdmasim.ko" -- ./doctor.sh
 }
 
@@ -457,7 +457,7 @@ files() {
 	guest "$1" -f "$hold" "${fuse[@]/#/-i}" -f "$build_dir/bin" -f "$build_dir/lib" -f "$(command -v jq)" \
 		-f "$(command -v tmux)" -f /usr/lib/locale/C.utf8:/usr/lib/locale/C.utf8 \
 		-f /lib/terminfo/s/screen:/lib/terminfo/s/screen \
-		-f selftests/doctor/files.sh -- ./files.sh || return
+		-f selftests/lib/tap.sh -f selftests/doctor/files.sh -- ./files.sh || return
 	! command -v promtool >/dev/null ||
 		promtool check metrics <"$build_dir/vm/check-$step/out/metrics"
 }
@@ -468,7 +468,8 @@ limits() {
 	"${CC:-cc}" -O2 -Wall -Wextra -Iuapi -o "$open_mode" selftests/doctor/open_mode.c &&
 		make -s -C examples BUILD="$build_dir" "$build_dir/examples/hello" &&
 		guest "$1" -f "$open_mode" -f "$build_dir/examples/hello" -f "$build_dir/bin" -f "$build_dir/lib" -f "$(command -v jq)" \
-			-f "$(command -v setpriv)" -f selftests/doctor/limit.sh -- ./limit.sh
+			-f "$(command -v setpriv)" -f selftests/lib/tap.sh \
+			-f selftests/doctor/limit.sh -- ./limit.sh
 }
 
 # trace KERNEL: show what real traffic does, and leave nothing in tracefs. One CPU, since
@@ -477,7 +478,7 @@ trace() {
 	guest "$1" -s 1 -f "$build_dir/bin" -f "$build_dir/lib" -f "$(command -v jq)" \
 		-f "$(command -v script)" -f "$(command -v env)" \
 		-f /usr/lib/locale/C.utf8:/usr/lib/locale/C.utf8 \
-		-f selftests/doctor/trace.sh -- ./trace.sh
+		-f selftests/lib/tap.sh -f selftests/doctor/trace.sh -- ./trace.sh
 }
 
 doctor_tests() {
