@@ -16,6 +16,7 @@ programs=(valkey-server valkey-cli valkey-benchmark)
 
 build() {
 	local dir=$1 name
+	need apt-get dpkg-source gcc make strip
 	apt_source sid "$dir/source" valkey
 	say "building valkey"
 	make -s -j"$(nproc)" -C "$dir"/source/*/src BUILD_RDMA=yes MALLOC=libc USE_SYSTEMD=no \
@@ -27,19 +28,6 @@ build() {
 	rm -r "$dir/source"
 }
 
-key=valkey-$(sha256sum <"$0" | cut -c1-12)
-final=$cache_dir/built/$key
-if [ ! -e "$final" ]; then
-	need apt-get dpkg-source gcc make strip
-	lock "$cache_dir/locks/built"
-	if [ ! -e "$final" ]; then
-		start=$EPOCHREALTIME
-		rm -rf "$cache_dir/built/valkey"-*
-		mkdir -p "$final.tmp"
-		build "$final.tmp" >&2
-		mv "$final.tmp" "$final"
-		say "valkey built in $(seconds_since "$start") s"
-	fi
-	unlock
-fi
+final=$cache_dir/built/valkey-$(sha256sum <"$0" | cut -c1-12)
+make_once valkey built "$final" fill "$final" build
 echo "$final"

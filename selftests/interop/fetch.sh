@@ -93,6 +93,7 @@ finish_root() {
 
 make_image() {
 	local dir=$1 deb mb i patterns
+	need apt-get dpkg-deb mke2fs
 	apt_update "$suite"
 	# shellcheck disable=SC2046
 	apt_download "$suite" "$dir/debs" $(closure)
@@ -119,19 +120,6 @@ make_image() {
 	rm -rf "$dir/debs" "$dir/root"
 }
 
-key=$suite-$(sha256sum <"$0" | cut -c1-12)
-final=$cache_dir/programs/$key
-if [ ! -e "$final/image" ]; then
-	need apt-get dpkg-deb mke2fs
-	lock "$cache_dir/locks/programs"
-	if [ ! -e "$final/image" ]; then
-		start=$EPOCHREALTIME
-		rm -rf "$cache_dir/programs/$suite"-*
-		mkdir -p "$final.tmp"
-		make_image "$final.tmp" >&2
-		mv "$final.tmp" "$final"
-		say "programs fetched in $(seconds_since "$start") s"
-	fi
-	unlock
-fi
+final=$cache_dir/programs/$suite-$(sha256sum <"$0" | cut -c1-12)
+make_once "image of $suite's programs" programs "$final" fill "$final" make_image
 echo "$final/image"

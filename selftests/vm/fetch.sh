@@ -244,7 +244,7 @@ begin() {
 }
 
 fetch() {
-	local what=$1 start=$EPOCHREALTIME
+	local what=$1
 	case $what in
 	kselftest) set -- fetch_kselftest "$cache_dir/kselftest/kselftest_harness.h" ;;
 	source-*)
@@ -265,17 +265,16 @@ fetch() {
 	attempt "write to $cache_dir" \
 		mkdir -p "$cache_dir"/{locks,kernels,source,rdma}
 	# One at a time, because fetches of a suite share apt's lists.
-	lock "$cache_dir/locks/fetch"
-	if [ ! -e "$2" ]; then
-		# What was begun here is moved to its place when it is complete.
-		trap 'rm -rf "$tmp"' EXIT
-		attempt "write to $cache_dir" begin
-		"$1" "${@:3}"
-		rm -rf "$tmp"
-		trap - EXIT
-		say "$what fetched in $(seconds_since "$start") s"
-	fi
-	unlock
+	make_once "$what" fetch "$2" get "$1" "${@:3}"
+}
+
+# get FUNCTION [ARGUMENT]: what was begun in $tmp is moved to its place when it is complete
+get() {
+	trap 'rm -rf "$tmp"' EXIT
+	attempt "write to $cache_dir" begin
+	"$@"
+	rm -rf "$tmp"
+	trap - EXIT
 }
 
 tmp=$cache_dir/fetch.tmp

@@ -43,6 +43,29 @@ lock() {
 
 unlock() { exec {lock_fd}>&-; }
 
+# make_once WHAT LOCK FILE COMMAND...: run the command, which makes the file, under a lock of
+# the cache, unless the file is there
+make_once() {
+	local start
+	[ ! -e "$3" ] || return 0
+	lock "$cache_dir/locks/$2"
+	if [ ! -e "$3" ]; then
+		start=$EPOCHREALTIME
+		"${@:4}" >&2
+		say "$1 made in $(seconds_since "$start") s"
+	fi
+	unlock
+}
+
+# fill DIRECTORY COMMAND...: make a directory NAME-HASH in the place of other NAME-*: the
+# command fills one, its last argument
+fill() {
+	rm -rf "${1%-*}"-*
+	mkdir -p "$1.tmp"
+	"${@:2}" "$1.tmp"
+	mv "$1.tmp" "$1"
+}
+
 have() { command -v "$1" >/dev/null 2>&1; }
 
 need() {
