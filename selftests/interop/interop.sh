@@ -68,8 +68,24 @@ make_suite() {
 	cp "$build_dir/bin/rdma-post-run" "$dir/bin/"
 	cp -a "$build_dir"/lib/{rdma_post,librdma_post.so*} "$dir/lib/"
 	make -s -C "$here" OUT="$dir" >&2
-	valkey=$("$here/build.sh")
-	cp "$valkey"/valkey-* "$dir/bin/"
+	if needs_valkey; then
+		valkey=$("$here/build.sh")
+		cp "$valkey"/valkey-* "$dir/bin/"
+	fi
+}
+
+# Does a pattern of -c match a case of Valkey's, or its marks?
+needs_valkey() {
+	local name pattern patterns
+	[ -n "$cases" ] || return 0
+	read -ra patterns <<<"$cases"
+	for name in smoke first $(sed -n 's/^case_ \([^ ]*\) .*/\1/p' "$here/cases/valkey.sh"); do
+		for pattern in "${patterns[@]}"; do
+			# shellcheck disable=SC2053
+			[[ $name != $pattern ]] || return 0
+		done
+	done
+	return 1
 }
 
 # run_guest SUITE KERNEL NAME: write results-NAME
