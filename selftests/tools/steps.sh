@@ -98,6 +98,18 @@ descendants() {
 	done
 }
 
+# Who kills this shell ends the steps, too, with their guests.
+end_steps() {
+	local main=$BASHPID
+	trap '' TERM
+	# shellcheck disable=SC2046
+	kill $(descendants "$main") 2>/dev/null
+	exit "$1"
+}
+trap 'end_steps 129' HUP
+trap 'end_steps 130' INT
+trap 'end_steps 143' TERM
+
 # stop_after SECONDS: end the steps that run then; no other begins
 stop_after() {
 	local main=$BASHPID

@@ -13,7 +13,10 @@ set -uo pipefail
 . "$(dirname "$0")/../vm/lib.sh"
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-n=0 failed=0
+subject=steps
+# shellcheck source=../lib/tap.sh
+. "$top_dir/selftests/lib/tap.sh"
+evidence() { cat "$dir/said"; }
 
 # tries NAME: count a call, and print which it is
 tries() {
@@ -92,9 +95,8 @@ planned() {
 # the last line of the output, at the exit status, and for a line that matches $has
 has=''
 run_steps() {
-	local name=$1 wanted=$2 want_status=$3 out status=0 seen
+	local name=$1 wanted=$2 want_status=$3 out status=0
 	shift 3
-	n=$((n + 1))
 	rm -f "$dir"/*.tries
 	out=$(
 		build_dir=$dir/build JOBS=2
@@ -104,50 +106,47 @@ run_steps() {
 		"$@"
 		finish
 	) 2>&1 || status=$?
-	seen=$(tail -n 1 <<<"$out")
-	if [ "$seen" = "$wanted" ] && [ "$status" = "$want_status" ] &&
-		grep -qE -- "$has" <<<"$out"; then
-		echo "ok $n steps.$name"
-	else
-		failed=1
-		printf '# %s\n' "wanted: $wanted, status $want_status, a line $has" \
-			"status $status, and:"
-		echo "# | ${out//$'\n'/$'\n'# | }"
-		echo "not ok $n steps.$name"
-	fi
+	printf '%s\n' "wanted: $wanted, status $want_status, a line $has" \
+		"status $status, and:" "| ${out//$'\n'/$'\n'| }" >"$dir/said"
+	[ "$(tail -n 1 <<<"$out")" = "$wanted" ] && [ "$status" = "$want_status" ] &&
+		grep -qE -- "$has" <<<"$out"
+	result "$name" $?
 }
 
 # ran NAME TIMES: the last command has called this so often
 ran() {
-	local times
-	n=$((n + 1))
-	times=$(wc -l <"$dir/$1.tries")
-	if [ "$times" = "$2" ]; then
-		echo "ok $n steps.$1_ran_$2_times"
-	else
-		failed=1
-		echo "not ok $n steps.$1_ran_$2_times # $times"
-	fi
+	wc -l <"$dir/$1.tries" >"$dir/said"
+	test_ "$1_ran_$2_times" [ "$(cat "$dir/said")" = "$2" ]
 }
 
 # complains NAME TIMES LINE...: a kernel's log with these lines has so many complaints
 complains() {
-	local name=$1 wanted=$2 found
+	local name=$1 wanted=$2
 	shift 2
-	n=$((n + 1))
 	mkdir -p "$dir/guest"
 	printf '[    1.000000] %s\n' "$@" >"$dir/guest/kernel.log"
-	found=$(
+	(
 		out_dir=$dir/guest
 		. "$top_dir/selftests/vm/guest.sh"
 		own_log | grep -cE "$splat_pattern"
-	)
-	if [ "$found" = "$wanted" ]; then
-		echo "ok $n steps.complains.$name"
-	else
-		failed=1
-		echo "not ok $n steps.complains.$name # $found times"
-	fi
+	) >"$dir/said"
+	test_ "complains.$name" [ "$(cat "$dir/said")" = "$wanted" ]
+}
+
+# Who is killed ends the steps that run, and what they have started.
+is_killed() {
+	local pid child
+	(
+		build_dir=$dir/build JOBS=2
+		. "$top_dir/selftests/tools/steps.sh"
+		sleeps() { echo "$BASHPID" >"$dir/child" && sleep 60; }
+		queue tap sleeps sleeps
+		finish
+	) >"$dir/said" 2>&1 &
+	pid=$!
+	while_runs "$pid" [ -s "$dir/child" ] && child=$(cat "$dir/child") && kill "$pid"
+	wait "$pid"
+	[ $? = 143 ] && until_true 10 eval "! kill -0 $child 2>/dev/null"
 }
 
 two_tides() {
@@ -264,5 +263,5 @@ complains races_of_pages_on_demand 0 \
 	'BUG: KCSAN: data-race in hmm_vma_walk_pmd / ib_umem_odp_unmap_dma_pages [ib_core]' \
 	' rpost_x+0x1 [rdma_post]' "$end"
 complains races 1 'BUG: KCSAN: data-race in a / rpost_b' ' rpost_b+0x1 [rdma_post]' "$end"
-echo "1..$n"
-exit $failed
+test_ is_killed is_killed
+end_tap
