@@ -335,18 +335,15 @@ for test in "${tests[@]}"; do
 	run "$test" &
 done
 wait
-failed=0
-for i in "${!tests[@]}"; do
-	test=${tests[i]}
-	if [ -e "$test/passed" ]; then
-		echo "ok $((i + 1)) fetch.$test"
-	elif [ -e "$test/skipped" ]; then
-		echo "ok $((i + 1)) fetch.$test # SKIP $(cat "$test/skipped")"
+subject=fetch
+# shellcheck source=../lib/tap.sh
+. "$top_dir/selftests/lib/tap.sh"
+evidence() { cat "$test/out"; }
+for test in "${tests[@]}"; do
+	if [ -e "$test/skipped" ]; then
+		skip "$test" "$(cat "$test/skipped")"
 	else
-		failed=1
-		sed 's/^/#   /' "$test/out"
-		echo "not ok $((i + 1)) fetch.$test"
+		test_ "$test" [ -e "$test/passed" ]
 	fi
 done
-echo "1..${#tests[@]}"
-exit "$failed"
+end_tap

@@ -39,19 +39,17 @@ scripts=$cache_dir/scripts
 headers=$(echo "$cache_dir"/kernels/6.1/root/usr/src/linux-headers-*-amd64)
 out=$build_dir/lint
 mkdir -p "$out"
-failed=0 n=0
+subject=lint
+# shellcheck source=../lib/tap.sh
+. selftests/lib/tap.sh
+evidence() { head -n 40 "$out/$name.log"; }
 
 # check NAME COMMAND...: a test that passes if the command succeeds in silence
 check() {
-	local name=$1 ok=ok
+	local name=$1
 	shift
-	n=$((n + 1))
-	if ! "$@" >"$out/$name.log" 2>&1 || [ -s "$out/$name.log" ]; then
-		ok='not ok'
-		failed=1
-		sed 's/^/# /' "$out/$name.log" | head -n 40
-	fi
-	echo "$ok $n lint.$name"
+	"$@" >"$out/$name.log" 2>&1 && [ ! -s "$out/$name.log" ]
+	result "$name" $?
 }
 
 # files PATHSPEC...: print the files to check
@@ -486,5 +484,4 @@ if [ -z "$changed" ]; then
 	check lintian lintian_packages
 	check licences licences
 fi
-echo "1..$n"
-exit "$failed"
+end_tap

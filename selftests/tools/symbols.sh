@@ -24,24 +24,22 @@ suites=(trixie sid)
 declare -A known=([trixie]=56 [sid]=65)
 rm -rf "$out"
 mkdir -p "$out"
-failed=0 n=0
+subject=symbols
+# shellcheck source=../lib/tap.sh
+. selftests/lib/tap.sh
+evidence() { head -n 40 "$log"; }
 
 # check NAME COMMAND...: a test that passes if the command succeeds; status 4 is
 # a skip, with the reason in the last line of the output
 check() {
-	local name=$1 log=$out/$1.log
+	local name=$1 log=$out/$1.log status=0
 	shift
-	n=$((n + 1))
-	"$@" >"$log" 2>&1
-	case $? in
-	0) echo "ok $n symbols.$name" ;;
-	4) echo "ok $n symbols.$name # SKIP $(tail -n 1 "$log")" ;;
-	*)
-		failed=1
-		sed 's/^/# /' "$log" | head -n 40
-		echo "not ok $n symbols.$name"
-		;;
-	esac
+	"$@" >"$log" 2>&1 || status=$?
+	if [ "$status" = 4 ]; then
+		skip "$name" "$(tail -n 1 "$log")"
+	else
+		result "$name" "$status"
+	fi
 }
 
 # exports FILE: print SYMBOL@@NODE for a default version, SYMBOL@NODE for
@@ -345,5 +343,4 @@ for suite in "${suites[@]}"; do
 	check "library_with.$suite" library_with "$suite"
 	check "api_tests_with.$suite" api_tests_with "$suite"
 done
-echo "1..$n"
-exit "$failed"
+end_tap
