@@ -220,10 +220,10 @@ memory() {
 
 parameter() { echo "$2" >"/sys/module/rdma_post/parameters/$1"; }
 
-# Bytes that all open files have pinned
+# Bytes that all open files have pinned; one file may have several descriptors
 pinned() {
-	cat /proc/[0-9]*/fdinfo/* 2>/dev/null |
-		awk '/^rpost-bytes-pinned:/ { sum += $2 } END { print sum + 0 }'
+	cat /proc/[0-9]*/fdinfo/* 2>/dev/null | awk '/^rpost-file:/ { file = $2 }
+		/^rpost-bytes-pinned:/ && !seen[file]++ { sum += $2 } END { print sum + 0 }'
 }
 
 # A gibibyte for a container with Docker's limit of locked memory: its own limit of memory
