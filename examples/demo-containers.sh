@@ -26,7 +26,8 @@ mkdir -p "$work"
 make -s -C "$top_dir" BUILD="$build_dir" lib tools
 "$vm_dir/kmod.sh" "$kernel"
 say "making a system with podman and bubblewrap"
-make_system demo "$containers_dir"/{demo,lib}.sh >"$work/system.log" 2>&1 || {
+make_system demo "$containers_dir"/{demo,lib}.sh \
+	"$top_dir/selftests/lib/tap.sh" >"$work/system.log" 2>&1 || {
 	tail -n 30 "$work/system.log" >&2
 	die "no system, see $work/system.log"
 }

@@ -70,22 +70,16 @@ guests() {
 		-a "./guest.sh 'exec sh /root/tests.sh $*'" -b "$other" >"$logs/guests" 2>&1
 }
 
-. "$top_dir/selftests/packages/lib.sh"
 subject=containers
+. "$top_dir/selftests/lib/tap.sh"
 echo "TAP version 13"
 echo "1..5"
 check manifests manifests
 check build build && check cdi_schema cdi_schema
-check system make_system tests "$containers_dir"/{tests,lib}.sh || exit 1
+check system make_system tests "$containers_dir"/{tests,lib}.sh "$top_dir/selftests/lib/tap.sh" || exit 1
 guests "$@"
 status=$?
-n=$((n + 1))
 sed -n 's/\r$//; s/^A: /# /p' "$logs/guests"
-if [ "$status" = 0 ]; then
-	echo "ok $n containers.guests"
-else
-	grep -v '^A: ok' "$logs/guests" | tail -n 20 | sed 's/^/# /'
-	echo "not ok $n containers.guests"
-	failed=1
-fi
+evidence() { grep -v '^A: ok' "$logs/guests" | tail -n 20; }
+result guests "$status"
 exit "$failed"

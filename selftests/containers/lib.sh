@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # shellcheck shell=dash
-# shellcheck disable=SC2034,SC2086
+# shellcheck disable=SC1091,SC2034,SC2086
 # What the tests and the demo of containers share. Sourced in the guest, as root.
 
+. /root/tap.sh
 cdi=rdma_post.local/node=all
 
 # login USER: start the user's systemd, in which as runs commands
@@ -30,16 +31,6 @@ as() {
 # import USER IMAGE: make the user's image of a folder
 import() {
 	as "$1" sh -c "tar -C /images/$2 -c . | podman import -q - $2"
-}
-
-# until_true SECONDS COMMAND...: wait until it succeeds
-until_true() {
-	end=$(($(date +%s) + $1))
-	shift
-	until "$@"; do
-		[ "$(date +%s)" -lt $end ] || return 1
-		sleep 0.2
-	done
 }
 
 # listens PORT: a program listens there

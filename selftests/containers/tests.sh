@@ -1,29 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# shellcheck shell=dash disable=SC1091,SC2016,SC2086,SC2154,SC2317
+# shellcheck shell=dash disable=SC1091,SC2016,SC2034,SC2086,SC2154,SC2317
 #
 # Tests containers and sandboxes that get the node, as root of the system that guest.sh
 # boots. This is 10.0.1.1; 10.0.1.2 is another guest. Prints TAP.
 
 . /root/lib.sh
-failed=0 n=0
+subject=containers logs=/out
 here=10.0.1.1 there=10.0.1.2
-
-# check FUNCTION: a test that passes if it succeeds, within four minutes for each wait
-check() {
-	n=$((n + 1))
-	start=$(date +%s)
-	"$1" >/out/$1.log 2>&1
-	status=$?
-	if [ $status = 0 ]; then
-		echo "ok $n containers.$1 # $(($(date +%s) - start)) s"
-	else
-		failed=1
-		sed 's/^/# /' /out/$1.log
-		echo "not ok $n containers.$1"
-	fi
-	as alice podman rm -fa >/dev/null 2>&1
-}
 
 # run ARGUMENT...: a container of alice's, who is not root, with the default filter of system
 # calls, and without the few capabilities that a container has by default
@@ -39,7 +23,7 @@ run_in() {
 
 # has TEXT COMMAND...: it succeeds, and prints the text
 has() {
-	text=$1
+	local text=$1 status
 	shift
 	"$@" >/tmp/out 2>&1
 	status=$?
@@ -49,13 +33,12 @@ has() {
 
 # lacks TEXT COMMAND...: it fails, and prints the text
 lacks() {
-	text=$1
+	local text=$1
 	shift
-	! "$@" >/tmp/out 2>&1
-	status=$?
-	cat /tmp/out
-	[ $status = 0 ] && grep -qF -e "$text" /tmp/out
+	has "$text" fails "$@"
 }
+
+fails() { ! "$@"; }
 
 # ended NAME TEXT: the container has ended with 0 and printed the text
 ended() {
@@ -360,7 +343,8 @@ END
 echo "TAP version 13"
 # shellcheck disable=SC2086
 echo "1..$(set -- $tests && echo $#)"
-for test in $tests; do
-	check "$test"
+for function in $tests; do
+	check "$function" "$function"
+	as alice podman rm -fa >/dev/null 2>&1
 done
 exit $failed
