@@ -9,7 +9,10 @@
 
 who=$1 long=${2-}
 objects=/sys/kernel/debug/rdma_post/objects
-n=0
+mkdir -p logs
+subject=wire logs=logs
+# shellcheck source=../lib/tap.sh
+. ./tap.sh
 
 # harm [NETEM...]: apply netem to outgoing packets.  Both guests do so, so
 # requests and answers suffer alike.
@@ -18,16 +21,12 @@ harm() {
 	[ $# = 0 ] || tc qdisc replace dev eth0 root netem limit 10000 "$@"
 }
 
-# test_ NAME COMMAND...: run one test of B
-test_() {
-	name=$1
-	shift
-	case ,${only:-$name}, in *,"$name",*) ;; *) return ;; esac
-	n=$((n + 1))
-	if "$@" >test.log 2>&1; then ok=ok; else ok='not ok'; fi
-	sed 's/^#* */# /' test.log
-	echo "$ok $n wire.$name"
-	[ "$ok" != ok ] || kind "$name" >>survived
+# run NAME COMMAND...: run one test of B
+run() {
+	case ,${only:-$1}, in *,"$1",*) ;; *) return ;; esac
+	check "$@" || return
+	sed 's/^#* */# /' "logs/$1"
+	kind "$1" >>survived
 }
 
 # kind TEST: print the fault of a test; "restarted" and "nothing_left" have none
@@ -56,25 +55,8 @@ tell_survived() {
 }
 
 # True once no object of the programs that exited is left.
-all_gone() {
-	tries=0
-	until awk '$2 != 0 { exit 1 }' $objects; do
-		tries=$((tries + 1))
-		[ $tries -lt 60 ] || { cat $objects; return 1; }
-		sleep 0.5
-	done
-}
-
-# wait_for PID PATTERN FILE: wait until the file has the pattern; fail if the
-# process ends before, or after the time limit
-wait_for() {
-	tries=0
-	until grep -qs "$2" "$3"; do
-		tries=$((tries + 1))
-		[ $tries -lt 1200 ] && [ -n "$(readlink /proc/"$1"/exe)" ] || return 1
-		sleep 0.1
-	done
-}
+all_gone() { until_true 30 none_left || { cat $objects; return 1; }; }
+none_left() { awk '$2 != 0 { exit 1 }' $objects; }
 
 # Print a line for each selected test: its name, and the arguments of netem.
 networks() {
@@ -111,12 +93,11 @@ each_network() {
 # begin NAME PATTERN ARGUMENT...: start wire, and wait until its output has
 # PATTERN
 begin() {
-	log=$1.log
-	pattern=$2
+	log=$1.log pattern=$2
 	shift 2
 	./wire "$@" >"$log" 2>&1 &
 	pid=$!
-	wait_for $pid "$pattern" "$log"
+	while_runs $pid grep -qs "$pattern" "$log"
 }
 
 # Wait for the program that begin() started; print its output, return its
@@ -154,7 +135,7 @@ broken() {
 	tc qdisc replace dev eth0 root netem loss 100%
 	# Not until its end, which waits for the answer to its disconnect
 	# request.
-	wait_for $pid 'after the last success' "$log"
+	while_runs $pid grep -qs 'after the last success' "$log"
 	harm
 	finish && ./wire send 10.0.1.1 50
 }
@@ -179,7 +160,7 @@ paused_and_lost() {
 	# Before the pause, or the socket keeps some packets for the peer.
 	tc qdisc replace dev eth0 root netem loss 100%
 	host pause "$1"
-	wait_for $pid 'after the last success' paused.log
+	while_runs $pid grep -qs 'after the last success' paused.log
 	harm
 	finish && awk -v pause="$1" '/ s after the last success$/ {
 		n = $(NF - 5); seen = 1
@@ -192,11 +173,9 @@ nobody() { ! ./wire connect 10.0.1.99 10; }
 
 # The peer's machine is killed; restarted() boots it again.
 killed() {
-	# The connection manager repeats the disconnect request to a dead peer
-	# for
-	# minutes: only the long test waits for that.
-	begin killed traffic \
-		"$([ -n "$long" ] && echo break || echo fail)" 10.0.1.1 200
+	# The connection manager repeats the disconnect request to a dead peer for minutes: only
+	# the long test waits for that.
+	begin killed traffic "$([ -n "$long" ] && echo break || echo fail)" 10.0.1.1 200
 	host kill
 	finish
 }
@@ -225,21 +204,21 @@ b)
 	: >survived
 	each_network
 	for name in $(networks | cut -d' ' -f1); do
-		test_ "$name" sh -c "cat $name.log; exit $(cat "$name.status")"
+		run "$name" sh -c "cat $name.log; exit $(cat "$name.status")"
 	done
-	test_ told_each told_each
-	test_ outage_1s outage 1
-	test_ broken broken
-	test_ paused_2s paused 2
+	run told_each told_each
+	run outage_1s outage 1
+	run broken broken
+	run paused_2s paused 2
 	if [ -n "$long" ]; then
-		test_ paused_60s paused 60
-		test_ paused_60s_and_lost paused_and_lost 60
-		test_ nobody nobody
+		run paused_60s paused 60
+		run paused_60s_and_lost paused_and_lost 60
+		run nobody nobody
 	fi
-	test_ killed killed
-	test_ restarted restarted
-	test_ nothing_left all_gone
+	run killed killed
+	run restarted restarted
+	run nothing_left all_gone
 	tell_survived
-	echo "1..$n"
+	end_tap
 	;;
 esac

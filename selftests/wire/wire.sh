@@ -51,7 +51,7 @@ act() {
 run() {
 	local options=(-k "$kernel" -t 800 -m 384M -S "$steer"
 		-o "$build_dir/vm/wire-$library.$kernel"
-		-f "$here/guest.sh" -f "$build_dir/wire-$library/wire")
+		-f "$top_dir/selftests/lib/tap.sh" -f "$here/guest.sh" -f "$build_dir/wire-$library/wire")
 	[ "$library" = rdma_post ] || options+=(-M)
 	"$vm_dir/pair.sh" "${options[@]}" -a "only=$only ./guest.sh a" \
 		-b "only=$only ./guest.sh b $long" -r './guest.sh again' 2>&1
