@@ -124,28 +124,22 @@ libc_only() {
 
 # make install brings what it should, and make uninstall leaves what is of others
 install_tree() {
-	local dest=$logs/install theirs=$logs/install/usr/lib/rdma_post/theirs version
+	local dest=$logs/install theirs=$logs/install/usr/lib/rdma_post/theirs version name
 	rm -rf "$dest"
 	version=$(release_version)
-	make -s install DESTDIR="$dest" PREFIX=/usr &&
-		test -e "$dest/usr/lib/librdma_post.so.1" &&
-		test -e "$dest/usr/lib/librdma_post.a" &&
-		test -e "$dest/usr/lib/rdma_post/libibverbs.so.1" &&
-		test -e "$dest/usr/lib/rdma_post/librdmacm.so.1" &&
-		test -x "$dest/usr/bin/rdma-post-run" &&
-		test -x "$dest/usr/bin/rdma-post" &&
-		test "$("$dest/usr/bin/rdma-post" --version)" = "rdma-post $version" &&
-		test "$("$dest/usr/bin/rdma-post-run" --version)" = "rdma-post-run $version" &&
-		test -e "$dest/usr/share/bash-completion/completions/rdma-post" &&
-		test -e "$dest/usr/share/zsh/site-functions/_rdma-post-run" &&
-		test -e "$dest/usr/share/fish/vendor_completions.d/rdma-post-run.fish" &&
-		test -e "$dest/usr/share/zsh/site-functions/_rdma-post" &&
-		test -e "$dest/usr/share/fish/vendor_completions.d/rdma-post.fish" &&
-		test -e "$dest/usr/include/rdma/rdma_post_abi.h" &&
-		test -e "$dest/usr/lib/pkgconfig/rdma_post.pc" &&
-		test -e "$dest/usr/lib/cmake/rdma_post/rdma_post-config.cmake" &&
-		test -e "$dest/usr/lib/udev/rules.d/90-rdma-post.rules" &&
-		manual_pages "$dest/usr/share/man" &&
+	make -s install DESTDIR="$dest" PREFIX=/usr || return
+	for name in lib/{librdma_post.{so.1,a},rdma_post/{libibverbs,librdmacm}.so.1} \
+		lib/{pkgconfig/rdma_post.pc,cmake/rdma_post/rdma_post-config.cmake} \
+		lib/udev/rules.d/90-rdma-post.rules include/rdma/rdma_post_abi.h \
+		share/{bash-completion/completions/rdma-post,zsh/site-functions/_rdma-post} \
+		share/fish/vendor_completions.d/rdma-post{,-run}.fish \
+		share/zsh/site-functions/_rdma-post-run; do
+		test -e "$dest/usr/$name" || { echo "no $name" && return 1; }
+	done
+	for name in rdma-post rdma-post-run; do
+		test "$("$dest/usr/bin/$name" --version)" = "$name $version" || return
+	done
+	manual_pages "$dest/usr/share/man" &&
 		touch "$theirs" &&
 		make -s uninstall DESTDIR="$dest" PREFIX=/usr &&
 		find "$dest" -type f -o -type l &&
@@ -424,9 +418,22 @@ unmodified_programs() {
 			-f "$build_dir/userlib/tests/rpost_only" \
 			-f "$build_dir/unmodified/rpath" "${files[@]}" \
 			-f /sbin/getcap -f /sbin/setcap \
-			-f selftests/tools/unmodified.sh -- sh -c \
+			-f selftests/lib/tap.sh -f selftests/tools/unmodified.sh -- sh -c \
 			"./unmodified.sh bin/rdma-post-run ${suites[*]} &&
 			LD_LIBRARY_PATH=lib ./rpost_only"
+}
+
+# tool_guest KERNEL SCRIPT OPTION...: run a test of rdma-post of the folder doctor/, with
+# these options of run.sh
+tool_guest() {
+	guest "$1" -f "$build_dir/bin" -f "$build_dir/lib" -f "$(command -v jq)" \
+		-f selftests/lib/tap.sh -f "selftests/doctor/$2" "${@:3}" -- "./$2"
+}
+
+# build_helper NAME: a program that a script of the folder doctor/ runs
+build_helper() {
+	mkdir -p "$build_dir/selftests"
+	"${CC:-cc}" -O2 -Wall -Wextra -Iuapi -o "$build_dir/selftests/$1" "selftests/doctor/$1.c"
 }
 
 # doctor KERNEL: break things that rdma-post doctor must name. The module's file is changed
@@ -439,46 +446,37 @@ doctor() {
 			>"$dir/symbols.ko" &&
 		strip --strip-debug "$dir"/*.ko &&
 		"$vm_dir/kmod.sh" -s selftests/rdmasim "$1" &&
-		guest "$1" -f "$build_dir/bin" -f "$build_dir/lib" \
-			-f "$(command -v jq)" -f /sbin/setcap -f "$(command -v unshare)" \
-			-f "$(command -v script)" \
-			-f "$dir/vermagic.ko" -f "$dir/symbols.ko" \
-			-f selftests/lib/tap.sh -f selftests/doctor/doctor.sh \
-			-i "$build_dir/rdmasim-$1/rdmasim.ko" -- ./doctor.sh
+		tool_guest "$1" doctor.sh -f /sbin/setcap -f "$(command -v unshare)" \
+			-f "$(command -v script)" -f "$dir/vermagic.ko" -f "$dir/symbols.ko" \
+			-i "$build_dir/rdmasim-$1/rdmasim.ko"
 }
 
 # files KERNEL: look at the open files of programs with traffic. Prometheus' own checker,
 # where it is installed, judges the format, too.
 files() {
-	local hold=$build_dir/selftests/hold fuse=()
-	mkdir -p "${hold%/*}"
-	"${CC:-cc}" -O2 -Wall -Wextra -Iuapi -o "$hold" selftests/doctor/hold.c || return
+	local fuse=()
 	mapfile -t fuse < <(find "$cache_dir/kernels/$1/root/" -name fuse.ko)
-	guest "$1" -f "$hold" "${fuse[@]/#/-i}" -f "$build_dir/bin" -f "$build_dir/lib" -f "$(command -v jq)" \
-		-f "$(command -v tmux)" -f /usr/lib/locale/C.utf8:/usr/lib/locale/C.utf8 \
-		-f /lib/terminfo/s/screen:/lib/terminfo/s/screen \
-		-f selftests/lib/tap.sh -f selftests/doctor/files.sh -- ./files.sh || return
+	build_helper hold &&
+		tool_guest "$1" files.sh -f "$build_dir/selftests/hold" "${fuse[@]/#/-i}" \
+			-f "$(command -v tmux)" -f /usr/lib/locale/C.utf8:/usr/lib/locale/C.utf8 \
+			-f /lib/terminfo/s/screen:/lib/terminfo/s/screen || return
 	! command -v promtool >/dev/null ||
 		promtool check metrics <"$build_dir/vm/check-$step/out/metrics"
 }
 
 # limits KERNEL: policies as the user writes and reads them
 limits() {
-	local open_mode=$build_dir/selftests/open_mode
-	"${CC:-cc}" -O2 -Wall -Wextra -Iuapi -o "$open_mode" selftests/doctor/open_mode.c &&
+	build_helper open_mode &&
 		make -s -C examples BUILD="$build_dir" "$build_dir/examples/hello" &&
-		guest "$1" -f "$open_mode" -f "$build_dir/examples/hello" -f "$build_dir/bin" -f "$build_dir/lib" -f "$(command -v jq)" \
-			-f "$(command -v setpriv)" -f selftests/lib/tap.sh \
-			-f selftests/doctor/limit.sh -- ./limit.sh
+		tool_guest "$1" limit.sh -f "$build_dir/selftests/open_mode" \
+			-f "$build_dir/examples/hello" -f "$(command -v setpriv)"
 }
 
 # trace KERNEL: show what real traffic does, and leave nothing in tracefs. One CPU, since
 # the kernel patches its code each time that tracepoints go on or off.
 trace() {
-	guest "$1" -s 1 -f "$build_dir/bin" -f "$build_dir/lib" -f "$(command -v jq)" \
-		-f "$(command -v script)" -f "$(command -v env)" \
-		-f /usr/lib/locale/C.utf8:/usr/lib/locale/C.utf8 \
-		-f selftests/lib/tap.sh -f selftests/doctor/trace.sh -- ./trace.sh
+	tool_guest "$1" trace.sh -s 1 -f "$(command -v script)" -f "$(command -v env)" \
+		-f /usr/lib/locale/C.utf8:/usr/lib/locale/C.utf8
 }
 
 doctor_tests() {
@@ -527,7 +525,7 @@ example_programs() {
 		-f "$build_dir/examples-system:/opt/system" \
 		-f "$dir/programs:/opt/projects" \
 		"${python[@]}" -f examples/hello.py:/opt/ours/hello.py \
-		-f "$(command -v script)" -f selftests/tools/examples.sh -- \
+		-f "$(command -v script)" -f selftests/lib/tap.sh -f selftests/tools/examples.sh -- \
 		./examples.sh /opt/ours /opt/system /opt/projects 10.0.0.1 || status=$?
 	rm -r "$dir"
 	return "$status"
