@@ -10,11 +10,19 @@
 # status 0 and print what they should. Last, runs over librdma_post alone: an ordinary
 # user's, the worker in a sandbox, Python's, and those of PROJECTS (projects.sh).
 
+# Functions are called by name.
+# shellcheck disable=SC2317
+
 ours=$1 system=$2 projects=$3 address=$4
 tmp=$(mktemp -d) || exit 1
 chmod 755 "$tmp"
 trap 'rm -rf "$tmp"' EXIT
-failed=0 n=0
+subject=examples
+# shellcheck source=../lib/tap.sh
+. ./tap.sh
+evidence() { cat "$tmp"/*; }
+
+client() { "$@" "$address" >"$out.client" 2>&1; }
 
 # both OUT COMMAND...: run a server, and a client that retries until the server
 # listens
@@ -23,27 +31,12 @@ both() {
 	shift
 	"$@" >"$out.server" 2>&1 &
 	server=$!
-	tries=0
-	until "$@" "$address" >"$out.client" 2>&1; do
-		tries=$((tries + 1))
-		if [ $tries = 50 ] || ! kill -0 $server 2>/dev/null; then
-			kill $server 2>/dev/null
-			return 1
-		fi
-		sleep 0.1
-	done
+	while_runs $server client "$@" || { kill $server && return 1; }
 	wait $server
 }
 
 report() {
-	n=$((n + 1))
-	if [ "$1" = 0 ]; then
-		echo "ok $n examples.$2"
-	else
-		failed=1
-		sed 's/^/# /' "$tmp"/*
-		echo "not ok $n examples.$2"
-	fi
+	result "$2" "$1"
 	rm -f "$tmp"/*
 }
 
@@ -53,10 +46,7 @@ start() {
 	shift 2
 	"$@" >"$out.server" 2>&1 &
 	server=$!
-	until rdma resource show cm_id | grep 'state LISTEN' | grep -q ":$port "; do
-		kill -0 $server 2>/dev/null || return
-		sleep 0.1
-	done
+	while_runs $server listens "$port"
 }
 
 # together OUT COUNT COMMAND...: run so many clients at a time, and wait for them and
@@ -85,6 +75,12 @@ lines() {
 		[ "$(grep -c 'gone after 60 lines' "$2.server")" = "$4" ]
 }
 
+have_connected() {
+	connected=$1
+	shift
+	[ "$(cat "$@" | grep -c 'connected, 0 lines')" = "$connected" ]
+}
+
 # restart DIRECTORY OUT COUNT: so many clients go on when their server is killed, and
 # another one is started
 restart() {
@@ -95,10 +91,7 @@ restart() {
 		timeout 300 "$1/reconnect_client" "$address" 100 30 >"$2.client$i" 2>&1 &
 		clients="$clients $!"
 	done
-	until [ "$(cat "$2".client* | grep -c 'connected, 0 lines')" = "$3" ]; do
-		kill -0 $server 2>/dev/null || return
-		sleep 0.1
-	done
+	while_runs $server have_connected "$3" "$2".client* || return
 	kill -9 $server
 	wait $server
 	start "$2" 7474 timeout 300 "$1/event_server" "$3" || return
@@ -158,7 +151,7 @@ hello, client" ]
 transfer() {
 	"$ours/file_server" -o "$tmp/arrived" >"$tmp/server" 2>&1 &
 	server=$!
-	until grep -q listening "$tmp/server"; do kill -0 $server || return 1; done
+	while_runs $server grep -q listening "$tmp/server" || return
 	"$@" "exec $ours/file_client -c 512 -d 1 $address $tmp/file"
 	status=$?
 	wait $server && [ $status = 0 ] && cmp "$tmp/arrived" "$tmp/file"

@@ -17,7 +17,10 @@ shift
 lib=$(cd "$(dirname "$run")/../lib/rdma_post" && pwd)
 log=$(mktemp) || exit 1
 trap 'rm -f "$log"' EXIT
-failed=0 n=0
+subject=unmodified
+# shellcheck source=../lib/tap.sh
+. ./tap.sh
+evidence() { echo "exit status $status, expected $want $text" && cat "$log"; }
 
 # expect NAME STATUS TEXT COMMAND...: test the command's exit status, and its output
 # if TEXT is not empty
@@ -26,16 +29,8 @@ expect() {
 	shift 3
 	"$@" >"$log" 2>&1
 	status=$?
-	n=$((n + 1))
-	if [ "$status" = "$want" ] &&
-		{ [ -z "$text" ] || [ "$(cat "$log")" = "$text" ]; }; then
-		echo "ok $n unmodified.$name"
-	else
-		failed=1
-		echo "# exit status $status, expected $want $text"
-		sed 's/^/# /' "$log"
-		echo "not ok $n unmodified.$name"
-	fi
+	[ "$status" = "$want" ] && { [ -z "$text" ] || [ "$(cat "$log")" = "$text" ]; }
+	result "$name" $?
 }
 
 ours() { LD_LIBRARY_PATH='' "$run" ibv_devinfo -v | grep -q rxe0; }
@@ -168,8 +163,7 @@ for suite; do
 	tests="devinfo rping ucmatose rc_pingpong rc_pingpong_extended"
 	if [ ! -e "$suite.tar" ]; then
 		for name in $tests; do
-			n=$((n + 1))
-			echo "ok $n unmodified.$suite.$name # SKIP $(cat "$suite.missing")"
+			skip "$suite.$name" "$(cat "$suite.missing")"
 		done
 		continue
 	fi
@@ -183,5 +177,4 @@ for suite; do
 		ibv_rc_pingpong -g 1 -n 50 -N -c
 	rm -rf "./$suite"
 done
-echo "1..$n"
-exit $failed
+end_tap
