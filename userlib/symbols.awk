@@ -133,7 +133,7 @@ function print_rst(	i) {
 	print "node, the first Debian release that has it, and whether it works over"
 	print "/dev/rdma_post. A function that does not work fails as its manual page says,"
 	print "with ENOSYS, EOPNOTSUPP or the error named here: kernel verbs do not support"
-	print "it, or it is not implemented (:doc:`architecture`)."
+	print "it, or it is not implemented (:doc:`kernel-verbs`)."
 	print ""
 	print "The library is built with the headers of rdma-core 44 (Debian 12) or later, and"
 	print "runs programs that were built with those of 44 to 65 (unstable). ``rdma-post-run"
