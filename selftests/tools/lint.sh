@@ -315,13 +315,16 @@ manual_page_tests() {
 	done
 }
 
-# So must the module's functions.
+# So must the functions and structs of module and library. (CONTRIBUTING.md has an example
+# of a struct.)
 named_functions() {
 	local name
-	grep -ohE '\brpost_[a-z0-9_]+\(\)' Documentation/*.rst ./*.md | tr -d '()' | sort -u |
-		while read -r name; do
-			git grep -qw "$name" -- kmod userlib || echo "$name(): no such function"
-		done
+	{
+		grep -ohE '\brpost_[a-z0-9_]+\(\)' Documentation/*.rst ./*.md | tr -d '()'
+		grep -ohE 'struct rpost_[a-z0-9_]+' Documentation/*.rst
+	} | sort -u | while read -r name; do
+		git grep -qwF "$name" -- kmod userlib uapi || echo "$name: not in the sources"
+	done
 }
 
 # make help, which prints the Makefile's head, must list every target and no other.
