@@ -126,9 +126,9 @@ title() {
 
 # Print the results with this title in the documentation.
 committed() {
-	awk -v title="$1" '$0 == ".. results of " title { on = 1; next }
-		/^\.\. end of results/ { on = 0 }
-		on' "$cases_rst"
+	awk -v title="$1" '/^\.\. end / { on = 0 }
+		on
+		$0 == ".. begin results of " title { on = 1 }' "$cases_rst"
 }
 
 # compare_table SUITE KERNEL NAME
@@ -143,8 +143,11 @@ compare_table() {
 		mv "$out/table" "$out/table-$name"
 	fi
 	if [ -n "$update" ]; then
-		awk -v title="$title" -v new="$out/table-$name" \
-			-f "$here/replace.awk" "$cases_rst" >"$out/program-cases.rst"
+		{
+			echo ".. begin results of $title"
+			cat "$out/table-$name"
+		} | awk -f "$top_dir/selftests/tools/replace.awk" - "$cases_rst" \
+			>"$out/program-cases.rst"
 		cp "$out/program-cases.rst" "$cases_rst"
 	fi
 	committed "$title" >"$out/committed-$name"
@@ -179,7 +182,7 @@ run_on() {
 	if [ -n "$cases" ] || [ "$libraries" != 'system rdma_post' ]; then
 		return
 	fi
-	if ! grep -qx "\.\. results of $(title "$suite" "$kernel")" "$cases_rst"; then
+	if ! grep -qx "\.\. begin results of $(title "$suite" "$kernel")" "$cases_rst"; then
 		echo "# $name: Documentation/program-cases.rst has no table of these results"
 		return
 	fi

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Usage: awk -f summary.awk packages program-cases.rst programs.rst
+# Usage: awk -f summary.awk packages program-cases.rst
 #
-# Prints programs.rst, with its table made from those of the cases: a row for each line of
-# packages, a column for each release, and of Debian 12 for each kernel.
+# Prints the table of programs.rst, for replace.awk, made from those of the cases: a row for
+# each line of packages, a column for each release, and of Debian 12 for each kernel.
 
 function fail(text) {
 	print text > "/dev/stderr"
@@ -31,7 +31,7 @@ file == 1 && !/^#/ {
 		known[names[i]]
 }
 
-file == 2 && /^\.\. results of / { at = $4 }
+file == 2 && /^\.\. begin results of / { at = $5 }
 
 # A row of a case: "PROGRAM", "CASE", SYSTEM, RDMA_POST, and perhaps "REMARK"
 file == 2 && /^   "/ {
@@ -75,7 +75,7 @@ function cell(row, at,    i, n, names, good, bad, result) {
 }
 
 function table(    row, i, line) {
-	print "\n.. csv-table::"
+	print ".. begin summary\n\n.. csv-table::"
 	print "   :widths: 22 12 7 7 7 7 7 31"
 	line = "   :header: Programs, Packages"
 	for (i = 1; i <= columns; i++)
@@ -89,14 +89,7 @@ function table(    row, i, line) {
 			line = line ", \"" cell(row, column[i]) "\""
 		print line ", \"" remarks[row] "\""
 	}
-	print ""
-}
-
-file == 3 && /^\.\. end of summary/ { skipping = 0 }
-file == 3 && !skipping
-file == 3 && /^\.\. summary of the cases/ {
-	skipping = done = 1
-	table()
+	print "\n.. end summary"
 }
 
 END {
@@ -106,6 +99,5 @@ END {
 		if (!(program in tried))
 			fail("packages has " program ", of which there is no case")
 	}
-	if (!done || skipping)
-		fail("programs.rst has no place for the summary")
+	table()
 }

@@ -257,7 +257,8 @@ symbols() {
 # The table of programs.rst must be the one that summary.awk makes from program-cases.rst.
 programs() {
 	awk -f selftests/interop/summary.awk selftests/interop/packages \
-		Documentation/program-cases.rst Documentation/programs.rst |
+		Documentation/program-cases.rst |
+		awk -f selftests/tools/replace.awk - Documentation/programs.rst |
 		diff -u Documentation/programs.rst - ||
 		echo "make -C Documentation programs"
 }
