@@ -79,11 +79,6 @@ fi
 out=$build_dir/bench/$out${engine:+.$engine}
 status=0
 
-list_cases() {
-	sed -nE "/^#/d;s/^($sets) ${engine:+s}//p" "$here/cases" |
-		grep -E -- "$match" || true
-}
-
 # Cases with many connections take up to 12 s in each round.
 run_guest() {
 	local name=bench.$kernel from results limit sim=()
@@ -131,7 +126,7 @@ fi
 mkdir -p "$out"
 if [ -n "$measure" ]; then
 	if [ "$kernel" = host ]; then bench_build; else bench_build "$kernel"; fi
-	list_cases >"$out/cases"
+	expand_cases "$sets" "${engine:+s}" | grep -E -- "$match" >"$out/cases" || true
 	[ -s "$out/cases" ] || die "no such case"
 	rm -f "$out"/results.jsonl*
 	if [ "$kernel" = host ]; then run_host; else run_guest; fi

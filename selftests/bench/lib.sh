@@ -16,6 +16,15 @@ bench_build() {
 	done
 }
 
+# expand_cases SET COLUMN: print the cases of these sets, with braces expanded
+expand_cases() {
+	local line
+	grep -v '^#' "$here/cases" | while IFS= read -r line; do
+		line=${line//\\ / }
+		eval "printf '%s\n' ${line// /\\ }"
+	done | sed -nE "s/^($1) $2//p"
+}
+
 # The time limit of a measurement in seconds. Most take less than one; a
 # thousand connections on a busy machine take a minute.
 measure_limit=120
