@@ -160,8 +160,7 @@ void samples_figures(struct samples *s, struct figures *f)
  */
 static void open_counters(void)
 {
-	static const char path[] =
-		"/sys/kernel/tracing/events/raw_syscalls/sys_enter/id";
+	static const char path[] = "/sys/kernel/tracing/events/raw_syscalls/sys_enter/id";
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_TRACEPOINT, .size = sizeof(attr),
 	};
@@ -176,8 +175,7 @@ static void open_counters(void)
 	fclose(file);
 	attr.config = id;
 	/* Later threads have higher ids; readv() reads these counters. */
-	snprintf(filter, sizeof(filter), "common_pid >= %d && id != %d",
-		 getpid(), SYS_readv);
+	snprintf(filter, sizeof(filter), "common_pid >= %d && id != %d", getpid(), SYS_readv);
 	for (cpu = 0; cpu < cpus && cpu < MAX_CPUS; cpu++) {
 		fd = syscall(SYS_perf_event_open, &attr, -1, (int)cpu, -1, 0);
 		if (fd < 0 && errno == ENODEV)
@@ -212,8 +210,7 @@ void syscalls_begin(void)
 void syscalls_end(struct figures *f, uint64_t ops)
 {
 	if (ncounters)
-		f->value[F_SYSCALLS] =
-			(double)(read_counters() - counted) / ops;
+		f->value[F_SYSCALLS] = (double)(read_counters() - counted) / ops;
 }
 
 void all_ready(void)
@@ -364,17 +361,13 @@ static void print(const char *name)
 	printf("{\"case\":\"%s\"", name);
 	for (i = 0; i < ARRAY_SIZE(params); i++)
 		if (params[i].number)
-			printf(",\"%s\":%lu", params[i].name,
-			       *params[i].number);
+			printf(",\"%s\":%lu", params[i].name, *params[i].number);
 		else
-			printf(",\"%s\":\"%s\"", params[i].name,
-			       params[i].text);
+			printf(",\"%s\":\"%s\"", params[i].name, params[i].text);
 	for (i = 0; i < F_COUNT; i++) {
 		value = merged(i);
 		if (!isnan(value))
-			printf(",\"%s\":%.10g",
-			       i == F_OPS ? "done" : figure_names[i].name,
-			       value);
+			printf(",\"%s\":%.10g", i == F_OPS ? "done" : figure_names[i].name, value);
 	}
 	printf("}\n");
 }
@@ -384,8 +377,7 @@ static void share(void)
 	pthread_barrierattr_t attr;
 	size_t i, k;
 
-	shared = mmap(NULL, sizeof(*shared) +
-		      config.procs * sizeof(shared->figures[0]),
+	shared = mmap(NULL, sizeof(*shared) + config.procs * sizeof(shared->figures[0]),
 		      PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	must(shared != MAP_FAILED);
 	pthread_barrierattr_init(&attr);

@@ -96,8 +96,7 @@ void samples_figures(struct samples *s, struct figures *f);
 double samples_percentile(struct samples *s, double share);
 
 /* True until config.ops operations are done, or config.ms are over. */
-static inline bool go_on(uint64_t start, uint64_t now, uint64_t done,
-			 uint64_t min)
+static inline bool go_on(uint64_t start, uint64_t now, uint64_t done, uint64_t min)
 {
 	if (config.ops)
 		return done < config.ops;
@@ -181,8 +180,7 @@ struct request conn_request(uint32_t index, bool first_byte);
 void world_open(struct world *w);
 void world_close(struct world *w);
 /* Set up @count connections, @window at a time, and send a byte if asked. */
-void world_connect(struct world *w, unsigned long count, unsigned long window,
-		   bool first_byte);
+void world_connect(struct world *w, unsigned long count, unsigned long window, bool first_byte);
 /* Disconnect and destroy all connections. */
 void world_disconnect(struct world *w);
 

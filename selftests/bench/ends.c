@@ -105,12 +105,10 @@ static void look_for_peer(struct world *w)
 
 	if (!parse_addr(config.peer, config.port, &w->addr))
 		die("peer=%s: no address", config.peer);
-	must(!rdma_resolve_addr(w->id, NULL, (struct sockaddr *)&w->addr,
-				RESOLVE_MS));
+	must(!rdma_resolve_addr(w->id, NULL, (struct sockaddr *)&w->addr, RESOLVE_MS));
 	must(!rdma_get_cm_event(w->channel, &event));
 	if (event->event != RDMA_CM_EVENT_ADDR_RESOLVED)
-		die("peer=%s: %s: %d", config.peer,
-		    rdma_event_str(event->event), event->status);
+		die("peer=%s: %s: %d", config.peer, rdma_event_str(event->event), event->status);
 	rdma_ack_cm_event(event);
 }
 
@@ -130,8 +128,7 @@ size_t slot_count(size_t slot, unsigned long conns)
 struct ibv_mr *register_buffer(struct ibv_pd *pd, size_t size)
 {
 	struct ibv_mr *mr = ibv_reg_mr(pd, allocate(size), size,
-				       IBV_ACCESS_LOCAL_WRITE |
-				       IBV_ACCESS_REMOTE_WRITE |
+				       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 				       IBV_ACCESS_REMOTE_READ);
 
 	must(mr);
@@ -302,8 +299,7 @@ static void make_qp(struct world *w, struct rdma_cm_id *id)
 }
 
 /* Accept; the first byte may arrive before this end's ESTABLISHED event. */
-static void answer(struct world *w, struct rdma_cm_event *event,
-		   bool first_byte)
+static void answer(struct world *w, struct rdma_cm_event *event, bool first_byte)
 {
 	struct rdma_conn_param param;
 	struct request request;
@@ -412,8 +408,7 @@ static void begin(struct world *w, struct conn *conn, uint32_t index)
 	conn->index = index;
 	conn_prepare(w, conn);
 	must(!rdma_create_id(w->channel, &conn->client, conn, RDMA_PS_TCP));
-	must(!rdma_resolve_addr(conn->client, NULL,
-				(struct sockaddr *)&w->addr, RESOLVE_MS));
+	must(!rdma_resolve_addr(conn->client, NULL, (struct sockaddr *)&w->addr, RESOLVE_MS));
 }
 
 /* With a peer, the send's completion says that the byte arrived. */
@@ -434,8 +429,7 @@ static unsigned int ends(void)
 	return with_peer() ? 1 : 2;
 }
 
-void world_connect(struct world *w, unsigned long count, unsigned long window,
-		   bool first_byte)
+void world_connect(struct world *w, unsigned long count, unsigned long window, bool first_byte)
 {
 	unsigned long begun, done, i;
 

@@ -239,8 +239,7 @@ void run_rate(struct figures *f)
 			.conns = &w.conns[i * share], .nconns = share,
 			.ready = &ready,
 		};
-		must(!pthread_create(&workers[i].thread, NULL, worker_main,
-				     &workers[i]));
+		must(!pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]));
 	}
 	pthread_barrier_wait(&ready);
 	all_ready();

@@ -59,8 +59,7 @@ static void open_end(struct own_end *end, struct world *w, struct ibv_mr *mr)
 	end->pd = w->pd;
 	end->channel = ibv_create_comp_channel(w->verbs);
 	must(end->channel);
-	end->cq = ibv_create_cq(w->verbs, 2 * config.depth, NULL, end->channel,
-				0);
+	end->cq = ibv_create_cq(w->verbs, 2 * config.depth, NULL, end->channel, 0);
 	must(end->cq);
 	if (strcmp(config.api, "own"))
 		return;
@@ -70,8 +69,7 @@ static void open_end(struct own_end *end, struct world *w, struct ibv_mr *mr)
 	must(end->kept);
 }
 
-static void move(struct own_end *end, struct rdma_cm_id *id,
-		 enum ibv_qp_state state)
+static void move(struct own_end *end, struct rdma_cm_id *id, enum ibv_qp_state state)
 {
 	struct ibv_qp_attr attr = { .qp_state = state };
 	int mask;
@@ -174,8 +172,7 @@ static void send_byte(void)
 	must(!ibv_post_send(client.qp, &wr, &bad));
 }
 
-static void connect_one(struct rdma_addrinfo *info, struct samples *up,
-			struct samples *ended)
+static void connect_one(struct rdma_addrinfo *info, struct samples *up, struct samples *ended)
 {
 	struct rdma_conn_param param = {
 		.retry_count = 7, .rnr_retry_count = 7,
@@ -187,8 +184,7 @@ static void connect_one(struct rdma_addrinfo *info, struct samples *up,
 	begin(&client, id);
 	param.qp_num = client.qp->qp_num;
 	if (rdma_connect(id, &param))
-		die("rdma_connect: %m, event status %d",
-		    id->event ? id->event->status : 0);
+		die("rdma_connect: %m, event status %d", id->event ? id->event->status : 0);
 	move(&client, id, IBV_QPS_RTR);
 	move(&client, id, IBV_QPS_RTS);
 	if (client.kept)
@@ -238,8 +234,7 @@ void connect_own(struct figures *f)
 	rdma_freeaddrinfo(info);
 	must(!rdma_listen(listener, 16));
 	must(!pthread_create(&thread, NULL, serve, NULL));
-	snprintf(port, sizeof(port), "%u",
-		 be16toh(rdma_get_src_port(listener)));
+	snprintf(port, sizeof(port), "%u", be16toh(rdma_get_src_port(listener)));
 	info = get_info(port, 0);
 	for (i = 0; i < 2; i++)
 		connect_one(info, &up, &ended);

@@ -117,8 +117,7 @@ static void start_supervisor(void)
 /* Wait until the server listens. */
 static void take_report(void)
 {
-	if (read(supervisor.reports, &supervisor.server, sizeof(pid_t)) !=
-	    sizeof(pid_t))
+	if (read(supervisor.reports, &supervisor.server, sizeof(pid_t)) != sizeof(pid_t))
 		die("restart: there is no server");
 }
 
@@ -130,15 +129,13 @@ static void open_clients(void)
 	clients.channel = rdma_create_event_channel();
 	must(clients.channel);
 	must(!rdma_create_id(clients.channel, &clients.id, NULL, RDMA_PS_TCP));
-	must(!rdma_resolve_addr(clients.id, NULL,
-				(struct sockaddr *)&clients.addr, RESOLVE_MS));
+	must(!rdma_resolve_addr(clients.id, NULL, (struct sockaddr *)&clients.addr, RESOLVE_MS));
 	must(!rdma_get_cm_event(clients.channel, &event));
 	must(event->event == RDMA_CM_EVENT_ADDR_RESOLVED);
 	rdma_ack_cm_event(event);
 	clients.pd = ibv_alloc_pd(clients.id->verbs);
 	must(clients.pd);
-	clients.cq = ibv_create_cq(clients.id->verbs, 2 * config.conns, NULL,
-				   NULL, 0);
+	clients.cq = ibv_create_cq(clients.id->verbs, 2 * config.conns, NULL, NULL, 0);
 	must(clients.cq);
 	clients.mr = register_buffer(clients.pd, 64);
 	must(!fcntl(clients.channel->fd, F_SETFL, O_NONBLOCK));
@@ -150,10 +147,8 @@ static void begin(struct client *client)
 	if (client->tries++ == MAX_TRIES)
 		die("restart: client %td is lost", client - clients.all);
 	client->stage = BEGUN;
-	must(!rdma_create_id(clients.channel, &client->id, client,
-			     RDMA_PS_TCP));
-	must(!rdma_resolve_addr(client->id, NULL,
-				(struct sockaddr *)&clients.addr, RESOLVE_MS));
+	must(!rdma_create_id(clients.channel, &client->id, client, RDMA_PS_TCP));
+	must(!rdma_resolve_addr(client->id, NULL, (struct sockaddr *)&clients.addr, RESOLVE_MS));
 }
 
 static void end(struct client *client)
@@ -206,8 +201,7 @@ static void poll_bytes(void)
 	while (ibv_poll_cq(clients.cq, 1, &wc) > 0) {
 		client = &clients.all[wc.wr_id];
 		/* If the connection ends, an event says so. */
-		if (wc.status || client->stage != SENT ||
-		    wc.qp_num != client->id->qp->qp_num)
+		if (wc.status || client->stage != SENT || wc.qp_num != client->id->qp->qp_num)
 			continue;
 		client->stage = UP;
 		clients.up++;
@@ -292,8 +286,7 @@ static void connect_all(bool restarted)
 		poll_bytes();
 		for (i = 0; clients.retries && i < config.conns; i++) {
 			client = &clients.all[i];
-			if (client->stage == DOWN &&
-			    client->not_before < now_ns())
+			if (client->stage == DOWN && client->not_before < now_ns())
 				begin(client);
 		}
 	}

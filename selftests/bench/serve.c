@@ -130,8 +130,7 @@ static int make_qp(struct served *served)
 		.qp_type = IBV_QPT_RC,
 	};
 
-	served->cq = ibv_create_cq(listener->verbs, attr.cap.max_recv_wr,
-				   served, completions, 0);
+	served->cq = ibv_create_cq(listener->verbs, attr.cap.max_recv_wr, served, completions, 0);
 	if (!served->cq)
 		return -1;
 	attr.send_cq = served->cq;
@@ -191,8 +190,7 @@ static bool serve_request(struct rdma_cm_event *event)
 	if (event->param.conn.private_data_len < sizeof(request))
 		goto reject;
 	memcpy(&request, event->param.conn.private_data, sizeof(request));
-	if (be64toh(request.size) > MAX_SIZE ||
-	    be32toh(request.recvs) > MAX_RECVS)
+	if (be64toh(request.size) > MAX_SIZE || be32toh(request.recvs) > MAX_RECVS)
 		goto reject;
 	served = calloc(1, sizeof(*served));
 	must(served);
@@ -244,8 +242,7 @@ static void step(void)
 		die("the device is gone");
 	default:
 		if (id == listener)
-			die("%s, which was not expected",
-			    rdma_event_str(event->event));
+			die("%s, which was not expected", rdma_event_str(event->event));
 		/* The connection has ended, or was never established. */
 		rdma_disconnect(id);
 		forget(id->context);

@@ -55,8 +55,7 @@ static struct rdma_addrinfo *get_info(const char *port, int flags)
 		.ai_flags = flags, .ai_port_space = RDMA_PS_TCP,
 	}, *info;
 
-	must(!rdma_getaddrinfo(with_peer() ? config.peer : config.addr, port,
-			       &hints, &info));
+	must(!rdma_getaddrinfo(with_peer() ? config.peer : config.addr, port, &hints, &info));
 	return info;
 }
 
@@ -90,15 +89,13 @@ static void connect_one(struct server *server, struct rdma_addrinfo *info,
 	param.responder_resources = 0;
 	must(!rdma_create_ep(&id, info, pd, &attr));
 	must(!rdma_connect(id, &param));
-	must(!rdma_post_send(id, NULL, server->mr->addr, 1, server->mr,
-			     IBV_SEND_SIGNALED));
+	must(!rdma_post_send(id, NULL, server->mr->addr, 1, server->mr, IBV_SEND_SIGNALED));
 	if (!with_peer())
 		must(!sem_wait(&server->delivered));
 	must(rdma_get_send_comp(id, &wc) == 1 && !wc.status);
 	if (!with_peer())
 		sem_post(&server->acked);
-	samples_add(up, (with_peer() ? now_ns() : server->delivered_at) -
-		    before);
+	samples_add(up, (with_peer() ? now_ns() : server->delivered_at) - before);
 
 	before = now_ns();
 	rdma_disconnect(id);
@@ -136,8 +133,7 @@ static void connect_endpoints(struct figures *f)
 
 	world_open(&w);
 	server.mr = w.mr[1];
-	snprintf(port, sizeof(port), "%lu", with_peer() ? config.port :
-		 start_server(&server, &w));
+	snprintf(port, sizeof(port), "%lu", with_peer() ? config.port : start_server(&server, &w));
 	info = get_info(port, 0);
 	for (i = 0; i < 2; i++)
 		connect_one(&server, info, w.pd, &up, &down);
@@ -318,8 +314,7 @@ static double percpu_free_bytes(void)
 double kernel_bytes(void)
 {
 	return proc_bytes("/proc/meminfo", " MemTotal ") -
-	       proc_bytes("/proc/meminfo",
-			  " MemFree Buffers Cached AnonPages ") -
+	       proc_bytes("/proc/meminfo", " MemFree Buffers Cached AnonPages ") -
 	       percpu_free_bytes();
 }
 
@@ -337,8 +332,7 @@ static void make_regions(struct world *w, struct ibv_mr **mrs)
 	unsigned long i;
 
 	for (i = 0; i < config.conns; i++) {
-		mrs[i] = ibv_reg_mr(w->pd, w->buf[0], config.size,
-				    IBV_ACCESS_LOCAL_WRITE);
+		mrs[i] = ibv_reg_mr(w->pd, w->buf[0], config.size, IBV_ACCESS_LOCAL_WRITE);
 		must(mrs[i]);
 	}
 }

@@ -29,12 +29,10 @@ static struct ib_cq *floor_make_cq(struct floor_conn *conn)
 		.cqe = 2 * conn->world->config.depth,
 	};
 
-	return ib_create_cq(conn->world->pd->device, floor_comp, NULL, conn,
-			    &attr);
+	return ib_create_cq(conn->world->pd->device, floor_comp, NULL, conn, &attr);
 }
 
-static int floor_make_qp(struct floor_conn *conn, struct rdma_cm_id *id,
-			 struct ib_cq **cq)
+static int floor_make_qp(struct floor_conn *conn, struct rdma_cm_id *id, struct ib_cq **cq)
 {
 	struct floor_config *config = &conn->world->config;
 	struct ib_qp_init_attr attr = {
@@ -174,13 +172,11 @@ static int floor_connect(struct floor_world *w, struct floor_conn *conn)
 	init_completion(&conn->completed);
 	floor_prepare(w, conn);
 	w->connecting = conn;
-	id = rdma_create_id(current->nsproxy->net_ns, floor_event, conn,
-			    RDMA_PS_TCP, IB_QPT_RC);
+	id = rdma_create_id(current->nsproxy->net_ns, floor_event, conn, RDMA_PS_TCP, IB_QPT_RC);
 	if (IS_ERR(id))
 		return PTR_ERR(id);
 	conn->client = id;
-	ret = rdma_resolve_addr(id, NULL, (struct sockaddr *)&w->addr,
-				FLOOR_RESOLVE_MS);
+	ret = rdma_resolve_addr(id, NULL, (struct sockaddr *)&w->addr, FLOOR_RESOLVE_MS);
 	if (!ret)
 		ret = floor_expect(conn, RDMA_CM_EVENT_ADDR_RESOLVED);
 	if (!ret)
@@ -222,8 +218,7 @@ void floor_close(struct floor_world *w)
 	kvfree(w->conns);
 	for (i = 0; i < 2; i++) {
 		if (w->dma[i])
-			ib_dma_unmap_single(device, w->dma[i],
-					    floor_buf_size(w),
+			ib_dma_unmap_single(device, w->dma[i], floor_buf_size(w),
 					    DMA_BIDIRECTIONAL);
 		if (w->buf[i])
 			free_pages_exact(w->buf[i], floor_buf_size(w));
@@ -241,11 +236,9 @@ static int floor_buffers(struct floor_world *w)
 	int i;
 
 	w->slot = ALIGN(config->size ?: 1, 64);
-	w->slots = w->slot > SZ_64K ? 1 : min_t(size_t, config->conns,
-						FLOOR_MAX_SLOTS);
+	w->slots = w->slot > SZ_64K ? 1 : min_t(size_t, config->conns, FLOOR_MAX_SLOTS);
 	for (i = 0; i < 2; i++) {
-		w->buf[i] = alloc_pages_exact(floor_buf_size(w),
-					      GFP_KERNEL | __GFP_ZERO);
+		w->buf[i] = alloc_pages_exact(floor_buf_size(w), GFP_KERNEL | __GFP_ZERO);
 		if (!w->buf[i])
 			return -ENOMEM;
 		dma = ib_dma_map_single(w->pd->device, w->buf[i],
@@ -267,8 +260,7 @@ int floor_open(struct floor_world *w)
 	init_completion(&w->go);
 	w->addr.sin_family = AF_INET;
 	w->addr.sin_addr.s_addr = in_aton(w->config.addr);
-	id = rdma_create_id(current->nsproxy->net_ns, floor_event, w,
-			    RDMA_PS_TCP, IB_QPT_RC);
+	id = rdma_create_id(current->nsproxy->net_ns, floor_event, w, RDMA_PS_TCP, IB_QPT_RC);
 	if (IS_ERR(id))
 		return PTR_ERR(id);
 	w->listen = id;
@@ -277,8 +269,7 @@ int floor_open(struct floor_world *w)
 		return ret;
 	if (!id->device)
 		return -ENODEV;
-	w->addr.sin_port =
-		((struct sockaddr_in *)&id->route.addr.src_addr)->sin_port;
+	w->addr.sin_port = ((struct sockaddr_in *)&id->route.addr.src_addr)->sin_port;
 	ret = rdma_listen(id, 16);
 	if (ret)
 		return ret;

@@ -108,8 +108,7 @@ static int floor_sleep(struct floor_conn *conn, struct ib_wc *wc, int max)
 		ret = floor_poll(conn, wc, max);
 		if (ret)
 			return ret;
-		ret = ib_req_notify_cq(conn->send_cq, IB_CQ_NEXT_COMP |
-				       IB_CQ_REPORT_MISSED_EVENTS);
+		ret = ib_req_notify_cq(conn->send_cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
 		if (ret < 0)
 			return ret;
 		if (ret)
@@ -117,8 +116,7 @@ static int floor_sleep(struct floor_conn *conn, struct ib_wc *wc, int max)
 		ret = floor_poll(conn, wc, max);
 		if (ret)
 			return ret;
-		if (!wait_for_completion_timeout(&conn->completed,
-						 FLOOR_DEADLINE))
+		if (!wait_for_completion_timeout(&conn->completed, FLOOR_DEADLINE))
 			return -ETIMEDOUT;
 	}
 }
@@ -155,8 +153,7 @@ static u32 floor_percentile(const u32 *ns, u32 count, u32 per_mille)
 	return ns[n ? n - 1 : 0];
 }
 
-static bool floor_go_on(struct floor_config *config, u64 start, u64 now,
-			u64 done, u64 min)
+static bool floor_go_on(struct floor_config *config, u64 start, u64 now, u64 done, u64 min)
 {
 	if (config->ops)
 		return done < config->ops;
@@ -254,8 +251,7 @@ static int floor_echo_poll(struct floor_conn *conn, bool server)
 }
 
 /* Wait for a completion that @count counts, and use it. */
-static int floor_echo_wait(struct floor_conn *conn, bool server,
-			   unsigned int *count)
+static int floor_echo_wait(struct floor_conn *conn, bool server, unsigned int *count)
 {
 	struct ib_cq *cq = server ? conn->recv_cq : conn->send_cq;
 	unsigned long end = jiffies + FLOOR_DEADLINE;
@@ -273,14 +269,12 @@ static int floor_echo_wait(struct floor_conn *conn, bool server,
 			cond_resched();
 			continue;
 		}
-		ret = ib_req_notify_cq(cq, IB_CQ_NEXT_COMP |
-				       IB_CQ_REPORT_MISSED_EVENTS);
+		ret = ib_req_notify_cq(cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
 		if (!ret)
 			ret = floor_echo_poll(conn, server);
 		if (ret < 0)
 			return ret;
-		if (!ret && !wait_for_completion_timeout(&conn->completed,
-							 FLOOR_DEADLINE))
+		if (!ret && !wait_for_completion_timeout(&conn->completed, FLOOR_DEADLINE))
 			return -ETIMEDOUT;
 	}
 	--*count;
@@ -337,8 +331,7 @@ static int floor_echo_all(struct floor_world *w)
 	for (server = 1; server >= 0; server--) {
 		for (i = 0; i < w->config.conns && !ret; i++) {
 			conn = &w->conns[i];
-			ret = floor_echo_wait(conn, server,
-					      &conn->ends[server].received);
+			ret = floor_echo_wait(conn, server, &conn->ends[server].received);
 			if (!ret)
 				ret = floor_echo_recv(conn, server);
 			if (!ret && server)
@@ -369,8 +362,7 @@ static int floor_echoes(struct floor_world *w, u32 *ns)
 		ret = floor_echo_all(w);
 		after = ktime_get_ns();
 		if (n < FLOOR_MAX_SAMPLES)
-			ns[n++] = min_t(u64, div64_u64(after - before, config->conns),
-					U32_MAX);
+			ns[n++] = min_t(u64, div64_u64(after - before, config->conns), U32_MAX);
 		if (!ret && fatal_signal_pending(current))
 			ret = -EINTR;
 		cond_resched();
@@ -386,8 +378,7 @@ int floor_echo(struct floor_world *w)
 	u32 *ns;
 	int ret;
 
-	if (!w->config.sends || !w->config.recvs ||
-	    w->config.recvs > w->config.depth)
+	if (!w->config.sends || !w->config.recvs || w->config.recvs > w->config.depth)
 		return -EINVAL;
 	ns = kvmalloc_array(FLOOR_MAX_SAMPLES, sizeof(*ns), GFP_KERNEL);
 	if (!ns)
@@ -398,8 +389,7 @@ int floor_echo(struct floor_world *w)
 }
 
 /* Keep the queues full, and then wait for all work requests. */
-static int floor_work(struct floor_worker *worker, struct ib_wc *wc, u64 ops,
-		      u64 limit_ns)
+static int floor_work(struct floor_worker *worker, struct ib_wc *wc, u64 ops, u64 limit_ns)
 {
 	struct floor_config *config = &worker->world->config;
 	unsigned long deadline = jiffies + FLOOR_DEADLINE +
@@ -413,8 +403,7 @@ static int floor_work(struct floor_worker *worker, struct ib_wc *wc, u64 ops,
 	worker->start = now;
 	for (i = 0; more || worker->done < posted; i++) {
 		conn = &worker->conns[i % worker->nconns];
-		while (more &&
-		       conn->pending + config->batch <= config->depth) {
+		while (more && conn->pending + config->batch <= config->depth) {
 			ret = floor_post(conn, config->batch);
 			if (ret)
 				return ret;
@@ -449,22 +438,19 @@ static int floor_thread(void *arg)
 	struct floor_config *config = &worker->world->config;
 	struct ib_wc *wc = kcalloc(FLOOR_MAX_BATCH, sizeof(*wc), GFP_KERNEL);
 
-	worker->error = wc ? floor_work(worker, wc,
-					config->depth * worker->nconns, 0) :
+	worker->error = wc ? floor_work(worker, wc, config->depth * worker->nconns, 0) :
 			     -ENOMEM;
 	complete(&worker->ready);
 	wait_for_completion(&worker->world->go);
 	if (!worker->error)
-		worker->error = floor_work(worker, wc,
-					   config->ops / config->threads,
+		worker->error = floor_work(worker, wc, config->ops / config->threads,
 					   config->ms * NSEC_PER_MSEC);
 	kfree(wc);
 	complete(&worker->finished);
 	return 0;
 }
 
-static int floor_start(struct floor_world *w, struct floor_worker *worker,
-		       unsigned long i)
+static int floor_start(struct floor_world *w, struct floor_worker *worker, unsigned long i)
 {
 	struct task_struct *task;
 

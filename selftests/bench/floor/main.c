@@ -48,8 +48,7 @@ static int floor_parse_one(struct floor_config *config, char *word)
 		if (strcmp(name, params[i].name))
 			continue;
 		if (params[i].text)
-			return strscpy(params[i].text, word,
-				       sizeof(config->op)) < 0 ? -EINVAL : 0;
+			return strscpy(params[i].text, word, sizeof(config->op)) < 0 ? -EINVAL : 0;
 		*params[i].number = memparse(word, &end);
 		return end == word || *end ? -EINVAL : 0;
 	}
