@@ -112,6 +112,11 @@ uint64_t cpu_ns(void);
 
 /* connect with api=own or api=cqs, see own.c. */
 void connect_own(struct figures *f);
+/* Resolve the address of the server, or of a listener. */
+struct rdma_addrinfo *get_info(const char *port, int flags);
+/* Take the times of @one, which has connected @conns connections, @warm times in vain before. */
+void measure_connects(struct figures *f, void (*one)(struct samples *up, struct samples *down),
+		      int warm, unsigned long conns, uint64_t min);
 
 /* Wait for all processes before the measurement begins. */
 void all_ready(void);

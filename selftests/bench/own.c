@@ -28,6 +28,7 @@ struct own_end {
 
 static struct own_end client, server;
 static struct rdma_cm_id *listener;
+static struct rdma_addrinfo *info;
 static sem_t delivered, acked, down;
 static uint64_t delivered_at;
 
@@ -172,7 +173,7 @@ static void send_byte(void)
 	must(!ibv_post_send(client.qp, &wr, &bad));
 }
 
-static void connect_one(struct rdma_addrinfo *info, struct samples *up, struct samples *ended)
+static void connect_one(struct samples *up, struct samples *ended)
 {
 	struct rdma_conn_param param = {
 		.retry_count = 7, .rnr_retry_count = 7,
@@ -201,25 +202,11 @@ static void connect_one(struct rdma_addrinfo *info, struct samples *up, struct s
 	samples_add(ended, now_ns() - before);
 }
 
-static struct rdma_addrinfo *get_info(const char *port, int flags)
-{
-	struct rdma_addrinfo hints = {
-		.ai_flags = flags, .ai_port_space = RDMA_PS_TCP,
-	}, *info;
-
-	must(!rdma_getaddrinfo(config.addr, port, &hints, &info));
-	return info;
-}
-
 void connect_own(struct figures *f)
 {
-	struct samples up = {}, ended = {};
-	struct rdma_addrinfo *info;
 	pthread_t thread;
-	uint64_t start;
 	struct world w;
 	char port[16];
-	int i;
 
 	if (with_peer())
 		die("api=%s: without peer only", config.api);
@@ -236,20 +223,6 @@ void connect_own(struct figures *f)
 	must(!pthread_create(&thread, NULL, serve, NULL));
 	snprintf(port, sizeof(port), "%u", be16toh(rdma_get_src_port(listener)));
 	info = get_info(port, 0);
-	for (i = 0; i < 2; i++)
-		connect_one(info, &up, &ended);
-	samples_free(&up);
-	samples_free(&ended);
-	all_ready();
-	syscalls_begin();
-	start = now_ns();
-	while (go_on(start, now_ns(), up.count, MIN_OPS))
-		connect_one(info, &up, &ended);
+	measure_connects(f, connect_one, 2, 1, MIN_OPS);
 	rdma_freeaddrinfo(info);
-	syscalls_end(f, up.count);
-	samples_figures(&up, f);
-	f->value[F_DOWN_P50] = samples_percentile(&ended, 0.5);
-	f->value[F_DOWN_P99] = samples_percentile(&ended, 0.99);
-	samples_free(&up);
-	samples_free(&ended);
 }

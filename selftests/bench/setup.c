@@ -49,7 +49,7 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-static struct rdma_addrinfo *get_info(const char *port, int flags)
+struct rdma_addrinfo *get_info(const char *port, int flags)
 {
 	struct rdma_addrinfo hints = {
 		.ai_flags = flags, .ai_port_space = RDMA_PS_TCP,
@@ -120,32 +120,33 @@ static unsigned int start_server(struct server *server, struct world *w)
 	return be16toh(rdma_get_src_port(server->listen));
 }
 
-static void connect_endpoints(struct figures *f)
-{
-	/* The server's thread waits for clients until the program ends. */
-	static struct server server;
-	struct samples up = {}, down = {};
-	struct rdma_addrinfo *info;
-	struct world w;
-	uint64_t start;
-	char port[16];
-	int i;
+/* The server's thread waits for clients until the program ends. */
+static struct server server;
+static struct rdma_addrinfo *info;
+static struct world world;
 
-	world_open(&w);
-	server.mr = w.mr[1];
-	snprintf(port, sizeof(port), "%lu", with_peer() ? config.port : start_server(&server, &w));
-	info = get_info(port, 0);
-	for (i = 0; i < 2; i++)
-		connect_one(&server, info, w.pd, &up, &down);
+static void connect_endpoint(struct samples *up, struct samples *down)
+{
+	connect_one(&server, info, world.pd, up, down);
+}
+
+void measure_connects(struct figures *f, void (*one)(struct samples *up, struct samples *down),
+		      int warm, unsigned long conns, uint64_t min)
+{
+	struct samples up = {}, down = {};
+	uint64_t start;
+
+	while (warm--)
+		one(&up, &down);
 	samples_free(&up);
 	samples_free(&down);
 	all_ready();
 	syscalls_begin();
 	start = now_ns();
-	while (go_on(start, now_ns(), up.count, MIN_OPS))
-		connect_one(&server, info, w.pd, &up, &down);
-	rdma_freeaddrinfo(info);
-	syscalls_end(f, up.count);
+	do {
+		one(&up, &down);
+	} while (go_on(start, now_ns(), up.count, min));
+	syscalls_end(f, up.count * conns);
 	samples_figures(&up, f);
 	f->value[F_DOWN_P50] = samples_percentile(&down, 0.5);
 	f->value[F_DOWN_P99] = samples_percentile(&down, 0.99);
@@ -153,41 +154,40 @@ static void connect_endpoints(struct figures *f)
 	samples_free(&down);
 }
 
+static void connect_endpoints(struct figures *f)
+{
+	char port[16];
+
+	world_open(&world);
+	server.mr = world.mr[1];
+	snprintf(port, sizeof(port), "%lu", with_peer() ? config.port :
+		 start_server(&server, &world));
+	info = get_info(port, 0);
+	measure_connects(f, connect_endpoint, 2, 1, MIN_OPS);
+	rdma_freeaddrinfo(info);
+}
+
 /*
  * Many connections over an event channel, all at once or by the window: the time
  * is divided.
  */
+static void connect_many(struct samples *up, struct samples *down)
+{
+	uint64_t before = now_ns(), middle;
+
+	world_connect(&world, config.conns, config.window ? : config.conns, true);
+	middle = now_ns();
+	world_disconnect(&world);
+	samples_add(up, (middle - before) / config.conns);
+	samples_add(down, (now_ns() - middle) / config.conns);
+}
+
 static void connect_events(struct figures *f)
 {
-	const unsigned long window = config.window ? : config.conns;
+	world_open(&world);
 	/* With many connections, one round is enough. */
-	const uint64_t min = config.conns < 100 ? MIN_OPS : 1;
-	struct samples up = {}, down = {};
-	uint64_t start, before, middle, after;
-	struct world w;
-
-	world_open(&w);
-	world_connect(&w, config.conns, window, true);
-	world_disconnect(&w);
-	all_ready();
-	syscalls_begin();
-	start = now_ns();
-	do {
-		before = now_ns();
-		world_connect(&w, config.conns, window, true);
-		middle = now_ns();
-		world_disconnect(&w);
-		after = now_ns();
-		samples_add(&up, (middle - before) / config.conns);
-		samples_add(&down, (after - middle) / config.conns);
-	} while (go_on(start, after, up.count, min));
-	syscalls_end(f, up.count * config.conns);
-	samples_figures(&up, f);
-	f->value[F_DOWN_P50] = samples_percentile(&down, 0.5);
-	f->value[F_DOWN_P99] = samples_percentile(&down, 0.99);
-	samples_free(&up);
-	samples_free(&down);
-	world_close(&w);
+	measure_connects(f, connect_many, 1, config.conns, config.conns < 100 ? MIN_OPS : 1);
+	world_close(&world);
 }
 
 void run_connect(struct figures *f)
