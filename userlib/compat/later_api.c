@@ -214,7 +214,6 @@ RPOST_API int ibv_query_port_speed(struct ibv_context *context,
 				   uint32_t port_num, uint64_t *port_speed)
 {
 	struct rpost_query_port q = {
-		.size = sizeof(q),
 		.device = rpost_ctx(context)->dev->num,
 		.port = port_num,
 	};

@@ -175,7 +175,7 @@ static struct rpost_file *current_file;		/* under file_lock */
 
 unsigned int rpost_forks;
 
-int rpost_ioctl(int fd, unsigned long cmd, void *arg)
+int rpost_do_ioctl(int fd, unsigned long cmd, void *arg)
 {
 	int err;
 
@@ -189,11 +189,7 @@ int rpost_ioctl(int fd, unsigned long cmd, void *arg)
 
 int rpost_destroy_handle(int fd, uint32_t type, uint32_t handle)
 {
-	struct rpost_destroy cmd = {
-		.size = sizeof(cmd),
-		.type = type,
-		.handle = handle,
-	};
+	struct rpost_destroy cmd = { .type = type, .handle = handle };
 
 	return rpost_ioctl(fd, RPOST_IOC_DESTROY, &cmd);
 }
@@ -245,7 +241,7 @@ static bool env_says(const char *name)
 /* Returns a file over @fd, which stays open after an error. */
 static struct rpost_file *file_over(int fd)
 {
-	struct rpost_query query = { .size = sizeof(query) };
+	struct rpost_query query = {};
 	struct rpost_file *file;
 	int err;
 
@@ -360,7 +356,7 @@ struct rpost_file *rpost_file_get(void)
 /* See <rdma/rdma_post.h>. */
 RPOST_API int rdma_post_open(const struct rpost_policy_rules *rules)
 {
-	struct rpost_set_policy cmd = { .size = sizeof(cmd) };
+	struct rpost_set_policy cmd = {};
 	int fd = open(RPOST_DEVICE_PATH, O_RDWR | O_CLOEXEC), err = 0;
 
 	if (fd < 0)

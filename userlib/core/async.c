@@ -21,10 +21,7 @@
  */
 int rpost_async_open(struct rpost_file *file, uint32_t device)
 {
-	struct rpost_create_async_channel cmd = {
-		.size = sizeof(cmd),
-		.device = device,
-	};
+	struct rpost_create_async_channel cmd = { .device = device };
 	int err;
 
 	err = rpost_ioctl(file->fd, RPOST_IOC_CREATE_ASYNC_CHANNEL, &cmd);

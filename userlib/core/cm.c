@@ -54,11 +54,7 @@ int rpost_id_create(struct rdma_event_channel *channel, struct rdma_cm_id **id,
 		    void *context, enum rdma_port_space ps,
 		    enum ibv_qp_type qp_type)
 {
-	struct rpost_create_id cmd = {
-		.size = sizeof(cmd),
-		.port_space = ps,
-		.qp_type = qp_type,
-	};
+	struct rpost_create_id cmd = { .port_space = ps, .qp_type = qp_type };
 	bool sync = !channel;
 	struct rpost_id *priv;
 	int err = ENOMEM;
@@ -171,10 +167,7 @@ RPOST_API int rdma_migrate_id(struct rdma_cm_id *id,
 			      struct rdma_event_channel *channel)
 {
 	struct rpost_id *priv = rpost_id(id);
-	struct rpost_migrate_id cmd = {
-		.size = sizeof(cmd),
-		.id = rpost_id_handle(priv),
-	};
+	struct rpost_migrate_id cmd = { .id = rpost_id_handle(priv) };
 	bool sync = !channel;
 	int err;
 
@@ -273,10 +266,7 @@ static int fill_paths(struct rpost_id *priv, const struct rpost_query_id *q)
 int rpost_id_query(struct rpost_id *priv, bool paths)
 {
 	struct rdma_addr *addr = &priv->id.route.addr;
-	struct rpost_query_id q = {
-		.size = sizeof(q),
-		.id = rpost_id_handle(priv),
-	};
+	struct rpost_query_id q = { .id = rpost_id_handle(priv) };
 	int err;
 
 	err = rpost_ioctl(priv->file->fd, RPOST_IOC_QUERY_ID, &q);
@@ -336,10 +326,7 @@ static int check_addr(const struct sockaddr *addr)
 RPOST_API int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 {
 	struct rpost_id *priv = rpost_id(id);
-	struct rpost_bind_addr cmd = {
-		.size = sizeof(cmd),
-		.id = rpost_id_handle(priv),
-	};
+	struct rpost_bind_addr cmd = { .id = rpost_id_handle(priv) };
 	int err;
 
 	err = check_addr(addr);
@@ -380,7 +367,6 @@ RPOST_API int rdma_resolve_addr(struct rdma_cm_id *id,
 {
 	struct rpost_id *priv = rpost_id(id);
 	struct rpost_resolve_addr cmd = {
-		.size = sizeof(cmd),
 		.id = rpost_id_handle(priv),
 		.timeout_ms = clamp_timeout(timeout_ms),
 	};
@@ -421,7 +407,6 @@ RPOST_API int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 {
 	struct rpost_id *priv = rpost_id(id);
 	struct rpost_resolve_route cmd = {
-		.size = sizeof(cmd),
 		.id = rpost_id_handle(priv),
 		.timeout_ms = clamp_timeout(timeout_ms),
 	};

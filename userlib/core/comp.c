@@ -108,10 +108,7 @@ void rpost_cq_discard(struct ibv_cq *ibv_cq, uint32_t qp_num)
 /* Has the kernel poll the device.  Returns 0 or an errno value. */
 int rpost_cq_fetch(struct rpost_cq *cq)
 {
-	struct rpost_poll_cq cmd = {
-		.size = sizeof(cmd),
-		.handle = cq->ibv.handle,
-	};
+	struct rpost_poll_cq cmd = { .handle = cq->ibv.handle };
 
 	return rpost_ioctl(cq->ibv.context->cmd_fd, RPOST_IOC_POLL_CQ, &cmd);
 }
@@ -152,11 +149,7 @@ int rpost_poll_cq(struct ibv_cq *ibv_cq, int num_entries, struct ibv_wc *wc)
 
 static int arm_by_call(struct rpost_cq *cq, uint32_t flags)
 {
-	struct rpost_arm_cq cmd = {
-		.size = sizeof(cmd),
-		.flags = flags,
-		.handle = cq->ibv.handle,
-	};
+	struct rpost_arm_cq cmd = { .flags = flags, .handle = cq->ibv.handle };
 
 	return rpost_ioctl(cq->ibv.context->cmd_fd, RPOST_IOC_ARM_CQ, &cmd);
 }

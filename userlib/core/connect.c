@@ -126,7 +126,6 @@ RPOST_API int rdma_connect(struct rdma_cm_id *id,
 {
 	struct rpost_id *priv = rpost_id(id);
 	struct rpost_connect cmd = {
-		.size = sizeof(cmd),
 		.id = rpost_id_handle(priv),
 		.ece = priv->local_ece,
 	};
@@ -160,7 +159,6 @@ RPOST_API int rdma_listen(struct rdma_cm_id *id, int backlog)
 {
 	struct rpost_id *priv = rpost_id(id);
 	struct rpost_listen cmd = {
-		.size = sizeof(cmd),
 		.id = rpost_id_handle(priv),
 		.backlog = backlog > 0 ? backlog : 0,
 	};
@@ -189,7 +187,6 @@ RPOST_API int rdma_accept(struct rdma_cm_id *id,
 {
 	struct rpost_id *priv = rpost_id(id);
 	struct rpost_accept cmd = {
-		.size = sizeof(cmd),
 		.id = rpost_id_handle(priv),
 		.ece = priv->local_ece,
 	};
@@ -221,7 +218,6 @@ static int reject(struct rdma_cm_id *id, const void *private_data,
 {
 	struct rpost_id *priv = rpost_id(id);
 	struct rpost_reject cmd = {
-		.size = sizeof(cmd),
 		.id = rpost_id_handle(priv),
 		.reason = reason,
 	};
@@ -288,10 +284,7 @@ static int stop_qp(struct rpost_id *priv, bool connected)
 /* As in librdmacm, it is an error only if no connection was requested. */
 static int not_connected(struct rpost_id *priv)
 {
-	struct rpost_query_id q = {
-		.size = sizeof(q),
-		.id = rpost_id_handle(priv),
-	};
+	struct rpost_query_id q = { .id = rpost_id_handle(priv) };
 	int err;
 
 	err = rpost_ioctl(priv->file->fd, RPOST_IOC_QUERY_ID, &q);
@@ -325,10 +318,7 @@ static int not_connected(struct rpost_id *priv)
 RPOST_API int rdma_disconnect(struct rdma_cm_id *id)
 {
 	struct rpost_id *priv = rpost_id(id);
-	struct rpost_disconnect cmd = {
-		.size = sizeof(cmd),
-		.id = rpost_id_handle(priv),
-	};
+	struct rpost_disconnect cmd = { .id = rpost_id_handle(priv) };
 	bool connected;
 	int err;
 

@@ -21,7 +21,7 @@
 RPOST_API struct ibv_comp_channel *
 ibv_create_comp_channel(struct ibv_context *context)
 {
-	struct rpost_create_comp_channel cmd = { .size = sizeof(cmd) };
+	struct rpost_create_comp_channel cmd = {};
 	struct ibv_comp_channel *channel;
 	int err;
 
@@ -89,7 +89,6 @@ struct rpost_cq *rpost_cq_create(struct ibv_context *context, uint32_t cqe,
 				 uint32_t comp_vector)
 {
 	struct rpost_create_cq cmd = {
-		.size = sizeof(cmd),
 		.device = rpost_ctx(context)->dev->num,
 		.cqe = cqe,
 		.comp_vector = comp_vector,
@@ -180,10 +179,7 @@ static int fetch_waiting(struct rpost_cq *cq)
 	int err;
 
 	do {
-		cmd = (struct rpost_poll_cq) {
-			.size = sizeof(cmd),
-			.handle = cq->ibv.handle,
-		};
+		cmd = (struct rpost_poll_cq) { .handle = cq->ibv.handle };
 		err = rpost_ioctl(cq->ibv.context->cmd_fd, RPOST_IOC_POLL_CQ,
 				  &cmd);
 		fetched += cmd.count;
@@ -219,11 +215,7 @@ void rpost_cq_destroy_handle(struct rpost_cq *cq)
 static int resize(struct rpost_cq *cq, uint32_t cqe)
 {
 	struct ibv_context *context = cq->ibv.context;
-	struct rpost_resize_cq cmd = {
-		.size = sizeof(cmd),
-		.handle = cq->ibv.handle,
-		.cqe = cqe,
-	};
+	struct rpost_resize_cq cmd = { .handle = cq->ibv.handle, .cqe = cqe };
 	struct rpost_map *map;
 	int err;
 
@@ -294,7 +286,6 @@ RPOST_API int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 int rpost_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 {
 	struct rpost_modify_cq cmd = {
-		.size = sizeof(cmd),
 		.handle = cq->handle,
 		.count = attr->moderate.cq_count,
 		.period_us = attr->moderate.cq_period,

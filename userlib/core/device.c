@@ -13,9 +13,7 @@ static struct rpost_dev *devs;			/* under devs_lock */
 
 int rpost_query_device(int fd, uint32_t num, struct rpost_query_device *cmd)
 {
-	memset(cmd, 0, sizeof(*cmd));
-	cmd->size = sizeof(*cmd);
-	cmd->device = num;
+	*cmd = (struct rpost_query_device) { .device = num };
 	return rpost_ioctl(fd, RPOST_IOC_QUERY_DEVICE, cmd);
 }
 
@@ -84,10 +82,7 @@ static uint32_t *device_numbers(struct rpost_file *file, uint32_t *count)
 		if (!nums)
 			return NULL;
 
-		memset(&cmd, 0, sizeof(cmd));
-		cmd.size = sizeof(cmd);
-		cmd.devices = (uintptr_t)nums;
-		cmd.count = room;
+		cmd = (struct rpost_query_devices) { .devices = (uintptr_t)nums, .count = room };
 		err = rpost_ioctl(file->fd, RPOST_IOC_QUERY_DEVICES, &cmd);
 		if (err) {
 			free(nums);
@@ -110,7 +105,7 @@ static uint32_t *device_numbers(struct rpost_file *file, uint32_t *count)
 struct rpost_file *rpost_cm_file_get(void)
 {
 	static atomic_bool seen;
-	struct rpost_query_devices cmd = { .size = sizeof(cmd) };
+	struct rpost_query_devices cmd = {};
 	struct rpost_file *file = rpost_file_get();
 	int err;
 
@@ -282,10 +277,7 @@ static struct rpost_ctx *ctx_over(struct rpost_file *file, int cmd_fd,
 /* Returns a descriptor that names the device, or -1 with errno. */
 static int share_device(struct rpost_file *file, const struct rpost_dev *dev)
 {
-	struct rpost_share_device cmd = {
-		.size = sizeof(cmd),
-		.device = dev->num,
-	};
+	struct rpost_share_device cmd = { .device = dev->num };
 	int err;
 
 	err = rpost_ioctl(file->fd, RPOST_IOC_SHARE_DEVICE, &cmd);

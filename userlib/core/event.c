@@ -23,7 +23,7 @@
  */
 RPOST_API struct rdma_event_channel *rdma_create_event_channel(void)
 {
-	struct rpost_create_event_channel cmd = { .size = sizeof(cmd) };
+	struct rpost_create_event_channel cmd = {};
 	struct rpost_channel *channel;
 	struct rpost_file *file;
 	int err;
@@ -267,7 +267,7 @@ static int id_event(struct rpost_event *evt, const struct rpost_get_event *cmd)
 static int fetch(struct rdma_event_channel *channel, struct rpost_event *evt)
 {
 	struct rpost_file *file = rpost_channel(channel)->file;
-	struct rpost_get_event cmd = { .size = sizeof(cmd) };
+	struct rpost_get_event cmd = {};
 	int err, type;
 	bool request;
 
@@ -351,7 +351,6 @@ int rpost_id_write_event(struct rpost_id *priv, uint32_t event, int status,
 			 uint64_t arg)
 {
 	struct rpost_write_event cmd = {
-		.size = sizeof(cmd),
 		.id = rpost_id_handle(priv),
 		.event = event,
 		.status = status,

@@ -137,8 +137,11 @@ void rpost_debug_command(unsigned long cmd, const void *arg, int err);
 /* Warns once of a limit of locked memory that is too low for most programs. */
 void rpost_warn_memlock(void);
 
-/* Returns 0 or an errno value. */
-int rpost_ioctl(int fd, unsigned long cmd, void *arg);
+int rpost_do_ioctl(int fd, unsigned long cmd, void *arg);
+/* Runs a command, each of whose structs begins with its size.  Returns 0 or an errno value. */
+#define rpost_ioctl(fd, cmd, arg) \
+	((arg)->size = sizeof(*(arg)), rpost_do_ioctl(fd, cmd, arg))
+
 int rpost_destroy_handle(int fd, uint32_t type, uint32_t handle);
 
 /* Sets errno to @err and returns -1; returns 0 if @err is 0. */

@@ -118,7 +118,6 @@ static int register_mr(struct rpost_mr *mr, struct ibv_pd *pd, void *addr,
 		       size_t length, uint64_t iova, unsigned int access)
 {
 	struct rpost_reg_mr cmd = {
-		.size = sizeof(cmd),
 		.flags = rpost_ctx(pd->context)->mr_flags,
 		.pd = pd->handle,
 		.access = known_access(access),
@@ -231,7 +230,6 @@ RPOST_API struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
 					   int access)
 {
 	struct rpost_reg_mr cmd = {
-		.size = sizeof(cmd),
 		.pd = pd->handle,
 		.access = known_access(access),
 		.addr = offset,
@@ -407,7 +405,6 @@ static int advise_some(struct ibv_pd *pd, uint32_t advice, uint32_t flags,
 {
 	struct rpost_sge copy[RPOST_MAX_ADVISE_SGE];
 	struct rpost_advise_mr cmd = {
-		.size = sizeof(cmd),
 		.flags = flags,
 		.pd = pd->handle,
 		.advice = advice,

@@ -42,10 +42,7 @@ static struct rpost_td *rpost_td(struct ibv_td *td)
  */
 RPOST_API struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
-	struct rpost_alloc_pd cmd = {
-		.size = sizeof(cmd),
-		.device = rpost_ctx(context)->dev->num,
-	};
+	struct rpost_alloc_pd cmd = { .device = rpost_ctx(context)->dev->num };
 	struct rpost_pd *pd;
 	int err;
 
@@ -105,11 +102,7 @@ int rpost_query_object(struct ibv_context *context, uint32_t type,
 {
 	int err;
 
-	*cmd = (struct rpost_query_object) {
-		.size = sizeof(*cmd),
-		.type = type,
-		.handle = handle,
-	};
+	*cmd = (struct rpost_query_object) { .type = type, .handle = handle };
 	err = rpost_ioctl(context->cmd_fd, RPOST_IOC_QUERY_OBJECT, cmd);
 	if (!err && cmd->device != rpost_ctx(context)->dev->num)
 		err = EINVAL;

@@ -41,7 +41,6 @@ static int post_block(struct ibv_context *context, uint32_t handle,
 		      uint32_t *posted)
 {
 	struct rpost_post cmd = {
-		.size = sizeof(cmd),
 		.qp = handle,
 		.count = block->count,
 		.wrs = (uintptr_t)block->buf,

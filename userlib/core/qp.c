@@ -87,7 +87,6 @@ static int create_kernel_qp(struct rpost_file *file, uint32_t id,
 			    struct ibv_qp_init_attr_ex *attr)
 {
 	struct rpost_create_qp cmd = {
-		.size = sizeof(cmd),
 		.flags = attr->sq_sig_all ? RPOST_QP_SIG_ALL : 0,
 		.id = id,
 		.pd = attr->pd->handle,
@@ -378,10 +377,7 @@ void rpost_qp_attr_unpack(struct ibv_qp_attr *attr,
 RPOST_API int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
 			    int attr_mask)
 {
-	struct rpost_modify_qp cmd = {
-		.size = sizeof(cmd),
-		.handle = qp->handle,
-	};
+	struct rpost_modify_qp cmd = { .handle = qp->handle };
 	int err;
 
 	if (attr_mask & (~KNOWN_ATTRS | IBV_QP_CAP))
@@ -432,10 +428,7 @@ RPOST_API int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
 			   int attr_mask, struct ibv_qp_init_attr *init_attr)
 {
 	struct rpost_qp *rqp = rpost_qp(qp);
-	struct rpost_query_qp q = {
-		.size = sizeof(q),
-		.handle = qp->handle,
-	};
+	struct rpost_query_qp q = { .handle = qp->handle };
 	int err;
 
 	/* Programs may set all lower bits, also those that have no name. */

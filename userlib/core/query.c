@@ -168,7 +168,6 @@ int rpost_query_port(struct ibv_context *context, uint8_t port_num,
 		     struct ibv_port_attr *port_attr, size_t port_attr_len)
 {
 	struct rpost_query_port q = {
-		.size = sizeof(q),
 		.device = rpost_ctx(context)->dev->num,
 		.port = port_num,
 	};
@@ -236,7 +235,6 @@ static int query_gid(struct ibv_context *context, uint32_t port, uint32_t index,
 		     struct rpost_gid *gid)
 {
 	struct rpost_query_gids cmd = {
-		.size = sizeof(cmd),
 		.device = rpost_ctx(context)->dev->num,
 		.port = port,
 		.first = index,
@@ -338,10 +336,7 @@ RPOST_API ssize_t _ibv_query_gid_table(struct ibv_context *context,
 				       size_t max_entries, uint32_t flags,
 				       size_t entry_size)
 {
-	struct rpost_query_gids cmd = {
-		.size = sizeof(cmd),
-		.device = rpost_ctx(context)->dev->num,
-	};
+	struct rpost_query_gids cmd = { .device = rpost_ctx(context)->dev->num };
 	struct rpost_gid *gids;
 	uint32_t i;
 	int err;
@@ -379,7 +374,6 @@ RPOST_API int ibv_query_pkey(struct ibv_context *context, uint8_t port_num,
 			     int index, __be16 *pkey)
 {
 	struct rpost_query_pkeys cmd = {
-		.size = sizeof(cmd),
 		.device = rpost_ctx(context)->dev->num,
 		.port = port_num,
 		.first = index,

@@ -13,7 +13,6 @@ static int query_attr(struct rpost_id *priv, uint32_t state,
 		      struct rpost_init_qp_attr *cmd)
 {
 	*cmd = (struct rpost_init_qp_attr) {
-		.size = sizeof(*cmd),
 		.id = rpost_id_handle(priv),
 		.attr.qp_state = state,
 	};
@@ -51,10 +50,7 @@ RPOST_API int rdma_init_qp_attr(struct rdma_cm_id *id,
 
 int rpost_id_establish(struct rpost_id *priv)
 {
-	struct rpost_establish cmd = {
-		.size = sizeof(cmd),
-		.id = rpost_id_handle(priv),
-	};
+	struct rpost_establish cmd = { .id = rpost_id_handle(priv) };
 
 	return rpost_ioctl(priv->file->fd, RPOST_IOC_ESTABLISH, &cmd);
 }
@@ -89,7 +85,6 @@ RPOST_API int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 {
 	struct rpost_id *priv = rpost_id(id);
 	struct rpost_notify cmd = {
-		.size = sizeof(cmd),
 		.id = rpost_id_handle(priv),
 		.event = event,
 	};

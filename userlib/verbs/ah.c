@@ -111,10 +111,7 @@ void rpost_ah_forget(struct rpost_ctx *ctx)
 RPOST_API struct ibv_ah *ibv_create_ah(struct ibv_pd *pd,
 				       struct ibv_ah_attr *attr)
 {
-	struct rpost_create_ah cmd = {
-		.size = sizeof(cmd),
-		.pd = pd->handle,
-	};
+	struct rpost_create_ah cmd = { .pd = pd->handle };
 	struct rpost_ah *ah;
 	int err;
 
@@ -197,7 +194,7 @@ RPOST_API int ibv_resolve_eth_l2_from_gid(struct ibv_context *context,
 					  uint8_t eth_mac[ETHERNET_LL_SIZE],
 					  uint16_t *vid)
 {
-	struct rpost_create_ah cmd = { .size = sizeof(cmd) };
+	struct rpost_create_ah cmd = {};
 	struct ibv_port_attr port;
 	int err;
 
@@ -227,7 +224,6 @@ static int gid_index(struct ibv_context *context, uint32_t port,
 
 	for (;;) {
 		cmd = (struct rpost_query_gids) {
-			.size = sizeof(cmd),
 			.device = rpost_ctx(context)->dev->num,
 			.port = port,
 			.first = first,
@@ -428,11 +424,7 @@ void rpost_qp_forget_groups(struct rpost_qp *qp)
 static int change_group(struct rpost_qp *qp, unsigned long ioc,
 			const union ibv_gid *gid, uint16_t lid)
 {
-	struct rpost_attach_mcast cmd = {
-		.size = sizeof(cmd),
-		.qp = qp->ibv.handle,
-		.lid = lid,
-	};
+	struct rpost_attach_mcast cmd = { .qp = qp->ibv.handle, .lid = lid };
 
 	memcpy(cmd.gid, gid->raw, sizeof(cmd.gid));
 	return rpost_ioctl(qp->ibv.context->cmd_fd, ioc, &cmd);

@@ -197,7 +197,6 @@ static int add_counts(struct rpost_cntr_use *use, uint32_t flags, uint64_t sum[V
 		{ OP_RDMA_WRITE, RPOST_WRS_RDMA_WRITE },
 	};
 	struct rpost_count_wrs cmd = {
-		.size = sizeof(cmd),
 		.flags = flags,
 		.handle = use->qp->ibv.handle,
 	};

@@ -59,7 +59,6 @@ static int join(struct rpost_id *priv, const struct sockaddr *addr,
 {
 	static atomic_ullong numbers;
 	struct rpost_join_mcast cmd = {
-		.size = sizeof(cmd),
 		.id = rpost_id_handle(priv),
 		.join_flags = join_flags,
 		.addr_len = addr ? rpost_addr_len(addr) : 0,
@@ -168,7 +167,6 @@ RPOST_API int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)
 {
 	struct rpost_id *priv = rpost_id(id);
 	struct rpost_leave_mcast cmd = {
-		.size = sizeof(cmd),
 		.id = rpost_id_handle(priv),
 		.addr_len = addr ? rpost_addr_len(addr) : 0,
 	};

@@ -79,7 +79,6 @@ RPOST_API int rdma_set_option(struct rdma_cm_id *id, int level, int optname,
 {
 	struct rpost_id *priv = rpost_id(id);
 	struct rpost_set_option cmd = {
-		.size = sizeof(cmd),
 		.id = rpost_id_handle(priv),
 		.level = level,
 		.option = optname,

@@ -19,7 +19,6 @@ RPOST_API struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
 					 struct ibv_srq_init_attr *attr)
 {
 	struct rpost_create_srq cmd = {
-		.size = sizeof(cmd),
 		.pd = pd->handle,
 		.max_wr = attr->attr.max_wr,
 		.max_sge = attr->attr.max_sge,
@@ -71,7 +70,6 @@ RPOST_API int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr,
 			     int srq_attr_mask)
 {
 	struct rpost_modify_srq cmd = {
-		.size = sizeof(cmd),
 		.handle = srq->handle,
 		.attr_mask = srq_attr_mask,
 	};
@@ -94,10 +92,7 @@ RPOST_API int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr,
  */
 RPOST_API int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr)
 {
-	struct rpost_query_srq cmd = {
-		.size = sizeof(cmd),
-		.handle = srq->handle,
-	};
+	struct rpost_query_srq cmd = { .handle = srq->handle };
 	int err;
 
 	err = rpost_ioctl(srq->context->cmd_fd, RPOST_IOC_QUERY_SRQ, &cmd);
