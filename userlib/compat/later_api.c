@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
  * Functions that libibverbs and librdmacm have added after version 44.  The
- * headers of the build may be older, so the functions are declared here; with
- * newer headers the compiler compares the declarations.
+ * headers of the build may be older; with newer headers the compiler compares
+ * the declarations.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -20,17 +20,6 @@ struct ibv_buf {
 
 struct ibv_dmah;
 struct ibv_mr_init_attr;
-
-struct ibv_mr *ibv_reg_mr_ex(struct ibv_pd *pd,
-			     struct ibv_mr_init_attr *mr_init_attr);
-int ibv_query_port_speed(struct ibv_context *context, uint32_t port_num,
-			 uint64_t *port_speed);
-void *ibv_alloc_buf(struct ibv_pd *pd, size_t size, struct ibv_buf **buf);
-void ibv_free_buf(struct ibv_buf *buf);
-struct ibv_mr *ibv_reg_buf_mr(struct ibv_pd *pd, struct ibv_buf *buf,
-			      void *addr, size_t length, int access);
-int ibv_export_buf_dmabuf_fd(struct ibv_buf *buf);
-const char *ibv_wr_opcode_str(enum ibv_wr_opcode opcode);
 
 /* enum ibv_mr_init_attr_mask and struct ibv_mr_init_attr of version 65. */
 enum {

@@ -12,12 +12,6 @@
 
 #include <rdma/rsocket.h>
 
-/* <rdma/rsocket.h> declares them since version 65. */
-int repoll_create(int flags);
-int repoll_ctl(int epfd, int op, int fd, struct epoll_event *event);
-int repoll_wait(int epfd, struct epoll_event *events, int maxevents,
-		int timeout);
-
 /**
  * rpoll() - wait for descriptors, poll(2)
  * @fds: the descriptors

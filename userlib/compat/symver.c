@@ -63,12 +63,8 @@ bool rpost_none_flag;
  * Programs called it before it was private.  @type is an
  * enum ibv_gid_type_sysfs, in which InfiniBand and RoCE v1 are both 0.
  */
-RPOST_API int rpost_query_gid_type(struct ibv_context *context,
-				   uint8_t port_num, unsigned int index,
-				   unsigned int *type);
-
-int rpost_query_gid_type(struct ibv_context *context, uint8_t port_num,
-			 unsigned int index, unsigned int *type)
+RPOST_API int rpost_query_gid_type(struct ibv_context *context, uint8_t port_num,
+				   unsigned int index, unsigned int *type)
 {
 	struct ibv_gid_entry entry;
 	int err;
@@ -82,10 +78,9 @@ int rpost_query_gid_type(struct ibv_context *context, uint8_t port_num,
 PRIVATE_OF(rpost_query_gid_type, ibv_query_gid_type);
 
 /* The headers of version 56 declare it, so programs call it. */
-RPOST_API const char *rpost_wr_opcode_str(enum ibv_wr_opcode opcode);
 const char *ibv_wr_opcode_str(enum ibv_wr_opcode opcode);
 
-const char *rpost_wr_opcode_str(enum ibv_wr_opcode opcode)
+RPOST_API const char *rpost_wr_opcode_str(enum ibv_wr_opcode opcode)
 {
 	return ibv_wr_opcode_str(opcode);
 }

@@ -238,12 +238,6 @@ RPOST_API int rdma_getaddrinfo(const char *node, const char *service,
 	return look_up(node, service, hints, res);
 }
 
-/* Declared by headers of version 57 and later. */
-int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node,
-			  const char *service,
-			  const struct rdma_addrinfo *hints);
-int rdma_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info);
-
 static int errno_of(int err)
 {
 	switch (err) {

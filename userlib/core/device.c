@@ -592,10 +592,6 @@ RPOST_API enum ibv_fork_status ibv_is_fork_initialized(void)
 	return IBV_FORK_UNNEEDED;
 }
 
-/* Debian's headers do not declare these two; providers do. */
-int ibv_dontfork_range(void *base, size_t size);
-int ibv_dofork_range(void *base, size_t size);
-
 /**
  * ibv_dontfork_range() - keep memory out of a child of fork()
  * @base: first byte

@@ -360,10 +360,6 @@ int rpost_id_write_event(struct rpost_id *priv, uint32_t event, int status,
 	return rpost_ioctl(priv->file->fd, RPOST_IOC_WRITE_EVENT, &cmd);
 }
 
-/* Declared by headers of version 57 and later. */
-int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event,
-			int status, uint64_t arg);
-
 /**
  * rdma_write_cm_event() - append an event to a channel, rdma_write_cm_event(3)
  * @id: the id, to whose channel it goes

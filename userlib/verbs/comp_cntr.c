@@ -4,8 +4,8 @@
  * completed work requests of each queue pair; a counter is the sum over the queue pairs
  * that it is attached to.
  *
- * The headers of the build may be older, so functions and structs are declared here; with
- * newer headers the compiler compares the declarations.
+ * The headers of the build may be older, so structs are declared here; with newer headers
+ * the compiler compares them, and the functions.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,20 +16,6 @@ struct ibv_comp_cntr;
 struct ibv_comp_cntr_caps;
 struct ibv_comp_cntr_init_attr;
 struct ibv_qp_attach_comp_cntr_attr;
-
-int _ibv_query_comp_cntr_caps(struct ibv_context *context,
-			      struct ibv_comp_cntr_caps *caps, size_t caps_size);
-struct ibv_comp_cntr *ibv_create_comp_cntr(struct ibv_context *context,
-					   struct ibv_comp_cntr_init_attr *cc_attr);
-int ibv_destroy_comp_cntr(struct ibv_comp_cntr *comp_cntr);
-int ibv_set_comp_cntr(struct ibv_comp_cntr *comp_cntr, uint64_t value);
-int ibv_set_err_comp_cntr(struct ibv_comp_cntr *comp_cntr, uint64_t value);
-int ibv_inc_comp_cntr(struct ibv_comp_cntr *comp_cntr, uint64_t amount);
-int ibv_inc_err_comp_cntr(struct ibv_comp_cntr *comp_cntr, uint64_t amount);
-int ibv_read_comp_cntr(struct ibv_comp_cntr *comp_cntr, uint64_t *value);
-int ibv_read_err_comp_cntr(struct ibv_comp_cntr *comp_cntr, uint64_t *value);
-int ibv_qp_attach_comp_cntr(struct ibv_qp *qp, struct ibv_comp_cntr *comp_cntr,
-			    struct ibv_qp_attach_comp_cntr_attr *attr);
 
 /* The structs and enums of version 65, without the prefix ibv_. */
 struct comp_cntr_caps {
