@@ -220,23 +220,8 @@ static void fill_path(struct ibv_sa_path_rec *to, const struct rpost_path *from)
 {
 	memcpy(to->dgid.raw, from->dgid, sizeof(from->dgid));
 	memcpy(to->sgid.raw, from->sgid, sizeof(from->sgid));
-	to->dlid = from->dlid;
-	to->slid = from->slid;
-	to->raw_traffic = from->raw_traffic;
-	to->flow_label = from->flow_label;
-	to->hop_limit = from->hop_limit;
-	to->traffic_class = from->traffic_class;
-	to->reversible = from->reversible;
+	RPOST_PATH_MEMBERS(RPOST_COPY)
 	to->numb_path = 1;	/* a record describes one path */
-	to->pkey = from->pkey;
-	to->sl = from->sl;
-	to->mtu_selector = from->mtu_selector;
-	to->mtu = from->mtu;
-	to->rate_selector = from->rate_selector;
-	to->rate = from->rate;
-	to->packet_life_time_selector = from->packet_life_time_selector;
-	to->packet_life_time = from->packet_life_time;
-	to->preference = from->preference;
 }
 
 static int fill_paths(struct rpost_id *priv, const struct rpost_query_id *q)

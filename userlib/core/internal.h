@@ -29,6 +29,23 @@
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
+/*
+ * Members that structs of the ABI, of verbs and of uverbs have under the same names.
+ * LIST(RPOST_COPY) copies them.
+ */
+#define RPOST_COPY(member)	to->member = from->member;
+#define RPOST_AH_MEMBERS(X) \
+	X(dlid) X(sl) X(src_path_bits) X(static_rate) X(port_num)
+#define RPOST_PATH_MEMBERS(X) \
+	X(dlid) X(slid) X(raw_traffic) X(flow_label) X(hop_limit) X(traffic_class) \
+	X(reversible) X(numb_path) X(pkey) X(sl) X(mtu_selector) X(mtu) X(rate_selector) \
+	X(rate) X(packet_life_time_selector) X(packet_life_time) X(preference)
+#define RPOST_QP_MEMBERS(X) \
+	X(qp_state) X(cur_qp_state) X(path_mtu) X(path_mig_state) X(qkey) X(rq_psn) X(sq_psn) \
+	X(dest_qp_num) X(pkey_index) X(alt_pkey_index) X(en_sqd_async_notify) X(sq_draining) \
+	X(max_rd_atomic) X(max_dest_rd_atomic) X(min_rnr_timer) X(port_num) X(timeout) \
+	X(retry_cnt) X(rnr_retry) X(alt_port_num) X(alt_timeout)
+
 /* ---------------------------------------------------------- the file */
 
 /* An entry of a struct rpost_table, embedded in the object. */
@@ -444,12 +461,9 @@ int rpost_modify_qp_rate_limit(struct ibv_qp *qp,
 			       struct ibv_qp_rate_limit_attr *attr);
 /* Destroys the kernel's object and drops its unpolled completions. */
 int rpost_qp_destroy_handle(struct rpost_qp *qp);
-void rpost_qp_attr_unpack(struct ibv_qp_attr *attr,
-			  const struct rpost_qp_attr *in);
-void rpost_ah_attr_pack(struct rpost_ah_attr *out,
-			const struct ibv_ah_attr *attr);
-void rpost_ah_attr_unpack(struct ibv_ah_attr *attr,
-			  const struct rpost_ah_attr *in);
+void rpost_qp_attr_unpack(struct ibv_qp_attr *to, const struct rpost_qp_attr *from);
+void rpost_ah_attr_pack(struct rpost_ah_attr *to, const struct ibv_ah_attr *from);
+void rpost_ah_attr_unpack(struct ibv_ah_attr *to, const struct rpost_ah_attr *from);
 /* For ibv_wr_*(); @ops has bits of enum ibv_qp_create_send_ops_flags. */
 int rpost_qp_ex_check(enum ibv_qp_type type, uint64_t ops);
 void rpost_qp_ex_init(struct rpost_qp *qp);

@@ -18,120 +18,62 @@
 
 /**
  * ibv_copy_ah_attr_from_kern() - convert an address vector of uverbs
- * @dst: filled in
- * @src: the kernel's
+ * @to: filled in
+ * @from: the kernel's
  */
-RPOST_API void ibv_copy_ah_attr_from_kern(struct ibv_ah_attr *dst,
-					  struct ib_uverbs_ah_attr *src)
+RPOST_API void ibv_copy_ah_attr_from_kern(struct ibv_ah_attr *to, struct ib_uverbs_ah_attr *from)
 {
-	memcpy(dst->grh.dgid.raw, src->grh.dgid, sizeof(dst->grh.dgid));
-	dst->grh.flow_label = src->grh.flow_label;
-	dst->grh.sgid_index = src->grh.sgid_index;
-	dst->grh.hop_limit = src->grh.hop_limit;
-	dst->grh.traffic_class = src->grh.traffic_class;
-	dst->dlid = src->dlid;
-	dst->sl = src->sl;
-	dst->src_path_bits = src->src_path_bits;
-	dst->static_rate = src->static_rate;
-	dst->is_global = src->is_global;
-	dst->port_num = src->port_num;
+	RPOST_AH_MEMBERS(RPOST_COPY)
+	to->is_global = from->is_global;
+	memcpy(to->grh.dgid.raw, from->grh.dgid, sizeof(to->grh.dgid));
+	to->grh.flow_label = from->grh.flow_label;
+	to->grh.sgid_index = from->grh.sgid_index;
+	to->grh.hop_limit = from->grh.hop_limit;
+	to->grh.traffic_class = from->grh.traffic_class;
 }
 
 /**
  * ibv_copy_qp_attr_from_kern() - convert a queue pair's attributes of uverbs
- * @dst: filled in
- * @src: the kernel's
+ * @to: filled in
+ * @from: the kernel's
  */
-RPOST_API void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst,
-					  struct ib_uverbs_qp_attr *src)
+RPOST_API void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *to, struct ib_uverbs_qp_attr *from)
 {
-	dst->qp_state = src->qp_state;
-	dst->cur_qp_state = src->cur_qp_state;
-	dst->path_mtu = src->path_mtu;
-	dst->path_mig_state = src->path_mig_state;
-	dst->qkey = src->qkey;
-	dst->rq_psn = src->rq_psn;
-	dst->sq_psn = src->sq_psn;
-	dst->dest_qp_num = src->dest_qp_num;
-	dst->qp_access_flags = src->qp_access_flags;
-	dst->cap.max_send_wr = src->max_send_wr;
-	dst->cap.max_recv_wr = src->max_recv_wr;
-	dst->cap.max_send_sge = src->max_send_sge;
-	dst->cap.max_recv_sge = src->max_recv_sge;
-	dst->cap.max_inline_data = src->max_inline_data;
-	ibv_copy_ah_attr_from_kern(&dst->ah_attr, &src->ah_attr);
-	ibv_copy_ah_attr_from_kern(&dst->alt_ah_attr, &src->alt_ah_attr);
-	dst->pkey_index = src->pkey_index;
-	dst->alt_pkey_index = src->alt_pkey_index;
-	dst->en_sqd_async_notify = src->en_sqd_async_notify;
-	dst->sq_draining = src->sq_draining;
-	dst->max_rd_atomic = src->max_rd_atomic;
-	dst->max_dest_rd_atomic = src->max_dest_rd_atomic;
-	dst->min_rnr_timer = src->min_rnr_timer;
-	dst->port_num = src->port_num;
-	dst->timeout = src->timeout;
-	dst->retry_cnt = src->retry_cnt;
-	dst->rnr_retry = src->rnr_retry;
-	dst->alt_port_num = src->alt_port_num;
-	dst->alt_timeout = src->alt_timeout;
+	RPOST_QP_MEMBERS(RPOST_COPY)
+	to->qp_access_flags = from->qp_access_flags;
+	to->cap.max_send_wr = from->max_send_wr;
+	to->cap.max_recv_wr = from->max_recv_wr;
+	to->cap.max_send_sge = from->max_send_sge;
+	to->cap.max_recv_sge = from->max_recv_sge;
+	to->cap.max_inline_data = from->max_inline_data;
+	ibv_copy_ah_attr_from_kern(&to->ah_attr, &from->ah_attr);
+	ibv_copy_ah_attr_from_kern(&to->alt_ah_attr, &from->alt_ah_attr);
 }
 
 /**
  * ibv_copy_path_rec_from_kern() - convert a path record from the kernel
- * @dst: filled in
- * @src: the kernel's
+ * @to: filled in
+ * @from: the kernel's
  */
-RPOST_API void ibv_copy_path_rec_from_kern(struct ibv_sa_path_rec *dst,
-					   struct ib_user_path_rec *src)
+RPOST_API void ibv_copy_path_rec_from_kern(struct ibv_sa_path_rec *to,
+					   struct ib_user_path_rec *from)
 {
-	memcpy(dst->dgid.raw, src->dgid, sizeof(dst->dgid));
-	memcpy(dst->sgid.raw, src->sgid, sizeof(dst->sgid));
-	dst->dlid = src->dlid;
-	dst->slid = src->slid;
-	dst->raw_traffic = src->raw_traffic;
-	dst->flow_label = src->flow_label;
-	dst->hop_limit = src->hop_limit;
-	dst->traffic_class = src->traffic_class;
-	dst->reversible = src->reversible;
-	dst->numb_path = src->numb_path;
-	dst->pkey = src->pkey;
-	dst->sl = src->sl;
-	dst->mtu_selector = src->mtu_selector;
-	dst->mtu = src->mtu;
-	dst->rate_selector = src->rate_selector;
-	dst->rate = src->rate;
-	dst->packet_life_time_selector = src->packet_life_time_selector;
-	dst->packet_life_time = src->packet_life_time;
-	dst->preference = src->preference;
+	memcpy(to->dgid.raw, from->dgid, sizeof(to->dgid));
+	memcpy(to->sgid.raw, from->sgid, sizeof(to->sgid));
+	RPOST_PATH_MEMBERS(RPOST_COPY)
 }
 
 /**
  * ibv_copy_path_rec_to_kern() - convert a path record for the kernel
- * @dst: filled in
- * @src: the library's
+ * @to: filled in
+ * @from: the library's
  */
-RPOST_API void ibv_copy_path_rec_to_kern(struct ib_user_path_rec *dst,
-					 struct ibv_sa_path_rec *src)
+RPOST_API void ibv_copy_path_rec_to_kern(struct ib_user_path_rec *to,
+					 struct ibv_sa_path_rec *from)
 {
-	memcpy(dst->dgid, src->dgid.raw, sizeof(dst->dgid));
-	memcpy(dst->sgid, src->sgid.raw, sizeof(dst->sgid));
-	dst->dlid = src->dlid;
-	dst->slid = src->slid;
-	dst->raw_traffic = src->raw_traffic;
-	dst->flow_label = src->flow_label;
-	dst->hop_limit = src->hop_limit;
-	dst->traffic_class = src->traffic_class;
-	dst->reversible = src->reversible;
-	dst->numb_path = src->numb_path;
-	dst->pkey = src->pkey;
-	dst->sl = src->sl;
-	dst->mtu_selector = src->mtu_selector;
-	dst->mtu = src->mtu;
-	dst->rate_selector = src->rate_selector;
-	dst->rate = src->rate;
-	dst->packet_life_time_selector = src->packet_life_time_selector;
-	dst->packet_life_time = src->packet_life_time;
-	dst->preference = src->preference;
+	memcpy(to->dgid, from->dgid.raw, sizeof(to->dgid));
+	memcpy(to->sgid, from->sgid.raw, sizeof(to->sgid));
+	RPOST_PATH_MEMBERS(RPOST_COPY)
 }
 
 /**

@@ -329,34 +329,13 @@ static void attr_pack(struct rpost_qp_attr *out, const struct ibv_qp_attr *attr,
 		rpost_ah_attr_pack(&out->alt_ah, &attr->alt_ah_attr);
 }
 
-void rpost_qp_attr_unpack(struct ibv_qp_attr *attr,
-			  const struct rpost_qp_attr *in)
+void rpost_qp_attr_unpack(struct ibv_qp_attr *to, const struct rpost_qp_attr *from)
 {
-	attr->qp_state = in->qp_state;
-	attr->cur_qp_state = in->cur_qp_state;
-	attr->path_mtu = in->path_mtu;
-	attr->path_mig_state = in->path_mig_state;
-	attr->qkey = in->qkey;
-	attr->rq_psn = in->rq_psn;
-	attr->sq_psn = in->sq_psn;
-	attr->dest_qp_num = in->dest_qp_num;
-	attr->qp_access_flags = in->access;
-	rpost_ah_attr_unpack(&attr->ah_attr, &in->ah);
-	rpost_ah_attr_unpack(&attr->alt_ah_attr, &in->alt_ah);
-	attr->pkey_index = in->pkey_index;
-	attr->alt_pkey_index = in->alt_pkey_index;
-	attr->en_sqd_async_notify = in->en_sqd_async_notify;
-	attr->sq_draining = in->sq_draining;
-	attr->max_rd_atomic = in->max_rd_atomic;
-	attr->max_dest_rd_atomic = in->max_dest_rd_atomic;
-	attr->min_rnr_timer = in->min_rnr_timer;
-	attr->port_num = in->port_num;
-	attr->timeout = in->timeout;
-	attr->retry_cnt = in->retry_cnt;
-	attr->rnr_retry = in->rnr_retry;
-	attr->alt_port_num = in->alt_port_num;
-	attr->alt_timeout = in->alt_timeout;
-	attr->rate_limit = in->rate_limit;
+	RPOST_QP_MEMBERS(RPOST_COPY)
+	to->qp_access_flags = from->access;
+	to->rate_limit = from->rate_limit;
+	rpost_ah_attr_unpack(&to->ah_attr, &from->ah);
+	rpost_ah_attr_unpack(&to->alt_ah_attr, &from->alt_ah);
 }
 
 /**

@@ -28,40 +28,30 @@ struct ip4_header {
 /* The next header of InfiniBand and RoCE v1; RoCE v2 has UDP. */
 #define IB_GRH_NEXT_HDR	0x1b
 
-void rpost_ah_attr_pack(struct rpost_ah_attr *out,
-			const struct ibv_ah_attr *attr)
+void rpost_ah_attr_pack(struct rpost_ah_attr *to, const struct ibv_ah_attr *from)
 {
-	memset(out, 0, sizeof(*out));
-	out->dlid = attr->dlid;
-	out->sl = attr->sl;
-	out->src_path_bits = attr->src_path_bits;
-	out->static_rate = attr->static_rate;
-	out->port_num = attr->port_num;
-	if (!attr->is_global)
+	memset(to, 0, sizeof(*to));
+	RPOST_AH_MEMBERS(RPOST_COPY)
+	if (!from->is_global)
 		return;
-	out->is_global = 1;
-	memcpy(out->dgid, attr->grh.dgid.raw, sizeof(out->dgid));
-	out->flow_label = attr->grh.flow_label;
-	out->sgid_index = attr->grh.sgid_index;
-	out->hop_limit = attr->grh.hop_limit;
-	out->traffic_class = attr->grh.traffic_class;
+	to->is_global = 1;
+	memcpy(to->dgid, from->grh.dgid.raw, sizeof(to->dgid));
+	to->flow_label = from->grh.flow_label;
+	to->sgid_index = from->grh.sgid_index;
+	to->hop_limit = from->grh.hop_limit;
+	to->traffic_class = from->grh.traffic_class;
 }
 
-void rpost_ah_attr_unpack(struct ibv_ah_attr *attr,
-			  const struct rpost_ah_attr *in)
+void rpost_ah_attr_unpack(struct ibv_ah_attr *to, const struct rpost_ah_attr *from)
 {
-	memset(attr, 0, sizeof(*attr));
-	attr->dlid = in->dlid;
-	attr->sl = in->sl;
-	attr->src_path_bits = in->src_path_bits;
-	attr->static_rate = in->static_rate;
-	attr->is_global = in->is_global;
-	attr->port_num = in->port_num;
-	memcpy(attr->grh.dgid.raw, in->dgid, sizeof(in->dgid));
-	attr->grh.flow_label = in->flow_label;
-	attr->grh.sgid_index = in->sgid_index;
-	attr->grh.hop_limit = in->hop_limit;
-	attr->grh.traffic_class = in->traffic_class;
+	memset(to, 0, sizeof(*to));
+	RPOST_AH_MEMBERS(RPOST_COPY)
+	to->is_global = from->is_global;
+	memcpy(to->grh.dgid.raw, from->dgid, sizeof(from->dgid));
+	to->grh.flow_label = from->flow_label;
+	to->grh.sgid_index = from->sgid_index;
+	to->grh.hop_limit = from->hop_limit;
+	to->grh.traffic_class = from->traffic_class;
 }
 
 /* Fails with EBUSY while sends use the kernel's address handle. */
