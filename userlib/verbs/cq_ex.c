@@ -69,62 +69,22 @@ static void end_poll(struct ibv_cq_ex *ex)
 	rpost_cq_unlock(cq_of(ex));
 }
 
-static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)
-{
-	return cq_of(ex)->current.opcode;
-}
+#define READ(type, name, member) \
+	static type read_##name(struct ibv_cq_ex *ex) { return cq_of(ex)->current.member; }
 
-static uint32_t read_vendor_err(struct ibv_cq_ex *ex)
-{
-	return cq_of(ex)->current.vendor_err;
-}
-
-static uint32_t read_byte_len(struct ibv_cq_ex *ex)
-{
-	return cq_of(ex)->current.byte_len;
-}
-
+READ(enum ibv_wc_opcode, opcode, opcode)
+READ(uint32_t, vendor_err, vendor_err)
+READ(uint32_t, byte_len, byte_len)
 /* With IBV_WC_WITH_INV, returns the invalidated key, in host byte order. */
-static __be32 read_imm_data(struct ibv_cq_ex *ex)
-{
-	return cq_of(ex)->current.imm_data;
-}
-
-static uint32_t read_qp_num(struct ibv_cq_ex *ex)
-{
-	return cq_of(ex)->current.qp_num;
-}
-
-static uint32_t read_src_qp(struct ibv_cq_ex *ex)
-{
-	return cq_of(ex)->current.src_qp;
-}
-
-static unsigned int read_wc_flags(struct ibv_cq_ex *ex)
-{
-	return cq_of(ex)->current.wc_flags;
-}
-
-static uint32_t read_slid(struct ibv_cq_ex *ex)
-{
-	return cq_of(ex)->current.slid;
-}
-
-static uint8_t read_sl(struct ibv_cq_ex *ex)
-{
-	return cq_of(ex)->current.sl;
-}
-
-static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
-{
-	return cq_of(ex)->current.dlid_path_bits;
-}
-
+READ(__be32, imm_data, imm_data)
+READ(uint32_t, qp_num, qp_num)
+READ(uint32_t, src_qp, src_qp)
+READ(unsigned int, wc_flags, wc_flags)
+READ(uint32_t, slid, slid)
+READ(uint8_t, sl, sl)
+READ(uint8_t, dlid_path_bits, dlid_path_bits)
 /* The id alone: the kernel does not tell the priority. */
-static uint16_t read_cvlan(struct ibv_cq_ex *ex)
-{
-	return cq_of(ex)->current.vlan;
-}
+READ(uint16_t, cvlan, vlan)
 
 #define KNOWN_WC_FLAGS	(IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_CVLAN)
 

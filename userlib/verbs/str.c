@@ -2,19 +2,9 @@
 /* Names and rates.  Logs and scripts depend on these texts. */
 #include "core/internal.h"
 
-static const char *name_of(const char *const *names, size_t n, int value)
+static const char *name_of(const char *const *names, size_t n, int value, const char *other)
 {
-	if (value < 0 || (size_t)value >= n || !names[value])
-		return NULL;
-	return names[value];
-}
-
-static const char *name_or_unknown(const char *const *names, size_t n,
-				   int value)
-{
-	const char *name = name_of(names, n, value);
-
-	return name ? name : "unknown";
+	return value >= 0 && (size_t)value < n && names[value] ? names[value] : other;
 }
 
 #define EVENT(name) [name] = #name
@@ -48,9 +38,8 @@ RPOST_API const char *rdma_event_str(enum rdma_cm_event_type event)
 		[16] = "RDMA_CM_EVENT_ADDRINFO_RESOLVED",
 		[17] = "RDMA_CM_EVENT_ADDRINFO_ERROR",
 	};
-	const char *name = name_of(names, ARRAY_SIZE(names), event);
 
-	return name ? name : "UNKNOWN EVENT";
+	return name_of(names, ARRAY_SIZE(names), event, "UNKNOWN EVENT");
 }
 
 /**
@@ -88,7 +77,7 @@ RPOST_API const char *ibv_wc_status_str(enum ibv_wc_status status)
 		[IBV_WC_TM_RNDV_INCOMPLETE] = "TM software rendezvous",
 	};
 
-	return name_or_unknown(names, ARRAY_SIZE(names), status);
+	return name_of(names, ARRAY_SIZE(names), status, "unknown");
 }
 
 /**
@@ -102,10 +91,8 @@ RPOST_API const char *ibv_event_type_str(enum ibv_event_type event)
 	static const char *const names[] = {
 		[IBV_EVENT_CQ_ERR] = "CQ error",
 		[IBV_EVENT_QP_FATAL] = "local work queue catastrophic error",
-		[IBV_EVENT_QP_REQ_ERR] =
-			"invalid request local work queue error",
-		[IBV_EVENT_QP_ACCESS_ERR] =
-			"local access violation work queue error",
+		[IBV_EVENT_QP_REQ_ERR] = "invalid request local work queue error",
+		[IBV_EVENT_QP_ACCESS_ERR] = "local access violation work queue error",
 		[IBV_EVENT_COMM_EST] = "communication established",
 		[IBV_EVENT_SQ_DRAINED] = "send queue drained",
 		[IBV_EVENT_PATH_MIG] = "path migrated",
@@ -126,7 +113,7 @@ RPOST_API const char *ibv_event_type_str(enum ibv_event_type event)
 		[IBV_EVENT_WQ_FATAL + 1] = "Device link speed change",
 	};
 
-	return name_or_unknown(names, ARRAY_SIZE(names), event);
+	return name_of(names, ARRAY_SIZE(names), event, "unknown");
 }
 
 /**
@@ -147,7 +134,7 @@ RPOST_API const char *ibv_node_type_str(enum ibv_node_type node_type)
 		[IBV_NODE_UNSPECIFIED] = "unspecified",
 	};
 
-	return name_or_unknown(names, ARRAY_SIZE(names), node_type);
+	return name_of(names, ARRAY_SIZE(names), node_type, "unknown");
 }
 
 /**
@@ -167,7 +154,7 @@ RPOST_API const char *ibv_port_state_str(enum ibv_port_state port_state)
 		[IBV_PORT_ACTIVE_DEFER] = "active defer",
 	};
 
-	return name_or_unknown(names, ARRAY_SIZE(names), port_state);
+	return name_of(names, ARRAY_SIZE(names), port_state, "unknown");
 }
 
 /* A rate as a multiple of 2.5 Gbit/s, or -1 if it is none, and in Mbit/s. */
