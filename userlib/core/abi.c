@@ -231,11 +231,11 @@ __attribute__((constructor)) static void watch_forks(void)
 	pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
-static bool env_says(const char *name)
+bool rpost_env_is(const char *name, const char *value)
 {
 	const char *env = secure_getenv(name);
 
-	return env && !strcmp(env, "1");
+	return env && !strcmp(env, value);
 }
 
 /* Returns a file over @fd, which stays open after an error. */
@@ -256,7 +256,7 @@ static struct rpost_file *file_over(int fd)
 
 	file->fd = fd;
 	file->max_wr_bytes = query.max_wr_bytes;
-	file->any_memory = env_says("RDMA_POST_ANY_MEMORY");
+	file->any_memory = rpost_env_is("RDMA_POST_ANY_MEMORY", "1");
 	rpost_table_init(&file->ids);
 	rpost_table_init(&file->objects);
 	pthread_rwlock_init(&file->qp_nums, NULL);

@@ -216,7 +216,7 @@ static void ctx_init(struct rpost_ctx *ctx, struct rpost_file *file,
 	ctx->forks = rpost_forks;
 	ctx->has_odp = query->odp_general_caps & RPOST_ODP_SUPPORT;
 	ctx->odp_use = rpost_odp_use(query);
-	ctx->mr_flags = rpost_mr_flags();
+	ctx->mr_flags = rpost_env_is("RDMA_POST_MR_CACHE", "0") ? RPOST_MR_NO_CACHE : 0;
 	ctx->max_responder_resources = rpost_at_most_u8(query->max_qp_rd_atom);
 	ctx->max_initiator_depth = rpost_at_most_u8(query->max_qp_init_rd_atom);
 	pthread_mutex_init(&ctx->pd_lock, NULL);

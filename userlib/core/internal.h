@@ -151,6 +151,8 @@ void rpost_debug_failed(const char *what, int err);
 /* Calls rpost_debug_failed() for a command, unless its failure is expected. */
 void rpost_debug_command(unsigned long cmd, const void *arg, int err);
 
+/* Is it set to @value?  Never for a program with other rights than its caller. */
+bool rpost_env_is(const char *name, const char *value);
 /* Warns once of a limit of locked memory that is too low for most programs. */
 void rpost_warn_memlock(void);
 
@@ -234,7 +236,6 @@ static inline struct rpost_ctx *rpost_ctx(struct ibv_context *context)
 }
 
 enum rpost_odp_use rpost_odp_use(const struct rpost_query_device *query);
-uint32_t rpost_mr_flags(void);
 int rpost_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice,
 		    uint32_t flags, struct ibv_sge *sges, uint32_t num_sge);
 

@@ -5,8 +5,6 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -26,9 +24,7 @@ static bool debug;
 /* Read once: later a thread may change the environment. */
 __attribute__((constructor)) static void read_environment(void)
 {
-	const char *env = secure_getenv("RDMA_POST_DEBUG");
-
-	debug = env && !strcmp(env, "1");
+	debug = rpost_env_is("RDMA_POST_DEBUG", "1");
 }
 
 /* Callers may hold locks, so that a thread must not end here. */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Memory regions. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/internal.h"
 
@@ -48,25 +47,13 @@ static bool odp_is_complete(const struct rpost_query_device *query)
 
 enum rpost_odp_use rpost_odp_use(const struct rpost_query_device *query)
 {
-	const char *env = secure_getenv("RDMA_POST_ODP");
-
-	if (!(query->odp_general_caps & RPOST_ODP_SUPPORT))
+	if (!(query->odp_general_caps & RPOST_ODP_SUPPORT) || rpost_env_is("RDMA_POST_ODP", "0"))
 		return RPOST_ODP_NEVER;
-	if (env && !strcmp(env, "0"))
-		return RPOST_ODP_NEVER;
-	if (env && !strcmp(env, "force"))
+	if (rpost_env_is("RDMA_POST_ODP", "force"))
 		return RPOST_ODP_ALWAYS;
 	if (!odp_is_complete(query))
 		return RPOST_ODP_NEVER;
-	return env && !strcmp(env, "1") ? RPOST_ODP_ALWAYS : RPOST_ODP_INSTEAD;
-}
-
-/* RPOST_MR_NO_CACHE if RDMA_POST_MR_CACHE says so. */
-uint32_t rpost_mr_flags(void)
-{
-	const char *env = secure_getenv("RDMA_POST_MR_CACHE");
-
-	return env && !strcmp(env, "0") ? RPOST_MR_NO_CACHE : 0;
+	return rpost_env_is("RDMA_POST_ODP", "1") ? RPOST_ODP_ALWAYS : RPOST_ODP_INSTEAD;
 }
 
 static int reg_on_demand(int fd, struct rpost_reg_mr *cmd)
