@@ -108,10 +108,10 @@ RPOST_API int rdma_create_id(struct rdma_event_channel *channel,
 			       datagrams ? IBV_QPT_UD : IBV_QPT_RC);
 }
 
-static void wait_for_acks(struct rpost_id *priv)
+void rpost_id_wait_acks(struct rpost_id *priv, const unsigned int *unacked)
 {
 	pthread_mutex_lock(&priv->lock);
-	while (priv->unacked)
+	while (*unacked)
 		pthread_cond_wait(&priv->acked, &priv->lock);
 	pthread_mutex_unlock(&priv->lock);
 }
@@ -144,7 +144,7 @@ RPOST_API int rdma_destroy_id(struct rdma_cm_id *id)
 
 	rpost_id_drop_event(priv);
 	rpost_table_del(&priv->file->ids, &priv->node);
-	wait_for_acks(priv);
+	rpost_id_wait_acks(priv, &priv->unacked);
 	rpost_mc_free_all(priv);
 	if (priv->sync)
 		rdma_destroy_event_channel(id->channel);
@@ -191,7 +191,7 @@ RPOST_API int rdma_migrate_id(struct rdma_cm_id *id,
 		rdma_destroy_event_channel(id->channel);
 	priv->sync = sync;
 	id->channel = channel;
-	wait_for_acks(priv);
+	rpost_id_wait_acks(priv, &priv->unacked);
 	return 0;
 }
 

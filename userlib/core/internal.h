@@ -580,6 +580,8 @@ void rpost_id_add(struct rpost_id *priv, uint32_t handle);
 void rpost_id_free(struct rpost_id *priv);
 /* Updates the id's addresses from the kernel.  Returns 0 or an errno value. */
 int rpost_id_query(struct rpost_id *priv, bool paths);
+/* Waits until @unacked, a count of events of the id or of one of its joins, is 0. */
+void rpost_id_wait_acks(struct rpost_id *priv, const unsigned int *unacked);
 /* Acknowledges the event that a synchronous id refers to. */
 void rpost_id_drop_event(struct rpost_id *priv);
 /* Waits for the end of an operation of a synchronous id; on others returns 0 at once. */

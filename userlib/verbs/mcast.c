@@ -144,14 +144,6 @@ RPOST_API int rdma_join_multicast(struct rdma_cm_id *id, struct sockaddr *addr,
 	return rdma_join_multicast_ex(id, &attr, context);
 }
 
-static void wait_for_acks(struct rpost_id *priv, const struct rpost_mc *mc)
-{
-	pthread_mutex_lock(&priv->lock);
-	while (mc->unacked)
-		pthread_cond_wait(&priv->acked, &priv->lock);
-	pthread_mutex_unlock(&priv->lock);
-}
-
 /**
  * rdma_leave_multicast() - leave a multicast group, rdma_leave_multicast(3)
  * @id: the id
@@ -186,7 +178,7 @@ RPOST_API int rdma_leave_multicast(struct rdma_cm_id *id, struct sockaddr *addr)
 	if (err == ENOENT)
 		err = 0;
 	rpost_id_drop_event(priv);
-	wait_for_acks(priv, mc);
+	rpost_id_wait_acks(priv, &mc->unacked);
 	free(mc);
 	return rpost_fail(err);
 }
