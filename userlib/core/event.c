@@ -85,13 +85,6 @@ static void event_done(struct rpost_id *priv, struct rpost_mc *mc)
 	pthread_mutex_unlock(&priv->lock);
 }
 
-static void event_release(struct rpost_event *evt)
-{
-	if (evt->owner)
-		event_done(evt->owner, evt->mc);
-	free(evt);
-}
-
 /* Acknowledges an event to its owner, but does not free it. */
 void rpost_event_disown(struct rpost_event *evt)
 {
@@ -99,45 +92,33 @@ void rpost_event_disown(struct rpost_event *evt)
 	evt->owner = NULL;
 }
 
-static void copy_conn(struct rdma_conn_param *to,
-		      const struct rpost_conn_param *from)
-{
-	to->qp_num = from->qp_num;
-	to->responder_resources = from->responder_resources;
-	to->initiator_depth = from->initiator_depth;
-	to->flow_control = from->flow_control;
-	to->retry_count = from->retry_count;
-	to->rnr_retry_count = from->rnr_retry_count;
-	to->srq = from->srq;
-}
-
-static void copy_ud(struct rdma_ud_param *to, const struct rpost_ud_param *from)
-{
-	rpost_ah_attr_unpack(&to->ah_attr, &from->ah);
-	to->qp_num = from->qp_num;
-	to->qkey = from->qkey;
-}
-
-static void copy_param(struct rpost_event *evt,
-		       const struct rpost_get_event *cmd)
+static void copy_param(struct rpost_event *evt, const struct rpost_get_event *cmd)
 {
 	const struct rpost_conn_param *param = &cmd->param;
+	struct rdma_conn_param *conn = &evt->event.param.conn;
+	struct rdma_ud_param *ud = &evt->event.param.ud;
 	const void *data = NULL;
 
 	if (param->private_data_len) {
-		memcpy(evt->private_data, param->private_data,
-		       param->private_data_len);
+		memcpy(evt->private_data, param->private_data, param->private_data_len);
 		data = evt->private_data;
 	}
 	if (evt->owner->id.qp_type == IBV_QPT_UD) {
-		copy_ud(&evt->event.param.ud, &cmd->ud);
-		evt->event.param.ud.private_data = data;
-		evt->event.param.ud.private_data_len = param->private_data_len;
+		rpost_ah_attr_unpack(&ud->ah_attr, &cmd->ud.ah);
+		ud->qp_num = cmd->ud.qp_num;
+		ud->qkey = cmd->ud.qkey;
+		ud->private_data = data;
+		ud->private_data_len = param->private_data_len;
 	} else {
-		copy_conn(&evt->event.param.conn, param);
-		evt->event.param.conn.private_data = data;
-		evt->event.param.conn.private_data_len =
-			param->private_data_len;
+		conn->qp_num = param->qp_num;
+		conn->responder_resources = param->responder_resources;
+		conn->initiator_depth = param->initiator_depth;
+		conn->flow_control = param->flow_control;
+		conn->retry_count = param->retry_count;
+		conn->rnr_retry_count = param->rnr_retry_count;
+		conn->srq = param->srq;
+		conn->private_data = data;
+		conn->private_data_len = param->private_data_len;
 	}
 }
 
@@ -193,20 +174,16 @@ static void follow_response(struct rpost_event *evt)
 static void follow_event(struct rpost_event *evt)
 {
 	struct rdma_cm_event *event = &evt->event;
+	bool route;
 	int err;
 
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		err = rpost_id_query(evt->owner, false);
-		if (err) {
-			event->event = RDMA_CM_EVENT_ADDR_ERROR;
-			event->status = -err;
-		}
-		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		err = rpost_id_query(evt->owner, true);
+		route = event->event == RDMA_CM_EVENT_ROUTE_RESOLVED;
+		err = rpost_id_query(evt->owner, route);
 		if (err) {
-			event->event = RDMA_CM_EVENT_ROUTE_ERROR;
+			event->event = route ? RDMA_CM_EVENT_ROUTE_ERROR : RDMA_CM_EVENT_ADDR_ERROR;
 			event->status = -err;
 		}
 		break;
@@ -341,9 +318,14 @@ RPOST_API int rdma_get_cm_event(struct rdma_event_channel *channel,
  */
 RPOST_API int rdma_ack_cm_event(struct rdma_cm_event *event)
 {
+	struct rpost_event *evt;
+
 	if (!event)
 		return rpost_fail(EINVAL);
-	event_release(rpost_container_of(event, struct rpost_event, event));
+	evt = rpost_container_of(event, struct rpost_event, event);
+	if (evt->owner)
+		event_done(evt->owner, evt->mc);
+	free(evt);
 	return 0;
 }
 
