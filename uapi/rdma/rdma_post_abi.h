@@ -1151,8 +1151,8 @@ struct rpost_modify_cq {
 
 /**
  * enum rpost_ring_flag - flags of struct rpost_ring
- * @RPOST_RING_NEED_POLL: the device may have completions although the ring is
- *     empty; RPOST_IOC_POLL_CQ polls the device
+ * @RPOST_RING_NEED_POLL: the device may have completions that are not in the
+ *     ring; RPOST_IOC_POLL_CQ polls the device
  * @RPOST_RING_OVERRUN: a completion was lost because the ring was full; the
  *     completions before it are in the ring.  The flag stays set.  The queue's
  *     first loss is reported by RPOST_ASYNC_CQ_ERR, too
@@ -1321,8 +1321,8 @@ struct rpost_arm_cq {
  * @count: out: entries that the call put into the ring
  *
  * Polls the device and puts its completions into the ring, without sleeping.
- * A program needs this call if the ring is empty and has RPOST_RING_NEED_POLL
- * set; it may use it at any time.
+ * A program needs this call if the ring has fewer entries than it wants, and
+ * RPOST_RING_NEED_POLL set; it may use it at any time.
  */
 struct rpost_poll_cq {
 	__u32 size;
