@@ -75,11 +75,8 @@ lines() {
 		[ "$(grep -c 'gone after 60 lines' "$2.server")" = "$4" ]
 }
 
-have_connected() {
-	connected=$1
-	shift
-	[ "$(cat "$@" | grep -c 'connected, 0 lines')" = "$connected" ]
-}
+# have_connected COUNT OUT: so many clients say so; their files may come late
+have_connected() { [ "$(cat "$2".client* | grep -c 'connected, 0 lines')" = "$1" ]; }
 
 # restart DIRECTORY OUT COUNT: so many clients go on when their server is killed, and
 # another one is started
@@ -91,7 +88,7 @@ restart() {
 		timeout 300 "$1/reconnect_client" "$address" 100 30 >"$2.client$i" 2>&1 &
 		clients="$clients $!"
 	done
-	while_runs $server have_connected "$3" "$2".client* || return
+	while_runs $server have_connected "$3" "$2" || return
 	kill -9 $server
 	wait $server
 	start "$2" 7474 timeout 300 "$1/event_server" "$3" || return
