@@ -26,6 +26,8 @@
 #                         SUITES="bookworm trixie sid"
 #   make bench            against librdmacm, against the kernel; BENCH_FLAGS: bench.sh's
 #   make bench-check      instructions for a work request, against a baseline; KERNELS
+#   make bench-docs       measure what the documents show, and write it there; KERNELS,
+#                         BENCH_FLAGS: docs.sh's
 #   make check-packages   the packages, in whole systems of Debian 12 and 13; SUITES
 #   make check-containers  podman, bubblewrap, services with the node; TESTS, KERNEL,
 #                         SUITE=trixie
@@ -165,6 +167,9 @@ bench: guests
 bench-check: guests
 	selftests/bench/icount.sh $(KERNELS)
 
+bench-docs: guests
+	selftests/bench/docs.sh $(BENCH_FLAGS) $(KERNELS)
+
 lint:
 	selftests/tools/lint.sh
 
@@ -184,4 +189,4 @@ clean:
 .PHONY: all help packages guests headers module lib tools tests examples install \
 	uninstall modules_install deb rpm demo demo-containers shell gdb check watch \
 	check-all check-debug check-packages check-containers fuzz faults interop bench \
-	bench-check lint sanitize asan tsan valgrind docs clean
+	bench-check bench-docs lint sanitize asan tsan valgrind docs clean

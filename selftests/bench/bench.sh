@@ -4,16 +4,14 @@
 # Usage: selftests/bench/bench.sh [options]
 #
 # Compares librdma_post with the system's librdmacm and libibverbs and with
-# loops in the kernel, all in one guest in turns. Prints a table with the
-# targets and with the instructions that icount.sh has counted. Writes to
+# loops in the kernel, all in one guest in turns. Prints a table. Writes to
 # build/bench/KERNEL: results.jsonl (each measurement), results.json (medians,
-# quartiles, ratios), table.txt, table.tsv and, with gnuplot, plots as *.svg. If
-# a measurement fails or does not end in time, names it below the table, and the
-# exit status is not 0.
+# quartiles, ratios) and table.txt. If a measurement fails or does not end in
+# time, names it below the table, and the exit status is not 0.
 #
 #   -k KERNEL   6.1 by default
-#   -s SET      the cases of this set in selftests/bench/cases: quick (with a
-#               target), full, scale (with 1 to 1,000 connections and 1 to 64
+#   -s SET      the cases of this set in selftests/bench/cases: quick (those of
+#               the documents), full, scale (with 1 to 1,000 connections and 1 to 64
 #               processes), smoke (a few, short), pair (for -2 and -P). Several
 #               with | between them, "quick|full" by default. Other sets than
 #               these two have a separate directory, KERNEL.SET
@@ -23,7 +21,7 @@
 #   -e ENGINE   on rdmasim, which works in this context (inline, softirq, hardirq
 #               or work), instead of rxe. It has no user-space provider: without
 #               the system's libraries. Results in build/bench/KERNEL.ENGINE
-#   -a          measure nothing: the table and the plots of earlier results
+#   -a          measure nothing: the table of earlier results
 #
 # Between two hosts, with the same library at both ends and no loops in the
 # kernel; "-s pair" unless told otherwise:
@@ -65,7 +63,7 @@ while getopts hk:s:qc:r:e:H:S:P:2a opt; do
 done
 shift $((OPTIND - 1))
 [ $# = 0 ] || { usage >&2 && exit 2; }
-need jq column
+need jq
 
 if [ -n "$pair" ]; then
 	out=$kernel.pair sets=${sets:-pair}
@@ -133,15 +131,8 @@ if [ -n "$measure" ]; then
 fi
 [ -s "$out/results.jsonl" ] || die "nothing was measured"
 
-jq -s -f "$here/analyze.jq" "$out/results.jsonl" >"$out/results.json"
-"$here/table.sh" "${out##*/}" >"$out/table.tsv"
-column -t -s $'\t' "$out/table.tsv" >"$out/table.txt"
-cat "$out/table.txt"
-if have gnuplot; then
-	"$here/plot.sh" "$out"
-else
-	say "no plots: gnuplot is not installed (selftests/vm/deps.sh)"
-fi
+bench_jq 'times | lines(1)' "$out/results.jsonl" >"$out/results.json"
+bench_jq 'input | times_table' "$out/results.json" | tee "$out/table.txt"
 failures >"$out/failures"
 if [ -s "$out/failures" ]; then
 	sed 's/^/bench: failed: /' "$out/failures" >&2

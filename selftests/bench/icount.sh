@@ -1,27 +1,29 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Usage: selftests/bench/icount.sh [-u] [-b GUESTS] [KERNEL...]
+# Usage: selftests/bench/icount.sh [-u] [-d] [-b GUESTS] [KERNEL...]
 #
 # Counts the instructions that a guest executes for an operation, from the call
 # that starts it until its completion. The guest has one CPU, so the count
 # includes the program, the kernel and the other end. Unlike times, it does not
 # depend on the load of the machine. Prints TAP: a case fails if it takes more
 # than selftests/bench/baseline.json allows, or if it was not counted. By
-# default on 6.1.
+# default on 6.1. The counts are in build/bench/icount/KERNEL.json.
 #
 #   -b GUESTS   take the median of so many guests, each a little different. By
 #               default 9 with -u, else 1, and 3 where a case would fail
+#   -d          count what only the documents show, too, but judge nothing (docs.sh)
 #   -u          put these counts into baseline.json
 #
 # BASELINE is another file to compare with, instead of baseline.json.
 
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
-update='' guests=''
-while getopts hub: opt; do
+update='' guests='' docs=''
+while getopts hudb: opt; do
 	case $opt in
 	u) update=1 ;;
+	d) docs=1 ;;
 	b) guests=$OPTARG ;;
 	h) usage && exit ;;
 	*) usage >&2 && exit 2 ;;
@@ -29,6 +31,7 @@ while getopts hub: opt; do
 done
 shift $((OPTIND - 1))
 [ $# -gt 0 ] || set -- 6.1
+[ -z "$update" ] || [ -z "$docs" ] || die "-u and -d do not go together"
 guests=${guests:-${update:+9}}
 need jq
 baseline=${BASELINE:-$here/baseline.json}
@@ -58,6 +61,20 @@ cat >"$out/list" <<-END
 	connect-own so none connect api=own ops=20
 	write-1000 sof floor latency op=write size=64 mode=sleep conns=1000 ops=4000
 END
+[ -z "$docs" ] || {
+	for size in 256 1K 4K 16K 64K; do
+		echo "write-$size sof none latency op=write size=$size mode=sleep ops=200"
+	done
+	for batch in 1 2 4 8 32 64; do
+		echo "batch-$batch sof none rate op=write size=64 depth=64 batch=$batch mode=sleep ops=4800"
+	done
+	for conns in 1 100 1000; do
+		echo "connect-$conns so none connect api=events conns=$conns ops=1"
+		[ "$conns" = 1 ] ||
+			echo "connect-$conns-turn so none connect api=events conns=$conns window=1 ops=1"
+		[ "$conns" = 1 ] || echo "restart-$conns so none restart conns=$conns ops=1"
+	done
+} >>"$out/list"
 cut -d ' ' -f 2,4- "$out/list" >"$out/cases"
 
 # When the kernel's threads run, like rxe's since 6.12, depends on all that
@@ -77,41 +94,32 @@ count() {
 			-a "bench=$(printf '%0*d' $((7 * guest)) 0)" |
 			sed 's/^/# /' || failed=1
 	done
-	jq -s --arg kernel "$kernel" --argjson guests "$guests" --rawfile list "$out/list" \
-		-f "$here/icount.jq" "${results[@]}" >"$out/$kernel.json" || failed=1
-}
-
-# put KERNEL: put its counts into the baseline if they are complete
-put() {
-	jq -e --rawfile list "$out/list" '
-		length == ($list | [scan("(?m)^\\S+ (\\S+)")[0] | length] | add)
-		' "$out/$1.json" >/dev/null || die "$1: not everything was counted"
-	[ -e "$baseline" ] || echo '{}' >"$baseline"
-	jq -s -S --arg kernel "$1" '
-		(.[0] | with_entries(select(.key | startswith("\($kernel) ") | not)))
-		+ .[1]' "$baseline" "$out/$1.json" >"$out/new"
-	cp "$out/new" "$baseline"
+	bench_jq "counts(\$list; $guests) | lines(1)" --rawfile list "$out/list" \
+		"${results[@]}" >"$out/$kernel.json" || failed=1
 }
 
 verdicts() {
-	jq -r --arg kernel "$1" --rawfile list "$out/list" \
-		--slurpfile baseline "$baseline" -f "$here/verdict.jq" "$out/$1.json"
+	bench_jq "verdicts(\"$1\"; \$list)" --rawfile list "$out/list" "$out/$1.json" "$baseline"
 }
 
 cases=$(wc -l <"$out/list")
 bench_build "$@"
 echo "TAP version 13"
-echo "1..$((cases * $#))"
+[ -n "$docs" ] || echo "1..$((cases * $#))"
 n=0 failed=0
 for kernel; do
 	count "$kernel" 1 "${guests:-1}"
+	[ -z "$docs" ] || continue
 	if [[ -z $guests && $(verdicts "$kernel") == *not_ok* ]]; then
 		verdicts "$kernel" | sed 's/^/# in one guest: /'
 		count "$kernel" 2 3
 	fi
 	if [ -n "$update" ]; then
 		[ "$failed" = 0 ] || die "$kernel: not everything was counted"
-		put "$kernel"
+		[ -e "$baseline" ] || echo '{}' >"$baseline"
+		bench_jq "baseline(\"$kernel\"; \$list) | lines(1)" --rawfile list "$out/list" \
+			"$out/$kernel.json" "$baseline" >"$out/new"
+		cp "$out/new" "$baseline"
 	fi
 	while read -r verdict text; do
 		n=$((n + 1))
@@ -119,5 +127,5 @@ for kernel; do
 		echo "${verdict/_/ } $n bench.icount.$text"
 	done < <(verdicts "$kernel")
 done
-[ "$n" = $((cases * $#)) ] || failed=1
+[ -n "$docs" ] || [ "$n" = $((cases * $#)) ] || failed=1
 exit "$failed"

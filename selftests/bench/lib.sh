@@ -5,6 +5,9 @@
 . "$(dirname "${BASH_SOURCE[0]}")/../vm/lib.sh"
 here=$top_dir/selftests/bench
 
+# bench_jq EXPRESSION [ARGUMENT...]: print what it gives with the functions of bench.jq
+bench_jq() { jq -nr -L "$here" "include \"bench\"; $1" "${@:2}"; }
+
 # bench_build [KERNEL...]: build the programs, and the modules for these kernels
 bench_build() {
 	local kernel

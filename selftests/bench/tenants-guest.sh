@@ -4,7 +4,7 @@
 #
 # Usage: tenants-guest.sh ADDR ROUNDS
 #
-# Measures for tenants.sh, as root, at an address of an RDMA device. Prints for each
+# Measures for docs.sh, as root, at an address of an RDMA device. Prints for each
 # measurement a line: who, and bench's JSON. The environment: BENCH and RUN as for guest.sh;
 # rdma-post is in the PATH.
 

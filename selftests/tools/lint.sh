@@ -6,12 +6,12 @@
 # Runs static checks, and prints TAP: checkpatch --strict, sparse, coccinelle with the
 # kernel's scripts, clang's analyzer, kernel-doc, gcc and clang warnings, shellcheck.
 # Also checks that no call of kmod/ goes up, that no file is empty, that the tests and
-# functions which documents name exist, that the table of programs.rst is up to date,
-# that the documents have the module's parameters, that make help has all targets, that
-# no test is flaky for long, that each function of our own has a manual page, that mandoc
-# likes them, that make docs has no warnings, that lintian finds nothing in Debian's
-# packages, and that reuse knows the licence of each file. A check fails if it prints
-# anything. (kmod.sh builds the module with W=1.)
+# functions which documents name exist, that the tables of programs.rst and of figures are
+# up to date, that the documents have the module's parameters, that make help has all
+# targets, that no test is flaky for long, that each function of our own has a manual page,
+# that mandoc likes them, that make docs has no warnings, that lintian finds nothing in
+# Debian's packages, and that reuse knows the licence of each file. A check fails if it
+# prints anything. (kmod.sh builds the module with W=1.)
 #
 #   -c   only files that have changed since the branch's upstream, or else in the
 #        last commit, and not the checks that take long: coccinelle, the analyzer,
@@ -263,6 +263,11 @@ programs() {
 		echo "make -C Documentation programs"
 }
 
+# The tables of figures must be those that results.json gives.
+figures() {
+	selftests/bench/docs.sh -d || echo "make -C Documentation figures"
+}
+
 # Tests that documents name, as PROGRAM FIXTURE.TEST (see security.rst), must exist.
 named_tests() {
 	local program name test where found
@@ -469,6 +474,7 @@ check gcc user_checks "gcc -fsyntax-only $warn" userlib tools examples selftests
 check clang user_checks "clang -fsyntax-only $warn" userlib tools examples selftests
 check symbols symbols
 check programs programs
+check figures figures
 check parameters parameters
 check make-help make_help
 check scripts scripts

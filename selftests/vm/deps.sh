@@ -52,8 +52,8 @@ guests=(
 	lz4 libelf-dev flex bison bc m4 libssl-dev
 	# guests with more programs
 	rdma-core perftest
-	# doctor/: completion; a terminal; bench/: column is in bsdextrautils, socat talks to QEMU
-	zsh fish tmux jq bsdextrautils socat
+	# doctor/: completion; a terminal; bench/: socat talks to QEMU
+	zsh fish tmux jq socat
 )
 # Builds do without it, but take longer.
 [ "$(id -u)" != 0 ] || guests+=(ccache)
