@@ -90,9 +90,9 @@ static bool rpost_conn_param_reserved(const struct rpost_conn_param *param)
 	return memchr_inv(param->reserved, 0, sizeof(param->reserved));
 }
 
-static int rpost_connect_locked(struct rpost_id *id,
-				const struct rpost_connect *cmd)
+static int rpost_connect_locked(struct rpost_id *id, void *arg)
 {
+	const struct rpost_connect *cmd = arg;
 	struct rdma_cm_id *cm_id = id->cm_id;
 	struct rdma_ucm_ece ece = {
 		.vendor_id = cmd->ece.vendor_id,
@@ -137,17 +137,10 @@ out:
 int rpost_connect_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_connect *cmd = &ucmd->cmd.connect;
-	struct rpost_id *id;
-	int ret;
 
 	if (cmd->reserved || rpost_conn_param_reserved(&cmd->param))
 		return -EOPNOTSUPP;
-	id = rpost_id_enter(ucmd->file, cmd->id);
-	if (IS_ERR(id))
-		return PTR_ERR(id);
-	ret = rpost_connect_locked(id, cmd);
-	rpost_id_exit(id);
-	return ret;
+	return rpost_id_run(ucmd->file, cmd->id, rpost_connect_locked, cmd);
 }
 
 /*
@@ -204,9 +197,9 @@ static int rpost_accept_cm(struct rpost_id *id, struct rdma_conn_param *param,
 	return 0;
 }
 
-static int rpost_accept_locked(struct rpost_id *id,
-			       const struct rpost_accept *cmd)
+static int rpost_accept_locked(struct rpost_id *id, void *arg)
 {
+	const struct rpost_accept *cmd = arg;
 	struct rdma_ucm_ece ece = {
 		.vendor_id = cmd->ece.vendor_id,
 		.attr_mod = cmd->ece.attr_mod,
@@ -236,7 +229,6 @@ static int rpost_accept_locked(struct rpost_id *id,
 int rpost_accept_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_accept *cmd = &ucmd->cmd.accept;
-	struct rpost_id *id;
 	int ret;
 
 	if (cmd->reserved || cmd->reserved2 ||
@@ -245,45 +237,38 @@ int rpost_accept_ioctl(struct rpost_ucmd *ucmd)
 	ret = rpost_check_qkey(cmd->qkey);
 	if (ret)
 		return ret;
-	id = rpost_id_enter(ucmd->file, cmd->id);
-	if (IS_ERR(id))
-		return PTR_ERR(id);
-	ret = rpost_accept_locked(id, cmd);
-	rpost_id_exit(id);
-	return ret;
+	return rpost_id_run(ucmd->file, cmd->id, rpost_accept_locked, cmd);
 }
 
-int rpost_establish_ioctl(struct rpost_ucmd *ucmd)
+static int rpost_establish_locked(struct rpost_id *id, void *arg)
 {
-	struct rpost_establish *cmd = &ucmd->cmd.establish;
-	struct rpost_id *id;
-	int ret;
-
-	if (cmd->reserved)
-		return -EOPNOTSUPP;
-	id = rpost_id_enter(ucmd->file, cmd->id);
-	if (IS_ERR(id))
-		return PTR_ERR(id);
+	int ret = -EINVAL;
 
 	rdma_lock_handler(id->cm_id);
-	ret = -EINVAL;
 	if (id->responded && (id->qp || id->qp_num))
 		ret = rpost_id_move(id, RPOST_ID_MAY_REPLY, RPOST_ID_CONNECTED);
 	if (!ret) {
 		id->responded = false;
 		ret = rdma_accept(id->cm_id, NULL);
 		if (ret)
-			rpost_id_move(id, BIT(RPOST_ID_CONNECTED),
-				      RPOST_ID_ERROR);
+			rpost_id_move(id, BIT(RPOST_ID_CONNECTED), RPOST_ID_ERROR);
 	}
 	rdma_unlock_handler(id->cm_id);
-	rpost_id_exit(id);
 	return ret;
 }
 
-static int rpost_reject_locked(struct rpost_id *id,
-			       const struct rpost_reject *cmd)
+int rpost_establish_ioctl(struct rpost_ucmd *ucmd)
 {
+	struct rpost_establish *cmd = &ucmd->cmd.establish;
+
+	if (cmd->reserved)
+		return -EOPNOTSUPP;
+	return rpost_id_run(ucmd->file, cmd->id, rpost_establish_locked, cmd);
+}
+
+static int rpost_reject_locked(struct rpost_id *id, void *arg)
+{
+	const struct rpost_reject *cmd = arg;
 	struct rdma_cm_id *cm_id = id->cm_id;
 	u32 from = BIT(RPOST_ID_REQUEST);
 	int ret;
@@ -313,8 +298,6 @@ static int rpost_reject_locked(struct rpost_id *id,
 int rpost_reject_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_reject *cmd = &ucmd->cmd.reject;
-	struct rpost_id *id;
-	int ret;
 
 	if (cmd->reserved)
 		return -EOPNOTSUPP;
@@ -330,33 +313,25 @@ int rpost_reject_ioctl(struct rpost_ucmd *ucmd)
 	default:
 		return -EINVAL;
 	}
-	id = rpost_id_enter(ucmd->file, cmd->id);
-	if (IS_ERR(id))
-		return PTR_ERR(id);
-	ret = rpost_reject_locked(id, cmd);
-	rpost_id_exit(id);
-	return ret;
+	return rpost_id_run(ucmd->file, cmd->id, rpost_reject_locked, cmd);
+}
+
+static int rpost_disconnect_locked(struct rpost_id *id, void *arg)
+{
+	/* Datagram ids have no connection to end. */
+	if (id->cm_id->qp_type == IB_QPT_UD ||
+	    (!rpost_id_connected(id) && READ_ONCE(id->state) != RPOST_ID_DISCONNECTED))
+		return -ENOTCONN;
+	if (id->qp)
+		WRITE_ONCE(id->qp->failed, true);
+	return rdma_disconnect(id->cm_id);
 }
 
 int rpost_disconnect_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_disconnect *cmd = &ucmd->cmd.disconnect;
-	struct rpost_id *id;
-	int ret = -ENOTCONN;
 
 	if (cmd->reserved)
 		return -EOPNOTSUPP;
-	id = rpost_id_enter(ucmd->file, cmd->id);
-	if (IS_ERR(id))
-		return PTR_ERR(id);
-
-	/* Datagram ids have no connection to end. */
-	if (id->cm_id->qp_type != IB_QPT_UD &&
-	    (rpost_id_connected(id) || READ_ONCE(id->state) == RPOST_ID_DISCONNECTED)) {
-		if (id->qp)
-			WRITE_ONCE(id->qp->failed, true);
-		ret = rdma_disconnect(id->cm_id);
-	}
-	rpost_id_exit(id);
-	return ret;
+	return rpost_id_run(ucmd->file, cmd->id, rpost_disconnect_locked, cmd);
 }

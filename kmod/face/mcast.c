@@ -60,8 +60,9 @@ static void rpost_join_add(struct rpost_id *id, struct rpost_join *join)
 	spin_unlock(&file->event_lock);
 }
 
-static int rpost_join_locked(struct rpost_id *id, const struct rpost_join_mcast *cmd)
+static int rpost_join_locked(struct rpost_id *id, void *arg)
 {
+	const struct rpost_join_mcast *cmd = arg;
 	u8 join_state = cmd->join_flags == RPOST_JOIN_SENDONLY ?
 			BIT(SENDONLY_FULLMEMBER_JOIN) : BIT(FULLMEMBER_JOIN);
 	struct rpost_join *join;
@@ -88,28 +89,19 @@ static int rpost_join_locked(struct rpost_id *id, const struct rpost_join_mcast 
 int rpost_join_mcast_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_join_mcast *cmd = &ucmd->cmd.join_mcast;
-	struct rpost_id *id;
-	int ret;
 
 	if (cmd->reserved)
 		return -EOPNOTSUPP;
 	if (cmd->join_flags > RPOST_JOIN_SENDONLY)
 		return -EINVAL;
-	ret = rpost_policy_permits(&ucmd->file->tenant, RPOST_FORBID_MULTICAST) ? :
-	      rpost_sockaddr(&cmd->addr, cmd->addr_len);
-	if (ret)
-		return ret;
-	id = rpost_id_enter(ucmd->file, cmd->id);
-	if (IS_ERR(id))
-		return PTR_ERR(id);
-	ret = rpost_join_locked(id, cmd);
-	rpost_id_exit(id);
-	return ret;
+	return rpost_policy_permits(&ucmd->file->tenant, RPOST_FORBID_MULTICAST) ? :
+	       rpost_sockaddr(&cmd->addr, cmd->addr_len) ? :
+	       rpost_id_run(ucmd->file, cmd->id, rpost_join_locked, cmd);
 }
 
-static int rpost_leave_locked(struct rpost_id *id,
-			      const struct sockaddr_storage *addr)
+static int rpost_leave_locked(struct rpost_id *id, void *arg)
 {
+	struct sockaddr_storage *addr = arg;
 	struct rpost_join *join;
 
 	/* cma finds the same join: its list has the same order. */
@@ -127,16 +119,7 @@ static int rpost_leave_locked(struct rpost_id *id,
 int rpost_leave_mcast_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_leave_mcast *cmd = &ucmd->cmd.leave_mcast;
-	struct rpost_id *id;
-	int ret;
 
-	ret = rpost_sockaddr(&cmd->addr, cmd->addr_len);
-	if (ret)
-		return ret;
-	id = rpost_id_enter(ucmd->file, cmd->id);
-	if (IS_ERR(id))
-		return PTR_ERR(id);
-	ret = rpost_leave_locked(id, &cmd->addr);
-	rpost_id_exit(id);
-	return ret;
+	return rpost_sockaddr(&cmd->addr, cmd->addr_len) ? :
+	       rpost_id_run(ucmd->file, cmd->id, rpost_leave_locked, &cmd->addr);
 }

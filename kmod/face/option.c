@@ -15,9 +15,9 @@
 /* The InfiniBand specification codes times as powers of two. */
 #define RPOST_MAX_TIME_CODE	31
 
-static int rpost_set_option_id(struct rpost_id *id,
-			       const struct rpost_set_option *cmd)
+static int rpost_set_id_option(struct rpost_id *id, void *arg)
 {
+	const struct rpost_set_option *cmd = arg;
 	struct rdma_cm_id *cm_id = id->cm_id;
 
 	switch (cmd->option) {
@@ -50,10 +50,11 @@ static bool rpost_path_valid(const struct sa_path_rec *path)
 	       path->packet_life_time <= RPOST_MAX_TIME_CODE;
 }
 
-static int rpost_set_ib_path(struct rpost_id *id, struct sa_path_rec *path)
+static int rpost_set_ib_path(struct rpost_id *id, void *arg)
 {
 	struct rdma_cm_event event = { .event = RDMA_CM_EVENT_ROUTE_RESOLVED };
 	struct rdma_cm_id *cm_id = id->cm_id;
+	struct sa_path_rec *path = arg;
 	struct sa_path_rec opa;
 	int ret;
 
@@ -125,73 +126,53 @@ int rpost_set_option_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_set_option *cmd = &ucmd->cmd.set_option;
 	struct sa_path_rec path;
-	struct rpost_id *id;
-	bool is_path;
-	int ret;
 
 	if (cmd->reserved || cmd->level > RPOST_OPTION_IB)
 		return -EOPNOTSUPP;
-	is_path = cmd->level == RPOST_OPTION_IB;
-	if (is_path) {
+	if (cmd->level == RPOST_OPTION_IB) {
 		if (cmd->option != RPOST_OPTION_IB_PATH)
 			return -EOPNOTSUPP;
-		ret = rpost_get_ib_path(cmd, &path);
-		if (ret)
-			return ret;
-	} else if (cmd->data || cmd->data_len) {
-		return -EINVAL;
+		return rpost_get_ib_path(cmd, &path) ? :
+		       rpost_id_run(ucmd->file, cmd->id, rpost_set_ib_path, &path);
 	}
-	id = rpost_id_enter(ucmd->file, cmd->id);
-	if (IS_ERR(id))
-		return PTR_ERR(id);
-	ret = is_path ? rpost_set_ib_path(id, &path) :
-			rpost_set_option_id(id, cmd);
-	rpost_id_exit(id);
+	if (cmd->data || cmd->data_len)
+		return -EINVAL;
+	return rpost_id_run(ucmd->file, cmd->id, rpost_set_id_option, cmd);
+}
+
+static int rpost_notify_locked(struct rpost_id *id, void *arg)
+{
+	const struct rpost_notify *cmd = arg;
+	int ret;
+
+	rdma_lock_handler(id->cm_id);
+	ret = id->cm_id->device ? rdma_notify(id->cm_id, cmd->event) : -EINVAL;
+	rdma_unlock_handler(id->cm_id);
 	return ret;
 }
 
 int rpost_notify_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_notify *cmd = &ucmd->cmd.notify;
-	struct rpost_id *id;
-	int ret;
 
 	/* ib_cm copies the alternate path without the references it holds. */
 	if (cmd->event == RPOST_ASYNC_PATH_MIG)
 		return -EOPNOTSUPP;
 	if (cmd->event != RPOST_ASYNC_COMM_EST)
 		return -EINVAL;
-	id = rpost_id_enter(ucmd->file, cmd->id);
-	if (IS_ERR(id))
-		return PTR_ERR(id);
-	rdma_lock_handler(id->cm_id);
-	ret = id->cm_id->device ? rdma_notify(id->cm_id, cmd->event) : -EINVAL;
-	rdma_unlock_handler(id->cm_id);
-	rpost_id_exit(id);
-	return ret;
+	return rpost_id_run(ucmd->file, cmd->id, rpost_notify_locked, cmd);
 }
 
-int rpost_init_qp_attr_ioctl(struct rpost_ucmd *ucmd)
+static int rpost_init_qp_attr_locked(struct rpost_id *id, void *arg)
 {
-	struct rpost_init_qp_attr *cmd = &ucmd->cmd.init_qp_attr;
+	struct rpost_init_qp_attr *cmd = arg;
 	struct ib_qp_attr attr = { .qp_state = cmd->attr.qp_state };
-	struct rpost_id *id;
-	int ret, mask = 0;
+	int ret = -EINVAL, mask = 0;
 
-	if (cmd->reserved ||
-	    memchr_inv(cmd->attr.reserved, 0, sizeof(cmd->attr.reserved)))
-		return -EOPNOTSUPP;
-	if (cmd->attr.qp_state > RPOST_QPS_ERR)
-		return -EINVAL;
-	id = rpost_id_enter(ucmd->file, cmd->id);
-	if (IS_ERR(id))
-		return PTR_ERR(id);
 	rdma_lock_handler(id->cm_id);
-	ret = -EINVAL;
 	if (id->cm_id->device)
 		ret = rdma_init_qp_attr(id->cm_id, &attr, &mask);
 	rdma_unlock_handler(id->cm_id);
-	rpost_id_exit(id);
 	if (ret)
 		return ret == -ENOENT ? -EINVAL : ret;
 	/* Without a connection cma returns INIT's attributes for any state. */
@@ -200,5 +181,17 @@ int rpost_init_qp_attr_ioctl(struct rpost_ucmd *ucmd)
 
 	cmd->attr.attr_mask = mask;
 	rpost_qp_attr_fill(&cmd->attr, &attr);
-	return rpost_respond(ucmd);
+	return 0;
+}
+
+int rpost_init_qp_attr_ioctl(struct rpost_ucmd *ucmd)
+{
+	struct rpost_init_qp_attr *cmd = &ucmd->cmd.init_qp_attr;
+
+	if (cmd->reserved || memchr_inv(cmd->attr.reserved, 0, sizeof(cmd->attr.reserved)))
+		return -EOPNOTSUPP;
+	if (cmd->attr.qp_state > RPOST_QPS_ERR)
+		return -EINVAL;
+	return rpost_id_run(ucmd->file, cmd->id, rpost_init_qp_attr_locked, cmd) ? :
+	       rpost_respond(ucmd);
 }

@@ -453,21 +453,21 @@ void rpost_id_exit(struct rpost_id *id)
 }
 
 /*
- * Look an id up and lock it, with its cm_id and a reference, until rpost_id_exit().
- * Return the id, or ERR_PTR() of -ENOENT, or of -ENODEV if the cm_id has been destroyed.
+ * Call fn with the id locked, which has a cm_id.  Return what fn does, -ENOENT, or -ENODEV
+ * if the cm_id has been destroyed.
  */
-struct rpost_id *rpost_id_enter(struct rpost_file *file, u32 handle)
+int rpost_id_run(struct rpost_file *file, u32 handle,
+		 int (*fn)(struct rpost_id *id, void *arg), void *arg)
 {
 	struct rpost_id *id = rpost_id_get(file, handle);
+	int ret;
 
 	if (!id)
-		return ERR_PTR(-ENOENT);
+		return -ENOENT;
 	mutex_lock(&id->lock);
-	if (!id->cm_id) {
-		rpost_id_exit(id);
-		return ERR_PTR(-ENODEV);
-	}
-	return id;
+	ret = id->cm_id ? fn(id, arg) : -ENODEV;
+	rpost_id_exit(id);
+	return ret;
 }
 
 /*
@@ -565,34 +565,49 @@ int rpost_sockaddr_allowed(const struct rpost_file *file, const void *addr, bool
 	return rpost_policy_allows(&file->tenant, &wish);
 }
 
+static int rpost_bind_addr_locked(struct rpost_id *id, void *addr)
+{
+	int ret = rpost_id_move(id, BIT(RPOST_ID_IDLE), RPOST_ID_BOUND);
+
+	if (ret)
+		return ret;
+	ret = rdma_bind_addr(id->cm_id, addr);
+	if (ret)
+		rpost_id_move(id, BIT(RPOST_ID_BOUND), RPOST_ID_IDLE);
+	return ret;
+}
+
 int rpost_bind_addr_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_bind_addr *cmd = &ucmd->cmd.bind_addr;
-	struct rpost_id *id;
+
+	return rpost_sockaddr(&cmd->addr, cmd->addr_len) ? :
+	       rpost_id_run(ucmd->file, cmd->id, rpost_bind_addr_locked, &cmd->addr);
+}
+
+static int rpost_resolve_addr_locked(struct rpost_id *id, void *arg)
+{
+	struct rpost_resolve_addr *cmd = arg;
+	enum rpost_id_state old;
 	int ret;
 
-	ret = rpost_sockaddr(&cmd->addr, cmd->addr_len);
+	/* While the id is locked, only removal leaves these states. */
+	old = READ_ONCE(id->state);
+	ret = rpost_sockaddr_allowed(id->obj.file, &cmd->dst, false) ? :
+	      rpost_id_check_events(id) ? :
+	      rpost_id_move(id, BIT(RPOST_ID_IDLE) | BIT(RPOST_ID_BOUND), RPOST_ID_ADDR_QUERY);
 	if (ret)
 		return ret;
-	id = rpost_id_enter(ucmd->file, cmd->id);
-	if (IS_ERR(id))
-		return PTR_ERR(id);
-
-	ret = rpost_id_move(id, BIT(RPOST_ID_IDLE), RPOST_ID_BOUND);
-	if (!ret) {
-		ret = rdma_bind_addr(id->cm_id, (struct sockaddr *)&cmd->addr);
-		if (ret)
-			rpost_id_move(id, BIT(RPOST_ID_BOUND), RPOST_ID_IDLE);
-	}
-	rpost_id_exit(id);
+	ret = rdma_resolve_addr(id->cm_id, cmd->src_len ? (struct sockaddr *)&cmd->src : NULL,
+				(struct sockaddr *)&cmd->dst, cmd->timeout_ms);
+	if (ret)
+		rpost_id_move(id, BIT(RPOST_ID_ADDR_QUERY), old);
 	return ret;
 }
 
 int rpost_resolve_addr_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_resolve_addr *cmd = &ucmd->cmd.resolve_addr;
-	enum rpost_id_state old;
-	struct rpost_id *id;
 	int ret;
 
 	if (!cmd->timeout_ms || cmd->timeout_ms > RPOST_MAX_TIMEOUT_MS)
@@ -602,32 +617,8 @@ int rpost_resolve_addr_ioctl(struct rpost_ucmd *ucmd)
 		if (ret)
 			return ret;
 	}
-	ret = rpost_sockaddr(&cmd->dst, cmd->dst_len);
-	if (ret)
-		return ret;
-	id = rpost_id_enter(ucmd->file, cmd->id);
-	if (IS_ERR(id))
-		return PTR_ERR(id);
-
-	/* While the id is locked, only removal leaves these states. */
-	old = READ_ONCE(id->state);
-	ret = rpost_sockaddr_allowed(ucmd->file, &cmd->dst, false) ? :
-	      rpost_id_check_events(id);
-	if (!ret)
-		ret = rpost_id_move(id, BIT(RPOST_ID_IDLE) |
-					BIT(RPOST_ID_BOUND),
-				    RPOST_ID_ADDR_QUERY);
-	if (!ret) {
-		ret = rdma_resolve_addr(id->cm_id,
-					cmd->src_len ? (struct sockaddr *)&cmd->src :
-						       NULL,
-					(struct sockaddr *)&cmd->dst,
-					cmd->timeout_ms);
-		if (ret)
-			rpost_id_move(id, BIT(RPOST_ID_ADDR_QUERY), old);
-	}
-	rpost_id_exit(id);
-	return ret;
+	return rpost_sockaddr(&cmd->dst, cmd->dst_len) ? :
+	       rpost_id_run(ucmd->file, cmd->id, rpost_resolve_addr_locked, cmd);
 }
 
 static void rpost_path_fill(struct rpost_path *to, struct sa_path_rec *from)
@@ -683,23 +674,14 @@ static void rpost_query_id_paths(struct rpost_query_id *cmd,
 		cmd->path_mtu = route->path_rec->mtu;
 }
 
-int rpost_query_id_ioctl(struct rpost_ucmd *ucmd)
+static int rpost_query_id_locked(struct rpost_id *id, void *arg)
 {
-	struct rpost_query_id *cmd = &ucmd->cmd.query_id;
-	struct rdma_cm_id *cm_id;
-	struct rdma_route *route;
-	struct rpost_id *id;
+	struct rdma_cm_id *cm_id = id->cm_id;
+	struct rdma_route *route = &cm_id->route;
+	struct rpost_query_id *cmd = arg;
 	int ret = 0;
 
 	static_assert(sizeof(cmd->src) == sizeof(route->addr.src_addr));
-
-	if (cmd->reserved)
-		return -EOPNOTSUPP;
-	id = rpost_id_enter(ucmd->file, cmd->id);
-	if (IS_ERR(id))
-		return PTR_ERR(id);
-	cm_id = id->cm_id;
-	route = &cm_id->route;
 
 	*cmd = (struct rpost_query_id) { .size = cmd->size, .id = cmd->id };
 
@@ -721,36 +703,44 @@ int rpost_query_id_ioctl(struct rpost_ucmd *ucmd)
 	}
 	rpost_query_id_paths(cmd, route);
 	rdma_unlock_handler(cm_id);
+	return ret;
+}
 
-	rpost_id_exit(id);
-	return ret ? : rpost_respond(ucmd);
+int rpost_query_id_ioctl(struct rpost_ucmd *ucmd)
+{
+	struct rpost_query_id *cmd = &ucmd->cmd.query_id;
+
+	if (cmd->reserved)
+		return -EOPNOTSUPP;
+	return rpost_id_run(ucmd->file, cmd->id, rpost_query_id_locked, cmd) ? :
+	       rpost_respond(ucmd);
+}
+
+static int rpost_listen_locked(struct rpost_id *id, void *arg)
+{
+	const struct rpost_listen *cmd = arg;
+	enum rpost_id_state old = READ_ONCE(id->state);
+	u32 backlog = cmd->backlog;
+	int ret;
+
+	if (!backlog || backlog > RPOST_MAX_BACKLOG)
+		backlog = RPOST_MAX_BACKLOG;
+	ret = rpost_sockaddr_allowed(id->obj.file, &id->cm_id->route.addr.src_addr, true) ? :
+	      rpost_id_move(id, BIT(RPOST_ID_IDLE) | BIT(RPOST_ID_BOUND), RPOST_ID_LISTEN);
+	if (ret)
+		return ret;
+	atomic_set(&id->backlog, backlog);
+	ret = rdma_listen(id->cm_id, backlog);
+	if (ret)
+		rpost_id_move(id, BIT(RPOST_ID_LISTEN), old);
+	return ret;
 }
 
 int rpost_listen_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_listen *cmd = &ucmd->cmd.listen;
-	u32 backlog = cmd->backlog;
-	enum rpost_id_state old;
-	struct rpost_id *id;
-	int ret;
 
-	if (!backlog || backlog > RPOST_MAX_BACKLOG)
-		backlog = RPOST_MAX_BACKLOG;
-	id = rpost_id_enter(ucmd->file, cmd->id);
-	if (IS_ERR(id))
-		return PTR_ERR(id);
-
-	old = READ_ONCE(id->state);
-	ret = rpost_sockaddr_allowed(ucmd->file, &id->cm_id->route.addr.src_addr, true) ? :
-	      rpost_id_move(id, BIT(RPOST_ID_IDLE) | BIT(RPOST_ID_BOUND), RPOST_ID_LISTEN);
-	if (!ret) {
-		atomic_set(&id->backlog, backlog);
-		ret = rdma_listen(id->cm_id, backlog);
-		if (ret)
-			rpost_id_move(id, BIT(RPOST_ID_LISTEN), old);
-	}
-	rpost_id_exit(id);
-	return ret;
+	return rpost_id_run(ucmd->file, cmd->id, rpost_listen_locked, cmd);
 }
 
 int rpost_migrate_id_ioctl(struct rpost_ucmd *ucmd)

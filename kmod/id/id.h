@@ -161,7 +161,8 @@ void rpost_events_migrate(struct rpost_id *id, struct rpost_event_channel *to);
 
 int rpost_id_move(struct rpost_id *id, u32 from, enum rpost_id_state to);
 int rpost_id_handler(struct rdma_cm_id *cm_id, struct rdma_cm_event *cm_event);
-struct rpost_id *rpost_id_enter(struct rpost_file *file, u32 handle);
+int rpost_id_run(struct rpost_file *file, u32 handle,
+		 int (*fn)(struct rpost_id *id, void *arg), void *arg);
 void rpost_id_exit(struct rpost_id *id);
 int rpost_id_check_events(const struct rpost_id *id);
 int rpost_sockaddr(struct sockaddr_storage *addr, u32 len);

@@ -68,29 +68,26 @@ void rpost_routes_device_gone(struct rpost_device *dev)
 	wait_event(dev->routes_wait, list_empty_careful(&dev->routes));
 }
 
+static int rpost_resolve_route_locked(struct rpost_id *id, void *arg)
+{
+	const struct rpost_resolve_route *cmd = arg;
+	int ret;
+
+	ret = rpost_id_check_events(id) ? :
+	      rpost_id_move(id, BIT(RPOST_ID_ADDR_RESOLVED), RPOST_ID_ROUTE_QUERY);
+	if (ret)
+		return ret;
+	ret = rpost_route_begin(id) ? : rdma_resolve_route(id->cm_id, cmd->timeout_ms);
+	if (ret)
+		rpost_id_move(id, BIT(RPOST_ID_ROUTE_QUERY), RPOST_ID_ADDR_RESOLVED);
+	return ret;
+}
+
 int rpost_resolve_route_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_resolve_route *cmd = &ucmd->cmd.resolve_route;
-	struct rpost_id *id;
-	int ret;
 
 	if (!cmd->timeout_ms || cmd->timeout_ms > RPOST_MAX_TIMEOUT_MS)
 		return -EINVAL;
-	id = rpost_id_enter(ucmd->file, cmd->id);
-	if (IS_ERR(id))
-		return PTR_ERR(id);
-
-	ret = rpost_id_check_events(id);
-	if (!ret)
-		ret = rpost_id_move(id, BIT(RPOST_ID_ADDR_RESOLVED),
-				    RPOST_ID_ROUTE_QUERY);
-	if (!ret) {
-		ret = rpost_route_begin(id) ? :
-		      rdma_resolve_route(id->cm_id, cmd->timeout_ms);
-		if (ret)
-			rpost_id_move(id, BIT(RPOST_ID_ROUTE_QUERY),
-				      RPOST_ID_ADDR_RESOLVED);
-	}
-	rpost_id_exit(id);
-	return ret;
+	return rpost_id_run(ucmd->file, cmd->id, rpost_resolve_route_locked, cmd);
 }
