@@ -223,19 +223,19 @@ static void rpost_fdinfo_add(struct rpost_fdinfo_sum *seen, struct rpost_obj *ob
 		rpost_fdinfo_add_device(seen, obj->dev);
 	switch (obj->type) {
 	case RPOST_OBJ_QP:
-		qp = container_of(obj, struct rpost_qp, obj);
+		qp = rpost_obj_as(qp, obj);
 		seen->sq.size += qp->sq.max_wr;
 		seen->sq.used += rpost_queue_used(&qp->sq);
 		seen->rq.size += qp->rq.max_wr;
 		seen->rq.used += rpost_queue_used(&qp->rq);
 		break;
 	case RPOST_OBJ_SRQ:
-		srq = container_of(obj, struct rpost_srq, obj);
+		srq = rpost_obj_as(srq, obj);
 		seen->srq.size += READ_ONCE(srq->max_wr);
 		seen->srq.used += READ_ONCE(srq->used);
 		break;
 	case RPOST_OBJ_CQ:
-		cq = container_of(obj, struct rpost_cq, obj);
+		cq = rpost_obj_as(cq, obj);
 		seen->cq.size += READ_ONCE(cq->cqe);
 		seen->cq.used += rpost_cq_see(cq).waiting;
 		break;

@@ -146,7 +146,7 @@ int rpost_query_object_ioctl(struct rpost_ucmd *ucmd)
 	 */
 	alive = rpost_device_alive(obj->dev);
 	if (alive && cmd->type == RPOST_OBJ_MR)
-		rpost_query_mr(cmd, container_of(obj, struct rpost_mr, obj));
+		rpost_query_mr(cmd, rpost_obj_as(mr, obj));
 	rpost_obj_put(obj);
 	return alive ? rpost_respond(ucmd) : -ENODEV;
 }

@@ -351,7 +351,7 @@ void rpost_join_drop(struct rpost_id *id, struct rpost_join *join)
 /* Close the connection of an id, which has no queue pair.  Return 0. */
 int rpost_id_shutdown(struct rpost_obj *obj)
 {
-	struct rpost_id *id = container_of(obj, struct rpost_id, obj);
+	struct rpost_id *id = rpost_obj_as(id, obj);
 	struct rpost_join *join, *next;
 
 	/*
@@ -370,7 +370,7 @@ int rpost_id_shutdown(struct rpost_obj *obj)
 
 void rpost_id_free(struct rpost_obj *obj)
 {
-	struct rpost_id *id = container_of(obj, struct rpost_id, obj);
+	struct rpost_id *id = rpost_obj_as(id, obj);
 
 	rpost_fd_put(&id->channel->fd);
 	kfree_rcu(id, obj.rcu);

@@ -130,7 +130,7 @@ static int rpost_post_wrs(struct rpost_obj *obj, u32 command, struct rpost_post 
 	int ret;
 
 	if (command != RPOST_CMD_POST_SRQ_RECV)
-		qp = container_of(obj, struct rpost_qp, obj);
+		qp = rpost_obj_as(qp, obj);
 	if (send)
 		ret = rpost_post_sends(obj, cmd, wrs, scratch, memory);
 	else

@@ -173,11 +173,11 @@ int rpost_post_recvs(struct rpost_obj *obj, struct rpost_post *cmd, void *block,
 	struct rpost_pd *pd;
 
 	if (obj->type == RPOST_OBJ_SRQ) {
-		srq = container_of(obj, struct rpost_srq, obj);
+		srq = rpost_obj_as(srq, obj);
 		pd = srq->pd;
 		max_sge = srq->max_sge;
 	} else {
-		qp = container_of(obj, struct rpost_qp, obj);
+		qp = rpost_obj_as(qp, obj);
 		if (qp->srq)
 			return -EINVAL;
 		pd = qp->pd;

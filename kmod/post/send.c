@@ -508,7 +508,7 @@ static noinline int rpost_post_admitted(struct rpost_qp *qp, struct rpost_post *
 int rpost_post_sends(struct rpost_obj *obj, struct rpost_post *cmd, void *block,
 		     struct rpost_scratch *scratch, struct rpost_memory *memory)
 {
-	struct rpost_qp *qp = container_of(obj, struct rpost_qp, obj);
+	struct rpost_qp *qp = rpost_obj_as(qp, obj);
 	u32 i, first, max = scratch ? RPOST_POST_BATCH : 1;
 	struct rpost_swr one;
 	struct rpost_swr *swrs = scratch ? scratch->swrs : &one;

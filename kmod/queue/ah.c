@@ -91,7 +91,7 @@ int rpost_ah_attr_resolve(struct ib_pd *ib_pd, struct rdma_ah_attr *attr)
 /* Return 0; or -EBUSY while sends on the device name the address handle. */
 int rpost_ah_shutdown(struct rpost_obj *obj)
 {
-	struct rpost_ah *ah = container_of(obj, struct rpost_ah, obj);
+	struct rpost_ah *ah = rpost_obj_as(ah, obj);
 
 	if (!ah->ib_ah)
 		return 0;
@@ -106,7 +106,7 @@ int rpost_ah_shutdown(struct rpost_obj *obj)
 /* Posts cannot name it any more once its GID is not the file's. */
 void rpost_ah_recheck(struct rpost_obj *obj)
 {
-	struct rpost_ah *ah = container_of(obj, struct rpost_ah, obj);
+	struct rpost_ah *ah = rpost_obj_as(ah, obj);
 
 	if (ah->ib_ah && !rpost_gid_allowed(obj->file, ah->ib_ah->sgid_attr))
 		WRITE_ONCE(ah->gone, true);
@@ -114,7 +114,7 @@ void rpost_ah_recheck(struct rpost_obj *obj)
 
 void rpost_ah_free(struct rpost_obj *obj)
 {
-	struct rpost_ah *ah = container_of(obj, struct rpost_ah, obj);
+	struct rpost_ah *ah = rpost_obj_as(ah, obj);
 
 	rpost_obj_unuse(&ah->pd->obj);
 	kfree_rcu(ah, obj.rcu);

@@ -195,7 +195,7 @@ struct rpost_ring_seen rpost_cq_see(struct rpost_cq *cq)
  */
 int rpost_cq_shutdown(struct rpost_obj *obj)
 {
-	struct rpost_cq *cq = container_of(obj, struct rpost_cq, obj);
+	struct rpost_cq *cq = rpost_obj_as(cq, obj);
 	LIST_HEAD(hwcqs);
 
 	spin_lock(&cq->lock);
@@ -226,7 +226,7 @@ static struct rpost_cring *rpost_cq_ring_alloc(struct rpost_file *file, u32 flag
 
 void rpost_cq_free(struct rpost_obj *obj)
 {
-	struct rpost_cq *cq = container_of(obj, struct rpost_cq, obj);
+	struct rpost_cq *cq = rpost_obj_as(cq, obj);
 
 	rpost_comp_channel_forget(cq);
 	rpost_ring_free(rcu_dereference_protected(cq->ring, true));

@@ -255,7 +255,7 @@ void rpost_qp_unmute_cqs(struct rpost_qp *qp)
  */
 void rpost_qp_stop_early(struct rpost_obj *obj)
 {
-	struct rpost_qp *qp = container_of(obj, struct rpost_qp, obj);
+	struct rpost_qp *qp = rpost_obj_as(qp, obj);
 
 	if (!qp->srq)
 		return;

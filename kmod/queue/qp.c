@@ -351,7 +351,7 @@ static int rpost_qp_give_back(struct rpost_qp *qp, bool last)
  */
 int rpost_qp_shutdown(struct rpost_obj *obj)
 {
-	struct rpost_qp *qp = container_of(obj, struct rpost_qp, obj);
+	struct rpost_qp *qp = rpost_obj_as(qp, obj);
 	int ret = 0;
 
 	if (obj->ending)
@@ -388,7 +388,7 @@ static void rpost_qp_unuse_parts(struct rpost_qp *qp)
 
 void rpost_qp_free(struct rpost_obj *obj)
 {
-	struct rpost_qp *qp = container_of(obj, struct rpost_qp, obj);
+	struct rpost_qp *qp = rpost_obj_as(qp, obj);
 
 	spin_lock(&obj->file->handles.lock);
 	hash_del_rcu(&qp->by_num);

@@ -292,7 +292,7 @@ static bool rpost_qp_recheck_locked(struct rpost_qp *qp)
 /* End the connection of a queue pair that has lost a path. */
 void rpost_qp_recheck(struct rpost_obj *obj)
 {
-	struct rpost_qp *qp = container_of(obj, struct rpost_qp, obj);
+	struct rpost_qp *qp = rpost_obj_as(qp, obj);
 	bool ended = false;
 
 	rpost_qp_lock(qp);

@@ -241,7 +241,7 @@ static void rpost_srq_drop_uses(struct rpost_srq *srq)
  */
 int rpost_srq_shutdown(struct rpost_obj *obj)
 {
-	struct rpost_srq *srq = container_of(obj, struct rpost_srq, obj);
+	struct rpost_srq *srq = rpost_obj_as(srq, obj);
 	int ret;
 
 	if (!srq->ib_srq)
@@ -272,7 +272,7 @@ static void rpost_srq_free_slots(struct rpost_srq *srq)
 
 void rpost_srq_free(struct rpost_obj *obj)
 {
-	struct rpost_srq *srq = container_of(obj, struct rpost_srq, obj);
+	struct rpost_srq *srq = rpost_obj_as(srq, obj);
 
 	rpost_obj_unuse(&srq->pd->obj);
 	xa_destroy(&srq->qps);
