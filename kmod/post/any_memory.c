@@ -218,25 +218,15 @@ static int rpost_memory_try(struct rpost_ucmd *ucmd, struct rpost_memory *memory
  * Register the memory that a work request waits for.  The post of @ucmd is to a
  * queue pair, on which it has no reference.  @memory gets uses for all entries with
  * the lkey 0.
- *
- * Return the queue pair with a reference, or an ERR_PTR().  Another one may have got
- * its handle meanwhile; if that is of another domain, the device refuses the keys.
  */
-struct rpost_obj *rpost_memory_get(struct rpost_ucmd *ucmd,
-				   struct rpost_memory *memory)
+int rpost_memory_get(struct rpost_ucmd *ucmd, struct rpost_memory *memory)
 {
 	struct rpost_user *user = ucmd->file->user;
 	long refused = atomic_long_read(&user->refused);
 	int ret = rpost_memory_try(ucmd, memory);
-	struct rpost_obj *obj;
 
 	if ((ret == -ENOMEM || ret == -EAGAIN) && rpost_cache_give_back(user, ret, refused))
 		ret = rpost_memory_try(ucmd, memory);
 	/* ENOMEM would mean a full queue. */
-	if (ret)
-		return ERR_PTR(ret == -ENOMEM || ret == -EAGAIN ? -ENOBUFS : ret);
-	obj = rpost_obj_get(ucmd->file, ucmd->cmd.post_send.qp, RPOST_OBJ_QP);
-	if (!obj)
-		rpost_uses_drop(&memory->uses);
-	return obj ? : ERR_PTR(-ENOENT);
+	return ret == -ENOMEM || ret == -EAGAIN ? -ENOBUFS : ret;
 }

@@ -117,44 +117,30 @@ static int rpost_check_wrs(u32 command, const struct rpost_post *cmd, const void
 }
 
 /*
- * Post those of the work requests that are not @posted, from @wrs on.  All but their
- * sizes may be changed.  Return 0, or a negative errno for the first that was not
- * posted.
+ * Post those of the work requests that are not posted yet.  All but their sizes may be
+ * changed.  Return 0, or a negative errno for the first that was not posted.
  */
-static int rpost_post_wrs(struct rpost_obj *obj, u32 command, struct rpost_post *cmd,
-			  void *wrs, struct rpost_scratch *scratch,
-			  struct rpost_memory *memory)
+static int rpost_post_wrs(struct rpost_ucmd *ucmd, u32 command,
+			  const struct rpost_block *block, struct rpost_memory *memory)
 {
-	bool send = command == RPOST_CMD_POST_SEND;
-	struct rpost_qp *qp = NULL;
-	int ret;
-
-	if (command != RPOST_CMD_POST_SRQ_RECV)
-		qp = rpost_obj_as(qp, obj);
-	if (send)
-		ret = rpost_post_sends(obj, cmd, wrs, scratch, memory);
-	else
-		ret = rpost_post_recvs(obj, cmd, wrs, scratch, memory);
-	if (likely(!rpost_post_waits(ret)))
-		trace_rpost_post(obj, qp ? qp->qp_num : 0, send, cmd->count,
-				 cmd->posted, ret);
-	return ret;
-}
-
-/* Wait until a post whose queue pair is let go can go on.  Return that, or an ERR_PTR(). */
-static struct rpost_obj *rpost_post_wait(struct rpost_ucmd *ucmd, int why,
-					 struct rpost_memory *memory)
-{
+	struct rpost_post *cmd = &ucmd->cmd.post_send;
+	void *wrs = block->data + rpost_block_bytes(block->data, cmd->posted);
+	bool srq = command == RPOST_CMD_POST_SRQ_RECV, send = command == RPOST_CMD_POST_SEND;
 	struct rpost_obj *obj;
 	int ret;
 
-	if (why == RPOST_NEEDS_MEMORY)
-		return rpost_memory_get(ucmd, memory);
-	ret = rpost_policy_wait(&ucmd->file->tenant);
-	if (ret)
-		return ERR_PTR(ret);
-	obj = rpost_obj_get(ucmd->file, ucmd->cmd.post_send.qp, RPOST_OBJ_QP);
-	return obj ? : ERR_PTR(-ENOENT);
+	obj = rpost_obj_get(ucmd->file, cmd->qp, srq ? RPOST_OBJ_SRQ : RPOST_OBJ_QP);
+	if (!obj)
+		return -ENOENT;
+	if (send)
+		ret = rpost_post_sends(obj, cmd, wrs, block->scratch, memory);
+	else
+		ret = rpost_post_recvs(obj, cmd, wrs, block->scratch, memory);
+	if (likely(!rpost_post_waits(ret)))
+		trace_rpost_post(obj, srq ? 0 : rpost_obj_as(qp, obj)->qp_num, send,
+				 cmd->count, cmd->posted, ret);
+	rpost_obj_put(obj);
+	return ret;
 }
 
 /* Go on with a post, which has ended with ret, until nothing of it has to wait any more. */
@@ -162,20 +148,16 @@ static noinline int rpost_post_rest(struct rpost_ucmd *ucmd, u32 command, int re
 				    const struct rpost_block *block,
 				    struct rpost_memory *memory)
 {
-	struct rpost_post *cmd = &ucmd->cmd.post_send;
-	struct rpost_obj *obj;
-
 	do {
-		obj = rpost_post_wait(ucmd, ret, memory);
-		if (IS_ERR(obj)) {
-			ret = PTR_ERR(obj);
-			/* The call, restarted, would post the first work requests again. */
-			return ret == -ERESTARTNOINTR && cmd->posted ? -EINTR : ret;
-		}
-		ret = rpost_post_wrs(obj, command, cmd, block->data +
-				     rpost_block_bytes(block->data, cmd->posted),
-				     block->scratch, memory);
-		rpost_obj_put(obj);
+		ret = ret == RPOST_NEEDS_MEMORY ? rpost_memory_get(ucmd, memory) :
+						  rpost_policy_wait(&ucmd->file->tenant);
+		/* The call, restarted, would post the first work requests again. */
+		if (ret == -ERESTARTNOINTR && ucmd->cmd.post_send.posted)
+			return -EINTR;
+		if (ret)
+			return ret;
+		/* If a queue pair of another domain has the handle now, the keys are refused. */
+		ret = rpost_post_wrs(ucmd, command, block, memory);
 		/* It is left if the post has failed before it was needed. */
 		rpost_uses_drop(&memory->uses);
 	} while (rpost_post_waits(ret));
@@ -188,7 +170,6 @@ static int rpost_post(struct rpost_ucmd *ucmd, u32 command)
 	struct rpost_post __user *to = ucmd->ubuf;
 	struct rpost_memory memory rpost_uninitialized;
 	struct rpost_block block rpost_uninitialized;
-	struct rpost_obj *obj;
 	int ret = -EINVAL;
 
 	memory.uses.num = 0;
@@ -205,19 +186,10 @@ static int rpost_post(struct rpost_ucmd *ucmd, u32 command)
 	ret = rpost_block_copy(&block, ucmd->file, cmd);
 	if (ret)
 		goto out;
-	ret = rpost_check_wrs(command, cmd, block.data);
-	if (ret)
-		goto out_free;
-	ret = -ENOENT;
-	obj = rpost_obj_get(ucmd->file, cmd->qp, command == RPOST_CMD_POST_SRQ_RECV ?
-			    RPOST_OBJ_SRQ : RPOST_OBJ_QP);
-	if (!obj)
-		goto out_free;
-	ret = rpost_post_wrs(obj, command, cmd, block.data, block.scratch, &memory);
-	rpost_obj_put(obj);
+	ret = rpost_check_wrs(command, cmd, block.data) ? :
+	      rpost_post_wrs(ucmd, command, &block, &memory);
 	if (unlikely(rpost_post_waits(ret)))
 		ret = rpost_post_rest(ucmd, command, ret, &block, &memory);
-out_free:
 	rpost_block_free(&block, ucmd->file);
 out:
 	if (cmd->posted != cmd->count && put_user(cmd->posted, &to->posted))
