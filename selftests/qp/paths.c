@@ -42,6 +42,10 @@ static void scene_end(struct scene *s)
 		kill(s->child, SIGKILL);
 		waitpid(s->child, NULL, 0);
 	}
+	if (s->a.fd)
+		rp_end_close(&s->a);
+	if (s->b.fd)
+		rp_end_close(&s->b);
 	vlan_remove();
 	rp_addr4 = s->addr;
 	rp_end_close(&s->other_a);
@@ -195,8 +199,6 @@ TEST_F(path, of_own_queue_pairs)
 	ASSERT_EQ(0, rp_bring_up(&self->s.a, RPOST_QPT_RC, self->s.b.qp_num));
 	ASSERT_EQ(0, rp_bring_up(&self->s.b, RPOST_QPT_RC, self->s.a.qp_num));
 	EXPECT_EQ(0, message(&self->s.a, &self->s.b));
-	rp_end_close(&self->s.a);
-	rp_end_close(&self->s.b);
 }
 
 TEST_F(path, of_connections)
@@ -210,8 +212,6 @@ TEST_F(path, of_connections)
 	expect_ended(_metadata, &self->s.a);
 	expect_ended(_metadata, &self->s.b);
 	EXPECT_EQ(0, message(&self->s.other_a, &self->s.other_b));
-	rp_end_close(&self->s.a);
-	rp_end_close(&self->s.b);
 }
 
 /* What was resolved before does not help. */
@@ -228,8 +228,6 @@ TEST_F(path, of_a_route)
 	ASSERT_EQ(0, lose(&self->s, variant));
 	EXPECT_TRUE(reaches(&self->s.a, RPOST_QPS_ERR));
 	EXPECT_EQ(-EADDRNOTAVAIL, rp_connect(self->s.a.fd, self->s.a.id));
-	rp_end_close(&self->s.a);
-	rp_end_close(&self->s.b);
 }
 
 TEST_F(path, of_a_request)
@@ -246,8 +244,6 @@ TEST_F(path, of_a_request)
 	EXPECT_TRUE(reaches(&self->s.a, RPOST_QPS_ERR));
 	EXPECT_TRUE(reaches(&self->s.b, RPOST_QPS_ERR));
 	EXPECT_EQ(-EADDRNOTAVAIL, rp_accept(self->s.b.fd, self->s.b.id));
-	rp_end_close(&self->s.a);
-	rp_end_close(&self->s.b);
 }
 
 static int datagram(struct rp_end *end, uint32_t ah)
@@ -284,8 +280,6 @@ TEST_F(path, of_address_handles)
 	EXPECT_EQ(0, datagram(&self->s.a, other));
 	EXPECT_EQ(0, rp_destroy(self->s.a.fd, RPOST_OBJ_AH, ah));
 	EXPECT_EQ(0, rp_destroy(self->s.a.fd, RPOST_OBJ_AH, other));
-	rp_end_close(&self->s.a);
-	rp_end_close(&self->s.b);
 }
 
 /* Connections of an interface that goes down wait, and go on when it is up again. */
@@ -298,8 +292,6 @@ TEST_F(address, of_an_interface_that_is_down)
 	EXPECT_EQ(RPOST_QPS_RTS, rp_qp_state(&self->s.a));
 	ASSERT_TRUE(IP("link set " VLAN_LINK " up"));
 	EXPECT_EQ(0, message(&self->s.a, &self->s.b));
-	rp_end_close(&self->s.a);
-	rp_end_close(&self->s.b);
 }
 
 /* Bring a queue pair up with the VLAN's address of IPv6 at both ends. */
@@ -338,7 +330,6 @@ TEST_F(address, of_ipv6_that_is_down)
 	ASSERT_EQ(0, rp_post_recv(&self->s.a, 3, NULL, 0, 0));
 	ASSERT_TRUE(IP("link set " VLAN_LINK " down"));
 	expect_ended(_metadata, &self->s.a);
-	rp_end_close(&self->s.a);
 }
 
 struct flapping {
