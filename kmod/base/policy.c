@@ -19,7 +19,7 @@
 #define RPOST_MAX_BURST_US	(10 * USEC_PER_SEC)
 #define RPOST_MAX_RATE		1000000000000000000ULL
 
-/* How often who waits looks whether the policy has changed. */
+/* A post that waits looks this often whether the policy has changed. */
 #define RPOST_LOOK_NS		(100 * NSEC_PER_MSEC)
 
 /* ------------------------------------------------------------ rules */
@@ -141,7 +141,7 @@ bool rpost_rules_within(const struct rpost_rules *rules, const struct rpost_rule
 	return true;
 }
 
-/* Takes over the rules and the reference on the cgroup.  Return NULL without memory. */
+/* Take over the rules and the reference on the cgroup.  Return NULL without memory. */
 struct rpost_policy *rpost_policy_alloc(struct rpost_rules *rules, struct cgroup *cgroup)
 {
 	struct rpost_policy *policy = kzalloc(sizeof(*policy), RPOST_GFP);
@@ -361,7 +361,7 @@ static bool rpost_rules_meet(const struct rpost_rules *rules, const struct rpost
 	return false;
 }
 
-/* Are there no bounds to whom to connect to? */
+/* May programs connect to every address and port? */
 static bool rpost_rules_meet_anybody(const struct rpost_rules *rules)
 {
 	u32 i;
@@ -483,7 +483,7 @@ void rpost_policy_give(struct rpost_tenant *tenant, enum rpost_held what, unsign
 	spin_unlock(&tenant->lock);
 }
 
-/* Have who names *at, and has held[], name another policy, or none. */
+/* Let the file or policy of *at, which has held[], name another policy, or none. */
 static void rpost_policy_point(struct rpost_policy __rcu **at, const unsigned long *held,
 			       struct rpost_policy *to)
 {

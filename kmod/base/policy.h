@@ -141,7 +141,7 @@ static inline int rpost_policy_allows(const struct rpost_tenant *tenant,
 	return rpost_tenant_restricted(tenant) ? rpost_policy_ask(tenant, wish) : 0;
 }
 
-/* Does no policy forbid what is one of RPOST_FORBID_*?  Return 0 or -EPERM. */
+/* May the program do one of RPOST_FORBID_*?  Return 0 or -EPERM. */
 static inline int rpost_policy_permits(const struct rpost_tenant *tenant, u32 forbid)
 {
 	return rpost_policy_allows(tenant, &(struct rpost_wish){ .forbid = forbid });

@@ -249,7 +249,7 @@ void rpost_ring_take_over(struct rpost_cring *to,
 	to->hdr->arm = READ_ONCE(from->hdr->arm);
 }
 
-/* Called when a mapping is split or moved. */
+/* The kernel calls this when it splits or moves a mapping. */
 static void rpost_ring_vm_open(struct vm_area_struct *vma)
 {
 	struct rpost_ring_mem *mem = vma->vm_private_data;

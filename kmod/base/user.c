@@ -25,7 +25,7 @@ module_param(max_user_bytes, ulong, 0644);
 MODULE_PARM_DESC(max_user_bytes,
 		 "Bytes that one user can make the module and devices allocate (an eighth of the memory)");
 
-/* rpost_cache_user_init(); rpost_user_init() is given it. */
+/* rpost_user_init() sets it. */
 static void (*rpost_kept_init)(struct rpost_kept *kept);
 
 static DEFINE_SPINLOCK(rpost_users_lock);
