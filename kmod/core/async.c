@@ -173,7 +173,7 @@ static void rpost_async_post_all(struct rpost_device *dev,
 	mutex_unlock(&dev->async_lock);
 }
 
-/* Called from the RDMA core's work queue. */
+/* The RDMA core calls this from its work queue. */
 static void rpost_async_device_event(struct ib_event_handler *handler,
 				     struct ib_event *ib_event)
 {

@@ -30,7 +30,7 @@ void rpost_context_put(struct rpost_context *context)
 	kref_put_mutex(&context->kref, rpost_context_free, &file->charge_lock);
 }
 
-/* Ends the paths that have lost their GID, see rpost_type.recheck. */
+/* End the paths that have lost their GID, see rpost_type.recheck. */
 static void rpost_context_recheck(struct work_struct *work)
 {
 	struct rpost_context *context = container_of(to_delayed_work(work),
@@ -147,8 +147,8 @@ int rpost_enter_object(struct rpost_ucmd *ucmd, u32 handle,
 }
 
 /*
- * Let a device be removed.  Called before the program's memory is touched, and at the end
- * of each command.  Does nothing if the command has no device.
+ * Let the command's device, if it has one, be removed.  A command calls this before it
+ * touches the program's memory, and each ends with it.
  */
 void rpost_leave_device(struct rpost_ucmd *ucmd)
 {

@@ -15,7 +15,7 @@ struct workqueue_struct *rpost_wq;
 static DEFINE_XARRAY_ALLOC1(rpost_devices);
 static u32 rpost_next_device;
 
-/* Ends what is on a removed device. */
+/* It ends what is on a removed device. */
 static void (*rpost_gone)(struct rpost_device *dev);
 
 static void rpost_device_free(struct kref *kref)
@@ -146,7 +146,7 @@ static void rpost_device_remove(struct ib_device *ib_dev, void *client_data)
 }
 
 /*
- * Registered after rdma_cm's client, so its remove() is called first: queue
+ * It is registered after rdma_cm's client, so its remove() is called first: queue
  * pairs are gone when cma reports the removal to their ids.
  */
 static struct ib_client rpost_client = {
@@ -259,7 +259,7 @@ static bool rpost_gid_usable(const struct rpost_file *file,
 	rcu_read_lock();
 	ndev = rdma_read_gid_attr_ndev_rcu(gid);
 	if (IS_ERR(ndev)) {
-		/* -EINVAL for an entry that is being removed */
+		/* It is -EINVAL for an entry that is being removed. */
 		usable = PTR_ERR(ndev) == -ENODEV;
 	} else {
 		usable = net_eq(dev_net(ndev), file->net);

@@ -150,7 +150,7 @@ struct rpost_device {
 	struct rcu_head rcu;
 };
 
-/* Ends what belongs to removed devices and GIDs, which may take long; unbound. */
+/* Its work ends what belongs to removed devices and GIDs, and may take long. */
 extern struct workqueue_struct *rpost_wq;
 
 int rpost_device_register(void (*gone)(struct rpost_device *dev));

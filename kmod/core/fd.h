@@ -68,7 +68,7 @@ void rpost_fd_put(struct rpost_fd *fd);
 void rpost_fd_wake(struct rpost_fd *fd);
 int rpost_fd_release(struct inode *inode, struct file *filp);
 
-/* Of descriptors from which events are read. */
+/* Descriptors from which events are read have these. */
 extern const struct file_operations rpost_fd_fops;
 
 #endif /* RPOST_FD_H */

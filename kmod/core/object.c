@@ -352,8 +352,8 @@ static int rpost_obj_destroy(struct rpost_file *file, u32 handle,
 }
 
 /*
- * rpost_obj_destroy() for the last close: takes the context's rwsem, and unlike
- * a command cannot be killed while it waits.
+ * Do as rpost_obj_destroy(), for the last close: this takes the context's rwsem, and
+ * unlike a command cannot be killed while it waits.
  */
 static int rpost_obj_destroy_last(struct rpost_file *file, u32 handle,
 				  enum rpost_obj_type type)

@@ -94,7 +94,7 @@ static void rpost_policy_free(struct rcu_head *rcu)
 	kfree(policy);
 }
 
-/* Nobody names the policy any more.  Who still reads it goes on to those above. */
+/* Nobody names the policy any more.  Its readers go on to those above. */
 static void rpost_policy_end(struct rpost_policy *policy)
 {
 	struct rpost_policy *parent = rpost_policy_parent(policy);
@@ -179,7 +179,7 @@ void rpost_tenant_close(struct rpost_tenant *tenant)
 
 /* ------------------------------------------------------------ commands */
 
-/* Takes over the reference on the cgroup, and the rules. */
+/* Take over the reference on the cgroup, and the rules. */
 static int rpost_set_cgroup_policy(struct cgroup *cgroup, struct rpost_rules *rules)
 {
 	struct rpost_policy *policy, *above, *fresh = rpost_policy_alloc(rules, cgroup);
@@ -225,7 +225,7 @@ static int rpost_remove_cgroup_policy(struct cgroup *cgroup)
 	return ret;
 }
 
-/* Takes over the rules. */
+/* Take over the rules. */
 static int rpost_set_own_policy(struct rpost_tenant *tenant, struct rpost_rules *rules)
 {
 	struct rpost_policy *policy, *fresh = rpost_policy_alloc(rules, NULL);
@@ -324,7 +324,7 @@ static void rpost_policy_fill(struct rpost_get_policy *cmd, const struct rpost_p
 	cmd->num_qps = READ_ONCE(policy->held[RPOST_HELD_QPS]);
 }
 
-/* A file without a policy of its own */
+/* The file has no policy of its own. */
 static void rpost_policy_fill_none(struct rpost_get_policy *cmd)
 {
 	*cmd = (struct rpost_get_policy) {
