@@ -47,7 +47,6 @@ int rpost_id_move(struct rpost_id *id, u32 from, enum rpost_id_state to)
 	return ret;
 }
 
-/* State changes, by event. */
 static const struct {
 	u32 from;
 	enum rpost_id_state to;
@@ -281,9 +280,9 @@ static int rpost_id_take_event(struct rdma_cm_id *cm_id,
 }
 
 /*
- * Called by cma with its handler_mutex held, so that calls for one cm_id are
- * serialised; it may sleep.  A non-zero result makes cma destroy the cm_id;
- * only a request that cannot be taken returns one, a negative errno.
+ * cma calls this with its handler_mutex held, so that calls for one cm_id are
+ * serialised.  It may sleep.  A non-zero result makes cma destroy the cm_id; only
+ * a request that cannot be taken returns one, a negative errno.
  */
 int rpost_id_handler(struct rdma_cm_id *cm_id, struct rdma_cm_event *cm_event)
 {
@@ -471,12 +470,9 @@ int rpost_id_run(struct rpost_file *file, u32 handle,
 }
 
 /*
- * May a command cause one more event?
- *
- * Resolving and WRITE_EVENT can be repeated without end, and each time cause an
- * event.  All other causes of events occur once, or drop their events.
- *
- * Return 0, or -ENOMEM while too many events have not been fetched.
+ * May a command cause one more event?  Resolving and WRITE_EVENT can be repeated without
+ * end, and each time cause an event.  All other causes of events occur once, or drop their
+ * events.  Return 0, or -ENOMEM while too many events have not been fetched.
  */
 int rpost_id_check_events(const struct rpost_id *id)
 {
