@@ -93,7 +93,6 @@ const enum rpost_obj_type rpost_teardown_order[RPOST_NUM_OBJ_TYPES - 1] = {
 	RPOST_OBJ_CQ, RPOST_OBJ_PD,
 };
 
-/* Tell the channels of a removed device, end its objects, then the queries for routes. */
 static void rpost_device_gone(struct rpost_device *dev)
 {
 	rpost_async_device_gone(dev);
