@@ -190,9 +190,7 @@ struct rpost_ring_seen rpost_cq_see(struct rpost_cq *cq)
 	return seen;
 }
 
-/*
- * Destroy the device queues of a completion queue.  No queue pair is attached.  Return 0.
- */
+/* Destroy the device queues of a completion queue.  No queue pair is attached.  Return 0. */
 int rpost_cq_shutdown(struct rpost_obj *obj)
 {
 	struct rpost_cq *cq = rpost_obj_as(cq, obj);

@@ -228,7 +228,7 @@ static void rpost_qp_detach_cqs(struct rpost_qp *qp)
 		rpost_cq_detach(qp->recv_hwcq, rpost_queue_entries(&qp->rq));
 }
 
-/* Called by the driver, in any context. */
+/* The driver calls this in any context. */
 static void rpost_qp_event(struct ib_event *event, void *context)
 {
 	struct rpost_qp *qp = context;

@@ -192,7 +192,7 @@ void rpost_srq_slot_free(struct rpost_srq *srq, struct rpost_srq_wqe *wqe)
 	WRITE_ONCE(srq->used, srq->used - 1);
 }
 
-/* Called by the driver, in any context. */
+/* The driver calls this in any context. */
 static void rpost_srq_event(struct ib_event *event, void *context)
 {
 	struct rpost_srq *srq = context;
