@@ -155,8 +155,7 @@ struct rpost_policy *rpost_policy_alloc(struct rpost_rules *rules, struct cgroup
 
 /* ------------------------------------------------------------ rates */
 
-static void rpost_policy_count(struct rpost_policy *policy, enum rpost_policy_count what,
-			       u64 n)
+static void rpost_policy_count(struct rpost_policy *policy, enum rpost_policy_count what, u64 n)
 {
 	atomic64_add(n, &policy->counts[what]);
 }
@@ -188,8 +187,7 @@ static s64 rpost_burst(const struct rpost_rules *rules)
  * Return for how many nanoseconds nothing may be posted, or 0.  Set *in_debt to the policy
  * that says so.
  */
-static s64 rpost_policies_debt(const struct rpost_tenant *tenant,
-			       struct rpost_policy **in_debt)
+static s64 rpost_policies_debt(const struct rpost_tenant *tenant, struct rpost_policy **in_debt)
 {
 	const struct rpost_rules *rules;
 	struct rpost_policy *policy;
@@ -412,8 +410,7 @@ static DEFINE_SPINLOCK(rpost_bounds_lock);
 
 #define rpost_locked(p)	rcu_dereference_protected(p, lockdep_is_held(&rpost_bounds_lock))
 
-static bool rpost_rules_fit(const struct rpost_rules *rules, enum rpost_held what,
-			    unsigned long n)
+static bool rpost_rules_fit(const struct rpost_rules *rules, enum rpost_held what, unsigned long n)
 {
 	if (what == RPOST_HELD_QPS)
 		return !(rules->says.has & RPOST_POLICY_QPS) || n <= rules->says.max_qps;
@@ -422,8 +419,7 @@ static bool rpost_rules_fit(const struct rpost_rules *rules, enum rpost_held wha
 }
 
 /* Add n, which may be negative, to what the policies from this one on have. */
-static void rpost_policies_add(struct rpost_policy *policy, enum rpost_held what,
-			       unsigned long n)
+static void rpost_policies_add(struct rpost_policy *policy, enum rpost_held what, unsigned long n)
 {
 	for (; policy; policy = rpost_locked(policy->parent))
 		WRITE_ONCE(policy->held[what], policy->held[what] + n);
@@ -434,8 +430,7 @@ static struct rpost_policy *rpost_policies_full(struct rpost_policy *policy,
 						enum rpost_held what, unsigned long n)
 {
 	for (; policy; policy = rpost_locked(policy->parent))
-		if (!rpost_rules_fit(rpost_locked(policy->rules), what,
-				     policy->held[what] + n))
+		if (!rpost_rules_fit(rpost_locked(policy->rules), what, policy->held[what] + n))
 			break;
 	return policy;
 }
@@ -518,12 +513,10 @@ void rpost_policy_name(struct rpost_tenant *tenant, struct rpost_policy *policy)
 }
 
 /* Return the old rules, which are still read until a grace period has passed. */
-struct rpost_rules *rpost_policy_set_rules(struct rpost_policy *policy,
-					   struct rpost_rules *rules)
+struct rpost_rules *rpost_policy_set_rules(struct rpost_policy *policy, struct rpost_rules *rules)
 {
 	spin_lock(&rpost_bounds_lock);
-	rules = rcu_replace_pointer(policy->rules, rules,
-				    lockdep_is_held(&rpost_bounds_lock));
+	rules = rcu_replace_pointer(policy->rules, rules, lockdep_is_held(&rpost_bounds_lock));
 	spin_unlock(&rpost_bounds_lock);
 	return rules;
 }

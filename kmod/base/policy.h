@@ -125,8 +125,7 @@ bool rpost_policy_take(struct rpost_tenant *tenant, enum rpost_held what, unsign
 void rpost_policy_give(struct rpost_tenant *tenant, enum rpost_held what, unsigned long n);
 void rpost_policy_name(struct rpost_tenant *tenant, struct rpost_policy *policy);
 void rpost_policy_set_parent(struct rpost_policy *policy, struct rpost_policy *parent);
-struct rpost_rules *rpost_policy_set_rules(struct rpost_policy *policy,
-					   struct rpost_rules *rules);
+struct rpost_rules *rpost_policy_set_rules(struct rpost_policy *policy, struct rpost_rules *rules);
 
 /* Does a policy apply? */
 static inline bool rpost_tenant_restricted(const struct rpost_tenant *tenant)

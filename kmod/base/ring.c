@@ -60,8 +60,7 @@ static void rpost_ring_mem_put(struct rpost_ring_mem *mem)
 	kvfree(mem);
 }
 
-static struct rpost_ring_mem *rpost_ring_mem_alloc(struct rpost_file *file,
-						   unsigned int num_pages)
+static struct rpost_ring_mem *rpost_ring_mem_alloc(struct rpost_file *file, unsigned int num_pages)
 {
 	struct rpost_ring_mem *mem;
 	unsigned int i;
@@ -87,8 +86,7 @@ static struct rpost_ring_mem *rpost_ring_mem_alloc(struct rpost_file *file,
 	return mem;
 }
 
-static bool rpost_ring_page_take(struct rpost_cring *ring, struct rpost_ring_mem *mem,
-				 u32 units)
+static bool rpost_ring_page_take(struct rpost_cring *ring, struct rpost_ring_mem *mem, u32 units)
 {
 	unsigned long first;
 
@@ -222,12 +220,10 @@ void rpost_ring_free(struct rpost_cring *ring)
  * Copy the entries with the numbers @begin to @end - 1, which have been written.
  * The other ring has room for them, and entries of the same size.
  */
-void rpost_ring_copy(struct rpost_cring *to, const struct rpost_cring *from,
-		     u32 begin, u32 end)
+void rpost_ring_copy(struct rpost_cring *to, const struct rpost_cring *from, u32 begin, u32 end)
 {
 	for (; begin != end; begin++)
-		memcpy(rpost_ring_entry(to, begin),
-		       rpost_ring_entry(from, begin), to->entry_size);
+		memcpy(rpost_ring_entry(to, begin), rpost_ring_entry(from, begin), to->entry_size);
 }
 
 /*
@@ -235,8 +231,7 @@ void rpost_ring_copy(struct rpost_cring *to, const struct rpost_cring *from,
  * now on.  The new ring has the entries and is not mapped yet.  head is the number
  * of entries that the program has consumed.
  */
-void rpost_ring_take_over(struct rpost_cring *to,
-			  const struct rpost_cring *from, u32 head)
+void rpost_ring_take_over(struct rpost_cring *to, const struct rpost_cring *from, u32 head)
 {
 	to->tail = from->tail;
 	WRITE_ONCE(to->fired, from->fired);
@@ -282,9 +277,7 @@ int rpost_ring_mmap(struct rpost_cring *ring, struct vm_area_struct *vma)
 	if (vma->vm_flags & VM_EXEC)
 		return -EACCES;
 	/* A copy of the mapping in a child would keep the file open. */
-	rpost_compat_vm_flags_mod(vma,
-				  VM_DONTEXPAND | VM_DONTDUMP | VM_DONTCOPY,
-				  VM_MAYEXEC);
+	rpost_compat_vm_flags_mod(vma, VM_DONTEXPAND | VM_DONTDUMP | VM_DONTCOPY, VM_MAYEXEC);
 	/* vm_pgoff is the handle, not an offset into the pages. */
 	ret = vm_map_pages_zero(vma, mem->pages, mem->num_pages);
 	if (ret)

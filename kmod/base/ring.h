@@ -77,8 +77,7 @@ static inline bool rpost_ring_consumed(struct rpost_ring_seen seen, u32 pos)
 }
 
 /* pos is the number of the entry, modulo 2^32.  The entry has only entry_size bytes. */
-static inline struct rpost_wc *rpost_ring_entry(const struct rpost_cring *ring,
-						u32 pos)
+static inline struct rpost_wc *rpost_ring_entry(const struct rpost_cring *ring, u32 pos)
 {
 	return ring->wcs + (pos & (ring->entries - 1)) * ring->entry_size;
 }
@@ -102,10 +101,8 @@ static inline struct rpost_wc *rpost_ring_next(struct rpost_cring *ring)
 struct rpost_cring *rpost_ring_alloc(struct rpost_file *file, bool share, u32 entries,
 				     u32 entry_size);
 void rpost_ring_free(struct rpost_cring *ring);
-void rpost_ring_copy(struct rpost_cring *to, const struct rpost_cring *from,
-		     u32 begin, u32 end);
-void rpost_ring_take_over(struct rpost_cring *to,
-			  const struct rpost_cring *from, u32 head);
+void rpost_ring_copy(struct rpost_cring *to, const struct rpost_cring *from, u32 begin, u32 end);
+void rpost_ring_take_over(struct rpost_cring *to, const struct rpost_cring *from, u32 head);
 int rpost_ring_mmap(struct rpost_cring *ring, struct vm_area_struct *vma);
 struct rpost_ring_seen rpost_ring_see(struct rpost_cring *ring);
 void rpost_ring_publish(struct rpost_cring *ring);
