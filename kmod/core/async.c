@@ -174,8 +174,7 @@ static void rpost_async_post_all(struct rpost_device *dev,
 }
 
 /* The RDMA core calls this from its work queue. */
-static void rpost_async_device_event(struct ib_event_handler *handler,
-				     struct ib_event *ib_event)
+static void rpost_async_device_event(struct ib_event_handler *handler, struct ib_event *ib_event)
 {
 	struct rpost_device *dev =
 		container_of(handler, struct rpost_device, event_handler);
@@ -208,8 +207,7 @@ void rpost_async_device_add(struct rpost_device *dev)
 {
 	mutex_init(&dev->async_lock);
 	INIT_LIST_HEAD(&dev->async_channels);
-	INIT_IB_EVENT_HANDLER(&dev->event_handler, dev->ib_dev,
-			      rpost_async_device_event);
+	INIT_IB_EVENT_HANDLER(&dev->event_handler, dev->ib_dev, rpost_async_device_event);
 	ib_register_event_handler(&dev->event_handler);
 }
 

@@ -8,8 +8,7 @@
 
 static void rpost_context_free(struct kref *kref)
 {
-	struct rpost_context *context = container_of(kref, struct rpost_context,
-						     kref);
+	struct rpost_context *context = container_of(kref, struct rpost_context, kref);
 	struct rpost_device *dev = context->dev;
 	struct rpost_file *file = context->file;
 
@@ -53,8 +52,7 @@ static void rpost_context_recheck(struct work_struct *work)
 	rpost_file_put(file);
 }
 
-static struct rpost_context *rpost_context_new(struct rpost_file *file,
-					       struct rpost_device *dev)
+static struct rpost_context *rpost_context_new(struct rpost_file *file, struct rpost_device *dev)
 {
 	struct rpost_context *context = kzalloc(sizeof(*context), RPOST_GFP);
 
@@ -75,8 +73,7 @@ static struct rpost_context *rpost_context_new(struct rpost_file *file,
 }
 
 /* Find or create a context.  Return it with a reference, or NULL without memory. */
-struct rpost_context *rpost_context_get(struct rpost_file *file,
-					struct rpost_device *dev)
+struct rpost_context *rpost_context_get(struct rpost_file *file, struct rpost_device *dev)
 {
 	struct rpost_context *context;
 
@@ -137,11 +134,9 @@ struct rpost_device *rpost_enter_device(struct rpost_ucmd *ucmd, u32 id)
  *
  * Return 0, -ENOENT or -EINTR.
  */
-int rpost_enter_object(struct rpost_ucmd *ucmd, u32 handle,
-		       enum rpost_obj_type type)
+int rpost_enter_object(struct rpost_ucmd *ucmd, u32 handle, enum rpost_obj_type type)
 {
-	struct rpost_context *context = rpost_obj_context(ucmd->file, handle,
-							  type);
+	struct rpost_context *context = rpost_obj_context(ucmd->file, handle, type);
 
 	return context ? rpost_ucmd_lock(ucmd, context) : -ENOENT;
 }
@@ -162,8 +157,7 @@ void rpost_leave_device(struct rpost_ucmd *ucmd)
 }
 
 /* Return a referenced context that this round has not tried, or NULL. */
-static struct rpost_context *rpost_context_next(struct rpost_device *dev,
-						unsigned int round)
+static struct rpost_context *rpost_context_next(struct rpost_device *dev, unsigned int round)
 {
 	struct rpost_context *context;
 

@@ -173,18 +173,13 @@ void rpost_obj_publish(struct rpost_obj *obj);
 int rpost_obj_answer(struct rpost_ucmd *ucmd, struct rpost_obj *obj, u32 from);
 struct rpost_context *rpost_obj_context(struct rpost_file *file, u32 handle,
 					enum rpost_obj_type type);
-struct rpost_obj *rpost_obj_get(struct rpost_file *file, u32 handle,
-				enum rpost_obj_type type);
-struct rpost_obj *rpost_obj_next(struct rpost_file *file, u32 *index,
-				 enum rpost_obj_type type);
+struct rpost_obj *rpost_obj_get(struct rpost_file *file, u32 handle, enum rpost_obj_type type);
+struct rpost_obj *rpost_obj_next(struct rpost_file *file, u32 *index, enum rpost_obj_type type);
 void rpost_obj_put(struct rpost_obj *obj);
-struct rpost_obj *rpost_obj_use(struct rpost_file *file, u32 handle,
-				enum rpost_obj_type type);
+struct rpost_obj *rpost_obj_use(struct rpost_file *file, u32 handle, enum rpost_obj_type type);
 void rpost_obj_unuse(struct rpost_obj *obj);
-struct rpost_obj *rpost_enter_get(struct rpost_ucmd *ucmd, u32 handle,
-				  enum rpost_obj_type type);
-struct rpost_obj *rpost_enter_use(struct rpost_ucmd *ucmd, u32 handle,
-				  enum rpost_obj_type type);
+struct rpost_obj *rpost_enter_get(struct rpost_ucmd *ucmd, u32 handle, enum rpost_obj_type type);
+struct rpost_obj *rpost_enter_use(struct rpost_ucmd *ucmd, u32 handle, enum rpost_obj_type type);
 
 /* The struct that begins with an object.  NULL and an ERR_PTR() stay what they are. */
 #define rpost_obj_as(name, ptr)	container_of(ptr, struct rpost_##name, obj)
@@ -209,8 +204,7 @@ rpost_##name##_enter_get(struct rpost_ucmd *ucmd, u32 handle)		\
 
 bool rpost_file_destroy_all(struct rpost_file *file);
 void rpost_file_recheck(struct rpost_file *file, struct rpost_device *dev);
-void rpost_file_shutdown_device(struct rpost_file *file,
-				struct rpost_device *dev);
+void rpost_file_shutdown_device(struct rpost_file *file, struct rpost_device *dev);
 
 /* ----------------------------------------------------------- rdmacg.c */
 

@@ -210,8 +210,7 @@ struct rpost_device *rpost_device_of(struct ib_device *ib_dev)
 /* Set name to the device's name at this moment. */
 void rpost_device_name(struct rpost_device *dev, char name[IB_DEVICE_NAME_MAX])
 {
-	static_assert(sizeof_field(struct rpost_query_device, name) ==
-		      IB_DEVICE_NAME_MAX);
+	static_assert(sizeof_field(struct rpost_query_device, name) == IB_DEVICE_NAME_MAX);
 	spin_lock(&dev->name_lock);
 	strscpy(name, dev->name, IB_DEVICE_NAME_MAX);
 	spin_unlock(&dev->name_lock);
@@ -226,8 +225,7 @@ u32 rpost_device_max_wr(struct ib_device *ib_dev)
 	const struct ib_device_attr *attr = &ib_dev->attrs;
 
 	/* Both queues of a pair may share a completion queue. */
-	return min3((u32)attr->max_qp_wr - 1, (u32)attr->max_cqe / 2 - 1,
-		    (u32)RPOST_MAX_WR);
+	return min3((u32)attr->max_qp_wr - 1, (u32)attr->max_cqe / 2 - 1, (u32)RPOST_MAX_WR);
 }
 
 /* If the device reports 0, reads have the limit of other sends. */
@@ -240,8 +238,7 @@ u32 rpost_device_max_srq_wr(struct ib_device *ib_dev)
 {
 	const struct ib_device_attr *attr = &ib_dev->attrs;
 
-	return min3((u32)attr->max_srq_wr, (u32)attr->max_cqe,
-		    (u32)RPOST_MAX_WR);
+	return min3((u32)attr->max_srq_wr, (u32)attr->max_cqe, (u32)RPOST_MAX_WR);
 }
 
 /*

@@ -51,12 +51,10 @@ struct rpost_context {
 	unsigned int num_charged;
 };
 
-struct rpost_context *rpost_context_get(struct rpost_file *file,
-					struct rpost_device *dev);
+struct rpost_context *rpost_context_get(struct rpost_file *file, struct rpost_device *dev);
 void rpost_context_put(struct rpost_context *context);
 struct rpost_device *rpost_enter_device(struct rpost_ucmd *ucmd, u32 id);
-int rpost_enter_object(struct rpost_ucmd *ucmd, u32 handle,
-		       enum rpost_obj_type type);
+int rpost_enter_object(struct rpost_ucmd *ucmd, u32 handle, enum rpost_obj_type type);
 void rpost_leave_device(struct rpost_ucmd *ucmd);
 void rpost_contexts_device_gone(struct rpost_device *dev);
 void rpost_contexts_recheck(struct rpost_device *dev);
@@ -175,10 +173,8 @@ bool rpost_gid_allowed(const struct rpost_file *file, const struct ib_gid_attr *
 
 /* ------------------------------------------------------------- attr.c */
 
-void rpost_ah_attr_fill(struct rpost_ah_attr *to,
-			const struct rdma_ah_attr *from);
-void rpost_qp_attr_fill(struct rpost_qp_attr *to,
-			const struct ib_qp_attr *from);
+void rpost_ah_attr_fill(struct rpost_ah_attr *to, const struct rdma_ah_attr *from);
+void rpost_qp_attr_fill(struct rpost_qp_attr *to, const struct ib_qp_attr *from);
 
 /* ------------------------------------------------------------ async.c */
 

@@ -66,8 +66,7 @@ int rpost_obj_take_handle(struct rpost_obj *obj, gfp_t gfp)
 	struct rpost_file *file = obj->file;
 	int ret;
 
-	ret = rpost_handle_reserve(&file->handles, rpost_limit_objects(), gfp,
-				   &obj->slot);
+	ret = rpost_handle_reserve(&file->handles, rpost_limit_objects(), gfp, &obj->slot);
 	if (ret)
 		return ret;
 	obj->handle = obj->slot->handle;
@@ -162,8 +161,7 @@ struct rpost_context *rpost_obj_context(struct rpost_file *file, u32 handle,
 }
 
 /* Return the object with a reference, to be dropped by rpost_obj_put(), or NULL. */
-struct rpost_obj *rpost_obj_get(struct rpost_file *file, u32 handle,
-				enum rpost_obj_type type)
+struct rpost_obj *rpost_obj_get(struct rpost_file *file, u32 handle, enum rpost_obj_type type)
 {
 	struct rpost_obj *obj;
 
@@ -181,8 +179,7 @@ struct rpost_obj *rpost_obj_get(struct rpost_file *file, u32 handle,
  * last call ended; after, where this one ended.  Objects that come or go meanwhile may be
  * missed.
  */
-struct rpost_obj *rpost_obj_next(struct rpost_file *file, u32 *index,
-				 enum rpost_obj_type type)
+struct rpost_obj *rpost_obj_next(struct rpost_file *file, u32 *index, enum rpost_obj_type type)
 {
 	struct rpost_obj *obj;
 
@@ -205,8 +202,7 @@ void rpost_obj_put(struct rpost_obj *obj)
  * Let another object depend on an object.  Return it, and it stays until
  * rpost_obj_unuse(); or return NULL.
  */
-struct rpost_obj *rpost_obj_use(struct rpost_file *file, u32 handle,
-				enum rpost_obj_type type)
+struct rpost_obj *rpost_obj_use(struct rpost_file *file, u32 handle, enum rpost_obj_type type)
 {
 	struct rpost_obj *obj;
 
@@ -231,8 +227,7 @@ void rpost_obj_unuse(struct rpost_obj *obj)
  * rpost_enter_object().  Return the object with a reference, to be dropped by
  * rpost_obj_put(), or ERR_PTR() of -ENOENT or -EINTR.
  */
-struct rpost_obj *rpost_enter_get(struct rpost_ucmd *ucmd, u32 handle,
-				  enum rpost_obj_type type)
+struct rpost_obj *rpost_enter_get(struct rpost_ucmd *ucmd, u32 handle, enum rpost_obj_type type)
 {
 	int ret = rpost_enter_object(ucmd, handle, type);
 	struct rpost_obj *obj;
@@ -252,8 +247,7 @@ struct rpost_obj *rpost_enter_get(struct rpost_ucmd *ucmd, u32 handle,
  * must hold as for rpost_enter_get().  Return the object, which stays until
  * rpost_obj_unuse(), or ERR_PTR() of -ENOENT or -EINTR.
  */
-struct rpost_obj *rpost_enter_use(struct rpost_ucmd *ucmd, u32 handle,
-				  enum rpost_obj_type type)
+struct rpost_obj *rpost_enter_use(struct rpost_ucmd *ucmd, u32 handle, enum rpost_obj_type type)
 {
 	int ret = rpost_enter_object(ucmd, handle, type);
 	struct rpost_obj *obj;
@@ -355,8 +349,7 @@ static int rpost_obj_destroy(struct rpost_file *file, u32 handle,
  * Do as rpost_obj_destroy(), for the last close: this takes the context's rwsem, and
  * unlike a command cannot be killed while it waits.
  */
-static int rpost_obj_destroy_last(struct rpost_file *file, u32 handle,
-				  enum rpost_obj_type type)
+static int rpost_obj_destroy_last(struct rpost_file *file, u32 handle, enum rpost_obj_type type)
 {
 	struct rpost_context *context = rpost_obj_context(file, handle, type);
 	int ret;
@@ -439,8 +432,7 @@ int rpost_destroy_ioctl(struct rpost_ucmd *ucmd)
 		if (ret)
 			return ret;
 	}
-	return rpost_obj_destroy(ucmd->file, cmd->handle, cmd->type,
-				 ucmd->context);
+	return rpost_obj_destroy(ucmd->file, cmd->handle, cmd->type, ucmd->context);
 }
 
 /* Stop objects that will be shut down: those on @dev, or all if it is NULL. */
@@ -479,8 +471,7 @@ bool rpost_file_destroy_all(struct rpost_file *file)
 		do {
 			/* A fetch may have published an id meanwhile. */
 			again = false;
-			for (index = 0;
-			     (obj = rpost_obj_next(file, &index, type));) {
+			for (index = 0; (obj = rpost_obj_next(file, &index, type));) {
 				rpost_obj_put(obj);
 				/* Nothing else destroys objects any more. */
 				ret = rpost_obj_destroy_last(file, obj->handle, type);
@@ -517,8 +508,7 @@ void rpost_file_recheck(struct rpost_file *file, struct rpost_device *dev)
  * The rwsem of the file's context on the device is held for writing.  The objects stay,
  * but can only be destroyed.
  */
-void rpost_file_shutdown_device(struct rpost_file *file,
-				struct rpost_device *dev)
+void rpost_file_shutdown_device(struct rpost_file *file, struct rpost_device *dev)
 {
 	enum rpost_obj_type type;
 	struct rpost_obj *obj;
