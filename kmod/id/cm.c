@@ -111,8 +111,7 @@ static struct rpost_id *rpost_id_alloc(struct rpost_file *file, gfp_t gfp)
 
 static void rpost_id_follow(struct rpost_id *id, enum rdma_cm_event_type event)
 {
-	rpost_id_move(id, rpost_event_moves[event].from,
-		      rpost_event_moves[event].to);
+	rpost_id_move(id, rpost_event_moves[event].from, rpost_event_moves[event].to);
 	switch (event) {
 	case RDMA_CM_EVENT_ADDR_ERROR:
 		/* A datagram queue pair's answer had an invalid queue key. */
@@ -135,8 +134,7 @@ static void rpost_id_follow(struct rpost_id *id, enum rdma_cm_event_type event)
 	}
 }
 
-static void rpost_event_private_data(struct rpost_conn_param *to,
-				     const void *data, u8 len)
+static void rpost_event_private_data(struct rpost_conn_param *to, const void *data, u8 len)
 {
 	if (!data)
 		return;
@@ -144,8 +142,7 @@ static void rpost_event_private_data(struct rpost_conn_param *to,
 	memcpy(to->private_data, data, len);
 }
 
-static void rpost_event_conn(struct rpost_conn_param *to,
-			     const struct rdma_conn_param *from)
+static void rpost_event_conn(struct rpost_conn_param *to, const struct rdma_conn_param *from)
 {
 	to->qp_num = from->qp_num;
 	to->responder_resources = from->responder_resources;
@@ -154,12 +151,10 @@ static void rpost_event_conn(struct rpost_conn_param *to,
 	to->retry_count = from->retry_count;
 	to->rnr_retry_count = from->rnr_retry_count;
 	to->srq = from->srq;
-	rpost_event_private_data(to, from->private_data,
-				 from->private_data_len);
+	rpost_event_private_data(to, from->private_data, from->private_data_len);
 }
 
-static void rpost_event_ud(struct rpost_ud_param *to,
-			   const struct rdma_ud_param *from)
+static void rpost_event_ud(struct rpost_ud_param *to, const struct rdma_ud_param *from)
 {
 	to->qp_num = from->qp_num;
 	to->qkey = from->qkey;
@@ -198,8 +193,7 @@ static void rpost_event_fill(struct rpost_event *event,
 		rpost_event_conn(&to->param, &from->param.conn);
 		return;
 	}
-	rpost_event_private_data(&to->param, ud->private_data,
-				 ud->private_data_len);
+	rpost_event_private_data(&to->param, ud->private_data, ud->private_data_len);
 	/* iWARP has no datagrams, but cma lets a program try. */
 	if (from->event == RDMA_CM_EVENT_ESTABLISHED &&
 	    rdma_cap_ib_cm(cm_id->device, cm_id->port_num))
@@ -207,8 +201,7 @@ static void rpost_event_fill(struct rpost_event *event,
 }
 
 /* Create an id for a connection request that came in on @listener. */
-static struct rpost_id *rpost_id_accept_request(struct rpost_id *listener,
-						struct rdma_cm_id *cm_id)
+static struct rpost_id *rpost_id_accept_request(struct rpost_id *listener, struct rdma_cm_id *cm_id)
 {
 	struct rpost_id *id;
 
@@ -257,8 +250,7 @@ static void rpost_id_report(struct rpost_id *id, struct rpost_id *listener,
 	rpost_event_queue(event, listener);
 }
 
-static int rpost_id_take_event(struct rdma_cm_id *cm_id,
-			       struct rdma_cm_event *cm_event)
+static int rpost_id_take_event(struct rdma_cm_id *cm_id, struct rdma_cm_event *cm_event)
 {
 	struct rpost_id *listener, *id = cm_id->context;
 
@@ -332,8 +324,7 @@ static void rpost_id_removal_work(struct work_struct *work)
 	if (!rpost_id_destroy_cm_id(id))
 		return;
 	/* cma has told the id only if it still had its cm_id. */
-	if (rpost_id_move(id, U32_MAX ^ BIT(RPOST_ID_REMOVED),
-			  RPOST_ID_REMOVED))
+	if (rpost_id_move(id, U32_MAX ^ BIT(RPOST_ID_REMOVED), RPOST_ID_REMOVED))
 		return;
 	old = set_active_memcg(id->obj.file->memcg);
 	rpost_id_report(id, NULL, NULL, &event);
@@ -655,15 +646,13 @@ static void rpost_path_fill(struct rpost_path *to, struct sa_path_rec *from)
 	 BIT(RPOST_ID_CONNECTED) | BIT(RPOST_ID_DISCONNECTED) |		\
 	 BIT(RPOST_ID_ERROR))
 
-static void rpost_query_id_paths(struct rpost_query_id *cmd,
-				 const struct rdma_route *route)
+static void rpost_query_id_paths(struct rpost_query_id *cmd, const struct rdma_route *route)
 {
 	int i;
 
 	if (!(BIT(cmd->state) & RPOST_ID_HAS_PATHS) || !route->path_rec)
 		return;
-	cmd->num_paths = min_t(int, route->num_pri_alt_paths,
-			       ARRAY_SIZE(cmd->paths));
+	cmd->num_paths = min_t(int, route->num_pri_alt_paths, ARRAY_SIZE(cmd->paths));
 	for (i = 0; i < cmd->num_paths; i++)
 		rpost_path_fill(&cmd->paths[i], &route->path_rec[i]);
 	if (cmd->num_paths)
@@ -686,16 +675,14 @@ static int rpost_query_id_locked(struct rpost_id *id, void *arg)
 	cmd->state = READ_ONCE(id->state);
 	memcpy(&cmd->src, &route->addr.src_addr, sizeof(cmd->src));
 	/* In these states it has a family, but no address. */
-	if (!(BIT(cmd->state) & (BIT(RPOST_ID_IDLE) | BIT(RPOST_ID_BOUND) |
-				 BIT(RPOST_ID_LISTEN))))
+	if (!(BIT(cmd->state) & (BIT(RPOST_ID_IDLE) | BIT(RPOST_ID_BOUND) | BIT(RPOST_ID_LISTEN))))
 		memcpy(&cmd->dst, &route->addr.dst_addr, sizeof(cmd->dst));
 	if (cm_id->device) {
 		cmd->device = rpost_device_id(cm_id->device);
 		ret = cmd->device ? 0 : -ENODEV;
 		cmd->port_num = cm_id->port_num;
 		cmd->pkey = cpu_to_be16(ib_addr_get_pkey(&route->addr.dev_addr));
-		rdma_read_gids(cm_id, (union ib_gid *)cmd->sgid,
-			       (union ib_gid *)cmd->dgid);
+		rdma_read_gids(cm_id, (union ib_gid *)cmd->sgid, (union ib_gid *)cmd->dgid);
 	}
 	rpost_query_id_paths(cmd, route);
 	rdma_unlock_handler(cm_id);

@@ -132,8 +132,7 @@ void rpost_event_queue(struct rpost_event *event, struct rpost_id *listener)
 	spin_unlock(&file->event_lock);
 }
 
-static int rpost_event_write(struct rpost_id *id,
-			     const struct rpost_write_event *cmd)
+static int rpost_event_write(struct rpost_id *id, const struct rpost_write_event *cmd)
 {
 	struct rpost_event *event;
 	int ret;
@@ -186,8 +185,7 @@ static struct rpost_id *rpost_request_take(struct rpost_id *listener)
 	struct rpost_id *id;
 
 	spin_lock(&file->event_lock);
-	id = list_first_entry_or_null(&listener->requests, struct rpost_id,
-				      request_link);
+	id = list_first_entry_or_null(&listener->requests, struct rpost_id, request_link);
 	if (id) {
 		list_del(&id->request_link);
 		/* Its events could be fetched once it has no @listener. */
@@ -282,8 +280,7 @@ static bool rpost_event_ready(const struct rpost_event *event)
 	const struct rpost_id *id = event->id;
 
 	/* A request, its id's first event, is dropped with its listener. */
-	return refcount_read(id->listener ? &id->listener->obj.refs :
-					    &id->obj.refs);
+	return refcount_read(id->listener ? &id->listener->obj.refs : &id->obj.refs);
 }
 
 /* Take the oldest event off the channel's list; its id still lists it. */
@@ -366,8 +363,7 @@ static int rpost_event_wait(struct rpost_event_channel *channel)
 }
 
 /* Return the oldest event, with the fetch lock held, or an ERR_PTR(). */
-static struct rpost_event *rpost_event_first(struct rpost_event_channel *channel,
-					     bool nonblock)
+static struct rpost_event *rpost_event_first(struct rpost_event_channel *channel, bool nonblock)
 {
 	struct rpost_event *event;
 	int ret;
@@ -405,8 +401,7 @@ int rpost_get_event_ioctl(struct rpost_ucmd *ucmd)
 
 	/* Events whose id is destroyed while they are copied are dropped. */
 	do {
-		event = rpost_event_first(channel,
-					  ucmd->filp->f_flags & O_NONBLOCK);
+		event = rpost_event_first(channel, ucmd->filp->f_flags & O_NONBLOCK);
 		if (IS_ERR(event))
 			return PTR_ERR(event);
 		*cmd = event->event;
@@ -428,8 +423,7 @@ static const struct rpost_cmd_row rpost_channel_cmds[] = {
 #include "core/commands.h"
 };
 
-static long rpost_event_channel_ioctl(struct file *filp, unsigned int nr,
-				      unsigned long arg)
+static long rpost_event_channel_ioctl(struct file *filp, unsigned int nr, unsigned long arg)
 {
 	struct rpost_event_channel *channel = filp->private_data;
 
