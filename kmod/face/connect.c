@@ -38,8 +38,7 @@ out:
  * May the id name this number?  It @matters unless the id asks for an address.
  * Set @qp to a queue pair with a reference, or NULL.
  */
-static int rpost_check_qp_num(struct rpost_id *id, u32 qp_num, bool matters,
-			      struct rpost_qp **qp)
+static int rpost_check_qp_num(struct rpost_id *id, u32 qp_num, bool matters, struct rpost_qp **qp)
 {
 	struct rdma_cm_id *cm_id = id->cm_id;
 
@@ -114,18 +113,15 @@ static int rpost_connect_locked(struct rpost_id *id, void *arg)
 		ret = rpost_path_allowed(id);
 	if (ret)
 		return ret;
-	ret = rpost_check_qp_num(id, param.qp_num,
-				 cm_id->qp_type != IB_QPT_UD, &qp);
+	ret = rpost_check_qp_num(id, param.qp_num, cm_id->qp_type != IB_QPT_UD, &qp);
 	if (ret)
 		return ret;
-	ret = rpost_id_move(id, BIT(RPOST_ID_ROUTE_RESOLVED),
-			    RPOST_ID_CONNECTING);
+	ret = rpost_id_move(id, BIT(RPOST_ID_ROUTE_RESOLVED), RPOST_ID_CONNECTING);
 	if (ret)
 		goto out;
 	ret = rdma_connect_ece(cm_id, &param, &ece);
 	if (ret)
-		rpost_id_move(id, BIT(RPOST_ID_CONNECTING),
-			      RPOST_ID_ROUTE_RESOLVED);
+		rpost_id_move(id, BIT(RPOST_ID_CONNECTING), RPOST_ID_ROUTE_RESOLVED);
 	else
 		rpost_id_name_qp(id, cm_id->device, param.qp_num);
 out:
@@ -156,8 +152,7 @@ static int rpost_check_private_data(struct rdma_cm_id *cm_id, u32 len, u32 max)
 	return 0;
 }
 
-static int rpost_accept_check(struct rpost_id *id,
-			      const struct rpost_accept *cmd)
+static int rpost_accept_check(struct rpost_id *id, const struct rpost_accept *cmd)
 {
 	int ret;
 
@@ -276,8 +271,7 @@ static int rpost_reject_locked(struct rpost_id *id, void *arg)
 	/* A listening or idle id has no device to ask. */
 	if (!cm_id->device)
 		return -EINVAL;
-	ret = rpost_check_private_data(cm_id, cmd->private_data_len,
-				       IB_CM_REJ_PRIVATE_DATA_SIZE);
+	ret = rpost_check_private_data(cm_id, cmd->private_data_len, IB_CM_REJ_PRIVATE_DATA_SIZE);
 	if (ret)
 		return ret;
 

@@ -79,8 +79,7 @@ static const char * const rpost_fdinfo_errors[] = {
 	[IB_WC_GENERAL_ERR] = "general",
 };
 
-static_assert(ARRAY_SIZE(rpost_fdinfo_errors) ==
-	      ARRAY_SIZE(((struct rpost_file *)0)->errors));
+static_assert(ARRAY_SIZE(rpost_fdinfo_errors) == ARRAY_SIZE(((struct rpost_file *)0)->errors));
 
 static void rpost_fdinfo_u64(struct seq_file *s, const char *key, u64 value)
 {
@@ -147,8 +146,7 @@ static void rpost_fdinfo_totals(struct seq_file *s, struct rpost_file *file)
 static void rpost_fdinfo_objects(struct seq_file *s, const struct rpost_file *file,
 				 const char *key, unsigned int what)
 {
-	seq_printf(s, "rpost-objects-%s:\t%ld\n", key,
-		   atomic_long_read(&file->counts[what]));
+	seq_printf(s, "rpost-objects-%s:\t%ld\n", key, atomic_long_read(&file->counts[what]));
 }
 
 static void rpost_fdinfo_gauges(struct seq_file *s, struct rpost_file *file)
@@ -166,8 +164,7 @@ static void rpost_fdinfo_gauges(struct seq_file *s, struct rpost_file *file)
 			 atomic_long_read(&file->counts[RPOST_COUNT_PINNED_PAGES]));
 	rpost_fdinfo_u64(s, "bytes-cached", PAGE_SIZE *
 			 atomic_long_read(&file->counts[RPOST_COUNT_KEPT_PAGES]));
-	rpost_fdinfo_u64(s, "cached-mr",
-			 atomic_long_read(&file->counts[RPOST_COUNT_KEPT]));
+	rpost_fdinfo_u64(s, "cached-mr", atomic_long_read(&file->counts[RPOST_COUNT_KEPT]));
 	rpost_fdinfo_u64(s, "bytes-rings", PAGE_SIZE *
 			 atomic_long_read(&file->counts[RPOST_COUNT_RING_PAGES]));
 	rpost_fdinfo_u64(s, "wr", atomic_long_read(&file->num_wr));
@@ -249,8 +246,7 @@ static void rpost_fdinfo_add(struct rpost_fdinfo_sum *seen, struct rpost_obj *ob
 	}
 }
 
-static void rpost_fdinfo_fill(struct seq_file *s, const char *key,
-			      const struct rpost_fill *fill)
+static void rpost_fdinfo_fill(struct seq_file *s, const char *key, const struct rpost_fill *fill)
 {
 	seq_printf(s, "rpost-%s-size:\t%llu\nrpost-%s-used:\t%llu\n", key,
 		   fill->size, key, fill->used);
@@ -285,8 +281,7 @@ static void rpost_fdinfo_addr(struct seq_file *s, const char *key,
 		seq_printf(s, " %s=%pISpsc", key, &addr);
 		break;
 	case AF_IB:
-		seq_printf(s, " %s=[%pI6c]", key,
-			   &((struct sockaddr_ib *)&addr)->sib_addr);
+		seq_printf(s, " %s=[%pI6c]", key, &((struct sockaddr_ib *)&addr)->sib_addr);
 		break;
 	}
 }
@@ -331,8 +326,7 @@ static void rpost_fdinfo_qp(struct seq_file *s, const struct rpost_id *id)
 			seq_printf(s, " qp=%u", id->qp_num);
 		return;
 	}
-	seq_printf(s, " qp=%u sq=%u/%u", qp->qp_num, rpost_queue_used(&qp->sq),
-		   qp->sq.max_wr);
+	seq_printf(s, " qp=%u sq=%u/%u", qp->qp_num, rpost_queue_used(&qp->sq), qp->sq.max_wr);
 	if (!qp->srq)
 		seq_printf(s, " rq=%u/%u", rpost_queue_used(&qp->rq), qp->rq.max_wr);
 }
@@ -345,8 +339,7 @@ static void rpost_fdinfo_id(struct seq_file *s, struct rpost_file *file, u32 han
 	if (!id)
 		return;
 	state = READ_ONCE(id->state);
-	seq_printf(s, "rpost-connection:\tid=%u state=%s", handle,
-		   rpost_fdinfo_states[state].name);
+	seq_printf(s, "rpost-connection:\tid=%u state=%s", handle, rpost_fdinfo_states[state].name);
 	/* The holder may wait for the device or for the other side. */
 	if (mutex_trylock(&id->lock)) {
 		if (id->cm_id)

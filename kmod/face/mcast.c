@@ -11,8 +11,7 @@
 #include "id/id.h"
 
 /* For the unspecified address an InfiniBand subnet manager chooses a group. */
-static bool rpost_is_group(const struct rdma_cm_id *cm_id,
-			   const struct sockaddr_storage *addr)
+static bool rpost_is_group(const struct rdma_cm_id *cm_id, const struct sockaddr_storage *addr)
 {
 	const struct in6_addr *in6 = &((struct sockaddr_in6 *)addr)->sin6_addr;
 	const struct ib_addr *ib = &((struct sockaddr_ib *)addr)->sib_addr;
@@ -30,8 +29,7 @@ static bool rpost_is_group(const struct rdma_cm_id *cm_id,
 	}
 }
 
-static int rpost_join_check(const struct rpost_id *id,
-			    const struct sockaddr_storage *addr)
+static int rpost_join_check(const struct rpost_id *id, const struct sockaddr_storage *addr)
 {
 	struct rdma_cm_id *cm_id = id->cm_id;
 
@@ -41,8 +39,7 @@ static int rpost_join_check(const struct rpost_id *id,
 	if (!rdma_protocol_roce(cm_id->device, cm_id->port_num) &&
 	    !rdma_cap_ib_mcast(cm_id->device, cm_id->port_num))
 		return -EOPNOTSUPP;
-	if (!(BIT(READ_ONCE(id->state)) & (BIT(RPOST_ID_BOUND) |
-					   BIT(RPOST_ID_ADDR_RESOLVED))))
+	if (!(BIT(READ_ONCE(id->state)) & (BIT(RPOST_ID_BOUND) | BIT(RPOST_ID_ADDR_RESOLVED))))
 		return -EINVAL;
 	if (!rpost_is_group(cm_id, addr))
 		return -EINVAL;
@@ -78,8 +75,7 @@ static int rpost_join_locked(struct rpost_id *id, void *arg)
 	join->user_data = cmd->user_data;
 	/* Add it first: the event may come before the call returns. */
 	rpost_join_add(id, join);
-	ret = rdma_join_multicast(id->cm_id, (struct sockaddr *)&join->addr,
-				  join_state, join);
+	ret = rdma_join_multicast(id->cm_id, (struct sockaddr *)&join->addr, join_state, join);
 	if (ret)
 		rpost_join_drop(id, join);
 	/* cma returns ENOTSUPP, which programs do not know. */

@@ -76,14 +76,12 @@ static int rpost_set_ib_path(struct rpost_id *id, void *arg)
 	ret = rpost_id_check_events(id);
 	if (ret)
 		return ret;
-	ret = rpost_id_move(id, BIT(RPOST_ID_ADDR_RESOLVED),
-			    RPOST_ID_ROUTE_QUERY);
+	ret = rpost_id_move(id, BIT(RPOST_ID_ADDR_RESOLVED), RPOST_ID_ROUTE_QUERY);
 	if (ret)
 		return ret;
 	ret = rdma_set_ib_path(cm_id, path);
 	if (ret) {
-		rpost_id_move(id, BIT(RPOST_ID_ROUTE_QUERY),
-			      RPOST_ID_ADDR_RESOLVED);
+		rpost_id_move(id, BIT(RPOST_ID_ROUTE_QUERY), RPOST_ID_ADDR_RESOLVED);
 		return ret;
 	}
 	id->own_path = true;
@@ -94,8 +92,7 @@ static int rpost_set_ib_path(struct rpost_id *id, void *arg)
 }
 
 /* Get the first record for both directions and all messages. */
-static int rpost_get_ib_path(const struct rpost_set_option *cmd,
-			     struct sa_path_rec *path)
+static int rpost_get_ib_path(const struct rpost_set_option *cmd, struct sa_path_rec *path)
 {
 	const u32 want = IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL;
 	u32 i, n = cmd->data_len / sizeof(struct ib_path_rec_data);

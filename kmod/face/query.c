@@ -44,8 +44,7 @@ int rpost_query_devices_ioctl(struct rpost_ucmd *ucmd)
 	if (!ids)
 		return -ENOMEM;
 	cmd->count = rpost_devices_list(ucmd->file, ids, room);
-	if (copy_to_user(u64_to_user_ptr(cmd->devices), ids,
-			 min(room, cmd->count) * sizeof(*ids)))
+	if (copy_to_user(u64_to_user_ptr(cmd->devices), ids, min(room, cmd->count) * sizeof(*ids)))
 		ret = -EFAULT;
 	kfree(ids);
 	return ret ? : rpost_respond(ucmd);
@@ -59,8 +58,7 @@ int rpost_query_device_ioctl(struct rpost_ucmd *ucmd)
 	struct ib_device *ib_dev;
 	u64 missing;
 
-	dev = rpost_device_find(ucmd->file, cmd->device ? :
-				rpost_share_device(ucmd->filp));
+	dev = rpost_device_find(ucmd->file, cmd->device ? : rpost_share_device(ucmd->filp));
 	if (IS_ERR(dev))
 		return PTR_ERR(dev);
 	ib_dev = dev->ib_dev;
@@ -89,8 +87,7 @@ int rpost_query_device_ioctl(struct rpost_ucmd *ucmd)
 		.max_qp_wr = rpost_device_max_wr(ib_dev),
 		.max_send_sge = min(attr->max_send_sge, RPOST_MAX_SGE),
 		.max_recv_sge = min(attr->max_recv_sge, RPOST_MAX_SGE),
-		.max_sge_rd = min_t(u32, rpost_device_max_sge_rd(ib_dev),
-				    RPOST_MAX_SGE),
+		.max_sge_rd = min_t(u32, rpost_device_max_sge_rd(ib_dev), RPOST_MAX_SGE),
 		.max_cq = attr->max_cq,
 		.max_cqe = attr->max_cqe,
 		.max_mr = attr->max_mr,
@@ -251,8 +248,7 @@ int rpost_query_gids_ioctl(struct rpost_ucmd *ucmd)
 					     gids + n, room - n);
 	}
 	rpost_device_unfind(dev);
-	if (copy_to_user(u64_to_user_ptr(cmd->gids), gids,
-			 array_size(n, sizeof(*gids))))
+	if (copy_to_user(u64_to_user_ptr(cmd->gids), gids, array_size(n, sizeof(*gids))))
 		ret = -EFAULT;
 	cmd->count = n;
 	kvfree(gids);
@@ -263,8 +259,7 @@ err:
 	return ret;
 }
 
-static int rpost_pkeys_list(struct ib_device *ib_dev, u32 port, u32 first,
-			    __be16 *pkeys, u32 count)
+static int rpost_pkeys_list(struct ib_device *ib_dev, u32 port, u32 first, __be16 *pkeys, u32 count)
 {
 	u16 pkey;
 	int ret;
@@ -304,8 +299,7 @@ int rpost_query_pkeys_ioctl(struct rpost_ucmd *ucmd)
 	pkeys = rpost_kvcalloc(max(cmd->count, 1u), sizeof(*pkeys));
 	if (!pkeys)
 		goto err;
-	ret = rpost_pkeys_list(ib_dev, cmd->port, cmd->first, pkeys,
-			       cmd->count);
+	ret = rpost_pkeys_list(ib_dev, cmd->port, cmd->first, pkeys, cmd->count);
 	rpost_device_unfind(dev);
 	if (!ret && copy_to_user(u64_to_user_ptr(cmd->pkeys), pkeys,
 				 cmd->count * sizeof(*pkeys)))
