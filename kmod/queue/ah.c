@@ -58,8 +58,7 @@ int rpost_ah_attr_build(const struct rpost_file *file,
 		rdma_ah_set_ah_flags(to, 0);
 		return 0;
 	}
-	gid = rpost_gid_get(file, ib_dev, from->port_num, from->sgid_index,
-			    &ifindex);
+	gid = rpost_gid_get(file, ib_dev, from->port_num, from->sgid_index, &ifindex);
 	if (IS_ERR(gid))
 		return PTR_ERR(gid);
 	memcpy(dgid.raw, from->dgid, sizeof(dgid));
@@ -120,8 +119,7 @@ void rpost_ah_free(struct rpost_obj *obj)
 	kfree_rcu(ah, obj.rcu);
 }
 
-static void rpost_ah_fill_link(struct rpost_create_ah *cmd,
-			       const struct rdma_ah_attr *attr)
+static void rpost_ah_fill_link(struct rpost_create_ah *cmd, const struct rdma_ah_attr *attr)
 {
 	memset(cmd->dmac, 0, sizeof(cmd->dmac));
 	cmd->vlan = 0xffff;
@@ -129,8 +127,7 @@ static void rpost_ah_fill_link(struct rpost_create_ah *cmd,
 		return;
 	memcpy(cmd->dmac, attr->roce.dmac, sizeof(cmd->dmac));
 	/* If the GID has been removed meanwhile, this leaves the field as it is. */
-	rdma_read_gid_l2_fields(rdma_ah_read_grh(attr)->sgid_attr, &cmd->vlan,
-				NULL);
+	rdma_read_gid_l2_fields(rdma_ah_read_grh(attr)->sgid_attr, &cmd->vlan, NULL);
 }
 
 int rpost_create_ah_ioctl(struct rpost_ucmd *ucmd)
@@ -144,8 +141,7 @@ int rpost_create_ah_ioctl(struct rpost_ucmd *ucmd)
 	pd = rpost_pd_use(ucmd, cmd->pd);
 	if (IS_ERR(pd))
 		return PTR_ERR(pd);
-	ret = rpost_ah_attr_build(ucmd->file, pd->obj.dev->ib_dev, &attr,
-				  &cmd->attr);
+	ret = rpost_ah_attr_build(ucmd->file, pd->obj.dev->ib_dev, &attr, &cmd->attr);
 	if (ret)
 		goto err_unuse;
 
@@ -154,8 +150,7 @@ int rpost_create_ah_ioctl(struct rpost_ucmd *ucmd)
 	if (!ah)
 		goto err_put_gid;
 	ah->pd = pd;
-	ret = rpost_obj_reserve(ucmd->file, &ah->obj, RPOST_OBJ_AH,
-				pd->obj.dev, RPOST_GFP);
+	ret = rpost_obj_reserve(ucmd->file, &ah->obj, RPOST_OBJ_AH, pd->obj.dev, RPOST_GFP);
 	if (ret)
 		goto err_free;
 	ah->ib_ah = rdma_create_user_ah(pd->ib_pd, &attr, NULL);
@@ -205,16 +200,14 @@ static bool rpost_mcast_lid_valid(struct ib_device *ib_dev, u32 lid)
 	u32 port;
 
 	rdma_for_each_port(ib_dev, port) {
-		if (rdma_port_get_link_layer(ib_dev, port) !=
-		    IB_LINK_LAYER_ETHERNET)
+		if (rdma_port_get_link_layer(ib_dev, port) != IB_LINK_LAYER_ETHERNET)
 			return lid >= be16_to_cpu(IB_MULTICAST_LID_BASE) &&
 			       lid != be16_to_cpu(IB_LID_PERMISSIVE);
 	}
 	return true;
 }
 
-static int rpost_mcast_attach(struct rpost_qp *qp,
-			      const struct rpost_attach_mcast *cmd)
+static int rpost_mcast_attach(struct rpost_qp *qp, const struct rpost_attach_mcast *cmd)
 {
 	struct rpost_mcast *mcast;
 	int ret;

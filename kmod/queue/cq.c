@@ -213,8 +213,7 @@ int rpost_cq_shutdown(struct rpost_obj *obj)
 	return 0;
 }
 
-static struct rpost_cring *rpost_cq_ring_alloc(struct rpost_file *file, u32 flags,
-					       u32 entries)
+static struct rpost_cring *rpost_cq_ring_alloc(struct rpost_file *file, u32 flags, u32 entries)
 {
 	u32 entry_size = flags & RPOST_CQ_SMALL_ENTRIES ?
 			 RPOST_WC_SMALL_SIZE : sizeof(struct rpost_wc);
@@ -362,8 +361,7 @@ int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 	cq->cqe = roundup_pow_of_two(cmd->cqe);
 	if (cmd->channel_fd != -1) {
 		ret = -EBADF;
-		cq->channel = rpost_comp_channel_get(ucmd->file,
-						     cmd->channel_fd);
+		cq->channel = rpost_comp_channel_get(ucmd->file, cmd->channel_fd);
 		if (!cq->channel)
 			goto err_free;
 	}
@@ -399,8 +397,7 @@ err_free:
  * Return -EINVAL if more than @room completions wait, or if @head, which the
  * program writes, is impossible.
  */
-static int rpost_ring_waiting(const struct rpost_cring *ring, u32 head,
-			      u32 room)
+static int rpost_ring_waiting(const struct rpost_cring *ring, u32 head, u32 room)
 {
 	u32 waiting = ring->tail - head;
 
@@ -423,8 +420,7 @@ static int rpost_resize_cq_check(struct rpost_cq *cq, u32 entries)
  * Replace the ring @old by @ring, unless that has too few entries for the completions
  * that wait.  The caller frees @old after a grace period.
  */
-static int rpost_cq_switch(struct rpost_cq *cq, struct rpost_cring *ring,
-			   struct rpost_cring *old)
+static int rpost_cq_switch(struct rpost_cq *cq, struct rpost_cring *ring, struct rpost_cring *old)
 {
 	u32 head, seen;
 	int ret;

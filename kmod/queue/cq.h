@@ -159,8 +159,7 @@ struct rpost_ring_seen rpost_cq_see(struct rpost_cq *cq);
 /* The lock of the queue is held.  The ring is valid until the lock is dropped. */
 static inline struct rpost_cring *rpost_cq_ring(struct rpost_cq *cq)
 {
-	return rcu_dereference_protected(cq->ring,
-					 lockdep_is_held(&cq->lock));
+	return rcu_dereference_protected(cq->ring, lockdep_is_held(&cq->lock));
 }
 
 #endif /* RPOST_CQ_H */

@@ -73,19 +73,16 @@ static int rpost_queue_init(struct rpost_qp *qp, struct rpost_queue *q,
 	return 0;
 }
 
-static int rpost_queues_init(struct rpost_qp *qp,
-			     const struct rpost_create_qp *cmd)
+static int rpost_queues_init(struct rpost_qp *qp, const struct rpost_create_qp *cmd)
 {
 	int ret;
 
 	static_assert(sizeof(struct rpost_wqe) <= 32);
 
-	ret = rpost_queue_init(qp, &qp->sq, cmd->max_send_wr,
-			       cmd->max_send_sge, rpost_send_done);
+	ret = rpost_queue_init(qp, &qp->sq, cmd->max_send_wr, cmd->max_send_sge, rpost_send_done);
 	if (ret)
 		return ret;
-	ret = rpost_queue_init(qp, &qp->rq, cmd->max_recv_wr,
-			       cmd->max_recv_sge, rpost_recv_done);
+	ret = rpost_queue_init(qp, &qp->rq, cmd->max_recv_wr, cmd->max_recv_sge, rpost_recv_done);
 	if (ret || qp->qp_type != RPOST_QPT_UD)
 		return ret;
 	qp->ahs = rpost_kvcalloc(qp->sq.mask + 1, sizeof(*qp->ahs));
@@ -109,8 +106,7 @@ static void rpost_inline_free(struct rpost_qp *qp)
 	WRITE_ONCE(qp->num_inline_pages, 0);
 	while (n) {
 		ip = &qp->inline_pages[--n];
-		ib_dma_unmap_page(qp->obj.dev->ib_dev, ip->dma, PAGE_SIZE,
-				  DMA_TO_DEVICE);
+		ib_dma_unmap_page(qp->obj.dev->ib_dev, ip->dma, PAGE_SIZE, DMA_TO_DEVICE);
 		__free_page(ip->page);
 	}
 	if (qp->inline_pages != &qp->inline_page)
@@ -142,8 +138,7 @@ static int rpost_inline_alloc(struct rpost_qp *qp, u32 max_inline)
 		ip->page = alloc_page(RPOST_GFP | __GFP_ZERO);
 		if (!ip->page)
 			goto err;
-		ip->dma = ib_dma_map_page(ib_dev, ip->page, 0, PAGE_SIZE,
-					  DMA_TO_DEVICE);
+		ip->dma = ib_dma_map_page(ib_dev, ip->page, 0, PAGE_SIZE, DMA_TO_DEVICE);
 		if (ib_dma_mapping_error(ib_dev, ip->dma)) {
 			__free_page(ip->page);
 			goto err;
@@ -334,8 +329,7 @@ static int rpost_qp_give_back(struct rpost_qp *qp, bool last)
 	if (ret)
 		return ret;
 
-	rpost_limit_give_wr(qp->obj.file, rpost_qp_entries(qp),
-			    rpost_qp_device_bytes(qp));
+	rpost_limit_give_wr(qp->obj.file, rpost_qp_entries(qp), rpost_qp_device_bytes(qp));
 	rpost_policy_give(&qp->obj.file->tenant, RPOST_HELD_QPS, rpost_qp_connects(qp));
 	rpost_qp_release_ahs(qp);
 	rpost_queue_drop_all_uses(&qp->sq, qp->send_cq);
@@ -402,8 +396,7 @@ void rpost_qp_free(struct rpost_obj *obj)
 	kfree_rcu(qp, obj.rcu);
 }
 
-static int rpost_create_qp_validate(struct rpost_create_qp *cmd,
-				    struct ib_device *ib_dev)
+static int rpost_create_qp_validate(struct rpost_create_qp *cmd, struct ib_device *ib_dev)
 {
 	const struct ib_device_attr *attr = &ib_dev->attrs;
 	u32 max_wr = rpost_device_max_wr(ib_dev);
@@ -434,15 +427,13 @@ static int rpost_create_qp_validate(struct rpost_create_qp *cmd,
 	return 0;
 }
 
-static int rpost_qp_create_ib_qp(struct rpost_qp *qp,
-				 struct ib_qp_init_attr *attr)
+static int rpost_qp_create_ib_qp(struct rpost_qp *qp, struct ib_qp_init_attr *attr)
 {
 	struct ib_qp *ib_qp;
 	int ret, err;
 
 	if (!qp->id) {
-		ib_qp = ib_create_qp_kernel(qp->pd->ib_pd, attr,
-					    qp->obj.file->name);
+		ib_qp = ib_create_qp_kernel(qp->pd->ib_pd, attr, qp->obj.file->name);
 		if (IS_ERR(ib_qp))
 			return PTR_ERR(ib_qp);
 		qp->ib_qp = ib_qp;
@@ -496,8 +487,7 @@ static int rpost_qp_take(struct rpost_qp *qp, const struct rpost_create_qp *cmd)
 	return ret;
 }
 
-static int rpost_qp_build(struct rpost_qp *qp,
-			  const struct rpost_create_qp *cmd)
+static int rpost_qp_build(struct rpost_qp *qp, const struct rpost_create_qp *cmd)
 {
 	bool shared;
 	int ret;
@@ -511,8 +501,7 @@ static int rpost_qp_build(struct rpost_qp *qp,
 	ret = rpost_inline_alloc(qp, cmd->max_inline_data);
 	if (ret)
 		goto err_queues;
-	ret = rpost_limit_take_wr(qp->obj.file, rpost_qp_entries(qp),
-				  rpost_qp_device_bytes(qp));
+	ret = rpost_limit_take_wr(qp->obj.file, rpost_qp_entries(qp), rpost_qp_device_bytes(qp));
 	if (ret)
 		goto err_inline;
 	ret = -EMFILE;
@@ -530,15 +519,13 @@ static int rpost_qp_build(struct rpost_qp *qp,
 	qp->qp_num = qp->ib_qp->qp_num;
 	qp->max_sge_rd = min_t(u32, cmd->max_send_sge,
 			       rpost_device_max_sge_rd(qp->obj.dev->ib_dev));
-	qp->iwarp = rdma_protocol_iwarp(qp->obj.dev->ib_dev,
-					rdma_start_port(qp->obj.dev->ib_dev));
+	qp->iwarp = rdma_protocol_iwarp(qp->obj.dev->ib_dev, rdma_start_port(qp->obj.dev->ib_dev));
 	return 0;
 
 err_policy:
 	rpost_policy_give(&qp->obj.file->tenant, RPOST_HELD_QPS, rpost_qp_connects(qp));
 err_limit:
-	rpost_limit_give_wr(qp->obj.file, rpost_qp_entries(qp),
-			    rpost_qp_device_bytes(qp));
+	rpost_limit_give_wr(qp->obj.file, rpost_qp_entries(qp), rpost_qp_device_bytes(qp));
 err_inline:
 	rpost_inline_free(qp);
 err_queues:

@@ -52,8 +52,7 @@ int rpost_check_qkey(u32 qkey)
  * Drivers rely on the checks of uverbs, and some on values that its programs
  * never pass.  Fields without their mask bit are ignored.
  */
-static int rpost_qp_attr_check(const struct rpost_qp_attr *attr,
-			       struct ib_device *ib_dev)
+static int rpost_qp_attr_check(const struct rpost_qp_attr *attr, struct ib_device *ib_dev)
 {
 	u32 mask = attr->attr_mask;
 
@@ -82,8 +81,7 @@ static int rpost_qp_attr_check(const struct rpost_qp_attr *attr,
 	return 0;
 }
 
-static bool rpost_pkey_index_valid(struct rpost_qp *qp,
-				   const struct rpost_qp_attr *attr)
+static bool rpost_pkey_index_valid(struct rpost_qp *qp, const struct rpost_qp_attr *attr)
 {
 	u32 port = attr->attr_mask & RPOST_QP_PORT ? attr->port_num :
 						     qp->ib_qp->port;
@@ -114,8 +112,7 @@ static int rpost_qp_attr_paths(struct rpost_qp *qp, struct ib_qp_attr *to,
 			return ret;
 	}
 	if (from->attr_mask & RPOST_QP_AV) {
-		ret = rpost_ah_attr_build(qp->obj.file, ib_dev, &to->ah_attr,
-					  &from->ah);
+		ret = rpost_ah_attr_build(qp->obj.file, ib_dev, &to->ah_attr, &from->ah);
 		ret = ret ? : rpost_ah_attr_resolve(qp->pd->ib_pd, &to->ah_attr);
 		if (ret)
 			return ret;
@@ -123,8 +120,7 @@ static int rpost_qp_attr_paths(struct rpost_qp *qp, struct ib_qp_attr *to,
 	if (from->attr_mask & RPOST_QP_ALT_PATH) {
 		if (from->alt_port_num != from->alt_ah.port_num)
 			return -EINVAL;
-		return rpost_ah_attr_build(qp->obj.file, ib_dev,
-					   &to->alt_ah_attr, &from->alt_ah);
+		return rpost_ah_attr_build(qp->obj.file, ib_dev, &to->alt_ah_attr, &from->alt_ah);
 	}
 	return 0;
 }
@@ -145,8 +141,7 @@ static int rpost_qp_attr_port(struct rpost_qp *qp, struct ib_qp_attr *to,
 	return to->port_num == from->ah.port_num ? 0 : -EINVAL;
 }
 
-static void rpost_qp_attr_build(struct ib_qp_attr *to,
-				const struct rpost_qp_attr *from)
+static void rpost_qp_attr_build(struct ib_qp_attr *to, const struct rpost_qp_attr *from)
 {
 	*to = (struct ib_qp_attr) {
 		.qp_state = from->qp_state,
@@ -235,8 +230,7 @@ static bool rpost_qp_paths_allowed(const struct rpost_qp *qp)
 }
 
 /* Change the device's queue pair, but not to RESET. */
-static int rpost_qp_modify(struct rpost_qp *qp, struct ib_qp_attr *attr,
-			   struct rpost_qp_attr *from)
+static int rpost_qp_modify(struct rpost_qp *qp, struct ib_qp_attr *attr, struct rpost_qp_attr *from)
 {
 	bool moves = from->attr_mask & RPOST_QP_STATE;
 	bool stops = moves && from->qp_state == RPOST_QPS_ERR;

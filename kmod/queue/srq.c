@@ -31,8 +31,7 @@ struct rpost_srq_cq {
  * qp_lock held.  Return the device queue to use, until rpost_srq_detach_cq(), or an
  * ERR_PTR().
  */
-struct rpost_hwcq *rpost_srq_attach_cq(struct rpost_srq *srq,
-				       struct rpost_cq *cq)
+struct rpost_hwcq *rpost_srq_attach_cq(struct rpost_srq *srq, struct rpost_cq *cq)
 {
 	struct rpost_srq_cq *room;
 	struct rpost_hwcq *hwcq;
@@ -87,8 +86,7 @@ static unsigned long rpost_srq_key(const struct ib_qp *ib_qp)
 int rpost_srq_add_qp(struct rpost_srq *srq, struct rpost_qp *qp)
 {
 	lockdep_assert_held(&srq->qp_lock);
-	return xa_err(xa_store(&srq->qps, rpost_srq_key(qp->ib_qp), qp,
-			       RPOST_GFP));
+	return xa_err(xa_store(&srq->qps, rpost_srq_key(qp->ib_qp), qp, RPOST_GFP));
 }
 
 /*
@@ -120,8 +118,7 @@ void rpost_srq_may_lose(struct rpost_srq *srq)
 }
 
 /* Move @n slots.  Return false, and move none, if there are fewer. */
-static bool rpost_srq_move(struct rpost_srq_wqe **from,
-			   struct rpost_srq_wqe **to, u32 n)
+static bool rpost_srq_move(struct rpost_srq_wqe **from, struct rpost_srq_wqe **to, u32 n)
 {
 	struct rpost_srq_wqe *first = *from, **end = from;
 	u32 i;
@@ -348,8 +345,7 @@ err_bytes:
 	return ret;
 }
 
-static int rpost_create_srq_validate(const struct rpost_create_srq *cmd,
-				     struct ib_device *ib_dev)
+static int rpost_create_srq_validate(const struct rpost_create_srq *cmd, struct ib_device *ib_dev)
 {
 	const struct ib_device_attr *attr = &ib_dev->attrs;
 
@@ -363,8 +359,7 @@ static int rpost_create_srq_validate(const struct rpost_create_srq *cmd,
 	return 0;
 }
 
-static int rpost_srq_build(struct rpost_srq *srq,
-			   const struct rpost_create_srq *cmd)
+static int rpost_srq_build(struct rpost_srq *srq, const struct rpost_create_srq *cmd)
 {
 	struct ib_srq_init_attr attr = {
 		.event_handler = rpost_srq_event,
@@ -428,8 +423,7 @@ int rpost_create_srq_ioctl(struct rpost_ucmd *ucmd)
 	if (!srq)
 		goto err_unuse;
 	srq->pd = pd;
-	ret = rpost_obj_reserve(ucmd->file, &srq->obj, RPOST_OBJ_SRQ,
-				pd->obj.dev, RPOST_GFP);
+	ret = rpost_obj_reserve(ucmd->file, &srq->obj, RPOST_OBJ_SRQ, pd->obj.dev, RPOST_GFP);
 	if (ret)
 		goto err_free;
 	ret = rpost_srq_build(srq, cmd);
@@ -480,8 +474,7 @@ static int rpost_srq_resize(struct rpost_srq *srq, struct ib_srq_attr *attr,
 	int ret;
 
 	/* While the device copies its queue, it has both. */
-	ret = rpost_limit_take_wr(srq->obj.file, new,
-				  rpost_device_rq_bytes(new, srq->max_sge));
+	ret = rpost_limit_take_wr(srq->obj.file, new, rpost_device_rq_bytes(new, srq->max_sge));
 	if (ret)
 		return ret;
 	/* If that fails, the spare slots may still be enough. */

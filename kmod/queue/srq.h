@@ -94,8 +94,7 @@ RPOST_OBJ_ENTER_GETTER(srq, RPOST_OBJ_SRQ)
 bool rpost_srq_can_resize(const struct ib_device *ib_dev);
 int rpost_srq_shutdown(struct rpost_obj *obj);
 void rpost_srq_free(struct rpost_obj *obj);
-struct rpost_hwcq *rpost_srq_attach_cq(struct rpost_srq *srq,
-				       struct rpost_cq *cq);
+struct rpost_hwcq *rpost_srq_attach_cq(struct rpost_srq *srq, struct rpost_cq *cq);
 void rpost_srq_detach_cq(struct rpost_srq *srq, struct rpost_cq *cq);
 int rpost_srq_add_qp(struct rpost_srq *srq, struct rpost_qp *qp);
 void rpost_srq_del_qp(struct rpost_srq *srq, struct ib_qp *ib_qp);
