@@ -41,8 +41,7 @@ static bool rpost_sge_needs(const struct rpost_sge *sge)
  * them.  Return 0; RPOST_NEEDS_MEMORY if a region has to be registered first; or a
  * negative errno.
  */
-int rpost_memory_find(const struct rpost_check *check, struct rpost_sge *sges,
-		      u32 num)
+int rpost_memory_find(const struct rpost_check *check, struct rpost_sge *sges, u32 num)
 {
 	struct rpost_memory *memory = check->memory;
 	struct rpost_mr *mr;
@@ -98,8 +97,7 @@ u32 rpost_memory_short(const struct rpost_sge *sges, u32 num, u32 max)
  * @bytes bytes.  rpost_fill_send() or rpost_drop_sends() frees the copy.  Return 0;
  * -ENOBUFS; or -EFAULT if it would have to wait for a page.
  */
-int rpost_memory_copy(struct rpost_swr *swr, const struct rpost_sge *sges,
-		      u32 num, u32 bytes)
+int rpost_memory_copy(struct rpost_swr *swr, const struct rpost_sge *sges, u32 num, u32 bytes)
 {
 	void *data = kmalloc(bytes, RPOST_GFP);
 	u32 i, done = 0;

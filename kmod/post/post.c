@@ -48,8 +48,7 @@ static struct rpost_scratch *rpost_scratch_take(struct rpost_file *file)
 	return kmalloc(sizeof(*scratch), RPOST_GFP);
 }
 
-static void rpost_scratch_give(struct rpost_file *file,
-			       struct rpost_scratch *scratch)
+static void rpost_scratch_give(struct rpost_file *file, struct rpost_scratch *scratch)
 {
 	u32 i;
 
@@ -101,8 +100,7 @@ static int rpost_check_wrs(u32 command, const struct rpost_post *cmd, const void
 						   sizeof(struct rpost_recv_wr);
 	u32 size, i, bytes = cmd->wrs_size;
 
-	static_assert(offsetof(struct rpost_send_wr, size) ==
-		      offsetof(struct rpost_recv_wr, size));
+	static_assert(offsetof(struct rpost_send_wr, size) == offsetof(struct rpost_recv_wr, size));
 
 	for (i = 0; i < cmd->count; i++) {
 		if (bytes < min)

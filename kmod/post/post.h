@@ -33,8 +33,7 @@ struct rpost_memory;
 /* The copied entries are checked and then passed to the device in place. */
 static_assert(sizeof(struct rpost_sge) == sizeof(struct ib_sge));
 static_assert(offsetof(struct rpost_sge, addr) == offsetof(struct ib_sge, addr));
-static_assert(offsetof(struct rpost_sge, length) ==
-	      offsetof(struct ib_sge, length));
+static_assert(offsetof(struct rpost_sge, length) == offsetof(struct ib_sge, length));
 static_assert(offsetof(struct rpost_sge, lkey) == offsetof(struct ib_sge, lkey));
 
 /**

@@ -70,8 +70,7 @@ static void rpost_recv_refused(struct rpost_queue *rq, u32 n)
 		rpost_queue_drop_uses(rq, rq->head, rq->head + n);
 }
 
-static int rpost_recv_batch(struct rpost_qp *qp, struct rpost_rwr *rwrs, u32 n,
-			    u32 *posted)
+static int rpost_recv_batch(struct rpost_qp *qp, struct rpost_rwr *rwrs, u32 n, u32 *posted)
 {
 	struct rpost_queue *rq = &qp->rq;
 	const struct ib_recv_wr *bad = &rwrs[0].wr, *wr;
@@ -114,8 +113,7 @@ static int rpost_recv_batch(struct rpost_qp *qp, struct rpost_rwr *rwrs, u32 n,
 	return ret;
 }
 
-static int rpost_srq_batch(struct rpost_srq *srq, struct rpost_rwr *rwrs, u32 n,
-			   u32 *posted)
+static int rpost_srq_batch(struct rpost_srq *srq, struct rpost_rwr *rwrs, u32 n, u32 *posted)
 {
 	const struct ib_recv_wr *bad, *wr;
 	struct rpost_srq_wqe *wqe;
@@ -191,8 +189,7 @@ int rpost_post_recvs(struct rpost_obj *obj, struct rpost_post *cmd, void *block,
 			struct rpost_recv_wr *wr = block;
 			u32 size = wr->size;
 
-			err = rpost_build_recv(pd, rq, max_sge, &rwrs[i], wr,
-					       memory);
+			err = rpost_build_recv(pd, rq, max_sge, &rwrs[i], wr, memory);
 			if (err)
 				break;
 			block += size;

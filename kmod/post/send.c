@@ -62,8 +62,7 @@ static const struct rpost_opcode rpost_opcodes[] = {
 };
 
 /* The send has data that is copied into the queue pair's pages. */
-static int rpost_build_data(struct rpost_qp *qp, struct rpost_swr *swr,
-			    const void *data, u32 len)
+static int rpost_build_data(struct rpost_qp *qp, struct rpost_swr *swr, const void *data, u32 len)
 {
 	swr->data = data;
 	swr->data_len = len;
@@ -233,8 +232,7 @@ static void rpost_put_ahs(struct rpost_swr *swrs, u32 n)
 }
 
 /* Set the fields that only some opcodes have. */
-static void rpost_build_more(struct rpost_swr *swr,
-			     const struct rpost_send_wr *wr)
+static void rpost_build_more(struct rpost_swr *swr, const struct rpost_send_wr *wr)
 {
 	switch (wr->opcode) {
 	case RPOST_WR_RDMA_WRITE_WITH_IMM:
@@ -377,8 +375,7 @@ static void rpost_send_refused(struct rpost_qp *qp, u32 n)
  * Post a chain of @n sends that have slots.  @done is set to the number that
  * the device has got.
  */
-static int rpost_send_chain(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
-			    u32 *done)
+static int rpost_send_chain(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n, u32 *done)
 {
 	const struct ib_send_wr *bad = &swrs[0].wr, *wr;
 	u32 i;
@@ -397,8 +394,7 @@ static int rpost_send_chain(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
 	return ret;
 }
 
-static int rpost_send_batch(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n,
-			    u32 *posted)
+static int rpost_send_batch(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n, u32 *posted)
 {
 	struct rpost_queue *sq = &qp->sq;
 	u32 room, done = 0;
