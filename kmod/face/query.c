@@ -222,7 +222,7 @@ static int rpost_query_gids_validate(const struct rpost_query_gids *cmd,
 int rpost_query_gids_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_query_gids *cmd = &ucmd->cmd.query_gids;
-	struct rpost_gid *gids;
+	struct rpost_gid *gids = NULL;
 	struct rpost_device *dev;
 	struct ib_device *ib_dev;
 	u32 port, room, n = 0;
@@ -234,12 +234,12 @@ int rpost_query_gids_ioctl(struct rpost_ucmd *ucmd)
 	ib_dev = dev->ib_dev;
 	ret = rpost_query_gids_validate(cmd, ib_dev, &room);
 	if (ret)
-		goto err;
+		goto out;
 	room = min(room, cmd->count);
-	gids = rpost_kvcalloc(max(room, 1u), sizeof(*gids));
+	gids = rpost_kvcalloc(room, sizeof(*gids));
 	if (!gids) {
 		ret = -ENOMEM;
-		goto err;
+		goto out;
 	}
 
 	rdma_for_each_port(ib_dev, port) {
@@ -247,16 +247,13 @@ int rpost_query_gids_ioctl(struct rpost_ucmd *ucmd)
 			n += rpost_gids_list(ucmd->file, ib_dev, port, cmd->first,
 					     gids + n, room - n);
 	}
+out:
 	rpost_device_unfind(dev);
-	if (copy_to_user(u64_to_user_ptr(cmd->gids), gids, array_size(n, sizeof(*gids))))
+	if (!ret && copy_to_user(u64_to_user_ptr(cmd->gids), gids, array_size(n, sizeof(*gids))))
 		ret = -EFAULT;
 	cmd->count = n;
 	kvfree(gids);
 	return ret ? : rpost_respond(ucmd);
-
-err:
-	rpost_device_unfind(dev);
-	return ret;
 }
 
 static int rpost_pkeys_list(struct ib_device *ib_dev, u32 port, u32 first, __be16 *pkeys, u32 count)
@@ -279,7 +276,7 @@ int rpost_query_pkeys_ioctl(struct rpost_ucmd *ucmd)
 	struct rpost_query_pkeys *cmd = &ucmd->cmd.query_pkeys;
 	struct rpost_device *dev;
 	struct ib_device *ib_dev;
-	__be16 *pkeys;
+	__be16 *pkeys = NULL;
 	u32 len;
 	int ret;
 
@@ -289,25 +286,21 @@ int rpost_query_pkeys_ioctl(struct rpost_ucmd *ucmd)
 	ib_dev = dev->ib_dev;
 	ret = -EINVAL;
 	if (!rdma_is_port_valid(ib_dev, cmd->port))
-		goto err;
+		goto out;
 	len = ib_dev->port_data[cmd->port].immutable.pkey_tbl_len;
 	if (cmd->first && cmd->first >= len)
-		goto err;
+		goto out;
 	cmd->count = min(cmd->count, len - cmd->first);
 
 	ret = -ENOMEM;
-	pkeys = rpost_kvcalloc(max(cmd->count, 1u), sizeof(*pkeys));
-	if (!pkeys)
-		goto err;
-	ret = rpost_pkeys_list(ib_dev, cmd->port, cmd->first, pkeys, cmd->count);
+	pkeys = rpost_kvcalloc(cmd->count, sizeof(*pkeys));
+	if (pkeys)
+		ret = rpost_pkeys_list(ib_dev, cmd->port, cmd->first, pkeys, cmd->count);
+out:
 	rpost_device_unfind(dev);
 	if (!ret && copy_to_user(u64_to_user_ptr(cmd->pkeys), pkeys,
 				 cmd->count * sizeof(*pkeys)))
 		ret = -EFAULT;
 	kvfree(pkeys);
 	return ret ? : rpost_respond(ucmd);
-
-err:
-	rpost_device_unfind(dev);
-	return ret;
 }
