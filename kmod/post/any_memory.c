@@ -115,7 +115,7 @@ int rpost_memory_copy(struct rpost_swr *swr, const struct rpost_sge *sges, u32 n
 		done += sges[i].length;
 	}
 	swr->data = data;
-	swr->kind.copied = true;
+	swr->copied = true;
 	return 0;
 }
 

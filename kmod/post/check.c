@@ -58,7 +58,7 @@ static int rpost_check_entries(struct rpost_check *check, struct rpost_sge *sges
 
 /*
  * Check the scatter/gather entries of a work request.  The fields of @check for
- * results are 0.  Empty entries are left out.
+ * results are 0, and there are no uses yet.  Empty entries are left out.
  *
  * The first entry whose key the program may not use gets the key that the
  * device refuses.  Its length no longer matters, but must pass the check of the
@@ -76,7 +76,6 @@ int rpost_check_many(struct rpost_check *check, struct rpost_sge *sges, u32 num)
 {
 	int ret = 0;
 
-	check->uses->num = 0;
 	if (check->memory)
 		ret = rpost_memory_find(check, sges, num);
 	if (!ret)

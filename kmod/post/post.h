@@ -44,12 +44,13 @@ static_assert(offsetof(struct rpost_sge, lkey) == offsetof(struct ib_sge, lkey))
  * @ud: the same for datagrams
  * @ah: address of a datagram, with a reference
  * @sge: scatter/gather entry for inline data
- * @data: inline data, in the block or, if @kind.copied, in memory of its own
+ * @data: inline data, in the block or, if @copied, in memory of its own
  * @data_len: bytes of @data
  * @bytes: bytes that it moves
  * @wr_id: identifies it to the program
+ * @copied: see @data
  * @kind: opcode and flags for its slot
- * @uses: the counted regions that it uses, if @kind.used
+ * @uses: the counted regions that it uses, until its slot has them
  */
 struct rpost_swr {
 	union {
@@ -64,6 +65,7 @@ struct rpost_swr {
 	u32 data_len;
 	u32 bytes;
 	u64 wr_id;
+	bool copied;
 	struct rpost_wqe_kind kind;
 	struct rpost_uses uses;
 };

@@ -8,11 +8,8 @@ static void rpost_drop_recvs(struct rpost_rwr *rwrs, u32 n)
 {
 	u32 i;
 
-	for (i = 0; i < n; i++) {
-		if (rwrs[i].kind.used)
-			rpost_uses_drop(&rwrs[i].uses);
-		rwrs[i].kind.used = false;
-	}
+	for (i = 0; i < n; i++)
+		rpost_uses_drop(&rwrs[i].uses);
 }
 
 /* Check the entries, unless it is one with a good key.  @rq is NULL for an SRQ. */
@@ -31,8 +28,7 @@ static noinline int rpost_build_entries(struct rpost_pd *pd, struct rpost_queue 
 	if (n < 0)
 		return n;
 	rwr->kind.bad_key = check.bad_key;
-	rwr->kind.used = rwr->uses.num > 0;
-	if (rwr->kind.used && rq)
+	if (rwr->uses.num && rq)
 		ret = rpost_queue_add_uses(rq);
 	if (ret)
 		rpost_drop_recvs(rwr, 1);
@@ -50,6 +46,7 @@ static int rpost_build_recv(struct rpost_pd *pd, struct rpost_queue *rq,
 	    wr->size != sizeof(*wr) + wr->num_sge * sizeof(*sges))
 		return -EINVAL;
 	rwr->kind = (struct rpost_wqe_kind) { .opcode = RPOST_WC_RECV };
+	rwr->uses.num = 0;
 	if (!rpost_check_one(pd, sges, wr->num_sge, RPOST_ACCESS_LOCAL_WRITE))
 		n = rpost_build_entries(pd, rq, rwr, sges, wr->num_sge, memory);
 	if (n < 0)
@@ -90,9 +87,9 @@ static int rpost_recv_batch(struct rpost_qp *qp, struct rpost_rwr *rwrs, u32 n, 
 	for (i = 0; i < room; i++) {
 		wqe = rpost_queue_slot(rq, rwrs[i].wr_id, rwrs[i].kind);
 		rwrs[i].wr.wr_cqe = &wqe->cqe;
-		if (unlikely(rwrs[i].kind.used)) {
+		if (unlikely(rwrs[i].uses.num)) {
 			rq->uses[wqe - rq->wqes] = rwrs[i].uses;
-			rwrs[i].kind.used = false;
+			rwrs[i].uses.num = 0;
 		}
 		if (i)
 			rwrs[i - 1].wr.next = &rwrs[i].wr;
@@ -131,9 +128,9 @@ static int rpost_srq_batch(struct rpost_srq *srq, struct rpost_rwr *rwrs, u32 n,
 			break;
 		wqe->wr_id = rwrs[i].wr_id;
 		wqe->bad_key = rwrs[i].kind.bad_key;
-		if (unlikely(rwrs[i].kind.used)) {
+		if (unlikely(rwrs[i].uses.num)) {
 			wqe->uses = rwrs[i].uses;
-			rwrs[i].kind.used = false;
+			rwrs[i].uses.num = 0;
 		}
 		rwrs[i].wr.wr_cqe = &wqe->cqe;
 		if (i)

@@ -117,7 +117,6 @@ static noinline int rpost_build_many(struct rpost_qp *qp, struct rpost_swr *swr,
 	swr->kind.bad_key = check->bad_key;
 	if (!swr->uses.num)
 		return n;
-	swr->kind.used = true;
 	ret = rpost_queue_add_uses(&qp->sq);
 	return ret ? : n;
 }
@@ -135,9 +134,7 @@ static noinline int rpost_build_empty_read(struct rpost_qp *qp, struct rpost_swr
 		return -EINVAL;
 	if (!used)
 		return 1;
-	swr->uses.num = 0;
-	swr->kind.used = !rpost_uses_add(&swr->uses, used);
-	return rpost_queue_add_uses(&qp->sq) ? : 1;
+	return rpost_uses_add(&swr->uses, used) ? : rpost_queue_add_uses(&qp->sq) ? : 1;
 }
 
 static inline int rpost_build_sges(struct rpost_qp *qp, struct rpost_swr *swr,
@@ -193,12 +190,10 @@ static void rpost_drop_sends(struct rpost_swr *swrs, u32 n)
 	struct rpost_swr *swr;
 
 	for (swr = swrs; swr < swrs + n; swr++) {
-		if (swr->kind.used)
-			rpost_uses_drop(&swr->uses);
-		if (swr->kind.copied)
+		rpost_uses_drop(&swr->uses);
+		if (swr->copied)
 			kfree(swr->data);
-		swr->kind.used = false;
-		swr->kind.copied = false;
+		swr->copied = false;
 	}
 }
 
@@ -284,6 +279,8 @@ static noinline int rpost_build_send(struct rpost_qp *qp, struct rpost_swr *swr,
 	swr->rdma.rkey = wr->rkey;
 	swr->ah = NULL;
 	swr->data_len = 0;
+	swr->copied = false;
+	swr->uses.num = 0;
 	swr->wr_id = wr->wr_id;
 	swr->kind = (struct rpost_wqe_kind) {
 		.opcode = op->wc_opcode,
@@ -328,9 +325,9 @@ static void rpost_fill_send(struct rpost_qp *qp, struct rpost_swr *swr)
 		qp->ahs[wqe - sq->wqes] = swr->ah;
 		atomic_inc(&swr->ah->pending);
 	}
-	if (unlikely(swr->kind.used)) {
+	if (unlikely(swr->uses.num)) {
 		sq->uses[wqe - sq->wqes] = swr->uses;
-		swr->kind.used = false;
+		swr->uses.num = 0;
 	}
 	swr->wr.wr_cqe = &wqe->cqe;
 
@@ -350,9 +347,9 @@ static void rpost_fill_send(struct rpost_qp *qp, struct rpost_swr *swr)
 		ib_dma_sync_single_for_device(qp->ib_qp->device, swr->sge.addr,
 					      swr->data_len, DMA_TO_DEVICE);
 	}
-	if (unlikely(swr->kind.copied)) {
+	if (unlikely(swr->copied)) {
 		kfree(swr->data);
-		swr->kind.copied = false;
+		swr->copied = false;
 	}
 }
 

@@ -14,17 +14,13 @@
  * struct rpost_wqe_kind - opcode and flags of a work request
  * @opcode: RPOST_WC_* of its completion
  * @signaled: the program wants a completion on success, too
- * @used: it uses counted regions; only on the way to the queue
- * @copied: its data is in memory of its own; only on the way to the queue
  * @bad_key: it names memory that it may not use, see struct rpost_pd
  * @waits: it has completed, and its slot is free once the program has consumed
  *         the completion
  */
 struct rpost_wqe_kind {
 	u8 opcode;
-	u8 signaled : 1;
-	u8 used : 1;
-	u8 copied : 1;
+	bool signaled;
 	bool bad_key;
 	bool waits;
 };
