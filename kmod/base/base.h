@@ -35,7 +35,7 @@
  *   rpost_file.async_lock       interrupts disabled
  *   rpost_async_channel.lock    interrupts disabled
  *
- * Only readers take the fetch lock of a channel, and they hold no other lock.
+ * Only readers take the fetch lock of a channel, before any other lock.
  */
 #ifndef RPOST_BASE_H
 #define RPOST_BASE_H

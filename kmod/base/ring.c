@@ -5,7 +5,8 @@
  * The program can write anything to any of its pages at any time.  So the
  * kernel reads only two words of it, @head and @arm, with one load per use, and
  * keeps its own @tail, @flags and @fired.  A wrong @head makes the ring look
- * full or empty; a wrong @arm asks for one event too many.  Both harm only the
+ * full or empty, or frees slots of work requests too early or too late; a wrong
+ * @arm asks for one event too many.  Both harm only the
  * program that wrote them, and so do writes to the other rings in a shared
  * page, which belong to the same open file.
  *
@@ -14,13 +15,13 @@
  *   entry, then @tail (release)     pairs with  @tail (acquire), then entry
  *   @tail, then @flags (release)    pairs with  @flags (acquire), then @tail
  *   @head (acquire), then entry     pairs with  entry, then @head (release)
- *   @tail, full barrier, @arm       pairs with  @arm, full barrier, @tail
  *   @flags, full barrier, @arm      pairs with  @arm, full barrier, @flags
  *
  * By the second pair, a program that reads RPOST_RING_OVERRUN finds all entries
- * before the loss.  By the fourth, either the program sees the new @tail or the
- * kernel sees the @arm.  By the last, either the program sees
- * RPOST_RING_NEED_POLL or the kernel sees the @arm.
+ * before the loss, and one that finds RPOST_RING_NEED_POLL clear finds all that
+ * were written before the device was armed.  What comes later interrupts: by the
+ * last pair, either the interrupt sees the @arm or the program sees
+ * RPOST_RING_NEED_POLL.
  */
 #include <linux/bitmap.h>
 #include <linux/mm.h>
@@ -312,13 +313,13 @@ void rpost_ring_publish(struct rpost_cring *ring)
 
 /*
  * Return true once for each time that the program asked for an event.  Call it after
- * the new tail or flags have been stored, see the barriers above.
+ * the new flags have been stored, see the barriers above.
  */
 bool rpost_ring_take_arm(struct rpost_cring *ring)
 {
 	u32 arm;
 
-	/* Pairs with the program's barrier between @arm and @tail. */
+	/* Pairs with the program's barrier between @arm and @flags. */
 	smp_mb();
 	arm = READ_ONCE(ring->hdr->arm);
 	if (arm == ring->fired)

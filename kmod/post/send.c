@@ -365,6 +365,7 @@ static void rpost_send_refused(struct rpost_qp *qp, u32 n)
 		if (sq->uses)
 			rpost_uses_drop(&sq->uses[sq->head & sq->mask]);
 	}
+	/* How many sends have gone without a signal is not known any more: signal the next. */
 	sq->unsignaled = sq->max_wr;
 }
 

@@ -2,10 +2,10 @@
 /*
  * Completions: from the device to the program's ring.
  *
- * rpost_hwcq_poll_locked() calls rpost_*_done() for each completion that it
- * polls, in task context, with the lock of the rpost_cq held.  Drivers set the
- * fields that verbs define for a completion; the others may hold old data of
- * the kernel, and must not reach the program.
+ * rpost_hwcq_poll_locked() calls rpost_*_done(), or rpost_drain_wr_done(), for each
+ * completion that it polls, in task context, with the lock of the rpost_cq held.
+ * Drivers set the fields that verbs define for a completion; the others may hold old
+ * data of the kernel, and must not reach the program.
  */
 #include "base/inject.h"
 #include "core/stats.h"
@@ -36,7 +36,8 @@ struct rpost_told {
 
 /*
  * Write a completion to the program's ring.  Return its entry, or NULL if the
- * ring is full.  @pos is the number of the entry, plus 1.
+ * ring is full.  @pos is the number of the entry, plus 1; of the last one if the ring is
+ * full.
  */
 static __always_inline struct rpost_wc *
 rpost_tell(struct rpost_cq *cq, struct rpost_told told, u32 *pos)

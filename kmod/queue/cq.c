@@ -19,8 +19,9 @@
 #define RPOST_VAIN_POLLS	32
 
 /*
- * Note that there are completions, or the last event, and notify.  Devices call this in any
- * context, some with a lock of their own held that ib_poll_cq() takes, so it does not poll.
+ * There are completions, or the device has gone: let posts and POLL_CQ poll, and notify.
+ * Devices call this in any context, some with a lock of their own held that ib_poll_cq()
+ * takes, so it does not poll.
  */
 void rpost_cq_interrupt(struct rpost_cq *cq)
 {
@@ -33,7 +34,6 @@ void rpost_cq_interrupt(struct rpost_cq *cq)
 	ring = rcu_dereference_protected(cq->ring, lockdep_is_held(&cq->arm_lock));
 	WRITE_ONCE(cq->armed, 0);
 	rpost_ring_set_flags(ring, RPOST_RING_NEED_POLL, 0);
-	/* Pairs with the program's barrier between @arm and @flags. */
 	if (rpost_ring_take_arm(ring) || cq->notify)
 		rpost_comp_channel_post(cq);
 	cq->notify = false;
@@ -286,8 +286,8 @@ static void rpost_cq_idle(struct rpost_cq *cq)
 }
 
 /*
- * Poll the device for a program that found its ring empty.  Return the number of new
- * entries in the ring.
+ * Poll the device for a program that found too few entries in its ring.  Return the
+ * number of new ones.
  */
 static u32 rpost_cq_fetch(struct rpost_cq *cq)
 {

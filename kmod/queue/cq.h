@@ -39,7 +39,8 @@ void rpost_comp_channel_forget(struct rpost_cq *cq);
  * @ib_cq: the queue on the device
  * @closing: its handlers do nothing any more, and must not use @cq
  * @size: number of entries
- * @used: entries that the work requests of the attached queue pairs can fill
+ * @used: entries that the work requests of the attached queue pairs can fill; under
+ *        @cq->setup_lock
  *
  * @used never exceeds @size, so that a device queue never overruns, whatever the
  * program does: a lost completion would lose its work request.
@@ -82,7 +83,8 @@ void rpost_hwcqs_destroy(struct rpost_cq *cq, struct list_head *hwcqs);
  * @hwcqs: device queues, made as queue pairs come
  * @budget: completions that the poll under way may still take; a slot counts as
  *          one, too, if its queue's work requests use counted regions.  A batch
- *          that has begun ends, so it may become negative.
+ *          that has begun ends, so it may become negative.  If some is left at the end,
+ *          the device queues were empty.
  * @vain: POLL_CQ calls that have found nothing since the last completion or post, while
  *        not armed
  * @exact: the program's last request was for solicited events only.  Then the
@@ -101,12 +103,19 @@ void rpost_hwcqs_destroy(struct rpost_cq *cq, struct list_head *hwcqs);
  * @event_link: in @channel->ready; under @channel->lock
  * @events: events not yet read; under @channel->lock
  *
- * A completion queue is polled or armed.  While it is polled, its ring says
- * RPOST_RING_NEED_POLL: posts poll the device, and so does POLL_CQ, which the
- * program calls when its ring is empty.  It becomes armed when the program
- * requests an event, reads one, or has polled in vain for a while; the
- * interrupt notifies the program if that has asked, and makes the queue polled.
- * If the device delays events (MODIFY_CQ), an armed queue is polled as well.
+ * Who polls the device depends on @armed and on what the ring says:
+ *
+ *   not armed, RPOST_RING_NEED_POLL    posts, and the program by POLL_CQ
+ *   armed, RPOST_RING_NEED_POLL        the program by POLL_CQ: the device was asked for
+ *                                      solicited events only, delays events (MODIFY_CQ),
+ *                                      has more completions than one poll takes, or has
+ *                                      gone
+ *   armed                              nobody: the interrupt comes
+ *
+ * The queue becomes armed when the program requests an event, reads one, or has polled
+ * in vain for a while.  The interrupt notifies the program if that has asked, and ends
+ * the armed state.  In any state a post that lacks slots, the end of a queue pair and
+ * COUNT_WRS poll.
  *
  * A queue pair that is destroyed or reset mutes its completion queues, if no other uses
  * them, be it in RESET: the device's interrupt would tell of completions that are

@@ -28,7 +28,7 @@ struct rpost_wqe_kind {
 /**
  * struct rpost_wqe - a work request between post and completion, 32 bytes
  * @cqe: identifies it to the device, whose completion points to it
- * @qp: the queue pair; that of the completion may have been freed
+ * @qp: the queue pair; the ib_qp that the completion names may have been freed
  * @wr_id: identifies it to the program
  * @pos: number of the ring entry of its completion, plus 1
  * @kind: opcode and flags
@@ -174,7 +174,8 @@ struct rpost_mcast {
  * @rq: receive queue; without slots if there is a @srq
  *
  * A slot belongs to the poster that takes it, then to the device that gets the
- * work request, then to the completion, which reads and retires the slot.
+ * work request, then to the completion, which reads and retires the slot, then to
+ * the program until it has consumed the completion.
  * Shutdown closes the queues, moves the queue pair to the error state, and
  * waits until a drain WR on @sq and on @rq has completed; then no slot is in
  * use.  The SQ has no spare entry for its drain WR, which is posted when there

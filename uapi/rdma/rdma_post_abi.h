@@ -1173,7 +1173,8 @@ enum rpost_ring_flag {
  *         has put an event into the completion channel, or is about to
  * @reserved: written by the kernel: 0
  * @head: written by the program: entries consumed so far, with release
- *        semantics.  The kernel uses it only to see whether the ring is full.
+ *        semantics.  The kernel uses it to see which entries, and so which work
+ *        requests, the program has consumed.
  * @arm: written by the program: any value different from @fired asks for an
  *       event with the next completion.  After writing it, execute a full
  *       memory barrier and read @flags and @tail once more before sleeping.

@@ -7,15 +7,14 @@
  *   @tail (acquire), then entry      pairs with  entry, then @tail (release)
  *   @flags (acquire), then @tail     pairs with  @tail, then @flags (release)
  *   entry, then @head (release)      pairs with  @head (acquire), then entry
- *   @arm, full barrier, @tail        pairs with  @tail, full barrier, @arm
  *   @arm, full barrier, @flags       pairs with  @flags, full barrier, @arm
  *
  * By the second pair, a program that reads RPOST_RING_OVERRUN finds all entries
- * before the loss.  By the fourth, either the kernel sees the @arm or the
- * program sees the new @tail: a program that polls once more after
- * ibv_req_notify_cq() and finds nothing can sleep.  By the last, either the
- * kernel sees the @arm or the program sees RPOST_RING_NEED_POLL, and requests
- * the event by system call.
+ * before the loss, and one that finds RPOST_RING_NEED_POLL clear finds all that
+ * were written before the device was armed.  By the last, either the interrupt
+ * of a later completion sees the @arm, or the program sees RPOST_RING_NEED_POLL,
+ * and requests the event by system call.  So a program that polls once more after
+ * ibv_req_notify_cq() and finds nothing can sleep.
  */
 #include <string.h>
 
@@ -122,9 +121,10 @@ int rpost_cq_fetch(struct rpost_cq *cq)
  * Makes a system call only if the ring has fewer than @num_entries and says
  * RPOST_RING_NEED_POLL.
  *
- * Return: the number of completions in @wc, fewer than @num_entries only if the
- * device had no more, or a negative errno value: -EOVERFLOW if the ring has
- * been overrun and all its entries are consumed.
+ * Return: the number of completions in @wc; fewer than @num_entries if the ring
+ * has no more, after one system call if that is needed; or a negative errno
+ * value: -EOVERFLOW if the ring has been overrun and all its entries are
+ * consumed.
  */
 int rpost_poll_cq(struct ibv_cq *ibv_cq, int num_entries, struct ibv_wc *wc)
 {
