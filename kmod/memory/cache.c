@@ -20,14 +20,8 @@
  * remembers hashes of what was deregistered lately (rpost_file.ghosts).  The
  * first registration of memory, and programs that register once, have no cost.
  *
- * An entry is a struct rpost_mr.  Of those with a handle the cache knows
- * nothing.  Entries without one are:
- *
- *   idle     nobody uses it; in the domain's tree, and in the user's list
- *   in use   by posts, only if it is an inner one; in the tree, unless its
- *            memory has changed
- *   doomed   never found again; in the user's list of these, unless its device
- *            is being removed
+ * An entry is a struct rpost_mr without a handle.  enum rpost_mr_keep has its
+ * states, and rpost_cache_move() alone changes them.
  *
  * An entry that is idle keeps what it is charged: RLIMIT_MEMLOCK, the user's
  * bytes, the rdma cgroup.  Before a command fails for want of these, what is idle
@@ -90,37 +84,42 @@ static void rpost_cache_count(struct rpost_mr *mr, int sign)
 	rpost_file_count(mr->obj.file, RPOST_COUNT_KEPT_PAGES, pages);
 }
 
-/* Remove an entry from the lookup tree.  Call with the lock held, as all functions here. */
-static void rpost_cache_hide(struct rpost_mr *mr)
+static bool rpost_mr_in_tree(enum rpost_mr_keep keep)
 {
-	lockdep_assert_held(&rpost_mr_kept(mr)->lock);
-
-	if (!RB_EMPTY_NODE(&mr->span.rb)) {
-		interval_tree_remove(&mr->span, &mr->pd->spans);
-		RB_CLEAR_NODE(&mr->span.rb);
-	}
+	return keep == RPOST_MR_FOUND || keep == RPOST_MR_IDLE;
 }
 
-/* Take an entry off the idle list. */
-static void rpost_cache_wake(struct rpost_mr *mr)
-{
-	list_del_init(&mr->lru);
-	mr->idle = false;
-	rpost_cache_count(mr, -1);
-}
-
-/* Have an entry deregistered soon. */
-static void rpost_cache_doom(struct rpost_mr *mr)
+/* Move a region to another state.  Call with the lock held, as all functions here. */
+static void rpost_cache_move(struct rpost_mr *mr, enum rpost_mr_keep keep)
 {
 	struct rpost_kept *kept = rpost_mr_kept(mr);
+	enum rpost_mr_keep old = mr->keep;
 
-	rpost_cache_hide(mr);
-	if (mr->idle)
-		rpost_cache_wake(mr);
-	mr->doomed = true;
-	kept->num_doomed++;
-	list_add_tail(&mr->lru, &kept->doomed);
-	queue_work(rpost_cache_wq, &kept->reap);
+	lockdep_assert_held(&kept->lock);
+
+	mr->keep = keep;
+	if (old == RPOST_MR_OUT)
+		list_add_tail(&mr->entry, &mr->pd->cached);
+	if (keep == RPOST_MR_OUT)
+		list_del(&mr->entry);
+	if (rpost_mr_in_tree(old) && !rpost_mr_in_tree(keep))
+		interval_tree_remove(&mr->span, &mr->pd->spans);
+	if (!rpost_mr_in_tree(old) && rpost_mr_in_tree(keep))
+		interval_tree_insert(&mr->span, &mr->pd->spans);
+	if (old == RPOST_MR_IDLE || old == RPOST_MR_DOOMED)
+		list_del_init(&mr->lru);
+	if (old == RPOST_MR_IDLE)
+		rpost_cache_count(mr, -1);
+	if (keep == RPOST_MR_IDLE) {
+		mr->watch->recent = true;
+		list_add_tail(&mr->lru, &kept->idle);
+		rpost_cache_count(mr, 1);
+	}
+	if (keep == RPOST_MR_DOOMED) {
+		kept->num_doomed++;
+		list_add_tail(&mr->lru, &kept->doomed);
+		queue_work(rpost_cache_wq, &kept->reap);
+	}
 }
 
 /*
@@ -143,7 +142,7 @@ static unsigned long rpost_cache_doom_pages(struct rpost_kept *kept, unsigned lo
 			break;
 		done += mr->num_pages;
 		if (!mm || mr->pinner->mm == mm)
-			rpost_cache_doom(mr);
+			rpost_cache_move(mr, RPOST_MR_DOOMED);
 		else
 			list_move_tail(&mr->lru, &kept->idle);
 	}
@@ -166,7 +165,7 @@ static bool rpost_cache_room(struct rpost_mr *mr)
 		if (!tries--)
 			return false;
 		if (other->pinner == mr->pinner)
-			rpost_cache_doom(other);
+			rpost_cache_move(other, RPOST_MR_DOOMED);
 	}
 	if (kept->pages > limit - mr->num_pages)
 		rpost_cache_doom_pages(kept, kept->pages - (limit - mr->num_pages), NULL);
@@ -176,17 +175,9 @@ static bool rpost_cache_room(struct rpost_mr *mr)
 /* Keep an entry that is not used, or doom it. */
 static void rpost_cache_rest(struct rpost_mr *mr)
 {
-	if (!mr->watch || mr->watch->dead || READ_ONCE(mr->obj.file->dead) ||
-	    !rpost_cache_room(mr)) {
-		rpost_cache_doom(mr);
-		return;
-	}
-	if (RB_EMPTY_NODE(&mr->span.rb))
-		interval_tree_insert(&mr->span, &mr->pd->spans);
-	mr->idle = true;
-	mr->watch->recent = true;
-	list_add_tail(&mr->lru, &rpost_mr_kept(mr)->idle);
-	rpost_cache_count(mr, 1);
+	bool good = mr->watch && !mr->watch->dead && !READ_ONCE(mr->obj.file->dead);
+
+	rpost_cache_move(mr, good && rpost_cache_room(mr) ? RPOST_MR_IDLE : RPOST_MR_DOOMED);
 }
 
 /*
@@ -198,34 +189,13 @@ void rpost_cache_changed(struct rpost_watch *watch)
 	struct rpost_mr *mr = watch->mr;
 
 	watch->dead = true;
-	if (!mr)
-		return;
-	if (mr->idle)
-		rpost_cache_doom(mr);
-	else
-		rpost_cache_hide(mr);
+	if (mr && mr->keep == RPOST_MR_IDLE)
+		rpost_cache_move(mr, RPOST_MR_DOOMED);
+	else if (mr && mr->keep == RPOST_MR_FOUND)
+		rpost_cache_move(mr, RPOST_MR_STALE);
 }
 
 /* ------------------------------------------------- the end of entries */
-
-/*
- * Deregister a doomed entry that is in no list any more, with the context's
- * rwsem held.
- */
-static void rpost_cache_end_mr(struct rpost_mr *mr)
-{
-	struct rpost_kept *kept = rpost_mr_kept(mr);
-	unsigned long flags;
-
-	lockdep_assert_held(&mr->pd->obj.context->rwsem);
-
-	rpost_mr_drop(mr);
-
-	spin_lock_irqsave(&kept->lock, flags);
-	if (!--kept->num_doomed)
-		wake_up_all(&kept->wait);
-	spin_unlock_irqrestore(&kept->lock, flags);
-}
 
 /* Deregister a doomed entry; false if there is none. */
 static bool rpost_cache_reap(struct rpost_kept *kept)
@@ -239,22 +209,23 @@ static bool rpost_cache_reap(struct rpost_kept *kept)
 		spin_unlock_irq(&kept->lock);
 		return false;
 	}
-	list_del_init(&mr->lru);
 	context = mr->pd->obj.context;
 	/* Only removal takes it for writing, and ends the domain with all entries. */
 	if (!down_read_trylock(&context->rwsem)) {
+		list_del_init(&mr->lru);
 		spin_unlock_irq(&kept->lock);
 		return true;
 	}
-	list_del_init(&mr->entry);
+	rpost_cache_move(mr, RPOST_MR_OUT);
 	kept->ending = mr->pd;
 	spin_unlock_irq(&kept->lock);
 
-	rpost_cache_end_mr(mr);
+	rpost_mr_drop(mr);
 	up_read(&context->rwsem);
 
 	spin_lock_irq(&kept->lock);
 	kept->ending = NULL;
+	kept->num_doomed--;
 	wake_up_all(&kept->wait);
 	spin_unlock_irq(&kept->lock);
 	return true;
@@ -287,19 +258,22 @@ void rpost_cache_pd_end(struct rpost_pd *pd)
 	struct rpost_kept *kept = rpost_kept(pd->obj.file);
 	struct rpost_mr *mr;
 
+	lockdep_assert_held(&pd->obj.context->rwsem);
+
 	spin_lock_irq(&kept->lock);
 	while ((mr = list_first_entry_or_null(&pd->cached, struct rpost_mr,
 					      entry))) {
-		if (!mr->doomed)
-			rpost_cache_doom(mr);
-		list_del_init(&mr->lru);
-		list_del_init(&mr->entry);
+		if (mr->keep != RPOST_MR_DOOMED)
+			rpost_cache_move(mr, RPOST_MR_DOOMED);
+		rpost_cache_move(mr, RPOST_MR_OUT);
 		spin_unlock_irq(&kept->lock);
 
-		rpost_cache_end_mr(mr);
+		rpost_mr_drop(mr);
 		cond_resched();
 
 		spin_lock_irq(&kept->lock);
+		if (!--kept->num_doomed)
+			wake_up_all(&kept->wait);
 	}
 	/* The work may have the last one. */
 	wait_event_lock_irq(kept->wait, kept->ending != pd, kept->lock);
@@ -434,9 +408,7 @@ struct rpost_mr *rpost_cache_take(struct rpost_pd *pd, const struct rpost_reg_mr
 		}
 	}
 	if (found) {
-		rpost_cache_hide(found);
-		rpost_cache_wake(found);
-		list_del_init(&found->entry);
+		rpost_cache_move(found, RPOST_MR_OUT);
 		atomic_set(&found->uses, 1);
 	}
 	spin_unlock_irqrestore(&kept->lock, flags);
@@ -473,7 +445,6 @@ bool rpost_cache_keep(struct rpost_obj *obj)
 		return false;
 	rpost_obj_give_handle(obj);
 	spin_lock_irq(&kept->lock);
-	list_add_tail(&mr->entry, &pd->cached);
 	rpost_cache_rest(mr);
 	spin_unlock_irq(&kept->lock);
 	/* The domain can end from here on, and the region with it. */
@@ -508,8 +479,8 @@ struct rpost_mr *rpost_cache_find(struct rpost_pd *pd, u64 addr, u64 length, u32
 		}
 	}
 	if (found) {
-		if (found->idle)
-			rpost_cache_wake(found);
+		if (found->keep == RPOST_MR_IDLE)
+			rpost_cache_move(found, RPOST_MR_FOUND);
 		atomic_inc(&found->uses);
 	}
 	spin_unlock_irqrestore(&kept->lock, flags);
@@ -567,9 +538,7 @@ struct rpost_mr *rpost_cache_get(struct rpost_pd *pd, u64 addr, u64 length, u32 
 
 	spin_lock_irqsave(&kept->lock, flags);
 	atomic_set(&mr->uses, 2);
-	list_add_tail(&mr->entry, &pd->cached);
-	if (mr->watch && !mr->watch->dead)
-		interval_tree_insert(&mr->span, &pd->spans);
+	rpost_cache_move(mr, mr->watch && !mr->watch->dead ? RPOST_MR_FOUND : RPOST_MR_STALE);
 	spin_unlock_irqrestore(&kept->lock, flags);
 	return mr;
 }
@@ -585,7 +554,7 @@ void rpost_mr_unuse(struct rpost_mr *mr)
 		kept = rpost_mr_kept(mr);
 		spin_lock_irqsave(&kept->lock, flags);
 		left = atomic_dec_return(&mr->uses);
-		if (left == 1 && !mr->doomed)
+		if (left == 1 && (mr->keep == RPOST_MR_FOUND || mr->keep == RPOST_MR_STALE))
 			rpost_cache_rest(mr);
 		spin_unlock_irqrestore(&kept->lock, flags);
 	} else {
@@ -610,10 +579,10 @@ bool rpost_cache_doom_idle(struct list_head *item)
 	bool doom;
 
 	spin_lock_irqsave(&kept->lock, flags);
-	doom = watch->mr && watch->mr->idle && !watch->recent;
+	doom = watch->mr && watch->mr->keep == RPOST_MR_IDLE && !watch->recent;
 	watch->recent = false;
 	if (doom)
-		rpost_cache_doom(watch->mr);
+		rpost_cache_move(watch->mr, RPOST_MR_DOOMED);
 	spin_unlock_irqrestore(&kept->lock, flags);
 	return doom;
 }

@@ -65,6 +65,39 @@ void rpost_pd_free(struct rpost_obj *obj);
 /* --------------------------------------------------------------- mr.c */
 
 /**
+ * enum rpost_mr_keep - what the cache has of a region
+ * @RPOST_MR_OUT: nothing: it has a handle, or has none yet, or is being deregistered
+ * @RPOST_MR_STALE: an inner region that posts use.  Its memory has changed or is not
+ *                  followed, so no other post finds it
+ * @RPOST_MR_FOUND: an inner region that posts use; in the domain's tree
+ * @RPOST_MR_IDLE: nobody uses it; in the domain's tree, and in the user's idle list
+ * @RPOST_MR_DOOMED: is to be deregistered; in the user's doomed list, until the reaper
+ *                   finds that its device is being removed
+ *
+ * All but the first are entries of the cache, which are in the list of their domain.
+ * rpost_cache_move() changes the state, under the lock of the user's struct rpost_kept:
+ *
+ *   OUT -> FOUND, STALE            a post has registered it
+ *   OUT -> IDLE, DOOMED            DESTROY; DOOMED if there is no room
+ *   FOUND -> IDLE, DOOMED          its last post has ended
+ *   STALE -> DOOMED                its last post has ended
+ *   IDLE -> FOUND                  a post finds it
+ *   IDLE -> OUT                    REG_MR takes it
+ *   FOUND -> STALE                 the notifier: its memory changes
+ *   IDLE -> DOOMED                 the notifier, the shrinker, whoever needs room
+ *   STALE, FOUND, IDLE -> DOOMED   its domain ends
+ *   DOOMED -> OUT                  the reaper or the end of the domain, which then
+ *                                  deregisters it
+ */
+enum rpost_mr_keep {
+	RPOST_MR_OUT,
+	RPOST_MR_STALE,
+	RPOST_MR_FOUND,
+	RPOST_MR_IDLE,
+	RPOST_MR_DOOMED,
+};
+
+/**
  * struct rpost_mr - memory region
  * @obj: its handle
  * @pd: depends on it
@@ -85,14 +118,14 @@ void rpost_pd_free(struct rpost_obj *obj);
  *            refused to deregister it
  * @counted: posts count their uses of it (rpost_mr_take()); never changes
  * @inner: the module has registered it for posts; it never has a handle
- * @idle: nobody uses it, and it is in the user's list; under rpost_kept.lock
- * @doomed: it is about to be deregistered; under the same lock
+ * @keep: what the cache has of it
  * @uses: one for the handle, or for the cache if @inner, and those of work requests if
- *        @counted; 0 once the cache has it for a later REG_MR: then no post can take one
+ *        @counted.  0 while it is kept for REG_MR: a post that has found its key under
+ *        RCU before knows nothing of @keep, and must get no use
  * @watch: sees changes of its memory; NULL if it is not kept
- * @span: in @pd->spans while it can be found there
+ * @span: in @pd->spans
  * @entry: in @pd->cached
- * @lru: in the user's list of idle or of doomed regions, or in none
+ * @lru: in the user's list of idle or of doomed regions
  *
  * Posts read a region under RCU and keep no reference: its key may be destroyed, or given
  * to another region, between the check and the device's use.  That is safe inside the
@@ -119,8 +152,7 @@ struct rpost_mr {
 	bool no_cache;
 	bool counted;
 	bool inner;
-	bool idle;
-	bool doomed;
+	enum rpost_mr_keep keep;
 	atomic_t uses;
 	struct rpost_watch *watch;
 	struct interval_tree_node span;

@@ -548,9 +548,6 @@ struct rpost_mr *rpost_mr_make(struct rpost_pd *pd, const struct rpost_reg_mr *c
 	atomic_set(&mr->uses, 1);
 	mr->span.start = cmd->addr;
 	mr->span.last = cmd->addr + cmd->length - 1;
-	RB_CLEAR_NODE(&mr->span.rb);
-	INIT_LIST_HEAD(&mr->entry);
-	INIT_LIST_HEAD(&mr->lru);
 	ret = inner ? rpost_obj_reserve_inner(file, &mr->obj, RPOST_OBJ_MR, pd->obj.dev) :
 		      rpost_obj_reserve(file, &mr->obj, RPOST_OBJ_MR, pd->obj.dev,
 					RPOST_GFP);
