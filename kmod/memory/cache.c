@@ -175,23 +175,18 @@ static bool rpost_cache_room(struct rpost_mr *mr)
 /* Keep an entry that is not used, or doom it. */
 static void rpost_cache_rest(struct rpost_mr *mr)
 {
-	bool good = mr->watch && !mr->watch->dead && !READ_ONCE(mr->obj.file->dead);
+	bool good = mr->watch && !mr->no_cache && !READ_ONCE(mr->obj.file->dead);
 
 	rpost_cache_move(mr, good && rpost_cache_room(mr) ? RPOST_MR_IDLE : RPOST_MR_DOOMED);
 }
 
-/*
- * The memory of a region is about to change.  The lock of the user's struct rpost_kept
- * is held.
- */
-void rpost_cache_changed(struct rpost_watch *watch)
+/* The memory of a region is about to change. */
+void rpost_cache_changed(struct rpost_mr *mr)
 {
-	struct rpost_mr *mr = watch->mr;
-
-	watch->dead = true;
-	if (mr && mr->keep == RPOST_MR_IDLE)
+	WRITE_ONCE(mr->no_cache, true);
+	if (mr->keep == RPOST_MR_IDLE)
 		rpost_cache_move(mr, RPOST_MR_DOOMED);
-	else if (mr && mr->keep == RPOST_MR_FOUND)
+	else if (mr->keep == RPOST_MR_FOUND)
 		rpost_cache_move(mr, RPOST_MR_STALE);
 }
 
@@ -428,14 +423,14 @@ bool rpost_cache_keep(struct rpost_obj *obj)
 	struct rpost_pd *pd = mr->pd;
 
 	/* At the last close the commands of the file have ended. */
-	if (!mr->ib_mr || mr->umem || mr->no_cache || READ_ONCE(obj->file->dead))
+	if (!mr->ib_mr || mr->umem || READ_ONCE(mr->no_cache) || READ_ONCE(obj->file->dead))
 		return false;
 	if (!mr->watch) {
 		if (rpost_mr_can_keep(obj->dev))
 			rpost_cache_remember(mr);
 		return false;
 	}
-	if (mr->watch->notifier.mm != current->mm || READ_ONCE(mr->watch->dead) ||
+	if (mr->watch->notifier.mm != current->mm ||
 	    mr->num_pages > min(READ_ONCE(mr_cache_pages), mr->watch->limit) ||
 	    !rpost_device_alive(obj->dev))
 		return false;
@@ -538,7 +533,7 @@ struct rpost_mr *rpost_cache_get(struct rpost_pd *pd, u64 addr, u64 length, u32 
 
 	spin_lock_irqsave(&kept->lock, flags);
 	atomic_set(&mr->uses, 2);
-	rpost_cache_move(mr, mr->watch && !mr->watch->dead ? RPOST_MR_FOUND : RPOST_MR_STALE);
+	rpost_cache_move(mr, mr->watch && !mr->no_cache ? RPOST_MR_FOUND : RPOST_MR_STALE);
 	spin_unlock_irqrestore(&kept->lock, flags);
 	return mr;
 }

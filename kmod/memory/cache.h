@@ -18,13 +18,12 @@
  * @seq: the notifier's sequence number before the memory was pinned
  * @limit: most pages that the process may have kept, through all files of the user
  * @mr: the region, or NULL: not yet registered, or ended
- * @dead: something in the memory has changed; it never becomes false again
  * @recent: @mr has become idle since the shrinker looked at it
  * @node: in the list of all watches of a memory cgroup; empty once the shrinker
  *        has doomed the region
  * @ended: in @ended of the user's struct rpost_kept, once it has ended
  *
- * @mr, @dead and @recent are guarded by the lock of the user's struct rpost_kept.
+ * @mr and @recent are guarded by the lock of the user's struct rpost_kept.
  *
  * The notifier says each change of a page table before it happens, whatever the
  * cause.  It cannot tell a harmless one, so after any change the region is not
@@ -38,7 +37,6 @@ struct rpost_watch {
 	unsigned long seq;
 	unsigned long limit;
 	struct rpost_mr *mr;
-	bool dead;
 	bool recent;
 	struct list_head node;
 	struct llist_node ended;
@@ -114,7 +112,7 @@ bool rpost_cache_expects(struct rpost_file *file, const struct rpost_reg_mr *cmd
 			 bool *seen);
 struct rpost_mr *rpost_cache_take(struct rpost_pd *pd, const struct rpost_reg_mr *cmd);
 bool rpost_cache_keep(struct rpost_obj *obj);
-void rpost_cache_changed(struct rpost_watch *watch);
+void rpost_cache_changed(struct rpost_mr *mr);
 bool rpost_cache_doom_idle(struct list_head *item);
 bool rpost_cache_any_idle(void);
 bool rpost_cache_give_back(struct rpost_user *user, int error, long refused);

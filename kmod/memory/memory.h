@@ -114,8 +114,8 @@ enum rpost_mr_keep {
  * @num_pages: pages that it pins
  * @mm: of the process that registered it, if it is on demand; else NULL
  * @pinner: charged for @num_pages, or NULL
- * @no_cache: it is not kept: the program does not want it, or the device has
- *            refused to deregister it
+ * @no_cache: it is not kept: the program does not want it, its memory has changed, or
+ *            the device has refused to deregister it.  Never becomes false again
  * @counted: posts count their uses of it (rpost_mr_take()); never changes
  * @inner: the module has registered it for posts; it never has a handle
  * @keep: what the cache has of it

@@ -281,7 +281,7 @@ int rpost_mr_shutdown(struct rpost_obj *obj)
 	ret = rpost_dereg_mr(mr->pd->obj.dev, mr->ib_mr);
 	if (ret < 0) {
 		/* The device may have revoked the key by now. */
-		mr->no_cache = true;
+		WRITE_ONCE(mr->no_cache, true);
 		return ret;
 	}
 	mr->ib_mr = NULL;

@@ -48,7 +48,9 @@ static bool rpost_watch_invalidate(struct mmu_interval_notifier *notifier,
 
 	spin_lock_irqsave(&kept->lock, flags);
 	mmu_interval_set_seq(notifier, seq);
-	rpost_cache_changed(watch);
+	/* Before it is there, rpost_watch_follow() compares the numbers. */
+	if (watch->mr)
+		rpost_cache_changed(watch->mr);
 	spin_unlock_irqrestore(&kept->lock, flags);
 	return true;
 }
@@ -160,7 +162,7 @@ void rpost_watch_follow(struct rpost_watch *watch, struct rpost_mr *mr)
 
 	spin_lock_irqsave(&kept->lock, flags);
 	if (mmu_interval_read_retry(&watch->notifier, watch->seq))
-		watch->dead = true;
+		WRITE_ONCE(mr->no_cache, true);
 	watch->mr = mr;
 	spin_unlock_irqrestore(&kept->lock, flags);
 }
