@@ -68,16 +68,11 @@ static unsigned long mr_cache_pages = SZ_64M >> PAGE_SHIFT;
 
 /* ------------------------------------------------- entries and lists */
 
-static struct rpost_kept *rpost_mr_kept(const struct rpost_mr *mr)
-{
-	return rpost_kept(mr->obj.file);
-}
-
 static void rpost_cache_count(struct rpost_mr *mr, int sign)
 {
 	long pages = sign * (long)mr->num_pages;
 
-	rpost_mr_kept(mr)->pages += pages;
+	rpost_kept(mr->obj.file)->pages += pages;
 	mr->pinner->kept += pages;
 	atomic_long_add(sign, &rpost_cache_idle);
 	rpost_file_count(mr->obj.file, RPOST_COUNT_KEPT, sign);
@@ -92,7 +87,7 @@ static bool rpost_mr_in_tree(enum rpost_mr_keep keep)
 /* Move a region to another state.  Call with the lock held, as all functions here. */
 static void rpost_cache_move(struct rpost_mr *mr, enum rpost_mr_keep keep)
 {
-	struct rpost_kept *kept = rpost_mr_kept(mr);
+	struct rpost_kept *kept = rpost_kept(mr->obj.file);
 	enum rpost_mr_keep old = mr->keep;
 
 	lockdep_assert_held(&kept->lock);
@@ -153,7 +148,7 @@ static unsigned long rpost_cache_doom_pages(struct rpost_kept *kept, unsigned lo
 static bool rpost_cache_room(struct rpost_mr *mr)
 {
 	unsigned long limit = READ_ONCE(mr_cache_pages), own = mr->watch->limit;
-	struct rpost_kept *kept = rpost_mr_kept(mr);
+	struct rpost_kept *kept = rpost_kept(mr->obj.file);
 	struct rpost_mr *other, *next;
 	int tries = RPOST_CACHE_LOOK;
 
@@ -178,6 +173,53 @@ static void rpost_cache_rest(struct rpost_mr *mr)
 	bool good = mr->watch && !mr->no_cache && !READ_ONCE(mr->obj.file->dead);
 
 	rpost_cache_move(mr, good && rpost_cache_room(mr) ? RPOST_MR_IDLE : RPOST_MR_DOOMED);
+}
+
+/* Is the entry one that rpost_cache_use() looks for? */
+static bool rpost_cache_fits(const struct rpost_mr *mr, const struct rpost_reg_mr *cmd, bool inner)
+{
+	unsigned long first = cmd->addr, last = cmd->addr + cmd->length - 1;
+
+	if (mr->inner != inner || mr->watch->notifier.mm != current->mm)
+		return false;
+	if (inner)
+		return mr->span.start <= first && mr->span.last >= last &&
+		       !(cmd->access & ~mr->access);
+	return mr->span.start == first && mr->span.last == last &&
+	       mr->iova == cmd->iova && mr->access == cmd->access;
+}
+
+/*
+ * Find an entry with memory of the task: what the command would register, which then leaves
+ * the cache; or, if inner, a region for posts that contains the command's range and has its
+ * access, which stays.  Return it with one more use, or NULL.
+ */
+static struct rpost_mr *rpost_cache_use(struct rpost_pd *pd, const struct rpost_reg_mr *cmd,
+					bool inner)
+{
+	enum rpost_mr_keep keep = inner ? RPOST_MR_FOUND : RPOST_MR_OUT;
+	unsigned long first = cmd->addr, last = cmd->addr + cmd->length - 1, flags;
+	struct rpost_kept *kept = rpost_kept(pd->obj.file);
+	struct rpost_mr *mr, *found = NULL;
+	struct interval_tree_node *node;
+	int tries = RPOST_CACHE_LOOK;
+
+	spin_lock_irqsave(&kept->lock, flags);
+	node = interval_tree_iter_first(&pd->spans, first, last);
+	for (; node && tries--; node = interval_tree_iter_next(node, first, last)) {
+		mr = container_of(node, struct rpost_mr, span);
+		if (!rpost_cache_fits(mr, cmd, inner))
+			continue;
+		if (mr->keep != keep)
+			rpost_cache_move(mr, keep);
+		atomic_inc(&mr->uses);
+		found = mr;
+		break;
+	}
+	spin_unlock_irqrestore(&kept->lock, flags);
+	if (found)
+		this_cpu_inc(pd->obj.file->stats->cache_hits);
+	return found;
 }
 
 /* The memory of a region is about to change. */
@@ -379,37 +421,13 @@ static void rpost_cache_remember(const struct rpost_mr *mr)
  */
 struct rpost_mr *rpost_cache_take(struct rpost_pd *pd, const struct rpost_reg_mr *cmd)
 {
-	unsigned long first = cmd->addr, last = cmd->addr + cmd->length - 1, flags;
-	struct rpost_kept *kept = rpost_kept(pd->obj.file);
-	struct rpost_mr *mr = NULL, *found = NULL;
-	struct interval_tree_node *node;
-	int tries = RPOST_CACHE_LOOK;
-
 	/*
 	 * Would a new registration succeed?  RLIMIT_MEMLOCK may have become less.  What
 	 * other processes have left since is looked at when more is pinned.
 	 */
 	if (!rpost_memlock_allows(atomic64_read(&current->mm->pinned_vm)))
 		return NULL;
-	spin_lock_irqsave(&kept->lock, flags);
-	node = interval_tree_iter_first(&pd->spans, first, last);
-	for (; node && tries--; node = interval_tree_iter_next(node, first, last)) {
-		mr = container_of(node, struct rpost_mr, span);
-		if (node->start == first && node->last == last && !mr->inner &&
-		    mr->iova == cmd->iova && mr->access == cmd->access &&
-		    mr->watch->notifier.mm == current->mm) {
-			found = mr;
-			break;
-		}
-	}
-	if (found) {
-		rpost_cache_move(found, RPOST_MR_OUT);
-		atomic_set(&found->uses, 1);
-	}
-	spin_unlock_irqrestore(&kept->lock, flags);
-	if (found)
-		this_cpu_inc(pd->obj.file->stats->cache_hits);
-	return found;
+	return rpost_cache_use(pd, cmd, false);
 }
 
 /*
@@ -419,7 +437,7 @@ struct rpost_mr *rpost_cache_take(struct rpost_pd *pd, const struct rpost_reg_mr
 bool rpost_cache_keep(struct rpost_obj *obj)
 {
 	struct rpost_mr *mr = container_of(obj, struct rpost_mr, obj);
-	struct rpost_kept *kept = rpost_mr_kept(mr);
+	struct rpost_kept *kept = rpost_kept(mr->obj.file);
 	struct rpost_pd *pd = mr->pd;
 
 	/* At the last close the commands of the file have ended. */
@@ -456,32 +474,9 @@ bool rpost_cache_keep(struct rpost_obj *obj)
  */
 struct rpost_mr *rpost_cache_find(struct rpost_pd *pd, u64 addr, u64 length, u32 access)
 {
-	unsigned long first = addr, last = addr + length - 1, flags;
-	struct rpost_kept *kept = rpost_kept(pd->obj.file);
-	struct rpost_mr *mr, *found = NULL;
-	struct interval_tree_node *node;
-	int tries = RPOST_CACHE_LOOK;
+	const struct rpost_reg_mr cmd = { .addr = addr, .length = length, .access = access };
 
-	spin_lock_irqsave(&kept->lock, flags);
-	node = interval_tree_iter_first(&pd->spans, first, last);
-	for (; node && tries--; node = interval_tree_iter_next(node, first, last)) {
-		mr = container_of(node, struct rpost_mr, span);
-		if (mr->inner && node->start <= first && node->last >= last &&
-		    (mr->access & access) == access &&
-		    mr->watch->notifier.mm == current->mm) {
-			found = mr;
-			break;
-		}
-	}
-	if (found) {
-		if (found->keep == RPOST_MR_IDLE)
-			rpost_cache_move(found, RPOST_MR_FOUND);
-		atomic_inc(&found->uses);
-	}
-	spin_unlock_irqrestore(&kept->lock, flags);
-	if (found)
-		this_cpu_inc(pd->obj.file->stats->cache_hits);
-	return found;
+	return rpost_cache_use(pd, &cmd, true);
 }
 
 /*
@@ -546,7 +541,7 @@ void rpost_mr_unuse(struct rpost_mr *mr)
 	int left;
 
 	if (mr->inner) {
-		kept = rpost_mr_kept(mr);
+		kept = rpost_kept(mr->obj.file);
 		spin_lock_irqsave(&kept->lock, flags);
 		left = atomic_dec_return(&mr->uses);
 		if (left == 1 && (mr->keep == RPOST_MR_FOUND || mr->keep == RPOST_MR_STALE))
