@@ -310,13 +310,17 @@ int rpost_mr_shutdown(struct rpost_obj *obj)
 }
 
 /*
- * Drop the owner's use of a region that is shut down, and free it with the last use.  One
- * that the cache has kept has none, so no post can take one.
+ * After rpost_mr_shutdown() has returned ret: drop the owner's use, and free the region with
+ * the last use; or, if the device has refused, leave it to the domain, which asks again.
+ * A region that the cache has kept for REG_MR has no use.
  */
-static void rpost_mr_forget(struct rpost_mr *mr)
+static int rpost_mr_forget(struct rpost_mr *mr, int ret)
 {
-	if (atomic_dec_if_positive(&mr->uses) <= 0)
+	if (ret)
+		llist_add(&mr->refused, &mr->pd->refused);
+	else if (atomic_dec_if_positive(&mr->uses) <= 0)
 		kfree_rcu(mr, obj.rcu);
+	return ret;
 }
 
 void rpost_mr_free(struct rpost_obj *obj)
@@ -324,23 +328,16 @@ void rpost_mr_free(struct rpost_obj *obj)
 	struct rpost_mr *mr = container_of(obj, struct rpost_mr, obj);
 
 	rpost_obj_unuse(&mr->pd->obj);
-	rpost_mr_forget(mr);
+	rpost_mr_forget(mr, 0);
 }
 
-/*
- * Deregister a region of which the program does not know.  If the device refuses, the
- * domain asks again.
- */
+/* Deregister a region of which the program does not know. */
 void rpost_mr_drop(struct rpost_mr *mr)
 {
-	struct rpost_pd *pd = mr->pd;
 	int ret = rpost_mr_shutdown(&mr->obj);
 
 	rpost_obj_unreserve(&mr->obj);
-	if (ret)
-		llist_add(&mr->refused, &pd->refused);
-	else
-		rpost_mr_forget(mr);
+	rpost_mr_forget(mr, ret);
 }
 
 /* rpost_mr_drop() for a region that uses its domain. */
@@ -361,20 +358,13 @@ int rpost_mr_retry_refused(struct rpost_pd *pd)
 {
 	struct rpost_mr *mr, *next;
 	struct llist_node *list;
-	int ret, err = 0;
+	int err = 0;
 
 	if (likely(llist_empty(&pd->refused)))
 		return 0;
 	list = llist_del_all(&pd->refused);
-	llist_for_each_entry_safe(mr, next, list, refused) {
-		ret = rpost_mr_shutdown(&mr->obj);
-		if (ret) {
-			llist_add(&mr->refused, &pd->refused);
-			err = ret;
-		} else {
-			rpost_mr_forget(mr);
-		}
-	}
+	llist_for_each_entry_safe(mr, next, list, refused)
+		err = rpost_mr_forget(mr, rpost_mr_shutdown(&mr->obj)) ? : err;
 	return err;
 }
 
