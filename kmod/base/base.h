@@ -170,7 +170,7 @@ struct rpost_ring_pool {
  * @async_channels: struct rpost_async_channel of all devices
  * @scratch: memory kept between posts; a post takes it with xchg()
  * @rings: pages for the rings of queues with RPOST_CQ_SHARED_PAGE
- * @ghosts: hashes of memory that was deregistered lately, see memory/cache.c
+ * @ghosts: hashes of memory that was deregistered lately, see memory/again.c
  */
 struct rpost_file {
 	struct kref kref;

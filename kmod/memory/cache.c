@@ -1,24 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The cache of registrations.
+ * The cache of registrations: its entries, and their end.
  *
- * A region that the program deregisters, or that the module has registered for
- * a post and that no work request uses any more, may stay registered.  It has
- * no handle then, and posts of the program cannot name its key.  A later
+ * A region that the program deregisters (again.c), or that the module has registered
+ * for a post and that no work request uses any more (inner.c), may stay registered.
+ * It has no handle then, and posts of the program cannot name its key.  A later
  * registration of the same memory takes it, and so is cheap.
  *
  * Reusing a region must be indistinguishable from registering again.  So only
  * memory of the calling process is kept, without access for peers, and without
  * keys that differ between its threads; and a notifier (struct rpost_watch)
  * makes a region unfindable the moment that anything changes in its memory.
- *
- * A work request on the device may still write to memory whose region the
- * program has deregistered, if the region stays registered.  So posts count
- * their uses of a region, and one that is in use is really deregistered.  This
- * costs a post two atomic operations, so only regions are counted whose memory
- * has been registered, deregistered and registered again: an open file
- * remembers hashes of what was deregistered lately (rpost_file.ghosts).  The
- * first registration of memory, and programs that register once, have no cost.
  *
  * An entry is a struct rpost_mr without a handle.  enum rpost_mr_keep has its
  * states, and rpost_cache_move() alone changes them.
@@ -38,18 +30,11 @@
  */
 #include <linux/module.h>
 #include <linux/moduleparam.h>
-#include <linux/random.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
-#include <linux/siphash.h>
-#include <linux/slab.h>
 
-#include "compat/compat.h"
 #include "core/stats.h"
 #include "memory/cache.h"
-
-/* Access that a kept region may have. */
-#define RPOST_CACHE_ACCESS	(RPOST_ACCESS_LOCAL_WRITE | RPOST_ACCESS_RELAXED_ORDERING)
 
 /* Bounds of what is done with a lock held. */
 #define RPOST_CACHE_LOOK	64
@@ -57,14 +42,12 @@
 #define RPOST_CACHE_ROUNDS	65536
 
 #define RPOST_CACHE_WAIT	(2 * HZ)
-#define RPOST_CACHE_WAYS	4
 
 static struct workqueue_struct *rpost_cache_wq;
-static hsiphash_key_t rpost_cache_key __ro_after_init;
 /* Idle regions of all users. */
 static atomic_long_t rpost_cache_idle;
 
-static unsigned long mr_cache_pages = SZ_64M >> PAGE_SHIFT;
+unsigned long rpost_cache_pages = SZ_64M >> PAGE_SHIFT;
 
 /* ------------------------------------------------- entries and lists */
 
@@ -85,7 +68,7 @@ static bool rpost_mr_in_tree(enum rpost_mr_keep keep)
 }
 
 /* Move a region to another state.  Call with the lock held, as all functions here. */
-static void rpost_cache_move(struct rpost_mr *mr, enum rpost_mr_keep keep)
+void rpost_cache_move(struct rpost_mr *mr, enum rpost_mr_keep keep)
 {
 	struct rpost_kept *kept = rpost_kept(mr->obj.file);
 	enum rpost_mr_keep old = mr->keep;
@@ -147,7 +130,7 @@ static unsigned long rpost_cache_doom_pages(struct rpost_kept *kept, unsigned lo
 /* Make room for an entry; false if it cannot be kept. */
 static bool rpost_cache_room(struct rpost_mr *mr)
 {
-	unsigned long limit = READ_ONCE(mr_cache_pages), own = mr->watch->limit;
+	unsigned long limit = READ_ONCE(rpost_cache_pages), own = mr->watch->limit;
 	struct rpost_kept *kept = rpost_kept(mr->obj.file);
 	struct rpost_mr *other, *next;
 	int tries = RPOST_CACHE_LOOK;
@@ -168,7 +151,7 @@ static bool rpost_cache_room(struct rpost_mr *mr)
 }
 
 /* Keep an entry that is not used, or doom it. */
-static void rpost_cache_rest(struct rpost_mr *mr)
+void rpost_cache_rest(struct rpost_mr *mr)
 {
 	bool good = mr->watch && !mr->no_cache && !READ_ONCE(mr->obj.file->dead);
 
@@ -194,8 +177,8 @@ static bool rpost_cache_fits(const struct rpost_mr *mr, const struct rpost_reg_m
  * the cache; or, if inner, a region for posts that contains the command's range and has its
  * access, which stays.  Return it with one more use, or NULL.
  */
-static struct rpost_mr *rpost_cache_use(struct rpost_pd *pd, const struct rpost_reg_mr *cmd,
-					bool inner)
+struct rpost_mr *rpost_cache_use(struct rpost_pd *pd, const struct rpost_reg_mr *cmd,
+				 bool inner)
 {
 	enum rpost_mr_keep keep = inner ? RPOST_MR_FOUND : RPOST_MR_OUT;
 	unsigned long first = cmd->addr, last = cmd->addr + cmd->length - 1, flags;
@@ -347,214 +330,6 @@ bool rpost_cache_give_back(struct rpost_user *user, int error, long refused)
 					   RPOST_CACHE_WAIT) >= 0;
 }
 
-/* ------------------------------------------------- regions of REG_MR */
-
-/*
- * A program can find out which hashes share a place, by what is forgotten.  So no
- * address of the kernel's is in them, and nobody knows the key.
- */
-static u32 rpost_cache_hash(u32 pd, u64 addr, u64 length, u64 iova, u32 access)
-{
-	const u64 words[] = { addr, length ^ (u64)access << 32, iova,
-			      (u64)pd << 32 | task_tgid_nr(current) };
-
-	/* 0 is for nothing. */
-	return hsiphash(words, sizeof(words), &rpost_cache_key) ? : 1;
-}
-
-/* Its place is one of RPOST_CACHE_WAYS, the one that came last is first. */
-static u32 *rpost_cache_ghosts(struct rpost_file *file, u32 hash)
-{
-	return &file->ghosts[hash % (RPOST_NUM_GHOSTS / RPOST_CACHE_WAYS) * RPOST_CACHE_WAYS];
-}
-
-static bool rpost_cache_seen(struct rpost_file *file, u32 hash)
-{
-	u32 *ghosts = rpost_cache_ghosts(file, hash);
-	int i;
-
-	for (i = 0; i < RPOST_CACHE_WAYS; i++) {
-		if (READ_ONCE(ghosts[i]) == hash)
-			return true;
-	}
-	return false;
-}
-
-/*
- * Could the region of a validated command be in the cache?  Set seen if it was
- * deregistered lately, and should be kept next time.
- */
-bool rpost_cache_expects(struct rpost_file *file, const struct rpost_reg_mr *cmd,
-			 bool *seen)
-{
-	u32 hash;
-
-	if ((cmd->access & ~RPOST_CACHE_ACCESS) || (cmd->flags & RPOST_MR_NO_CACHE) ||
-	    !READ_ONCE(mr_cache_pages))
-		return false;
-	hash = rpost_cache_hash(cmd->pd, cmd->addr, cmd->length, cmd->iova, cmd->access);
-	*seen = rpost_cache_seen(file, hash);
-	return *seen || atomic_long_read(&file->counts[RPOST_COUNT_KEPT]);
-}
-
-static void rpost_cache_remember(const struct rpost_mr *mr)
-{
-	u32 *ghosts, hash;
-	int i;
-
-	if (mr->access & ~RPOST_CACHE_ACCESS)
-		return;
-	hash = rpost_cache_hash(mr->pd->obj.handle, mr->addr, mr->length, mr->iova,
-				mr->access);
-	if (rpost_cache_seen(mr->obj.file, hash))
-		return;
-	/* Two tasks at once may lose a hash, which then is remembered later. */
-	ghosts = rpost_cache_ghosts(mr->obj.file, hash);
-	for (i = RPOST_CACHE_WAYS - 1; i > 0; i--)
-		WRITE_ONCE(ghosts[i], READ_ONCE(ghosts[i - 1]));
-	WRITE_ONCE(ghosts[0], hash);
-}
-
-/*
- * Take a region for a validated command from the cache.  It becomes a user of the
- * domain.  Return it, to be given a handle and listed; or NULL.
- */
-struct rpost_mr *rpost_cache_take(struct rpost_pd *pd, const struct rpost_reg_mr *cmd)
-{
-	/*
-	 * Would a new registration succeed?  RLIMIT_MEMLOCK may have become less.  What
-	 * other processes have left since is looked at when more is pinned.
-	 */
-	if (!rpost_memlock_allows(atomic64_read(&current->mm->pinned_vm)))
-		return NULL;
-	return rpost_cache_use(pd, cmd, false);
-}
-
-/*
- * Keep a region that the program destroys.  It is claimed, and its context's rwsem is
- * held.  Return false if it must be destroyed; posts may then still find its key.
- */
-bool rpost_cache_keep(struct rpost_obj *obj)
-{
-	struct rpost_mr *mr = container_of(obj, struct rpost_mr, obj);
-	struct rpost_kept *kept = rpost_kept(mr->obj.file);
-	struct rpost_pd *pd = mr->pd;
-
-	/* At the last close the commands of the file have ended. */
-	if (!mr->ib_mr || mr->umem || READ_ONCE(mr->no_cache) || READ_ONCE(obj->file->dead))
-		return false;
-	if (!mr->watch) {
-		if (rpost_mr_can_keep(obj->dev))
-			rpost_cache_remember(mr);
-		return false;
-	}
-	if (mr->watch->notifier.mm != current->mm ||
-	    mr->num_pages > min(READ_ONCE(mr_cache_pages), mr->watch->limit) ||
-	    !rpost_device_alive(obj->dev))
-		return false;
-	/* The key is refused from here on. */
-	rpost_mr_unlist(mr);
-	if (atomic_cmpxchg(&mr->uses, 1, 0) != 1)
-		return false;
-	rpost_obj_give_handle(obj);
-	spin_lock_irq(&kept->lock);
-	rpost_cache_rest(mr);
-	spin_unlock_irq(&kept->lock);
-	/* The domain can end from here on, and the region with it. */
-	rpost_obj_unuse(&pd->obj);
-	return true;
-}
-
-/* ------------------------------------------------- regions of posts */
-
-/*
- * Find memory of the task that is registered for posts.  length is at least 1, and the
- * range does not wrap; access is RPOST_ACCESS_LOCAL_WRITE or 0.  Return a region that
- * contains the range, with a use, to be dropped by rpost_mr_unuse(); or NULL.
- */
-struct rpost_mr *rpost_cache_find(struct rpost_pd *pd, u64 addr, u64 length, u32 access)
-{
-	const struct rpost_reg_mr cmd = { .addr = addr, .length = length, .access = access };
-
-	return rpost_cache_use(pd, &cmd, true);
-}
-
-/*
- * Follow memory of the task that may be registered.  length is at least 1, and
- * rpost_mr_validate() accepts the range.  The caller holds nothing for which others
- * wait, see rpost_watch_begin().  Return the watch, for a struct rpost_pin; or NULL, and
- * rpost_cache_get() keeps nothing.
- */
-struct rpost_watch *rpost_cache_watch(struct rpost_file *file, u64 addr, u64 length)
-{
-	u64 first = addr & PAGE_MASK;
-
-	if (!READ_ONCE(mr_cache_pages))
-		return NULL;
-	return rpost_watch_begin(file, first, PAGE_ALIGN(addr + length) - first);
-}
-
-/*
- * Find or register memory of the task for a work request, on a device that is alive and
- * cannot be removed meanwhile.  length is at least 1, and rpost_mr_validate() accepts the
- * range; access is RPOST_ACCESS_LOCAL_WRITE or 0.  pin is of this memory, and its watch
- * from rpost_cache_watch().
- *
- * Registers whole pages.  A caller that holds anything for which others wait,
- * as the context's rwsem, has made the memory present before.  If this fails for
- * want of memory, the caller should leave the device, call
- * rpost_cache_give_back(), and try once more.
- *
- * Return a region with a use, to be dropped by rpost_mr_unuse(); or ERR_PTR().  Its key
- * is lkey, and its addresses are those of the program.
- */
-struct rpost_mr *rpost_cache_get(struct rpost_pd *pd, u64 addr, u64 length, u32 access,
-				 struct rpost_pin *pin)
-{
-	struct rpost_kept *kept = rpost_kept(pd->obj.file);
-	struct rpost_reg_mr cmd = { .addr = addr & PAGE_MASK, .access = access };
-	struct rpost_mr *mr;
-	unsigned long flags;
-
-	mr = rpost_cache_find(pd, addr, length, access);
-	if (mr)
-		return mr;
-
-	cmd.length = PAGE_ALIGN(addr + length) - cmd.addr;
-	cmd.iova = cmd.addr;
-	mr = rpost_mr_make(pd, &cmd, pin, true);
-	if (IS_ERR(mr))
-		return mr;
-
-	spin_lock_irqsave(&kept->lock, flags);
-	atomic_set(&mr->uses, 2);
-	rpost_cache_move(mr, mr->watch && !mr->no_cache ? RPOST_MR_FOUND : RPOST_MR_STALE);
-	spin_unlock_irqrestore(&kept->lock, flags);
-	return mr;
-}
-
-/* Does not sleep; the caller may hold spinlocks and be in a softirq. */
-void rpost_mr_unuse(struct rpost_mr *mr)
-{
-	struct rpost_kept *kept;
-	unsigned long flags;
-	int left;
-
-	if (mr->inner) {
-		kept = rpost_kept(mr->obj.file);
-		spin_lock_irqsave(&kept->lock, flags);
-		left = atomic_dec_return(&mr->uses);
-		if (left == 1 && (mr->keep == RPOST_MR_FOUND || mr->keep == RPOST_MR_STALE))
-			rpost_cache_rest(mr);
-		spin_unlock_irqrestore(&kept->lock, flags);
-	} else {
-		/* The handle's use is the last one to go, or the region has ended. */
-		left = atomic_dec_return(&mr->uses);
-	}
-	if (!left)
-		kfree_rcu(mr, obj.rcu);
-}
-
 /* ------------------------------------------------- limits */
 
 /*
@@ -618,13 +393,13 @@ static const struct kernel_param_ops rpost_cache_pages_ops = {
 	.get = param_get_ulong,
 };
 
-module_param_cb(mr_cache_pages, &rpost_cache_pages_ops, &mr_cache_pages, 0644);
+module_param_cb(mr_cache_pages, &rpost_cache_pages_ops, &rpost_cache_pages, 0644);
 MODULE_PARM_DESC(mr_cache_pages,
 		 "Pages of deregistered memory that may stay registered for each user (64 MiB); 0 for none");
 
 int rpost_cache_init(void)
 {
-	get_random_bytes(&rpost_cache_key, sizeof(rpost_cache_key));
+	rpost_again_init();
 	rpost_cache_wq = alloc_workqueue("rdma_post_cache", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!rpost_cache_wq)
 		return -ENOMEM;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The cache of registrations.  See cache.c.
+ * The cache of registrations.  See cache.c, again.c and inner.c.
  */
 #ifndef RPOST_CACHE_H
 #define RPOST_CACHE_H
@@ -104,18 +104,30 @@ static inline struct rpost_kept *rpost_kept(const struct rpost_file *file)
 	return &file->user->kept;
 }
 
+extern unsigned long rpost_cache_pages;
+
 int rpost_cache_init(void);
 void rpost_cache_exit(void);
 void rpost_cache_user_init(struct rpost_kept *kept);
 void rpost_cache_pd_end(struct rpost_pd *pd);
-bool rpost_cache_expects(struct rpost_file *file, const struct rpost_reg_mr *cmd,
-			 bool *seen);
-struct rpost_mr *rpost_cache_take(struct rpost_pd *pd, const struct rpost_reg_mr *cmd);
-bool rpost_cache_keep(struct rpost_obj *obj);
+void rpost_cache_move(struct rpost_mr *mr, enum rpost_mr_keep keep);
+void rpost_cache_rest(struct rpost_mr *mr);
+struct rpost_mr *rpost_cache_use(struct rpost_pd *pd, const struct rpost_reg_mr *cmd,
+				 bool inner);
 void rpost_cache_changed(struct rpost_mr *mr);
 bool rpost_cache_doom_idle(struct list_head *item);
 bool rpost_cache_any_idle(void);
 bool rpost_cache_give_back(struct rpost_user *user, int error, long refused);
+
+/* ------------------------------------------------------------ again.c */
+
+void rpost_again_init(void);
+bool rpost_cache_expects(struct rpost_file *file, const struct rpost_reg_mr *cmd,
+			 bool *seen);
+struct rpost_mr *rpost_cache_take(struct rpost_pd *pd, const struct rpost_reg_mr *cmd);
+bool rpost_cache_keep(struct rpost_obj *obj);
+
+/* ------------------------------------------------------------ inner.c */
 
 struct rpost_mr *rpost_cache_find(struct rpost_pd *pd, u64 addr, u64 length,
 				  u32 access);
