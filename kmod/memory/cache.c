@@ -45,7 +45,7 @@
 
 static struct workqueue_struct *rpost_cache_wq;
 /* Idle regions of all users. */
-static atomic_long_t rpost_cache_idle;
+atomic_long_t rpost_cache_idle;
 
 unsigned long rpost_cache_pages = SZ_64M >> PAGE_SHIFT;
 
@@ -350,12 +350,6 @@ bool rpost_cache_doom_idle(struct list_head *item)
 		rpost_cache_move(watch->mr, RPOST_MR_DOOMED);
 	spin_unlock_irqrestore(&kept->lock, flags);
 	return doom;
-}
-
-/* Is any region of any user idle? */
-bool rpost_cache_any_idle(void)
-{
-	return atomic_long_read(&rpost_cache_idle);
 }
 
 /* Give idle regions of a user back; set @arg if there may be more. */

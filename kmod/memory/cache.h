@@ -105,6 +105,7 @@ static inline struct rpost_kept *rpost_kept(const struct rpost_file *file)
 }
 
 extern unsigned long rpost_cache_pages;
+extern atomic_long_t rpost_cache_idle;
 
 int rpost_cache_init(void);
 void rpost_cache_exit(void);
@@ -116,7 +117,6 @@ struct rpost_mr *rpost_cache_use(struct rpost_pd *pd, const struct rpost_reg_mr 
 				 bool inner);
 void rpost_cache_changed(struct rpost_mr *mr);
 bool rpost_cache_doom_idle(struct list_head *item);
-bool rpost_cache_any_idle(void);
 bool rpost_cache_give_back(struct rpost_user *user, int error, long refused);
 
 /* ------------------------------------------------------------ again.c */

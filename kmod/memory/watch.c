@@ -188,7 +188,7 @@ static unsigned long rpost_watch_count(struct shrinker *shrinker,
 
 	if (!watches)
 		return SHRINK_EMPTY;
-	return rpost_cache_any_idle() ? watches * RPOST_WATCH_WEIGHT : 0;
+	return atomic_long_read(&rpost_cache_idle) ? watches * RPOST_WATCH_WEIGHT : 0;
 }
 
 /*
@@ -201,7 +201,7 @@ static unsigned long rpost_watch_scan(struct shrinker *shrinker,
 {
 	unsigned long left = DIV_ROUND_UP(sc->nr_to_scan, RPOST_WATCH_WEIGHT);
 
-	if (!rpost_cache_any_idle())
+	if (!atomic_long_read(&rpost_cache_idle))
 		return SHRINK_STOP;
 	left = min(left, list_lru_shrink_count(&rpost_watches, sc));
 	return rpost_compat_lru_walk(&rpost_watches, sc, left, rpost_cache_doom_idle) *
