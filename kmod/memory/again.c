@@ -63,8 +63,7 @@ static bool rpost_cache_seen(struct rpost_file *file, u32 hash)
  * Could the region of a validated command be in the cache?  Set seen if it was
  * deregistered lately, and should be kept next time.
  */
-bool rpost_cache_expects(struct rpost_file *file, const struct rpost_reg_mr *cmd,
-			 bool *seen)
+bool rpost_cache_expects(struct rpost_file *file, const struct rpost_reg_mr *cmd, bool *seen)
 {
 	u32 hash;
 
@@ -83,8 +82,7 @@ static void rpost_cache_remember(const struct rpost_mr *mr)
 
 	if (mr->access & ~RPOST_CACHE_ACCESS)
 		return;
-	hash = rpost_cache_hash(mr->pd->obj.handle, mr->addr, mr->length, mr->iova,
-				mr->access);
+	hash = rpost_cache_hash(mr->pd->obj.handle, mr->addr, mr->length, mr->iova, mr->access);
 	if (rpost_cache_seen(mr->obj.file, hash))
 		return;
 	/* Two tasks at once may lose a hash, which then is remembered later. */

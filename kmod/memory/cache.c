@@ -177,8 +177,7 @@ static bool rpost_cache_fits(const struct rpost_mr *mr, const struct rpost_reg_m
  * the cache; or, if inner, a region for posts that contains the command's range and has its
  * access, which stays.  Return it with one more use, or NULL.
  */
-struct rpost_mr *rpost_cache_use(struct rpost_pd *pd, const struct rpost_reg_mr *cmd,
-				 bool inner)
+struct rpost_mr *rpost_cache_use(struct rpost_pd *pd, const struct rpost_reg_mr *cmd, bool inner)
 {
 	enum rpost_mr_keep keep = inner ? RPOST_MR_FOUND : RPOST_MR_OUT;
 	unsigned long first = cmd->addr, last = cmd->addr + cmd->length - 1, flags;
@@ -281,8 +280,7 @@ void rpost_cache_pd_end(struct rpost_pd *pd)
 	lockdep_assert_held(&pd->obj.context->rwsem);
 
 	spin_lock_irq(&kept->lock);
-	while ((mr = list_first_entry_or_null(&pd->cached, struct rpost_mr,
-					      entry))) {
+	while ((mr = list_first_entry_or_null(&pd->cached, struct rpost_mr, entry))) {
 		if (mr->keep != RPOST_MR_DOOMED)
 			rpost_cache_move(mr, RPOST_MR_DOOMED);
 		rpost_cache_move(mr, RPOST_MR_OUT);

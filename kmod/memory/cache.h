@@ -113,8 +113,7 @@ void rpost_cache_user_init(struct rpost_kept *kept);
 void rpost_cache_pd_end(struct rpost_pd *pd);
 void rpost_cache_move(struct rpost_mr *mr, enum rpost_mr_keep keep);
 void rpost_cache_rest(struct rpost_mr *mr);
-struct rpost_mr *rpost_cache_use(struct rpost_pd *pd, const struct rpost_reg_mr *cmd,
-				 bool inner);
+struct rpost_mr *rpost_cache_use(struct rpost_pd *pd, const struct rpost_reg_mr *cmd, bool inner);
 void rpost_cache_changed(struct rpost_mr *mr);
 bool rpost_cache_doom_idle(struct list_head *item);
 bool rpost_cache_give_back(struct rpost_user *user, int error, long refused);
@@ -122,15 +121,13 @@ bool rpost_cache_give_back(struct rpost_user *user, int error, long refused);
 /* ------------------------------------------------------------ again.c */
 
 void rpost_again_init(void);
-bool rpost_cache_expects(struct rpost_file *file, const struct rpost_reg_mr *cmd,
-			 bool *seen);
+bool rpost_cache_expects(struct rpost_file *file, const struct rpost_reg_mr *cmd, bool *seen);
 struct rpost_mr *rpost_cache_take(struct rpost_pd *pd, const struct rpost_reg_mr *cmd);
 bool rpost_cache_keep(struct rpost_obj *obj);
 
 /* ------------------------------------------------------------ inner.c */
 
-struct rpost_mr *rpost_cache_find(struct rpost_pd *pd, u64 addr, u64 length,
-				  u32 access);
+struct rpost_mr *rpost_cache_find(struct rpost_pd *pd, u64 addr, u64 length, u32 access);
 struct rpost_watch *rpost_cache_watch(struct rpost_file *file, u64 addr, u64 length);
 struct rpost_mr *rpost_cache_get(struct rpost_pd *pd, u64 addr, u64 length,
 				 u32 access, struct rpost_pin *pin);

@@ -184,27 +184,23 @@ int rpost_mr_new(struct rpost_ucmd *ucmd, struct rpost_pin *pin);
 void rpost_mr_abort(struct rpost_obj *obj);
 int rpost_mr_retry_refused(struct rpost_pd *pd);
 int rpost_dereg_mr(struct rpost_device *dev, struct ib_mr *ib_mr);
-bool rpost_mr_check(struct rpost_pd *pd, const struct rpost_sge *sge,
-		    u32 access);
+bool rpost_mr_check(struct rpost_pd *pd, const struct rpost_sge *sge, u32 access);
 bool rpost_mr_take(struct rpost_pd *pd, struct rpost_sge *sge, u32 access,
 		   bool cut, struct rpost_mr **used);
-struct rpost_mr *rpost_mr_get(struct rpost_pd *pd, const struct rpost_sge *sge,
-			      u32 access);
+struct rpost_mr *rpost_mr_get(struct rpost_pd *pd, const struct rpost_sge *sge, u32 access);
 int rpost_mr_touch(unsigned long addr, u64 length, unsigned int flags);
 int rpost_mr_fault_in(const struct rpost_reg_mr *cmd);
 
 /* -------------------------------------------------------------- odp.c */
 
-void rpost_odp_query(const struct rpost_device *dev,
-		     struct rpost_query_device *cmd);
+void rpost_odp_query(const struct rpost_device *dev, struct rpost_query_device *cmd);
 int rpost_odp_prepare(struct rpost_mr *mr, const struct rpost_reg_mr *cmd);
 
 /* ---------------------------------------------------------- fastreg.c */
 
 bool rpost_fastreg_possible(const struct rpost_device *dev);
 u64 rpost_fastreg_max_size(const struct ib_device *ib_dev);
-int rpost_fastreg_mr(struct rpost_mr *mr, const struct rpost_reg_mr *cmd,
-		     struct dma_buf *dmabuf);
+int rpost_fastreg_mr(struct rpost_mr *mr, const struct rpost_reg_mr *cmd, struct dma_buf *dmabuf);
 void rpost_fastreg_destroy(struct rpost_pd *pd);
 
 /* ----------------------------------------------------------- dmabuf.c */

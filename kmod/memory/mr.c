@@ -38,8 +38,7 @@ static inline u32 rpost_key_hash(const void *key, u32 len, u32 seed)
 	return (u64)(*(const u32 *)key ^ seed) * GOLDEN_RATIO_64 >> 32;
 }
 
-static inline int rpost_key_cmp(struct rhashtable_compare_arg *arg,
-				const void *obj)
+static inline int rpost_key_cmp(struct rhashtable_compare_arg *arg, const void *obj)
 {
 	const struct rpost_mr *mr = obj;
 
@@ -76,8 +75,7 @@ static const char * const rpost_registrations[] = {
 
 static int rpost_registration;
 
-static int rpost_registration_set(const char *val,
-				  const struct kernel_param *kp)
+static int rpost_registration_set(const char *val, const struct kernel_param *kp)
 {
 	int ret = sysfs_match_string(rpost_registrations, val);
 
@@ -89,8 +87,7 @@ static int rpost_registration_set(const char *val,
 
 static int rpost_registration_get(char *buf, const struct kernel_param *kp)
 {
-	return sysfs_emit(buf, "%s\n",
-			  rpost_registrations[READ_ONCE(rpost_registration)]);
+	return sysfs_emit(buf, "%s\n", rpost_registrations[READ_ONCE(rpost_registration)]);
 }
 
 static const struct kernel_param_ops rpost_registration_ops = {
@@ -99,14 +96,12 @@ static const struct kernel_param_ops rpost_registration_ops = {
 };
 
 module_param_cb(registration, &rpost_registration_ops, NULL, 0644);
-MODULE_PARM_DESC(registration,
-		 "How memory is registered: auto (default), direct, fast");
+MODULE_PARM_DESC(registration, "How memory is registered: auto (default), direct, fast");
 
 /* May memory be registered by fast registration? */
 bool rpost_mr_may_fast(const struct rpost_device *dev)
 {
-	return READ_ONCE(rpost_registration) != RPOST_REG_DIRECT &&
-	       rpost_fastreg_possible(dev);
+	return READ_ONCE(rpost_registration) != RPOST_REG_DIRECT && rpost_fastreg_possible(dev);
 }
 
 /* The way to register, or -EOPNOTSUPP; never one that could crash a driver. */
@@ -148,8 +143,7 @@ u64 rpost_mr_max_size(const struct rpost_device *dev)
 }
 
 /* Call under RCU. */
-static struct rpost_mr *rpost_mr_find(struct rpost_pd *pd,
-				      const struct rpost_sge *sge, u32 access)
+static struct rpost_mr *rpost_mr_find(struct rpost_pd *pd, const struct rpost_sge *sge, u32 access)
 {
 	struct rpost_mr *mr;
 	u64 offset;
@@ -172,8 +166,7 @@ static struct rpost_mr *rpost_mr_find(struct rpost_pd *pd,
  * grants the access.  False also if the region's uses are counted, so that the post must
  * call rpost_mr_take().
  */
-bool rpost_mr_check(struct rpost_pd *pd, const struct rpost_sge *sge,
-		    u32 access)
+bool rpost_mr_check(struct rpost_pd *pd, const struct rpost_sge *sge, u32 access)
 {
 	struct rpost_mr *mr;
 	bool good;
@@ -211,8 +204,7 @@ bool rpost_mr_take(struct rpost_pd *pd, struct rpost_sge *sge, u32 access,
 			mr = NULL;
 	}
 	if (mr && cut)
-		sge->length = min_t(u64, sge->length,
-				    mr->iova + mr->length - sge->addr);
+		sge->length = min_t(u64, sge->length, mr->iova + mr->length - sge->addr);
 	rcu_read_unlock();
 	return mr;
 }
@@ -223,8 +215,7 @@ bool rpost_mr_take(struct rpost_pd *pd, struct rpost_sge *sge, u32 access,
  * false, except that a counted region is returned, too.  The rwsem of the domain's
  * context is held.
  */
-struct rpost_mr *rpost_mr_get(struct rpost_pd *pd, const struct rpost_sge *sge,
-			      u32 access)
+struct rpost_mr *rpost_mr_get(struct rpost_pd *pd, const struct rpost_sge *sge, u32 access)
 {
 	struct rpost_mr *mr;
 
@@ -292,16 +283,14 @@ int rpost_mr_shutdown(struct rpost_obj *obj)
 		mmdrop(mr->mm);
 	mr->mm = NULL;
 	if (ret) {
-		pr_warn_ratelimited("rdma_post: %lu pages stay pinned\n",
-				    mr->num_pages);
+		pr_warn_ratelimited("rdma_post: %lu pages stay pinned\n", mr->num_pages);
 		mr->pd->leaked = true;
 		rpost_dmabuf_leak(mr);
 	} else {
 		rpost_dmabuf_unaccount(mr);
 		ib_umem_release(mr->umem);
 		mr->umem = NULL;
-		rpost_file_count(mr->obj.file, RPOST_COUNT_PINNED_PAGES,
-				 -(long)mr->num_pages);
+		rpost_file_count(mr->obj.file, RPOST_COUNT_PINNED_PAGES, -(long)mr->num_pages);
 	}
 	if (mr->pinner)
 		rpost_unpin(mr->obj.file, mr->pinner, mr->num_pages);
@@ -379,15 +368,12 @@ int rpost_mr_validate_any(const struct rpost_reg_mr *cmd)
 	 * All memory on demand: the driver would allocate for what the device
 	 * touches, and nobody could be charged.
 	 */
-	if ((cmd->access & RPOST_ACCESS_ON_DEMAND) && !cmd->addr &&
-	    cmd->length == U64_MAX)
+	if ((cmd->access & RPOST_ACCESS_ON_DEMAND) && !cmd->addr && cmd->length == U64_MAX)
 		return -EOPNOTSUPP;
 	/* rxe would flush it all at a peer's request, without a pause. */
-	if ((cmd->access & RPOST_ACCESS_ON_DEMAND) &&
-	    (cmd->access & RPOST_ACCESS_FLUSH_PERSISTENT))
+	if ((cmd->access & RPOST_ACCESS_ON_DEMAND) && (cmd->access & RPOST_ACCESS_FLUSH_PERSISTENT))
 		return -EOPNOTSUPP;
-	if ((cmd->access & (RPOST_ACCESS_REMOTE_WRITE |
-			    RPOST_ACCESS_REMOTE_ATOMIC)) &&
+	if ((cmd->access & (RPOST_ACCESS_REMOTE_WRITE | RPOST_ACCESS_REMOTE_ATOMIC)) &&
 	    !(cmd->access & RPOST_ACCESS_LOCAL_WRITE))
 		return -EINVAL;
 	if (!cmd->length)
@@ -456,8 +442,7 @@ static int rpost_mr_register(struct rpost_mr *mr, const struct rpost_reg_mr *cmd
 	ret = rpost_pin_cred_begin(&cred);
 	if (ret)
 		return ret;
-	ib_mr = ib_reg_user_mr(mr->pd->ib_pd, cmd->addr, cmd->length,
-			       cmd->iova, cmd->access);
+	ib_mr = ib_reg_user_mr(mr->pd->ib_pd, cmd->addr, cmd->length, cmd->iova, cmd->access);
 	rpost_pin_cred_end(&cred);
 	if (IS_ERR(ib_mr))
 		return PTR_ERR(ib_mr);
@@ -484,8 +469,7 @@ int rpost_mr_touch(unsigned long addr, u64 length, unsigned int flags)
 	while (left) {
 		if (fatal_signal_pending(current))
 			return -EINTR;
-		n = get_user_pages_fast(addr, min_t(u64, left, RPOST_FAULT_BATCH),
-					flags, pages);
+		n = get_user_pages_fast(addr, min_t(u64, left, RPOST_FAULT_BATCH), flags, pages);
 		if (n <= 0)
 			return n ? : -EFAULT;
 		for (i = 0; i < n; i++)
@@ -507,8 +491,7 @@ int rpost_mr_fault_in(const struct rpost_reg_mr *cmd)
 	unsigned long pages = rpost_mr_pages(cmd->addr, cmd->length);
 
 	/* More than this is refused later. */
-	if (pages > totalram_pages() ||
-	    (pages > rpost_pin_limit() && !capable(CAP_IPC_LOCK)))
+	if (pages > totalram_pages() || (pages > rpost_pin_limit() && !capable(CAP_IPC_LOCK)))
 		return -ENOBUFS;
 	return rpost_mr_touch(cmd->addr, cmd->length, flags);
 }
@@ -539,8 +522,7 @@ struct rpost_mr *rpost_mr_make(struct rpost_pd *pd, const struct rpost_reg_mr *c
 	mr->span.start = cmd->addr;
 	mr->span.last = cmd->addr + cmd->length - 1;
 	ret = inner ? rpost_obj_reserve_inner(file, &mr->obj, RPOST_OBJ_MR, pd->obj.dev) :
-		      rpost_obj_reserve(file, &mr->obj, RPOST_OBJ_MR, pd->obj.dev,
-					RPOST_GFP);
+		      rpost_obj_reserve(file, &mr->obj, RPOST_OBJ_MR, pd->obj.dev, RPOST_GFP);
 	if (ret) {
 		kfree(mr);
 		return ERR_PTR(ret);
@@ -590,8 +572,7 @@ static int rpost_reg_mr_finish(struct rpost_ucmd *ucmd, struct rpost_mr *mr)
 	cmd->lkey = mr->ib_mr->lkey;
 	cmd->rkey = mr->ib_mr->rkey;
 	/* Copying only the new fields costs less. */
-	return rpost_obj_answer(ucmd, &mr->obj,
-				offsetof(struct rpost_reg_mr, handle));
+	return rpost_obj_answer(ucmd, &mr->obj, offsetof(struct rpost_reg_mr, handle));
 }
 
 /* Take the region from the cache, if it is there.  Return 1 if it is not. */
@@ -625,8 +606,7 @@ int rpost_mr_new(struct rpost_ucmd *ucmd, struct rpost_pin *pin)
 	if (IS_ERR(pd))
 		return PTR_ERR(pd);
 	/* Does the device have the flush rights? */
-	ret = ib_check_mr_access(pd->obj.dev->ib_dev,
-				 cmd->access & RPOST_COMPAT_ACCESS_FLUSH);
+	ret = ib_check_mr_access(pd->obj.dev->ib_dev, cmd->access & RPOST_COMPAT_ACCESS_FLUSH);
 	if (ret)
 		goto err;
 	/* The program is charged for the memory of refused regions. */

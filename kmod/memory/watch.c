@@ -41,8 +41,7 @@ static bool rpost_watch_invalidate(struct mmu_interval_notifier *notifier,
 				   const struct mmu_notifier_range *range,
 				   unsigned long seq)
 {
-	struct rpost_watch *watch = container_of(notifier, struct rpost_watch,
-						 notifier);
+	struct rpost_watch *watch = container_of(notifier, struct rpost_watch, notifier);
 	struct rpost_kept *kept = rpost_kept(watch->file);
 	unsigned long flags;
 
@@ -108,8 +107,7 @@ static struct rpost_watch *rpost_watch_alloc(struct rpost_file *file)
 
 	if (rpost_charge(file, RPOST_WATCH_BYTES))
 		return NULL;
-	watch = kmem_cache_alloc_lru(rpost_watch_slab, &rpost_watches,
-				     RPOST_GFP | __GFP_ZERO);
+	watch = kmem_cache_alloc_lru(rpost_watch_slab, &rpost_watches, RPOST_GFP | __GFP_ZERO);
 	if (!watch) {
 		rpost_uncharge(file, RPOST_WATCH_BYTES);
 		return NULL;
@@ -181,8 +179,7 @@ void rpost_watch_end(struct rpost_watch *watch)
 		queue_work(rpost_watch_wq, &kept->work);
 }
 
-static unsigned long rpost_watch_count(struct shrinker *shrinker,
-				       struct shrink_control *sc)
+static unsigned long rpost_watch_count(struct shrinker *shrinker, struct shrink_control *sc)
 {
 	unsigned long watches = list_lru_shrink_count(&rpost_watches, sc);
 
@@ -196,8 +193,7 @@ static unsigned long rpost_watch_count(struct shrinker *shrinker,
  * for each that it wants memory from.  Most watches may be those of regions in
  * use, so the number of watches that are looked at is bounded, too.
  */
-static unsigned long rpost_watch_scan(struct shrinker *shrinker,
-				      struct shrink_control *sc)
+static unsigned long rpost_watch_scan(struct shrinker *shrinker, struct shrink_control *sc)
 {
 	unsigned long left = DIV_ROUND_UP(sc->nr_to_scan, RPOST_WATCH_WEIGHT);
 
