@@ -67,7 +67,7 @@ static bool rpost_mr_in_tree(enum rpost_mr_keep keep)
 	return keep == RPOST_MR_FOUND || keep == RPOST_MR_IDLE;
 }
 
-/* Move a region to another state.  Call with the lock held, as all functions here. */
+/* Move a region to another state, with the lock of its user's struct rpost_kept held. */
 void rpost_cache_move(struct rpost_mr *mr, enum rpost_mr_keep keep)
 {
 	struct rpost_kept *kept = rpost_kept(mr->obj.file);
@@ -101,9 +101,9 @@ void rpost_cache_move(struct rpost_mr *mr, enum rpost_mr_keep keep)
 }
 
 /*
- * Look at idle entries, those first that were not used longest, and doom those of a
- * process, or all if @mm is NULL; the others go to the end of the list.  Return the
- * pages of what was looked at.
+ * Look at idle entries, beginning with the one that was used first, and doom those of a
+ * process, or all if mm is NULL; the others go to the end of the list.  Return the pages
+ * of what was looked at.
  */
 static unsigned long rpost_cache_doom_pages(struct rpost_kept *kept, unsigned long pages,
 					    const struct mm_struct *mm)
@@ -127,7 +127,7 @@ static unsigned long rpost_cache_doom_pages(struct rpost_kept *kept, unsigned lo
 	return done;
 }
 
-/* Make room for an entry; false if it cannot be kept. */
+/* Make room for a region; false if it cannot be kept. */
 static bool rpost_cache_room(struct rpost_mr *mr)
 {
 	unsigned long limit = READ_ONCE(rpost_cache_pages), own = mr->watch->limit;
@@ -150,7 +150,7 @@ static bool rpost_cache_room(struct rpost_mr *mr)
 	return kept->pages <= limit - mr->num_pages;
 }
 
-/* Keep an entry that is not used, or doom it. */
+/* Keep a region that nobody uses any more, or doom it.  The same lock is held. */
 void rpost_cache_rest(struct rpost_mr *mr)
 {
 	bool good = mr->watch && !mr->no_cache && !READ_ONCE(mr->obj.file->dead);
@@ -204,7 +204,7 @@ struct rpost_mr *rpost_cache_use(struct rpost_pd *pd, const struct rpost_reg_mr 
 	return found;
 }
 
-/* The memory of a region is about to change. */
+/* The memory of a region is about to change.  The same lock is held. */
 void rpost_cache_changed(struct rpost_mr *mr)
 {
 	WRITE_ONCE(mr->no_cache, true);
@@ -350,7 +350,7 @@ bool rpost_cache_doom_idle(struct list_head *item)
 	return doom;
 }
 
-/* Give idle regions of a user back; set @arg if there may be more. */
+/* Give idle regions of a user back; arg is set if there may be more. */
 static void rpost_cache_empty(struct rpost_user *user, void *arg)
 {
 	struct rpost_kept *kept = &user->kept;

@@ -36,18 +36,13 @@ struct rpost_watch *rpost_cache_watch(struct rpost_file *file, u64 addr, u64 len
 }
 
 /*
- * Find or register memory of the task for a work request, on a device that is alive and
- * cannot be removed meanwhile.  length is at least 1, and rpost_mr_validate() accepts the
- * range; access is RPOST_ACCESS_LOCAL_WRITE or 0.  pin is of this memory, and its watch
- * from rpost_cache_watch().
+ * Find or register memory of the task for a work request, in whole pages, on a device that
+ * is alive and cannot be removed meanwhile.  length is at least 1, and rpost_mr_validate()
+ * accepts the range; access is RPOST_ACCESS_LOCAL_WRITE or 0.  The memory is present.  pin
+ * is of it, with the watch from rpost_cache_watch().
  *
- * Registers whole pages.  A caller that holds anything for which others wait,
- * as the context's rwsem, has made the memory present before.  If this fails for
- * want of memory, the caller should leave the device, call
- * rpost_cache_give_back(), and try once more.
- *
- * Return a region with a use, to be dropped by rpost_mr_unuse(); or ERR_PTR().  Its key
- * is lkey, and its addresses are those of the program.
+ * Return a region with a use, to be dropped by rpost_mr_unuse(); or ERR_PTR().  After -ENOMEM
+ * or -EAGAIN the caller leaves the device, calls rpost_cache_give_back(), and tries again.
  */
 struct rpost_mr *rpost_cache_get(struct rpost_pd *pd, u64 addr, u64 length, u32 access,
 				 struct rpost_pin *pin)

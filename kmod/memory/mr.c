@@ -257,6 +257,17 @@ void rpost_mr_unlist(struct rpost_mr *mr)
 }
 
 /*
+ * A region ends in one of two ways:
+ *
+ *   with a handle       rpost_obj_end() calls rpost_mr_shutdown() and rpost_mr_free().  If
+ *                       the device refuses, the handle stays.  If the device is removed,
+ *                       the shutdown comes then, and the rest when the program destroys it
+ *   without, of the     rpost_mr_drop().  If the device refuses, the domain has the region
+ *   cache or of a       (rpost_pd.refused), and asks again before a registration and at
+ *   failed command      its own end
+ */
+
+/*
  * Deregister a region and unpin its memory.  Return 0, or the driver's errno; then it is
  * still pinned, but posts no longer find it.
  */
@@ -299,9 +310,8 @@ int rpost_mr_shutdown(struct rpost_obj *obj)
 }
 
 /*
- * After rpost_mr_shutdown() has returned ret: drop the owner's use, and free the region with
- * the last use; or, if the device has refused, leave it to the domain, which asks again.
- * A region that the cache has kept for REG_MR has no use.
+ * ret is what rpost_mr_shutdown() has returned, and is returned.  A region that was kept for
+ * REG_MR has no use of an owner to drop.
  */
 static int rpost_mr_forget(struct rpost_mr *mr, int ret)
 {
