@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Usage: selftests/tools/check.sh [-ar] [-T MINUTES] [-n N] [-k KERNEL]... [TEST...]
+# Usage: selftests/tools/check.sh [-ar] [-T MINUTES] [-n N] [-k KERNEL]... [-d sim|fast] [TEST...]
 #
 # Builds everything, boots guests and runs tests in them. Each step prints a line
 # with its counts and its time; the last line is "N passed, N failed, N skipped", and
@@ -14,6 +14,8 @@
 #   -k KERNEL   test only on this kernel, in full: 6.1, 6.12, 7.2, or one with KASAN and
 #               lockdep (debug, debug-6.1) or KCSAN (debug-kcsan), which is built first
 #               if it is not cached
+#   -d sim      run the TESTs on rdmasim, those of the library over librdma_post only
+#   -d fast     the same with fast registration on rxe
 #   -a          everything: all kernels in full, all programs with KASAN, lockdep and
 #               KCSAN, the fuzzer, Debian's programs, containers, sanitizers, lint, ...
 #   -T MINUTES  stop after this time; what was not run is listed, and the run fails
@@ -38,12 +40,13 @@ set -uo pipefail
 cd "$top_dir" || exit 1
 die_status=2
 
-all='' kernels=() minutes='' commits='' RPOST_RESUME=''
-while getopts hark:n:T: opt; do
+all='' kernels=() minutes='' commits='' device_tests='' RPOST_RESUME=''
+while getopts hark:d:n:T: opt; do
 	case $opt in
 	a) all=1 ;;
 	r) RPOST_RESUME=1 ;;
 	k) kernels+=("$OPTARG") ;;
+	d) device_tests=${OPTARG}_tests ;;
 	n) commits=$OPTARG ;;
 	T) minutes=$OPTARG ;;
 	h) usage && exit ;;
@@ -58,6 +61,8 @@ for kernel in "${kernels[@]}"; do
 	*) die "$kernel: kernels are 6.1, 6.12, 7.2, debug, debug-6.1 and debug-kcsan" ;;
 	esac
 done
+[[ $device_tests =~ ^((sim|fast)_tests)?$ ]] || die "-d ${device_tests%_tests}: sim or fast"
+[ -z "$device_tests" ] || [ ${#subjects[@]} != 0 ] || die "-d: no TEST"
 [[ $minutes =~ ^[1-9][0-9]*$|^$ ]] || die "-T $minutes: a number of minutes"
 [[ $commits =~ ^[0-9]*$ ]] || die "-n $commits: a number of commits"
 
@@ -166,14 +171,16 @@ network=('RPOST_TEST_DOWN=ip link set dummy0 down'
 	'RPOST_TEST_UP=ip link set dummy0 up && ip addr add fd00::1/64 dev dummy0 nodad'
 	'RPOST_TEST_LATE=ip neigh replace 10.0.0.77 dev dummy0 nud failed && echo 10.0.0.77')
 
-# programs DIRECTORY TEST...: set files, for run.sh, and names, for run_tests.sh
+# programs DIRECTORY TEST...: set files, for run.sh, and names, for run_tests.sh; a TEST
+# api/NAME is the program over librdma_post
 programs() {
 	local directory=$1 test
 	shift
 	files=() names=()
 	for test; do
+		[[ $test != api/* ]] || test=$test-rpost
 		files+=(-f "$directory/$test")
-		names+=("./$test")
+		names+=("./${test##*/}")
 	done
 }
 
@@ -264,7 +271,7 @@ fast_tests() {
 			-i "$build_dir/qp_error-$1/qp_error.ko" \
 			-f selftests/tools/run_tests.sh "${files[@]}" -- \
 			env "${device[@]}" \
-			RPOST_TEST_DIR=/disk \
+			RPOST_TEST_DIR=/disk RPOST_TEST_LINK=yes \
 			sh -c 'vm-disk /disk && exec "$@"' sh ./run_tests.sh "${names[@]}"
 }
 
@@ -309,10 +316,11 @@ sim_guest() {
 			"${network[@]}" \
 			RPOST_TEST_MODULE=/vm/modules/rdma_post.ko \
 			RPOST_TEST_PARAMS=devices=rdmasim RPOST_TEST_DIR=/disk \
+			RPOST_TEST_LINK=yes \
 			sh -c 'vm-disk /disk && exec "$@"' sh "${@:3}"
 }
 
-# sim_tests KERNEL VICES TEST...: run tests of the kernel interface on rdmasim
+# sim_tests KERNEL VICES TEST...: run tests on rdmasim
 sim_tests() {
 	local files names
 	programs "$build_dir/selftests" "${@:3}"
@@ -346,7 +354,8 @@ sim_programs() {
 	for name in "${all_programs[@]}"; do
 		[[ $name =~ ^(admit|dmabuf|mr_cache|mr_cache_race)$ ]] || names+=("$name")
 	done
-	spread "rdmasim-$kernel" sim_tests "$kernel" '' -- "${names[@]}"
+	spread "rdmasim-$kernel" sim_tests "$kernel" '' -- "${names[@]}" \
+		"${api_programs[@]/#/api/}"
 }
 
 # api_tests KERNEL [TEST...]: run tests, by default all, over both libraries
@@ -635,6 +644,13 @@ check_subjects() {
 		finish
 	build_module "$kernel" || finish
 	[ -z "$chosen_doctor" ] || queue doctor_tests "$kernel"
+	case $device_tests in
+	sim_tests) spread "rdmasim-$kernel" sim_tests "$kernel" '' -- \
+		"${chosen[@]}" "${chosen_api[@]/#/api/}" ;;
+	fast_tests) spread "fast-registration-$kernel" fast_tests "$kernel" -- \
+		"${chosen[@]}" "${chosen_api[@]/#/api/}" ;;
+	esac
+	[ -z "$device_tests" ] || return 0
 	[ ${#chosen[@]} = 0 ] || interface_tests "$kernel" "${chosen[@]}"
 	[ ${#chosen_api[@]} = 0 ] || queue tap "library-$kernel" \
 		counted api_tests "$kernel" "${chosen_api[@]}"
