@@ -9,30 +9,7 @@
 
 #include "cq_pair.h"
 
-FIXTURE(cq) {
-	struct cq_pair p;
-	struct rpost_wc wc;
-};
-
-FIXTURE_VARIANT(cq) {
-	uint32_t flags;		/* RPOST_CQ_* */
-};
-
-FIXTURE_VARIANT_ADD(cq, plain) { 0 };
-FIXTURE_VARIANT_ADD(cq, small) { RPOST_CQ_SMALL_ENTRIES };
-FIXTURE_VARIANT_ADD(cq, shared) {
-	RPOST_CQ_SMALL_ENTRIES | RPOST_CQ_SHARED_PAGE
-};
-
-FIXTURE_SETUP(cq)
-{
-	ASSERT_EQ(0, cq_pair_init(&self->p, variant->flags));
-}
-
-FIXTURE_TEARDOWN(cq)
-{
-	cq_pair_close(&self->p);
-}
+CQ_FIXTURE()
 
 /* Send a message from the client; the server receives it with @wr_id. */
 static int message(FIXTURE_DATA(cq) *self, uint64_t wr_id, uint32_t flags)

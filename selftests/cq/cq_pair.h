@@ -21,4 +21,26 @@ struct cq_pair {
 int cq_pair_init(struct cq_pair *p, uint32_t flags);
 void cq_pair_close(struct cq_pair *p);
 
+#define CQ_FIXTURE()							\
+FIXTURE(cq) {								\
+	struct cq_pair p;						\
+	struct rpost_wc wc;						\
+};									\
+FIXTURE_VARIANT(cq) {							\
+	uint32_t flags;		/* RPOST_CQ_* */			\
+};									\
+FIXTURE_VARIANT_ADD(cq, plain) { 0 };					\
+FIXTURE_VARIANT_ADD(cq, small) { RPOST_CQ_SMALL_ENTRIES };		\
+FIXTURE_VARIANT_ADD(cq, shared) {					\
+	RPOST_CQ_SMALL_ENTRIES | RPOST_CQ_SHARED_PAGE			\
+};									\
+FIXTURE_SETUP(cq)							\
+{									\
+	ASSERT_EQ(0, cq_pair_init(&self->p, variant->flags));		\
+}									\
+FIXTURE_TEARDOWN(cq)							\
+{									\
+	cq_pair_close(&self->p);					\
+}
+
 #endif /* CQ_PAIR_H */

@@ -10,30 +10,7 @@
 #include "cq_pair.h"
 #include "kernel_release.h"
 
-FIXTURE(cq) {
-	struct cq_pair p;
-	struct rpost_wc wc;
-};
-
-FIXTURE_VARIANT(cq) {
-	uint32_t flags;		/* RPOST_CQ_* */
-};
-
-FIXTURE_VARIANT_ADD(cq, plain) { 0 };
-FIXTURE_VARIANT_ADD(cq, small) { RPOST_CQ_SMALL_ENTRIES };
-FIXTURE_VARIANT_ADD(cq, shared) {
-	RPOST_CQ_SMALL_ENTRIES | RPOST_CQ_SHARED_PAGE
-};
-
-FIXTURE_SETUP(cq)
-{
-	ASSERT_EQ(0, cq_pair_init(&self->p, variant->flags));
-}
-
-FIXTURE_TEARDOWN(cq)
-{
-	cq_pair_close(&self->p);
-}
+CQ_FIXTURE()
 
 /* Make a write from the server, whose queue has a channel, to the client. */
 static int write_back(FIXTURE_DATA(cq) *self, struct rp_send *send)

@@ -12,20 +12,7 @@ RP_USE_DEPTH()
 
 #define BUF	4096
 
-FIXTURE(blocks) {
-	struct post_pair p;
-	struct rpost_wc wc;
-};
-
-FIXTURE_SETUP(blocks)
-{
-	ASSERT_EQ(0, post_pair_init(&self->p, BUF, 0));
-}
-
-FIXTURE_TEARDOWN(blocks)
-{
-	post_pair_close(&self->p);
-}
+BLOCKS_FIXTURE(BUF)
 
 static struct rpost_recv_wr good_recv(uint64_t wr_id)
 {

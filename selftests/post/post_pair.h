@@ -37,4 +37,39 @@ int pair_recv(struct post_pair *p, uint64_t wr_id, uint32_t length);
 #define EXPECT_NOTHING(end) EXPECT_EQ(RPOST_WC_SUCCESS, rp_no_other(end))
 #define EXPECT_NOTHING_FLUSHED(end) EXPECT_EQ(RPOST_WC_WR_FLUSH_ERR, rp_no_other(end))
 
+#define BLOCKS_FIXTURE(bytes)						\
+FIXTURE(blocks) {							\
+	struct post_pair p;						\
+	struct rpost_wc wc;						\
+};									\
+FIXTURE_SETUP(blocks)							\
+{									\
+	ASSERT_EQ(0, post_pair_init(&self->p, bytes, 0));		\
+}									\
+FIXTURE_TEARDOWN(blocks)						\
+{									\
+	post_pair_close(&self->p);					\
+}
+
+/* The same, with memory that is filled, and with all sends signaled. */
+#define POST_FIXTURE(bytes)						\
+FIXTURE(post) {								\
+	struct post_pair p;						\
+	struct rpost_wc wc;						\
+};									\
+FIXTURE_VARIANT(post) {							\
+	uint32_t qp_flags;						\
+};									\
+FIXTURE_VARIANT_ADD(post, plain) { .qp_flags = 0 };			\
+FIXTURE_VARIANT_ADD(post, sig_all) { .qp_flags = RPOST_QP_SIG_ALL };	\
+FIXTURE_SETUP(post)							\
+{									\
+	ASSERT_EQ(0, post_pair_init(&self->p, bytes, variant->qp_flags));\
+	post_pair_fill(&self->p);					\
+}									\
+FIXTURE_TEARDOWN(post)							\
+{									\
+	post_pair_close(&self->p);					\
+}
+
 #endif /* POST_PAIR_H */

@@ -15,29 +15,7 @@ RP_USE_DEPTH()
 
 #define BUF	16384
 
-/* Two connected ends, each with a buffer that allows all access. */
-FIXTURE(post) {
-	struct post_pair p;
-	struct rpost_wc wc;
-};
-
-FIXTURE_VARIANT(post) {
-	uint32_t qp_flags;
-};
-
-FIXTURE_VARIANT_ADD(post, plain) { .qp_flags = 0 };
-FIXTURE_VARIANT_ADD(post, sig_all) { .qp_flags = RPOST_QP_SIG_ALL };
-
-FIXTURE_SETUP(post)
-{
-	ASSERT_EQ(0, post_pair_init(&self->p, BUF, variant->qp_flags));
-	post_pair_fill(&self->p);
-}
-
-FIXTURE_TEARDOWN(post)
-{
-	post_pair_close(&self->p);
-}
+POST_FIXTURE(BUF)
 
 TEST_F(post, before_the_connection)
 {

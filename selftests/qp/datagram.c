@@ -10,20 +10,7 @@
 
 #define ALL	(RPOST_ACCESS_LOCAL_WRITE | RPOST_ACCESS_REMOTE_WRITE)
 
-FIXTURE(ud) {
-	struct ud_pair p;
-	struct rpost_wc wc;
-};
-
-FIXTURE_SETUP(ud)
-{
-	ASSERT_EQ(0, ud_pair_init(&self->p));
-}
-
-FIXTURE_TEARDOWN(ud)
-{
-	ud_pair_close(&self->p);
-}
+UD_FIXTURE()
 
 TEST_F(ud, sent_with_entries)
 {

@@ -9,20 +9,7 @@
 
 #include "ud_pair.h"
 
-FIXTURE(ud) {
-	struct ud_pair p;
-	struct rpost_wc wc;
-};
-
-FIXTURE_SETUP(ud)
-{
-	ASSERT_EQ(0, ud_pair_init(&self->p));
-}
-
-FIXTURE_TEARDOWN(ud)
-{
-	ud_pair_close(&self->p);
-}
+UD_FIXTURE()
 
 /* ------------------------------------------------------ address handles */
 

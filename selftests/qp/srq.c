@@ -11,20 +11,7 @@
 
 #define ALL	(RPOST_ACCESS_LOCAL_WRITE | RPOST_ACCESS_REMOTE_WRITE)
 
-FIXTURE(srq) {
-	struct srq_ends e;
-	struct rpost_wc wc;
-};
-
-FIXTURE_SETUP(srq)
-{
-	ASSERT_EQ(0, srq_ends_init(&self->e));
-}
-
-FIXTURE_TEARDOWN(srq)
-{
-	srq_ends_close(&self->e);
-}
+SRQ_FIXTURE()
 
 /*
  * Expect that all slots can be posted, and at most one more for each queue pair

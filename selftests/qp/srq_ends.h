@@ -35,4 +35,18 @@ int srq_give(struct srq_ends *e, uint32_t i);
 	EXPECT_EQ(len, self->wc.byte_len);				\
 } while (0)
 
+#define SRQ_FIXTURE()							\
+FIXTURE(srq) {								\
+	struct srq_ends e;						\
+	struct rpost_wc wc;						\
+};									\
+FIXTURE_SETUP(srq)							\
+{									\
+	ASSERT_EQ(0, srq_ends_init(&self->e));				\
+}									\
+FIXTURE_TEARDOWN(srq)							\
+{									\
+	srq_ends_close(&self->e);					\
+}
+
 #endif /* SRQ_ENDS_H */

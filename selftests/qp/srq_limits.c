@@ -10,20 +10,7 @@
 
 #include "srq_ends.h"
 
-FIXTURE(srq) {
-	struct srq_ends e;
-	struct rpost_wc wc;
-};
-
-FIXTURE_SETUP(srq)
-{
-	ASSERT_EQ(0, srq_ends_init(&self->e));
-}
-
-FIXTURE_TEARDOWN(srq)
-{
-	srq_ends_close(&self->e);
-}
+SRQ_FIXTURE()
 
 TEST_F(srq, limit)
 {
