@@ -80,23 +80,42 @@ static size_t skip(struct ibv_ah *ah)
 	return ah ? GRH_BYTES : 0;
 }
 
+/* Build and complete a batch. */
+#define EXPECT_BATCH(want, ...) do { \
+	ibv_wr_start(self->ex); \
+	__VA_ARGS__; \
+	EXPECT_EQ(want, ibv_wr_complete(self->ex)); \
+} while (0)
+
+/* Build a send by this call, with the data that a setter sets. */
+#define BUILD(wr_id, flags, call, ...) do { \
+	begin(self->ex, wr_id, flags); \
+	call; \
+	set_addr(self->ex, self->ah, &self->b); \
+	__VA_ARGS__; \
+} while (0)
+
+#define SEND_ONE(wr_id, flags, call, ...) \
+	EXPECT_BATCH(0, BUILD(wr_id, (flags) | IBV_SEND_SIGNALED, call, __VA_ARGS__))
+
+/* Expect that a message has been sent, and received with what fill() wrote. */
+#define ASSERT_ARRIVES(sent, received, len, seed) do { \
+	ASSERT_COMP_OK(self->a.cq, &self->wc, IBV_WC_SEND, sent); \
+	ASSERT_COMP_OK(self->b.cq, &self->wc, IBV_WC_RECV, received); \
+	EXPECT_EQ((len) + skip(self->ah), self->wc.byte_len); \
+	EXPECT_TRUE(filled(self->b.buf + skip(self->ah), len, seed)); \
+} while (0)
+
 TEST_F(wr_ex, send)
 {
 	struct ibv_sge sges[3];
 
 	ASSERT_EQ(0, post_recv(&self->b, 2, 0, 1000));
 	fill(self->a.buf, 300, 1);
-	ibv_wr_start(self->ex);
-	begin(self->ex, 0xfedcba9876543210, IBV_SEND_SIGNALED);
-	ibv_wr_send(self->ex);
-	set_addr(self->ex, self->ah, &self->b);
-	ibv_wr_set_sge(self->ex, self->a.mr->lkey, addr64(self->a.buf), 300);
-	ASSERT_EQ(0, ibv_wr_complete(self->ex));
-	ASSERT_COMP_OK(self->a.cq, &self->wc, IBV_WC_SEND, 0xfedcba9876543210);
-	ASSERT_COMP_OK(self->b.cq, &self->wc, IBV_WC_RECV, 2);
-	EXPECT_EQ(300 + skip(self->ah), self->wc.byte_len);
+	SEND_ONE(0xfedcba9876543210, 0, ibv_wr_send(self->ex),
+		 ibv_wr_set_sge(self->ex, self->a.mr->lkey, addr64(self->a.buf), 300));
+	ASSERT_ARRIVES(0xfedcba9876543210, 2, 300, 1);
 	EXPECT_FALSE(self->wc.wc_flags & IBV_WC_WITH_IMM);
-	EXPECT_TRUE(filled(self->b.buf + skip(self->ah), 300, 1));
 
 	/* Send from several places, with immediate data. */
 	memset(self->b.buf, POISON, 1000);
@@ -104,38 +123,24 @@ TEST_F(wr_ex, send)
 	sges[0] = side_sge(&self->a, 0, 100);
 	sges[1] = side_sge(&self->a, 100, 1);
 	sges[2] = side_sge(&self->a, 101, 199);
-	ibv_wr_start(self->ex);
-	begin(self->ex, 4, IBV_SEND_SIGNALED);
-	ibv_wr_send_imm(self->ex, htonl(0x1234abcd));
-	set_addr(self->ex, self->ah, &self->b);
-	ibv_wr_set_sge_list(self->ex, 3, sges);
-	ASSERT_EQ(0, ibv_wr_complete(self->ex));
-	ASSERT_COMP_OK(self->a.cq, &self->wc, IBV_WC_SEND, 4);
-	ASSERT_COMP_OK(self->b.cq, &self->wc, IBV_WC_RECV, 3);
-	EXPECT_EQ(300 + skip(self->ah), self->wc.byte_len);
+	SEND_ONE(4, 0, ibv_wr_send_imm(self->ex, htonl(0x1234abcd)),
+		 ibv_wr_set_sge_list(self->ex, 3, sges));
+	ASSERT_ARRIVES(4, 3, 300, 1);
 	EXPECT_TRUE(self->wc.wc_flags & IBV_WC_WITH_IMM);
 	EXPECT_EQ(htonl(0x1234abcd), self->wc.imm_data);
-	EXPECT_TRUE(filled(self->b.buf + skip(self->ah), 300, 1));
 }
 
+/* The setter copies the data. */
 TEST_F(wr_ex, inline_data)
 {
 	uint8_t data[64];
 
 	ASSERT_EQ(0, post_recv(&self->b, 2, 0, 1000));
 	fill(data, 64, 1);
-	ibv_wr_start(self->ex);
-	begin(self->ex, 1, INLINE | IBV_SEND_SIGNALED);
-	ibv_wr_send(self->ex);
-	set_addr(self->ex, self->ah, &self->b);
-	ibv_wr_set_inline_data(self->ex, data, 64);
-	/* The call has copied the data. */
-	memset(data, 0, 64);
-	ASSERT_EQ(0, ibv_wr_complete(self->ex));
-	ASSERT_COMP_OK(self->a.cq, &self->wc, IBV_WC_SEND, 1);
-	ASSERT_COMP_OK(self->b.cq, &self->wc, IBV_WC_RECV, 2);
-	EXPECT_EQ(64 + skip(self->ah), self->wc.byte_len);
-	EXPECT_TRUE(filled(self->b.buf + skip(self->ah), 64, 1));
+	SEND_ONE(1, INLINE, ibv_wr_send(self->ex),
+		 ibv_wr_set_inline_data(self->ex, data, 64);
+		 memset(data, 0, 64));
+	ASSERT_ARRIVES(1, 2, 64, 1);
 }
 
 TEST_F(wr_ex, inline_data_list)
@@ -151,16 +156,8 @@ TEST_F(wr_ex, inline_data_list)
 		SKIP(return, "rxe's provider sends no bytes of a list");
 	ASSERT_EQ(0, post_recv(&self->b, 3, 0, 1000));
 	fill(data, 33, 2);
-	ibv_wr_start(self->ex);
-	begin(self->ex, 4, INLINE | IBV_SEND_SIGNALED);
-	ibv_wr_send(self->ex);
-	set_addr(self->ex, self->ah, &self->b);
-	ibv_wr_set_inline_data_list(self->ex, 3, bufs);
-	ASSERT_EQ(0, ibv_wr_complete(self->ex));
-	ASSERT_COMP_OK(self->a.cq, &self->wc, IBV_WC_SEND, 4);
-	ASSERT_COMP_OK(self->b.cq, &self->wc, IBV_WC_RECV, 3);
-	EXPECT_EQ(33 + skip(self->ah), self->wc.byte_len);
-	EXPECT_TRUE(filled(self->b.buf + skip(self->ah), 33, 2));
+	SEND_ONE(4, INLINE, ibv_wr_send(self->ex), ibv_wr_set_inline_data_list(self->ex, 3, bufs));
+	ASSERT_ARRIVES(4, 3, 33, 2);
 }
 
 /* Build several in one batch; only the last is signaled. */
@@ -174,10 +171,8 @@ TEST_F(wr_ex, batch)
 	}
 	ibv_wr_start(self->ex);
 	for (i = 0; i < 8; i++) {
-		begin(self->ex, 10 + i, (i & 1 ? INLINE : 0) |
-					(i == 7 ? IBV_SEND_SIGNALED : 0));
-		ibv_wr_send(self->ex);
-		set_addr(self->ex, self->ah, &self->b);
+		BUILD(10 + i, (i & 1 ? INLINE : 0) | (i == 7 ? IBV_SEND_SIGNALED : 0),
+		      ibv_wr_send(self->ex));
 		/* Setters may come in any order, with either kind of data. */
 		if (i & 1)
 			ibv_wr_set_inline_data(self->ex,
@@ -200,15 +195,8 @@ TEST_F(wr_ex, batch)
 TEST_F(wr_ex, of_no_bytes)
 {
 	ASSERT_EQ(0, post_recv(&self->b, 2, 0, 1000));
-	ibv_wr_start(self->ex);
-	begin(self->ex, 1, IBV_SEND_SIGNALED);
-	ibv_wr_send(self->ex);
-	set_addr(self->ex, self->ah, &self->b);
-	ibv_wr_set_sge_list(self->ex, 0, NULL);
-	ASSERT_EQ(0, ibv_wr_complete(self->ex));
-	ASSERT_COMP_OK(self->a.cq, &self->wc, IBV_WC_SEND, 1);
-	ASSERT_COMP_OK(self->b.cq, &self->wc, IBV_WC_RECV, 2);
-	EXPECT_EQ(skip(self->ah), self->wc.byte_len);
+	SEND_ONE(1, 0, ibv_wr_send(self->ex), ibv_wr_set_sge_list(self->ex, 0, NULL));
+	ASSERT_ARRIVES(1, 2, 0, 0);
 }
 
 static void build_send(struct ibv_qp_ex *ex, struct ibv_ah *ah,
@@ -220,18 +208,18 @@ static void build_send(struct ibv_qp_ex *ex, struct ibv_ah *ah,
 	ibv_wr_set_sge(ex, from->mr->lkey, addr64(from->buf), 8);
 }
 
+#define BUILD_SEND(wr_id) build_send(self->ex, self->ah, &self->a, &self->b, wr_id)
+
 TEST_F(wr_ex, aborted)
 {
 	ASSERT_EQ(0, post_recv(&self->b, 2, 0, 1000));
 	ibv_wr_start(self->ex);
-	build_send(self->ex, self->ah, &self->a, &self->b, 1);
-	build_send(self->ex, self->ah, &self->a, &self->b, 2);
+	BUILD_SEND(1);
+	BUILD_SEND(2);
 	ibv_wr_abort(self->ex);
 	EXPECT_TRUE(no_comp(self->a.cq));
 	/* Later work requests are not affected. */
-	ibv_wr_start(self->ex);
-	build_send(self->ex, self->ah, &self->a, &self->b, 3);
-	ASSERT_EQ(0, ibv_wr_complete(self->ex));
+	EXPECT_BATCH(0, BUILD_SEND(3));
 	ASSERT_COMP_OK(self->a.cq, &self->wc, IBV_WC_SEND, 3);
 	ASSERT_COMP_OK(self->b.cq, &self->wc, IBV_WC_RECV, 2);
 	EXPECT_TRUE(no_comp(self->a.cq));
@@ -249,26 +237,20 @@ TEST_F(wr_ex, refused)
 	ASSERT_EQ(0, post_recv(&self->b, 2, 0, 1000));
 
 	ibv_wr_start(self->ex);
-	build_send(self->ex, self->ah, &self->a, &self->b, 1);
-	begin(self->ex, 2, IBV_SEND_SIGNALED);
-	ibv_wr_send(self->ex);
-	set_addr(self->ex, self->ah, &self->b);
-	ibv_wr_set_sge_list(self->ex, 40, sges);
+	BUILD_SEND(1);
+	BUILD(2, IBV_SEND_SIGNALED, ibv_wr_send(self->ex),
+	      ibv_wr_set_sge_list(self->ex, 40, sges));
 	EXPECT_NE(0, ibv_wr_complete(self->ex));
 	EXPECT_TRUE(no_comp(self->a.cq));
 
 	ibv_wr_start(self->ex);
-	build_send(self->ex, self->ah, &self->a, &self->b, 3);
-	begin(self->ex, 4, IBV_SEND_SIGNALED);
-	ibv_wr_send(self->ex);
-	set_addr(self->ex, self->ah, &self->b);
-	ibv_wr_set_inline_data(self->ex, data, sizeof(data));
+	BUILD_SEND(3);
+	BUILD(4, IBV_SEND_SIGNALED, ibv_wr_send(self->ex),
+	      ibv_wr_set_inline_data(self->ex, data, sizeof(data)));
 	EXPECT_NE(0, ibv_wr_complete(self->ex));
 	EXPECT_TRUE(no_comp(self->a.cq));
 
-	ibv_wr_start(self->ex);
-	build_send(self->ex, self->ah, &self->a, &self->b, 5);
-	ASSERT_EQ(0, ibv_wr_complete(self->ex));
+	EXPECT_BATCH(0, BUILD_SEND(5));
 	ASSERT_COMP_OK(self->a.cq, &self->wc, IBV_WC_SEND, 5);
 }
 
@@ -282,55 +264,34 @@ TEST_F(wr_ex, calls_of_others)
 
 	if (over_incumbent())
 		SKIP(return, "its providers leave such calls out");
-	ibv_wr_start(self->ex);
-	build_send(self->ex, self->ah, &self->a, &self->b, 1);
-	ibv_wr_local_inv(self->ex, 1);
-	EXPECT_EQ(EOPNOTSUPP, ibv_wr_complete(self->ex));
-	ibv_wr_start(self->ex);
-	ibv_wr_send_tso(self->ex, self->a.buf, 8, 8);
-	EXPECT_EQ(EOPNOTSUPP, ibv_wr_complete(self->ex));
-	ibv_wr_start(self->ex);
-	ibv_wr_bind_mw(self->ex, NULL, 1, NULL);
-	EXPECT_EQ(EOPNOTSUPP, ibv_wr_complete(self->ex));
+	EXPECT_BATCH(EOPNOTSUPP, BUILD_SEND(1); ibv_wr_local_inv(self->ex, 1));
+	EXPECT_BATCH(EOPNOTSUPP, ibv_wr_send_tso(self->ex, self->a.buf, 8, 8));
+	EXPECT_BATCH(EOPNOTSUPP, ibv_wr_bind_mw(self->ex, NULL, 1, NULL));
 	/* Programs look whether it has these. */
 	EXPECT_TRUE(!self->ex->wr_atomic_write);
 	memcpy(&wr_flush, (char *)self->ex + WR_FLUSH, sizeof(wr_flush));
 	EXPECT_TRUE(!wr_flush);
-	ibv_wr_start(self->ex);
-	ibv_wr_set_xrc_srqn(self->ex, 1);
-	EXPECT_EQ(EOPNOTSUPP, ibv_wr_complete(self->ex));
+	EXPECT_BATCH(EOPNOTSUPP, ibv_wr_set_xrc_srqn(self->ex, 1));
 	/* A setter comes without a work request, or data are set twice. */
-	ibv_wr_start(self->ex);
-	ibv_wr_set_sge(self->ex, 1, 1, 1);
-	EXPECT_EQ(EINVAL, ibv_wr_complete(self->ex));
-	ibv_wr_start(self->ex);
-	build_send(self->ex, self->ah, &self->a, &self->b, 1);
-	ibv_wr_set_sge(self->ex, 1, 1, 1);
-	EXPECT_EQ(EINVAL, ibv_wr_complete(self->ex));
+	EXPECT_BATCH(EINVAL, ibv_wr_set_sge(self->ex, 1, 1, 1));
+	EXPECT_BATCH(EINVAL, BUILD_SEND(1); ibv_wr_set_sge(self->ex, 1, 1, 1));
 	/* An RC or UC request has an address, or a UD request has none. */
 	ibv_wr_start(self->ex);
-	build_send(self->ex, self->ah, &self->a, &self->b, 1);
+	BUILD_SEND(1);
 	begin(self->ex, 1, IBV_SEND_SIGNALED);
 	ibv_wr_send(self->ex);
 	if (!self->ah)
 		ibv_wr_set_ud_addr(self->ex, NULL, 1, 1);
 	EXPECT_EQ(EINVAL, ibv_wr_complete(self->ex));
 	/* The queue pair does not support the flag or the operation. */
-	ibv_wr_start(self->ex);
-	build_send(self->ex, self->ah, &self->a, &self->b, 1);
-	begin(self->ex, 1, IBV_SEND_IP_CSUM);
-	ibv_wr_send(self->ex);
-	EXPECT_EQ(EOPNOTSUPP, ibv_wr_complete(self->ex));
-	ibv_wr_start(self->ex);
-	build_send(self->ex, self->ah, &self->a, &self->b, 1);
-	begin(self->ex, 1, 0);
-	ibv_wr_atomic_fetch_add(self->ex, 1, 8, 1);
-	EXPECT_EQ(variant->type == IBV_QPT_RC ? EINVAL : EOPNOTSUPP,
-		  ibv_wr_complete(self->ex));
+	EXPECT_BATCH(EOPNOTSUPP, BUILD_SEND(1); begin(self->ex, 1, IBV_SEND_IP_CSUM);
+		     ibv_wr_send(self->ex));
+	EXPECT_BATCH(variant->type == IBV_QPT_RC ? EINVAL : EOPNOTSUPP,
+		     BUILD_SEND(1); begin(self->ex, 1, 0);
+		     ibv_wr_atomic_fetch_add(self->ex, 1, 8, 1));
 	EXPECT_TRUE(no_comp(self->a.cq));
 	/* An empty batch succeeds. */
-	ibv_wr_start(self->ex);
-	EXPECT_EQ(0, ibv_wr_complete(self->ex));
+	EXPECT_BATCH(0, );
 }
 
 /* If the list is longer than the queue, nothing is posted. */
@@ -342,34 +303,32 @@ TEST_F(wr_ex, queue_full)
 		SKIP(return, "only providers know how long their queues are");
 	ibv_wr_start(self->ex);
 	for (i = 0; i < 2000; i++)
-		build_send(self->ex, self->ah, &self->a, &self->b, i);
+		BUILD_SEND(i);
 	EXPECT_EQ(ENOMEM, ibv_wr_complete(self->ex));
 	EXPECT_TRUE(no_comp(self->a.cq));
 	EXPECT_EQ(IBV_QPS_RTS, query_state(self->a.qp));
 	ASSERT_EQ(0, post_recv(&self->b, 2, 0, 1000));
-	ibv_wr_start(self->ex);
-	build_send(self->ex, self->ah, &self->a, &self->b, 5);
-	ASSERT_EQ(0, ibv_wr_complete(self->ex));
+	EXPECT_BATCH(0, BUILD_SEND(5));
 	ASSERT_COMP_OK(self->a.cq, &self->wc, IBV_WC_SEND, 5);
 }
+
+#define BUILD_RDMA(wr_id, call, offset, len) \
+	BUILD(wr_id, IBV_SEND_SIGNALED, call, \
+	      ibv_wr_set_sge(self->ex, self->a.mr->lkey, addr64(self->a.buf + (offset)), len))
 
 TEST_F(wr_ex, rdma)
 {
 	struct ibv_qp_ex *ex = self->ex;
 	uint64_t remote = addr64(self->b.buf + 8192), word = 41;
-	uint32_t rkey = self->b.mr->rkey, lkey = self->a.mr->lkey;
+	uint32_t rkey = self->b.mr->rkey;
 
 	if (variant->type == IBV_QPT_UD)
 		SKIP(return, "no datagrams");
 	fill(self->a.buf, 3000, 1);
 	ASSERT_EQ(0, post_recv(&self->b, 2, 0, 0));
 	ibv_wr_start(ex);
-	begin(ex, 1, IBV_SEND_SIGNALED);
-	ibv_wr_rdma_write(ex, rkey, remote);
-	ibv_wr_set_sge(ex, lkey, addr64(self->a.buf), 2000);
-	begin(ex, 3, IBV_SEND_SIGNALED);
-	ibv_wr_rdma_write_imm(ex, rkey, remote + 2000, htonl(77));
-	ibv_wr_set_sge(ex, lkey, addr64(self->a.buf + 2000), 1000);
+	BUILD_RDMA(1, ibv_wr_rdma_write(ex, rkey, remote), 0, 2000);
+	BUILD_RDMA(3, ibv_wr_rdma_write_imm(ex, rkey, remote + 2000, htonl(77)), 2000, 1000);
 	ASSERT_EQ(0, ibv_wr_complete(ex));
 	ASSERT_COMP_OK(self->a.cq, &self->wc, IBV_WC_RDMA_WRITE, 1);
 	ASSERT_COMP_OK(self->a.cq, &self->wc, IBV_WC_RDMA_WRITE, 3);
@@ -381,15 +340,9 @@ TEST_F(wr_ex, rdma)
 
 	memcpy(self->b.buf + 16384, &word, 8);
 	ibv_wr_start(ex);
-	begin(ex, 4, IBV_SEND_SIGNALED);
-	ibv_wr_rdma_read(ex, rkey, remote);
-	ibv_wr_set_sge(ex, lkey, addr64(self->a.buf + 8192), 3000);
-	begin(ex, 5, IBV_SEND_SIGNALED);
-	ibv_wr_atomic_fetch_add(ex, rkey, remote + 8192, 9);
-	ibv_wr_set_sge(ex, lkey, addr64(self->a.buf + 16384), 8);
-	begin(ex, 6, IBV_SEND_SIGNALED);
-	ibv_wr_atomic_cmp_swp(ex, rkey, remote + 8192, 50, 1234);
-	ibv_wr_set_sge(ex, lkey, addr64(self->a.buf + 16392), 8);
+	BUILD_RDMA(4, ibv_wr_rdma_read(ex, rkey, remote), 8192, 3000);
+	BUILD_RDMA(5, ibv_wr_atomic_fetch_add(ex, rkey, remote + 8192, 9), 16384, 8);
+	BUILD_RDMA(6, ibv_wr_atomic_cmp_swp(ex, rkey, remote + 8192, 50, 1234), 16392, 8);
 	ASSERT_EQ(0, ibv_wr_complete(ex));
 	ASSERT_COMP_OK(self->a.cq, &self->wc, IBV_WC_RDMA_READ, 4);
 	ASSERT_COMP_OK(self->a.cq, &self->wc, IBV_WC_FETCH_ADD, 5);
@@ -408,11 +361,7 @@ TEST_F(wr_ex, send_with_invalidation)
 	if (variant->type != IBV_QPT_RC)
 		SKIP(return, "only of reliable connections");
 	ASSERT_EQ(0, post_recv(&self->b, 2, 0, 1000));
-	ibv_wr_start(self->ex);
-	begin(self->ex, 1, IBV_SEND_SIGNALED);
-	ibv_wr_send_inv(self->ex, 0xdeadbe00);
-	ibv_wr_set_sge(self->ex, self->a.mr->lkey, addr64(self->a.buf), 8);
-	ASSERT_EQ(0, ibv_wr_complete(self->ex));
+	EXPECT_BATCH(0, BUILD_RDMA(1, ibv_wr_send_inv(self->ex, 0xdeadbe00), 0, 8));
 	ASSERT_EQ(1, wait_comp(self->b.cq, &self->wc));
 	EXPECT_EQ(2, self->wc.wr_id);
 	EXPECT_NE(IBV_WC_SUCCESS, self->wc.status);
