@@ -10,15 +10,7 @@
 
 #include "rdma_test.h"
 
-/* Connect so that a send without a receive waits for one. */
-static int open_patient(struct pair *p, struct pair_opts *opts)
-{
-	opts->connect.rnr_retry_count = 7;
-	opts->accept.rnr_retry_count = 7;
-	return pair_open(p, opts);
-}
-
-PAIR_FIXTURE(errors, open_patient)
+PAIR_FIXTURE(errors, pair_open_patient)
 
 /* Check that the connection still works. */
 #define ASSERT_WORKS() do { \

@@ -58,7 +58,9 @@ TEST_F(posts, read)
 	EXPECT_TRUE(filled(self->c->buf + 100, 5000, 1));
 	EXPECT_TRUE(all_bytes(self->c->buf, 100, POISON));
 	EXPECT_TRUE(all_bytes(self->c->buf + 5100, 1000, POISON));
+	EXPECT_TRUE(filled(self->s->buf + 10, 5000, 1));
 	EXPECT_TRUE(no_comp(self->id->send_cq));
+	EXPECT_TRUE(no_comp(self->id->recv_cq));
 	EXPECT_TRUE(no_comp(self->peer->recv_cq));
 }
 
