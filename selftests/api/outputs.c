@@ -30,6 +30,25 @@
 	EXPECT_TRUE(all_bytes(&(name), sizeof(name), POISON)) \
 		TH_LOG(#name " was written to")
 
+/* Expect that a call returns this and writes to none of its outputs. */
+#define EXPECT_KEEPS(want, call, name) do { \
+	EXPECT_EQ(want, call); \
+	EXPECT_UNTOUCHED(name); \
+} while (0)
+
+#define EXPECT_REFUSED(call, name) do { \
+	EXPECT_NE(0, call); \
+	EXPECT_UNTOUCHED(name); \
+} while (0)
+
+/* Expect that a call fails, and keeps an output that is not a pattern. */
+#define EXPECT_SAME(want, call, name) do { \
+	typeof(name) was = name; \
+	EXPECT_EQ(want, call); \
+	EXPECT_EQ(0, memcmp(&(name), &was, sizeof(was))) \
+		TH_LOG(#name " was written to"); \
+} while (0)
+
 /* ------------------------------------------------------------- verbs */
 
 FIXTURE(verbs) {
@@ -118,8 +137,7 @@ TEST_F(verbs, poll_cq)
 {
 	POISONED(struct ibv_wc, wc);
 
-	EXPECT_EQ(0, ibv_poll_cq(self->cq, 1, &wc));
-	EXPECT_UNTOUCHED(wc);
+	EXPECT_KEEPS(0, ibv_poll_cq(self->cq, 1, &wc), wc);
 }
 
 TEST_F(verbs, query_device_ex)
@@ -127,8 +145,7 @@ TEST_F(verbs, query_device_ex)
 	struct ibv_query_device_ex_input input = { .comp_mask = 1 };
 	POISONED(struct ibv_device_attr_ex, attr);
 
-	EXPECT_EQ(EINVAL, ibv_query_device_ex(self->dev.verbs, &input, &attr));
-	EXPECT_UNTOUCHED(attr);
+	EXPECT_KEEPS(EINVAL, ibv_query_device_ex(self->dev.verbs, &input, &attr), attr);
 }
 
 TEST_F(verbs, query_gid)
@@ -136,19 +153,13 @@ TEST_F(verbs, query_gid)
 	POISONED(struct ibv_gid_entry, entry);
 	POISONED(union ibv_gid, gid);
 
-	EXPECT_EQ(-1, ibv_query_gid(self->dev.verbs, NO_PORT, 0, &gid));
-	EXPECT_UNTOUCHED(gid);
-	EXPECT_EQ(-1, ibv_query_gid(self->dev.verbs, self->dev.port, 1 << 20,
-				    &gid));
-	EXPECT_UNTOUCHED(gid);
-	EXPECT_NE(0, ibv_query_gid_ex(self->dev.verbs, NO_PORT, 0, &entry, 0));
-	EXPECT_UNTOUCHED(entry);
+	EXPECT_KEEPS(-1, ibv_query_gid(self->dev.verbs, NO_PORT, 0, &gid), gid);
+	EXPECT_KEEPS(-1, ibv_query_gid(self->dev.verbs, self->dev.port, 1 << 20, &gid), gid);
+	EXPECT_REFUSED(ibv_query_gid_ex(self->dev.verbs, NO_PORT, 0, &entry, 0), entry);
 	EXPECT_NE(0, ibv_query_gid_ex(self->dev.verbs, self->dev.port, 1 << 20,
 				      &entry, 0));
 	EXPECT_UNTOUCHED(entry);
-	EXPECT_NE(0, ibv_query_gid_ex(self->dev.verbs, self->dev.port, 0,
-				      &entry, 1));
-	EXPECT_UNTOUCHED(entry);
+	EXPECT_REFUSED(ibv_query_gid_ex(self->dev.verbs, self->dev.port, 0, &entry, 1), entry);
 	EXPECT_GT(0, ibv_query_gid_table(self->dev.verbs, &entry, 1, 1));
 	EXPECT_UNTOUCHED(entry);
 	EXPECT_GT(0, ibv_query_gid_table(self->dev.verbs, &entry, 0, 0));
@@ -159,14 +170,9 @@ TEST_F(verbs, query_pkey)
 {
 	POISONED(__be16, pkey);
 
-	EXPECT_EQ(-1, ibv_query_pkey(self->dev.verbs, NO_PORT, 0, &pkey));
-	EXPECT_UNTOUCHED(pkey);
-	EXPECT_EQ(-1, ibv_query_pkey(self->dev.verbs, self->dev.port, 1 << 16,
-				     &pkey));
-	EXPECT_UNTOUCHED(pkey);
-	EXPECT_EQ(-1, ibv_query_pkey(self->dev.verbs, self->dev.port, -1,
-				     &pkey));
-	EXPECT_UNTOUCHED(pkey);
+	EXPECT_KEEPS(-1, ibv_query_pkey(self->dev.verbs, NO_PORT, 0, &pkey), pkey);
+	EXPECT_KEEPS(-1, ibv_query_pkey(self->dev.verbs, self->dev.port, 1 << 16, &pkey), pkey);
+	EXPECT_KEEPS(-1, ibv_query_pkey(self->dev.verbs, self->dev.port, -1, &pkey), pkey);
 }
 
 TEST_F(verbs, query_qp)
@@ -189,12 +195,10 @@ TEST_F(verbs, query_of_what_no_device_has)
 
 	srq = ibv_create_srq(self->dev.pd, &attr);
 	ASSERT_NE(NULL, srq);
-	EXPECT_NE(0, ibv_get_srq_num(srq, &num));
-	EXPECT_UNTOUCHED(num);
+	EXPECT_REFUSED(ibv_get_srq_num(srq, &num), num);
 	EXPECT_EQ(0, ibv_destroy_srq(srq));
 
-	EXPECT_NE(0, ibv_query_rt_values_ex(self->dev.verbs, &values));
-	EXPECT_UNTOUCHED(values);
+	EXPECT_REFUSED(ibv_query_rt_values_ex(self->dev.verbs, &values), values);
 }
 
 /* The sizes in the attributes are written only if the object is created. */
@@ -227,22 +231,12 @@ TEST_F(verbs, create)
 		.cqe = 1 << 30,
 		.wc_flags = IBV_WC_STANDARD_FLAGS,
 	};
-	struct ibv_srq_init_attr_ex srq_ex_was = srq_ex;
-	struct ibv_qp_init_attr_ex qp_ex_was = qp_ex;
-	struct ibv_cq_init_attr_ex cq_ex_was = cq_ex;
-	struct ibv_srq_init_attr srq_was = srq;
-	struct ibv_qp_init_attr qp_was = qp;
 
-	EXPECT_EQ(NULL, ibv_create_qp(self->dev.pd, &qp));
-	EXPECT_EQ(0, memcmp(&qp, &qp_was, sizeof(qp)));
-	EXPECT_EQ(NULL, ibv_create_qp_ex(self->dev.verbs, &qp_ex));
-	EXPECT_EQ(0, memcmp(&qp_ex, &qp_ex_was, sizeof(qp_ex)));
-	EXPECT_EQ(NULL, ibv_create_srq(self->dev.pd, &srq));
-	EXPECT_EQ(0, memcmp(&srq, &srq_was, sizeof(srq)));
-	EXPECT_EQ(NULL, ibv_create_srq_ex(self->dev.verbs, &srq_ex));
-	EXPECT_EQ(0, memcmp(&srq_ex, &srq_ex_was, sizeof(srq_ex)));
-	EXPECT_EQ(NULL, ibv_create_cq_ex(self->dev.verbs, &cq_ex));
-	EXPECT_EQ(0, memcmp(&cq_ex, &cq_ex_was, sizeof(cq_ex)));
+	EXPECT_SAME(NULL, ibv_create_qp(self->dev.pd, &qp), qp);
+	EXPECT_SAME(NULL, ibv_create_qp_ex(self->dev.verbs, &qp_ex), qp_ex);
+	EXPECT_SAME(NULL, ibv_create_srq(self->dev.pd, &srq), srq);
+	EXPECT_SAME(NULL, ibv_create_srq_ex(self->dev.verbs, &srq_ex), srq_ex);
+	EXPECT_SAME(NULL, ibv_create_cq_ex(self->dev.verbs, &cq_ex), cq_ex);
 }
 
 TEST_F(verbs, link_address)
@@ -300,8 +294,7 @@ TEST_F(verbs, query_of_a_device_that_fails)
 	/* libibverbs clears them first. */
 	if (!over_incumbent())
 		EXPECT_UNTOUCHED(device);
-	EXPECT_NE(0, ibv_query_srq(srq, &srq_attr));
-	EXPECT_UNTOUCHED(srq_attr);
+	EXPECT_REFUSED(ibv_query_srq(srq, &srq_attr), srq_attr);
 	EXPECT_NE(0, ibv_query_qp(self->side.qp, &qp_attr, IBV_QP_STATE,
 				  &qp_init));
 	EXPECT_UNTOUCHED(qp_attr);
@@ -376,9 +369,7 @@ TEST(read_sysfs_file)
 {
 	POISONED(uint64_t, buf);
 
-	EXPECT_EQ(-1, ibv_read_sysfs_file("/sys", "no_file", (char *)&buf,
-					  sizeof(buf)));
-	EXPECT_UNTOUCHED(buf);
+	EXPECT_KEEPS(-1, ibv_read_sysfs_file("/sys", "no_file", (char *)&buf, sizeof(buf)), buf);
 }
 
 /* ------------------------------------------------------ connections */
@@ -389,10 +380,8 @@ TEST_F(ids, create_id)
 {
 	POISONED(struct rdma_cm_id *, id);
 
-	EXPECT_EQ(-1, rdma_create_id(self->id->channel, &id, NULL, 0x777));
-	EXPECT_UNTOUCHED(id);
-	EXPECT_EQ(-1, rdma_create_id(NULL, &id, NULL, 0x777));
-	EXPECT_UNTOUCHED(id);
+	EXPECT_KEEPS(-1, rdma_create_id(self->id->channel, &id, NULL, 0x777), id);
+	EXPECT_KEEPS(-1, rdma_create_id(NULL, &id, NULL, 0x777), id);
 }
 
 TEST_F(ids, get_cm_event)
@@ -408,8 +397,7 @@ TEST_F(ids, get_request)
 {
 	POISONED(struct rdma_cm_id *, id);
 
-	EXPECT_EQ(-1, rdma_get_request(self->p.listen, &id));
-	EXPECT_UNTOUCHED(id);
+	EXPECT_KEEPS(-1, rdma_get_request(self->p.listen, &id), id);
 }
 
 TEST_F(ids, getaddrinfo)
@@ -417,10 +405,8 @@ TEST_F(ids, getaddrinfo)
 	struct rdma_addrinfo hints = { .ai_flags = RAI_NUMERICHOST };
 	POISONED(struct rdma_addrinfo *, res);
 
-	EXPECT_EQ(-1, rdma_getaddrinfo(NULL, NULL, NULL, &res));
-	EXPECT_UNTOUCHED(res);
-	EXPECT_EQ(EAI_NONAME, rdma_getaddrinfo("no address", "1", &hints, &res));
-	EXPECT_UNTOUCHED(res);
+	EXPECT_KEEPS(-1, rdma_getaddrinfo(NULL, NULL, NULL, &res), res);
+	EXPECT_KEEPS(EAI_NONAME, rdma_getaddrinfo("no address", "1", &hints, &res), res);
 }
 
 TEST_F(ids, create_ep)
@@ -434,8 +420,7 @@ TEST_F(ids, create_ep)
 
 	/* 192.0.2.0/24 is reserved for documentation. */
 	ASSERT_EQ(0, rdma_getaddrinfo("192.0.2.1", "7471", &hints, &res));
-	EXPECT_EQ(-1, rdma_create_ep(&id, res, NULL, NULL));
-	EXPECT_UNTOUCHED(id);
+	EXPECT_KEEPS(-1, rdma_create_ep(&id, res, NULL, NULL), id);
 	rdma_freeaddrinfo(res);
 }
 
@@ -458,8 +443,7 @@ TEST_F(ids, get_remote_ece)
 	POISONED(struct ibv_ece, ece);
 
 	ASSERT_EQ(0, pair_client_qp(&self->p, &self->opts));
-	EXPECT_EQ(-1, rdma_get_remote_ece(self->id, &ece));
-	EXPECT_UNTOUCHED(ece);
+	EXPECT_KEEPS(-1, rdma_get_remote_ece(self->id, &ece), ece);
 }
 
 TEST_F(ids, create_qp)
@@ -490,16 +474,13 @@ TEST_F(ids, create_srq)
 /* An id that has addresses keeps them. */
 TEST_F(ids, addresses)
 {
-	struct rdma_route route_was = self->id->route;
 	struct sockaddr_storage addr;
 
 	ASSERT_TRUE(test_addr(AF_INET, &addr));
-	EXPECT_EQ(-1, rdma_bind_addr(self->id, (struct sockaddr *)&addr));
-	EXPECT_EQ(0, memcmp(&self->id->route, &route_was, sizeof(route_was)));
+	EXPECT_SAME(-1, rdma_bind_addr(self->id, (struct sockaddr *)&addr), self->id->route);
 	addr.ss_family = AF_UNIX;
-	EXPECT_EQ(-1, rdma_resolve_addr(self->id, NULL,
-					(struct sockaddr *)&addr, 1000));
-	EXPECT_EQ(0, memcmp(&self->id->route, &route_was, sizeof(route_was)));
+	EXPECT_SAME(-1, rdma_resolve_addr(self->id, NULL, (struct sockaddr *)&addr, 1000),
+		    self->id->route);
 }
 
 /*
@@ -513,14 +494,12 @@ TEST_F(ids, create_qp_ex)
 		.qp_type = IBV_QPT_RC,
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
 		.pd = self->id->pd,
-	}, attr_was;
+	};
 
 	attr.send_cq = ibv_create_cq(self->id->verbs, 4, NULL, NULL, 0);
 	ASSERT_NE(NULL, attr.send_cq);
 	attr.recv_cq = attr.send_cq;
-	attr_was = attr;
-	EXPECT_EQ(-1, rdma_create_qp_ex(self->id, &attr));
-	EXPECT_EQ(0, memcmp(&attr, &attr_was, sizeof(attr)));
+	EXPECT_SAME(-1, rdma_create_qp_ex(self->id, &attr), attr);
 	EXPECT_EQ(NULL, self->id->qp);
 	EXPECT_EQ(NULL, self->id->send_cq);
 	EXPECT_EQ(NULL, self->id->recv_cq);
@@ -535,10 +514,8 @@ TEST_F(ids, create_srq_ex)
 		.srq_type = IBV_SRQT_BASIC,
 		.pd = self->id->pd,
 	};
-	struct ibv_srq_init_attr_ex attr_was = attr;
 
-	EXPECT_EQ(-1, rdma_create_srq_ex(self->id, &attr));
-	EXPECT_EQ(0, memcmp(&attr, &attr_was, sizeof(attr)));
+	EXPECT_SAME(-1, rdma_create_srq_ex(self->id, &attr), attr);
 	EXPECT_EQ(NULL, self->id->srq);
 }
 
@@ -552,13 +529,11 @@ TEST_F(ids, join_multicast_ex)
 		.join_flags = RDMA_MC_JOIN_FLAG_FULLMEMBER,
 		.addr = (struct sockaddr *)&group,
 	};
-	struct rdma_cm_join_mc_attr_ex attr_was = attr;
 	struct sockaddr_in group_was;
 
 	group.sin_addr.s_addr = htonl(0xefc0a001);
 	group_was = group;
-	EXPECT_EQ(-1, rdma_join_multicast_ex(self->id, &attr, self));
-	EXPECT_EQ(0, memcmp(&attr, &attr_was, sizeof(attr)));
+	EXPECT_SAME(-1, rdma_join_multicast_ex(self->id, &attr, self), attr);
 	EXPECT_EQ(0, memcmp(&group, &group_was, sizeof(group)));
 }
 
@@ -569,10 +544,8 @@ TEST_F(ids, get_comp)
 	ASSERT_EQ(0, pair_client_qp(&self->p, &self->opts));
 	ASSERT_EQ(0, set_nonblock(self->id->send_cq_channel->fd, true));
 	ASSERT_EQ(0, set_nonblock(self->id->recv_cq_channel->fd, true));
-	EXPECT_EQ(-1, rdma_get_send_comp(self->id, &wc));
-	EXPECT_UNTOUCHED(wc);
-	EXPECT_EQ(-1, rdma_get_recv_comp(self->id, &wc));
-	EXPECT_UNTOUCHED(wc);
+	EXPECT_KEEPS(-1, rdma_get_send_comp(self->id, &wc), wc);
+	EXPECT_KEEPS(-1, rdma_get_recv_comp(self->id, &wc), wc);
 }
 
 TEST_HARNESS_MAIN
