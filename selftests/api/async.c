@@ -343,8 +343,7 @@ TEST_F(link, removal_of_a_connection)
 	pd = ibv_alloc_pd(old);
 	ASSERT_NE(NULL, pd);
 	for (i = 0; i < 3; i++)
-		ASSERT_EQ(0, rdma_post_recv(p.client.id, (void *)i,
-					    p.client.buf, 8, p.client.mr));
+		ASSERT_EQ(0, end_recv(&p.client, (void *)i, 0, 8));
 
 	ASSERT_EQ(0, run("rdma link del " LINK));
 	for (i = 0; i < 3; i++)
@@ -550,8 +549,7 @@ TEST_F(async, contexts_are_apart)
 	ASSERT_EQ(0, pair_accept(&self->p, &opts));
 	ASSERT_EQ(0, ibv_post_srq_recv(srq, &wr, &bad));
 	ASSERT_EQ(0, ibv_modify_srq(srq, &limit, IBV_SRQ_LIMIT));
-	ASSERT_EQ(0, rdma_post_send(self->p.client.id, NULL, self->p.client.buf,
-				    0, self->p.client.mr, 0));
+	ASSERT_EQ(0, end_send(&self->p.client, NULL, 0, 0, 0));
 	ASSERT_COMP_OK(self->p.server.id->recv_cq, &wc, IBV_WC_RECV, 1ul);
 	ASSERT_EQ(0, wait_async(self->verbs, IBV_EVENT_SRQ_LIMIT_REACHED,
 				&self->event));

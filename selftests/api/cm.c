@@ -388,9 +388,7 @@ TEST_F(cm, accept_without_parameters)
 	EXPECT_EQ(4, self->c->event.conn.responder_resources);
 	EXPECT_EQ(4, self->c->event.conn.initiator_depth);
 	fill(self->s->buf, 100, 1);
-	ASSERT_EQ(0, rdma_post_read(self->c->id, CONTEXT, self->c->buf, 100,
-				    self->c->mr, IBV_SEND_SIGNALED,
-				    addr64(self->s->buf), self->s->mr->rkey));
+	ASSERT_EQ(0, end_read(self->c, 100, self->s->buf, self->s->mr->rkey));
 	ASSERT_COMP_OK(self->c->id->send_cq, &self->wc, IBV_WC_RDMA_READ, CONTEXT);
 	EXPECT_TRUE(filled(self->c->buf, 100, 1));
 }

@@ -17,8 +17,7 @@ TEST_F(cm, disconnect_flushes)
 
 	ASSERT_EQ(0, pair_after_listen(&self->p, &self->opts));
 	for (i = 0; i < 4; i++)
-		ASSERT_EQ(0, rdma_post_recv(self->c->id, (void *)i,
-					    self->c->buf, 10, self->c->mr));
+		ASSERT_EQ(0, end_recv(self->c, (void *)i, 0, 10));
 	ASSERT_EQ(0, rdma_disconnect(self->c->id));
 	for (i = 0; i < 4; i++) {
 		ASSERT_COMP(self->c->id->recv_cq, &self->wc,
@@ -37,8 +36,7 @@ TEST_F(cm, disconnect_flushes_sends)
 	self->opts.accept.rnr_retry_count = 7;
 	ASSERT_EQ(0, pair_after_listen(&self->p, &self->opts));
 	for (i = 0; i < 4; i++)
-		ASSERT_EQ(0, rdma_post_send(self->c->id, (void *)i,
-					    self->c->buf, 10, self->c->mr, 0));
+		ASSERT_EQ(0, end_send(self->c, (void *)i, 0, 10, 0));
 	ASSERT_EQ(0, rdma_disconnect(self->c->id));
 	for (i = 0; i < 4; i++)
 		ASSERT_COMP(self->c->id->send_cq, &self->wc,
@@ -79,8 +77,7 @@ TEST_F(cm, receives_after_disconnect_are_flushed)
 	if (over_incumbent() && on_rxe(self->c->id))
 		SKIP(return, "rdma_rxe does not see a program's receives in the error state");
 	ASSERT_EQ(0, rdma_disconnect(self->c->id));
-	ASSERT_EQ(0, rdma_post_recv(self->c->id, CONTEXT, self->c->buf, 10,
-				    self->c->mr));
+	ASSERT_EQ(0, end_recv(self->c, CONTEXT, 0, 10));
 	ASSERT_COMP(self->c->id->recv_cq, &self->wc, IBV_WC_WR_FLUSH_ERR, CONTEXT);
 }
 
@@ -90,8 +87,7 @@ TEST_F(cm, receives_after_disconnect_are_flushed)
 TEST_F(cm, posts_at_the_other_end_of_a_disconnect)
 {
 	ASSERT_EQ(0, pair_after_listen(&self->p, &self->opts));
-	ASSERT_EQ(0, rdma_post_recv(self->s->id, CONTEXT, self->s->buf, 10,
-				    self->s->mr));
+	ASSERT_EQ(0, end_recv(self->s, CONTEXT, 0, 10));
 	ASSERT_EQ(0, rdma_disconnect(self->c->id));
 	ASSERT_EQ(0, expect_event(self->s->channel, RDMA_CM_EVENT_DISCONNECTED,
 				  &self->s->event));
@@ -173,10 +169,8 @@ TEST(child_of_fork)
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	EXPECT_EQ(0, status);
 	fill(p.client.buf, 100, 1);
-	ASSERT_EQ(0, rdma_post_recv(p.server.id, CONTEXT, p.server.buf, 100,
-				    p.server.mr));
-	ASSERT_EQ(0, rdma_post_send(p.client.id, CONTEXT, p.client.buf, 100,
-				    p.client.mr, IBV_SEND_SIGNALED));
+	ASSERT_EQ(0, end_recv(&p.server, CONTEXT, 0, 100));
+	ASSERT_EQ(0, end_send(&p.client, CONTEXT, 0, 100, IBV_SEND_SIGNALED));
 	ASSERT_COMP_OK(p.client.id->send_cq, &wc, IBV_WC_SEND, CONTEXT);
 	ASSERT_COMP_OK(p.server.id->recv_cq, &wc, IBV_WC_RECV, CONTEXT);
 	EXPECT_TRUE(filled(p.server.buf, 100, 1));

@@ -298,8 +298,7 @@ TEST_F(own, other_end_as_usual)
 	ASSERT_EQ(0, expect_event(self->s->channel, RDMA_CM_EVENT_ESTABLISHED,
 				  &self->s->event));
 	fill(self->c->buf, MSG_SIZE, 4);
-	ASSERT_EQ(0, rdma_post_recv(self->s->id, CONTEXT, self->s->buf, MSG_SIZE,
-				    self->s->mr));
+	ASSERT_EQ(0, end_recv(self->s, CONTEXT, 0, MSG_SIZE));
 	ASSERT_EQ(0, post(c, IBV_WR_SEND, 0));
 	ASSERT_COMP_OK(self->s->id->recv_cq, &wc, IBV_WC_RECV, CONTEXT);
 	EXPECT_TRUE(filled(self->s->buf, MSG_SIZE, 4));
@@ -336,8 +335,7 @@ TEST_F(own, put_into_the_id)
 	ASSERT_EQ(0, pair_accept(&self->p, &self->opts));
 	EXPECT_EQ(IBV_QPS_RTS, c->qp->state);
 	fill(self->c->buf, MSG_SIZE, 5);
-	ASSERT_EQ(0, rdma_post_recv(self->s->id, CONTEXT, self->s->buf, MSG_SIZE,
-				    self->s->mr));
+	ASSERT_EQ(0, end_recv(self->s, CONTEXT, 0, MSG_SIZE));
 	ASSERT_EQ(0, post(c, IBV_WR_SEND, 0));
 	ASSERT_COMP_OK(self->s->id->recv_cq, &wc, IBV_WC_RECV, CONTEXT);
 	EXPECT_TRUE(filled(self->s->buf, MSG_SIZE, 5));
@@ -393,8 +391,7 @@ TEST_F(own, moved_to_the_request)
 	EXPECT_EQ(s->qp->qp_num, self->c->event.conn.qp_num);
 
 	fill(self->c->buf, MSG_SIZE, 7);
-	ASSERT_EQ(0, rdma_post_send(self->c->id, CONTEXT, self->c->buf,
-				    MSG_SIZE, self->c->mr, IBV_SEND_SIGNALED));
+	ASSERT_EQ(0, end_send(self->c, CONTEXT, 0, MSG_SIZE, IBV_SEND_SIGNALED));
 	ASSERT_COMP_OK(self->c->id->send_cq, &wc, IBV_WC_SEND, CONTEXT);
 	ASSERT_COMP_OK(s->cq, &wc, IBV_WC_RECV, CONTEXT);
 	EXPECT_TRUE(filled(self->s->buf, MSG_SIZE, 7));
@@ -469,8 +466,7 @@ TEST_F(own, made_before_the_address)
 	ASSERT_EQ(0, pair_accept(&self->p, &self->opts));
 
 	fill(self->c->buf, MSG_SIZE, 8);
-	ASSERT_EQ(0, rdma_post_recv(self->s->id, CONTEXT, self->s->buf,
-				    MSG_SIZE, self->s->mr));
+	ASSERT_EQ(0, end_recv(self->s, CONTEXT, 0, MSG_SIZE));
 	ASSERT_EQ(0, post(c, IBV_WR_SEND, 0));
 	ASSERT_COMP_OK(c->cq, &wc, IBV_WC_SEND, CONTEXT);
 	ASSERT_COMP_OK(self->s->id->recv_cq, &wc, IBV_WC_RECV, CONTEXT);
@@ -507,10 +503,8 @@ TEST_F(own, second_queue_pairs)
 	EXPECT_TRUE(no_event(self->c->channel));
 	EXPECT_TRUE(no_event(self->s->channel));
 	fill(self->c->buf, MSG_SIZE, 3);
-	ASSERT_EQ(0, rdma_post_recv(self->s->id, CONTEXT, self->s->buf, MSG_SIZE,
-				    self->s->mr));
-	ASSERT_EQ(0, rdma_post_send(self->c->id, CONTEXT, self->c->buf, MSG_SIZE,
-				    self->c->mr, IBV_SEND_SIGNALED));
+	ASSERT_EQ(0, end_recv(self->s, CONTEXT, 0, MSG_SIZE));
+	ASSERT_EQ(0, end_send(self->c, CONTEXT, 0, MSG_SIZE, IBV_SEND_SIGNALED));
 	ASSERT_COMP_OK(self->c->id->send_cq, &wc, IBV_WC_SEND, CONTEXT);
 	ASSERT_COMP_OK(self->s->id->recv_cq, &wc, IBV_WC_RECV, CONTEXT);
 	EXPECT_TRUE(filled(self->s->buf, MSG_SIZE, 3));
@@ -687,9 +681,9 @@ TEST_F(srq, queue_pair_takes_the_queue_of_its_id)
 	ASSERT_EQ(0, pair_accept(&self->p, &self->opts));
 
 	/* rdma_post_recv() posts to the shared queue, since the id has one. */
-	ASSERT_EQ(0, rdma_post_recv(s->id, CONTEXT, s->buf, MSG_SIZE, s->mr));
+	ASSERT_EQ(0, end_recv(s, CONTEXT, 0, MSG_SIZE));
 	fill(c->buf, MSG_SIZE, 8);
-	ASSERT_EQ(0, rdma_post_send(c->id, CONTEXT, c->buf, MSG_SIZE, c->mr, 0));
+	ASSERT_EQ(0, end_send(c, CONTEXT, 0, MSG_SIZE, 0));
 	ASSERT_COMP_OK(s->id->recv_cq, &wc, IBV_WC_RECV, CONTEXT);
 	EXPECT_TRUE(filled(s->buf, MSG_SIZE, 8));
 

@@ -233,8 +233,7 @@ TEST_F(ud, data_both_ways)
 	ASSERT_NE(NULL, self->ah);
 
 	fill(c->buf, MSG_SIZE, 1);
-	ASSERT_EQ(0, rdma_post_recv(s->id, CONTEXT, s->buf,
-				    GRH_BYTES + MSG_SIZE, s->mr));
+	ASSERT_EQ(0, end_recv(s, CONTEXT, 0, GRH_BYTES + MSG_SIZE));
 	ASSERT_EQ(0, rdma_post_ud_send(c->id, CONTEXT, c->buf, MSG_SIZE, c->mr,
 				       0, self->ah, c->event.ud.qp_num));
 	ASSERT_COMP_OK(c->id->send_cq, &wc, IBV_WC_SEND, CONTEXT);
@@ -250,8 +249,7 @@ TEST_F(ud, data_both_ways)
 				     s->id->port_num);
 	ASSERT_NE(NULL, back);
 	fill(s->buf, MSG_SIZE, 2);
-	ASSERT_EQ(0, rdma_post_recv(c->id, CONTEXT, c->buf,
-				    GRH_BYTES + MSG_SIZE, c->mr));
+	ASSERT_EQ(0, end_recv(c, CONTEXT, 0, GRH_BYTES + MSG_SIZE));
 	ASSERT_EQ(0, rdma_post_ud_send(s->id, CONTEXT, s->buf, MSG_SIZE, s->mr,
 				       0, back, wc.src_qp));
 	ASSERT_COMP_OK(s->id->send_cq, &wc, IBV_WC_SEND, CONTEXT);
@@ -270,7 +268,7 @@ TEST_F(ud, inline_data)
 	self->ah = ibv_create_ah(c->id->pd, &c->event.ud.ah_attr);
 	ASSERT_NE(NULL, self->ah);
 	fill(c->buf, 64, 3);
-	ASSERT_EQ(0, rdma_post_recv(s->id, CONTEXT, s->buf, GRH_BYTES + 64, s->mr));
+	ASSERT_EQ(0, end_recv(s, CONTEXT, 0, GRH_BYTES + 64));
 	ASSERT_EQ(0, rdma_post_ud_send(c->id, CONTEXT, c->buf, 64, NULL,
 				       IBV_SEND_INLINE, self->ah,
 				       c->event.ud.qp_num));
@@ -329,7 +327,7 @@ TEST_F(send, takes_the_flags)
 
 	for (i = 0; i < ARRAY_SIZE(flags); i++) {
 		fill(c->buf, 60, i + 1);
-		ASSERT_EQ(0, rdma_post_recv(s->id, s, s->buf, GRH_BYTES + 60, s->mr));
+		ASSERT_EQ(0, end_recv(s, s, 0, GRH_BYTES + 60));
 		ASSERT_EQ(0, ibv_req_notify_cq(s->id->recv_cq, 1));
 		ASSERT_EQ(0, rdma_post_ud_send(c->id, CONTEXT, c->buf, 60,
 					       flags[i] & IBV_SEND_INLINE ? NULL :
@@ -393,8 +391,7 @@ TEST_F(send, needs_a_receive_at_the_destination)
 			break;
 		/* The first datagram is lost before there is a receive. */
 		EXPECT_TRUE(no_comp(s->id->recv_cq));
-		ASSERT_EQ(0, rdma_post_recv(s->id, s, s->buf, GRH_BYTES + 100,
-					    s->mr));
+		ASSERT_EQ(0, end_recv(s, s, 0, GRH_BYTES + 100));
 		EXPECT_TRUE(no_comp(s->id->recv_cq));
 	}
 	ASSERT_COMP_OK(s->id->recv_cq, &self->wc, IBV_WC_RECV, s);
@@ -406,7 +403,7 @@ TEST_F(send, needs_an_mr_unless_inline)
 {
 	struct end *c = &self->c, *s = &self->s;
 
-	ASSERT_EQ(0, rdma_post_recv(s->id, s, s->buf, GRH_BYTES + 100, s->mr));
+	ASSERT_EQ(0, end_recv(s, s, 0, GRH_BYTES + 100));
 	ASSERT_EQ(0, rdma_post_ud_send(c->id, CONTEXT, c->buf, 100, NULL,
 				       IBV_SEND_SIGNALED, self->ah, self->qp_num));
 	ASSERT_COMP_PROT(c->id->send_cq, &self->wc, CONTEXT);
@@ -421,7 +418,7 @@ TEST_F(send, needs_the_registration_to_stay)
 
 	ASSERT_EQ(0, ibv_dereg_mr(c->mr));
 	c->mr = NULL;
-	ASSERT_EQ(0, rdma_post_recv(s->id, s, s->buf, GRH_BYTES + 100, s->mr));
+	ASSERT_EQ(0, end_recv(s, s, 0, GRH_BYTES + 100));
 	ASSERT_EQ(0, rdma_post_ud_send(c->id, CONTEXT, c->buf, 100, &gone,
 				       IBV_SEND_SIGNALED, self->ah, self->qp_num));
 	ASSERT_COMP_PROT(c->id->send_cq, &self->wc, CONTEXT);
@@ -440,8 +437,7 @@ TEST_F(ud, wrong_queue_key)
 	ASSERT_EQ(0, ud_open(c, s));
 	self->ah = ibv_create_ah(c->id->pd, &c->event.ud.ah_attr);
 	ASSERT_NE(NULL, self->ah);
-	ASSERT_EQ(0, rdma_post_recv(s->id, CONTEXT, s->buf,
-				    GRH_BYTES + MSG_SIZE, s->mr));
+	ASSERT_EQ(0, end_recv(s, CONTEXT, 0, GRH_BYTES + MSG_SIZE));
 	entry = sge(c, 0, MSG_SIZE);
 	wr.wr_id = addr64(CONTEXT);
 	wr.sg_list = &entry;

@@ -13,14 +13,12 @@ PAIR_FIXTURE(comp, pair_open)
 
 static int post_send(struct pair *p, int flags)
 {
-	return rdma_post_send(p->client.id, NULL, p->client.buf, 64,
-			      p->client.mr, flags);
+	return end_send(&p->client, NULL, 0, 64, flags);
 }
 
 static int post_recv(struct pair *p, uintptr_t context)
 {
-	return rdma_post_recv(p->server.id, (void *)context, p->server.buf, 64,
-			      p->server.mr);
+	return end_recv(&p->server, (void *)context, 0, 64);
 }
 
 TEST_F(comp, get_send_comp)
@@ -39,8 +37,7 @@ TEST_F(comp, get_send_comp)
 TEST_F(comp, get_send_comp_of_each_operation)
 {
 	ASSERT_EQ(0, post_recv(&self->p, 0));
-	ASSERT_EQ(0, rdma_post_send(self->id, CONTEXT, self->c->buf, 64,
-				    self->c->mr, IBV_SEND_SIGNALED));
+	ASSERT_EQ(0, end_send(self->c, CONTEXT, 0, 64, IBV_SEND_SIGNALED));
 	ASSERT_EQ(1, rdma_get_send_comp(self->id, &self->wc));
 	EXPECT_EQ(IBV_WC_SUCCESS, self->wc.status);
 	EXPECT_EQ(IBV_WC_SEND, self->wc.opcode);
@@ -447,16 +444,13 @@ TEST_F(comp, four_threads)
 
 	for (i = 0; i < 16; i++) {
 		ASSERT_EQ(0, post_recv(&self->p, i));
-		ASSERT_EQ(0, rdma_post_recv(self->id, (void *)i, self->c->buf,
-					    64, self->c->mr));
+		ASSERT_EQ(0, end_recv(self->c, (void *)i, 0, 64));
 	}
 	for (i = 0; i < 4; i++)
 		ASSERT_EQ(0, pthread_create(&w[i].thread, NULL, wait_in_thread, w + i));
 	for (i = 0; i < 16; i++) {
-		ASSERT_EQ(0, rdma_post_send(self->id, (void *)i, self->c->buf,
-					    64, self->c->mr, IBV_SEND_SIGNALED));
-		ASSERT_EQ(0, rdma_post_send(self->peer, (void *)i, self->s->buf,
-					    64, self->s->mr, IBV_SEND_SIGNALED));
+		ASSERT_EQ(0, end_send(self->c, (void *)i, 0, 64, IBV_SEND_SIGNALED));
+		ASSERT_EQ(0, end_send(self->s, (void *)i, 0, 64, IBV_SEND_SIGNALED));
 		if (i % 4 == 3)
 			usleep(1000);
 	}

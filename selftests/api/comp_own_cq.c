@@ -58,10 +58,8 @@ TEST_F(own, queues_on_one_channel)
 	ASSERT_EQ(0, ibv_req_notify_cq(recv, 0));
 	ASSERT_EQ(0, ibv_req_notify_cq(idle, 0));
 
-	ASSERT_EQ(0, rdma_post_recv(self->c->id, NULL, self->c->buf,
-				    64, self->c->mr));
-	ASSERT_EQ(0, rdma_post_send(self->s->id, NULL, self->s->buf,
-				    64, self->s->mr, 0));
+	ASSERT_EQ(0, end_recv(self->c, NULL, 0, 64));
+	ASSERT_EQ(0, end_send(self->s, NULL, 0, 64, 0));
 	ASSERT_TRUE(readable(self->channel->fd, DEADLINE_MS));
 	ASSERT_EQ(0, ibv_get_cq_event(self->channel, &cq, &context));
 	EXPECT_EQ(recv, cq);
@@ -99,12 +97,10 @@ TEST_F(own, send_and_recv_share_a_queue)
 
 	ASSERT_NE(NULL, cq);
 	ASSERT_EQ(0, connect_with(self, cq));
-	ASSERT_EQ(0, rdma_post_recv(self->c->id, CONTEXT,
-				    self->c->buf, 64, self->c->mr));
+	ASSERT_EQ(0, end_recv(self->c, CONTEXT, 0, 64));
 	ASSERT_EQ(0, pair_write(&self->p, 5, IBV_SEND_SIGNALED));
 	ASSERT_COMP_OK(cq, &self->wc, IBV_WC_RDMA_WRITE, 5ul);
-	ASSERT_EQ(0, rdma_post_send(self->s->id, NULL, self->s->buf,
-				    64, self->s->mr, 0));
+	ASSERT_EQ(0, end_send(self->s, NULL, 0, 64, 0));
 	ASSERT_COMP_OK(cq, &self->wc, IBV_WC_RECV, CONTEXT);
 	end_close(self->c);
 	EXPECT_EQ(0, ibv_destroy_cq(cq));

@@ -86,13 +86,12 @@ FIXTURE_TEARDOWN(cq_ex)
 
 static int post_recv(struct end *end, unsigned long i)
 {
-	return rdma_post_recv(end->id, (void *)i, end->buf + i * SIZE, SIZE, end->mr);
+	return end_recv(end, (void *)i, i * SIZE, SIZE);
 }
 
 static int post_send(struct end *end, unsigned long i, uint32_t len)
 {
-	return rdma_post_send(end->id, (void *)i, end->buf, len, end->mr,
-			      IBV_SEND_SIGNALED);
+	return end_send(end, (void *)i, 0, len, IBV_SEND_SIGNALED);
 }
 
 /*

@@ -30,13 +30,12 @@ PAIR_FIXTURE(errors, pair_open_patient)
  */
 static int hold_queue(struct end *end)
 {
-	return rdma_post_send(end->id, (void *)0, end->buf, 1, end->mr,
-			      IBV_SEND_SIGNALED);
+	return end_send(end, (void *)0, 0, 1, IBV_SEND_SIGNALED);
 }
 
 static int release_queue(struct end *peer)
 {
-	return rdma_post_recv(peer->id, NULL, peer->buf, 1, peer->mr);
+	return end_recv(peer, NULL, 0, 1);
 }
 
 /* A full queue returns ENOMEM; completions make room again. */
@@ -102,15 +101,13 @@ TEST_F(errors, recv_queue_full)
 	EXPECT_EQ(ENOMEM, errno);
 	EXPECT_LE(self->opts.server_qp.cap.max_recv_wr, max);
 	for (i = 0; i < max; i++) {
-		ASSERT_EQ(0, rdma_post_send(self->id, NULL, self->c->buf, 1,
-					    self->c->mr, IBV_SEND_SIGNALED));
+		ASSERT_EQ(0, end_send(self->c, NULL, 0, 1, IBV_SEND_SIGNALED));
 		ASSERT_COMP_OK(self->peer->recv_cq, &self->wc, IBV_WC_RECV,
 			       (uintptr_t)i);
 		ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_SEND, NULL);
 	}
 	/* The receive queue is empty now and takes receives again. */
-	ASSERT_EQ(0, rdma_post_recv(self->peer, NULL, self->s->buf, 100,
-				    self->s->mr));
+	ASSERT_EQ(0, end_recv(self->s, NULL, 0, 100));
 }
 
 TEST_F(errors, list_of_receives_longer_than_the_queue)
@@ -130,8 +127,7 @@ TEST_F(errors, list_of_receives_longer_than_the_queue)
 	EXPECT_LE(self->opts.server_qp.cap.max_recv_wr, taken);
 	ASSERT_GT(100, taken);
 	for (i = 0; i < taken; i++) {
-		ASSERT_EQ(0, rdma_post_send(self->id, NULL, self->c->buf, 1,
-					    self->c->mr, IBV_SEND_SIGNALED));
+		ASSERT_EQ(0, end_send(self->c, NULL, 0, 1, IBV_SEND_SIGNALED));
 		ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_SEND, NULL);
 		ASSERT_COMP_OK(self->peer->recv_cq, &self->wc, IBV_WC_RECV,
 			       (uintptr_t)i);
@@ -317,8 +313,7 @@ TEST_F(errors, error_flushes_the_rest)
 	uintptr_t i;
 
 	for (i = 0; i < 4; i++)
-		ASSERT_EQ(0, rdma_post_recv(self->id, (void *)i, self->c->buf,
-					    100, self->c->mr));
+		ASSERT_EQ(0, end_recv(self->c, (void *)i, 0, 100));
 	/* The peer has no receive yet, so the writes behind wait. */
 	ASSERT_EQ(0, hold_queue(self->c));
 	ASSERT_EQ(0, rdma_post_write(self->id, (void *)1, self->c->buf, 10,
@@ -327,8 +322,7 @@ TEST_F(errors, error_flushes_the_rest)
 		ASSERT_EQ(0, rdma_post_write(self->id, (void *)i, self->c->buf,
 					     10, self->c->mr, 0, self->remote,
 					     self->rkey));
-	ASSERT_EQ(0, rdma_post_recv(self->peer, NULL, self->s->buf + 5000, 100,
-				    self->s->mr));
+	ASSERT_EQ(0, end_recv(self->s, NULL, 5000, 100));
 	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_SEND, 0ul);
 	ASSERT_COMP(self->id->send_cq, &self->wc, IBV_WC_REM_ACCESS_ERR, 1ul);
 	for (i = 2; i < 6; i++)
@@ -363,8 +357,7 @@ TEST_F(errors, modify_to_error)
 	struct ibv_qp_init_attr init;
 	int ret;
 
-	ASSERT_EQ(0, rdma_post_recv(self->id, CONTEXT, self->c->buf, 100,
-				    self->c->mr));
+	ASSERT_EQ(0, end_recv(self->c, CONTEXT, 0, 100));
 	ret = ibv_modify_qp(self->id->qp, &attr, IBV_QP_STATE);
 	if (ret == EOPNOTSUPP)
 		SKIP(return, "ibv_modify_qp() is not supported");

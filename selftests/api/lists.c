@@ -99,8 +99,7 @@ TEST_F(lists, list_of_receives)
 	ASSERT_EQ(0, ibv_post_recv(self->peer->qp, &wr[5], &bad));
 	for (i = 0; i < 8; i++) {
 		fill(self->c->buf + 100 * i, 100, i + 1);
-		ASSERT_EQ(0, rdma_post_send(self->id, NULL, self->c->buf + 100 * i,
-					    100, self->c->mr, 0));
+		ASSERT_EQ(0, end_send(self->c, NULL, 100 * i, 100, 0));
 	}
 	for (i = 0; i < 8; i++) {
 		ASSERT_COMP_OK(self->peer->recv_cq, &self->wc, IBV_WC_RECV, i);
@@ -122,10 +121,8 @@ TEST_F(lists, mixed_list)
 	wr[2].opcode = IBV_WR_SEND;
 	wr[3].opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
 	wr[3].imm_data = htobe32(3);
-	ASSERT_EQ(0, rdma_post_recv(self->peer, self->c, self->s->buf + 6000,
-				    100, self->s->mr));
-	ASSERT_EQ(0, rdma_post_recv(self->peer, self->s, self->s->buf + 7000,
-				    100, self->s->mr));
+	ASSERT_EQ(0, end_recv(self->s, self->c, 6000, 100));
+	ASSERT_EQ(0, end_recv(self->s, self->s, 7000, 100));
 	ASSERT_EQ(0, ibv_post_send(self->id->qp, wr, &bad));
 	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, 0ul);
 	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_READ, 1ul);

@@ -77,7 +77,7 @@ TEST_F(op, returns_minus_one_and_errno)
 	EXPECT_TRUE(all_bytes(self->c->buf, 100, POISON));
 	EXPECT_TRUE(all_bytes(self->s->buf, 2000, POISON));
 	/* The refused post does not harm the connection. */
-	ASSERT_EQ(0, rdma_post_recv(self->peer, NULL, self->s->buf, 10, self->s->mr));
+	ASSERT_EQ(0, end_recv(self->s, NULL, 0, 10));
 	EXPECT_EQ(0, op->postv(self->id, CONTEXT, many, 1, IBV_SEND_SIGNALED, self->remote,
 			       self->rkey));
 	ASSERT_COMP_OK(self->id->send_cq, &self->wc, op->opcode, CONTEXT);
@@ -95,8 +95,7 @@ TEST_F(op, returns_the_context)
 
 	for (i = 0; i < ARRAY_SIZE(contexts); i++) {
 		if (op->opcode == IBV_WC_SEND)
-			ASSERT_EQ(0, rdma_post_recv(self->peer, (void *)~contexts[i],
-						    self->s->buf, 10, self->s->mr));
+			ASSERT_EQ(0, end_recv(self->s, (void *)~contexts[i], 0, 10));
 		ASSERT_EQ(0, op->post(self->id, (void *)contexts[i], self->c->buf, 10,
 				      self->c->mr, IBV_SEND_SIGNALED, self->remote, self->rkey));
 		ASSERT_COMP_OK(self->id->send_cq, &self->wc, op->opcode, contexts[i]);
@@ -112,9 +111,7 @@ TEST_F(op, returns_the_context)
 /* "Both the remote and local data buffers must have been registered [...]" */
 TEST_F(man, read_needs_a_registered_remote_buffer)
 {
-	ASSERT_EQ(0, rdma_post_read(self->id, CONTEXT, self->c->buf, 10,
-				    self->c->mr, IBV_SEND_SIGNALED,
-				    self->remote + BUF_SIZE, self->rkey));
+	ASSERT_EQ(0, end_read(self->c, 10, self->s->buf + BUF_SIZE, self->rkey));
 	ASSERT_COMP(self->id->send_cq, &self->wc, IBV_WC_REM_ACCESS_ERR, CONTEXT);
 	EXPECT_TRUE(all_bytes(self->c->buf, 10, POISON));
 }
@@ -140,9 +137,7 @@ TEST_F(man, read_needs_the_remote_registration_to_stay)
 {
 	ASSERT_EQ(0, ibv_dereg_mr(self->s->mr));
 	self->s->mr = NULL;
-	ASSERT_EQ(0, rdma_post_read(self->id, CONTEXT, self->c->buf, 10,
-				    self->c->mr, IBV_SEND_SIGNALED,
-				    self->remote, self->rkey));
+	ASSERT_EQ(0, end_read(self->c, 10, self->s->buf, self->rkey));
 	ASSERT_COMP(self->id->send_cq, &self->wc, IBV_WC_REM_ACCESS_ERR, CONTEXT);
 	EXPECT_TRUE(all_bytes(self->c->buf, 10, POISON));
 }
@@ -219,8 +214,7 @@ TEST_F(man, send_needs_an_mr_unless_inline)
 	char buf[100];
 
 	memset(buf, 0, sizeof(buf));
-	ASSERT_EQ(0, rdma_post_recv(self->peer, NULL, self->s->buf, 4000,
-				    self->s->mr));
+	ASSERT_EQ(0, end_recv(self->s, NULL, 0, 4000));
 	ASSERT_EQ(0, rdma_post_send(self->id, CONTEXT, buf, sizeof(buf), NULL,
 				    IBV_SEND_SIGNALED));
 	ASSERT_COMP_PROT(self->id->send_cq, &self->wc, CONTEXT);
@@ -233,8 +227,7 @@ TEST_F(man, send_needs_an_mr_unless_inline)
  */
 TEST_F(man, send_needs_a_receive_at_the_peer)
 {
-	ASSERT_EQ(0, rdma_post_send(self->id, CONTEXT, self->c->buf, 10,
-				    self->c->mr, IBV_SEND_SIGNALED));
+	ASSERT_EQ(0, end_send(self->c, CONTEXT, 0, 10, IBV_SEND_SIGNALED));
 	ASSERT_COMP(self->id->send_cq, &self->wc, IBV_WC_RNR_RETRY_EXC_ERR, CONTEXT);
 }
 
@@ -248,11 +241,9 @@ TEST(send_waits_for_the_receive)
 	pair_defaults(&opts);
 	ASSERT_EQ(0, pair_open_patient(&p, &opts));
 	fill(p.client.buf, 100, 1);
-	ASSERT_EQ(0, rdma_post_send(p.client.id, CONTEXT, p.client.buf, 100,
-				    p.client.mr, IBV_SEND_SIGNALED));
+	ASSERT_EQ(0, end_send(&p.client, CONTEXT, 0, 100, IBV_SEND_SIGNALED));
 	EXPECT_TRUE(no_comp(p.client.id->send_cq));
-	ASSERT_EQ(0, rdma_post_recv(p.server.id, NULL, p.server.buf, 100,
-				    p.server.mr));
+	ASSERT_EQ(0, end_recv(&p.server, NULL, 0, 100));
 	ASSERT_COMP_OK(p.client.id->send_cq, &wc, IBV_WC_SEND, CONTEXT);
 	ASSERT_COMP_OK(p.server.id->recv_cq, &wc, IBV_WC_RECV, NULL);
 	EXPECT_TRUE(filled(p.server.buf, 100, 1));
@@ -270,11 +261,8 @@ TEST_F(man, send_takes_every_flag_of_ibv_post_send)
 
 	for (i = 0; i < ARRAY_SIZE(flags); i++) {
 		fill(self->c->buf, 20, i + 1);
-		ASSERT_EQ(0, rdma_post_recv(self->peer, NULL, self->s->buf, 20,
-					    self->s->mr));
-		ASSERT_EQ(0, rdma_post_send(self->id, CONTEXT, self->c->buf, 20,
-					    self->c->mr, flags[i] |
-					    IBV_SEND_SIGNALED));
+		ASSERT_EQ(0, end_recv(self->s, NULL, 0, 20));
+		ASSERT_EQ(0, end_send(self->c, CONTEXT, 0, 20, flags[i] | IBV_SEND_SIGNALED));
 		ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_SEND, CONTEXT);
 		ASSERT_COMP_OK(self->peer->recv_cq, &self->wc, IBV_WC_RECV, NULL);
 		EXPECT_TRUE(filled(self->s->buf, 20, i + 1));
@@ -288,11 +276,9 @@ TEST_F(man, send_takes_every_flag_of_ibv_post_send)
 /* "Posts a work request to the receive queue of the queue pair [...]" */
 TEST_F(man, recv_posts_to_the_receive_queue)
 {
-	ASSERT_EQ(0, rdma_post_recv(self->peer, CONTEXT, self->s->buf, 10,
-				    self->s->mr));
+	ASSERT_EQ(0, end_recv(self->s, CONTEXT, 0, 10));
 	EXPECT_TRUE(no_comp(self->peer->recv_cq));
-	ASSERT_EQ(0, rdma_post_send(self->id, NULL, self->c->buf, 10,
-				    self->c->mr, 0));
+	ASSERT_EQ(0, end_send(self->c, NULL, 0, 10, 0));
 	ASSERT_COMP_OK(self->peer->recv_cq, &self->wc, IBV_WC_RECV, CONTEXT);
 	EXPECT_EQ(self->peer->qp->qp_num, self->wc.qp_num);
 	EXPECT_TRUE(no_comp(self->peer->send_cq));
@@ -317,8 +303,7 @@ TEST_F(man, recv_posts_to_the_receive_queue)
  */
 TEST_F(man, recv_buffer_must_be_large_enough)
 {
-	ASSERT_EQ(0, rdma_post_recv(self->peer, CONTEXT, self->s->buf, 99,
-				    self->s->mr));
+	ASSERT_EQ(0, end_recv(self->s, CONTEXT, 0, 99));
 	ASSERT_TOO_LARGE();
 	EXPECT_TRUE(all_bytes(self->s->buf + 99, 100, POISON));
 }
@@ -338,8 +323,7 @@ TEST_F(man, recv_buffer_must_be_registered)
 	memset(buf, POISON, sizeof(buf));
 	memset(self->c->buf, 0, sizeof(buf));
 	ASSERT_EQ(0, rdma_post_recvv(self->peer, CONTEXT, &list, 1));
-	ASSERT_EQ(0, rdma_post_send(self->id, CONTEXT, self->c->buf, 100,
-				    self->c->mr, IBV_SEND_SIGNALED));
+	ASSERT_EQ(0, end_send(self->c, CONTEXT, 0, 100, IBV_SEND_SIGNALED));
 	ASSERT_COMP_PROT(self->peer->recv_cq, &self->wc, CONTEXT);
 	EXPECT_TRUE(all_bytes(buf, sizeof(buf), POISON));
 }
@@ -347,13 +331,11 @@ TEST_F(man, recv_buffer_must_be_registered)
 /* "The buffer must remain registered until the receive completes." */
 TEST_F(man, recv_buffer_must_stay_registered)
 {
-	ASSERT_EQ(0, rdma_post_recv(self->peer, CONTEXT, self->s->buf, 100,
-				    self->s->mr));
+	ASSERT_EQ(0, end_recv(self->s, CONTEXT, 0, 100));
 	ASSERT_EQ(0, ibv_dereg_mr(self->s->mr));
 	self->s->mr = NULL;
 	memset(self->c->buf, 0, 100);
-	ASSERT_EQ(0, rdma_post_send(self->id, CONTEXT, self->c->buf, 100,
-				    self->c->mr, IBV_SEND_SIGNALED));
+	ASSERT_EQ(0, end_send(self->c, CONTEXT, 0, 100, IBV_SEND_SIGNALED));
 	/* The device finds this error, over either library. */
 	ASSERT_EQ(1, wait_comp(self->peer->recv_cq, &self->wc));
 	EXPECT_TRUE(device_prot(self->wc.status))
@@ -404,8 +386,7 @@ FIXTURE_SETUP(held)
 	self->mem = self->c->buf + 4096;
 	self->mr = rdma_reg_msgs(self->id, self->mem, 4096);
 	ASSERT_NE(NULL, self->mr);
-	ASSERT_EQ(0, rdma_post_send(self->id, NULL, self->c->buf, 10,
-				    self->c->mr, 0));
+	ASSERT_EQ(0, end_send(self->c, NULL, 0, 10, 0));
 }
 
 FIXTURE_TEARDOWN(held)
@@ -434,7 +415,7 @@ TEST_F(held, needs_the_local_registration_to_stay)
 	EXPECT_TRUE(no_comp(self->id->send_cq));
 	ASSERT_EQ(0, rdma_dereg_mr(self->mr));
 	self->mr = NULL;
-	ASSERT_EQ(0, rdma_post_recv(self->peer, self, self->s->buf, 10, self->s->mr));
+	ASSERT_EQ(0, end_recv(self->s, self, 0, 10));
 	ASSERT_COMP_OK(self->peer->recv_cq, &self->wc, IBV_WC_RECV, self);
 	ASSERT_EQ(1, wait_comp(self->id->send_cq, &self->wc));
 	if (!self->wc.wr_id) {
@@ -481,10 +462,7 @@ TEST_F(man, rpma_completion_on_error)
  */
 TEST_F(man, rpma_completion_always)
 {
-	ASSERT_EQ(0, rdma_post_read(self->id, CONTEXT, self->c->buf, 100,
-				    self->c->mr, IBV_SEND_SIGNALED,
-				    self->remote, self->rkey));
-	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_READ, CONTEXT);
+	ASSERT_READ(self->c, 100, self->s->buf, self->rkey);
 	ASSERT_EQ(0, rdma_post_read(self->id, self, self->c->buf, 100,
 				    self->c->mr, IBV_SEND_SIGNALED,
 				    self->remote, self->rkey + 1));

@@ -112,11 +112,11 @@ TEST_F(unconnected, recv_may_be_posted)
 	}
 	ASSERT_EQ(0, pair_accept(&self->p, &self->opts));
 	fill(other->buf, 200, 1);
-	ASSERT_EQ(0, rdma_post_send(other->id, NULL, other->buf, 50, other->mr, 0));
+	ASSERT_EQ(0, end_send(other, NULL, 0, 50, 0));
 	ASSERT_COMP_OK(self->id->recv_cq, &self->wc, IBV_WC_RECV, CONTEXT);
 	EXPECT_EQ(50, self->wc.byte_len);
 	EXPECT_TRUE(filled(self->end->buf, 50, 1));
-	ASSERT_EQ(0, rdma_post_send(other->id, NULL, other->buf, 90, other->mr, 0));
+	ASSERT_EQ(0, end_send(other, NULL, 0, 90, 0));
 	ASSERT_COMP_OK(self->id->recv_cq, &self->wc, IBV_WC_RECV, self);
 	EXPECT_EQ(90, self->wc.byte_len);
 	EXPECT_TRUE(filled(self->end->buf, 90, 1));
@@ -135,7 +135,7 @@ TEST_F(unconnected, refused_send_is_not_sent_later)
 		ASSERT_EQ(0, pair_connect(&self->p, &self->opts));
 		ASSERT_EQ(0, pair_server_qp(&self->p, &self->opts));
 	}
-	ASSERT_EQ(0, rdma_post_recv(other->id, NULL, other->buf, 100, other->mr));
+	ASSERT_EQ(0, end_recv(other, NULL, 0, 100));
 	ASSERT_EQ(0, pair_accept(&self->p, &self->opts));
 	EXPECT_TRUE(no_comp(self->id->send_cq));
 	fill(self->end->buf, 100, 2);

@@ -50,10 +50,8 @@ TEST_F(mr, reg_msgs_is_for_messages)
 	fill(self->mem + 500, 100, 1);
 	fill(self->c->buf, 100, 2);
 	ASSERT_EQ(0, rdma_post_recv(self->peer, CONTEXT, self->mem, 100, self->mr));
-	ASSERT_EQ(0, rdma_post_recv(self->id, CONTEXT, self->c->buf + 200, 100,
-				    self->c->mr));
-	ASSERT_EQ(0, rdma_post_send(self->id, CONTEXT, self->c->buf, 100,
-				    self->c->mr, 0));
+	ASSERT_EQ(0, end_recv(self->c, CONTEXT, 200, 100));
+	ASSERT_EQ(0, end_send(self->c, CONTEXT, 0, 100, 0));
 	ASSERT_COMP_OK(self->peer->recv_cq, &self->wc, IBV_WC_RECV, CONTEXT);
 	EXPECT_TRUE(filled(self->mem, 100, 2));
 	ASSERT_EQ(0, rdma_post_send(self->peer, CONTEXT, self->mem + 500, 100,
@@ -106,8 +104,7 @@ TEST_F(mr, reg_read_allows_remote_read)
 	self->mr = rdma_reg_read(self->peer, self->mem, 1000);
 	ASSERT_NE(NULL, self->mr);
 	fill(self->mem, 1000, 1);
-	ASSERT_EQ(0, end_read(self->c, 1000, self->mem, self->mr->rkey));
-	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_READ, CONTEXT);
+	ASSERT_READ(self->c, 1000, self->mem, self->mr->rkey);
 	EXPECT_TRUE(filled(self->c->buf, 1000, 1));
 }
 
@@ -125,8 +122,7 @@ TEST_F(mr, reg_write_allows_remote_write)
 	self->mr = rdma_reg_write(self->peer, self->mem, 1000);
 	ASSERT_NE(NULL, self->mr);
 	fill(self->c->buf, 1000, 1);
-	ASSERT_EQ(0, end_write(self->c, 1000, self->mem, self->mr->rkey));
-	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, CONTEXT);
+	ASSERT_WRITE(self->c, 1000, self->mem, self->mr->rkey);
 	EXPECT_TRUE(filled(self->mem, 1000, 1));
 	EXPECT_TRUE(all_bytes(self->mem + 1000, 1000, POISON));
 }
@@ -186,8 +182,7 @@ TEST_F(mr, recv_needs_local_write)
 	ASSERT_NE(NULL, self->mr);
 	fill(self->c->buf, 100, 1);
 	ASSERT_EQ(0, rdma_post_recv(self->peer, CONTEXT, self->mem, 100, self->mr));
-	ASSERT_EQ(0, rdma_post_send(self->id, CONTEXT, self->c->buf, 100,
-				    self->c->mr, 0));
+	ASSERT_EQ(0, end_send(self->c, CONTEXT, 0, 100, 0));
 	ASSERT_COMP_PROT(self->peer->recv_cq, &self->wc, CONTEXT);
 	EXPECT_TRUE(all_bytes(self->mem, 1000, POISON));
 }
@@ -288,15 +283,13 @@ TEST_F(mr, whole_region_is_usable)
 	self->mr = ibv_reg_mr(self->peer->pd, self->mem + 4093, 8195, ALL_RIGHTS);
 	ASSERT_NE(NULL, self->mr);
 	fill(self->c->buf, 8195, 1);
-	ASSERT_EQ(0, end_write(self->c, 8195, self->mem + 4093, self->mr->rkey));
-	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, CONTEXT);
+	ASSERT_WRITE(self->c, 8195, self->mem + 4093, self->mr->rkey);
 	EXPECT_TRUE(filled(self->mem + 4093, 8195, 1));
 	EXPECT_TRUE(all_bytes(self->mem, 4093, POISON));
 	EXPECT_TRUE(all_bytes(self->mem + 4093 + 8195, 100, POISON));
 	/* Write the last byte only. */
 	self->c->buf[0] = 0x11;
-	ASSERT_EQ(0, end_write(self->c, 1, self->mem + 4093 + 8194, self->mr->rkey));
-	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, CONTEXT);
+	ASSERT_WRITE(self->c, 1, self->mem + 4093 + 8194, self->mr->rkey);
 	EXPECT_EQ(0x11, self->mem[4093 + 8194]);
 }
 
@@ -405,12 +398,10 @@ TEST_F(mr, same_memory_twice)
 	ASSERT_TRUE(self->mr && other);
 	EXPECT_NE(self->mr->rkey, other->rkey);
 	fill(self->c->buf, 1000, 1);
-	ASSERT_EQ(0, end_write(self->c, 1000, self->mem, other->rkey));
-	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, CONTEXT);
+	ASSERT_WRITE(self->c, 1000, self->mem, other->rkey);
 	ASSERT_EQ(0, ibv_dereg_mr(other));
 	memset(self->c->buf, 0, 1000);
-	ASSERT_EQ(0, end_read(self->c, 1000, self->mem, self->mr->rkey));
-	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_READ, CONTEXT);
+	ASSERT_READ(self->c, 1000, self->mem, self->mr->rkey);
 	EXPECT_TRUE(filled(self->c->buf, 1000, 1));
 }
 
@@ -422,9 +413,7 @@ TEST_F(mr, iova)
 				   iova + 5, ALL_RIGHTS);
 	ASSERT_NE(NULL, self->mr);
 	fill(self->c->buf, 5000, 1);
-	ASSERT_EQ(0, end_write(self->c, 5000, (void *)(uintptr_t)(iova + 5),
-			       self->mr->rkey));
-	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, CONTEXT);
+	ASSERT_WRITE(self->c, 5000, (void *)(uintptr_t)(iova + 5), self->mr->rkey);
 	EXPECT_TRUE(filled(self->mem + 5, 5000, 1));
 	EXPECT_TRUE(all_bytes(self->mem, 5, POISON));
 }

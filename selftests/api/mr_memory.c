@@ -154,8 +154,7 @@ TEST_F(mr, pd_in_use)
 	/* The ids' domain has queue pairs. */
 	EXPECT_EQ(EBUSY, ibv_dealloc_pd(self->id->pd));
 	fill(self->c->buf, 100, 1);
-	ASSERT_EQ(0, end_write(self->c, 100, self->s->buf, self->s->mr->rkey));
-	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, CONTEXT);
+	ASSERT_WRITE(self->c, 100, self->s->buf, self->s->mr->rkey);
 }
 
 TEST_F(mr, many_regions)
@@ -173,8 +172,7 @@ TEST_F(mr, many_regions)
 	}
 	for (i = 0; i < 200; i += 33) {
 		fill(self->c->buf, 100, i + 1);
-		ASSERT_EQ(0, end_write(self->c, 100, mr[i]->addr, mr[i]->rkey));
-		ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, CONTEXT);
+		ASSERT_WRITE(self->c, 100, mr[i]->addr, mr[i]->rkey);
 		EXPECT_TRUE(filled(mr[i]->addr, 100, i + 1));
 	}
 	for (i = 0; i < 200; i++)
@@ -247,8 +245,7 @@ TEST_F(mr, shared_memory)
 	self->mr = rdma_reg_write(self->peer, mem, 8192);
 	ASSERT_NE(NULL, self->mr);
 	fill(self->c->buf, 8192, 1);
-	ASSERT_EQ(0, end_write(self->c, 8192, mem, self->mr->rkey));
-	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, CONTEXT);
+	ASSERT_WRITE(self->c, 8192, mem, self->mr->rkey);
 	EXPECT_TRUE(filled(other, 8192, 1));
 }
 
@@ -259,8 +256,7 @@ TEST_F(mr, unmapped_after_registration)
 	ASSERT_NE(NULL, self->mr);
 	fill(self->mem, 4096, 1);
 	ASSERT_EQ(0, munmap(self->mem, 4096));
-	ASSERT_EQ(0, end_read(self->c, 4096, self->mem, self->mr->rkey));
-	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_READ, CONTEXT);
+	ASSERT_READ(self->c, 4096, self->mem, self->mr->rkey);
 	EXPECT_TRUE(filled(self->c->buf, 4096, 1));
 }
 

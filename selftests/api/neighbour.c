@@ -106,8 +106,7 @@ TEST_F(neighbour, then_disconnect)
 {
 	struct ibv_wc wc;
 
-	ASSERT_EQ(0, rdma_post_recv(self->c->id, CONTEXT, self->c->buf, 8,
-				    self->c->mr));
+	ASSERT_EQ(0, end_recv(self->c, CONTEXT, 0, 8));
 	ASSERT_EQ(0, pair_connect(&self->p, &self->opts));
 	CHANGE();
 	EXPECT_UNREACHABLE(self->c);

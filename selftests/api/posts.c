@@ -13,10 +13,7 @@ PAIR_FIXTURE(posts, pair_open)
 TEST_F(posts, write)
 {
 	fill(self->c->buf, 5000, 1);
-	ASSERT_EQ(0, rdma_post_write(self->id, CONTEXT, self->c->buf, 5000,
-				     self->c->mr, IBV_SEND_SIGNALED,
-				     self->remote + 10, self->rkey));
-	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, CONTEXT);
+	ASSERT_WRITE(self->c, 5000, self->s->buf + 10, self->rkey);
 	EXPECT_EQ(self->id->qp->qp_num, self->wc.qp_num);
 	EXPECT_TRUE(filled(self->s->buf + 10, 5000, 1));
 	EXPECT_TRUE(all_bytes(self->s->buf, 10, POISON));
@@ -89,10 +86,8 @@ TEST_F(posts, readv)
 TEST_F(posts, send_and_recv)
 {
 	fill(self->c->buf, 5000, 1);
-	ASSERT_EQ(0, rdma_post_recv(self->peer, self->s, self->s->buf + 10,
-				    6000, self->s->mr));
-	ASSERT_EQ(0, rdma_post_send(self->id, CONTEXT, self->c->buf, 5000,
-				    self->c->mr, IBV_SEND_SIGNALED));
+	ASSERT_EQ(0, end_recv(self->s, self->s, 10, 6000));
+	ASSERT_EQ(0, end_send(self->c, CONTEXT, 0, 5000, IBV_SEND_SIGNALED));
 	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_SEND, CONTEXT);
 	EXPECT_EQ(self->id->qp->qp_num, self->wc.qp_num);
 	ASSERT_COMP_OK(self->peer->recv_cq, &self->wc, IBV_WC_RECV, self->s);
@@ -177,10 +172,7 @@ TEST_F(posts, from_the_passive_end)
 {
 	fill(self->s->buf, 3000, 1);
 	fill(self->c->buf + 30000, 2000, 2);
-	ASSERT_EQ(0, rdma_post_write(self->peer, CONTEXT, self->s->buf, 3000,
-				     self->s->mr, IBV_SEND_SIGNALED,
-				     addr64(self->c->buf), self->c->mr->rkey));
-	ASSERT_COMP_OK(self->peer->send_cq, &self->wc, IBV_WC_RDMA_WRITE, CONTEXT);
+	ASSERT_WRITE(self->s, 3000, self->c->buf, self->c->mr->rkey);
 	EXPECT_TRUE(filled(self->c->buf, 3000, 1));
 	ASSERT_EQ(0, rdma_post_read(self->peer, CONTEXT, self->s->buf + 9000,
 				    2000, self->s->mr, IBV_SEND_SIGNALED,
@@ -188,10 +180,8 @@ TEST_F(posts, from_the_passive_end)
 				    self->c->mr->rkey));
 	ASSERT_COMP_OK(self->peer->send_cq, &self->wc, IBV_WC_RDMA_READ, CONTEXT);
 	EXPECT_TRUE(filled(self->s->buf + 9000, 2000, 2));
-	ASSERT_EQ(0, rdma_post_recv(self->id, self->c, self->c->buf + 40000,
-				    3000, self->c->mr));
-	ASSERT_EQ(0, rdma_post_send(self->peer, CONTEXT, self->s->buf, 3000,
-				    self->s->mr, IBV_SEND_SIGNALED));
+	ASSERT_EQ(0, end_recv(self->c, self->c, 40000, 3000));
+	ASSERT_EQ(0, end_send(self->s, CONTEXT, 0, 3000, IBV_SEND_SIGNALED));
 	ASSERT_COMP_OK(self->peer->send_cq, &self->wc, IBV_WC_SEND, CONTEXT);
 	ASSERT_COMP_OK(self->id->recv_cq, &self->wc, IBV_WC_RECV, self->c);
 	EXPECT_TRUE(filled(self->c->buf + 40000, 3000, 1));
@@ -251,8 +241,7 @@ TEST_F(posts, zero_bytes)
 
 TEST_F(posts, send_of_no_bytes_into_a_buffer)
 {
-	ASSERT_EQ(0, rdma_post_recv(self->peer, self->s, self->s->buf, 100,
-				    self->s->mr));
+	ASSERT_EQ(0, end_recv(self->s, self->s, 0, 100));
 	ASSERT_EQ(0, rdma_post_sendv(self->id, CONTEXT, NULL, 0, 0));
 	ASSERT_COMP_OK(self->peer->recv_cq, &self->wc, IBV_WC_RECV, self->s);
 	EXPECT_EQ(0, self->wc.byte_len);
@@ -270,8 +259,7 @@ TEST_F(posts, send_with_imm)
 	};
 
 	fill(self->c->buf, 200, 1);
-	ASSERT_EQ(0, rdma_post_recv(self->peer, self->s, self->s->buf, 300,
-				    self->s->mr));
+	ASSERT_EQ(0, end_recv(self->s, self->s, 0, 300));
 	ASSERT_EQ(0, ibv_post_send(self->id->qp, &wr, &bad));
 	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_SEND, 7ul);
 	ASSERT_COMP_OK(self->peer->recv_cq, &self->wc, IBV_WC_RECV, self->s);
@@ -295,8 +283,7 @@ TEST_F(posts, write_with_imm)
 	};
 
 	fill(self->c->buf, 5000, 1);
-	ASSERT_EQ(0, rdma_post_recv(self->peer, self->s, self->s->buf, 300,
-				    self->s->mr));
+	ASSERT_EQ(0, end_recv(self->s, self->s, 0, 300));
 	ASSERT_EQ(0, ibv_post_send(self->id->qp, &wr, &bad));
 	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, 7ul);
 	ASSERT_COMP_OK(self->peer->recv_cq, &self->wc,
@@ -351,8 +338,7 @@ TEST_F(posts, vectors_of_the_largest_size)
 	for (i = 0; i < in; i++)
 		sgl[i] = sge(self->s, 4096 + 3 * i, 1);
 	ASSERT_EQ(0, rdma_post_recvv(self->peer, self->s, sgl, in));
-	ASSERT_EQ(0, rdma_post_send(self->id, CONTEXT, self->c->buf, in,
-				    self->c->mr, 0));
+	ASSERT_EQ(0, end_send(self->c, CONTEXT, 0, in, 0));
 	ASSERT_COMP_OK(self->peer->recv_cq, &self->wc, IBV_WC_RECV, self->s);
 	for (i = 0; i < in; i++)
 		EXPECT_EQ(self->c->buf[i], self->s->buf[4096 + 3 * i]);
@@ -369,9 +355,7 @@ TEST(megabyte)
 	opts.size = 2 * size;
 	ASSERT_EQ(0, pair_open(&p, &opts));
 	fill(p.client.buf, size, 1);
-	ASSERT_EQ(0, rdma_post_write(p.client.id, CONTEXT, p.client.buf, size,
-				     p.client.mr, IBV_SEND_SIGNALED,
-				     addr64(p.server.buf), p.server.mr->rkey));
+	ASSERT_EQ(0, end_write(&p.client, size, p.server.buf, p.server.mr->rkey));
 	ASSERT_COMP_OK(p.client.id->send_cq, &wc, IBV_WC_RDMA_WRITE, CONTEXT);
 	ASSERT_TRUE(filled(p.server.buf, size, 1));
 	ASSERT_EQ(0, rdma_post_read(p.client.id, CONTEXT, p.client.buf + size,
@@ -380,10 +364,8 @@ TEST(megabyte)
 	ASSERT_COMP_OK(p.client.id->send_cq, &wc, IBV_WC_RDMA_READ, CONTEXT);
 	ASSERT_EQ(size, wc.byte_len);
 	ASSERT_TRUE(filled(p.client.buf + size, size, 1));
-	ASSERT_EQ(0, rdma_post_recv(p.server.id, CONTEXT, p.server.buf + size,
-				    size, p.server.mr));
-	ASSERT_EQ(0, rdma_post_send(p.client.id, CONTEXT, p.client.buf, size,
-				    p.client.mr, 0));
+	ASSERT_EQ(0, end_recv(&p.server, CONTEXT, size, size));
+	ASSERT_EQ(0, end_send(&p.client, CONTEXT, 0, size, 0));
 	ASSERT_COMP_OK(p.server.id->recv_cq, &wc, IBV_WC_RECV, CONTEXT);
 	ASSERT_EQ(size, wc.byte_len);
 	ASSERT_TRUE(filled(p.server.buf + size, size, 1));

@@ -35,9 +35,7 @@ TEST_F(posts, inline_send)
 	int i;
 
 	for (i = 0; i < 4; i++)
-		ASSERT_EQ(0, rdma_post_recv(self->peer, self->s + i,
-					    self->s->buf + i * 100, 100,
-					    self->s->mr));
+		ASSERT_EQ(0, end_recv(self->s, self->s + i, i * 100, 100));
 	for (i = 0; i < 4; i++) {
 		fill(buf, sizeof(buf), i + 1);
 		ASSERT_EQ(0, rdma_post_send(self->id, CONTEXT, buf, 61 + i,
@@ -201,8 +199,7 @@ TEST_F(posts, inline_read)
 					     IBV_SEND_INLINE, self->remote,
 					     self->rkey));
 	EXPECT_TRUE(no_comp(self->id->send_cq));
-	ASSERT_EQ(0, end_read(self->c, 10, self->s->buf, self->rkey));
-	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_READ, CONTEXT);
+	ASSERT_READ(self->c, 10, self->s->buf, self->rkey);
 }
 
 static const int write_flags[] = {
@@ -248,8 +245,7 @@ TEST_F(posts, flags_of_vectors_of_sends)
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(write_flags); i++) {
-		ASSERT_EQ(0, rdma_post_recv(self->peer, self->s, self->s->buf,
-					    100, self->s->mr));
+		ASSERT_EQ(0, end_recv(self->s, self->s, 0, 100));
 		ASSERT_EQ(0, ibv_req_notify_cq(self->peer->recv_cq, 1));
 		fill(self->c->buf, 60, i + 1);
 		list = sge(self->c, 0, 60);
@@ -268,8 +264,7 @@ TEST_F(posts, flags_of_vectors_of_sends)
 		ibv_ack_cq_events(cq, 1);
 	}
 	EXPECT_TRUE(no_comp(self->id->send_cq));
-	ASSERT_EQ(0, rdma_post_recv(self->peer, NULL, self->s->buf, 100,
-				    self->s->mr));
+	ASSERT_EQ(0, end_recv(self->s, NULL, 0, 100));
 	ASSERT_EQ(0, rdma_post_sendv(self->id, CONTEXT, &list, 0,
 				     IBV_SEND_SIGNALED));
 	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_SEND, CONTEXT);
@@ -343,14 +338,12 @@ TEST_F(fence, waits_for_the_read)
 	uint8_t *to = self->s->buf + READ_BYTES;
 
 	fill(to - LAST_BYTES, LAST_BYTES, 1);
-	ASSERT_EQ(0, rdma_post_send(self->id, NULL, self->c->buf, 10,
-				    self->c->mr, 0));
+	ASSERT_EQ(0, end_send(self->c, NULL, 0, 10, 0));
 	ASSERT_EQ(0, rdma_post_read(self->id, NULL, self->c->buf, READ_BYTES,
 				    self->c->mr, 0, self->remote, self->rkey));
 	ASSERT_EQ(0, variant->post(&self->p, &last, addr64(to)));
 	EXPECT_TRUE(no_comp(self->id->send_cq));
-	ASSERT_EQ(0, rdma_post_recv(self->peer, self->c, self->s->buf, 10,
-				    self->s->mr));
+	ASSERT_EQ(0, end_recv(self->s, self->c, 0, 10));
 	if (variant->message)
 		ASSERT_EQ(0, rdma_post_recv(self->peer, self->s, to, LAST_BYTES,
 					    self->s->mr));

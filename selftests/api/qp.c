@@ -533,8 +533,7 @@ TEST(queue_pair_of_an_id)
 	for (i = 0; i < 5000 && set_state(p.client.id->qp, IBV_QPS_RTS) == EINVAL; i++)
 		usleep(1000);
 	EXPECT_EQ(IBV_QPS_RTS, query_state(p.client.id->qp));
-	ASSERT_EQ(0, rdma_post_recv(p.client.id, (void *)5, p.client.buf, 64,
-				    p.client.mr));
+	ASSERT_EQ(0, end_recv(&p.client, (void *)5, 0, 64));
 	ASSERT_EQ(0, set_state(p.client.id->qp, IBV_QPS_ERR));
 	EXPECT_EQ(IBV_QPS_ERR, query_state(p.client.id->qp));
 	ASSERT_COMP(p.client.id->recv_cq, &wc, IBV_WC_WR_FLUSH_ERR, 5);
@@ -544,7 +543,7 @@ TEST(queue_pair_of_an_id)
 	};
 	EXPECT_EQ(0, ibv_modify_qp(p.client.id->qp, &attr, IBV_QP_STATE | IBV_QP_PORT |
 				   IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS));
-	EXPECT_EQ(0, rdma_post_recv(p.client.id, (void *)6, p.client.buf, 64, p.client.mr));
+	EXPECT_EQ(0, end_recv(&p.client, (void *)6, 0, 64));
 	pair_close(&p);
 }
 

@@ -407,6 +407,16 @@ int end_read(struct end *end, size_t len, const void *from, uint32_t rkey)
 			      IBV_SEND_SIGNALED, addr64(from), rkey);
 }
 
+int end_recv(struct end *end, const void *context, size_t offset, size_t len)
+{
+	return rdma_post_recv(end->id, (void *)context, end->buf + offset, len, end->mr);
+}
+
+int end_send(struct end *end, const void *context, size_t offset, size_t len, int flags)
+{
+	return rdma_post_send(end->id, (void *)context, end->buf + offset, len, end->mr, flags);
+}
+
 int end_write_from(struct end *end, uint64_t addr, uint32_t len, uint32_t lkey,
 		   struct end *to)
 {

@@ -175,6 +175,9 @@ int end_ud_qp(struct end *end);
 /* Post a signaled operation with CONTEXT; return the result of the call. */
 int end_write(struct end *end, size_t len, const void *to, uint32_t rkey);
 int end_read(struct end *end, size_t len, const void *from, uint32_t rkey);
+/* Post a receive or a send at an offset of the end's buffer. */
+int end_recv(struct end *end, const void *context, size_t offset, size_t len);
+int end_send(struct end *end, const void *context, size_t offset, size_t len, int flags);
 /* Post a write from local memory that is given by an address and a key. */
 int end_write_from(struct end *end, uint64_t addr, uint32_t len, uint32_t lkey,
 		   struct end *to);
@@ -297,6 +300,19 @@ FIXTURE_TEARDOWN(name)							\
 #define ASSERT_COMP_OK(cq, wc, want_opcode, want_context) do { \
 	ASSERT_COMP(cq, wc, IBV_WC_SUCCESS, want_context); \
 	ASSERT_EQ((unsigned int)(want_opcode), (wc)->opcode); \
+} while (0)
+
+/* Write or read the first bytes of the end's buffer, in a fixture with a connection. */
+#define ASSERT_WRITE(by, len, to, rkey) do { \
+	struct end *_end = by; \
+	ASSERT_EQ(0, end_write(_end, len, to, rkey)); \
+	ASSERT_COMP_OK(_end->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, CONTEXT); \
+} while (0)
+
+#define ASSERT_READ(by, len, from, rkey) do { \
+	struct end *_end = by; \
+	ASSERT_EQ(0, end_read(_end, len, from, rkey)); \
+	ASSERT_COMP_OK(_end->id->send_cq, &self->wc, IBV_WC_RDMA_READ, CONTEXT); \
 } while (0)
 
 #endif

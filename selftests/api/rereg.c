@@ -148,9 +148,7 @@ TEST_F(rereg, iova_stays)
 	ASSERT_NE(NULL, self->mr);
 	REREG(IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, WRITABLE);
 	fill(self->c->buf, 100, 1);
-	ASSERT_EQ(0, end_write(self->c, 100, (void *)(uintptr_t)(iova + 50),
-			      self->mr->rkey));
-	ASSERT_COMP_OK(self->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, CONTEXT);
+	ASSERT_WRITE(self->c, 100, (void *)(uintptr_t)(iova + 50), self->mr->rkey);
 	EXPECT_TRUE(filled(self->mem + 50, 100, 1));
 }
 

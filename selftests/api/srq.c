@@ -92,8 +92,7 @@ static int post_recv(struct ibv_srq *srq, struct ibv_mr *mr, unsigned int slot)
 static int send_message(struct end *end, unsigned int seed)
 {
 	fill(end->buf, SIZE, seed);
-	return rdma_post_send(end->id, (void *)(unsigned long)seed, end->buf,
-			      SIZE, end->mr, IBV_SEND_SIGNALED);
+	return end_send(end, (void *)(unsigned long)seed, 0, SIZE, IBV_SEND_SIGNALED);
 }
 
 TEST_F(srq, fields)

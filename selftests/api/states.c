@@ -148,9 +148,7 @@ TEST_F(states, too_late)
 	EXPECT_EINVAL(rdma_bind_addr(self->c->id, (struct sockaddr *)&addr));
 	/* The connection still works. */
 	fill(self->c->buf, 100, 1);
-	ASSERT_EQ(0, rdma_post_write(self->c->id, CONTEXT, self->c->buf, 100,
-				     self->c->mr, IBV_SEND_SIGNALED,
-				     addr64(self->s->buf), self->s->mr->rkey));
+	ASSERT_EQ(0, end_write(self->c, 100, self->s->buf, self->s->mr->rkey));
 	ASSERT_COMP_OK(self->c->id->send_cq, &self->wc, IBV_WC_RDMA_WRITE, CONTEXT);
 	EXPECT_TRUE(filled(self->s->buf, 100, 1));
 }

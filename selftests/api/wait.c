@@ -61,7 +61,7 @@ static int message(struct wired *w, int flags)
 {
 	struct end *c = &w->p.client, *s = &w->p.server;
 
-	return rdma_post_recv(s->id, (void *)w->posted++, s->buf, MSG, s->mr) ||
+	return end_recv(s, (void *)w->posted++, 0, MSG) ||
 	       rdma_post_send(c->id, NULL, c->buf, MSG, c->mr, flags) ? -1 : 0;
 }
 
