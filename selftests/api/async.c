@@ -350,12 +350,9 @@ TEST_F(link, removal_of_a_connection)
 		ASSERT_COMP(p.client.id->recv_cq, &wc, IBV_WC_WR_FLUSH_ERR, i);
 	EXPECT_EQ(0, await_removals(p.client.channel, 1));
 	EXPECT_EQ(0, await_removals(p.server.channel, 2));
-	EXPECT_EQ(-1, rdma_post_sendv(p.client.id, NULL, NULL, 0, 0));
-	EXPECT_EQ(ENODEV, errno);
-	EXPECT_EQ(-1, rdma_disconnect(p.client.id));
-	EXPECT_EQ(ENODEV, errno);
-	EXPECT_EQ(NULL, ibv_alloc_pd(old));
-	EXPECT_EQ(ENODEV, errno);
+	EXPECT_ERRNO(ENODEV, rdma_post_sendv(p.client.id, NULL, NULL, 0, 0));
+	EXPECT_ERRNO(ENODEV, rdma_disconnect(p.client.id));
+	EXPECT_NULL_ERRNO(ENODEV, ibv_alloc_pd(old));
 	EXPECT_EQ(0, ibv_dealloc_pd(pd));
 	EXPECT_EQ(0, ibv_dereg_mr(p.client.mr));
 	p.client.mr = NULL;

@@ -168,9 +168,7 @@ TEST_F(mcast, several_groups)
 					  (struct sockaddr *)&self->group));
 	EXPECT_EQ(0, rdma_leave_multicast(self->e.id,
 					  (struct sockaddr *)&other));
-	EXPECT_EQ(-1, rdma_leave_multicast(self->e.id,
-					   (struct sockaddr *)&other));
-	EXPECT_EQ(EADDRNOTAVAIL, errno);
+	EXPECT_ERRNO(EADDRNOTAVAIL, rdma_leave_multicast(self->e.id, (struct sockaddr *)&other));
 }
 
 /* Destroying the id leaves the group. */
@@ -235,12 +233,9 @@ TEST_F(mcast, what_is_refused)
 	EXPECT_EQ(-1, rdma_join_multicast_ex(self->e.id, &attr, NULL));
 	attr.comp_mask = RDMA_CM_JOIN_MC_ATTR_RESERVED;
 	EXPECT_EQ(-1, rdma_join_multicast_ex(self->e.id, &attr, NULL));
-	EXPECT_EQ(-1, rdma_join_multicast(self->e.id, (struct sockaddr *)&none,
-					  NULL));
-	EXPECT_EQ(EINVAL, errno);
-	EXPECT_EQ(-1, rdma_leave_multicast(self->e.id,
-					   (struct sockaddr *)&self->group));
-	EXPECT_EQ(EADDRNOTAVAIL, errno);
+	EXPECT_ERRNO(EINVAL, rdma_join_multicast(self->e.id, (struct sockaddr *)&none, NULL));
+	EXPECT_ERRNO(EADDRNOTAVAIL, rdma_leave_multicast(self->e.id,
+							 (struct sockaddr *)&self->group));
 	EXPECT_TRUE(no_event(self->e.channel));
 }
 

@@ -152,11 +152,9 @@ TEST_F(own, attributes_by_state)
 	ASSERT_EQ(0, make_qp(&self->co));
 	ASSERT_EQ(0, own_connect(&self->p, &self->co, &self->opts));
 	attr.qp_state = IBV_QPS_RTR;
-	EXPECT_EQ(-1, rdma_init_qp_attr(self->c->id, &attr, &mask));
-	EXPECT_EQ(EINVAL, errno);
+	EXPECT_ERRNO(EINVAL, rdma_init_qp_attr(self->c->id, &attr, &mask));
 	attr.qp_state = IBV_QPS_SQD;
-	EXPECT_EQ(-1, rdma_init_qp_attr(self->c->id, &attr, &mask));
-	EXPECT_EQ(EINVAL, errno);
+	EXPECT_ERRNO(EINVAL, rdma_init_qp_attr(self->c->id, &attr, &mask));
 }
 
 TEST_F(own, attributes_of_the_server)
@@ -242,11 +240,9 @@ TEST_F(own, response_rejected)
 
 TEST_F(own, establish_in_wrong_states)
 {
-	EXPECT_EQ(-1, rdma_establish(self->c->id));
-	EXPECT_EQ(EINVAL, errno);
+	EXPECT_ERRNO(EINVAL, rdma_establish(self->c->id));
 	ASSERT_EQ(0, pair_client_qp(&self->p, &self->opts));
-	EXPECT_EQ(-1, rdma_establish(self->c->id));
-	EXPECT_EQ(EINVAL, errno);
+	EXPECT_ERRNO(EINVAL, rdma_establish(self->c->id));
 }
 
 /* Data may arrive before the client's confirmation does. */
@@ -259,23 +255,19 @@ TEST_F(own, notify_establishes)
 	ASSERT_EQ(0, rdma_notify(self->s->id, IBV_EVENT_COMM_EST));
 	EXPECT_EQ(0, expect_event(self->s->channel, RDMA_CM_EVENT_ESTABLISHED,
 				  &self->s->event));
-	EXPECT_EQ(-1, rdma_notify(self->s->id, IBV_EVENT_COMM_EST));
-	EXPECT_EQ(EISCONN, errno);
+	EXPECT_ERRNO(EISCONN, rdma_notify(self->s->id, IBV_EVENT_COMM_EST));
 }
 
 TEST_F(own, notify_of_nothing)
 {
-	EXPECT_EQ(-1, rdma_notify(self->c->id, IBV_EVENT_COMM_EST));
-	EXPECT_EQ(EINVAL, errno);
-	EXPECT_EQ(-1, rdma_notify(self->p.listen, IBV_EVENT_COMM_EST));
-	EXPECT_EQ(EINVAL, errno);
+	EXPECT_ERRNO(EINVAL, rdma_notify(self->c->id, IBV_EVENT_COMM_EST));
+	EXPECT_ERRNO(EINVAL, rdma_notify(self->p.listen, IBV_EVENT_COMM_EST));
 }
 
 TEST_F(own, notify_of_an_unknown_event)
 {
 	ASSERT_EQ(0, own_open(&self->p, &self->co, &self->so, &self->opts));
-	EXPECT_EQ(-1, rdma_notify(self->s->id, IBV_EVENT_PORT_ERR));
-	EXPECT_EQ(EINVAL, errno);
+	EXPECT_ERRNO(EINVAL, rdma_notify(self->s->id, IBV_EVENT_PORT_ERR));
 }
 
 /* The server leaves its queue pair to the library. */

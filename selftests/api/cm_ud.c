@@ -123,8 +123,7 @@ TEST_F(ud, one_queue_pair)
 	struct ibv_qp_init_attr attr = ud_qp;
 
 	ASSERT_EQ(0, end_ud_qp(&self->c));
-	EXPECT_EQ(-1, rdma_create_qp(self->c.id, NULL, &attr));
-	EXPECT_EQ(EINVAL, errno);
+	EXPECT_ERRNO(EINVAL, rdma_create_qp(self->c.id, NULL, &attr));
 }
 
 TEST_F(ud, resolution_tells_the_queue_pair)

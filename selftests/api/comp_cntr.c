@@ -178,9 +178,8 @@ TEST_F(cntr, made_of_work_requests_only)
 	if (over_incumbent())
 		SKIP(return, NONE);
 	for (i = 0; i < 3; i++) {
-		errno = 0;
-		EXPECT_EQ(NULL, ibv_create_comp_cntr(self->dev.verbs, (void *)&attrs[i]));
-		EXPECT_EQ(EOPNOTSUPP, errno);
+		EXPECT_NULL_ERRNO(EOPNOTSUPP, ibv_create_comp_cntr(self->dev.verbs,
+								   (void *)&attrs[i]));
 	}
 }
 

@@ -225,16 +225,10 @@ TEST_F(own, size_of_a_queue)
 	struct ibv_cq *cq;
 
 	ASSERT_EQ(0, ibv_query_device(self->verbs, &attr));
-	errno = 0;
-	EXPECT_EQ(NULL, ibv_create_cq(self->verbs, 0, NULL, NULL, 0));
-	EXPECT_EQ(EINVAL, errno);
-	errno = 0;
-	EXPECT_EQ(NULL, ibv_create_cq(self->verbs, attr.max_cqe + 1, NULL, NULL, 0));
-	EXPECT_EQ(EINVAL, errno);
-	errno = 0;
-	EXPECT_EQ(NULL, ibv_create_cq(self->verbs, 1, NULL, NULL,
-				      self->verbs->num_comp_vectors));
-	EXPECT_EQ(EINVAL, errno);
+	EXPECT_NULL_ERRNO(EINVAL, ibv_create_cq(self->verbs, 0, NULL, NULL, 0));
+	EXPECT_NULL_ERRNO(EINVAL, ibv_create_cq(self->verbs, attr.max_cqe + 1, NULL, NULL, 0));
+	EXPECT_NULL_ERRNO(EINVAL, ibv_create_cq(self->verbs, 1, NULL, NULL,
+						self->verbs->num_comp_vectors));
 	cq = ibv_create_cq(self->verbs, 1, NULL, NULL,
 			   self->verbs->num_comp_vectors - 1);
 	ASSERT_NE(NULL, cq);

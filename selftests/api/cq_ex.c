@@ -370,9 +370,7 @@ TEST_F(cq_ex_attr, parent_domain)
 		EXPECT_EQ(0, ibv_dealloc_pd(pd));
 		SKIP(return, "the device's provider has no thread domains");
 	}
-	errno = 0;
-	EXPECT_EQ(NULL, ibv_alloc_parent_domain(self->verbs, &attr));
-	EXPECT_EQ(EINVAL, errno);
+	EXPECT_NULL_ERRNO(EINVAL, ibv_alloc_parent_domain(self->verbs, &attr));
 	attr.pd = pd;
 	attr.td = td;
 	parent = ibv_alloc_parent_domain(self->verbs, &attr);

@@ -397,12 +397,8 @@ TEST(no_descriptors_left)
 	limit.rlim_cur = fd;
 	close(fd);
 	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
-	errno = 0;
-	EXPECT_EQ(NULL, rdma_create_event_channel());
-	EXPECT_EQ(EMFILE, errno);
-	errno = 0;
-	EXPECT_EQ(NULL, ibv_create_comp_channel(p.client.id->verbs));
-	EXPECT_EQ(EMFILE, errno);
+	EXPECT_NULL_ERRNO(EMFILE, rdma_create_event_channel());
+	EXPECT_NULL_ERRNO(EMFILE, ibv_create_comp_channel(p.client.id->verbs));
 	limit.rlim_cur = limit.rlim_max;
 	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
 	pair_close(&p);

@@ -291,8 +291,7 @@ TEST_F(import, errors_of_descriptors)
 	}
 	closed = dup(self->verbs->cmd_fd);
 	close(closed);
-	EXPECT_EQ(NULL, ibv_import_device(closed));
-	EXPECT_EQ(EBADF, errno);
+	EXPECT_NULL_ERRNO(EBADF, ibv_import_device(closed));
 	rdma_destroy_event_channel(channel);
 	EXPECT_EQ(0, ibv_destroy_comp_channel(comp));
 }
@@ -303,18 +302,14 @@ TEST_F(import, errors)
 
 	NEED_IMPORTS();
 	ASSERT_NE(NULL, other);
-	EXPECT_EQ(NULL, ibv_import_pd(self->verbs, 0));
-	EXPECT_EQ(ENOENT, errno);
-	EXPECT_EQ(NULL, ibv_import_pd(self->verbs, self->own.mr->handle));
-	EXPECT_EQ(ENOENT, errno);
+	EXPECT_NULL_ERRNO(ENOENT, ibv_import_pd(self->verbs, 0));
+	EXPECT_NULL_ERRNO(ENOENT, ibv_import_pd(self->verbs, self->own.mr->handle));
 	pd = ibv_import_pd(self->verbs, other->handle);
 	ASSERT_NE(NULL, pd);
-	EXPECT_EQ(NULL, ibv_import_mr(pd, self->own.mr->handle));
-	EXPECT_EQ(EINVAL, errno);
+	EXPECT_NULL_ERRNO(EINVAL, ibv_import_mr(pd, self->own.mr->handle));
 	/* Objects of the two contexts do not go together. */
 	EXPECT_EQ(NULL, parent_domain(self->own.verbs, pd));
-	EXPECT_EQ(NULL, ibv_import_mr(pd, other->handle));
-	EXPECT_EQ(ENOENT, errno);
+	EXPECT_NULL_ERRNO(ENOENT, ibv_import_mr(pd, other->handle));
 	ibv_unimport_pd(pd);
 	EXPECT_EQ(0, ibv_dealloc_pd(other));
 }
@@ -336,8 +331,7 @@ TEST_F(import, many)
 	ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &was));
 	none.rlim_max = was.rlim_max;
 	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &none));
-	EXPECT_EQ(NULL, ibv_import_device(fd));
-	EXPECT_EQ(EMFILE, errno);
+	EXPECT_NULL_ERRNO(EMFILE, ibv_import_device(fd));
 	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &was));
 	EXPECT_EQ(0, close(fd));
 	for (i = 0; i < (int)ARRAY_SIZE(verbs); i++) {

@@ -93,9 +93,7 @@ TEST_F(mr, helpers_take_the_domain_of_the_id)
 		EXPECT_EQ(1000, self->mr->length);
 		ASSERT_EQ(0, rdma_dereg_mr(self->mr));
 		self->mr = NULL;
-		errno = 0;
-		EXPECT_EQ(NULL, helpers[i](self->id, NULL, 4096));
-		EXPECT_EQ(EFAULT, errno);
+		EXPECT_NULL_ERRNO(EFAULT, helpers[i](self->id, NULL, 4096));
 	}
 }
 

@@ -232,10 +232,7 @@ TEST_F(odp, without_locked_memory)
 	EXPECT_TRUE(filled(self->mem + 4 * PAGE, 500, 3));
 	/* Cannot be on demand here, and no memory may be locked. */
 	if (is_rxe(dev)) {
-		errno = 0;
-		EXPECT_EQ(NULL, ibv_reg_mr(dev->pd, self->mem + 1, 100,
-					   ALL_RIGHTS));
-		EXPECT_EQ(EPERM, errno);
+		EXPECT_NULL_ERRNO(EPERM, ibv_reg_mr(dev->pd, self->mem + 1, 100, ALL_RIGHTS));
 	}
 	ASSERT_EQ(0, ibv_dereg_mr(from));
 	ASSERT_EQ(0, ibv_dereg_mr(to));

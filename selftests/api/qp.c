@@ -479,12 +479,10 @@ TEST(creation_is_refused)
 	attr.send_cq = attr.recv_cq = cq;
 
 	attr.cap.max_send_wr = limits.max_qp_wr + 1;
-	EXPECT_EQ(NULL, ibv_create_qp(dev.pd, &attr));
-	EXPECT_EQ(EINVAL, errno);
+	EXPECT_NULL_ERRNO(EINVAL, ibv_create_qp(dev.pd, &attr));
 	attr.cap = side_cap();
 	attr.cap.max_recv_sge = limits.max_sge + 1;
-	EXPECT_EQ(NULL, ibv_create_qp(dev.pd, &attr));
-	EXPECT_EQ(EINVAL, errno);
+	EXPECT_NULL_ERRNO(EINVAL, ibv_create_qp(dev.pd, &attr));
 	attr.cap = side_cap();
 	attr.qp_type = 77;
 	EXPECT_EQ(NULL, ibv_create_qp(dev.pd, &attr));

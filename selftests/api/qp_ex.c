@@ -125,12 +125,9 @@ TEST_F(creation, work_queues)
 		.comp_mask = IBV_QP_OPEN_ATTR_NUM,
 	};
 
-	EXPECT_EQ(NULL, ibv_create_wq(self->dev.verbs, &wq));
-	EXPECT_EQ(EOPNOTSUPP, errno);
-	EXPECT_EQ(NULL, ibv_create_rwq_ind_table(self->dev.verbs, &table));
-	EXPECT_EQ(EOPNOTSUPP, errno);
-	EXPECT_EQ(NULL, ibv_open_qp(self->dev.verbs, &open));
-	EXPECT_EQ(EOPNOTSUPP, errno);
+	EXPECT_NULL_ERRNO(EOPNOTSUPP, ibv_create_wq(self->dev.verbs, &wq));
+	EXPECT_NULL_ERRNO(EOPNOTSUPP, ibv_create_rwq_ind_table(self->dev.verbs, &table));
+	EXPECT_NULL_ERRNO(EOPNOTSUPP, ibv_open_qp(self->dev.verbs, &open));
 }
 
 TEST_HARNESS_MAIN

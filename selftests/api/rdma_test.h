@@ -269,6 +269,14 @@ FIXTURE_TEARDOWN(name)							\
 		TH_LOG("errno: %s", strerror(errno)); \
 } while (0)
 
+/* Expect that the call returns NULL and sets errno. */
+#define EXPECT_NULL_ERRNO(err, call) do { \
+	errno = 0; \
+	EXPECT_EQ(NULL, call); \
+	EXPECT_EQ(err, errno) \
+		TH_LOG("errno: %s", strerror(errno)); \
+} while (0)
+
 /* Expect that the next completion has one of two states. */
 #define ASSERT_COMP_ANY(cq, wc, want_status, or_status, want_context) do { \
 	ASSERT_EQ(1, wait_comp(cq, wc)) \

@@ -240,12 +240,8 @@ TEST_F(rereg, other_kinds_of_memory)
 
 	if (over_incumbent() && !on_rxe(self->id))
 		SKIP(return, "the device may have them");
-	errno = 0;
-	EXPECT_EQ(NULL, ibv_alloc_dm(self->id->verbs, &dm));
-	EXPECT_EQ(EOPNOTSUPP, errno);
-	errno = 0;
-	EXPECT_EQ(NULL, ibv_alloc_null_mr(self->pd));
-	EXPECT_EQ(EOPNOTSUPP, errno);
+	EXPECT_NULL_ERRNO(EOPNOTSUPP, ibv_alloc_dm(self->id->verbs, &dm));
+	EXPECT_NULL_ERRNO(EOPNOTSUPP, ibv_alloc_null_mr(self->pd));
 	if (over_incumbent())
 		SKIP(return, "rdma_rxe of some kernels prefetches");
 	EXPECT_EQ(EOPNOTSUPP, ibv_advise_mr(self->pd, IBV_ADVISE_MR_ADVICE_PREFETCH,

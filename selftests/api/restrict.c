@@ -66,8 +66,7 @@ TEST(narrowed)
 	EXPECT_EQ(EPERM, listen_once());
 	EXPECT_EQ(EPERM, in_child(listen_once));
 	/* Once is enough. */
-	EXPECT_EQ(-1, rdma_post_use(fd));
-	EXPECT_EQ(EBUSY, errno);
+	EXPECT_ERRNO(EBUSY, rdma_post_use(fd));
 }
 
 TEST(not_narrowed)
@@ -103,24 +102,18 @@ TEST(wrong)
 
 	if (over_incumbent())
 		SKIP(return, ONLY);
-	EXPECT_EQ(-1, rdma_post_open(&senseless));
-	EXPECT_EQ(EINVAL, errno);
-	EXPECT_EQ(-1, rdma_post_open(&unknown));
-	EXPECT_EQ(EOPNOTSUPP, errno);
-	EXPECT_EQ(-1, rdma_post_use(-1));
-	EXPECT_EQ(EBADF, errno);
+	EXPECT_ERRNO(EINVAL, rdma_post_open(&senseless));
+	EXPECT_ERRNO(EOPNOTSUPP, rdma_post_open(&unknown));
+	EXPECT_ERRNO(EBADF, rdma_post_use(-1));
 	ASSERT_EQ(0, pipe(pipes));
-	EXPECT_EQ(-1, rdma_post_use(pipes[0]));
-	EXPECT_EQ(EOPNOTSUPP, errno);
+	EXPECT_ERRNO(EOPNOTSUPP, rdma_post_use(pipes[0]));
 	/* A descriptor that is closed, and none */
 	ASSERT_EQ(0, close(pipes[0]));
 	ASSERT_EQ(0, close(pipes[1]));
 	ASSERT_EQ(0, setenv("RDMA_POST_FD", "1000", 1));
-	EXPECT_EQ(NULL, rdma_create_event_channel());
-	EXPECT_EQ(EBADF, errno);
+	EXPECT_NULL_ERRNO(EBADF, rdma_create_event_channel());
 	ASSERT_EQ(0, setenv("RDMA_POST_FD", "node", 1));
-	EXPECT_EQ(NULL, rdma_create_event_channel());
-	EXPECT_EQ(EBADF, errno);
+	EXPECT_NULL_ERRNO(EBADF, rdma_create_event_channel());
 }
 
 static void nothing(int sig)

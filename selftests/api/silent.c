@@ -70,8 +70,7 @@ TEST_F_TIMEOUT(silent, host, SILENCE_MS / 1000 + 60)
 	EXPECT_EQ(self->id, self->event.id);
 	EXPECT_TRUE(no_event(self->channel));
 	/* The id cannot connect again, and its queue pair is destroyed soon. */
-	EXPECT_EQ(-1, rdma_connect(self->id, &conn));
-	EXPECT_EQ(EINVAL, errno);
+	EXPECT_ERRNO(EINVAL, rdma_connect(self->id, &conn));
 	/* The receive waits until the program disconnects. */
 	EXPECT_TRUE(no_comp(self->id->recv_cq));
 	EXPECT_EQ(0, rdma_disconnect(self->id));

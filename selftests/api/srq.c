@@ -478,14 +478,10 @@ TEST_F(srq, more_than_the_device_has)
 	ASSERT_LE(1, device.max_srq);
 	init.attr.max_wr = device.max_srq_wr + 1;
 	init.attr.max_sge = 1;
-	errno = 0;
-	EXPECT_EQ(NULL, ibv_create_srq(self->srq->pd, &init));
-	EXPECT_EQ(EINVAL, errno);
+	EXPECT_NULL_ERRNO(EINVAL, ibv_create_srq(self->srq->pd, &init));
 	init.attr.max_wr = 1;
 	init.attr.max_sge = device.max_srq_sge + 1;
-	errno = 0;
-	EXPECT_EQ(NULL, ibv_create_srq(self->srq->pd, &init));
-	EXPECT_EQ(EINVAL, errno);
+	EXPECT_NULL_ERRNO(EINVAL, ibv_create_srq(self->srq->pd, &init));
 }
 
 TEST_F(srq, extended)

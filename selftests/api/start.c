@@ -238,12 +238,8 @@ TEST_F(devices, none)
 		SKIP(return, "RPOST_TEST_REMOVE and RPOST_TEST_ADD are not set");
 	self->removed = true;
 	ASSERT_EQ(0, system(self->remove));
-	errno = 0;
-	EXPECT_EQ(NULL, rdma_create_event_channel());
-	EXPECT_EQ(ENODEV, errno);
-	errno = 0;
-	EXPECT_EQ(NULL, rdma_get_devices(NULL));
-	EXPECT_EQ(ENODEV, errno);
+	EXPECT_NULL_ERRNO(ENODEV, rdma_create_event_channel());
+	EXPECT_NULL_ERRNO(ENODEV, rdma_get_devices(NULL));
 	EXPECT_ERRNO(ENODEV, rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP));
 	EXPECT_ERRNO(ENODEV, rdma_create_ep(&id, &ep, NULL, NULL));
 	EXPECT_ERRNO(ENODEV, rdma_getaddrinfo(NULL, "7471", &ep, &info));

@@ -434,9 +434,7 @@ TEST_F(wait, nonblocking)
 	ASSERT_EQ(0, set_nonblock(self->channel->fd, true));
 	for (i = 0; i < 5; i++) {
 		ASSERT_EQ(0, ibv_req_notify_cq(self->cq, 0));
-		errno = 0;
-		EXPECT_EQ(-1, ibv_get_cq_event(self->channel, &cq, &context));
-		EXPECT_EQ(EAGAIN, errno);
+		EXPECT_ERRNO(EAGAIN, ibv_get_cq_event(self->channel, &cq, &context));
 		ASSERT_EQ(0, message(&self->w, 0));
 		ASSERT_TRUE(readable(self->channel->fd, DEADLINE_MS));
 		ASSERT_EQ(0, ibv_get_cq_event(self->channel, &cq, &context));
