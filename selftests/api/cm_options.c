@@ -15,6 +15,11 @@
 #define REJ_CONSUMER_DEFINED		28
 #define REJ_VENDOR_OPTION_NOT_SUPPORTED	35
 
+#define SET(id, option, value) \
+	rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ ## option, &(value), sizeof(value))
+#define SET_PATH(id, value, len) \
+	rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &(value), len)
+
 FIXTURE(opt) {
 	PAIR_MEMBERS;
 	struct sockaddr_storage addr;
@@ -37,21 +42,11 @@ TEST_F(opt, values_have_their_length)
 	uint8_t byte = 1;
 	int value = 0;
 
-	EXPECT_ERRNO(EINVAL, rdma_set_option(id, RDMA_OPTION_ID,
-					     RDMA_OPTION_ID_TOS, &value,
-					     sizeof(value)));
-	EXPECT_ERRNO(EINVAL, rdma_set_option(id, RDMA_OPTION_ID,
-					     RDMA_OPTION_ID_ACK_TIMEOUT,
-					     &value, sizeof(value)));
-	EXPECT_ERRNO(EINVAL, rdma_set_option(id, RDMA_OPTION_ID,
-					     RDMA_OPTION_ID_REUSEADDR, &byte,
-					     sizeof(byte)));
-	EXPECT_ERRNO(EINVAL, rdma_set_option(id, RDMA_OPTION_ID,
-					     RDMA_OPTION_ID_AFONLY, &byte,
-					     sizeof(byte)));
-	EXPECT_ERRNO(EINVAL, rdma_set_option(id, RDMA_OPTION_IB,
-					     RDMA_OPTION_IB_PATH, &value,
-					     sizeof(value)));
+	EXPECT_ERRNO(EINVAL, SET(id, TOS, value));
+	EXPECT_ERRNO(EINVAL, SET(id, ACK_TIMEOUT, value));
+	EXPECT_ERRNO(EINVAL, SET(id, REUSEADDR, byte));
+	EXPECT_ERRNO(EINVAL, SET(id, AFONLY, byte));
+	EXPECT_ERRNO(EINVAL, SET_PATH(id, value, sizeof(value)));
 }
 
 TEST_F(opt, options_that_do_not_exist)
@@ -71,30 +66,20 @@ TEST_F(opt, type_of_service)
 	uint8_t tos = 0x20;
 
 	ASSERT_EQ(0, pair_resolve(&self->p, &self->opts));
-	EXPECT_EQ(0, rdma_set_option(self->c->id, RDMA_OPTION_ID,
-				     RDMA_OPTION_ID_TOS, &tos, sizeof(tos)));
+	EXPECT_EQ(0, SET(self->c->id, TOS, tos));
 	ASSERT_EQ(0, pair_after_resolve(&self->p, &self->opts));
 }
 
 /* A type of service that is set before resolving is part of the path. */
 TEST_F(opt, type_of_service_in_the_path)
 {
-	struct rdma_event_channel *channel = rdma_create_event_channel();
 	struct sockaddr_storage to = self->addr;
 	uint8_t tos = 0x20;
-	struct event ev;
 
-	ASSERT_NE(NULL, channel);
-	self->c->channel = channel;
 	set_port(&to, rdma_get_src_port(self->p.listen));
-	ASSERT_EQ(0, rdma_create_id(channel, &self->c->id, NULL, RDMA_PS_TCP));
-	ASSERT_EQ(0, rdma_set_option(self->c->id, RDMA_OPTION_ID,
-				     RDMA_OPTION_ID_TOS, &tos, sizeof(tos)));
-	ASSERT_EQ(0, rdma_resolve_addr(self->c->id, NULL,
-				       (struct sockaddr *)&to, 2000));
-	ASSERT_EQ(0, expect_event(channel, RDMA_CM_EVENT_ADDR_RESOLVED, &ev));
-	ASSERT_EQ(0, rdma_resolve_route(self->c->id, 10000));
-	ASSERT_EQ(0, expect_event(channel, RDMA_CM_EVENT_ROUTE_RESOLVED, &ev));
+	ASSERT_EQ(0, end_client(self->c, RDMA_PS_TCP));
+	ASSERT_EQ(0, SET(self->c->id, TOS, tos));
+	ASSERT_EQ(0, end_resolve(self->c, NULL, &to));
 	ASSERT_EQ(1, self->c->id->route.num_paths);
 	EXPECT_EQ(tos, self->c->id->route.path_rec->traffic_class);
 }
@@ -106,9 +91,7 @@ TEST_F(opt, ack_timeout)
 	uint8_t timeout = 19;
 
 	ASSERT_EQ(0, pair_resolve(&self->p, &self->opts));
-	EXPECT_EQ(0, rdma_set_option(self->c->id, RDMA_OPTION_ID,
-				     RDMA_OPTION_ID_ACK_TIMEOUT, &timeout,
-				     sizeof(timeout)));
+	EXPECT_EQ(0, SET(self->c->id, ACK_TIMEOUT, timeout));
 	ASSERT_EQ(0, pair_after_resolve(&self->p, &self->opts));
 	ASSERT_EQ(0, ibv_query_qp(self->c->id->qp, &attr, IBV_QP_TIMEOUT,
 				  &init));
@@ -132,20 +115,14 @@ TEST_F(opt, addresses_in_use)
 
 	ASSERT_EQ(0, rdma_create_id(channel, &one, NULL, RDMA_PS_TCP));
 	ASSERT_EQ(0, rdma_create_id(channel, &two, NULL, RDMA_PS_TCP));
-	EXPECT_EQ(0, rdma_set_option(one, RDMA_OPTION_ID,
-				     RDMA_OPTION_ID_REUSEADDR, &on,
-				     sizeof(on)));
+	EXPECT_EQ(0, SET(one, REUSEADDR, on));
 	ASSERT_EQ(0, rdma_bind_addr(one, (struct sockaddr *)&self->addr));
 	EXPECT_ERRNO(EADDRINUSE, bind_also(two, &self->addr,
 					   rdma_get_src_port(one)));
-	EXPECT_EQ(0, rdma_set_option(two, RDMA_OPTION_ID,
-				     RDMA_OPTION_ID_REUSEADDR, &off,
-				     sizeof(off)));
+	EXPECT_EQ(0, SET(two, REUSEADDR, off));
 	EXPECT_ERRNO(EADDRINUSE, bind_also(two, &self->addr,
 					   rdma_get_src_port(one)));
-	EXPECT_EQ(0, rdma_set_option(two, RDMA_OPTION_ID,
-				     RDMA_OPTION_ID_REUSEADDR, &on,
-				     sizeof(on)));
+	EXPECT_EQ(0, SET(two, REUSEADDR, on));
 	EXPECT_EQ(0, bind_also(two, &self->addr, rdma_get_src_port(one)));
 	EXPECT_EQ(rdma_get_src_port(one), rdma_get_src_port(two));
 	EXPECT_EQ(0, rdma_destroy_id(one));
@@ -170,9 +147,7 @@ TEST_F(opt, one_address_family_only)
 	for (only = 0; only < 2; only++) {
 		ASSERT_EQ(0, rdma_create_id(channel, &v6, NULL, RDMA_PS_TCP));
 		ASSERT_EQ(0, rdma_create_id(channel, &v4, NULL, RDMA_PS_TCP));
-		EXPECT_EQ(0, rdma_set_option(v6, RDMA_OPTION_ID,
-					     RDMA_OPTION_ID_AFONLY, &only,
-					     sizeof(only)));
+		EXPECT_EQ(0, SET(v6, AFONLY, only));
 		ASSERT_EQ(0, bind_any(v6, AF_INET6, 0));
 		EXPECT_EQ(only ? 0 : -1, bind_any(v4, AF_INET,
 						  rdma_get_src_port(v6)));
@@ -250,19 +225,14 @@ TEST_F(opt, path_of_the_programs_choice)
 	to_wire(&data.path, other.client.id->route.path_rec);
 	data.path.packetlifetime = 2 << 6 | 17;
 
-	c->channel = rdma_create_event_channel();
-	ASSERT_NE(NULL, c->channel);
 	set_port(&to, rdma_get_src_port(self->p.listen));
-	ASSERT_EQ(0, rdma_create_id(c->channel, &c->id, NULL, RDMA_PS_TCP));
-	EXPECT_ERRNO(EINVAL, rdma_set_option(c->id, RDMA_OPTION_IB,
-					     RDMA_OPTION_IB_PATH, &data,
-					     sizeof(data)));
+	ASSERT_EQ(0, end_client(c, RDMA_PS_TCP));
+	EXPECT_ERRNO(EINVAL, SET_PATH(c->id, data, sizeof(data)));
 	ASSERT_EQ(0, rdma_resolve_addr(c->id, NULL, (struct sockaddr *)&to,
 				       2000));
 	ASSERT_EQ(0, expect_event(c->channel, RDMA_CM_EVENT_ADDR_RESOLVED,
 				  &c->event));
-	ASSERT_EQ(0, rdma_set_option(c->id, RDMA_OPTION_IB,
-				     RDMA_OPTION_IB_PATH, &data, sizeof(data)));
+	ASSERT_EQ(0, SET_PATH(c->id, data, sizeof(data)));
 	ASSERT_EQ(0, expect_event(c->channel, RDMA_CM_EVENT_ROUTE_RESOLVED,
 				  &c->event));
 	ASSERT_EQ(1, c->id->route.num_paths);
@@ -280,11 +250,8 @@ TEST_F(opt, no_path_among_the_data)
 
 	ASSERT_EQ(0, pair_resolve(&self->p, &self->opts));
 	id = self->c->id;
-	EXPECT_ERRNO(EINVAL, rdma_set_option(id, RDMA_OPTION_IB,
-					     RDMA_OPTION_IB_PATH, &data,
-					     sizeof(data)));
-	EXPECT_ERRNO(EINVAL, rdma_set_option(id, RDMA_OPTION_IB,
-					     RDMA_OPTION_IB_PATH, &data, 0));
+	EXPECT_ERRNO(EINVAL, SET_PATH(id, data, sizeof(data)));
+	EXPECT_ERRNO(EINVAL, SET_PATH(id, data, 0));
 	EXPECT_EQ(1, id->route.num_paths);
 }
 
@@ -444,10 +411,8 @@ TEST_F(opt, migration_with_events)
 	struct end *c = self->c;
 
 	ASSERT_NE(NULL, other);
-	c->channel = rdma_create_event_channel();
-	ASSERT_NE(NULL, c->channel);
 	set_port(&to, rdma_get_src_port(self->p.listen));
-	ASSERT_EQ(0, rdma_create_id(c->channel, &c->id, NULL, RDMA_PS_TCP));
+	ASSERT_EQ(0, end_client(c, RDMA_PS_TCP));
 	ASSERT_EQ(0, rdma_resolve_addr(c->id, NULL, (struct sockaddr *)&to,
 				       2000));
 	ASSERT_TRUE(readable(c->channel->fd, DEADLINE_MS));
