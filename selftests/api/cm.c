@@ -37,13 +37,8 @@ FIXTURE_VARIANT(steps) {
 	int family;
 };
 
-FIXTURE_VARIANT_ADD(steps, ipv4) {
-	.family = AF_INET,
-};
-
-FIXTURE_VARIANT_ADD(steps, ipv6) {
-	.family = AF_INET6,
-};
+FIXTURE_VARIANT_ADD(steps, ipv4) { .family = AF_INET };
+FIXTURE_VARIANT_ADD(steps, ipv6) { .family = AF_INET6 };
 
 FIXTURE_SETUP(steps)
 {

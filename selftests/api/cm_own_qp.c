@@ -513,17 +513,9 @@ FIXTURE_VARIANT(ep) {
 	int type;
 };
 
-FIXTURE_VARIANT_ADD(ep, tcp_rc) {
-	.ps = RDMA_PS_TCP, .type = IBV_QPT_RC,
-};
-
-FIXTURE_VARIANT_ADD(ep, ib_rc) {
-	.ps = RDMA_PS_IB, .type = IBV_QPT_RC,
-};
-
-FIXTURE_VARIANT_ADD(ep, ib_uc) {
-	.ps = RDMA_PS_IB, .type = IBV_QPT_UC,
-};
+FIXTURE_VARIANT_ADD(ep, tcp_rc) { .ps = RDMA_PS_TCP, .type = IBV_QPT_RC };
+FIXTURE_VARIANT_ADD(ep, ib_rc) { .ps = RDMA_PS_IB, .type = IBV_QPT_RC };
+FIXTURE_VARIANT_ADD(ep, ib_uc) { .ps = RDMA_PS_IB, .type = IBV_QPT_UC };
 
 FIXTURE_SETUP(ep) { }
 

@@ -25,13 +25,8 @@ FIXTURE_VARIANT(cq_ex) {
 	uint32_t flags;
 };
 
-FIXTURE_VARIANT_ADD(cq_ex, locked) {
-	.flags = 0,
-};
-
-FIXTURE_VARIANT_ADD(cq_ex, single_threaded) {
-	.flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED,
-};
+FIXTURE_VARIANT_ADD(cq_ex, locked) { .flags = 0 };
+FIXTURE_VARIANT_ADD(cq_ex, single_threaded) { .flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED };
 
 static struct ibv_cq_ex *create(struct ibv_context *verbs, void *context,
 				struct ibv_comp_channel *channel, uint32_t flags)

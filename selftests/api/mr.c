@@ -215,29 +215,12 @@ FIXTURE_VARIANT(range) {
 	uint32_t length;
 };
 
-FIXTURE_VARIANT_ADD(range, one_byte_too_many) {
-	.offset = 0, .length = 8193,
-};
-
-FIXTURE_VARIANT_ADD(range, one_byte_before) {
-	.offset = -1, .length = 2,
-};
-
-FIXTURE_VARIANT_ADD(range, over_the_end) {
-	.offset = 8191, .length = 2,
-};
-
-FIXTURE_VARIANT_ADD(range, after_the_end) {
-	.offset = 8192, .length = 1,
-};
-
-FIXTURE_VARIANT_ADD(range, far_away) {
-	.offset = 1l << 40, .length = 10,
-};
-
-FIXTURE_VARIANT_ADD(range, wraps_around) {
-	.offset = 4096, .length = 0xfffffff0,
-};
+FIXTURE_VARIANT_ADD(range, one_byte_too_many) { .offset = 0, .length = 8193 };
+FIXTURE_VARIANT_ADD(range, one_byte_before) { .offset = -1, .length = 2 };
+FIXTURE_VARIANT_ADD(range, over_the_end) { .offset = 8191, .length = 2 };
+FIXTURE_VARIANT_ADD(range, after_the_end) { .offset = 8192, .length = 1 };
+FIXTURE_VARIANT_ADD(range, far_away) { .offset = 1l << 40, .length = 10 };
+FIXTURE_VARIANT_ADD(range, wraps_around) { .offset = 4096, .length = 0xfffffff0 };
 
 TEST_F(range, remote_write)
 {
@@ -330,21 +313,10 @@ FIXTURE_VARIANT(guess) {
 	uint32_t key;	/* or the offset to a valid key */
 };
 
-FIXTURE_VARIANT_ADD(guess, zero) {
-	.absolute = true, .key = 0,
-};
-
-FIXTURE_VARIANT_ADD(guess, all_ones) {
-	.absolute = true, .key = UINT32_MAX,
-};
-
-FIXTURE_VARIANT_ADD(guess, other_low_byte) {
-	.key = 1,
-};
-
-FIXTURE_VARIANT_ADD(guess, other_index) {
-	.key = 0x10000,
-};
+FIXTURE_VARIANT_ADD(guess, zero) { .absolute = true, .key = 0 };
+FIXTURE_VARIANT_ADD(guess, all_ones) { .absolute = true, .key = UINT32_MAX };
+FIXTURE_VARIANT_ADD(guess, other_low_byte) { .key = 1 };
+FIXTURE_VARIANT_ADD(guess, other_index) { .key = 0x10000 };
 
 TEST_F(guess, local_key)
 {
