@@ -443,14 +443,7 @@ TEST_F(own, made_before_the_address)
 	ASSERT_NE(NULL, self->c->id);
 	ASSERT_TRUE(test_addr(AF_INET, &dst));
 	set_port(&dst, rdma_get_src_port(self->p.listen));
-	ASSERT_EQ(0, rdma_resolve_addr(self->c->id, NULL,
-				       (struct sockaddr *)&dst, DEADLINE_MS));
-	ASSERT_EQ(0, expect_event(self->c->channel, RDMA_CM_EVENT_ADDR_RESOLVED,
-				  &self->c->event));
-	ASSERT_EQ(0, rdma_resolve_route(self->c->id, DEADLINE_MS));
-	ASSERT_EQ(0, expect_event(self->c->channel,
-				  RDMA_CM_EVENT_ROUTE_RESOLVED,
-				  &self->c->event));
+	ASSERT_EQ(0, end_resolve(self->c, NULL, &dst));
 	ASSERT_EQ(0, end_buffer(self->c, BUF_SIZE));
 	ASSERT_EQ(0, pair_connect(&self->p, &self->opts));
 	EXPECT_EQ(c->qp->qp_num, self->s->event.conn.qp_num);

@@ -255,9 +255,7 @@ TEST_F(qp, receives_are_flushed)
 	ASSERT_EQ(0, set_state(self->a.qp, IBV_QPS_ERR));
 	EXPECT_EQ(IBV_QPS_ERR, self->a.qp->state);
 	EXPECT_EQ(IBV_QPS_ERR, query_state(self->a.qp));
-	ASSERT_EQ(1, wait_comp(self->a.cq, &self->wc));
-	EXPECT_EQ(IBV_WC_WR_FLUSH_ERR, self->wc.status);
-	EXPECT_EQ(5, self->wc.wr_id);
+	ASSERT_COMP(self->a.cq, &self->wc, IBV_WC_WR_FLUSH_ERR, 5);
 	EXPECT_EQ(self->a.qp->qp_num, self->wc.qp_num);
 	ASSERT_EQ(1, wait_comp(self->a.cq, &self->wc));
 	EXPECT_EQ(6, self->wc.wr_id);
@@ -266,9 +264,7 @@ TEST_F(qp, receives_are_flushed)
 	if (over_incumbent())
 		return;
 	ASSERT_EQ(0, post_recv(&self->a, 7, 0, 64));
-	ASSERT_EQ(1, wait_comp(self->a.cq, &self->wc));
-	EXPECT_EQ(IBV_WC_WR_FLUSH_ERR, self->wc.status);
-	EXPECT_EQ(7, self->wc.wr_id);
+	ASSERT_COMP(self->a.cq, &self->wc, IBV_WC_WR_FLUSH_ERR, 7);
 	EXPECT_TRUE(no_comp(self->a.cq));
 }
 
@@ -286,14 +282,10 @@ TEST_F(qp, used_again)
 		ASSERT_EQ(0, post_recv(&self->b, 20 + i, 0, 200));
 		ASSERT_EQ(0, post_recv(&self->b, 90, 0, 200));
 		ASSERT_EQ(0, post_send(&self->a, 10 + i, 0, 100));
-		ASSERT_EQ(1, wait_comp(self->b.cq, &wc));
-		EXPECT_EQ(IBV_WC_SUCCESS, wc.status);
-		EXPECT_EQ(20 + i, wc.wr_id);
+		ASSERT_COMP(self->b.cq, &wc, IBV_WC_SUCCESS, 20 + i);
 		EXPECT_EQ(100, wc.byte_len);
 		EXPECT_TRUE(filled(self->b.buf, 100, i + 1));
-		ASSERT_EQ(1, wait_comp(self->a.cq, &wc));
-		EXPECT_EQ(IBV_WC_SUCCESS, wc.status);
-		EXPECT_EQ(10 + i, wc.wr_id);
+		ASSERT_COMP(self->a.cq, &wc, IBV_WC_SUCCESS, 10 + i);
 		ASSERT_EQ(0, set_state(self->a.qp, IBV_QPS_RESET));
 		ASSERT_EQ(0, set_state(self->b.qp, IBV_QPS_RESET));
 		EXPECT_EQ(IBV_QPS_RESET, self->a.qp->state);

@@ -297,9 +297,7 @@ TEST_F(shared, with_a_shared_receive_queue)
 	ASSERT_EQ(0, bring_up_pair(&self->dev, &d, &c));
 	for (i = 3; i < 8; i++) {
 		ASSERT_EQ(0, post_send(&d, i, 0, 64));
-		ASSERT_EQ(1, wait_comp(self->cq, &wc));
-		EXPECT_EQ(IBV_WC_SUCCESS, wc.status);
-		EXPECT_EQ(300 + i, wc.wr_id);
+		ASSERT_COMP(self->cq, &wc, IBV_WC_SUCCESS, 300 + i);
 		EXPECT_EQ(c.qp->qp_num, wc.qp_num);
 	}
 	side_close(&c);

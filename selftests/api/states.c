@@ -97,9 +97,7 @@ TEST_F(states, address_without_a_route)
 
 	ASSERT_TRUE(test_addr(AF_INET, &addr));
 	set_port(&addr, port);
-	c->channel = rdma_create_event_channel();
-	ASSERT_NE(NULL, c->channel);
-	ASSERT_EQ(0, rdma_create_id(c->channel, &c->id, NULL, RDMA_PS_TCP));
+	ASSERT_EQ(0, end_client(c, RDMA_PS_TCP));
 	ASSERT_EQ(0, rdma_resolve_addr(c->id, NULL, (struct sockaddr *)&addr,
 				       10000));
 	ASSERT_EQ(0, expect_event(c->channel, RDMA_CM_EVENT_ADDR_RESOLVED,

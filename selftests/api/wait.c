@@ -112,8 +112,7 @@ static int finish(struct waiter *waiter)
 {
 	struct timespec end;
 
-	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec += DEADLINE_MS / 1000;
+	end = real_time_in(DEADLINE_MS);
 	if (pthread_timedjoin_np(waiter->thread, NULL, &end))
 		return 1;
 	return waiter->ret;
@@ -166,7 +165,7 @@ TEST_F(wait, event_for_each_request)
 		ASSERT_WAITS();
 		ASSERT_EQ(0, message(&self->w, 0));
 		ASSERT_EVENT();
-			ASSERT_RECEIVED(i);
+		ASSERT_RECEIVED(i);
 		/* There is no second event. */
 		EXPECT_FALSE(readable(self->channel->fd, QUIET_MS));
 	}
@@ -416,8 +415,7 @@ TEST_F(wait, not_acknowledged)
 	ASSERT_EQ(0, finish(&self->waiter));
 	rdma_destroy_qp(self->w.p.server.id);
 	ASSERT_EQ(0, pthread_create(&thread, NULL, destroy_cq, self->cq));
-	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec++;
+	end = real_time_in(1000);
 	EXPECT_EQ(ETIMEDOUT, pthread_timedjoin_np(thread, &ret, &end));
 	ibv_ack_cq_events(self->cq, 1);
 	ASSERT_EQ(0, pthread_join(thread, &ret));
@@ -498,8 +496,7 @@ TEST_F(wait, cancelled)
 	ASSERT_EQ(0, pthread_create(&thread, NULL, wait_for_ever, &self->w));
 	usleep(10 * QUIET_MS * 1000);
 	ASSERT_EQ(0, pthread_cancel(thread));
-	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec += DEADLINE_MS / 1000;
+	end = real_time_in(DEADLINE_MS);
 	ASSERT_EQ(0, pthread_timedjoin_np(thread, &ret, &end));
 	EXPECT_EQ(PTHREAD_CANCELED, ret);
 }
