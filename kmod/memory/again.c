@@ -113,7 +113,7 @@ struct rpost_mr *rpost_cache_take(struct rpost_pd *pd, const struct rpost_reg_mr
  */
 bool rpost_cache_keep(struct rpost_obj *obj)
 {
-	struct rpost_mr *mr = container_of(obj, struct rpost_mr, obj);
+	struct rpost_mr *mr = rpost_obj_as(mr, obj);
 	struct rpost_kept *kept = rpost_kept(mr->obj.file);
 	struct rpost_pd *pd = mr->pd;
 

@@ -273,7 +273,7 @@ void rpost_mr_unlist(struct rpost_mr *mr)
  */
 int rpost_mr_shutdown(struct rpost_obj *obj)
 {
-	struct rpost_mr *mr = container_of(obj, struct rpost_mr, obj);
+	struct rpost_mr *mr = rpost_obj_as(mr, obj);
 	int ret;
 
 	if (!mr->ib_mr)
@@ -324,7 +324,7 @@ static int rpost_mr_forget(struct rpost_mr *mr, int ret)
 
 void rpost_mr_free(struct rpost_obj *obj)
 {
-	struct rpost_mr *mr = container_of(obj, struct rpost_mr, obj);
+	struct rpost_mr *mr = rpost_obj_as(mr, obj);
 
 	rpost_obj_unuse(&mr->pd->obj);
 	rpost_mr_forget(mr, 0);
@@ -342,7 +342,7 @@ void rpost_mr_drop(struct rpost_mr *mr)
 /* rpost_mr_drop() for a region that uses its domain. */
 void rpost_mr_abort(struct rpost_obj *obj)
 {
-	struct rpost_mr *mr = container_of(obj, struct rpost_mr, obj);
+	struct rpost_mr *mr = rpost_obj_as(mr, obj);
 	struct rpost_pd *pd = mr->pd;
 
 	rpost_mr_drop(mr);

@@ -12,7 +12,7 @@
  */
 int rpost_pd_shutdown(struct rpost_obj *obj)
 {
-	struct rpost_pd *pd = container_of(obj, struct rpost_pd, obj);
+	struct rpost_pd *pd = rpost_obj_as(pd, obj);
 	int ret;
 
 	if (!pd->ib_pd)
@@ -40,7 +40,7 @@ int rpost_pd_shutdown(struct rpost_obj *obj)
 
 void rpost_pd_free(struct rpost_obj *obj)
 {
-	struct rpost_pd *pd = container_of(obj, struct rpost_pd, obj);
+	struct rpost_pd *pd = rpost_obj_as(pd, obj);
 
 	rhashtable_destroy(&pd->mrs);
 	kfree_rcu(pd, obj.rcu);
