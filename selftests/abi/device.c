@@ -54,26 +54,6 @@ static int query_devices(int fd, uint32_t *ids, uint32_t *count)
 	return ret;
 }
 
-static int query_device(int fd, uint32_t device, struct rpost_query_device *cmd)
-{
-	memset(cmd, 0xa5, sizeof(*cmd));
-	cmd->size = sizeof(*cmd);
-	cmd->flags = 0;
-	cmd->device = device;
-	return rp_ioctl(fd, RPOST_IOC_QUERY_DEVICE, cmd);
-}
-
-static int query_port(int fd, uint32_t device, uint32_t port,
-		      struct rpost_query_port *cmd)
-{
-	memset(cmd, 0xa5, sizeof(*cmd));
-	cmd->size = sizeof(*cmd);
-	cmd->flags = 0;
-	cmd->device = device;
-	cmd->port = port;
-	return rp_ioctl(fd, RPOST_IOC_QUERY_PORT, cmd);
-}
-
 /* Returns a line of a device's file in sysfs, or an empty string. */
 static const char *sysfs(const char *device, const char *file)
 {
@@ -192,7 +172,7 @@ TEST_F(device, query_device)
 	uint8_t bytes[8];
 	int i;
 
-	ASSERT_EQ(0, query_device(self->fd, self->device, &dev));
+	ASSERT_EQ(0, rp_query_device(self->fd, self->device, &dev));
 	EXPECT_EQ(sizeof(dev), dev.size);
 	EXPECT_EQ(0, dev.flags);
 	EXPECT_EQ(self->device, dev.device);
@@ -259,7 +239,7 @@ TEST_F(device, index)
 		SKIP(return, "needs the program rdma");
 	ASSERT_EQ(0, query_devices(self->fd, ids, &count));
 	for (i = 0; i < count; i++) {
-		ASSERT_EQ(0, query_device(self->fd, ids[i], &dev));
+		ASSERT_EQ(0, rp_query_device(self->fd, ids[i], &dev));
 		EXPECT_EQ(netlink_index((char *)dev.name), (int)dev.index);
 	}
 }
@@ -280,7 +260,7 @@ static void *ask_for_name(void *arg)
 	unsigned int i;
 
 	while (!__atomic_load_n(&n->stop, __ATOMIC_RELAXED)) {
-		n->wrong |= query_device(n->fd, n->device, &dev) != 0;
+		n->wrong |= rp_query_device(n->fd, n->device, &dev) != 0;
 		for (i = 0; i < 2; i++) {
 			if (!memcmp(dev.name, n->names[i], sizeof(dev.name)))
 				break;
@@ -303,14 +283,14 @@ TEST_F(device, renamed)
 
 	if (geteuid() || system("rdma dev >/dev/null 2>&1"))
 		SKIP(return, "needs root and the program rdma");
-	ASSERT_EQ(0, query_device(self->fd, self->device, &dev));
+	ASSERT_EQ(0, rp_query_device(self->fd, self->device, &dev));
 	strcpy(self->name, (char *)dev.name);
 	strcpy(n.names[0], self->name);
 	strcpy(n.names[1], NEW_NAME);
 	ASSERT_EQ(0, pthread_create(&n.thread, NULL, ask_for_name, &n));
 	for (i = 0; i < RENAMES; i++) {
 		EXPECT_EQ(0, rename_device(n.names[i % 2], n.names[!(i % 2)]));
-		EXPECT_EQ(0, query_device(self->fd, self->device, &dev));
+		EXPECT_EQ(0, rp_query_device(self->fd, self->device, &dev));
 		EXPECT_EQ(0, memcmp(n.names[!(i % 2)], dev.name, sizeof(dev.name)));
 		/* The thread sees the new name as well. */
 		seen = __atomic_load_n(&n.seen[!(i % 2)], __ATOMIC_RELAXED);
@@ -338,7 +318,7 @@ TEST_F(device, query_device_numbers)
 		before.size = sizeof(before);
 		before.flags = 0;
 		before.device = bad[i];
-		EXPECT_EQ(-ENODEV, query_device(self->fd, bad[i], &dev));
+		EXPECT_EQ(-ENODEV, rp_query_device(self->fd, bad[i], &dev));
 		EXPECT_EQ(0, memcmp(&before, &dev, sizeof(dev)));
 	}
 }
@@ -349,9 +329,9 @@ TEST_F(device, query_port)
 	struct rpost_query_port port;
 	uint32_t n;
 
-	ASSERT_EQ(0, query_device(self->fd, self->device, &dev));
+	ASSERT_EQ(0, rp_query_device(self->fd, self->device, &dev));
 	for (n = 1; n <= dev.phys_port_cnt; n++) {
-		ASSERT_EQ(0, query_port(self->fd, self->device, n, &port));
+		ASSERT_EQ(0, rp_query_port(self->fd, self->device, n, &port));
 		EXPECT_EQ(n, port.port);
 		EXPECT_EQ(self->device, port.device);
 		EXPECT_GE(5, port.state);
@@ -377,8 +357,8 @@ TEST_F(device, query_port_matches_sysfs)
 	struct rpost_query_port port;
 	const char *layer;
 
-	ASSERT_EQ(0, query_device(self->fd, self->device, &dev));
-	ASSERT_EQ(0, query_port(self->fd, self->device, 1, &port));
+	ASSERT_EQ(0, rp_query_device(self->fd, self->device, &dev));
+	ASSERT_EQ(0, rp_query_port(self->fd, self->device, 1, &port));
 	layer = sysfs((char *)dev.name, "ports/1/link_layer");
 	EXPECT_STREQ(layer, port.link_layer == 1 ? "InfiniBand" : "Ethernet");
 	EXPECT_EQ((unsigned int)atoi(sysfs((char *)dev.name, "ports/1/state")),
@@ -394,7 +374,7 @@ TEST_F(device, query_port_numbers)
 	struct rpost_query_device dev;
 	unsigned int i;
 
-	ASSERT_EQ(0, query_device(self->fd, self->device, &dev));
+	ASSERT_EQ(0, rp_query_device(self->fd, self->device, &dev));
 	const uint32_t bad[] = { 0, dev.phys_port_cnt + 1, 256, 257,
 				 UINT32_MAX };
 
@@ -404,13 +384,13 @@ TEST_F(device, query_port_numbers)
 		before.flags = 0;
 		before.device = self->device;
 		before.port = bad[i];
-		EXPECT_EQ(-EINVAL, query_port(self->fd, self->device, bad[i],
+		EXPECT_EQ(-EINVAL, rp_query_port(self->fd, self->device, bad[i],
 					      &port))
 			TH_LOG("port %u", bad[i]);
 		EXPECT_EQ(0, memcmp(&before, &port, sizeof(port)));
 	}
-	EXPECT_EQ(-ENODEV, query_port(self->fd, 0, 1, &port));
-	EXPECT_EQ(-ENODEV, query_port(self->fd, self->device + 1000, 1, &port));
+	EXPECT_EQ(-ENODEV, rp_query_port(self->fd, 0, 1, &port));
+	EXPECT_EQ(-ENODEV, rp_query_port(self->fd, self->device + 1000, 1, &port));
 }
 
 /* The device takes its limits, and refuses one more than each. */
@@ -421,7 +401,7 @@ TEST_F(device, limits_are_true)
 	struct rpost_create_qp good, qp;
 	unsigned int i;
 
-	ASSERT_EQ(0, query_device(self->fd, self->device, &dev));
+	ASSERT_EQ(0, rp_query_device(self->fd, self->device, &dev));
 	ASSERT_EQ(0, rp_end_init(&end));
 	ASSERT_EQ(0, rp_create_id(end.fd, end.channel, &end.id));
 	ASSERT_EQ(0, rp_bind(end.fd, end.id, 0));

@@ -24,13 +24,8 @@ FIXTURE_SETUP(tables)
 	self->fd = rp_open();
 	ASSERT_LE(0, self->fd);
 	self->device = rp_first_device(self->fd);
-	self->dev.size = sizeof(self->dev);
-	self->dev.device = self->device;
-	ASSERT_EQ(0, rp_ioctl(self->fd, RPOST_IOC_QUERY_DEVICE, &self->dev));
-	self->port.size = sizeof(self->port);
-	self->port.device = self->device;
-	self->port.port = 1;
-	ASSERT_EQ(0, rp_ioctl(self->fd, RPOST_IOC_QUERY_PORT, &self->port));
+	ASSERT_EQ(0, rp_query_device(self->fd, self->device, &self->dev));
+	ASSERT_EQ(0, rp_query_port(self->fd, self->device, 1, &self->port));
 	memset(self->gids, CANARY, sizeof(self->gids));
 	self->count = ARRAY_SIZE(self->gids);
 	ASSERT_EQ(0, rp_query_gids(self->fd, self->device, 0, 0, self->gids,

@@ -44,14 +44,12 @@ typedef FIXTURE_DATA(holds) probe;
 /* Find the page that the test module keeps for the device; false if none. */
 static bool find_target(probe *p)
 {
-	struct rpost_query_device cmd = {
-		.size = sizeof(cmd), .device = p->victim.device,
-	};
+	struct rpost_query_device cmd;
 	char path[64];
 	FILE *f;
 	int n;
 
-	if (rp_ioctl(p->victim.fd, RPOST_IOC_QUERY_DEVICE, &cmd))
+	if (rp_query_device(p->victim.fd, p->victim.device, &cmd))
 		return false;
 	snprintf(path, sizeof(path), "/sys/kernel/debug/rdma_post_target/%u",
 		 cmd.index);
@@ -204,11 +202,9 @@ static void refused(struct __test_metadata *_metadata, probe *p, uint32_t op,
 
 static bool has_atomics(probe *p)
 {
-	struct rpost_query_device cmd = {
-		.size = sizeof(cmd), .device = p->victim.device,
-	};
+	struct rpost_query_device cmd;
 
-	return !rp_ioctl(p->victim.fd, RPOST_IOC_QUERY_DEVICE, &cmd) &&
+	return !rp_query_device(p->victim.fd, p->victim.device, &cmd) &&
 	       cmd.atomic_cap;
 }
 

@@ -25,15 +25,11 @@ FIXTURE(cm) {
 
 FIXTURE_SETUP(cm)
 {
-	struct rpost_query_device dev = { .size = sizeof(dev) };
-
 	ASSERT_EQ(0, rp_end_init(&self->c));
 	ASSERT_EQ(0, rp_end_init(&self->s));
 	ASSERT_EQ(0, rp_listener(&self->s, &self->listener));
 	self->port = rp_port(self->s.fd, self->listener);
-	dev.device = self->c.device;
-	ASSERT_EQ(0, rp_ioctl(self->c.fd, RPOST_IOC_QUERY_DEVICE, &dev));
-	self->iwarp = dev.transport == RPOST_TRANSPORT_IWARP;
+	self->iwarp = rp_is_iwarp(self->c.fd, self->c.device);
 }
 
 FIXTURE_TEARDOWN(cm)

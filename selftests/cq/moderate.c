@@ -37,15 +37,13 @@ static int modify(struct rp_end *end, uint32_t count, uint32_t us)
 
 FIXTURE_SETUP(moderate)
 {
-	self->dev.size = sizeof(self->dev);
 	self->buf = rp_pages(BYTES);
 	ASSERT_NE(NULL, self->buf);
 	ASSERT_EQ(0, rp_end_init(&self->c));
 	ASSERT_EQ(0, rp_end_init(&self->s));
 	self->comp = rp_end_add_channel(&self->s, 4 * RP_DEPTH);
 	ASSERT_LE(0, self->comp);
-	self->dev.device = self->s.device;
-	ASSERT_EQ(0, rp_ioctl(self->s.fd, RPOST_IOC_QUERY_DEVICE, &self->dev));
+	ASSERT_EQ(0, rp_query_device(self->s.fd, self->s.device, &self->dev));
 }
 
 FIXTURE_TEARDOWN(moderate)

@@ -39,9 +39,7 @@ FIXTURE_SETUP(resize)
 	ASSERT_LE(0, self->comp);
 	ASSERT_EQ(0, fcntl(self->comp, F_SETFL, O_NONBLOCK));
 	ASSERT_EQ(0, rp_own_join(&self->e, &self->peer, RPOST_QPT_RC));
-	self->dev.size = sizeof(self->dev);
-	self->dev.device = self->e.device;
-	ASSERT_EQ(0, rp_ioctl(self->e.fd, RPOST_IOC_QUERY_DEVICE, &self->dev));
+	ASSERT_EQ(0, rp_query_device(self->e.fd, self->e.device, &self->dev));
 }
 
 FIXTURE_TEARDOWN(resize)

@@ -289,7 +289,7 @@ bool have_on_demand(struct scene *s)
 {
 	struct rpost_query_device dev;
 
-	return !odp_allow(true) && !odp_query(s->c.fd, &dev) &&
+	return !odp_allow(true) && !rp_query_device(s->c.fd, s->c.device, &dev) &&
 	       dev.odp_general_caps;
 }
 

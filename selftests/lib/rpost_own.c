@@ -121,14 +121,11 @@ int rp_own_gid(struct rp_end *end, struct rpost_gid *gid)
 /* Return an address that leads back to this device. */
 int rp_own_addr(struct rp_end *end, struct rpost_ah_attr *ah)
 {
-	struct rpost_query_port port = {
-		.size = sizeof(port), .device = end->device,
-	};
+	struct rpost_query_port port;
 	struct rpost_gid gid;
 
 	RP_TRY(rp_own_gid(end, &gid));
-	port.port = gid.port;
-	RP_TRY(rp_ioctl(end->fd, RPOST_IOC_QUERY_PORT, &port));
+	RP_TRY(rp_query_port(end->fd, end->device, gid.port, &port));
 	*ah = (struct rpost_ah_attr) {
 		.dlid = port.lid,
 		.sgid_index = gid.index,

@@ -15,6 +15,25 @@ static void __attribute__((constructor)) rp_buffer_lines(void)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 }
 
+int rp_query_device(int fd, uint32_t device, struct rpost_query_device *cmd)
+{
+	memset(cmd, 0xa5, sizeof(*cmd));
+	cmd->size = sizeof(*cmd);
+	cmd->flags = 0;
+	cmd->device = device;
+	return rp_ioctl(fd, RPOST_IOC_QUERY_DEVICE, cmd);
+}
+
+int rp_query_port(int fd, uint32_t device, uint32_t port, struct rpost_query_port *cmd)
+{
+	memset(cmd, 0xa5, sizeof(*cmd));
+	cmd->size = sizeof(*cmd);
+	cmd->flags = 0;
+	cmd->device = device;
+	cmd->port = port;
+	return rp_ioctl(fd, RPOST_IOC_QUERY_PORT, cmd);
+}
+
 /* Return the device that RPOST_TEST_DEVICE names, else the first, or 0. */
 uint32_t rp_first_device(int fd)
 {
@@ -25,15 +44,14 @@ uint32_t rp_first_device(int fd)
 		.devices = (uintptr_t)ids,
 		.count = 64,
 	};
-	struct rpost_query_device device = { .size = sizeof(device) };
+	struct rpost_query_device device;
 
 	if (rp_ioctl(fd, RPOST_IOC_QUERY_DEVICES, &cmd))
 		return 0;
 	if (!name)
 		return ids[0];
 	for (i = 0; i < 64 && ids[i]; i++) {
-		device.device = ids[i];
-		if (!rp_ioctl(fd, RPOST_IOC_QUERY_DEVICE, &device) &&
+		if (!rp_query_device(fd, ids[i], &device) &&
 		    !strcmp((char *)device.name, name))
 			return ids[i];
 	}
@@ -43,34 +61,25 @@ uint32_t rp_first_device(int fd)
 /* Return the size of the largest region, or 0. */
 uint64_t rp_max_mr_size(int fd, uint32_t device)
 {
-	struct rpost_query_device cmd = {
-		.size = sizeof(cmd),
-		.device = device,
-	};
+	struct rpost_query_device cmd;
 
-	return rp_ioctl(fd, RPOST_IOC_QUERY_DEVICE, &cmd) ? 0 : cmd.max_mr_size;
+	return rp_query_device(fd, device, &cmd) ? 0 : cmd.max_mr_size;
 }
 
 bool rp_is_iwarp(int fd, uint32_t device)
 {
-	struct rpost_query_device cmd = {
-		.size = sizeof(cmd),
-		.device = device,
-	};
+	struct rpost_query_device cmd;
 
-	return !rp_ioctl(fd, RPOST_IOC_QUERY_DEVICE, &cmd) &&
+	return !rp_query_device(fd, device, &cmd) &&
 	       cmd.transport == RPOST_TRANSPORT_IWARP;
 }
 
 /* True if the device is rxe (RXE_VENDOR_ID), for tests of its behaviour. */
 bool rp_is_rxe(int fd, uint32_t device)
 {
-	struct rpost_query_device cmd = {
-		.size = sizeof(cmd),
-		.device = device,
-	};
+	struct rpost_query_device cmd;
 
-	return !rp_ioctl(fd, RPOST_IOC_QUERY_DEVICE, &cmd) &&
+	return !rp_query_device(fd, device, &cmd) &&
 	       cmd.vendor_id == 0xffffff;
 }
 

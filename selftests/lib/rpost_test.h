@@ -60,6 +60,8 @@ static inline int rp_open(void)
 	return open(RPOST_DEVICE_PATH, O_RDWR | O_CLOEXEC);
 }
 
+int rp_query_device(int fd, uint32_t device, struct rpost_query_device *cmd);
+int rp_query_port(int fd, uint32_t device, uint32_t port, struct rpost_query_port *cmd);
 uint32_t rp_first_device(int fd);
 uint64_t rp_max_mr_size(int fd, uint32_t device);
 bool rp_is_iwarp(int fd, uint32_t device);

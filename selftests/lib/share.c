@@ -13,8 +13,8 @@ int share_device(int fd, uint32_t device)
 
 int named_device(int fd)
 {
-	struct rpost_query_device cmd = { .size = sizeof(cmd) };
-	int ret = rp_ioctl(fd, RPOST_IOC_QUERY_DEVICE, &cmd);
+	struct rpost_query_device cmd;
+	int ret = rp_query_device(fd, 0, &cmd);
 
 	return ret ? ret : (int)cmd.device;
 }

@@ -25,15 +25,15 @@ FIXTURE(rdmacg) {
 
 FIXTURE_SETUP(rdmacg)
 {
-	struct rpost_query_device query = { .size = sizeof(query) };
+	struct rpost_query_device query;
 
 	self->skip = geteuid() || !cg_has("rdma");
 	if (self->skip)
 		return;
 	self->fd = rp_open();
 	ASSERT_LE(0, self->fd);
-	self->dev = query.device = rp_first_device(self->fd);
-	ASSERT_EQ(0, rp_ioctl(self->fd, RPOST_IOC_QUERY_DEVICE, &query));
+	self->dev = rp_first_device(self->fd);
+	ASSERT_EQ(0, rp_query_device(self->fd, self->dev, &query));
 	snprintf(self->device, sizeof(self->device), "%s", query.name);
 	ASSERT_EQ(0, cg_create(&self->cg, "rdmacg"));
 	ASSERT_EQ(0, cg_enter(&self->cg));

@@ -74,7 +74,7 @@ TEST_F(odp, not_allowed)
 
 	if (!geteuid())
 		ASSERT_EQ(0, odp_allow(false));
-	ASSERT_EQ(0, odp_query(p->a.fd, &dev));
+	ASSERT_EQ(0, rp_query_device(p->a.fd, p->a.device, &dev));
 	EXPECT_TRUE(no_caps(&dev));
 	rp_mute = true;
 	EXPECT_EQ(-EOPNOTSUPP, reg_at(p, p->amem, p->page, ODP_RW));
@@ -127,7 +127,7 @@ TEST_F(odp, not_with_fast_registration)
 	ASSERT_EQ(0, rp_set_parameter("registration", "fast"));
 	rp_mute = true;
 	EXPECT_EQ(-EOPNOTSUPP, reg_at(p, p->amem, p->page, ODP_RW));
-	EXPECT_EQ(0, odp_query(p->a.fd, &dev));
+	EXPECT_EQ(0, rp_query_device(p->a.fd, p->a.device, &dev));
 	EXPECT_TRUE(no_caps(&dev));
 	ASSERT_EQ(0, rp_set_parameter("registration", "auto"));
 }

@@ -10,14 +10,6 @@ int odp_allow(bool allow)
 	return rp_set_parameter("odp", allow ? "Y" : "N");
 }
 
-int odp_query(int fd, struct rpost_query_device *dev)
-{
-	memset(dev, 0, sizeof(*dev));
-	dev->size = sizeof(*dev);
-	dev->device = rp_first_device(fd);
-	return rp_ioctl(fd, RPOST_IOC_QUERY_DEVICE, dev);
-}
-
 char *odp_untouched(size_t bytes)
 {
 	void *mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -58,7 +50,7 @@ int odp_pair_init(struct odp_pair *p)
 	if (!p->amem || !p->bmem)
 		return -ENOMEM;
 	RP_TRY(rp_own_pair(&p->a, &p->b, RPOST_QPT_RC));
-	RP_TRY(odp_query(p->a.fd, &p->dev));
+	RP_TRY(rp_query_device(p->a.fd, p->a.device, &p->dev));
 	p->has = p->dev.odp_general_caps & RPOST_ODP_SUPPORT;
 	if (!p->has)
 		return 0;

@@ -50,7 +50,6 @@ struct odp_pair {
 	} while (0)
 
 int odp_allow(bool allow);
-int odp_query(int fd, struct rpost_query_device *dev);
 char *odp_untouched(size_t bytes);
 /* The number of pages that are present, or -1. */
 int odp_present(const void *mem, size_t pages);

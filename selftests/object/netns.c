@@ -325,10 +325,7 @@ static int init_on(struct rp_end *end, const char *name)
 	end->fd = rp_open();
 	RP_TRY(rp_ioctl(end->fd, RPOST_IOC_QUERY_DEVICES, &devices));
 	for (i = 0; i < devices.count && i < 16; i++) {
-		query = (struct rpost_query_device) {
-			.size = sizeof(query), .device = ids[i],
-		};
-		RP_TRY(rp_ioctl(end->fd, RPOST_IOC_QUERY_DEVICE, &query));
+		RP_TRY(rp_query_device(end->fd, ids[i], &query));
 		if (!strcmp((char *)query.name, name))
 			end->device = ids[i];
 	}

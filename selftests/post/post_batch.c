@@ -307,9 +307,7 @@ TEST_F(blocks, atomics_are_8_bytes)
 /* More entries than the queue pair was created with. */
 TEST_F(blocks, too_many_entries)
 {
-	struct rpost_query_device dev = {
-		.size = sizeof(dev), .device = self->p.c.device,
-	};
+	struct rpost_query_device dev;
 	struct {
 		struct rpost_send_wr wr;
 		struct rpost_sge sges[RP_SGE + 2];
@@ -321,7 +319,7 @@ TEST_F(blocks, too_many_entries)
 	struct rpost_post cmd = { .count = 1 };
 	uint32_t n;
 
-	ASSERT_EQ(0, rp_ioctl(self->p.c.fd, RPOST_IOC_QUERY_DEVICE, &dev));
+	ASSERT_EQ(0, rp_query_device(self->p.c.fd, self->p.c.device, &dev));
 	for (n = RP_SGE + 1; n <= RP_SGE + 2; n++) {
 		send.wr = pair_write(&self->p, 1).wr;
 		send.wr.num_sge = n;

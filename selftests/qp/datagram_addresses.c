@@ -18,13 +18,10 @@ TEST_F(ud, ah_errors)
 	struct rpost_create_ah cmd, good = {
 		.size = sizeof(good), .pd = self->p.a.pd, .attr = self->p.addr,
 	};
-	struct rpost_query_port port = {
-		.size = sizeof(port), .device = self->p.a.device,
-		.port = self->p.addr.port_num,
-	};
+	struct rpost_query_port port;
 	int objects = rp_num_objects(self->p.a.fd);
 
-	ASSERT_EQ(0, rp_ioctl(self->p.a.fd, RPOST_IOC_QUERY_PORT, &port));
+	ASSERT_EQ(0, rp_query_port(self->p.a.fd, self->p.a.device, self->p.addr.port_num, &port));
 #define REFUSED(err, field, value) do {					\
 	cmd = good;							\
 	cmd.field = (value);						\

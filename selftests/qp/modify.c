@@ -32,13 +32,8 @@ FIXTURE_SETUP(own)
 	ASSERT_EQ(0, rp_end_init(&self->e));
 	ASSERT_EQ(0, rp_own_addr(&self->e, &self->ah));
 	ASSERT_EQ(0, rp_create_own(&self->e, variant->type, 0));
-	self->dev.size = sizeof(self->dev);
-	self->dev.device = self->e.device;
-	ASSERT_EQ(0, rp_ioctl(self->e.fd, RPOST_IOC_QUERY_DEVICE, &self->dev));
-	self->port.size = sizeof(self->port);
-	self->port.device = self->e.device;
-	self->port.port = self->ah.port_num;
-	ASSERT_EQ(0, rp_ioctl(self->e.fd, RPOST_IOC_QUERY_PORT, &self->port));
+	ASSERT_EQ(0, rp_query_device(self->e.fd, self->e.device, &self->dev));
+	ASSERT_EQ(0, rp_query_port(self->e.fd, self->e.device, self->ah.port_num, &self->port));
 }
 
 FIXTURE_TEARDOWN(own)

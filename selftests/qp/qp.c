@@ -20,9 +20,7 @@ FIXTURE(qp) {
 FIXTURE_SETUP(qp)
 {
 	ASSERT_EQ(0, rp_end_init(&self->e));
-	self->dev.size = sizeof(self->dev);
-	self->dev.device = self->e.device;
-	ASSERT_EQ(0, rp_ioctl(self->e.fd, RPOST_IOC_QUERY_DEVICE, &self->dev));
+	ASSERT_EQ(0, rp_query_device(self->e.fd, self->e.device, &self->dev));
 	ASSERT_EQ(0, rp_create_id(self->e.fd, self->e.channel, &self->e.id));
 	ASSERT_EQ(0, rp_bind(self->e.fd, self->e.id, 0));
 	self->good = (struct rpost_create_qp) {

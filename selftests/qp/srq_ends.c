@@ -23,9 +23,7 @@ int srq_ends_init(struct srq_ends *e)
 	RP_TRY(rp_end_init(&e->s1));
 	RP_TRY(rp_end_init(&e->s2));
 	RP_TRY(rp_end_init(&e->r1));
-	e->dev.size = sizeof(e->dev);
-	e->dev.device = e->r1.device;
-	RP_TRY(rp_ioctl(e->r1.fd, RPOST_IOC_QUERY_DEVICE, &e->dev));
+	RP_TRY(rp_query_device(e->r1.fd, e->r1.device, &e->dev));
 	RP_TRY(e->dev.max_srq ? 0 : -EOPNOTSUPP);
 	RP_TRY(rp_create_srq(e->r1.fd, e->r1.pd, SRQ_SLOTS, &e->srq));
 	RP_TRY(rp_reg_mr(e->r1.fd, e->r1.pd, e->buf, SRQ_BYTES,
