@@ -212,9 +212,7 @@ TEST_F(ring, commands_in_the_ring)
 	struct rpost_resize_cq *resize = (void *)self->r.ring;
 	struct rpost_wc wc;
 
-	*send = rp_send(RPOST_WR_RDMA_WRITE, 5, NULL, 0, 0);
-	send->wr.num_sge = 0;
-	send->wr.size = sizeof(send->wr);
+	*send = rp_empty_send(RPOST_WR_RDMA_WRITE, 5);
 	ASSERT_EQ(0, rp_post_send(&self->r.c, send));
 	*poll_cmd = (struct rpost_poll_cq) {
 		.size = sizeof(*poll_cmd),

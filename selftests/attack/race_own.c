@@ -220,13 +220,11 @@ TEST_F(race, srq_destroyed)
 /* Messages arrive for a shared queue while receivers come and go. */
 static int step_send_to(struct race *r)
 {
-	struct rp_send send = rp_send(RPOST_WR_SEND, 1, NULL, 0, 0);
+	struct rp_send send = rp_empty_send(RPOST_WR_SEND, 1);
 	struct rp_end *s = &r->server;
 	struct rpost_wc wc;
 	int ret;
 
-	send.wr.num_sge = 0;
-	send.wr.size = sizeof(send.wr);
 	ret = rp_post(s->fd, RPOST_IOC_POST_SEND, load(&s->qp), &send,
 		      send.wr.size, 1, NULL);
 	while (rp_poll_cq(&s->cq, &wc) == 1)

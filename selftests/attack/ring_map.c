@@ -32,12 +32,10 @@ int ring_map_close(struct ring_map *r)
 /* True if completions arrive. */
 int works_for(struct ring_map *r, uint64_t n)
 {
-	struct rp_send send = rp_send(RPOST_WR_RDMA_WRITE, 0, NULL, 0, 0);
+	struct rp_send send = rp_empty_send(RPOST_WR_RDMA_WRITE, 0);
 	struct rpost_wc wc;
 	uint64_t i;
 
-	send.wr.num_sge = 0;
-	send.wr.size = sizeof(send.wr);
 	for (i = 0; i < n; i++) {
 		send.wr.wr_id = i;
 		RP_TRY(rp_post_send(&r->c, &send));

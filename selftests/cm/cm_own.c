@@ -99,22 +99,6 @@ static int connected(FIXTURE_DATA(own) *self)
 	return rp_expect(self->s.channel, self->s.id, RPOST_EVENT_ESTABLISHED);
 }
 
-/* Send an empty message from one end to the other. */
-static int message(FIXTURE_DATA(own) *self, struct rp_end *from,
-		   struct rp_end *to)
-{
-	struct rp_send send = rp_send(RPOST_WR_SEND, 1, NULL, 0, 0);
-
-	send.wr.num_sge = 0;
-	send.wr.size = sizeof(send.wr);
-	RP_TRY(rp_post_recv(to, 2, NULL, 0, 0));
-	RP_TRY(rp_post_send(from, &send));
-	if (rp_wait_cq(&to->cq, &self->wc) != 1 || self->wc.status)
-		return -EIO;
-	return rp_wait_cq(&from->cq, &self->wc) == 1 && !self->wc.status ? 0 :
-									   -EIO;
-}
-
 TEST_F(own, connected_and_disconnected)
 {
 	struct rp_end *c = &self->c, *s = &self->s;
@@ -122,8 +106,8 @@ TEST_F(own, connected_and_disconnected)
 	ASSERT_EQ(0, connected(self));
 	EXPECT_EQ(RPOST_ID_CONNECTED, state_of(c, c->id));
 	EXPECT_EQ(RPOST_ID_CONNECTED, state_of(s, s->id));
-	EXPECT_EQ(0, message(self, c, s));
-	EXPECT_EQ(0, message(self, s, c));
+	EXPECT_EQ(0, rp_empty_message(c, s));
+	EXPECT_EQ(0, rp_empty_message(s, c));
 	EXPECT_TRUE(rp_quiet(c->channel));
 	EXPECT_EQ(-EINVAL, establish(c));
 	/* Disconnecting does not move the program's queue pair. */
@@ -163,8 +147,8 @@ TEST_F(own, with_an_ordinary_side)
 	ASSERT_EQ(0, rp_move_connected(c, RPOST_QPS_RTS));
 	ASSERT_EQ(0, establish(c));
 	ASSERT_EQ(0, rp_expect(s->channel, s->id, RPOST_EVENT_ESTABLISHED));
-	EXPECT_EQ(0, message(self, c, s));
-	EXPECT_EQ(0, message(self, s, c));
+	EXPECT_EQ(0, rp_empty_message(c, s));
+	EXPECT_EQ(0, rp_empty_message(s, c));
 }
 
 /* Numbers of queue pairs of other files, and of none. */
@@ -305,7 +289,7 @@ TEST_F(own, connection_keeps_its_queue_pair)
 	EXPECT_EQ(-EINVAL, rp_connect_qp(c, other.qp_num));
 	ASSERT_EQ(0, rp_destroy(other.fd, RPOST_OBJ_QP, other.qp));
 	EXPECT_TRUE(rp_quiet(s->channel));
-	EXPECT_EQ(0, message(self, c, s));
+	EXPECT_EQ(0, rp_empty_message(c, s));
 	/* The same, but the other queue pair remains. */
 	ASSERT_EQ(0, another_qp(c, &other));
 	EXPECT_EQ(-EINVAL, rp_connect_qp(c, other.qp_num));
@@ -340,7 +324,7 @@ TEST_F(own, failed_attempt_names_nothing)
 	ASSERT_EQ(0, connected_by_ids(self));
 	ASSERT_EQ(0, rp_destroy(first.fd, RPOST_OBJ_QP, first.qp));
 	EXPECT_TRUE(rp_quiet(s->channel));
-	EXPECT_EQ(0, message(self, c, s));
+	EXPECT_EQ(0, rp_empty_message(c, s));
 }
 
 /* The queue pair that a failed CONNECT named is destroyed before connecting. */
@@ -353,7 +337,7 @@ TEST_F(own, failed_attempt_ends_nothing)
 	ASSERT_EQ(0, rp_create_qp(c, 0));
 	ASSERT_EQ(0, connected_by_ids(self));
 	EXPECT_TRUE(rp_quiet(s->channel));
-	EXPECT_EQ(0, message(self, c, s));
+	EXPECT_EQ(0, rp_empty_message(c, s));
 }
 
 /* Both ids connect after their first queue pairs have been destroyed. */
@@ -376,7 +360,7 @@ TEST_F(own, second_queue_pairs_of_ids)
 	ASSERT_EQ(0, rp_expect(s->channel, s->id, RPOST_EVENT_ESTABLISHED));
 	EXPECT_TRUE(rp_quiet(s->channel));
 	EXPECT_TRUE(rp_quiet(c->channel));
-	EXPECT_EQ(0, message(self, c, s));
+	EXPECT_EQ(0, rp_empty_message(c, s));
 	/* The second queue pair has a connection, which ends with it. */
 	ASSERT_EQ(0, rp_destroy(c->fd, RPOST_OBJ_QP, c->qp));
 	EXPECT_EQ(0, rp_expect(s->channel, s->id, RPOST_EVENT_DISCONNECTED));
@@ -401,7 +385,7 @@ TEST_F(own, queue_pair_whose_answer_failed)
 	ASSERT_EQ(0, rp_create_qp(c, 0));
 	ASSERT_EQ(0, connected_by_ids(self));
 	EXPECT_TRUE(rp_quiet(s->channel));
-	EXPECT_EQ(0, message(self, c, s));
+	EXPECT_EQ(0, rp_empty_message(c, s));
 }
 
 /* INIT_QP_ATTR fails for states that the connection has not reached. */

@@ -324,13 +324,11 @@ TEST_F(share, closed)
 TEST_F(share, neighbours_work)
 {
 	struct rp_end a, b, peer_a, peer_b;
-	struct rp_send send = rp_send(RPOST_WR_RDMA_WRITE, 0, NULL, 0, 0);
+	struct rp_send send = rp_empty_send(RPOST_WR_RDMA_WRITE, 0);
 	struct rpost_wc wc;
 	struct rp_cq more;
 	uint64_t i;
 
-	send.wr.num_sge = 0;
-	send.wr.size = sizeof(send.wr);
 	ASSERT_EQ(0, rp_end_init(&a));
 	b = a;
 	rp_unmap_cq(&a.cq);

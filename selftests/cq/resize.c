@@ -87,10 +87,8 @@ static int resize(struct rp_cq *cq, uint32_t cqe)
 /* Post a write without data. */
 static int post(FIXTURE_DATA(resize) *self, uint64_t wr_id)
 {
-	struct rp_send send = rp_send(RPOST_WR_RDMA_WRITE, wr_id, NULL, 0, 0);
+	struct rp_send send = rp_empty_send(RPOST_WR_RDMA_WRITE, wr_id);
 
-	send.wr.num_sge = 0;
-	send.wr.size = sizeof(send.wr);
 	return rp_post_send(&self->e, &send);
 }
 

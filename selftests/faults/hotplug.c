@@ -22,12 +22,9 @@ static bool stop;
 /* Wait for each write before the next. */
 static int use_pair(struct rp_end *c, struct rp_end *s)
 {
-	struct rp_send send = rp_send(RPOST_WR_RDMA_WRITE, 0, NULL, 0, 0);
+	struct rp_send send = rp_empty_send(RPOST_WR_RDMA_WRITE, 0);
 	struct rpost_wc wc;
 	int i;
-
-	send.wr.num_sge = 0;
-	send.wr.size = sizeof(send.wr);
 
 	RP_TRY(rp_own_pair(c, s, RPOST_QPT_RC));
 	for (i = 0; i < WRITES; i++) {

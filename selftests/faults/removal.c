@@ -179,9 +179,7 @@ TEST_F(removal, of_own_queue_pairs)
 	ASSERT_TRUE(!ret || ret == -EOPNOTSUPP);
 	ASSERT_EQ(0, rp_post_recv(&peer, 77, NULL, 0, 0));
 	send = rp_empty_datagram(ah, ud.qp_num, 1);
-	write = rp_send(RPOST_WR_SEND, 1, NULL, 0, 0);
-	write.wr.num_sge = 0;
-	write.wr.size = sizeof(write.wr);
+	write = rp_empty_send(RPOST_WR_SEND, 1);
 
 	ASSERT_EQ(0, pthread_create(&thread, NULL, rp_remove_soon, NULL));
 	do {
@@ -287,7 +285,7 @@ TEST_F(removal, wakes_readers)
 /* Mapped rings stay readable, with their completions, and are writable. */
 TEST_F(removal, mappings)
 {
-	struct rp_send send = rp_send(RPOST_WR_RDMA_WRITE, 9, NULL, 0, 0);
+	struct rp_send send = rp_empty_send(RPOST_WR_RDMA_WRITE, 9);
 	struct rp_cq *cq = &self->c.cq;
 	const size_t size = cq->cmd.mmap_size;
 	struct rpost_poll_cq poll_cmd = {
@@ -296,8 +294,6 @@ TEST_F(removal, mappings)
 	struct rpost_ring *again;
 
 	RP_NEED_REMOVAL();
-	send.wr.num_sge = 0;
-	send.wr.size = sizeof(send.wr);
 	ASSERT_EQ(0, rp_post_send(&self->c, &send));
 	ASSERT_EQ(1, rp_wait_cq(cq, &(struct rpost_wc){ 0 }));
 	ASSERT_EQ(0, rp_remove_device());

@@ -195,15 +195,13 @@ TEST_F(vices, never_flushes)
  */
 TEST_F(vices, posts_after_a_failed_reset)
 {
-	struct rp_send send = rp_send(RPOST_WR_RDMA_WRITE, 1, NULL, 0, 0);
+	struct rp_send send = rp_empty_send(RPOST_WR_RDMA_WRITE, 1);
 	struct rp_end *c = &self->c;
 	struct rpost_wc wc;
 	int i, ret = -1;
 
 	NEED_VICES();
 	rp_expect_log("rdma_post: [a-z0-9]+: queue pair [0-9]+ cannot be drained: -110");
-	send.wr.num_sge = 0;
-	send.wr.size = sizeof(send.wr);
 	ASSERT_EQ(0, rp_set_number("drain_ms", DRAIN_MS));
 	ASSERT_EQ(0, rp_own_join(c, &self->s, RPOST_QPT_RC));
 	ASSERT_EQ(0, set_vice("never_flushes", true));

@@ -226,3 +226,24 @@ struct rp_send rp_send(uint32_t opcode, uint64_t wr_id, void *addr,
 		.sge = { (uintptr_t)addr, length, lkey },
 	};
 }
+
+struct rp_send rp_empty_send(uint32_t opcode, uint64_t wr_id)
+{
+	struct rp_send send = rp_send(opcode, wr_id, NULL, 0, 0);
+
+	send.wr.num_sge = 0;
+	send.wr.size = sizeof(send.wr);
+	return send;
+}
+
+int rp_empty_message(struct rp_end *from, struct rp_end *to)
+{
+	struct rp_send send = rp_empty_send(RPOST_WR_SEND, 1);
+	struct rpost_wc wc;
+
+	RP_TRY(rp_post_recv(to, 2, NULL, 0, 0));
+	RP_TRY(rp_post_send(from, &send));
+	if (rp_wait_cq(&from->cq, &wc) != 1 || wc.status)
+		return -EIO;
+	return rp_wait_cq(&to->cq, &wc) == 1 && !wc.status ? 0 : -EIO;
+}

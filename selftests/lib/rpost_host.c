@@ -188,13 +188,11 @@ bool rp_quiet_cq(struct rp_cq *cq)
  */
 int rp_no_other(struct rp_end *end)
 {
-	struct rp_send write = rp_send(RPOST_WR_RDMA_WRITE, NO_OTHER, NULL, 0, 0);
+	struct rp_send write = rp_empty_send(RPOST_WR_RDMA_WRITE, NO_OTHER);
 	uint64_t until = rp_now_ms() + TEST_TIMEOUT_MS;
 	struct rpost_wc wc;
 	int ret;
 
-	write.wr.num_sge = 0;
-	write.wr.size = sizeof(write.wr);
 	/* Requests without completions may still fill the queue. */
 	do {
 		ret = rp_post_send(end, &write);

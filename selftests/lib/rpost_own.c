@@ -387,11 +387,9 @@ int rp_async_wait(int channel, uint32_t type, struct rpost_async_event *event)
 int rp_reach_limit(struct rp_end *sender, struct rp_end *receiver,
 		   uint32_t srq)
 {
-	struct rp_send send = rp_send(RPOST_WR_SEND, 1, NULL, 0, 0);
+	struct rp_send send = rp_empty_send(RPOST_WR_SEND, 1);
 	struct rpost_wc wc;
 
-	send.wr.num_sge = 0;
-	send.wr.size = sizeof(send.wr);
 	RP_TRY(rp_post_srq(receiver->fd, srq, 1, NULL, 0, 0));
 	RP_TRY(rp_srq_limit(receiver->fd, srq, 1));
 	RP_TRY(rp_post_send(sender, &send));

@@ -331,12 +331,16 @@ struct rp_send {
 
 struct rp_send rp_send(uint32_t opcode, uint64_t wr_id, void *addr,
 		       uint32_t length, uint32_t lkey);
+struct rp_send rp_empty_send(uint32_t opcode, uint64_t wr_id);
 
 static inline int rp_post_send(struct rp_end *end, struct rp_send *send)
 {
 	return rp_post(end->fd, RPOST_IOC_POST_SEND, end->qp, send,
 		       send->wr.size, 1, NULL);
 }
+
+/* Send one, and wait for the completions of both ends. */
+int rp_empty_message(struct rp_end *from, struct rp_end *to);
 
 /* ----------------------------------------------- the host and the module */
 

@@ -569,11 +569,9 @@ static bool stop;
 static void *send_all_the_time(void *arg)
 {
 	struct sender *s = arg;
-	struct rp_send send = rp_send(RPOST_WR_SEND, 1, NULL, 0, 0);
+	struct rp_send send = rp_empty_send(RPOST_WR_SEND, 1);
 
 	/* Nobody receives: only posting counts. */
-	send.wr.num_sge = 0;
-	send.wr.size = sizeof(send.wr);
 	while (!s->failed && !__atomic_load_n(&stop, __ATOMIC_RELAXED))
 		s->failed = rp_post_send(&s->end, &send) == -EINTR;
 	return NULL;
@@ -657,10 +655,9 @@ struct waiter {
 
 static void *post_in_debt(void *arg)
 {
-	struct rp_send send = rp_send(RPOST_WR_SEND, 1, NULL, 0, 0);
+	struct rp_send send = rp_empty_send(RPOST_WR_SEND, 1);
 	struct waiter *w = arg;
 
-	send.wr.num_sge = 0;
 	w->ret = rp_post_send(w->end, &send);
 	return NULL;
 }
@@ -931,20 +928,11 @@ TEST_F(group, of_files)
 /* Return how many empty sends could be posted in two seconds, or a negative errno. */
 static int posts_in_two_seconds(struct rp_end *end, struct rp_end *peer)
 {
-	struct rp_send send = rp_send(RPOST_WR_SEND, 1, NULL, 0, 0);
 	uint64_t limit = rp_now_ms() + 2000;
-	struct rpost_wc wc;
 	int n;
 
-	send.wr.num_sge = 0;
-	send.wr.size = sizeof(send.wr);
-	for (n = 0; rp_now_ms() < limit; n++) {
-		RP_TRY(rp_post_recv(peer, 2, NULL, 0, 0));
-		RP_TRY(rp_post_send(end, &send));
-		if (rp_wait_cq(&end->cq, &wc) != 1 || wc.status ||
-		    rp_wait_cq(&peer->cq, &wc) != 1 || wc.status)
-			return -EIO;
-	}
+	for (n = 0; rp_now_ms() < limit; n++)
+		RP_TRY(rp_empty_message(end, peer));
 	return n;
 }
 

@@ -276,9 +276,7 @@ static void own_talk(struct own *o, unsigned int i)
 	rp_post_send(&o->ud, &send);
 	rp_post_srq(o->ud.fd, o->srq.handle, 2, o->mem + 8192, 4096,
 		    o->mr.lkey);
-	send = rp_send(RPOST_WR_SEND, 3, NULL, 0, 0);
-	send.wr.num_sge = 0;
-	send.wr.size = sizeof(send.wr);
+	send = rp_empty_send(RPOST_WR_SEND, 3);
 	rp_post_send(&o->peer, &send);
 	while (rp_poll_cq(&o->ud.cq, &wc) == 1)
 		;

@@ -333,7 +333,7 @@ TEST(with_an_id)
 {
 	struct rp_end c, s;
 	struct rpost_count_wrs cmd;
-	struct rp_send send = rp_send(RPOST_WR_SEND, 1, NULL, 0, 0);
+	struct rp_send send = rp_empty_send(RPOST_WR_SEND, 1);
 	uint32_t listener;
 
 	ASSERT_EQ(0, rp_end_init(&c));
@@ -353,8 +353,6 @@ TEST(with_an_id)
 	ASSERT_EQ(0, rp_expect(s.channel, s.id, RPOST_EVENT_ESTABLISHED));
 	EXPECT_EQ(-EINVAL, rp_count_wrs(&c, RPOST_COUNT_WRS_START, &cmd));
 
-	send.wr.num_sge = 0;
-	send.wr.size = sizeof(send.wr);
 	send.wr.send_flags = 0;
 	ASSERT_EQ(0, rp_post_send(&c, &send));
 	EXPECT_TRUE(ARE(&c, [RPOST_WRS_SEND] = { 1 }));

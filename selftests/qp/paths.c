@@ -144,21 +144,6 @@ static bool reaches(struct rp_end *end, int state)
 	return true;
 }
 
-/* Send an empty message. */
-static int message(struct rp_end *from, struct rp_end *to)
-{
-	struct rp_send send = rp_send(RPOST_WR_SEND, 1, NULL, 0, 0);
-	struct rpost_wc wc;
-
-	send.wr.num_sge = 0;
-	send.wr.size = sizeof(send.wr);
-	RP_TRY(rp_post_recv(to, 2, NULL, 0, 0));
-	RP_TRY(rp_post_send(from, &send));
-	if (rp_wait_cq(&from->cq, &wc) != 1 || wc.status)
-		return -EIO;
-	return rp_wait_cq(&to->cq, &wc) != 1 || wc.status ? -EIO : 0;
-}
-
 /* The queue pair has ended, and its receive is flushed. */
 static void expect_ended(struct __test_metadata *_metadata, struct rp_end *end)
 {
@@ -177,7 +162,7 @@ TEST_F(path, of_own_queue_pairs)
 	NEED_VLAN();
 	ASSERT_EQ(0, rp_own_pair(&self->s.a, &self->s.b, RPOST_QPT_RC));
 	ASSERT_EQ(0, rp_own_addr(&self->s.a, &ah));
-	ASSERT_EQ(0, message(&self->s.a, &self->s.b));
+	ASSERT_EQ(0, rp_empty_message(&self->s.a, &self->s.b));
 	ASSERT_EQ(0, rp_post_recv(&self->s.a, 3, NULL, 0, 0));
 	ASSERT_EQ(0, rp_post_recv(&self->s.b, 3, NULL, 0, 0));
 	ASSERT_EQ(0, lose(&self->s, variant));
@@ -192,26 +177,26 @@ TEST_F(path, of_own_queue_pairs)
 	EXPECT_EQ(-EINVAL, rp_modify(&self->s.a, &attr));
 
 	/* Paths with other GIDs go on, and this queue pair may have one. */
-	EXPECT_EQ(0, message(&self->s.other_a, &self->s.other_b));
+	EXPECT_EQ(0, rp_empty_message(&self->s.other_a, &self->s.other_b));
 	rp_addr4 = self->s.addr;
 	ASSERT_EQ(0, rp_move(&self->s.a, RPOST_QPS_RESET));
 	ASSERT_EQ(0, rp_move(&self->s.b, RPOST_QPS_RESET));
 	ASSERT_EQ(0, rp_bring_up(&self->s.a, RPOST_QPT_RC, self->s.b.qp_num));
 	ASSERT_EQ(0, rp_bring_up(&self->s.b, RPOST_QPT_RC, self->s.a.qp_num));
-	EXPECT_EQ(0, message(&self->s.a, &self->s.b));
+	EXPECT_EQ(0, rp_empty_message(&self->s.a, &self->s.b));
 }
 
 TEST_F(path, of_connections)
 {
 	NEED_VLAN();
 	ASSERT_EQ(0, rp_connect_pair(&self->s.a, &self->s.b, 0));
-	ASSERT_EQ(0, message(&self->s.a, &self->s.b));
+	ASSERT_EQ(0, rp_empty_message(&self->s.a, &self->s.b));
 	ASSERT_EQ(0, rp_post_recv(&self->s.a, 3, NULL, 0, 0));
 	ASSERT_EQ(0, rp_post_recv(&self->s.b, 3, NULL, 0, 0));
 	ASSERT_EQ(0, lose(&self->s, variant));
 	expect_ended(_metadata, &self->s.a);
 	expect_ended(_metadata, &self->s.b);
-	EXPECT_EQ(0, message(&self->s.other_a, &self->s.other_b));
+	EXPECT_EQ(0, rp_empty_message(&self->s.other_a, &self->s.other_b));
 }
 
 /* What was resolved before does not help. */
@@ -291,7 +276,7 @@ TEST_F(address, of_an_interface_that_is_down)
 	usleep(TEST_QUIET_MS * 1000);
 	EXPECT_EQ(RPOST_QPS_RTS, rp_qp_state(&self->s.a));
 	ASSERT_TRUE(IP("link set " VLAN_LINK " up"));
-	EXPECT_EQ(0, message(&self->s.a, &self->s.b));
+	EXPECT_EQ(0, rp_empty_message(&self->s.a, &self->s.b));
 }
 
 /* Bring a queue pair up with the VLAN's address of IPv6 at both ends. */
@@ -326,7 +311,7 @@ TEST_F(address, of_ipv6_that_is_down)
 	ASSERT_EQ(0, rp_end_init(&self->s.a));
 	ASSERT_EQ(0, rp_create_own(&self->s.a, RPOST_QPT_RC, 0));
 	ASSERT_EQ(0, bring_up_ipv6(&self->s.a));
-	ASSERT_EQ(0, message(&self->s.a, &self->s.a));
+	ASSERT_EQ(0, rp_empty_message(&self->s.a, &self->s.a));
 	ASSERT_EQ(0, rp_post_recv(&self->s.a, 3, NULL, 0, 0));
 	ASSERT_TRUE(IP("link set " VLAN_LINK " down"));
 	expect_ended(_metadata, &self->s.a);

@@ -320,11 +320,9 @@ TEST_F(srq, destroyed_under_traffic)
 	static const uint32_t states[] = {
 		RPOST_QPS_ERR, RPOST_QPS_RESET, RPOST_QPS_RTS,
 	};
-	struct rp_send send = rp_send(RPOST_WR_SEND, 1, NULL, 0, 0);
+	struct rp_send send = rp_empty_send(RPOST_WR_SEND, 1);
 	uint32_t i, round;
 
-	send.wr.num_sge = 0;
-	send.wr.size = sizeof(send.wr);
 	for (round = 0; round < 3 * SRQ_SLOTS; round++) {
 		uint32_t state = states[round % 3];
 
