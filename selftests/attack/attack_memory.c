@@ -158,9 +158,6 @@ TEST_F(memory, completion_ring)
 	struct memory *m = &self->m;
 	struct rp_cq *cq = &m->s.cq;
 	const size_t size = cq->cmd.mmap_size;
-	struct rpost_poll_cq poll_cmd = {
-		.size = sizeof(poll_cmd), .handle = cq->cmd.handle,
-	};
 	struct rpost_reg_mr ro;
 	uint32_t tail;
 	void *view;
@@ -174,12 +171,12 @@ TEST_F(memory, completion_ring)
 	/* The device overwrites the program's words and the kernel's. */
 	ASSERT_EQ(RPOST_WC_SUCCESS, put(m, &self->mr, 0, BUF));
 	EXPECT_EQ(0, memcmp(m->buf, view, BUF));
-	ASSERT_EQ(0, rp_ioctl(cq->fd, RPOST_IOC_POLL_CQ, &poll_cmd));
+	ASSERT_EQ(0, rp_fetch(cq));
 	ASSERT_EQ(0, rp_post_recv(&m->s, 9, NULL, 0, 0));
 	ASSERT_EQ(0, rp_destroy(m->s.fd, RPOST_OBJ_QP, m->s.qp));
 	/* The kernel keeps its own indices: the tail stays. */
 	tail = cq->ring->tail;
-	ASSERT_EQ(0, rp_ioctl(cq->fd, RPOST_IOC_POLL_CQ, &poll_cmd));
+	ASSERT_EQ(0, rp_fetch(cq));
 	EXPECT_EQ(tail, cq->ring->tail);
 	ASSERT_EQ(0, rp_destroy(m->s.fd, RPOST_OBJ_CQ, cq->cmd.handle));
 	ASSERT_EQ(0, munmap(view, size));

@@ -244,8 +244,8 @@ TEST_F(threads, completion_queue_resized)
 {
 	struct rpost_resize_cq cmd;
 	struct race *r = &self->r;
-	struct rp_cq *cq = &r->client.cq;
-	int i, ret;
+	struct rp_cq *cq = &r->client.cq, old;
+	int i;
 
 	posters(self);
 	ASSERT_EQ(0, connect_pair(self));
@@ -253,19 +253,10 @@ TEST_F(threads, completion_queue_resized)
 	for (i = 0; i < 40; i++) {
 		/* Posters whose queue is full can go on. */
 		step_poll(r);
-		cmd = (struct rpost_resize_cq) {
-			.size = sizeof(cmd),
-			.handle = cq->cmd.handle,
-			.cqe = 64 << i % 3,
-		};
-		ret = rp_ioctl(cq->fd, RPOST_IOC_RESIZE_CQ, &cmd);
-		ASSERT_EQ(0, ret);
-		munmap(cq->ring, cq->cmd.mmap_size);
-		cq->ring = mmap(NULL, cmd.mmap_size, PROT_READ | PROT_WRITE,
-				MAP_SHARED, cq->fd, cmd.mmap_offset);
-		ASSERT_NE(MAP_FAILED, (void *)cq->ring);
-		cq->cmd.mmap_size = cmd.mmap_size;
-		cq->wcs = (void *)((char *)cq->ring + cq->cmd.entries_offset);
+		ASSERT_EQ(0, rp_resize_cq(cq, 64 << i % 3, &cmd));
+		old = *cq;
+		ASSERT_EQ(0, rp_use_resized(cq, &cmd));
+		rp_unmap_cq(&old);
 	}
 	EXPECT_TRUE(posts_go_on(self));
 	EXPECT_EQ(0, stop(r, self->w, POSTERS));

@@ -123,12 +123,6 @@ static int write_by(FIXTURE_DATA(words) *self, struct rp_end *end,
 static int work(FIXTURE_DATA(words) *self)
 {
 	struct rp_end *bad = &self->bad;
-	struct rpost_poll_cq poll_cmd = {
-		.size = sizeof(poll_cmd), .handle = bad->cq.cmd.handle,
-	};
-	struct rpost_arm_cq arm = {
-		.size = sizeof(arm), .handle = bad->cq.cmd.handle,
-	};
 	struct rpost_comp_event events[4];
 	int i, ret;
 
@@ -137,9 +131,9 @@ static int work(FIXTURE_DATA(words) *self)
 		if (ret && ret != -ENOMEM)
 			return ret;
 	}
-	ret = rp_ioctl(bad->fd, RPOST_IOC_POLL_CQ, &poll_cmd);
+	ret = rp_fetch(&bad->cq);
 	if (!ret)
-		ret = rp_ioctl(bad->fd, RPOST_IOC_ARM_CQ, &arm);
+		ret = rp_arm_cq(&bad->cq, 0);
 	if (read(self->comp, events, sizeof(events)) < 0 && errno != EAGAIN)
 		ret = -errno;
 	return ret;
@@ -214,6 +208,7 @@ TEST_F(words, all_at_once)
 {
 	uint64_t end = rp_now_ms() + 700;
 	struct rpost_resize_cq resize;
+	struct rp_cq old;
 	unsigned int i = 0;
 	int ret;
 
@@ -227,21 +222,13 @@ TEST_F(words, all_at_once)
 			continue;
 		/* Only the old ring is mapped; the kernel no longer uses it. */
 		scribble_stop(self);
-		resize = (struct rpost_resize_cq) {
-			.size = sizeof(resize),
-			.handle = self->bad.cq.cmd.handle,
-			.cqe = CQE,
-		};
-		ret = rp_ioctl(self->bad.fd, RPOST_IOC_RESIZE_CQ, &resize);
+		ret = rp_resize_cq(&self->bad.cq, CQE, &resize);
 		ASSERT_TRUE(!ret || ret == -EINVAL)
 			TH_LOG("%d", ret);
 		if (!ret) {
-			munmap(self->bad.cq.ring, self->bad.cq.cmd.mmap_size);
-			self->bad.cq.ring = mmap(NULL, resize.mmap_size,
-						 PROT_READ | PROT_WRITE,
-						 MAP_SHARED, self->bad.fd,
-						 resize.mmap_offset);
-			ASSERT_NE(MAP_FAILED, (void *)self->bad.cq.ring);
+			old = self->bad.cq;
+			ASSERT_EQ(0, rp_use_resized(&self->bad.cq, &resize));
+			rp_unmap_cq(&old);
 		}
 		ASSERT_EQ(0, scribble_start(self));
 	} while (rp_now_ms() < end || i < 32);

@@ -99,23 +99,16 @@ TEST_F(race, disconnected_while_posting)
 
 static int step_poll_any(struct race *r)
 {
-	struct rpost_poll_cq cmd = {
-		.size = sizeof(cmd),
-		.handle = load(&r->handle),
-	};
+	struct rp_cq cq = { .fd = r->client.fd, .cmd.handle = load(&r->handle) };
 
-	return rp_ioctl(r->client.fd, RPOST_IOC_POLL_CQ, &cmd);
+	return rp_fetch(&cq);
 }
 
 static int step_arm_any(struct race *r)
 {
-	struct rpost_arm_cq cmd = {
-		.size = sizeof(cmd),
-		.handle = load(&r->handle),
-		.flags = load(&r->handle) & RPOST_ARM_SOLICITED,
-	};
+	struct rp_cq cq = { .fd = r->client.fd, .cmd.handle = load(&r->handle) };
 
-	return rp_ioctl(r->client.fd, RPOST_IOC_ARM_CQ, &cmd);
+	return rp_arm_cq(&cq, cq.cmd.handle & RPOST_ARM_SOLICITED);
 }
 
 static int step_map_any(struct race *r)

@@ -453,7 +453,6 @@ TEST_F(cq, scribbled_ring)
 {
 	struct rp_send send = rp_send(RPOST_WR_RDMA_WRITE, 1, self->p.buf, 8,
 				      self->p.cmr.lkey);
-	struct rpost_poll_cq poll = { .size = sizeof(poll) };
 	uint64_t end = rp_now_ms() + 500;
 	pthread_t thread[2];
 	int ret, posted = 0;
@@ -469,10 +468,8 @@ TEST_F(cq, scribbled_ring)
 		ASSERT_TRUE(!ret || ret == -ENOMEM);
 		posted += !ret;
 		rp_post_recv(&self->p.s, 1, NULL, 0, 0);
-		poll.handle = self->p.s.cq.cmd.handle;
-		ASSERT_EQ(0, rp_ioctl(self->p.s.fd, RPOST_IOC_POLL_CQ, &poll));
-		poll.handle = self->p.c.cq.cmd.handle;
-		ASSERT_EQ(0, rp_ioctl(self->p.c.fd, RPOST_IOC_POLL_CQ, &poll));
+		ASSERT_EQ(0, rp_fetch(&self->p.s.cq));
+		ASSERT_EQ(0, rp_fetch(&self->p.c.cq));
 		ASSERT_EQ(0, rp_arm_cq(&self->p.s.cq, 0));
 	}
 	EXPECT_EQ(0, rp_destroy(self->p.s.fd, RPOST_OBJ_QP, self->p.s.qp));

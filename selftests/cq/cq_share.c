@@ -167,14 +167,10 @@ TEST_F(share, numbers)
 	EXPECT_EQ(77, self->cq[1].ring->head);
 
 	/* Large rings, and those of programs that do not ask, have their own pages. */
-	resize = (struct rpost_resize_cq) {
-		.size = sizeof(resize), .handle = self->cq[1].cmd.handle, .cqe = 4096,
-	};
 	second->head = 0;
-	ASSERT_EQ(0, rp_ioctl(self->fd, RPOST_IOC_RESIZE_CQ, &resize));
+	ASSERT_EQ(0, rp_resize_cq(&self->cq[1], 4096, &resize));
 	EXPECT_EQ(0, resize.shared_page);
-	resize.cqe = 1;
-	ASSERT_EQ(0, rp_ioctl(self->fd, RPOST_IOC_RESIZE_CQ, &resize));
+	ASSERT_EQ(0, rp_resize_cq(&self->cq[1], 1, &resize));
 	EXPECT_EQ(number, resize.shared_page);
 	rp_cq_flags = RPOST_CQ_SMALL_ENTRIES;
 	ASSERT_LE(0, make(self, 1));

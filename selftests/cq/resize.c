@@ -49,38 +49,15 @@ FIXTURE_TEARDOWN(resize)
 	rp_end_close(&self->peer);
 }
 
-static int resize_cmd(struct rp_cq *cq, uint32_t cqe, struct rpost_resize_cq *cmd)
-{
-	*cmd = (struct rpost_resize_cq) {
-		.size = sizeof(*cmd), .handle = cq->cmd.handle, .cqe = cqe,
-	};
-	return rp_ioctl(cq->fd, RPOST_IOC_RESIZE_CQ, cmd);
-}
-
-/* Use the new ring. */
-static void go_over(struct rp_cq *cq, const struct rpost_resize_cq *cmd,
-		    void *map)
-{
-	cq->cmd.cqe = cmd->cqe;
-	cq->cmd.mmap_size = cmd->mmap_size;
-	cq->cmd.mmap_offset = cmd->mmap_offset;
-	cq->cmd.ring_offset = cmd->ring_offset;
-	rp_set_ring(cq, map);
-}
-
 /* Resize, map the new ring and use it. */
 static int resize(struct rp_cq *cq, uint32_t cqe)
 {
 	struct rpost_resize_cq cmd;
-	void *map;
+	struct rp_cq old = *cq;
 
-	RP_TRY(resize_cmd(cq, cqe, &cmd));
-	map = mmap(NULL, cmd.mmap_size, PROT_READ | PROT_WRITE, MAP_SHARED,
-		   cq->fd, cmd.mmap_offset);
-	if (map == MAP_FAILED)
-		return -errno;
-	rp_unmap_cq(cq);
-	go_over(cq, &cmd, map);
+	RP_TRY(rp_resize_cq(cq, cqe, &cmd));
+	RP_TRY(rp_use_resized(cq, &cmd));
+	rp_unmap_cq(&old);
 	return 0;
 }
 
@@ -97,12 +74,9 @@ static int wait_for(FIXTURE_DATA(resize) *self, uint32_t n)
 {
 	struct rpost_ring *ring = self->e.cq.ring;
 	uint64_t end = rp_now_ms() + TEST_TIMEOUT_MS;
-	struct rpost_poll_cq cmd = {
-		.size = sizeof(cmd), .handle = self->e.cq.cmd.handle,
-	};
 
 	do {
-		RP_TRY(rp_ioctl(self->e.fd, RPOST_IOC_POLL_CQ, &cmd));
+		RP_TRY(rp_fetch(&self->e.cq));
 		if (__atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE) -
 		    ring->head == n)
 			return 0;
@@ -120,7 +94,7 @@ TEST_F(resize, answer)
 {
 	struct rpost_resize_cq cmd;
 
-	ASSERT_EQ(0, resize_cmd(&self->e.cq, 65, &cmd));
+	ASSERT_EQ(0, rp_resize_cq(&self->e.cq, 65, &cmd));
 	EXPECT_EQ(128, cmd.cqe);
 	EXPECT_EQ(0, cmd.reserved);
 	EXPECT_EQ(0, cmd.reserved2);
@@ -128,9 +102,9 @@ TEST_F(resize, answer)
 	EXPECT_EQ(0, cmd.ring_offset);
 	EXPECT_LE(sizeof(struct rpost_ring) + 128 * rp_wc_size(&self->e.cq),
 		  cmd.mmap_size);
-	ASSERT_EQ(0, resize_cmd(&self->e.cq, 1, &cmd));
+	ASSERT_EQ(0, rp_resize_cq(&self->e.cq, 1, &cmd));
 	EXPECT_EQ(1, cmd.cqe);
-	ASSERT_EQ(0, resize_cmd(&self->e.cq, self->dev.max_cqe, &cmd));
+	ASSERT_EQ(0, rp_resize_cq(&self->e.cq, self->dev.max_cqe, &cmd));
 	EXPECT_LE(self->dev.max_cqe, cmd.cqe);
 }
 
@@ -145,18 +119,18 @@ TEST_F(resize, errors)
 	ASSERT_EQ(0, rp_poll_cq(&self->e.cq, &self->wc));
 	memcpy(&before, self->e.cq.ring, sizeof(before));
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
-		EXPECT_EQ(-EINVAL, resize_cmd(&self->e.cq, bad[i], &cmd))
+		EXPECT_EQ(-EINVAL, rp_resize_cq(&self->e.cq, bad[i], &cmd))
 			TH_LOG("cqe %u", bad[i]);
 		EXPECT_EQ(bad[i], cmd.cqe);
 		EXPECT_EQ(0, cmd.mmap_offset);
 	}
 	other.cmd.handle = self->e.pd;
-	EXPECT_EQ(-ENOENT, resize_cmd(&other, 8, &cmd));
+	EXPECT_EQ(-ENOENT, rp_resize_cq(&other, 8, &cmd));
 	other.cmd.handle = 0;
-	EXPECT_EQ(-ENOENT, resize_cmd(&other, 8, &cmd));
+	EXPECT_EQ(-ENOENT, rp_resize_cq(&other, 8, &cmd));
 	other = self->e.cq;
 	other.fd = rp_open();
-	EXPECT_EQ(-ENOENT, resize_cmd(&other, 8, &cmd));
+	EXPECT_EQ(-ENOENT, rp_resize_cq(&other, 8, &cmd));
 	close(other.fd);
 	EXPECT_EQ(0, memcmp(&before, self->e.cq.ring, sizeof(before)));
 	/* The queue still uses its old ring. */
@@ -195,8 +169,8 @@ TEST_F(resize, below_what_waits)
 	for (i = 0; i < 17; i++)
 		ASSERT_EQ(0, post(self, i));
 	ASSERT_EQ(0, wait_for(self, 17));
-	EXPECT_EQ(-EINVAL, resize_cmd(&self->e.cq, 1, &cmd));
-	EXPECT_EQ(-EINVAL, resize_cmd(&self->e.cq, 16, &cmd));
+	EXPECT_EQ(-EINVAL, rp_resize_cq(&self->e.cq, 1, &cmd));
+	EXPECT_EQ(-EINVAL, rp_resize_cq(&self->e.cq, 16, &cmd));
 	for (i = 0; i < 10; i++)
 		EXPECT_NEXT((unsigned int)i);
 	ASSERT_EQ(0, resize(&self->e.cq, 7));
@@ -220,15 +194,11 @@ TEST_F(resize, old_ring)
 	struct rpost_ring *old = self->e.cq.ring;
 	struct rpost_resize_cq cmd;
 	struct rp_cq cq = self->e.cq;
-	void *map;
 
 	ASSERT_EQ(0, post(self, 1));
 	ASSERT_EQ(0, wait_for(self, 1));
-	ASSERT_EQ(0, resize_cmd(&self->e.cq, 256, &cmd));
-	map = mmap(NULL, cmd.mmap_size, PROT_READ | PROT_WRITE, MAP_SHARED,
-		   cq.fd, cmd.mmap_offset);
-	ASSERT_NE(MAP_FAILED, map);
-	go_over(&self->e.cq, &cmd, map);
+	ASSERT_EQ(0, rp_resize_cq(&self->e.cq, 256, &cmd));
+	ASSERT_EQ(0, rp_use_resized(&self->e.cq, &cmd));
 	ASSERT_EQ(0, post(self, 2));
 	ASSERT_EQ(0, wait_for(self, 2));
 	EXPECT_EQ(1, old->tail);
@@ -379,7 +349,7 @@ static void *resize_for_ever(void *arg)
 	int ret;
 
 	while (!__atomic_load_n(&t->stop, __ATOMIC_RELAXED)) {
-		ret = resize_cmd(&t->self->e.cq, 64 + i++ % 4 * 150, &cmd);
+		ret = rp_resize_cq(&t->self->e.cq, 64 + i++ % 4 * 150, &cmd);
 		if (!ret)
 			__atomic_add_fetch(&t->resized, 1, __ATOMIC_RELAXED);
 		else if (ret != -EINVAL)
@@ -450,7 +420,7 @@ TEST_F(resize, scribbled)
 	do {
 		ret = post(self, 1);
 		ASSERT_TRUE(!ret || ret == -ENOMEM);
-		ret = resize_cmd(&self->e.cq, 1 + i++ % 200, &cmd);
+		ret = rp_resize_cq(&self->e.cq, 1 + i++ % 200, &cmd);
 		ASSERT_TRUE(!ret || ret == -EINVAL)
 			TH_LOG("%d", ret);
 		if (ret)

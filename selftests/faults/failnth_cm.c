@@ -284,9 +284,6 @@ int establish_client(struct scene *s)
 static int life_message(struct scene *s, struct rp_end *c, struct rp_end *srv,
 			int channel)
 {
-	struct rpost_arm_cq arm = {
-		.size = sizeof(arm), .handle = srv->cq.cmd.handle,
-	};
 	struct rpost_reg_mr mr[2];
 	struct rp_send send;
 	struct rpost_wc wc;
@@ -297,7 +294,7 @@ static int life_message(struct scene *s, struct rp_end *c, struct rp_end *srv,
 	RP_TRY(rp_reg_mr(srv->fd, srv->pd, s->buf + 4096, 4096,
 			 RPOST_ACCESS_LOCAL_WRITE, &mr[1]));
 	RP_TRY(rp_post_recv(srv, 1, s->buf + 4096, 4096, mr[1].lkey));
-	RP_TRY(rp_ioctl(srv->fd, RPOST_IOC_ARM_CQ, &arm));
+	RP_TRY(rp_arm_cq(&srv->cq, 0));
 	send = rp_send(RPOST_WR_SEND, 2, s->buf, 4096, mr[0].lkey);
 	RP_TRY(rp_post_send(c, &send));
 	RP_TRY(wait_readable(channel));

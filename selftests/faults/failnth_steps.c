@@ -420,11 +420,7 @@ int modify_cq(struct scene *s)
 
 int arm_cq(struct scene *s)
 {
-	struct rpost_arm_cq cmd = {
-		.size = sizeof(cmd), .handle = s->c.cq.cmd.handle,
-	};
-
-	return rp_ioctl(s->c.fd, RPOST_IOC_ARM_CQ, &cmd);
+	return rp_arm_cq(&s->c.cq, 0);
 }
 
 /* ------------------------------------------------------------ queue pairs */

@@ -77,7 +77,7 @@ TEST_F(removal, under_load)
 {
 	struct rp_send send = rp_send(RPOST_WR_RDMA_WRITE, 1, self->buf, 64,
 				      self->cmr.lkey);
-	struct rpost_query_qp query = { .size = sizeof(query) };
+	struct rpost_query_qp query;
 	uint64_t end = rp_now_ms() + REMOVAL_MS;
 	struct rpost_query_object object;
 	struct rpost_reg_mr mr;
@@ -119,8 +119,7 @@ TEST_F(removal, under_load)
 				     &mr));
 	EXPECT_EQ(-ENODEV, rp_post_send(&self->c, &send));
 	EXPECT_EQ(-ENODEV, rp_post_recv(&self->c, 1, NULL, 0, 0));
-	query.handle = self->c.qp;
-	EXPECT_EQ(-ENODEV, rp_ioctl(self->c.fd, RPOST_IOC_QUERY_QP, &query));
+	EXPECT_EQ(-ENODEV, rp_query_qp(&self->c, &query));
 	EXPECT_EQ(-ENODEV, rp_disconnect(self->c.fd, self->c.id));
 	/* There is no event any more for which to sleep. */
 	EXPECT_EQ(-ENODEV, rp_arm_cq(&self->c.cq, 0));
@@ -146,7 +145,7 @@ TEST_F(removal, under_load)
 TEST_F(removal, of_own_queue_pairs)
 {
 	struct rp_end ud, rc, peer;
-	struct rpost_resize_cq resize = { .size = sizeof(resize), .cqe = 128 };
+	struct rpost_resize_cq resize;
 	uint64_t end = rp_now_ms() + REMOVAL_MS;
 	struct rpost_create_srq srq, more;
 	struct rpost_async_event event;
@@ -211,8 +210,7 @@ TEST_F(removal, of_own_queue_pairs)
 	EXPECT_EQ(-ENODEV, rp_async_channel(ud.fd, ud.device));
 	EXPECT_EQ(-ENODEV, rp_query_gids(ud.fd, ud.device, 0, 0, &gid,
 					 &count));
-	resize.handle = ud.cq.cmd.handle;
-	EXPECT_EQ(-ENODEV, rp_ioctl(ud.fd, RPOST_IOC_RESIZE_CQ, &resize));
+	EXPECT_EQ(-ENODEV, rp_resize_cq(&ud.cq, 128, &resize));
 	EXPECT_EQ(-EBUSY, rp_destroy(ud.fd, RPOST_OBJ_SRQ, srq.handle));
 	EXPECT_EQ(0, rp_destroy(ud.fd, RPOST_OBJ_QP, ud.qp));
 	EXPECT_EQ(0, rp_destroy(ud.fd, RPOST_OBJ_QP, rc.qp));
@@ -288,9 +286,6 @@ TEST_F(removal, mappings)
 	struct rp_send send = rp_empty_send(RPOST_WR_RDMA_WRITE, 9);
 	struct rp_cq *cq = &self->c.cq;
 	const size_t size = cq->cmd.mmap_size;
-	struct rpost_poll_cq poll_cmd = {
-		.size = sizeof(poll_cmd), .handle = cq->cmd.handle,
-	};
 	struct rpost_ring *again;
 
 	RP_NEED_REMOVAL();
@@ -303,7 +298,7 @@ TEST_F(removal, mappings)
 	ASSERT_NE(MAP_FAILED, (void *)again);
 	memset(again, 0xff, size);
 	EXPECT_EQ(UINT32_MAX, cq->ring->head);
-	EXPECT_EQ(0, rp_ioctl(cq->fd, RPOST_IOC_POLL_CQ, &poll_cmd));
+	EXPECT_EQ(0, rp_fetch(cq));
 	EXPECT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_QP, self->c.qp));
 	EXPECT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_CQ, cq->cmd.handle));
 	cq->ring->head = 42;

@@ -250,7 +250,6 @@ static void *sleep_for_completion(void *arg)
 
 TEST_F(removed, wakes_who_sleeps)
 {
-	struct rpost_arm_cq arm = { .size = sizeof(arm) };
 	struct sleeper sleepers[3] = { 0 };
 	pthread_t threads[3];
 	struct rp_end idle, c, s;
@@ -277,8 +276,7 @@ TEST_F(removed, wakes_who_sleeps)
 	ASSERT_EQ(0, rp_create_cq(c.fd, c.device, 16, channel, &c.cq));
 	ASSERT_EQ(0, rp_join(&c, &s, listener, 0));
 	ASSERT_EQ(0, rp_post_recv(&c, 1, NULL, 0, 0));
-	arm.handle = c.cq.cmd.handle;
-	ASSERT_EQ(0, rp_ioctl(c.fd, RPOST_IOC_ARM_CQ, &arm));
+	ASSERT_EQ(0, rp_arm_cq(&c.cq, 0));
 	sleepers[0].channel = idle.channel;
 	sleepers[1].channel = channel;
 	ASSERT_EQ(0, pthread_create(&threads[0], NULL, fetch, &sleepers[0]));

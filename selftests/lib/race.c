@@ -152,11 +152,7 @@ int step_post_recv(struct race *r)
 int step_poll(struct race *r)
 {
 	struct rp_cq *cq = &r->client.cq;
-	struct rpost_poll_cq cmd = {
-		.size = sizeof(cmd),
-		.handle = cq->cmd.handle,
-	};
-	int ret = rp_ioctl(cq->fd, RPOST_IOC_POLL_CQ, &cmd);
+	int ret = rp_fetch(cq);
 
 	cq->ring->head = __atomic_load_n(&cq->ring->tail, __ATOMIC_ACQUIRE);
 	return ret;
@@ -164,10 +160,8 @@ int step_poll(struct race *r)
 
 int step_query_qp(struct race *r)
 {
-	struct rpost_query_qp cmd = {
-		.size = sizeof(cmd),
-		.handle = load(&r->client.qp),
-	};
+	struct rp_end end = { .fd = r->client.fd, .qp = load(&r->client.qp) };
+	struct rpost_query_qp cmd;
 
-	return rp_ioctl(r->client.fd, RPOST_IOC_QUERY_QP, &cmd);
+	return rp_query_qp(&end, &cmd);
 }

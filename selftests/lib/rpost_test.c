@@ -174,6 +174,30 @@ int rp_arm_cq(const struct rp_cq *cq, uint32_t flags)
 	return rp_ioctl(cq->fd, RPOST_IOC_ARM_CQ, &cmd);
 }
 
+int rp_resize_cq(const struct rp_cq *cq, uint32_t cqe, struct rpost_resize_cq *cmd)
+{
+	*cmd = (struct rpost_resize_cq) {
+		.size = sizeof(*cmd), .handle = cq->cmd.handle, .cqe = cqe,
+	};
+	return rp_ioctl(cq->fd, RPOST_IOC_RESIZE_CQ, cmd);
+}
+
+/* Map the ring that a resize has made and use it; the old one stays mapped. */
+int rp_use_resized(struct rp_cq *cq, const struct rpost_resize_cq *cmd)
+{
+	void *map = mmap(NULL, cmd->mmap_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+			 cq->fd, cmd->mmap_offset);
+
+	if (map == MAP_FAILED)
+		return -errno;
+	cq->cmd.cqe = cmd->cqe;
+	cq->cmd.mmap_size = cmd->mmap_size;
+	cq->cmd.mmap_offset = cmd->mmap_offset;
+	cq->cmd.ring_offset = cmd->ring_offset;
+	rp_set_ring(cq, map);
+	return 0;
+}
+
 /*
  * Request an event as struct rpost_ring describes; @arms counts requests.  The
  * caller looks at the ring again before it sleeps.

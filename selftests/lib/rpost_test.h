@@ -144,6 +144,8 @@ static inline void rp_unmap_cq(struct rp_cq *cq)
 }
 
 int rp_arm_cq(const struct rp_cq *cq, uint32_t flags);
+int rp_resize_cq(const struct rp_cq *cq, uint32_t cqe, struct rpost_resize_cq *cmd);
+int rp_use_resized(struct rp_cq *cq, const struct rpost_resize_cq *cmd);
 
 static inline bool rp_need_poll(const struct rp_cq *cq)
 {

@@ -37,20 +37,10 @@ FIXTURE_TEARDOWN(users)
 		EXPECT_EQ(0, user_set_limit(self->limit));
 }
 
-static int resize(struct rp_cq *cq, uint32_t cqe)
-{
-	struct rpost_resize_cq cmd = {
-		.size = sizeof(cmd),
-		.handle = cq->cmd.handle,
-		.cqe = cqe,
-	};
-
-	return rp_ioctl(cq->fd, RPOST_IOC_RESIZE_CQ, &cmd);
-}
-
 /* Each object has a charge, and destroying it returns the same. */
 TEST_F(users, objects)
 {
+	struct rpost_resize_cq resize;
 	struct rpost_create_srq srq;
 	struct rpost_reg_mr mr;
 	void *page = rp_pages(4096);
@@ -122,14 +112,14 @@ TEST_F(users, objects)
 
 	/* The ring of the last resize is charged, and no earlier one. */
 	rp_unmap_cq(&end.cq);
-	ASSERT_EQ(0, resize(&end.cq, 4096));
+	ASSERT_EQ(0, rp_resize_cq(&end.cq, 4096, &resize));
 	first = user_bytes(ALICE);
 	EXPECT_LT(at[0] + 4096 * 64 / 2, first);
-	ASSERT_EQ(0, resize(&end.cq, 64));
+	ASSERT_EQ(0, rp_resize_cq(&end.cq, 64, &resize));
 	second = user_bytes(ALICE);
-	ASSERT_EQ(0, resize(&end.cq, 4096));
+	ASSERT_EQ(0, rp_resize_cq(&end.cq, 4096, &resize));
 	EXPECT_EQ(first, user_bytes(ALICE));
-	ASSERT_EQ(0, resize(&end.cq, 64));
+	ASSERT_EQ(0, rp_resize_cq(&end.cq, 64, &resize));
 	EXPECT_EQ(second, user_bytes(ALICE));
 	close(end.channel);
 	close(end.fd);

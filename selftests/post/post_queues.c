@@ -189,13 +189,7 @@ TEST_F(post, completed_before_destroy)
 		ASSERT_EQ(0, rp_post_send(&self->p.c, &send));
 		/* Poll until it is in the ring; do not consume it. */
 		do {
-			struct rpost_poll_cq cmd = {
-				.size = sizeof(cmd),
-				.handle = self->p.c.cq.cmd.handle,
-			};
-
-			ASSERT_EQ(0, rp_ioctl(self->p.c.fd, RPOST_IOC_POLL_CQ,
-					      &cmd));
+			ASSERT_EQ(0, rp_fetch(&self->p.c.cq));
 		} while (self->p.c.cq.ring->tail != (uint32_t)i + 1);
 	}
 	ASSERT_EQ(0, rp_destroy(self->p.c.fd, RPOST_OBJ_QP, self->p.c.qp));
