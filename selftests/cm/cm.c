@@ -38,11 +38,6 @@ FIXTURE_TEARDOWN(cm)
 	rp_end_close(&self->s);
 }
 
-static uint32_t state_of(struct rp_end *end, uint32_t id)
-{
-	return rp_id_state(end->fd, id);
-}
-
 static int connect_data(struct rp_end *end, uint8_t len, uint8_t fill)
 {
 	struct rpost_connect cmd = { .size = sizeof(cmd), .id = end->id };
@@ -189,7 +184,7 @@ TEST_F(cm, longest_private_data)
 	/* Private data that is too long is refused, and no request is sent. */
 	EXPECT_EQ(-EINVAL, connect_data(c, REQUEST_DATA + 1, 'q'));
 	EXPECT_EQ(-EINVAL, connect_data(c, 255, 'q'));
-	EXPECT_EQ(RPOST_ID_ROUTE_RESOLVED, state_of(c, c->id));
+	EXPECT_EQ(RPOST_ID_ROUTE_RESOLVED, rp_id_state(c->fd, c->id));
 	EXPECT_TRUE(rp_quiet(s->channel));
 	ASSERT_EQ(0, connect_data(c, REQUEST_DATA, 'q'));
 	ASSERT_EQ(0, rp_get_event(s->channel, &event));
@@ -203,7 +198,7 @@ TEST_F(cm, longest_private_data)
 	EXPECT_EQ(-EINVAL, rp_reject(s, s->id, data, REJECT_DATA + 1));
 	EXPECT_EQ(-EINVAL, rp_reject(s, s->id, data, 256));
 	EXPECT_EQ(-EINVAL, rp_reject(s, s->id, data, UINT32_MAX));
-	EXPECT_EQ(RPOST_ID_REQUEST, state_of(s, s->id));
+	EXPECT_EQ(RPOST_ID_REQUEST, rp_id_state(s->fd, s->id));
 	EXPECT_TRUE(rp_quiet(c->channel));
 	ASSERT_EQ(0, accept_data(s, REPLY_DATA, 'p'));
 	ASSERT_EQ(0, rp_get_event(c->channel, &event));
@@ -249,7 +244,7 @@ TEST_F(cm, nobody_listens)
 	EXPECT_EQ(RPOST_EVENT_REJECTED, event.event);
 	if (!self->iwarp)
 		EXPECT_EQ(REJ_INVALID_SERVICE_ID, event.status);
-	EXPECT_EQ(RPOST_ID_ERROR, state_of(c, c->id));
+	EXPECT_EQ(RPOST_ID_ERROR, rp_id_state(c->fd, c->id));
 }
 
 /* ------------------------------------------------------------ both ends */
@@ -306,7 +301,7 @@ TEST_F(cm, peer_destroyed)
 	ASSERT_EQ(0, rp_leave(&self->c));
 	EXPECT_EQ(0, rp_expect(self->s.channel, self->s.id,
 			       RPOST_EVENT_DISCONNECTED));
-	EXPECT_EQ(RPOST_ID_DISCONNECTED, state_of(&self->s, self->s.id));
+	EXPECT_EQ(RPOST_ID_DISCONNECTED, rp_id_state(self->s.fd, self->s.id));
 	EXPECT_EQ(0, rp_disconnect(self->s.fd, self->s.id));
 }
 

@@ -28,13 +28,6 @@ FIXTURE_TEARDOWN(errors)
 	rp_end_close(&self->e);
 }
 
-static uint32_t state_of(struct rp_end *end, uint32_t id)
-{
-	struct rpost_query_id cmd;
-
-	return rp_query_id(end->fd, id, &cmd) ? 255 : cmd.state;
-}
-
 static int bind_to(struct rp_end *end, const void *addr, uint32_t len)
 {
 	struct rpost_bind_addr cmd = {
@@ -165,7 +158,7 @@ TEST_F(errors, address_lengths_and_families)
 	bad = ss;
 	bad.ss_family = AF_INET6;
 	EXPECT_EQ(-EINVAL, bind_to(&self->e, &bad, 16));
-	EXPECT_EQ(RPOST_ID_IDLE, state_of(&self->e, self->e.id));
+	EXPECT_EQ(RPOST_ID_IDLE, rp_id_state(self->e.fd, self->e.id));
 	EXPECT_TRUE(rp_quiet(self->e.channel));
 	EXPECT_EQ(0, bind_to(&self->e, &ss, sizeof(struct sockaddr_in)));
 }
@@ -180,7 +173,7 @@ TEST_F(errors, timeouts)
 	rp_addr(&ss, 1);
 	for (i = 0; i < ARRAY_SIZE(bad); i++)
 		EXPECT_EQ(-EINVAL, resolve(&self->e, NULL, 0, &ss, 16, bad[i]));
-	EXPECT_EQ(RPOST_ID_IDLE, state_of(&self->e, self->e.id));
+	EXPECT_EQ(RPOST_ID_IDLE, rp_id_state(self->e.fd, self->e.id));
 	ASSERT_EQ(0, resolve(&self->e, NULL, 0, &ss, 16, 3600000));
 	ASSERT_EQ(0, rp_expect(self->e.channel, self->e.id,
 			       RPOST_EVENT_ADDR_RESOLVED));
@@ -190,7 +183,7 @@ TEST_F(errors, timeouts)
 		EXPECT_EQ(-EINVAL, rp_ioctl(self->e.fd, RPOST_IOC_RESOLVE_ROUTE,
 					    &route));
 	}
-	EXPECT_EQ(RPOST_ID_ADDR_RESOLVED, state_of(&self->e, self->e.id));
+	EXPECT_EQ(RPOST_ID_ADDR_RESOLVED, rp_id_state(self->e.fd, self->e.id));
 	route.timeout_ms = 3600000;
 	ASSERT_EQ(0, rp_ioctl(self->e.fd, RPOST_IOC_RESOLVE_ROUTE, &route));
 	EXPECT_EQ(0, rp_expect(self->e.channel, self->e.id,
@@ -208,7 +201,7 @@ TEST_F(errors, bind_to_addresses)
 	ret = bind_to(&self->e, &ss, 16);
 	EXPECT_TRUE(ret == -EADDRNOTAVAIL || ret == -ENODEV)
 		TH_LOG("%d", ret);
-	EXPECT_EQ(RPOST_ID_IDLE, state_of(&self->e, first));
+	EXPECT_EQ(RPOST_ID_IDLE, rp_id_state(self->e.fd, first));
 	/* After the error, the id can still be bound to a local address. */
 	ASSERT_EQ(0, rp_bind(self->e.fd, first, 0));
 	EXPECT_EQ(-EINVAL, rp_bind(self->e.fd, first, 0));
@@ -218,7 +211,7 @@ TEST_F(errors, bind_to_addresses)
 
 	ASSERT_EQ(0, rp_create_id(self->e.fd, self->e.channel, &self->e.id));
 	EXPECT_EQ(-EADDRINUSE, rp_bind(self->e.fd, self->e.id, port));
-	EXPECT_EQ(RPOST_ID_IDLE, state_of(&self->e, self->e.id));
+	EXPECT_EQ(RPOST_ID_IDLE, rp_id_state(self->e.fd, self->e.id));
 	ASSERT_EQ(0, rp_destroy(self->e.fd, RPOST_OBJ_ID, first));
 	EXPECT_EQ(0, rp_bind(self->e.fd, self->e.id, port));
 	EXPECT_EQ(port, rp_port(self->e.fd, self->e.id));
@@ -228,7 +221,7 @@ TEST_F(errors, bind_to_addresses)
 TEST_F(errors, listen_unbound)
 {
 	ASSERT_EQ(0, rp_listen(self->e.fd, self->e.id, UINT32_MAX));
-	EXPECT_EQ(RPOST_ID_LISTEN, state_of(&self->e, self->e.id));
+	EXPECT_EQ(RPOST_ID_LISTEN, rp_id_state(self->e.fd, self->e.id));
 	EXPECT_NE(0, rp_port(self->e.fd, self->e.id));
 }
 
@@ -277,9 +270,9 @@ TEST_F(errors, resolve_nowhere)
 		EXPECT_EQ(RPOST_EVENT_ADDR_ERROR, event.event);
 		EXPECT_GT(0, event.status);
 		EXPECT_EQ(self->e.id, event.id);
-		EXPECT_EQ(RPOST_ID_BOUND, state_of(&self->e, self->e.id));
+		EXPECT_EQ(RPOST_ID_BOUND, rp_id_state(self->e.fd, self->e.id));
 	} else {
-		EXPECT_EQ(RPOST_ID_IDLE, state_of(&self->e, self->e.id));
+		EXPECT_EQ(RPOST_ID_IDLE, rp_id_state(self->e.fd, self->e.id));
 	}
 }
 
@@ -295,7 +288,7 @@ TEST_F(errors, resolve_mixed_families)
 	rp_addr(&ss, 0);
 	memcpy(&six, &sin6, sizeof(sin6));
 	EXPECT_GT(0, resolve(&self->e, &ss, 16, &six, sizeof(sin6), 100));
-	EXPECT_EQ(RPOST_ID_IDLE, state_of(&self->e, self->e.id));
+	EXPECT_EQ(RPOST_ID_IDLE, rp_id_state(self->e.fd, self->e.id));
 	EXPECT_TRUE(rp_quiet(self->e.channel));
 }
 
@@ -501,7 +494,7 @@ TEST_F(errors, connection_parameters)
 	cmd.param.qp_num = 0;
 	cmd.param.srq = 1;
 	EXPECT_EQ(-EOPNOTSUPP, rp_ioctl(self->e.fd, RPOST_IOC_CONNECT, &cmd));
-	EXPECT_EQ(RPOST_ID_ROUTE_RESOLVED, state_of(&self->e, self->e.id));
+	EXPECT_EQ(RPOST_ID_ROUTE_RESOLVED, rp_id_state(self->e.fd, self->e.id));
 	/* Retry counts above 7 are taken as 7. */
 	cmd.param.srq = 0;
 	cmd.param.retry_count = 255;

@@ -37,11 +37,6 @@ FIXTURE_TEARDOWN(own)
 	rp_end_close(&self->s);
 }
 
-static uint32_t state_of(struct rp_end *end, uint32_t id)
-{
-	return rp_id_state(end->fd, id);
-}
-
 static int accept_qp(struct rp_end *end, uint32_t qp_num)
 {
 	struct rpost_accept cmd = { .size = sizeof(cmd), .id = end->id };
@@ -104,8 +99,8 @@ TEST_F(own, connected_and_disconnected)
 	struct rp_end *c = &self->c, *s = &self->s;
 
 	ASSERT_EQ(0, connected(self));
-	EXPECT_EQ(RPOST_ID_CONNECTED, state_of(c, c->id));
-	EXPECT_EQ(RPOST_ID_CONNECTED, state_of(s, s->id));
+	EXPECT_EQ(RPOST_ID_CONNECTED, rp_id_state(c->fd, c->id));
+	EXPECT_EQ(RPOST_ID_CONNECTED, rp_id_state(s->fd, s->id));
 	EXPECT_EQ(0, rp_empty_message(c, s));
 	EXPECT_EQ(0, rp_empty_message(s, c));
 	EXPECT_TRUE(rp_quiet(c->channel));
@@ -163,14 +158,14 @@ TEST_F(own, queue_pairs_of_others)
 		EXPECT_EQ(-EINVAL, rp_connect_qp(c, bad[i])) {
 			TH_LOG("queue pair %#x", bad[i]);
 		}
-		EXPECT_EQ(RPOST_ID_ROUTE_RESOLVED, state_of(c, c->id));
+		EXPECT_EQ(RPOST_ID_ROUTE_RESOLVED, rp_id_state(c->fd, c->id));
 	}
 	EXPECT_TRUE(rp_quiet(s->channel));
 	ASSERT_EQ(0, rp_connect_qp(c, c->qp_num));
 	ASSERT_EQ(0, rp_take_request(s, self->listener));
 	EXPECT_EQ(-EINVAL, accept_qp(s, c->qp_num));
 	EXPECT_EQ(-EINVAL, accept_qp(s, 0));
-	EXPECT_EQ(RPOST_ID_REQUEST, state_of(s, s->id));
+	EXPECT_EQ(RPOST_ID_REQUEST, rp_id_state(s->fd, s->id));
 	/* The number of a queue pair that was destroyed. */
 	ASSERT_EQ(0, rp_destroy(s->fd, RPOST_OBJ_QP, s->qp));
 	EXPECT_EQ(-EINVAL, accept_qp(s, s->qp_num));
@@ -187,7 +182,7 @@ TEST_F(own, connection_ends_with_its_queue_pair)
 	ASSERT_EQ(0, connected(self));
 	ASSERT_EQ(0, rp_destroy(c->fd, RPOST_OBJ_QP, c->qp));
 	EXPECT_EQ(0, rp_expect(s->channel, s->id, RPOST_EVENT_DISCONNECTED));
-	EXPECT_EQ(RPOST_ID_DISCONNECTED, state_of(s, s->id));
+	EXPECT_EQ(RPOST_ID_DISCONNECTED, rp_id_state(s->fd, s->id));
 	/* The peer disconnects, and disconnecting twice does no harm. */
 	ASSERT_EQ(0, rp_disconnect(s->fd, s->id));
 	EXPECT_EQ(0, rp_expect(c->channel, c->id, RPOST_EVENT_DISCONNECTED));
@@ -442,7 +437,7 @@ TEST_F(own, states_of_commands)
 	EXPECT_EQ(-EINVAL, establish(s));
 	EXPECT_EQ(-EINVAL, reject(s, 1));
 	EXPECT_EQ(-EINVAL, reject(s, UINT32_MAX));
-	EXPECT_EQ(RPOST_ID_REQUEST, state_of(s, s->id));
+	EXPECT_EQ(RPOST_ID_REQUEST, rp_id_state(s->fd, s->id));
 	ASSERT_EQ(0, accept_qp(s, s->qp_num));
 	EXPECT_EQ(-EINVAL, establish(s));
 	ASSERT_EQ(0, rp_expect(c->channel, c->id,
@@ -472,8 +467,8 @@ TEST_F(own, rejected_with_a_reason)
 	ASSERT_EQ(0, rp_get_event(s->channel, &self->event));
 	EXPECT_EQ(RPOST_EVENT_REJECTED, self->event.event);
 	EXPECT_EQ(RPOST_REJ_CONSUMER_DEFINED, self->event.status);
-	EXPECT_EQ(RPOST_ID_ERROR, state_of(c, c->id));
-	EXPECT_EQ(RPOST_ID_ERROR, state_of(s, s->id));
+	EXPECT_EQ(RPOST_ID_ERROR, rp_id_state(c->fd, c->id));
+	EXPECT_EQ(RPOST_ID_ERROR, rp_id_state(s->fd, s->id));
 }
 
 /* NOTIFY reports data that came before the message that establishes. */
@@ -484,7 +479,7 @@ TEST_F(own, notified)
 	ASSERT_EQ(0, respond(self));
 	ASSERT_EQ(0, notify(s, RPOST_ASYNC_COMM_EST));
 	EXPECT_EQ(0, rp_expect(s->channel, s->id, RPOST_EVENT_ESTABLISHED));
-	EXPECT_EQ(RPOST_ID_CONNECTED, state_of(s, s->id));
+	EXPECT_EQ(RPOST_ID_CONNECTED, rp_id_state(s->fd, s->id));
 	ASSERT_EQ(0, establish(c));
 	EXPECT_EQ(-EISCONN, notify(s, RPOST_ASYNC_COMM_EST));
 }
@@ -696,12 +691,12 @@ TEST_F(own, path_that_is_set)
 	EXPECT_EQ(-EINVAL, rp_set_path(c, data, sizeof(data[0])));
 	data[0].flags = good.flags;
 	EXPECT_EQ(-EINVAL, rp_set_path(c, data, sizeof(data[0])));
-	EXPECT_EQ(RPOST_ID_ADDR_RESOLVED, state_of(c, c->id));
+	EXPECT_EQ(RPOST_ID_ADDR_RESOLVED, rp_id_state(c->fd, c->id));
 	EXPECT_TRUE(rp_quiet(c->channel));
 	/* SET_PATH takes the place of RESOLVE_ROUTE. */
 	ASSERT_EQ(0, rp_set_path(c, &good, sizeof(good)));
 	ASSERT_EQ(0, rp_expect(c->channel, c->id, RPOST_EVENT_ROUTE_RESOLVED));
-	EXPECT_EQ(RPOST_ID_ROUTE_RESOLVED, state_of(c, c->id));
+	EXPECT_EQ(RPOST_ID_ROUTE_RESOLVED, rp_id_state(c->fd, c->id));
 	ASSERT_EQ(0, rp_query_id(c->fd, c->id, &q));
 	EXPECT_EQ(1, q.num_paths);
 	EXPECT_EQ(3, q.paths[0].mtu);

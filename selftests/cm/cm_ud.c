@@ -69,13 +69,6 @@ FIXTURE_TEARDOWN(ud)
 	rp_end_close(&self->s);
 }
 
-static uint32_t state_of(struct rp_end *end, uint32_t id)
-{
-	struct rpost_query_id cmd;
-
-	return rp_query_id(end->fd, id, &cmd) ? 255 : cmd.state;
-}
-
 /* Create the client's id and resolve its route. */
 static int route(FIXTURE_DATA(ud) *self)
 {
@@ -147,7 +140,7 @@ TEST_F(ud, asked_and_answered)
 	struct rpost_get_event *event = &self->event;
 
 	ASSERT_EQ(0, route(self));
-	EXPECT_EQ(RPOST_ID_ROUTE_RESOLVED, state_of(c, c->id));
+	EXPECT_EQ(RPOST_ID_ROUTE_RESOLVED, rp_id_state(c->fd, c->id));
 	ASSERT_EQ(0, connect_data(c, 10, 'q'));
 	ASSERT_EQ(0, rp_get_event(s->channel, event));
 	EXPECT_EQ(RPOST_EVENT_CONNECT_REQUEST, event->event);
@@ -155,7 +148,7 @@ TEST_F(ud, asked_and_answered)
 	EXPECT_LE(10, event->param.private_data_len);
 	EXPECT_TRUE(filled(event->param.private_data, 10, 'q'));
 	s->id = event->id;
-	EXPECT_EQ(RPOST_ID_REQUEST, state_of(s, s->id));
+	EXPECT_EQ(RPOST_ID_REQUEST, rp_id_state(s->fd, s->id));
 	ASSERT_EQ(0, accept_as(s, s->qp_num, 0, 20));
 	ASSERT_EQ(0, rp_get_event(c->channel, event));
 	EXPECT_EQ(RPOST_EVENT_ESTABLISHED, event->event);
@@ -166,8 +159,8 @@ TEST_F(ud, asked_and_answered)
 	EXPECT_EQ(1, event->ud.ah.port_num);
 	EXPECT_LE(20, event->param.private_data_len);
 	EXPECT_TRUE(filled(event->param.private_data, 20, 'p'));
-	EXPECT_EQ(RPOST_ID_CONNECTED, state_of(c, c->id));
-	EXPECT_EQ(RPOST_ID_CONNECTED, state_of(s, s->id));
+	EXPECT_EQ(RPOST_ID_CONNECTED, rp_id_state(c->fd, c->id));
+	EXPECT_EQ(RPOST_ID_CONNECTED, rp_id_state(s->fd, s->id));
 	EXPECT_EQ(0, send_by(self, &event->ud));
 	EXPECT_TRUE(rp_quiet(s->channel));
 	/* The ids have no connection to end. */
@@ -206,7 +199,7 @@ TEST_F(ud, queue_pairs_of_others)
 		EXPECT_EQ(-EINVAL, accept_as(&self->s, bad[i], 0, 0)) {
 			TH_LOG("queue pair %#x", bad[i]);
 		}
-		EXPECT_EQ(RPOST_ID_REQUEST, state_of(&self->s, self->s.id));
+		EXPECT_EQ(RPOST_ID_REQUEST, rp_id_state(self->s.fd, self->s.id));
 	}
 	EXPECT_TRUE(rp_quiet(self->c.channel));
 	EXPECT_EQ(0, accept_as(&self->s, self->s.qp_num, 0, 0));
@@ -223,8 +216,8 @@ TEST_F(ud, refused)
 	EXPECT_TRUE(self->event.event == RPOST_EVENT_UNREACHABLE ||
 		    self->event.event == RPOST_EVENT_REJECTED);
 	EXPECT_NE(0, self->event.status);
-	EXPECT_EQ(RPOST_ID_ERROR, state_of(&self->c, self->c.id));
-	EXPECT_EQ(RPOST_ID_ERROR, state_of(&self->s, self->s.id));
+	EXPECT_EQ(RPOST_ID_ERROR, rp_id_state(self->c.fd, self->c.id));
+	EXPECT_EQ(RPOST_ID_ERROR, rp_id_state(self->s.fd, self->s.id));
 	EXPECT_EQ(-EINVAL, accept_as(&self->s, self->s.qp_num, 0, 0));
 }
 
@@ -233,13 +226,13 @@ TEST_F(ud, longest_private_data)
 	ASSERT_EQ(0, route(self));
 	EXPECT_EQ(-EINVAL, connect_data(&self->c, REQUEST_DATA + 1, 'q'));
 	EXPECT_EQ(-EINVAL, connect_data(&self->c, 255, 'q'));
-	EXPECT_EQ(RPOST_ID_ROUTE_RESOLVED, state_of(&self->c, self->c.id));
+	EXPECT_EQ(RPOST_ID_ROUTE_RESOLVED, rp_id_state(self->c.fd, self->c.id));
 	ASSERT_EQ(0, connect_data(&self->c, REQUEST_DATA, 'q'));
 	ASSERT_EQ(0, rp_take_request(&self->s, self->listener));
 	EXPECT_EQ(-EINVAL, accept_as(&self->s, self->s.qp_num, 0,
 				     REPLY_DATA + 1));
 	EXPECT_EQ(-EINVAL, accept_as(&self->s, self->s.qp_num, 0, 255));
-	EXPECT_EQ(RPOST_ID_REQUEST, state_of(&self->s, self->s.id));
+	EXPECT_EQ(RPOST_ID_REQUEST, rp_id_state(self->s.fd, self->s.id));
 	ASSERT_EQ(0, accept_as(&self->s, self->s.qp_num, 0, REPLY_DATA));
 	ASSERT_EQ(0, rp_get_event(self->c.channel, &self->event));
 	EXPECT_EQ(RPOST_EVENT_ESTABLISHED, self->event.event);
@@ -267,7 +260,7 @@ TEST_F(ud, what_makes_no_sense)
 	EXPECT_EQ(-EINVAL, rp_ioctl(self->c.fd, RPOST_IOC_ESTABLISH,
 				    &establish));
 	EXPECT_EQ(-EINVAL, accept_as(&self->c, self->c.qp_num, 0, 0));
-	EXPECT_EQ(RPOST_ID_ROUTE_RESOLVED, state_of(&self->c, self->c.id));
+	EXPECT_EQ(RPOST_ID_ROUTE_RESOLVED, rp_id_state(self->c.fd, self->c.id));
 	/* A Q_Key on an id for connections. */
 	ASSERT_EQ(0, create_id(&self->s, RPOST_PS_TCP, RPOST_QPT_RC,
 			       &self->s.id));
@@ -316,7 +309,7 @@ TEST_F(ud, privileged_key)
 	}
 	ASSERT_EQ(pid, waitpid(pid, &status, 0));
 	EXPECT_EQ(0, status);
-	EXPECT_EQ(RPOST_ID_REQUEST, state_of(&self->s, self->s.id));
+	EXPECT_EQ(RPOST_ID_REQUEST, rp_id_state(self->s.fd, self->s.id));
 	EXPECT_EQ(0, accept_as(&self->s, self->s.qp_num, 0x80000000, 0));
 }
 
