@@ -46,13 +46,6 @@ static int accept_qp(struct rp_end *end, uint32_t qp_num)
 	return rp_ioctl(end->fd, RPOST_IOC_ACCEPT, &cmd);
 }
 
-static int establish(struct rp_end *end)
-{
-	struct rpost_establish cmd = { .size = sizeof(cmd), .id = end->id };
-
-	return rp_ioctl(end->fd, RPOST_IOC_ESTABLISH, &cmd);
-}
-
 static int reject(struct rp_end *end, uint32_t reason)
 {
 	struct rpost_reject cmd = {
@@ -60,15 +53,6 @@ static int reject(struct rp_end *end, uint32_t reason)
 	};
 
 	return rp_ioctl(end->fd, RPOST_IOC_REJECT, &cmd);
-}
-
-static int notify(struct rp_end *end, uint32_t event)
-{
-	struct rpost_notify cmd = {
-		.size = sizeof(cmd), .id = end->id, .event = event,
-	};
-
-	return rp_ioctl(end->fd, RPOST_IOC_NOTIFY, &cmd);
 }
 
 /* Connect up to CONNECT_RESPONSE at the client. */
@@ -90,7 +74,7 @@ static int connected(FIXTURE_DATA(own) *self)
 	RP_TRY(respond(self));
 	RP_TRY(rp_move_connected(&self->c, RPOST_QPS_RTR));
 	RP_TRY(rp_move_connected(&self->c, RPOST_QPS_RTS));
-	RP_TRY(establish(&self->c));
+	RP_TRY(rp_establish(&self->c));
 	return rp_expect(self->s.channel, self->s.id, RPOST_EVENT_ESTABLISHED);
 }
 
@@ -104,7 +88,7 @@ TEST_F(own, connected_and_disconnected)
 	EXPECT_EQ(0, rp_empty_message(c, s));
 	EXPECT_EQ(0, rp_empty_message(s, c));
 	EXPECT_TRUE(rp_quiet(c->channel));
-	EXPECT_EQ(-EINVAL, establish(c));
+	EXPECT_EQ(-EINVAL, rp_establish(c));
 	/* Disconnecting does not move the program's queue pair. */
 	ASSERT_EQ(0, rp_disconnect(c->fd, c->id));
 	ASSERT_EQ(0, rp_expect(s->channel, s->id, RPOST_EVENT_DISCONNECTED));
@@ -140,7 +124,7 @@ TEST_F(own, with_an_ordinary_side)
 	EXPECT_EQ(s->qp_num, self->event.param.qp_num);
 	ASSERT_EQ(0, rp_move_connected(c, RPOST_QPS_RTR));
 	ASSERT_EQ(0, rp_move_connected(c, RPOST_QPS_RTS));
-	ASSERT_EQ(0, establish(c));
+	ASSERT_EQ(0, rp_establish(c));
 	ASSERT_EQ(0, rp_expect(s->channel, s->id, RPOST_EVENT_ESTABLISHED));
 	EXPECT_EQ(0, rp_empty_message(c, s));
 	EXPECT_EQ(0, rp_empty_message(s, c));
@@ -197,7 +181,7 @@ TEST_F(own, response_ends_with_its_queue_pair)
 	ASSERT_EQ(0, rp_destroy(c->fd, RPOST_OBJ_QP, c->qp));
 	ASSERT_EQ(0, rp_get_event(s->channel, &self->event));
 	EXPECT_EQ(RPOST_EVENT_REJECTED, self->event.event);
-	EXPECT_EQ(-EINVAL, establish(c));
+	EXPECT_EQ(-EINVAL, rp_establish(c));
 }
 
 TEST_F(own, acceptance_ends_with_its_queue_pair)
@@ -208,7 +192,7 @@ TEST_F(own, acceptance_ends_with_its_queue_pair)
 	ASSERT_EQ(0, rp_destroy(s->fd, RPOST_OBJ_QP, s->qp));
 	EXPECT_TRUE(rp_quiet(c->channel));
 	/* The connection ends as soon as it is established. */
-	ASSERT_EQ(0, establish(c));
+	ASSERT_EQ(0, rp_establish(c));
 	EXPECT_EQ(0, rp_expect(s->channel, s->id, RPOST_EVENT_ESTABLISHED));
 	EXPECT_EQ(0, rp_expect(c->channel, c->id, RPOST_EVENT_DISCONNECTED));
 }
@@ -223,7 +207,7 @@ TEST_F(own, queue_pair_gone_before_the_response)
 	ASSERT_EQ(0, rp_destroy(c->fd, RPOST_OBJ_QP, c->qp));
 	ASSERT_EQ(0, accept_qp(s, s->qp_num));
 	ASSERT_EQ(0, rp_expect(c->channel, c->id, RPOST_EVENT_CONNECT_RESPONSE));
-	EXPECT_EQ(-EINVAL, establish(c));
+	EXPECT_EQ(-EINVAL, rp_establish(c));
 }
 
 /* The server's queue pair belongs to its id. */
@@ -237,7 +221,7 @@ TEST_F(own, ordinary_connection_ends_with_its_queue_pair)
 	ASSERT_EQ(0, rp_create_qp(s, 0));
 	ASSERT_EQ(0, rp_accept(s->fd, s->id));
 	ASSERT_EQ(0, rp_expect(c->channel, c->id, RPOST_EVENT_CONNECT_RESPONSE));
-	ASSERT_EQ(0, establish(c));
+	ASSERT_EQ(0, rp_establish(c));
 	ASSERT_EQ(0, rp_expect(s->channel, s->id, RPOST_EVENT_ESTABLISHED));
 	ASSERT_EQ(0, rp_destroy(s->fd, RPOST_OBJ_QP, s->qp));
 	EXPECT_EQ(0, rp_expect(c->channel, c->id, RPOST_EVENT_DISCONNECTED));
@@ -306,7 +290,7 @@ TEST_F(own, response_keeps_its_queue_pair)
 	ASSERT_EQ(0, rp_destroy(c->fd, RPOST_OBJ_QP, c->qp));
 	ASSERT_EQ(0, rp_get_event(s->channel, &self->event));
 	EXPECT_EQ(RPOST_EVENT_REJECTED, self->event.event);
-	EXPECT_EQ(-EINVAL, establish(c));
+	EXPECT_EQ(-EINVAL, rp_establish(c));
 }
 
 /* A failed CONNECT names a queue pair; then the id gets another one. */
@@ -422,28 +406,28 @@ TEST_F(own, states_of_commands)
 	struct rp_end *c = &self->c, *s = &self->s, listener = self->s;
 
 	listener.id = self->listener;
-	EXPECT_EQ(-EINVAL, establish(c));
-	EXPECT_EQ(-EINVAL, establish(&listener));
+	EXPECT_EQ(-EINVAL, rp_establish(c));
+	EXPECT_EQ(-EINVAL, rp_establish(&listener));
 	EXPECT_EQ(-EINVAL, reject(c, 0));
-	EXPECT_EQ(-EINVAL, notify(c, RPOST_ASYNC_COMM_EST));
-	EXPECT_EQ(-EINVAL, notify(c, RPOST_ASYNC_QP_FATAL));
-	EXPECT_EQ(-EINVAL, notify(c, UINT32_MAX));
-	EXPECT_EQ(-EOPNOTSUPP, notify(c, RPOST_ASYNC_PATH_MIG));
-	EXPECT_EQ(-EINVAL, notify(&listener, RPOST_ASYNC_COMM_EST));
+	EXPECT_EQ(-EINVAL, rp_notify(c, RPOST_ASYNC_COMM_EST));
+	EXPECT_EQ(-EINVAL, rp_notify(c, RPOST_ASYNC_QP_FATAL));
+	EXPECT_EQ(-EINVAL, rp_notify(c, UINT32_MAX));
+	EXPECT_EQ(-EOPNOTSUPP, rp_notify(c, RPOST_ASYNC_PATH_MIG));
+	EXPECT_EQ(-EINVAL, rp_notify(&listener, RPOST_ASYNC_COMM_EST));
 	ASSERT_EQ(0, rp_connect_qp(c, c->qp_num));
-	EXPECT_EQ(-EINVAL, establish(c));
+	EXPECT_EQ(-EINVAL, rp_establish(c));
 	EXPECT_EQ(-EINVAL, reject(c, 0));
 	ASSERT_EQ(0, rp_take_request(s, self->listener));
-	EXPECT_EQ(-EINVAL, establish(s));
+	EXPECT_EQ(-EINVAL, rp_establish(s));
 	EXPECT_EQ(-EINVAL, reject(s, 1));
 	EXPECT_EQ(-EINVAL, reject(s, UINT32_MAX));
 	EXPECT_EQ(RPOST_ID_REQUEST, rp_id_state(s->fd, s->id));
 	ASSERT_EQ(0, accept_qp(s, s->qp_num));
-	EXPECT_EQ(-EINVAL, establish(s));
+	EXPECT_EQ(-EINVAL, rp_establish(s));
 	ASSERT_EQ(0, rp_expect(c->channel, c->id,
 			       RPOST_EVENT_CONNECT_RESPONSE));
-	ASSERT_EQ(0, establish(c));
-	EXPECT_EQ(-EINVAL, establish(c));
+	ASSERT_EQ(0, rp_establish(c));
+	EXPECT_EQ(-EINVAL, rp_establish(c));
 	EXPECT_EQ(-EINVAL, reject(c, 0));
 }
 
@@ -477,11 +461,11 @@ TEST_F(own, notified)
 	struct rp_end *c = &self->c, *s = &self->s;
 
 	ASSERT_EQ(0, respond(self));
-	ASSERT_EQ(0, notify(s, RPOST_ASYNC_COMM_EST));
+	ASSERT_EQ(0, rp_notify(s, RPOST_ASYNC_COMM_EST));
 	EXPECT_EQ(0, rp_expect(s->channel, s->id, RPOST_EVENT_ESTABLISHED));
 	EXPECT_EQ(RPOST_ID_CONNECTED, rp_id_state(s->fd, s->id));
-	ASSERT_EQ(0, establish(c));
-	EXPECT_EQ(-EISCONN, notify(s, RPOST_ASYNC_COMM_EST));
+	ASSERT_EQ(0, rp_establish(c));
+	EXPECT_EQ(-EISCONN, rp_notify(s, RPOST_ASYNC_COMM_EST));
 }
 
 TEST_F(own, enhanced_connection_establishment)
@@ -529,7 +513,7 @@ TEST_F(own, destroyed_at_each_step)
 			ASSERT_EQ(0, rp_get_event(c->channel, &event));
 		}
 		if (step >= 4)
-			ASSERT_EQ(0, establish(c));
+			ASSERT_EQ(0, rp_establish(c));
 		ASSERT_EQ(0, rp_destroy(step % 2 ? c->fd : s->fd, RPOST_OBJ_ID,
 					step % 2 ? c->id : s->id));
 		usleep(1000);
@@ -543,20 +527,6 @@ TEST_F(own, destroyed_at_each_step)
 }
 
 /* -------------------------------------------------------------- options */
-
-static int set_option(struct rp_end *end, uint32_t id, uint32_t level,
-		      uint32_t option, uint32_t value)
-{
-	struct rpost_set_option cmd = {
-		.size = sizeof(cmd),
-		.id = id,
-		.level = level,
-		.option = option,
-		.value = value,
-	};
-
-	return rp_ioctl(end->fd, RPOST_IOC_SET_OPTION, &cmd);
-}
 
 TEST_F(own, option_values)
 {
@@ -575,24 +545,21 @@ TEST_F(own, option_values)
 
 	for (i = 0; i < ARRAY_SIZE(rows); i++) {
 		ASSERT_EQ(0, rp_create_id(c->fd, c->channel, &id));
-		EXPECT_EQ(-EINVAL, set_option(c, id, RPOST_OPTION_ID,
-					      rows[i].option, rows[i].bad));
-		EXPECT_EQ(-EINVAL, set_option(c, id, RPOST_OPTION_ID,
-					      rows[i].option, UINT32_MAX));
-		EXPECT_EQ(0, set_option(c, id, RPOST_OPTION_ID, rows[i].option,
-					rows[i].good)) {
+		EXPECT_EQ(-EINVAL, rp_set_option(c, id, RPOST_OPTION_ID, rows[i].option,
+						 rows[i].bad));
+		EXPECT_EQ(-EINVAL, rp_set_option(c, id, RPOST_OPTION_ID, rows[i].option,
+						 UINT32_MAX));
+		EXPECT_EQ(0, rp_set_option(c, id, RPOST_OPTION_ID, rows[i].option, rows[i].good)) {
 			TH_LOG("option %u", rows[i].option);
 		}
-		EXPECT_EQ(0, set_option(c, id, RPOST_OPTION_ID, rows[i].option,
-					0));
+		EXPECT_EQ(0, rp_set_option(c, id, RPOST_OPTION_ID, rows[i].option, 0));
 	}
-	EXPECT_EQ(-EOPNOTSUPP, set_option(c, id, RPOST_OPTION_ID, 4, 0));
-	EXPECT_EQ(-EOPNOTSUPP, set_option(c, id, RPOST_OPTION_ID, UINT32_MAX,
-					  0));
-	EXPECT_EQ(-EOPNOTSUPP, set_option(c, id, RPOST_OPTION_IB, 0, 0));
-	EXPECT_EQ(-EOPNOTSUPP, set_option(c, id, 2, 0, 0));
-	EXPECT_EQ(-EOPNOTSUPP, set_option(c, id, UINT32_MAX, 0, 0));
-	EXPECT_EQ(-ENOENT, set_option(c, 0, RPOST_OPTION_ID, 0, 0));
+	EXPECT_EQ(-EOPNOTSUPP, rp_set_option(c, id, RPOST_OPTION_ID, 4, 0));
+	EXPECT_EQ(-EOPNOTSUPP, rp_set_option(c, id, RPOST_OPTION_ID, UINT32_MAX, 0));
+	EXPECT_EQ(-EOPNOTSUPP, rp_set_option(c, id, RPOST_OPTION_IB, 0, 0));
+	EXPECT_EQ(-EOPNOTSUPP, rp_set_option(c, id, 2, 0, 0));
+	EXPECT_EQ(-EOPNOTSUPP, rp_set_option(c, id, UINT32_MAX, 0, 0));
+	EXPECT_EQ(-ENOENT, rp_set_option(c, 0, RPOST_OPTION_ID, 0, 0));
 	/* The data of an option that has a value. */
 	cmd.id = id;
 	cmd.data = (uintptr_t)&cmd;
@@ -601,9 +568,8 @@ TEST_F(own, option_values)
 	cmd.data_len = 8;
 	EXPECT_EQ(-EINVAL, rp_ioctl(c->fd, RPOST_IOC_SET_OPTION, &cmd));
 	/* A listening id refuses the option. */
-	EXPECT_EQ(-EINVAL, set_option(&self->s, self->listener,
-				      RPOST_OPTION_ID,
-				      RPOST_OPTION_ID_AFONLY, 1));
+	EXPECT_EQ(-EINVAL, rp_set_option(&self->s, self->listener, RPOST_OPTION_ID,
+					 RPOST_OPTION_ID_AFONLY, 1));
 }
 
 /* Two ids bind the same port if both have REUSEADDR. */
@@ -614,12 +580,10 @@ TEST_F(own, reused_address)
 
 	ASSERT_EQ(0, rp_create_id(c->fd, c->channel, &a));
 	ASSERT_EQ(0, rp_create_id(c->fd, c->channel, &b));
-	ASSERT_EQ(0, set_option(c, a, RPOST_OPTION_ID,
-				RPOST_OPTION_ID_REUSEADDR, 1));
+	ASSERT_EQ(0, rp_set_option(c, a, RPOST_OPTION_ID, RPOST_OPTION_ID_REUSEADDR, 1));
 	ASSERT_EQ(0, rp_bind(c->fd, a, 0));
 	EXPECT_EQ(-EADDRINUSE, rp_bind(c->fd, b, rp_port(c->fd, a)));
-	ASSERT_EQ(0, set_option(c, b, RPOST_OPTION_ID,
-				RPOST_OPTION_ID_REUSEADDR, 1));
+	ASSERT_EQ(0, rp_set_option(c, b, RPOST_OPTION_ID, RPOST_OPTION_ID_REUSEADDR, 1));
 	EXPECT_EQ(0, rp_bind(c->fd, b, rp_port(c->fd, a)));
 }
 
@@ -631,8 +595,7 @@ TEST_F(own, ack_timeout)
 
 	ASSERT_EQ(0, rp_destroy(c->fd, RPOST_OBJ_ID, c->id));
 	ASSERT_EQ(0, rp_create_id(c->fd, c->channel, &c->id));
-	ASSERT_EQ(0, set_option(c, c->id, RPOST_OPTION_ID,
-				RPOST_OPTION_ID_ACK_TIMEOUT, 9));
+	ASSERT_EQ(0, rp_set_option(c, c->id, RPOST_OPTION_ID, RPOST_OPTION_ID_ACK_TIMEOUT, 9));
 	ASSERT_EQ(0, rp_resolve_addr(c->fd, c->id, self->port));
 	ASSERT_EQ(0, rp_expect(c->channel, c->id, RPOST_EVENT_ADDR_RESOLVED));
 	ASSERT_EQ(0, rp_resolve_route(c->fd, c->id));

@@ -341,40 +341,6 @@ TEST_F(ud, destroyed_in_any_state)
 
 /* --------------------------------------------------------------- groups */
 
-static void group(struct __kernel_sockaddr_storage *addr, const char *ip)
-{
-	struct sockaddr_in sin = { .sin_family = AF_INET };
-
-	inet_pton(AF_INET, ip, &sin.sin_addr);
-	memset(addr, 0, sizeof(*addr));
-	memcpy(addr, &sin, sizeof(sin));
-}
-
-static int join(struct rp_end *end, uint32_t id, const char *ip, uint64_t data)
-{
-	struct rpost_join_mcast cmd = {
-		.size = sizeof(cmd),
-		.id = id,
-		.addr_len = sizeof(struct sockaddr_in),
-		.user_data = data,
-	};
-
-	group(&cmd.addr, ip);
-	return rp_ioctl(end->fd, RPOST_IOC_JOIN_MCAST, &cmd);
-}
-
-static int leave(struct rp_end *end, uint32_t id, const char *ip)
-{
-	struct rpost_leave_mcast cmd = {
-		.size = sizeof(cmd),
-		.id = id,
-		.addr_len = sizeof(struct sockaddr_in),
-	};
-
-	group(&cmd.addr, ip);
-	return rp_ioctl(end->fd, RPOST_IOC_LEAVE_MCAST, &cmd);
-}
-
 /* Bind an id, so that it has a device and can join groups. */
 static int bound(struct rp_end *end)
 {
@@ -391,7 +357,7 @@ TEST_F(ud, joined_and_left)
 	int ret;
 
 	ASSERT_EQ(0, bound(c));
-	ret = join(c, c->id, "239.1.2.3", 0xabcdef0123456789);
+	ret = rp_join_mcast(c, c->id, "239.1.2.3", 0xabcdef0123456789);
 	if (ret == -EOPNOTSUPP)
 		SKIP(return, "the device has no multicast");
 	ASSERT_EQ(0, ret);
@@ -420,17 +386,17 @@ TEST_F(ud, joined_and_left)
 	EXPECT_EQ(RPOST_WC_SUCCESS, self->wc.status);
 	EXPECT_EQ(0, rp_ioctl(c->fd, RPOST_IOC_DETACH_MCAST, &attach));
 
-	EXPECT_EQ(0, leave(c, c->id, "239.1.2.3"));
-	EXPECT_EQ(-ENOENT, leave(c, c->id, "239.1.2.3"));
-	EXPECT_EQ(-ENOENT, leave(c, c->id, "239.9.9.9"));
+	EXPECT_EQ(0, rp_leave_mcast(c, c->id, "239.1.2.3"));
+	EXPECT_EQ(-ENOENT, rp_leave_mcast(c, c->id, "239.1.2.3"));
+	EXPECT_EQ(-ENOENT, rp_leave_mcast(c, c->id, "239.9.9.9"));
 	EXPECT_TRUE(rp_quiet(c->channel));
 	/* Join again; leaving drops the event that was not read. */
-	ASSERT_EQ(0, join(c, c->id, "239.1.2.3", 1));
+	ASSERT_EQ(0, rp_join_mcast(c, c->id, "239.1.2.3", 1));
 	usleep(TEST_QUIET_MS * 1000);
-	ASSERT_EQ(0, leave(c, c->id, "239.1.2.3"));
+	ASSERT_EQ(0, rp_leave_mcast(c, c->id, "239.1.2.3"));
 	EXPECT_TRUE(rp_quiet(c->channel));
 	/* Destroying the id leaves the group and drops its event. */
-	ASSERT_EQ(0, join(c, c->id, "239.1.2.3", 1));
+	ASSERT_EQ(0, rp_join_mcast(c, c->id, "239.1.2.3", 1));
 	EXPECT_EQ(0, rp_destroy(c->fd, RPOST_OBJ_ID, c->id));
 	EXPECT_TRUE(rp_quiet(c->channel));
 }
@@ -442,16 +408,16 @@ TEST_F(ud, join_errors)
 	uint32_t rc, idle;
 
 	ASSERT_EQ(0, create_id(c, RPOST_PS_UDP, RPOST_QPT_UD, &idle));
-	EXPECT_EQ(-EINVAL, join(c, idle, "239.1.2.3", 0));
+	EXPECT_EQ(-EINVAL, rp_join_mcast(c, idle, "239.1.2.3", 0));
 	ASSERT_EQ(0, create_id(c, RPOST_PS_TCP, RPOST_QPT_RC, &rc));
 	ASSERT_EQ(0, rp_bind(c->fd, rc, 0));
-	EXPECT_EQ(-EINVAL, join(c, rc, "239.1.2.3", 0));
-	EXPECT_EQ(-EINVAL, join(&self->s, self->listener, "239.1.2.3", 0));
+	EXPECT_EQ(-EINVAL, rp_join_mcast(c, rc, "239.1.2.3", 0));
+	EXPECT_EQ(-EINVAL, rp_join_mcast(&self->s, self->listener, "239.1.2.3", 0));
 	ASSERT_EQ(0, bound(c));
-	EXPECT_EQ(-EINVAL, join(c, c->id, "10.1.2.3", 0));
-	EXPECT_EQ(-EINVAL, join(c, c->id, "255.255.255.255", 0));
+	EXPECT_EQ(-EINVAL, rp_join_mcast(c, c->id, "10.1.2.3", 0));
+	EXPECT_EQ(-EINVAL, rp_join_mcast(c, c->id, "255.255.255.255", 0));
 	cmd.id = c->id;
-	group(&cmd.addr, "239.1.2.3");
+	rp_group_addr(&cmd.addr, "239.1.2.3");
 	cmd.addr_len = sizeof(struct sockaddr_in) - 1;
 	EXPECT_EQ(-EINVAL, rp_ioctl(c->fd, RPOST_IOC_JOIN_MCAST, &cmd));
 	cmd.addr_len = UINT32_MAX;
@@ -462,7 +428,7 @@ TEST_F(ud, join_errors)
 	cmd.join_flags = 0;
 	cmd.addr.ss_family = AF_UNIX;
 	EXPECT_EQ(-EAFNOSUPPORT, rp_ioctl(c->fd, RPOST_IOC_JOIN_MCAST, &cmd));
-	EXPECT_EQ(-ENOENT, leave(c, c->id, "239.1.2.3"));
+	EXPECT_EQ(-ENOENT, rp_leave_mcast(c, c->id, "239.1.2.3"));
 	EXPECT_TRUE(rp_quiet(c->channel));
 }
 
@@ -475,12 +441,12 @@ TEST_F(ud, limit_of_joins)
 	ASSERT_EQ(0, bound(c));
 	for (i = 0; i < MAX_JOINS; i++) {
 		snprintf(ip, sizeof(ip), "239.2.0.%d", i);
-		ASSERT_EQ(0, join(c, c->id, ip, i));
+		ASSERT_EQ(0, rp_join_mcast(c, c->id, ip, i));
 	}
-	EXPECT_EQ(-ENOMEM, join(c, c->id, "239.3.0.1", 0));
-	ASSERT_EQ(0, leave(c, c->id, "239.2.0.7"));
-	EXPECT_EQ(0, join(c, c->id, "239.3.0.1", 0));
-	EXPECT_EQ(-ENOMEM, join(c, c->id, "239.3.0.2", 0));
+	EXPECT_EQ(-ENOMEM, rp_join_mcast(c, c->id, "239.3.0.1", 0));
+	ASSERT_EQ(0, rp_leave_mcast(c, c->id, "239.2.0.7"));
+	EXPECT_EQ(0, rp_join_mcast(c, c->id, "239.3.0.1", 0));
+	EXPECT_EQ(-ENOMEM, rp_join_mcast(c, c->id, "239.3.0.2", 0));
 	/* Closing the file leaves all groups and drops their events. */
 }
 

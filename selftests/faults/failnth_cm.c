@@ -49,25 +49,9 @@ int migrate_id(struct scene *s)
 	return rp_migrate(s->c.fd, s->made, s->other);
 }
 
-static void group(struct __kernel_sockaddr_storage *ss)
-{
-	struct sockaddr_in sin = { .sin_family = AF_INET };
-
-	inet_pton(AF_INET, "239.1.2.3", &sin.sin_addr);
-	memset(ss, 0, sizeof(*ss));
-	memcpy(ss, &sin, sizeof(sin));
-}
-
 int join_mcast(struct scene *s)
 {
-	struct rpost_join_mcast cmd = {
-		.size = sizeof(cmd),
-		.id = s->made,
-		.addr_len = sizeof(struct sockaddr_in),
-	};
-
-	group(&cmd.addr);
-	return rp_ioctl(s->c.fd, RPOST_IOC_JOIN_MCAST, &cmd);
+	return rp_join_mcast(&s->c, s->made, "239.1.2.3", 0);
 }
 
 int joined_mcast(struct scene *s)
@@ -79,14 +63,7 @@ int joined_mcast(struct scene *s)
 
 int leave_mcast(struct scene *s)
 {
-	struct rpost_leave_mcast cmd = {
-		.size = sizeof(cmd),
-		.id = s->made,
-		.addr_len = sizeof(struct sockaddr_in),
-	};
-
-	group(&cmd.addr);
-	return rp_ioctl(s->c.fd, RPOST_IOC_LEAVE_MCAST, &cmd);
+	return rp_leave_mcast(&s->c, s->made, "239.1.2.3");
 }
 
 /* ------------------------------------------------------------ connections */
@@ -211,9 +188,7 @@ int accept_server(struct scene *s)
 
 int reject_server(struct scene *s)
 {
-	struct rpost_reject cmd = { .size = sizeof(cmd), .id = s->s.id };
-
-	return rp_ioctl(s->s.fd, RPOST_IOC_REJECT, &cmd);
+	return rp_reject(&s->s, s->s.id, NULL, 0);
 }
 
 int connect_both(struct scene *s)
@@ -235,12 +210,7 @@ int disconnect_client(struct scene *s)
  */
 int notify_server(struct scene *s)
 {
-	struct rpost_notify cmd = {
-		.size = sizeof(cmd),
-		.id = s->s.id,
-		.event = RPOST_ASYNC_COMM_EST,
-	};
-	int ret = rp_ioctl(s->s.fd, RPOST_IOC_NOTIFY, &cmd);
+	int ret = rp_notify(&s->s, RPOST_ASYNC_COMM_EST);
 
 	return ret == -EISCONN ? 0 : ret;
 }
@@ -273,9 +243,7 @@ int ready_to_establish(struct scene *s)
 
 int establish_client(struct scene *s)
 {
-	struct rpost_establish cmd = { .size = sizeof(cmd), .id = s->c.id };
-
-	return rp_ioctl(s->c.fd, RPOST_IOC_ESTABLISH, &cmd);
+	return rp_establish(&s->c);
 }
 
 /* ----------------------------------------------------------- a whole life */

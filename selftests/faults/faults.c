@@ -200,9 +200,7 @@ static int step_accept(struct life *l)
 
 static int step_reject(struct life *l)
 {
-	struct rpost_reject cmd = { .size = sizeof(cmd), .id = l->end.id };
-
-	return rp_ioctl(l->end.fd, RPOST_IOC_REJECT, &cmd);
+	return rp_reject(&l->end, l->end.id, NULL, 0);
 }
 
 typedef int step_fn(struct life *l);

@@ -120,6 +120,61 @@ int rp_take_request(struct rp_end *server, uint32_t listener)
 	return 0;
 }
 
+int rp_establish(struct rp_end *end)
+{
+	struct rpost_establish cmd = { .size = sizeof(cmd), .id = end->id };
+
+	return rp_ioctl(end->fd, RPOST_IOC_ESTABLISH, &cmd);
+}
+
+int rp_notify(struct rp_end *end, uint32_t event)
+{
+	struct rpost_notify cmd = {
+		.size = sizeof(cmd), .id = end->id, .event = event,
+	};
+
+	return rp_ioctl(end->fd, RPOST_IOC_NOTIFY, &cmd);
+}
+
+int rp_set_option(struct rp_end *end, uint32_t id, uint32_t level, uint32_t option,
+		  uint32_t value)
+{
+	struct rpost_set_option cmd = {
+		.size = sizeof(cmd),
+		.id = id,
+		.level = level,
+		.option = option,
+		.value = value,
+	};
+
+	return rp_ioctl(end->fd, RPOST_IOC_SET_OPTION, &cmd);
+}
+
+int rp_join_mcast(struct rp_end *end, uint32_t id, const char *ip, uint64_t user_data)
+{
+	struct rpost_join_mcast cmd = {
+		.size = sizeof(cmd),
+		.id = id,
+		.addr_len = sizeof(struct sockaddr_in),
+		.user_data = user_data,
+	};
+
+	rp_group_addr(&cmd.addr, ip);
+	return rp_ioctl(end->fd, RPOST_IOC_JOIN_MCAST, &cmd);
+}
+
+int rp_leave_mcast(struct rp_end *end, uint32_t id, const char *ip)
+{
+	struct rpost_leave_mcast cmd = {
+		.size = sizeof(cmd),
+		.id = id,
+		.addr_len = sizeof(struct sockaddr_in),
+	};
+
+	rp_group_addr(&cmd.addr, ip);
+	return rp_ioctl(end->fd, RPOST_IOC_LEAVE_MCAST, &cmd);
+}
+
 int rp_reject(struct rp_end *end, uint32_t id, const void *data, uint32_t len)
 {
 	struct rpost_reject cmd = {

@@ -373,6 +373,16 @@ void rp_addr(struct __kernel_sockaddr_storage *ss, uint16_t port)
 	memcpy(ss, &sin, sizeof(sin));
 }
 
+/* The IPv4 address of a multicast group. */
+void rp_group_addr(struct __kernel_sockaddr_storage *ss, const char *ip)
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET };
+
+	inet_pton(AF_INET, ip, &sin.sin_addr);
+	memset(ss, 0, sizeof(*ss));
+	memcpy(ss, &sin, sizeof(sin));
+}
+
 int rp_bind(int fd, uint32_t id, uint16_t port)
 {
 	struct rpost_bind_addr cmd = {

@@ -183,6 +183,7 @@ extern struct sockaddr_in rp_addr4;
 extern struct sockaddr_in6 rp_addr6;
 
 void rp_addr(struct __kernel_sockaddr_storage *ss, uint16_t port);
+void rp_group_addr(struct __kernel_sockaddr_storage *ss, const char *ip);
 int rp_bind(int fd, uint32_t id, uint16_t port);
 
 static inline int rp_query_id(int fd, uint32_t id, struct rpost_query_id *cmd)
@@ -309,6 +310,12 @@ static inline int rp_client_route(struct rp_end *client, uint16_t port)
 }
 
 int rp_take_request(struct rp_end *server, uint32_t listener);
+int rp_establish(struct rp_end *end);
+int rp_notify(struct rp_end *end, uint32_t event);
+int rp_set_option(struct rp_end *end, uint32_t id, uint32_t level, uint32_t option,
+		  uint32_t value);
+int rp_join_mcast(struct rp_end *end, uint32_t id, const char *ip, uint64_t user_data);
+int rp_leave_mcast(struct rp_end *end, uint32_t id, const char *ip);
 int rp_reject(struct rp_end *end, uint32_t id, const void *data, uint32_t len);
 int rp_ask(struct rp_end *client, struct rp_end *server, uint32_t listener,
 	   uint32_t flags);

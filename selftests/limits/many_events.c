@@ -35,17 +35,9 @@ static int join_groups(struct rp_end *end, uint32_t id)
 
 static int bound_id(struct rp_end *end, uint16_t port, uint32_t *id)
 {
-	struct rpost_set_option reuse = {
-		.size = sizeof(reuse),
-		.level = RPOST_OPTION_ID,
-		.option = RPOST_OPTION_ID_REUSEADDR,
-		.value = 1,
-	};
-
 	RP_TRY(rp_create_id_of(end->fd, end->channel, RPOST_PS_UDP,
 			       RPOST_QPT_UD, id));
-	reuse.id = *id;
-	RP_TRY(rp_ioctl(end->fd, RPOST_IOC_SET_OPTION, &reuse));
+	RP_TRY(rp_set_option(end, *id, RPOST_OPTION_ID, RPOST_OPTION_ID_REUSEADDR, 1));
 	return rp_bind(end->fd, *id, port);
 }
 
