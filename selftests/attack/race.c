@@ -16,12 +16,8 @@ FIXTURE_SETUP(race)
 	struct race *r = &self->r;
 
 	r->refcnt = rp_module_number("refcnt");
-	r->mem = rp_pages(getpagesize());
-	ASSERT_EQ(0, rp_end_init(&r->client));
-	ASSERT_EQ(0, rp_end_init(&r->server));
+	ASSERT_EQ(0, race_init(r));
 	ASSERT_EQ(0, rp_listener(&r->server, &r->listener));
-	ASSERT_EQ(0, rp_reg_mr(r->client.fd, r->client.pd, r->mem, 64,
-			       RPOST_ACCESS_LOCAL_WRITE, &r->mr));
 }
 
 FIXTURE_TEARDOWN(race)
@@ -41,32 +37,28 @@ static int step_disconnect(struct race *r)
 	return ret;
 }
 
+static int connect_and_leave(struct race *r)
+{
+	RP_TRY(rp_join(&r->client, &r->server, r->listener, 0));
+	usleep(3000);
+	RP_TRY(rp_leave(&r->client));
+	return rp_leave(&r->server);
+}
+
 TEST_F(race, qp_destroyed)
 {
-	struct race *r = &self->r;
 	struct worker w[] = {
-		{ .step = step_post_send,
-		  .errors = { -ENOENT, -EINVAL, -ENOMEM },
+		{ .step = step_post_send, .errors = { -ENOENT, -EINVAL, -ENOMEM },
 		  .succeeds = true, .fails = true },
-		{ .step = step_post_recv, .errors = { -ENOENT, -ENOMEM },
-		  .succeeds = true },
-		{ .step = step_query_qp, .errors = { -ENOENT },
-		  .succeeds = true, .fails = true },
+		{ .step = step_post_recv, .errors = { -ENOENT, -ENOMEM }, .succeeds = true },
+		{ .step = step_query_qp, .errors = { -ENOENT }, .succeeds = true, .fails = true },
 		{ .step = step_poll, .succeeds = true },
 	};
-	uint64_t since = rp_now_ms();
 
-	ASSERT_EQ(0, start(r, w, ARRAY_SIZE(w)));
-	do {
-		ASSERT_EQ(0, rp_join(&r->client, &r->server, r->listener, 0));
-		usleep(3000);
-		ASSERT_EQ(0, rp_leave(&r->client));
-		ASSERT_EQ(0, rp_leave(&r->server));
-	} while (go_on(since, w, ARRAY_SIZE(w)));
-	EXPECT_EQ(0, stop(r, w, ARRAY_SIZE(w)));
 	/* Domain and completion queue; the region, or the listener. */
-	EXPECT_EQ(3, rp_num_objects(r->client.fd));
-	EXPECT_EQ(3, rp_num_objects(r->server.fd));
+	EXPECT_EQ(0, run_race(&self->r, w, ARRAY_SIZE(w), connect_and_leave));
+	EXPECT_EQ(3, rp_num_objects(self->r.client.fd));
+	EXPECT_EQ(3, rp_num_objects(self->r.server.fd));
 	SKIP_UNMET(w, ARRAY_SIZE(w));
 }
 
@@ -74,8 +66,7 @@ TEST_F(race, disconnected_while_posting)
 {
 	struct race *r = &self->r;
 	struct worker w[] = {
-		{ .step = step_post_send,
-		  .errors = { -ENOENT, -EINVAL, -ENOMEM } },
+		{ .step = step_post_send, .errors = { -ENOENT, -EINVAL, -ENOMEM } },
 		{ .step = step_post_recv, .errors = { -ENOENT, -ENOMEM } },
 		{ .step = step_disconnect, .errors = { -ENOENT, -ENOTCONN } },
 		{ .step = step_poll },
@@ -124,42 +115,33 @@ static int step_map_any(struct race *r)
 	return 0;
 }
 
-TEST_F(race, cq_destroyed)
+static int renew_cq(struct race *r)
 {
-	struct race *r = &self->r;
-	struct worker w[] = {
-		{ .step = step_poll_any, .errors = { -ENOENT },
-		  .succeeds = true, .fails = true },
-		{ .step = step_arm_any, .errors = { -ENOENT },
-		  .succeeds = true },
-		{ .step = step_map_any, .errors = { -ENOENT },
-		  .succeeds = true },
-	};
-	uint64_t since = rp_now_ms();
-	struct rpost_create_cq cmd;
-	int rounds = 0;
+	struct rp_cq cq;
 
-	ASSERT_EQ(0, start(r, w, ARRAY_SIZE(w)));
-	do {
-		cmd = (struct rpost_create_cq) {
-			.size = sizeof(cmd),
-			.device = r->client.device,
-			.cqe = 16,
-			.channel_fd = -1,
-		};
-		ASSERT_EQ(0, rp_ioctl(r->client.fd, RPOST_IOC_CREATE_CQ, &cmd));
-		store(&r->handle, cmd.handle);
-		if (rounds++ % 2)
-			usleep(100);
-		ASSERT_EQ(0, rp_destroy(r->client.fd, RPOST_OBJ_CQ,
-					cmd.handle));
-	} while (go_on(since, w, ARRAY_SIZE(w)));
-	EXPECT_EQ(0, stop(r, w, ARRAY_SIZE(w)));
-	EXPECT_EQ(3, rp_num_objects(r->client.fd));
-	SKIP_UNMET(w, ARRAY_SIZE(w));
+	RP_TRY(rp_create_cq(r->client.fd, r->client.device, 16, -1, &cq));
+	rp_unmap_cq(&cq);
+	store(&r->handle, cq.cmd.handle);
+	if (r->rounds % 2)
+		usleep(100);
+	return rp_destroy(r->client.fd, RPOST_OBJ_CQ, cq.cmd.handle);
 }
 
-/* Destroy the object @r->handle; if it stays busy, hide it from the others. */
+TEST_F(race, cq_destroyed)
+{
+	struct worker w[] = {
+		{ .step = step_poll_any, .errors = { -ENOENT }, .succeeds = true, .fails = true },
+		{ .step = step_arm_any, .errors = { -ENOENT }, .succeeds = true },
+		{ .step = step_map_any, .errors = { -ENOENT }, .succeeds = true },
+	};
+
+	RUN_RACE(&self->r, w, renew_cq, 3);
+}
+
+/*
+ * Destroy the object @r->handle; if it stays busy, hide it from the others.
+ * Return how often it was busy, or a negative errno.
+ */
 static int destroy_busy(struct race *r, uint32_t type)
 {
 	uint32_t handle = load(&r->handle);
@@ -181,32 +163,32 @@ static int step_register(struct race *r)
 	return ret ? ret : rp_destroy(r->client.fd, RPOST_OBJ_MR, mr.handle);
 }
 
+static int renew_pd(struct race *r)
+{
+	uint32_t pd;
+	int ret;
+
+	RP_TRY(rp_alloc_pd(r->client.fd, r->client.device, &pd));
+	store(&r->handle, pd);
+	usleep(200);
+	ret = destroy_busy(r, RPOST_OBJ_PD);
+	if (ret > 0)
+		r->waits = false;
+	return ret < 0 ? ret : 0;
+}
+
 TEST_F(race, pd_destroyed)
 {
-	struct race *r = &self->r;
 	struct worker w[] = {
-		{ .step = step_register, .errors = { -ENOENT },
-		  .succeeds = true, .fails = true },
-		{ .step = step_register, .errors = { -ENOENT },
-		  .succeeds = true },
+		{ .step = step_register, .errors = { -ENOENT }, .succeeds = true, .fails = true },
+		{ .step = step_register, .errors = { -ENOENT }, .succeeds = true },
 	};
-	uint64_t since = rp_now_ms();
-	int ret, busy = 0;
-	uint32_t pd;
+	struct race *r = &self->r;
 
-	ASSERT_EQ(0, start(r, w, ARRAY_SIZE(w)));
-	do {
-		ASSERT_EQ(0, rp_alloc_pd(r->client.fd, r->client.device, &pd));
-		store(&r->handle, pd);
-		usleep(200);
-		ret = destroy_busy(r, RPOST_OBJ_PD);
-		ASSERT_LE(0, ret);
-		busy += ret;
-	} while (go_on(since, w, ARRAY_SIZE(w)) ||
-		 (!busy && rp_now_ms() < since + TEST_CHANCE_MS));
-	EXPECT_EQ(0, stop(r, w, ARRAY_SIZE(w)));
+	r->waits = true;
+	EXPECT_EQ(0, run_race(r, w, ARRAY_SIZE(w), renew_pd));
 	EXPECT_EQ(3, rp_num_objects(r->client.fd));
-	RP_SKIP_UNMET(busy, "no domain was busy");
+	RP_SKIP_UNMET(!r->waits, "no domain was busy");
 	SKIP_UNMET(w, ARRAY_SIZE(w));
 }
 
@@ -216,27 +198,26 @@ static int step_destroy_pd(struct race *r)
 	return rp_destroy(r->client.fd, RPOST_OBJ_PD, load(&r->handle));
 }
 
+static int alloc_pd(struct race *r)
+{
+	uint32_t pd;
+
+	RP_TRY(rp_alloc_pd(r->client.fd, r->client.device, &pd));
+	store(&r->handle, pd);
+	while (rp_num_objects(r->client.fd) != 3)
+		sched_yield();
+	return 0;
+}
+
 TEST_F(race, destroyed_twice)
 {
-	struct race *r = &self->r;
 	struct worker w[] = {
 		{ .step = step_destroy_pd, .errors = { -ENOENT } },
 		{ .step = step_destroy_pd, .errors = { -ENOENT } },
 	};
-	uint64_t since = rp_now_ms();
-	unsigned long rounds = 0;
-	uint32_t pd;
 
-	ASSERT_EQ(0, start(r, w, ARRAY_SIZE(w)));
-	do {
-		ASSERT_EQ(0, rp_alloc_pd(r->client.fd, r->client.device, &pd));
-		store(&r->handle, pd);
-		while (rp_num_objects(r->client.fd) != 3)
-			sched_yield();
-		rounds++;
-	} while (go_on(since, w, ARRAY_SIZE(w)));
-	EXPECT_EQ(0, stop(r, w, ARRAY_SIZE(w)));
-	EXPECT_EQ(rounds, w[0].good + w[1].good);
+	EXPECT_EQ(0, run_race(&self->r, w, ARRAY_SIZE(w), alloc_pd));
+	EXPECT_EQ(self->r.rounds, w[0].good + w[1].good);
 }
 
 /* ------------------------------------------------------ ids and events */
@@ -288,40 +269,36 @@ static int step_fetch(struct race *r)
 	return rp_ioctl(r->client.channel, RPOST_IOC_GET_EVENT, &event);
 }
 
+static int renew_id(struct race *r)
+{
+	uint32_t id;
+	int ret;
+
+	RP_TRY(rp_create_id(r->client.fd, r->client.channel, &id));
+	store(&r->handle, id);
+	usleep(500);
+	ret = destroy_busy(r, RPOST_OBJ_ID);
+	return ret < 0 ? ret : 0;
+}
+
 TEST_F(race, id_destroyed)
 {
 	struct race *r = &self->r;
 	struct worker w[] = {
 		{ .step = step_bind, .errors = { -ENOENT, -EINVAL },
 		  .succeeds = true, .fails = true },
-		{ .step = step_resolve, .errors = { -ENOENT, -EINVAL },
-		  .succeeds = true },
-		{ .step = step_listen, .errors = { -ENOENT, -EINVAL },
-		  .succeeds = true },
-		{ .step = step_query_id, .errors = { -ENOENT },
-		  .succeeds = true },
-		{ .step = step_create_qp, .errors = { -ENOENT, -EINVAL },
-		  .succeeds = true },
-		{ .step = step_migrate, .errors = { -ENOENT },
-		  .succeeds = true },
-		{ .step = step_fetch, .errors = { -EAGAIN },
-		  .succeeds = true },
+		{ .step = step_resolve, .errors = { -ENOENT, -EINVAL }, .succeeds = true },
+		{ .step = step_listen, .errors = { -ENOENT, -EINVAL }, .succeeds = true },
+		{ .step = step_query_id, .errors = { -ENOENT }, .succeeds = true },
+		{ .step = step_create_qp, .errors = { -ENOENT, -EINVAL }, .succeeds = true },
+		{ .step = step_migrate, .errors = { -ENOENT }, .succeeds = true },
+		{ .step = step_fetch, .errors = { -EAGAIN }, .succeeds = true },
 	};
-	uint64_t since = rp_now_ms();
-	uint32_t id;
 
 	r->channel = rp_event_channel(r->client.fd);
 	ASSERT_LE(0, r->channel);
 	ASSERT_EQ(0, fcntl(r->client.channel, F_SETFL, O_NONBLOCK));
-	ASSERT_EQ(0, start(r, w, ARRAY_SIZE(w)));
-	do {
-		ASSERT_EQ(0, rp_create_id(r->client.fd, r->client.channel,
-					  &id));
-		store(&r->handle, id);
-		usleep(500);
-		ASSERT_LE(0, destroy_busy(r, RPOST_OBJ_ID));
-	} while (go_on(since, w, ARRAY_SIZE(w)));
-	EXPECT_EQ(0, stop(r, w, ARRAY_SIZE(w)));
+	EXPECT_EQ(0, run_race(r, w, ARRAY_SIZE(w), renew_id));
 	EXPECT_EQ(3, rp_num_objects(r->client.fd));
 	close(r->channel);
 	SKIP_UNMET(w, ARRAY_SIZE(w));
@@ -355,15 +332,8 @@ TEST_F(race, destroyed_when_resolved)
 		{ .step = step_resolved, .succeeds = true },
 		{ .step = step_resolved, .succeeds = true },
 	};
-	uint64_t since = rp_now_ms();
 
-	ASSERT_EQ(0, start(&self->r, w, ARRAY_SIZE(w)));
-	do {
-		usleep(1000);
-	} while (go_on(since, w, ARRAY_SIZE(w)));
-	EXPECT_EQ(0, stop(&self->r, w, ARRAY_SIZE(w)));
-	EXPECT_EQ(3, rp_num_objects(self->r.client.fd));
-	SKIP_UNMET(w, ARRAY_SIZE(w));
+	RUN_RACE(&self->r, w, no_change, 3);
 }
 
 /* Two threads create a queue pair on the same id; one succeeds. */
@@ -371,24 +341,15 @@ TEST_F(race, two_queue_pairs)
 {
 	struct race *r = &self->r;
 	struct worker w[] = {
-		{ .step = step_create_qp, .errors = { -EINVAL },
-		  .succeeds = true, .fails = true },
-		{ .step = step_create_qp, .errors = { -EINVAL },
-		  .succeeds = true, .fails = true },
+		{ .step = step_create_qp, .errors = { -EINVAL }, .succeeds = true, .fails = true },
+		{ .step = step_create_qp, .errors = { -EINVAL }, .succeeds = true, .fails = true },
 	};
-	uint64_t since = rp_now_ms();
 	uint32_t id;
 
 	ASSERT_EQ(0, rp_create_id(r->client.fd, r->client.channel, &id));
 	ASSERT_EQ(0, rp_bind(r->client.fd, id, 0));
 	store(&r->handle, id);
-	ASSERT_EQ(0, start(r, w, ARRAY_SIZE(w)));
-	do {
-		usleep(1000);
-	} while (go_on(since, w, ARRAY_SIZE(w)));
-	EXPECT_EQ(0, stop(r, w, ARRAY_SIZE(w)));
-	EXPECT_EQ(4, rp_num_objects(r->client.fd));
-	SKIP_UNMET(w, ARRAY_SIZE(w));
+	RUN_RACE(r, w, no_change, 4);
 }
 
 /*
@@ -436,8 +397,7 @@ TEST_F(race, listener_destroyed)
 	struct race *r = &self->r;
 	struct worker w[] = {
 		{ .step = step_ask, .succeeds = true },
-		{ .step = step_reject, .errors = { -EAGAIN },
-		  .succeeds = true },
+		{ .step = step_reject, .errors = { -EAGAIN }, .succeeds = true },
 		{ .step = step_reject, .errors = { -EAGAIN } },
 	};
 	uint64_t since = rp_now_ms();
@@ -473,29 +433,27 @@ static int step_use_fd(struct race *r)
 	return ret;
 }
 
+static int open_and_close(struct race *r)
+{
+	int fd = rp_open();
+
+	if (fd < 0)
+		return -errno;
+	store(&r->handle, fd);
+	usleep(300);
+	return close(fd);
+}
+
 TEST_F(race, file_closed)
 {
-	struct race *r = &self->r;
 	struct worker w[] = {
 		{ .step = step_use_fd, .errors = { -EBADF, -ENOENT },
 		  .succeeds = true, .fails = true },
-		{ .step = step_use_fd, .errors = { -EBADF, -ENOENT },
-		  .succeeds = true },
+		{ .step = step_use_fd, .errors = { -EBADF, -ENOENT }, .succeeds = true },
 	};
-	uint64_t since = rp_now_ms();
-	int fd;
 
-	store(&r->handle, UINT32_MAX);
-	ASSERT_EQ(0, start(r, w, ARRAY_SIZE(w)));
-	do {
-		fd = rp_open();
-		ASSERT_LE(0, fd);
-		store(&r->handle, fd);
-		usleep(300);
-		close(fd);
-	} while (go_on(since, w, ARRAY_SIZE(w)));
-	EXPECT_EQ(0, stop(r, w, ARRAY_SIZE(w)));
-	SKIP_UNMET(w, ARRAY_SIZE(w));
+	store(&self->r.handle, UINT32_MAX);
+	RUN_RACE(&self->r, w, open_and_close, 3);
 }
 
 TEST_HARNESS_MAIN

@@ -104,6 +104,36 @@ bool go_on(uint64_t since, const struct worker *w, unsigned int n)
 	       (ms < TEST_CHANCE_MS && unmet(w, n) && !any_wrong(w, n));
 }
 
+int no_change(struct race *r)
+{
+	(void)r;
+	usleep(1000);
+	return 0;
+}
+
+/*
+ * Start the workers, call @change until each has its results, and stop them.
+ * Return 0, or what start(), @change or stop() has returned.
+ */
+int run_race(struct race *race, struct worker *workers, unsigned int n,
+	     int (*change)(struct race *race))
+{
+	uint64_t since = rp_now_ms();
+	int ret, wrong;
+
+	ret = start(race, workers, n);
+	if (ret)
+		return ret;
+	race->rounds = 0;
+	do {
+		ret = change(race);
+		race->rounds++;
+	} while (!ret && (go_on(since, workers, n) ||
+			  (race->waits && rp_now_ms() < since + TEST_CHANCE_MS)));
+	wrong = stop(race, workers, n);
+	return ret ? ret : wrong;
+}
+
 static void let_run(const struct worker *w, unsigned int n)
 {
 	uint64_t since = rp_now_ms();
@@ -131,6 +161,16 @@ int run_over_removal(struct race *race, struct worker *workers, unsigned int n)
 	let_run(workers, n);
 	wrong = stop(race, workers, n);
 	return ret ? ret : wrong;
+}
+
+/* Two ends that are not connected, and a region of the client's. */
+int race_init(struct race *r)
+{
+	r->mem = rp_pages(getpagesize());
+	RP_TRY(r->mem ? 0 : -ENOMEM);
+	RP_TRY(rp_end_init(&r->client));
+	RP_TRY(rp_end_init(&r->server));
+	return rp_reg_mr(r->client.fd, r->client.pd, r->mem, 64, RPOST_ACCESS_LOCAL_WRITE, &r->mr);
 }
 
 int step_post_send(struct race *r)

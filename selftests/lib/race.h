@@ -35,7 +35,9 @@ struct race {
 	uint32_t listener;
 	uint32_t handle;
 	int channel;
+	unsigned long rounds;	/* of run_race(), so far */
 	bool stop;
+	bool waits;		/* run_race() waits for something else than the workers' results */
 };
 
 static inline uint32_t load(const uint32_t *handle)
@@ -54,6 +56,9 @@ int start(struct race *race, struct worker *workers, unsigned int n);
 int stop(struct race *race, struct worker *workers, unsigned int n);
 const struct worker *unmet(const struct worker *w, unsigned int n);
 bool go_on(uint64_t since, const struct worker *w, unsigned int n);
+int no_change(struct race *r);
+int run_race(struct race *race, struct worker *workers, unsigned int n,
+	     int (*change)(struct race *race));
 int run_over_removal(struct race *race, struct worker *workers, unsigned int n);
 
 /* Skip a test one of whose @n workers, in the array @w, lacks a result. */
@@ -65,6 +70,19 @@ int run_over_removal(struct race *race, struct worker *workers, unsigned int n);
 			      "worker %d succeeded %lu times and failed %lu times", \
 			      (int)(lacks - (w)), lacks->good, lacks->bad); \
 	} while (0)
+
+/*
+ * Let the workers in the array @w run while @change changes what they use again
+ * and again.  The client has @objects in the end.
+ */
+#define RUN_RACE(r, w, change, objects)					\
+	do {								\
+		EXPECT_EQ(0, run_race(r, w, ARRAY_SIZE(w), change));	\
+		EXPECT_EQ(objects, rp_num_objects((r)->client.fd));	\
+		SKIP_UNMET(w, ARRAY_SIZE(w));				\
+	} while (0)
+
+int race_init(struct race *r);
 
 /* ----------- steps of the client that more than one program uses */
 
