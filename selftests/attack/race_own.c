@@ -14,14 +14,8 @@ FIXTURE(race) {
 
 FIXTURE_SETUP(race)
 {
-	struct race *r = &self->r;
-
-	r->refcnt = rp_module_number("refcnt");
-	r->mem = rp_pages(getpagesize());
-	ASSERT_EQ(0, rp_end_init(&r->client));
-	ASSERT_EQ(0, rp_end_init(&r->server));
-	ASSERT_EQ(0, rp_reg_mr(r->client.fd, r->client.pd, r->mem, 64,
-			       RPOST_ACCESS_LOCAL_WRITE, &r->mr));
+	self->r.refcnt = rp_module_number("refcnt");
+	ASSERT_EQ(0, race_init(&self->r));
 }
 
 FIXTURE_TEARDOWN(race)
@@ -37,32 +31,38 @@ FIXTURE_TEARDOWN(race)
  */
 static unsigned int calm;
 
-static int step_error(struct race *r)
+/* The client's end, with the queue pair of this moment. */
+static struct rp_end client_of(struct race *r)
 {
 	struct rp_end end = r->client;
 
 	end.qp = load(&r->client.qp);
+	return end;
+}
+
+static int step_error(struct race *r)
+{
+	struct rp_end end = client_of(r);
+
 	usleep(300 + load(&calm) / 4);
 	return rp_move(&end, RPOST_QPS_ERR);
 }
 
 static int step_reset(struct race *r)
 {
-	struct rp_end end = r->client;
+	struct rp_end end = client_of(r);
 
-	end.qp = load(&r->client.qp);
 	usleep(700 + load(&calm) / 2);
 	return rp_move(&end, RPOST_QPS_RESET);
 }
 
 static int step_bring_up(struct race *r)
 {
+	struct rp_end end = client_of(r);
 	struct rpost_qp_attr attr;
-	struct rp_end end = r->client;
 	struct rpost_ah_attr ah;
 	int ret;
 
-	end.qp = load(&r->client.qp);
 	ret = rp_own_addr(&end, &ah);
 	if (ret)
 		return ret;
@@ -82,11 +82,24 @@ static int step_bring_up(struct race *r)
 static int step_count(struct race *r)
 {
 	struct rpost_count_wrs cmd;
-	struct rp_end end = r->client;
+	struct rp_end end = client_of(r);
 
-	end.qp = load(&r->client.qp);
 	rp_count_wrs(&end, RPOST_COUNT_WRS_START, &cmd);
 	return rp_count_wrs(&end, 0, &cmd);
+}
+
+/* Replace the client's queue pair. */
+static int renew_qp(struct race *r)
+{
+	struct rp_end end = r->client;
+
+	usleep(5000 + calm);
+	store(&calm, calm + calm / 16 + 200);
+	RP_TRY(rp_destroy(end.fd, RPOST_OBJ_QP, end.qp));
+	RP_TRY(rp_create_own(&end, RPOST_QPT_RC, 0));
+	r->client.qp_num = end.qp_num;
+	store(&r->client.qp, end.qp);
+	return 0;
 }
 
 /*
@@ -97,50 +110,32 @@ TEST_F(race, modified_posted_destroyed)
 {
 	struct race *r = &self->r;
 	struct worker w[] = {
-		{ .step = step_post_send,
-		  .errors = { -ENOENT, -EINVAL, -ENOMEM },
+		{ .step = step_post_send, .errors = { -ENOENT, -EINVAL, -ENOMEM },
 		  .succeeds = true },
-		{ .step = step_post_recv,
-		  .errors = { -ENOENT, -EINVAL, -ENOMEM },
+		{ .step = step_post_recv, .errors = { -ENOENT, -EINVAL, -ENOMEM },
 		  .succeeds = true },
 		{ .step = step_query_qp, .errors = { -ENOENT }, .succeeds = true },
-		{ .step = step_count, .errors = { -ENOENT, -EINVAL },
-		  .succeeds = true },
+		{ .step = step_count, .errors = { -ENOENT, -EINVAL }, .succeeds = true },
 		{ .step = step_poll, .succeeds = true },
-		{ .step = step_error, .errors = { -ENOENT, -EINVAL },
-		  .succeeds = true },
-		{ .step = step_reset, .errors = { -ENOENT, -EINVAL },
-		  .succeeds = true },
-		{ .step = step_bring_up, .errors = { -ENOENT, -EINVAL },
-		  .succeeds = true },
+		{ .step = step_error, .errors = { -ENOENT, -EINVAL }, .succeeds = true },
+		{ .step = step_reset, .errors = { -ENOENT, -EINVAL }, .succeeds = true },
+		{ .step = step_bring_up, .errors = { -ENOENT, -EINVAL }, .succeeds = true },
 		{ .step = step_bring_up, .errors = { -ENOENT, -EINVAL } },
 	};
-	uint64_t since = rp_now_ms();
-	struct rp_end end = r->client;
+	int i;
 
 	ASSERT_EQ(0, rp_create_own(&r->server, RPOST_QPT_RC, 0));
-	ASSERT_EQ(0, rp_create_own(&end, RPOST_QPT_RC, 0));
-	store(&r->client.qp, end.qp);
-	ASSERT_EQ(0, start(r, w, ARRAY_SIZE(w)));
-	do {
-		usleep(5000 + calm);
-		store(&calm, calm + calm / 16 + 200);
-		ASSERT_EQ(0, rp_destroy(end.fd, RPOST_OBJ_QP, end.qp));
-		ASSERT_EQ(0, rp_create_own(&end, RPOST_QPT_RC, 0));
-		store(&r->client.qp, end.qp);
-	} while (go_on(since, w, ARRAY_SIZE(w)));
-	EXPECT_EQ(0, stop(r, w, ARRAY_SIZE(w)));
+	ASSERT_EQ(0, rp_create_own(&r->client, RPOST_QPT_RC, 0));
+	EXPECT_EQ(0, run_race(r, w, ARRAY_SIZE(w), renew_qp));
 	/*
 	 * The last queue pair has all of its slots and only its own
 	 * completions.
 	 */
-	r->client.qp = end.qp;
-	r->client.qp_num = end.qp_num;
 	ASSERT_EQ(0, rp_move(&r->client, RPOST_QPS_RESET));
 	ASSERT_EQ(0, step_poll(r));
 	EXPECT_TRUE(rp_quiet_cq(&r->client.cq));
 	ASSERT_EQ(0, step_bring_up(r));
-	for (since = 0; since < RP_DEPTH; since++) {
+	for (i = 0; i < RP_DEPTH; i++) {
 		ASSERT_EQ(0, step_post_recv(r));
 		ASSERT_EQ(0, step_post_send(r));
 	}
@@ -179,42 +174,35 @@ static int step_qp_on_srq(struct race *r)
 	return ret ? ret : rp_destroy(end.fd, RPOST_OBJ_QP, end.qp);
 }
 
+static int renew_srq(struct race *r)
+{
+	struct rpost_create_srq srq;
+	int ret;
+
+	RP_TRY(rp_create_srq(r->client.fd, r->client.pd, 16, &srq));
+	store(&r->handle, srq.handle);
+	usleep(1000);
+	do {
+		ret = rp_destroy(r->client.fd, RPOST_OBJ_SRQ, srq.handle);
+		if (ret == -EBUSY)
+			store(&r->handle, INT32_MAX);
+		sched_yield();
+	} while (ret == -EBUSY);
+	return ret;
+}
+
 TEST_F(race, srq_destroyed)
 {
-	struct race *r = &self->r;
 	struct worker w[] = {
 		{ .step = step_post_srq, .errors = { -ENOENT, -ENOMEM },
 		  .succeeds = true, .fails = true },
 		{ .step = step_post_srq, .errors = { -ENOENT, -ENOMEM } },
-		{ .step = step_srq_limit, .errors = { -ENOENT },
-		  .succeeds = true },
-		{ .step = step_query_srq, .errors = { -ENOENT },
-		  .succeeds = true },
-		{ .step = step_qp_on_srq, .errors = { -ENOENT },
-		  .succeeds = true },
+		{ .step = step_srq_limit, .errors = { -ENOENT }, .succeeds = true },
+		{ .step = step_query_srq, .errors = { -ENOENT }, .succeeds = true },
+		{ .step = step_qp_on_srq, .errors = { -ENOENT }, .succeeds = true },
 	};
-	uint64_t since = rp_now_ms();
-	struct rpost_create_srq srq;
-	int ret;
 
-	ASSERT_EQ(0, start(r, w, ARRAY_SIZE(w)));
-	do {
-		ASSERT_EQ(0, rp_create_srq(r->client.fd, r->client.pd, 16,
-					   &srq));
-		store(&r->handle, srq.handle);
-		usleep(1000);
-		do {
-			ret = rp_destroy(r->client.fd, RPOST_OBJ_SRQ,
-					 srq.handle);
-			if (ret == -EBUSY)
-				store(&r->handle, INT32_MAX);
-			sched_yield();
-		} while (ret == -EBUSY);
-		ASSERT_EQ(0, ret);
-	} while (go_on(since, w, ARRAY_SIZE(w)));
-	EXPECT_EQ(0, stop(r, w, ARRAY_SIZE(w)));
-	EXPECT_EQ(3, rp_num_objects(r->client.fd));
-	SKIP_UNMET(w, ARRAY_SIZE(w));
+	RUN_RACE(&self->r, w, renew_srq, 3);
 }
 
 /* Messages arrive for a shared queue while receivers come and go. */
@@ -232,46 +220,49 @@ static int step_send_to(struct race *r)
 	return ret;
 }
 
+/* Connect a sender and a receiver, which takes from the shared queue. */
+static int connect_receiver(struct race *r, struct rp_end *end, struct rp_end *peer)
+{
+	*end = r->client;
+	*peer = r->server;
+	RP_TRY(rp_create_own(peer, RPOST_QPT_RC, 0));
+	RP_TRY(rp_create_own(end, RPOST_QPT_RC, r->handle));
+	RP_TRY(rp_bring_up(peer, RPOST_QPT_RC, end->qp_num));
+	RP_TRY(rp_bring_up(end, RPOST_QPT_RC, peer->qp_num));
+	store(&r->server.qp, peer->qp);
+	return 0;
+}
+
+static int renew_receiver(struct race *r)
+{
+	struct rp_end end, peer;
+
+	RP_TRY(connect_receiver(r, &end, &peer));
+	usleep(3000);
+	RP_TRY(rp_destroy(end.fd, RPOST_OBJ_QP, end.qp));
+	return rp_destroy(peer.fd, RPOST_OBJ_QP, peer.qp);
+}
+
 TEST_F(race, receivers_of_a_srq)
 {
 	struct race *r = &self->r;
 	struct worker w[] = {
-		{ .step = step_post_srq, .errors = { -ENOMEM },
-		  .succeeds = true },
-		{ .step = step_send_to, .errors = { -ENOENT, -EINVAL,
-						    -ENOMEM },
+		{ .step = step_post_srq, .errors = { -ENOMEM }, .succeeds = true },
+		{ .step = step_send_to, .errors = { -ENOENT, -EINVAL, -ENOMEM },
 		  .succeeds = true },
 		{ .step = step_poll, .succeeds = true },
 	};
-	uint64_t since = rp_now_ms();
 	struct rpost_create_srq srq;
-	struct rp_end end = r->client, peer;
+	struct rp_end end, peer;
 	uint32_t i;
 
 	ASSERT_EQ(0, rp_create_srq(r->client.fd, r->client.pd, 8, &srq));
 	store(&r->handle, srq.handle);
-	ASSERT_EQ(0, start(r, w, ARRAY_SIZE(w)));
-	do {
-		peer = r->server;
-		ASSERT_EQ(0, rp_create_own(&peer, RPOST_QPT_RC, 0));
-		ASSERT_EQ(0, rp_create_own(&end, RPOST_QPT_RC, srq.handle));
-		ASSERT_EQ(0, rp_bring_up(&peer, RPOST_QPT_RC, end.qp_num));
-		ASSERT_EQ(0, rp_bring_up(&end, RPOST_QPT_RC, peer.qp_num));
-		store(&r->server.qp, peer.qp);
-		usleep(3000);
-		ASSERT_EQ(0, rp_destroy(end.fd, RPOST_OBJ_QP, end.qp));
-		ASSERT_EQ(0, rp_destroy(peer.fd, RPOST_OBJ_QP, peer.qp));
-	} while (go_on(since, w, ARRAY_SIZE(w)));
-	EXPECT_EQ(0, stop(r, w, ARRAY_SIZE(w)));
+	EXPECT_EQ(0, run_race(r, w, ARRAY_SIZE(w), renew_receiver));
 	/* No slot was lost: as many messages arrive as the queue has slots. */
 	while (!step_post_srq(r))
 		;
-	peer = r->server;
-	ASSERT_EQ(0, rp_create_own(&peer, RPOST_QPT_RC, 0));
-	ASSERT_EQ(0, rp_create_own(&end, RPOST_QPT_RC, srq.handle));
-	ASSERT_EQ(0, rp_bring_up(&peer, RPOST_QPT_RC, end.qp_num));
-	ASSERT_EQ(0, rp_bring_up(&end, RPOST_QPT_RC, peer.qp_num));
-	store(&r->server.qp, peer.qp);
+	ASSERT_EQ(0, connect_receiver(r, &end, &peer));
 	ASSERT_EQ(0, step_poll(r));
 	for (i = 0; i < srq.max_wr; i++) {
 		struct rpost_wc wc;
@@ -303,32 +294,33 @@ static int step_detach(struct race *r)
 	return group_cmd(r, RPOST_IOC_DETACH_MCAST);
 }
 
+static int renew_member(struct race *r)
+{
+	struct rp_end end = r->client;
+
+	usleep(1000);
+	RP_TRY(rp_destroy(end.fd, RPOST_OBJ_QP, r->handle));
+	RP_TRY(rp_create_own(&end, RPOST_QPT_UD, 0));
+	store(&r->handle, end.qp);
+	return 0;
+}
+
 TEST_F(race, attached_and_destroyed)
 {
 	struct race *r = &self->r;
 	struct worker w[] = {
-		{ .step = step_attach, .errors = { -ENOENT },
-		  .succeeds = true },
+		{ .step = step_attach, .errors = { -ENOENT }, .succeeds = true },
 		{ .step = step_attach, .errors = { -ENOENT } },
-		{ .step = step_detach, .errors = { -ENOENT, -EINVAL },
-		  .succeeds = true },
+		{ .step = step_detach, .errors = { -ENOENT, -EINVAL }, .succeeds = true },
 	};
-	uint64_t since = rp_now_ms();
 	struct rp_end end = r->client;
 
 	ASSERT_EQ(0, rp_create_own(&end, RPOST_QPT_UD, 0));
 	store(&r->handle, end.qp);
 	if (step_attach(r) == -EOPNOTSUPP)
 		SKIP(return, "the device has no multicast");
-	ASSERT_EQ(0, start(r, w, ARRAY_SIZE(w)));
-	do {
-		usleep(1000);
-		ASSERT_EQ(0, rp_destroy(end.fd, RPOST_OBJ_QP, end.qp));
-		ASSERT_EQ(0, rp_create_own(&end, RPOST_QPT_UD, 0));
-		store(&r->handle, end.qp);
-	} while (go_on(since, w, ARRAY_SIZE(w)));
-	EXPECT_EQ(0, stop(r, w, ARRAY_SIZE(w)));
-	EXPECT_EQ(0, rp_destroy(end.fd, RPOST_OBJ_QP, end.qp));
+	EXPECT_EQ(0, run_race(r, w, ARRAY_SIZE(w), renew_member));
+	EXPECT_EQ(0, rp_destroy(end.fd, RPOST_OBJ_QP, r->handle));
 	EXPECT_EQ(3, rp_num_objects(r->client.fd));
 	SKIP_UNMET(w, ARRAY_SIZE(w));
 }
@@ -352,23 +344,16 @@ TEST_F(race, destroyed_by_two)
 {
 	struct race *r = &self->r;
 	struct worker w[] = {
-		{ .step = step_destroy, .errors = { -ENOENT },
-		  .succeeds = true },
+		{ .step = step_destroy, .errors = { -ENOENT }, .succeeds = true },
 		{ .step = step_destroy, .errors = { -ENOENT } },
 		{ .step = step_bring_up, .errors = { -ENOENT, -EINVAL } },
 		{ .step = step_reset, .errors = { -ENOENT, -EINVAL } },
-		{ .step = step_post_recv, .errors = { -ENOENT, -EINVAL,
-						      -ENOMEM } },
+		{ .step = step_post_recv, .errors = { -ENOENT, -EINVAL, -ENOMEM } },
 	};
-	uint64_t since = rp_now_ms();
 
 	ASSERT_EQ(0, rp_create_own(&r->server, RPOST_QPT_RC, 0));
 	ASSERT_EQ(0, rp_create_own(&r->client, RPOST_QPT_RC, 0));
-	ASSERT_EQ(0, start(r, w, ARRAY_SIZE(w)));
-	do {
-		usleep(10000);
-	} while (go_on(since, w, ARRAY_SIZE(w)));
-	EXPECT_EQ(0, stop(r, w, ARRAY_SIZE(w)));
+	EXPECT_EQ(0, run_race(r, w, ARRAY_SIZE(w), no_change));
 	EXPECT_EQ(4, rp_num_objects(r->client.fd));
 }
 
