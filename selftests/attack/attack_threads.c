@@ -27,15 +27,10 @@ FIXTURE_SETUP(threads)
 {
 	struct race *r = &self->r;
 
-	r->mem = rp_pages(getpagesize());
 	self->victim = rp_pages(getpagesize());
-	ASSERT_NE(NULL, r->mem);
 	ASSERT_NE(NULL, self->victim);
+	ASSERT_EQ(0, race_init(r));
 	memset(r->mem, 'm', getpagesize());
-	ASSERT_EQ(0, rp_end_init(&r->client));
-	ASSERT_EQ(0, rp_end_init(&r->server));
-	ASSERT_EQ(0, rp_reg_mr(r->client.fd, r->client.pd, r->mem, 64,
-			       RPOST_ACCESS_LOCAL_WRITE, &r->mr));
 	ASSERT_EQ(0, rp_reg_mr(r->server.fd, r->server.pd, self->victim,
 			       getpagesize(), RPOST_ACCESS_LOCAL_WRITE |
 			       RPOST_ACCESS_REMOTE_WRITE |
@@ -81,17 +76,13 @@ static int step_receive(struct race *r)
 
 static void posters(FIXTURE_DATA(threads) *self)
 {
-	const struct worker writer = {
-		.step = step_write,
-		.errors = { -ENOENT, -EINVAL, -ENOMEM, -EBADF },
-	}, receiver = {
-		.step = step_receive,
-		.errors = { -ENOENT, -EINVAL, -ENOMEM, -EBADF },
-	};
 	int i;
 
 	for (i = 0; i < POSTERS; i++)
-		self->w[i] = i % 3 ? writer : receiver;
+		self->w[i] = (struct worker) {
+			.step = i % 3 ? step_write : step_receive,
+			.errors = { -ENOENT, -EINVAL, -ENOMEM, -EBADF },
+		};
 	/* Requests name the victim's address by @mr.iova. */
 	self->r.mr.iova = self->victim_mr.addr;
 	store(&self->r.handle, self->victim_mr.rkey);

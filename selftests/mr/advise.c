@@ -338,6 +338,18 @@ static int step_withdraw(struct race *r)
 		       MADV_DONTNEED) ? -errno : 0;
 }
 
+static int renew_region(struct race *r)
+{
+	struct odp_pair *p = shared.p;
+	struct rpost_reg_mr mr;
+
+	(void)r;
+	RP_TRY(rp_reg_mr(p->a.fd, p->a.pd, p->amem, ODP_PAGES * p->page, ODP_RW, &mr));
+	store(&shared.lkey, mr.lkey);
+	usleep(200);
+	return rp_destroy(p->a.fd, RPOST_OBJ_MR, mr.handle);
+}
+
 TEST_F(advise, region_goes_meanwhile)
 {
 	struct odp_pair *p = &self->p;
@@ -349,20 +361,10 @@ TEST_F(advise, region_goes_meanwhile)
 		  .succeeds = true, .fails = true },
 		{ .step = step_withdraw, .succeeds = true },
 	};
-	uint64_t since = rp_now_ms();
-	struct rpost_reg_mr mr;
 
 	NEED_ODP(p);
 	shared.p = p;
-	ASSERT_EQ(0, start(&r, w, ARRAY_SIZE(w)));
-	do {
-		ASSERT_EQ(0, rp_reg_mr(p->a.fd, p->a.pd, p->amem,
-				       ODP_PAGES * p->page, ODP_RW, &mr));
-		store(&shared.lkey, mr.lkey);
-		usleep(200);
-		ASSERT_EQ(0, rp_destroy(p->a.fd, RPOST_OBJ_MR, mr.handle));
-	} while (go_on(since, w, ARRAY_SIZE(w)));
-	EXPECT_EQ(0, stop(&r, w, ARRAY_SIZE(w)));
+	EXPECT_EQ(0, run_race(&r, w, ARRAY_SIZE(w), renew_region));
 	SKIP_UNMET(w, ARRAY_SIZE(w));
 }
 

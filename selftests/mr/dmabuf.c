@@ -562,25 +562,15 @@ static int step_reg(struct race *r)
 
 TEST_F(dmabuf, threads)
 {
-	struct worker w[4];
+	struct worker w[] = { [0 ... 3] = { .step = step_reg, .succeeds = true } };
 	struct race r = { .client = self->s, .channel = self->fd };
-	uint64_t since = rp_now_ms();
-	unsigned int i;
 	long pinned;
 	int objects;
 
 	RP_SKIP_IF_SETUP_SAID();
 	objects = rp_num_objects(self->s.fd);
 	pinned = rp_pinned();
-	memset(w, 0, sizeof(w));
-	for (i = 0; i < ARRAY_SIZE(w); i++) {
-		w[i].step = step_reg;
-		w[i].succeeds = true;
-	}
-	ASSERT_EQ(0, start(&r, w, ARRAY_SIZE(w)));
-	while (go_on(since, w, ARRAY_SIZE(w)))
-		usleep(1000);
-	EXPECT_EQ(0, stop(&r, w, ARRAY_SIZE(w)));
+	EXPECT_EQ(0, run_race(&r, w, ARRAY_SIZE(w), no_change));
 	EXPECT_EQ(objects, rp_num_objects(self->s.fd));
 	EXPECT_EQ(pinned, rp_pinned());
 	SKIP_UNMET(w, ARRAY_SIZE(w));
@@ -692,21 +682,16 @@ TEST_F(dmabuf, killed)
 TEST_F(dmabuf, removal)
 {
 	struct rpost_reg_mr mr;
-	struct worker w[3];
+	struct worker w[] = {
+		[0 ... 2] = { .step = step_reg, .errors = { -ENODEV }, .succeeds = true },
+	};
 	struct race r = { .client = self->s, .channel = self->fd };
 	long users;
-	unsigned int i;
 
 	RP_SKIP_IF_SETUP_SAID();
 	RP_NEED_REMOVAL();
 	users = holders(self->fd);
 	ASSERT_EQ(0, reg(&self->c, self->fd, 0, self->size, ALL, &mr));
-	memset(w, 0, sizeof(w));
-	for (i = 0; i < ARRAY_SIZE(w); i++) {
-		w[i].step = step_reg;
-		w[i].errors[0] = -ENODEV;
-		w[i].succeeds = true;
-	}
 	EXPECT_EQ(0, run_over_removal(&r, w, ARRAY_SIZE(w)));
 	EXPECT_EQ(-ENODEV, reg(&self->c, self->fd, 0, self->size, ALL, &mr));
 	EXPECT_EQ(0, rp_pinned());

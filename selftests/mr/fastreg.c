@@ -312,23 +312,13 @@ static int step_reg(struct race *r)
 
 TEST_F(fastreg, threads)
 {
-	struct worker w[6];
+	struct worker w[] = { [0 ... 5] = { .step = step_reg, .succeeds = true } };
 	struct race r = { .client = self->c, .mem = self->mem };
-	uint64_t since = rp_now_ms();
 	int objects;
-	unsigned int i;
 
 	RP_SKIP_IF_SETUP_SAID();
 	objects = rp_num_objects(self->c.fd);
-	memset(w, 0, sizeof(w));
-	for (i = 0; i < ARRAY_SIZE(w); i++) {
-		w[i].step = step_reg;
-		w[i].succeeds = true;
-	}
-	ASSERT_EQ(0, start(&r, w, ARRAY_SIZE(w)));
-	while (go_on(since, w, ARRAY_SIZE(w)))
-		usleep(1000);
-	EXPECT_EQ(0, stop(&r, w, ARRAY_SIZE(w)));
+	EXPECT_EQ(0, run_race(&r, w, ARRAY_SIZE(w), no_change));
 	EXPECT_EQ(objects, rp_num_objects(self->c.fd));
 }
 
@@ -349,14 +339,25 @@ static int break_queue_pairs(void)
 	return broken;
 }
 
+static int break_again(struct race *r)
+{
+	int ret = break_queue_pairs();
+
+	if (ret > 0)
+		r->waits = false;
+	return ret < 0 ? ret : 0;
+}
+
 /* The queue pair fails between registrations and during them. */
 TEST_F(fastreg, queue_pair_in_error)
 {
 	struct rpost_reg_mr from, to;
-	struct worker w[3];
-	struct race r = { .client = self->c, .mem = self->mem };
-	uint64_t since;
-	int ret = -ENOENT, i, broken = 0;
+	/* A registration fails if its queue pair fails twice. */
+	struct worker w[] = {
+		[0 ... 2] = { .step = step_reg, .errors = { -EIO }, .succeeds = true },
+	};
+	struct race r = { .client = self->c, .mem = self->mem, .waits = true };
+	int i;
 
 	RP_SKIP_IF_SETUP_SAID();
 	if (access(QP_ERROR, W_OK))
@@ -373,26 +374,9 @@ TEST_F(fastreg, queue_pair_in_error)
 		ASSERT_EQ(0, rp_destroy(self->c.fd, RPOST_OBJ_MR, from.handle));
 	}
 
-	memset(w, 0, sizeof(w));
-	for (i = 0; i < (int)ARRAY_SIZE(w); i++) {
-		w[i].step = step_reg;
-		/* A registration fails if its queue pair fails twice. */
-		w[i].errors[0] = -EIO;
-		w[i].succeeds = true;
-	}
-	since = rp_now_ms();
-	ASSERT_EQ(0, start(&r, w, ARRAY_SIZE(w)));
-	while (go_on(since, w, ARRAY_SIZE(w)) ||
-	       (!broken && rp_now_ms() < since + TEST_CHANCE_MS)) {
-		ret = break_queue_pairs();
-		if (ret < 0)
-			break;
-		broken += ret;
-	}
-	EXPECT_EQ(0, stop(&r, w, ARRAY_SIZE(w)));
-	EXPECT_LE(0, ret);
+	EXPECT_EQ(0, run_race(&r, w, ARRAY_SIZE(w), break_again));
 	ASSERT_EQ(0, reg(&self->c, self->mem, self->page, &from));
-	RP_SKIP_UNMET(broken, "no queue pair failed");
+	RP_SKIP_UNMET(!r.waits, "no queue pair failed");
 }
 
 /* A child registers its own memory in its parent's domain until killed. */
@@ -481,19 +465,15 @@ TEST_F(fastreg, killed_processes)
 TEST_F(fastreg, removal)
 {
 	struct rpost_reg_mr mr;
-	struct worker w[4];
+	struct worker w[] = {
+		[0 ... 3] = { .step = step_reg, .errors = { -ENODEV }, .succeeds = true },
+	};
 	struct race r = { .client = self->c, .mem = self->mem };
 	unsigned int i;
 
 	RP_SKIP_IF_SETUP_SAID();
 	RP_NEED_REMOVAL();
 	ASSERT_EQ(0, reg(&self->c, self->mem, self->page, &mr));
-	memset(w, 0, sizeof(w));
-	for (i = 0; i < ARRAY_SIZE(w); i++) {
-		w[i].step = step_reg;
-		w[i].errors[0] = -ENODEV;
-		w[i].succeeds = true;
-	}
 	EXPECT_EQ(0, run_over_removal(&r, w, ARRAY_SIZE(w)));
 	for (i = 0; i < ARRAY_SIZE(w); i++) {
 		EXPECT_LT(0, w[i].good);
