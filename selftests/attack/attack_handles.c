@@ -99,19 +99,25 @@ FIXTURE_TEARDOWN(handles)
 	zoo_close(&self->foreign);
 }
 
-/* Call a command with one field replaced; return its result. */
+/*
+ * Call a command with one field replaced; return its result, or EUCLEAN if a call
+ * that failed has made an object or written to its struct.
+ */
 static int call_with(FIXTURE_DATA(handles) *self, const struct place *p,
 		     uint32_t value)
 {
 	struct env *env = &self->mine.env;
+	char before[MAX_STRUCT];
 	int objects, ret;
 
 	if (env_fill(env, p->cmd, self->cmd))
 		return -EIO;
 	memcpy(self->cmd + p->field->offset, &value, sizeof(value));
+	memcpy(before, self->cmd, p->cmd->size);
 	objects = rp_num_objects(env->end.fd);
 	ret = rp_ioctl(env_fd(env, p->cmd), p->cmd->nr, self->cmd);
-	return ret && objects != rp_num_objects(env->end.fd) ? -EUCLEAN : ret;
+	return ret && (objects != rp_num_objects(env->end.fd) ||
+		       memcmp(before, self->cmd, p->cmd->size)) ? -EUCLEAN : ret;
 }
 
 /*
@@ -148,6 +154,12 @@ TEST_F(handles, of_other_types)
 				LOG_PLACE(p, "%#x", nothing[i]);
 		}
 	}
+	/* The failed calls have left no object in use. */
+	EXPECT_EQ(0, rp_destroy(end->fd, RPOST_OBJ_QP, end->qp));
+	EXPECT_EQ(0, rp_destroy(end->fd, RPOST_OBJ_QP, self->mine.ud_qp));
+	EXPECT_EQ(0, rp_destroy(end->fd, RPOST_OBJ_QP, self->mine.env.new_qp));
+	EXPECT_EQ(0, rp_destroy(end->fd, RPOST_OBJ_ID, end->id));
+	EXPECT_EQ(0, rp_destroy(end->fd, RPOST_OBJ_CQ, end->cq.cmd.handle));
 }
 
 /*

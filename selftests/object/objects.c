@@ -125,184 +125,18 @@ TEST_F(objects, wrong_type)
 	EXPECT_EQ(OBJECTS, rp_num_objects(self->end.fd));
 }
 
-/* Every command that names an object refuses the handles of @handles. */
-static void names_nothing(struct __test_metadata *_metadata, struct rp_end *end,
-			  const uint32_t *handles)
-{
-	const uint32_t qp = handles[RPOST_OBJ_QP], id = handles[RPOST_OBJ_ID];
-	uint32_t pd = handles[RPOST_OBJ_PD], cq = handles[RPOST_OBJ_CQ];
-	struct rpost_poll_cq poll_cmd = { .size = sizeof(poll_cmd) };
-	struct rpost_arm_cq arm = { .size = sizeof(arm), .handle = cq };
-	struct rpost_migrate_id migrate = {
-		.size = sizeof(migrate),
-		.id = id,
-		.channel_fd = end->channel,
-	};
-	struct rpost_query_qp query = { .size = sizeof(query), .handle = qp };
-	struct rpost_reject reject = { .size = sizeof(reject), .id = id };
-	struct rpost_recv_wr recv = { .size = sizeof(recv) };
-	struct rpost_send_wr send = { .size = sizeof(send) };
-	struct rpost_query_id query_id;
-	struct rpost_reg_mr mr;
-	char mem[64];
-
-	poll_cmd.handle = cq;
-	EXPECT_EQ(-ENOENT, rp_reg_mr(end->fd, pd, mem, 64, 0, &mr));
-	EXPECT_EQ(-ENOENT, rp_ioctl(end->fd, RPOST_IOC_POLL_CQ, &poll_cmd));
-	EXPECT_EQ(-ENOENT, rp_ioctl(end->fd, RPOST_IOC_ARM_CQ, &arm));
-	EXPECT_EQ(-ENOENT, rp_ioctl(end->fd, RPOST_IOC_QUERY_QP, &query));
-	EXPECT_EQ(-ENOENT, rp_query_id(end->fd, id, &query_id));
-	EXPECT_EQ(-ENOENT, rp_bind(end->fd, id, 0));
-	EXPECT_EQ(-ENOENT, rp_resolve_addr(end->fd, id, 1));
-	EXPECT_EQ(-ENOENT, rp_resolve_route(end->fd, id));
-	EXPECT_EQ(-ENOENT, rp_listen(end->fd, id, 1));
-	EXPECT_EQ(-ENOENT, rp_connect(end->fd, id));
-	EXPECT_EQ(-ENOENT, rp_accept(end->fd, id));
-	EXPECT_EQ(-ENOENT, rp_ioctl(end->fd, RPOST_IOC_REJECT, &reject));
-	EXPECT_EQ(-ENOENT, rp_disconnect(end->fd, id));
-	EXPECT_EQ(-ENOENT, rp_ioctl(end->fd, RPOST_IOC_MIGRATE_ID, &migrate));
-	EXPECT_EQ(-ENOENT, rp_post(end->fd, RPOST_IOC_POST_RECV, qp, &recv,
-				   sizeof(recv), 1, NULL));
-	EXPECT_EQ(-ENOENT, rp_post(end->fd, RPOST_IOC_POST_SEND, qp, &send,
-				   sizeof(send), 1, NULL));
-}
-
-/* The same for the commands of the second release. */
-static void names_nothing_new(struct __test_metadata *_metadata,
-			      struct rp_end *end, const uint32_t *handles)
-{
-	const uint32_t qp = handles[RPOST_OBJ_QP], id = handles[RPOST_OBJ_ID];
-	uint32_t srq = handles[RPOST_OBJ_SRQ], pd = handles[RPOST_OBJ_PD], ah;
-	const struct {
-		unsigned long nr;
-		uint32_t size, handle;
-	} simple[] = {
-		{ RPOST_IOC_MODIFY_QP, sizeof(struct rpost_modify_qp), qp },
-		{ RPOST_IOC_QUERY_SRQ, sizeof(struct rpost_query_srq), srq },
-		{ RPOST_IOC_NOTIFY, sizeof(struct rpost_notify), id },
-		{ RPOST_IOC_ESTABLISH, sizeof(struct rpost_establish), id },
-		{ RPOST_IOC_INIT_QP_ATTR, sizeof(struct rpost_init_qp_attr),
-		  id },
-		{ RPOST_IOC_SET_OPTION, sizeof(struct rpost_set_option), id },
-	};
-	struct rpost_resize_cq resize = {
-		.size = sizeof(resize),
-		.handle = handles[RPOST_OBJ_CQ],
-		.cqe = 4,
-	};
-	struct rpost_attach_mcast mcast = {
-		.size = sizeof(mcast), .qp = qp, .gid = { 0xff, 0x0e },
-	};
-	struct rpost_leave_mcast leave = {
-		.size = sizeof(leave),
-		.id = id,
-		.addr_len = sizeof(struct sockaddr_in),
-		.addr.ss_family = AF_INET,
-	};
-	const struct rpost_ah_attr nowhere = { .is_global = 1 };
-	struct rpost_create_srq create;
-	uint32_t cmd[64];
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(simple); i++) {
-		memset(cmd, 0, sizeof(cmd));
-		cmd[0] = simple[i].size;
-		cmd[2] = simple[i].handle;
-		if (simple[i].nr == RPOST_IOC_NOTIFY)
-			cmd[3] = RPOST_ASYNC_COMM_EST;
-		EXPECT_EQ(-ENOENT, rp_ioctl(end->fd, simple[i].nr, cmd)) {
-			TH_LOG("command %#lx", simple[i].nr);
-		}
-	}
-	EXPECT_EQ(-ENOENT, rp_srq_limit(end->fd, srq, 1));
-	EXPECT_EQ(-ENOENT, rp_post_srq(end->fd, srq, 1, NULL, 0, 0));
-	EXPECT_EQ(-ENOENT, rp_create_srq(end->fd, pd, 1, &create));
-	EXPECT_EQ(-ENOENT, rp_create_ah(end->fd, pd, &nowhere, &ah));
-	EXPECT_EQ(-ENOENT, rp_ioctl(end->fd, RPOST_IOC_RESIZE_CQ, &resize));
-	EXPECT_EQ(-ENOENT, rp_ioctl(end->fd, RPOST_IOC_ATTACH_MCAST, &mcast));
-	EXPECT_EQ(-ENOENT, rp_ioctl(end->fd, RPOST_IOC_DETACH_MCAST, &mcast));
-	EXPECT_EQ(-ENOENT, rp_ioctl(end->fd, RPOST_IOC_LEAVE_MCAST, &leave));
-}
-
-TEST_F(objects, commands_check_the_type)
-{
-	uint32_t shifted[RPOST_OBJ_AH + 1] = { 0 }, type;
-
-	for (type = RPOST_OBJ_PD; type <= RPOST_OBJ_AH; type++)
-		shifted[type] = self->handles[type % RPOST_OBJ_AH + 1];
-	names_nothing(_metadata, &self->end, shifted);
-	names_nothing_new(_metadata, &self->end, shifted);
-	memset(shifted, 0, sizeof(shifted));
-	names_nothing(_metadata, &self->end, shifted);
-	names_nothing_new(_metadata, &self->end, shifted);
-	memset(shifted, 0xff, sizeof(shifted));
-	names_nothing(_metadata, &self->end, shifted);
-	names_nothing_new(_metadata, &self->end, shifted);
-	EXPECT_EQ(OBJECTS, rp_num_objects(self->end.fd));
-}
-
 /* Handles of another open file name nothing, even in one process. */
 TEST_F(objects, another_file)
 {
-	struct rp_end other = self->end;
+	int other = rp_open();
 	uint32_t type;
 
-	other.fd = rp_open();
-	ASSERT_LE(0, other.fd);
-	other.channel = rp_event_channel(other.fd);
-	ASSERT_LE(0, other.channel);
-	names_nothing(_metadata, &other, self->handles);
-	names_nothing_new(_metadata, &other, self->handles);
+	ASSERT_LE(0, other);
 	for (type = RPOST_OBJ_PD; type <= RPOST_OBJ_AH; type++)
-		EXPECT_EQ(-ENOENT, rp_destroy(other.fd, type,
-					      self->handles[type]));
-	EXPECT_EQ(0, rp_num_objects(other.fd));
+		EXPECT_EQ(-ENOENT, rp_destroy(other, type, self->handles[type]));
+	EXPECT_EQ(0, rp_num_objects(other));
 	EXPECT_EQ(OBJECTS, rp_num_objects(self->end.fd));
-	close(other.channel);
-	close(other.fd);
-}
-
-TEST_F(objects, create_qp_names_its_parts)
-{
-	struct rpost_create_qp cmd, good = {
-		.size = sizeof(good),
-		.pd = self->end.pd,
-		.send_cq = self->end.cq.cmd.handle,
-		.recv_cq = self->end.cq.cmd.handle,
-		.max_send_wr = 1,
-		.max_recv_wr = 1,
-	};
-	uint32_t *const parts[] = { &cmd.id, &cmd.pd, &cmd.send_cq,
-				    &cmd.recv_cq, &cmd.srq };
-	unsigned int i, type;
-
-	ASSERT_EQ(0, rp_create_id(self->end.fd, self->end.channel, &good.id));
-	ASSERT_EQ(0, rp_bind(self->end.fd, good.id, 0));
-	for (i = 0; i < ARRAY_SIZE(parts); i++) {
-		cmd = good;
-		*parts[i] = 0;
-		/* The id and the shared receive queue are optional. */
-		if (parts[i] != &cmd.id && parts[i] != &cmd.srq)
-			EXPECT_EQ(-ENOENT, rp_ioctl(self->end.fd,
-						    RPOST_IOC_CREATE_QP, &cmd));
-		for (type = RPOST_OBJ_PD; type <= RPOST_OBJ_AH; type++) {
-			cmd = good;
-			*parts[i] = self->handles[type];
-			if (*parts[i] == *(&good.id + (parts[i] - &cmd.id)) ||
-			    (parts[i] == &cmd.id && type == RPOST_OBJ_ID) ||
-			    (parts[i] == &cmd.srq && type == RPOST_OBJ_SRQ))
-				continue;
-			EXPECT_EQ(-ENOENT, rp_ioctl(self->end.fd,
-						    RPOST_IOC_CREATE_QP, &cmd));
-			EXPECT_EQ(0, cmd.handle);
-		}
-	}
-	EXPECT_EQ(OBJECTS + 1, rp_num_objects(self->end.fd));
-	/* The failed calls have left no object in use. */
-	EXPECT_EQ(0, rp_destroy(self->end.fd, RPOST_OBJ_ID, good.id));
-	EXPECT_EQ(0, rp_destroy(self->end.fd, RPOST_OBJ_QP, self->end.qp));
-	EXPECT_EQ(0, rp_destroy(self->end.fd, RPOST_OBJ_CQ,
-				self->end.cq.cmd.handle));
+	close(other);
 }
 
 TEST_F(objects, busy)
