@@ -19,6 +19,7 @@ FIXTURE(abi) {
 	char *arena;	/* its end is followed by a page without access */
 	size_t arena_bytes;
 	char before[ARENA_PAGES * 16384];
+	const struct field *bad;	/* with a value that is refused */
 };
 
 static int call(FIXTURE_DATA(abi) *self, const struct command *cmd, void *arg)
@@ -82,7 +83,8 @@ static void refused(struct __test_metadata *_metadata,
 
 	memcpy(self->before, self->arena, self->arena_bytes);
 	EXPECT_EQ(want, call(self, cmd, arg))
-		TH_LOG("%s size %u", cmd->name, *(uint32_t *)arg);
+		TH_LOG("%s size %u %s", cmd->name, *(uint32_t *)arg,
+		       self->bad ? self->bad->name : "");
 	EXPECT_EQ(0, memcmp(self->before, self->arena, self->arena_bytes))
 		TH_LOG("%s wrote", cmd->name);
 	EXPECT_EQ(objects, rp_num_objects(env->end.fd))
@@ -260,6 +262,31 @@ TEST_F(abi, reserved_fields)
 				ASSERT_NE(NULL, arg);
 				arg[field->offset + i] = 1;
 				refused(_metadata, self, cmd, arg, -EOPNOTSUPP);
+			}
+		}
+	}
+}
+
+/* Each value that a row says is refused, and what only the kernel writes stays. */
+TEST_F(abi, refused_values)
+{
+	const struct field *field, *answer;
+	const struct command *cmd;
+	unsigned int i;
+	char *arg;
+
+	for_each_command(cmd) {
+		for_each_field(field, cmd) {
+			self->bad = field;
+			for (i = 0; i < field->num_bad; i++) {
+				arg = prepare(self, cmd, cmd->size);
+				ASSERT_NE(NULL, arg);
+				for_each_field(answer, cmd) {
+					if (answer->kind == K_OUT || answer->kind == K_ANSWER)
+						memset(arg + answer->offset, 0xa5, answer->size);
+				}
+				memcpy(arg + field->offset, &field->bad[i], field->size);
+				refused(_metadata, self, cmd, arg, field->error);
 			}
 		}
 	}

@@ -114,48 +114,6 @@ TEST_F(cq, created_as_asked)
 	rp_unmap_cq(&cq);
 }
 
-TEST_F(cq, create_errors)
-{
-	struct rpost_create_cq good = {
-		.size = sizeof(good),
-		.device = self->p.s.device,
-		.cqe = 4,
-		.channel_fd = -1,
-	}, cmd;
-	int objects = rp_num_objects(self->p.s.fd), other;
-
-#define REFUSED(err, field, value)					\
-	do {								\
-		cmd = good;						\
-		cmd.field = (value);					\
-		EXPECT_EQ(err, rp_ioctl(self->p.s.fd, RPOST_IOC_CREATE_CQ, &cmd)) \
-			TH_LOG(#field " = " #value);			\
-		EXPECT_EQ(0, cmd.handle);				\
-	} while (0)
-
-	REFUSED(-EINVAL, cqe, 0);
-	REFUSED(-EINVAL, cqe, UINT32_MAX);
-	REFUSED(-EINVAL, cqe, 1 << 30);
-	REFUSED(-EINVAL, comp_vector, UINT32_MAX);
-	REFUSED(-ENODEV, device, 0);
-	REFUSED(-ENODEV, device, UINT32_MAX);
-	REFUSED(-EOPNOTSUPP, reserved, 1);
-	REFUSED(-EOPNOTSUPP, reserved2, 1);
-	REFUSED(-EOPNOTSUPP, flags, 4);
-	REFUSED(-EOPNOTSUPP, flags, 7);
-	REFUSED(-EOPNOTSUPP, flags, 1u << 31);
-	REFUSED(-EBADF, channel_fd, 9999);
-	REFUSED(-EBADF, channel_fd, -2);
-	REFUSED(-EBADF, channel_fd, self->p.s.fd);
-	REFUSED(-EBADF, channel_fd, self->p.s.channel);
-	other = rp_comp_channel(self->p.c.fd);
-	ASSERT_LE(0, other);
-	REFUSED(-EBADF, channel_fd, other);
-	close(other);
-#undef REFUSED
-	EXPECT_EQ(objects, rp_num_objects(self->p.s.fd));
-}
-
 /*
  * The ring says NEED_POLL until the program has polled in vain for a while, and
  * again when a completion has come.

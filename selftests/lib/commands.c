@@ -53,6 +53,12 @@ static const struct command *row_##NR(void)				\
 	return &row;							\
 }
 
+/* Values that a field refuses, and by which error. */
+#define BAD(err, ...)							\
+	.error = -(err), .bad = { __VA_ARGS__ },			\
+	.num_bad = sizeof((uint32_t[]){ __VA_ARGS__ }) / sizeof(uint32_t)
+#define NOT_READ(...)	.error = 0
+
 #define BYTES_OF(f)	sizeof(((S *)0)->f)
 /* @bytes, or an error if that is not the field's size. */
 #define EXACTLY(f, bytes) \
@@ -73,6 +79,9 @@ static const struct command *row_##NR(void)				\
 	FIX(f, bytes, .kind = K_AUTO, .max = m, ##__VA_ARGS__)
 #define IN(f, r, ...) \
 	FIX(f, 4, .kind = K_REG, .reg = r, ##__VA_ARGS__)
+/* 1000000: a number that no device has got yet. */
+#define DEVICE(f) \
+	IN(f, R_DEV, BAD(ENODEV, 0, 1000000, INT32_MAX, 0x80000000, UINT32_MAX))
 #define OUT(f, r)		FIX(f, 4, .kind = K_OUT, .reg = r)
 #define OUT64(f, r)		FIX(f, 8, .kind = K_OUT, .reg = r)
 #define ANSWER(f, bytes)	FIX(f, bytes, .kind = K_ANSWER)
@@ -97,12 +106,14 @@ static const struct command *row_##NR(void)				\
 	ZERO(param.reserved), BYTES(param.private_data),		\
 	U32(ece.vendor_id, 2), U32(ece.attr_mod, 2)
 
-#define AH_ATTR(f, ...)							\
+/* @bad is BAD, or NOT_READ if a call without harm does not look at the address. */
+#define AH_ATTR(f, bad, ...)						\
 	GID(f.dgid), U32(f.flow_label, 0x100000), U16(f.dlid, 2),	\
-	FIX(f.sgid_index, 1, .kind = K_REG, .reg = R_GIDX),		\
+	FIX(f.sgid_index, 1, .kind = K_REG, .reg = R_GIDX, bad(EINVAL, 255)), \
 	U8(f.hop_limit, 255), U8(f.traffic_class, 255), U8(f.sl, 16),	\
 	U8(f.src_path_bits, 1), U8(f.static_rate, 20),			\
-	U8(f.is_global, 2), U8(f.port_num, 2), ZERO(f.reserved, ##__VA_ARGS__)
+	U8(f.is_global, 2, bad(EINVAL, 2)), U8(f.port_num, 2, bad(EINVAL, 0, 2, 255)), \
+	ZERO(f.reserved, ##__VA_ARGS__)
 
 #define QP_ATTR(draining)						\
 	FLAGS(attr.attr_mask, 0x3ffffff), U32(attr.qp_state, 7),	\
@@ -111,8 +122,8 @@ static const struct command *row_##NR(void)				\
 	U32(attr.rq_psn, 0x1000000), U32(attr.sq_psn, 0x1000000),	\
 	IN(attr.dest_qp_num, R_QPN), FLAGS(attr.access, 0x10030f),	\
 	U32(attr.rate_limit, 2), U16(attr.pkey_index, 2),		\
-	U16(attr.alt_pkey_index, 2), AH_ATTR(attr.ah, .optional = true), \
-	AH_ATTR(attr.alt_ah, .optional = true),				\
+	U16(attr.alt_pkey_index, 2), AH_ATTR(attr.ah, NOT_READ, .optional = true), \
+	AH_ATTR(attr.alt_ah, NOT_READ, .optional = true),				\
 	U8(attr.en_sqd_async_notify, 1),				\
 	FIX(attr.sq_draining, 1, .kind = draining),			\
 	U8(attr.max_rd_atomic, 17), U8(attr.max_dest_rd_atomic, 17),	\
@@ -132,14 +143,15 @@ ROW(QUERY, 0x00, 1, 0,
 ROW(QUERY_DEVICES, 0x01, 1, 0,
     ADDR(devices), U32(count, 4, .usual = 4, .out = true), ZERO(reserved))
 ROW(QUERY_DEVICE, 0x02, 1, 0,
-    IN(device, R_DEV), ANSWERS(phys_port_cnt, reserved),
+    DEVICE(device), ANSWERS(phys_port_cnt, reserved),
      ANSWERS(index, reserved2))
 ROW(QUERY_PORT, 0x03, 1, 0,
-    IN(device, R_DEV), U32(port, 2, .usual = 1), ANSWERS(state, reserved))
+    DEVICE(device), U32(port, 2, .usual = 1, BAD(EINVAL, 0, 256, 257, UINT32_MAX)),
+    ANSWERS(state, reserved))
 ROW(DESTROY, 0x04, 2, -ENOENT,
     AUTO(type, 4, 8, .usual = RPOST_OBJ_PD), IN(handle, R_PD, .give = G_BAD))
 ROW(ALLOC_PD, 0x05, 3, 0,
-    IN(device, R_DEV), OUT(handle, R_PD))
+    DEVICE(device), OUT(handle, R_PD))
 ROW(REG_MR, 0x06, 6, 0,
     IN(pd, R_PD), FLAGS(access, 0x10034f, .usual = 0xf), ADDR(addr),
     U64(length, 0x40000, .usual = 0x10000), AUTO(iova, 8, 0),
@@ -147,7 +159,8 @@ ROW(REG_MR, 0x06, 6, 0,
 ROW(CREATE_COMP_CHANNEL, 0x07, 2, 0,
     OUT(fd, R_COMP), ZERO(reserved))
 ROW(CREATE_CQ, 0x08, 4, 0,
-    IN(device, R_DEV), U32(cqe, 256, .usual = 32), U32(comp_vector, 2),
+    DEVICE(device), U32(cqe, 256, .usual = 32, BAD(EINVAL, 0, 1 << 30, UINT32_MAX)),
+    U32(comp_vector, 2, BAD(EINVAL, UINT32_MAX)),
     IN(channel_fd, R_COMP, .optional = true), U64(user_data, 8),
     OUT64(mmap_offset, R_OFF), OUT(mmap_size, R_LEN), ANSWER(entries_offset, 4),
     OUT(handle, R_CQ), ZERO(reserved), ANSWER(ring_offset, 4), ZERO(reserved2),
@@ -202,35 +215,39 @@ ROW(MIGRATE_ID, 0x1a, 3, 0,
 ROW(MODIFY_QP, 0x1b, 10, 0,
     IN(handle, R_QP), ZERO(reserved), QP_ATTR(K_UNUSED))
 ROW(QUERY_GIDS, 0x1c, 2, 0,
-    IN(device, R_DEV), U32(port, 2, .usual = 1), U32(first, 1024),
+    DEVICE(device), U32(port, 2, .usual = 1, BAD(EINVAL, 256, 257, UINT32_MAX)),
+    U32(first, 1024, BAD(EINVAL, INT32_MAX, UINT32_MAX)),
     U32(count, 64, .usual = 4, .out = true), ADDR(gids))
 ROW(QUERY_PKEYS, 0x1d, 2, 0,
-    IN(device, R_DEV), U32(port, 2, .usual = 1), U32(first, 64),
+    DEVICE(device), U32(port, 2, .usual = 1, BAD(EINVAL, 0, 256, 257, UINT32_MAX)),
+    U32(first, 64, BAD(EINVAL, 0x10000, UINT32_MAX)),
     U32(count, 64, .usual = 4, .out = true), ADDR(pkeys))
 ROW(RESIZE_CQ, 0x1e, 4, 0,
     IN(handle, R_CQ), U32(cqe, 256, .usual = 32), OUT64(mmap_offset, R_OFF),
     OUT(mmap_size, R_LEN), ZERO(reserved), ANSWER(ring_offset, 4),
     ZERO(reserved2), ANSWER(shared_page, 8))
 ROW(CREATE_SRQ, 0x1f, 3, 0,
-    IN(pd, R_PD), U32(max_wr, 64, .usual = 8), U32(max_sge, 4, .usual = 2),
-    U32(limit, 8), U64(user_data, 8), OUT(handle, R_SRQ), ZERO(reserved))
+    IN(pd, R_PD), U32(max_wr, 64, .usual = 8, BAD(EINVAL, 0, UINT32_MAX)),
+    U32(max_sge, 4, .usual = 2, BAD(EINVAL, UINT32_MAX)),
+    U32(limit, 8, BAD(EINVAL, UINT32_MAX)), U64(user_data, 8), OUT(handle, R_SRQ), ZERO(reserved))
 ROW(MODIFY_SRQ, 0x20, 3, 0,
     IN(handle, R_SRQ, .give = G_NEW),
-    FLAGS(attr_mask, 3, .usual = RPOST_SRQ_LIMIT), U32(max_wr, 64),
-    U32(limit, 64, .usual = 1))
+    FLAGS(attr_mask, 3, .usual = RPOST_SRQ_LIMIT, BAD(EOPNOTSUPP, 4, UINT32_MAX)),
+    U32(max_wr, 64, BAD(EOPNOTSUPP, 1)),
+    U32(limit, 64, .usual = 1, BAD(EINVAL, UINT32_MAX)))
 ROW(QUERY_SRQ, 0x21, 1, 0,
     IN(handle, R_SRQ, .give = G_NEW), ANSWER(max_wr, 4), ANSWER(max_sge, 4),
     ANSWER(limit, 4))
 ROW(POST_SRQ_RECV, 0x22, 5, 0, POST(R_SRQ, G_NEW, struct rpost_recv_wr))
 ROW(CREATE_AH, 0x23, 4, 0,
-    IN(pd, R_PD), OUT(handle, R_AH), AH_ATTR(attr), ANSWER(dmac, 6),
+    IN(pd, R_PD), OUT(handle, R_AH), AH_ATTR(attr, BAD), ANSWER(dmac, 6),
     ANSWER(vlan, 2))
 ROW(ATTACH_MCAST, 0x24, 3, -ENOENT,
     IN(qp, R_QP, .give = G_BAD), U32(lid, 0xc001), GID(gid, .usual = 0xff))
 ROW(DETACH_MCAST, 0x25, 3, -ENOENT,
     IN(qp, R_QP, .give = G_BAD), U32(lid, 0xc001), GID(gid, .usual = 0xff))
 ROW(CREATE_ASYNC_CHANNEL, 0x26, 2, 0,
-    IN(device, R_DEV), OUT(fd, R_ASYNC))
+    DEVICE(device), OUT(fd, R_ASYNC))
 ROW(SET_OPTION, 0x27, 5, 0,
     IN(id, R_ID, .give = G_NEW), U32(level, 2), U32(option, 4), U32(value, 255),
     ADDR(data, .optional = true), U32(data_len, 144), ZERO(reserved))
@@ -256,7 +273,7 @@ ROW(WRITE_EVENT, 0x2f, 3, 0,
     IN(id, R_ID), U32(event, 20, .usual = RPOST_EVENT_USER), U32(status, 4),
     ZERO(reserved), U64(user_data, 8))
 ROW(SHARE_DEVICE, 0x30, 1, 0,
-    IN(device, R_DEV), OUT(fd, R_FILE))
+    DEVICE(device), OUT(fd, R_FILE))
 ROW(QUERY_OBJECT, 0x31, 2, 0,
     AUTO(type, 4, 8, .usual = RPOST_OBJ_PD), IN(handle, R_PD), ANSWER(device, 4),
     ANSWER(pd, 4), ANSWER(lkey, 4), ANSWER(rkey, 4), ANSWER(length, 8),

@@ -58,6 +58,7 @@ enum give {
  * @optional: may be 0, or no channel; a call without harm passes no memory in it.
  *	      Of K_ZERO: the kernel does not always look at it
  * @out: read and written
+ * @error: of a call without harm but for one of the @num_bad values of @bad in it
  */
 struct field {
 	const char *name;
@@ -70,6 +71,9 @@ struct field {
 	enum give give;
 	bool optional;
 	bool out;
+	int error;
+	unsigned int num_bad;
+	uint32_t bad[5];
 };
 
 /**
