@@ -357,7 +357,7 @@ TEST_F(device, limits_are_true)
 {
 	struct rpost_query_device dev;
 	struct rp_end end;
-	struct rpost_create_qp good, qp;
+	struct rpost_create_qp good, qp, before;
 	unsigned int i;
 
 	ASSERT_EQ(0, rp_query_device(self->fd, self->device, &dev));
@@ -395,13 +395,16 @@ TEST_F(device, limits_are_true)
 		ASSERT_EQ(0, rp_destroy(end.fd, RPOST_OBJ_QP, qp.handle));
 		qp = good;
 		*limits[i].field = limits[i].max + 1;
+		before = qp;
 		EXPECT_EQ(-EINVAL, rp_ioctl(end.fd, RPOST_IOC_CREATE_QP, &qp))
 			TH_LOG("limit %u", i);
-		EXPECT_EQ(0, qp.handle);
+		EXPECT_EQ(0, memcmp(&before, &qp, sizeof(qp)));
 		*limits[i].field = UINT32_MAX;
 		EXPECT_EQ(-EINVAL, rp_ioctl(end.fd, RPOST_IOC_CREATE_QP, &qp))
 			TH_LOG("limit %u", i);
 	}
+	/* The failed commands have left no object behind. */
+	EXPECT_EQ(3, rp_num_objects(end.fd));
 	rp_end_close(&end);
 }
 

@@ -140,13 +140,6 @@ static bool comes_early(FIXTURE_DATA(moderate) *self, int count)
 
 TEST_F(moderate, refused)
 {
-	struct rpost_modify_cq cmd = {
-		.size = sizeof(cmd),
-		.handle = self->s.cq.cmd.handle,
-		.reserved = 1,
-	};
-
-	EXPECT_EQ(-EOPNOTSUPP, rp_ioctl(self->s.fd, RPOST_IOC_MODIFY_CQ, &cmd));
 	if (!self->dev.max_moderate_us) {
 		EXPECT_EQ(-EOPNOTSUPP, modify(&self->s, 0, 0));
 		EXPECT_EQ(-EOPNOTSUPP, modify(&self->s, 1, 1));

@@ -110,28 +110,14 @@ TEST_F(resize, answer)
 
 TEST_F(resize, errors)
 {
-	const uint32_t bad[] = { 0, self->dev.max_cqe + 1, 1 << 30, UINT32_MAX };
-	struct rp_cq other = self->e.cq;
 	struct rpost_resize_cq cmd;
 	struct rpost_ring before;
-	unsigned int i;
 
 	ASSERT_EQ(0, rp_poll_cq(&self->e.cq, &self->wc));
 	memcpy(&before, self->e.cq.ring, sizeof(before));
-	for (i = 0; i < ARRAY_SIZE(bad); i++) {
-		EXPECT_EQ(-EINVAL, rp_resize_cq(&self->e.cq, bad[i], &cmd))
-			TH_LOG("cqe %u", bad[i]);
-		EXPECT_EQ(bad[i], cmd.cqe);
-		EXPECT_EQ(0, cmd.mmap_offset);
-	}
-	other.cmd.handle = self->e.pd;
-	EXPECT_EQ(-ENOENT, rp_resize_cq(&other, 8, &cmd));
-	other.cmd.handle = 0;
-	EXPECT_EQ(-ENOENT, rp_resize_cq(&other, 8, &cmd));
-	other = self->e.cq;
-	other.fd = rp_open();
-	EXPECT_EQ(-ENOENT, rp_resize_cq(&other, 8, &cmd));
-	close(other.fd);
+	EXPECT_EQ(-EINVAL, rp_resize_cq(&self->e.cq, self->dev.max_cqe + 1, &cmd));
+	EXPECT_EQ(self->dev.max_cqe + 1, cmd.cqe);
+	EXPECT_EQ(0, cmd.mmap_offset);
 	EXPECT_EQ(0, memcmp(&before, self->e.cq.ring, sizeof(before)));
 	/* The queue still uses its old ring. */
 	ASSERT_EQ(0, post(self, 1));

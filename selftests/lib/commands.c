@@ -223,7 +223,8 @@ ROW(QUERY_PKEYS, 0x1d, 2, 0,
     U32(first, 64, BAD(EINVAL, 0x10000, UINT32_MAX)),
     U32(count, 64, .usual = 4, .out = true), ADDR(pkeys))
 ROW(RESIZE_CQ, 0x1e, 4, 0,
-    IN(handle, R_CQ), U32(cqe, 256, .usual = 32), OUT64(mmap_offset, R_OFF),
+    IN(handle, R_CQ), U32(cqe, 256, .usual = 32, BAD(EINVAL, 0, 1 << 30, UINT32_MAX)),
+    OUT64(mmap_offset, R_OFF),
     OUT(mmap_size, R_LEN), ZERO(reserved), ANSWER(ring_offset, 4),
     ZERO(reserved2), ANSWER(shared_page, 8))
 ROW(CREATE_SRQ, 0x1f, 3, 0,
@@ -264,7 +265,8 @@ EVENT_ROW(JOIN_MCAST, 0x2b, 4, -ENOENT,
 ROW(LEAVE_MCAST, 0x2c, 3, -ENOENT,
     IN(id, R_ID, .give = G_BAD), SOCK_LEN(addr_len, .usual = IPV4), SOCK(addr))
 ROW(ADVISE_MR, 0x2d, 3, -EFAULT,
-    IN(pd, R_PD), U32(advice, 3), ADDR(sges), U32(num_sge, 4, .usual = 1),
+    IN(pd, R_PD), U32(advice, 3, BAD(EINVAL, 3, UINT32_MAX)), ADDR(sges),
+    U32(num_sge, 4, .usual = 1, BAD(EINVAL, 0, RPOST_MAX_ADVISE_SGE + 1, UINT32_MAX)),
     ZERO(reserved))
 ROW(MODIFY_CQ, 0x2e, 2, -ENOENT,
     IN(handle, R_CQ, .give = G_BAD), U32(count, 4, .usual = 2),

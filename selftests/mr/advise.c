@@ -64,19 +64,9 @@ static int advise_one(struct odp_pair *p, uint32_t advice, uint32_t flags,
 TEST_F(advise, bad_calls)
 {
 	struct odp_pair *p = &self->p;
-	struct rpost_sge sges[RPOST_MAX_ADVISE_SGE + 1] = {};
+	struct rpost_sge sges[RPOST_MAX_ADVISE_SGE] = {};
 
-	EXPECT_EQ(-EINVAL, advise(p->a.fd, p->a.pd, 3, 0, sges, 1));
-	EXPECT_EQ(-EINVAL, advise(p->a.fd, p->a.pd, ~0u, 0, sges, 1));
-	EXPECT_EQ(-EINVAL, advise(p->a.fd, p->a.pd, 0, 0, sges, 0));
-	EXPECT_EQ(-EINVAL, advise(p->a.fd, p->a.pd, 0, 0, sges,
-				  RPOST_MAX_ADVISE_SGE + 1));
-	EXPECT_EQ(-EINVAL, advise(p->a.fd, p->a.pd, 0, 0, sges, ~0u));
-	EXPECT_EQ(-EOPNOTSUPP, advise(p->a.fd, p->a.pd, 0, 2, sges, 1));
 	EXPECT_EQ(-EFAULT, advise(p->a.fd, p->a.pd, 0, 0, NULL, 1));
-	EXPECT_EQ(-ENOENT, advise(p->a.fd, p->a.pd + 1, 0, 0, sges, 1));
-	EXPECT_EQ(-ENOENT, advise(p->a.fd, p->a.qp, 0, 0, sges, 1));
-	EXPECT_EQ(-ENOENT, advise(p->a.fd, 0, 0, 0, sges, 1));
 	EXPECT_EQ(-EFAULT, advise(p->a.fd, p->a.pd, 0, 0, sges,
 				  RPOST_MAX_ADVISE_SGE));
 }

@@ -312,19 +312,8 @@ TEST_F(count, states)
 	EXPECT_EQ(0, rp_count_wrs(&self->a, 0, &self->cmd));
 }
 
-TEST_F(count, wrong_handles)
+TEST_F(count, destroyed)
 {
-	struct rp_end end = self->a;
-
-	end.qp = 0;
-	EXPECT_EQ(-ENOENT, rp_count_wrs(&end, 0, &self->cmd));
-	end.qp = self->a.cq.cmd.handle;
-	EXPECT_EQ(-ENOENT, rp_count_wrs(&end, RPOST_COUNT_WRS_START, &self->cmd));
-	end.qp = self->a.qp;
-	end.fd = rp_open();
-	ASSERT_LE(0, end.fd);
-	EXPECT_EQ(-ENOENT, rp_count_wrs(&end, 0, &self->cmd));
-	close(end.fd);
 	ASSERT_EQ(0, rp_destroy(self->a.fd, RPOST_OBJ_QP, self->a.qp));
 	EXPECT_EQ(-ENOENT, rp_count_wrs(&self->a, 0, &self->cmd));
 }

@@ -231,12 +231,6 @@ TEST_F(ud, group_errors)
 				 gid));
 	EXPECT_EQ(-EINVAL, mcast(&self->p.a, RPOST_IOC_ATTACH_MCAST, self->p.a.qp,
 				 self->p.addr.dgid));
-	EXPECT_EQ(-ENOENT, mcast(&self->p.a, RPOST_IOC_ATTACH_MCAST, self->p.a.pd,
-				 group(1)));
-	EXPECT_EQ(-ENOENT, mcast(&self->p.a, RPOST_IOC_ATTACH_MCAST, self->p.ah,
-				 group(1)));
-	EXPECT_EQ(-ENOENT, mcast(&self->p.a, RPOST_IOC_ATTACH_MCAST, 0,
-				 group(1)));
 	/* Other queue pair types cannot join a group. */
 	ASSERT_EQ(0, rp_create_own(&rc, RPOST_QPT_RC, 0));
 	EXPECT_EQ(-EINVAL, ATTACH(&rc, 1));

@@ -119,34 +119,6 @@ TEST_F(qp, of_size_nothing)
 	EXPECT_EQ(0, rp_destroy(self->e.fd, RPOST_OBJ_QP, cmd.handle));
 }
 
-TEST_F(qp, counts)
-{
-	struct rpost_create_qp cmd;
-	uint32_t *const fields[] = {
-		&cmd.max_send_wr, &cmd.max_recv_wr, &cmd.max_send_sge,
-		&cmd.max_recv_sge, &cmd.max_inline_data,
-	};
-	const uint32_t maxima[] = {
-		self->dev.max_qp_wr, self->dev.max_qp_wr,
-		self->dev.max_send_sge, self->dev.max_recv_sge,
-		self->dev.max_inline_data,
-	};
-	struct rpost_create_qp before;
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(fields); i++) {
-		cmd = self->good;
-		*fields[i] = maxima[i] + 1;
-		before = cmd;
-		EXPECT_EQ(-EINVAL, create(self, &cmd));
-		EXPECT_EQ(0, memcmp(&before, &cmd, sizeof(cmd)));
-	}
-	/* The failed commands have left no object behind. */
-	EXPECT_EQ(3, rp_num_objects(self->e.fd));
-	cmd = self->good;
-	EXPECT_EQ(0, create(self, &cmd));
-}
-
 /* An id that has no device: new, or bound to the wildcard address. */
 TEST_F(qp, needs_a_device)
 {
