@@ -337,16 +337,10 @@ TEST_F(holds, no_byte_beyond_a_region)
 TEST_F(holds, no_range_wraps_around)
 {
 	const uint32_t rkey = self->victim_mr.rkey;
-	struct rpost_reg_mr top = {
-		.size = sizeof(top),
-		.pd = self->victim.pd,
-		.access = ALL,
-		.addr = (uintptr_t)self->victim_mem,
-		.length = self->page,
-		.iova = -2ull * self->page,
-	};
+	struct rpost_reg_mr top = rp_mr(self->victim.pd, self->victim_mem, self->page, ALL);
 	int ret;
 
+	top.iova = -2ull * self->page;
 	all_refused(_metadata, self, -8ull, rkey, "around the end of addresses");
 	refused(_metadata, self, RPOST_WR_RDMA_READ, UINT64_MAX, LEN, rkey,
 		"around the end of addresses");

@@ -191,14 +191,11 @@ int destroy_pd(struct scene *s)
 
 static int reg(struct scene *s, void *addr, uint64_t length, uint32_t access)
 {
-	struct rpost_reg_mr mr = {
-		.size = sizeof(mr), .pd = s->c.pd,
-		.flags = RPOST_MR_NO_CACHE,
-		.access = RPOST_ACCESS_LOCAL_WRITE | access,
-		.addr = (uintptr_t)addr, .length = length, .iova = (uintptr_t)addr,
-	};
-	int ret = rp_ioctl(s->c.fd, RPOST_IOC_REG_MR, &mr);
+	struct rpost_reg_mr mr = rp_mr(s->c.pd, addr, length, RPOST_ACCESS_LOCAL_WRITE | access);
+	int ret;
 
+	mr.flags = RPOST_MR_NO_CACHE;
+	ret = rp_ioctl(s->c.fd, RPOST_IOC_REG_MR, &mr);
 	s->made = mr.handle;
 	s->lkey = mr.lkey;
 	return ret;

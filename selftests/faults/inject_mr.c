@@ -60,11 +60,8 @@ static bool same(const struct amounts *before)
 
 static int reg(struct rp_end *end, void *addr, struct rpost_reg_mr *mr)
 {
-	*mr = (struct rpost_reg_mr) {
-		.size = sizeof(*mr), .pd = end->pd, .flags = RPOST_MR_NO_CACHE,
-		.access = RPOST_ACCESS_LOCAL_WRITE, .length = INJECT_BYTES,
-		.addr = (uintptr_t)addr, .iova = (uintptr_t)addr,
-	};
+	*mr = rp_mr(end->pd, addr, INJECT_BYTES, RPOST_ACCESS_LOCAL_WRITE);
+	mr->flags = RPOST_MR_NO_CACHE;
 	return rp_ioctl(end->fd, RPOST_IOC_REG_MR, mr);
 }
 
@@ -84,11 +81,7 @@ static int reg_works(struct rp_end *end, void *addr)
 /* REG_MR registers the memory, but cannot copy its answer. */
 static int reg_without_answer(struct rp_end *end, void *addr)
 {
-	const struct rpost_reg_mr cmd = {
-		.size = sizeof(cmd), .pd = end->pd,
-		.addr = (uintptr_t)addr, .iova = (uintptr_t)addr,
-		.length = INJECT_BYTES,
-	};
+	const struct rpost_reg_mr cmd = rp_mr(end->pd, addr, INJECT_BYTES, 0);
 
 	return rp_ioctl_unanswered(end->fd, RPOST_IOC_REG_MR, &cmd, sizeof(cmd));
 }

@@ -103,17 +103,22 @@ int rp_alloc_pd(int fd, uint32_t device, uint32_t *handle)
 	return ret;
 }
 
-int rp_reg_mr(int fd, uint32_t pd, void *addr, uint64_t length, uint32_t access,
-	      struct rpost_reg_mr *mr)
+struct rpost_reg_mr rp_mr(uint32_t pd, const void *addr, uint64_t length, uint32_t access)
 {
-	*mr = (struct rpost_reg_mr) {
-		.size = sizeof(*mr),
+	return (struct rpost_reg_mr) {
+		.size = sizeof(struct rpost_reg_mr),
 		.pd = pd,
 		.access = access,
 		.addr = (uintptr_t)addr,
 		.length = length,
 		.iova = (uintptr_t)addr,
 	};
+}
+
+int rp_reg_mr(int fd, uint32_t pd, void *addr, uint64_t length, uint32_t access,
+	      struct rpost_reg_mr *mr)
+{
+	*mr = rp_mr(pd, addr, length, access);
 	return rp_ioctl(fd, RPOST_IOC_REG_MR, mr);
 }
 

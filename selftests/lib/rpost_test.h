@@ -101,6 +101,8 @@ static inline int rp_num_objects(int fd)
 
 int rp_destroy(int fd, uint32_t type, uint32_t handle);
 int rp_alloc_pd(int fd, uint32_t device, uint32_t *handle);
+/* A region to register, which tests may change. */
+struct rpost_reg_mr rp_mr(uint32_t pd, const void *addr, uint64_t length, uint32_t access);
 int rp_reg_mr(int fd, uint32_t pd, void *addr, uint64_t length, uint32_t access,
 	      struct rpost_reg_mr *mr);
 int rp_comp_channel(int fd);

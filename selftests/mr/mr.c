@@ -400,14 +400,8 @@ FIXTURE_TEARDOWN(mrdata)
 static int reg_at(struct rp_end *end, void *addr, uint64_t length,
 		  uint64_t iova, struct rpost_reg_mr *mr)
 {
-	*mr = (struct rpost_reg_mr) {
-		.size = sizeof(*mr),
-		.pd = end->pd,
-		.access = ALL,
-		.addr = (uintptr_t)addr,
-		.length = length,
-		.iova = iova,
-	};
+	*mr = rp_mr(end->pd, addr, length, ALL);
+	mr->iova = iova;
 	return rp_ioctl(end->fd, RPOST_IOC_REG_MR, mr);
 }
 

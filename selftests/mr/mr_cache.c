@@ -174,13 +174,10 @@ TEST_F(mr_cache, used_before)
 TEST_F(mr_cache, other)
 {
 	struct cache_pair *p = &self->p;
-	struct rpost_reg_mr mr = {
-		.size = sizeof(mr), .pd = p->c.pd, .addr = (uintptr_t)p->mem,
-		.length = p->bytes, .iova = 1ull << 40,
-		.access = RPOST_ACCESS_LOCAL_WRITE,
-	};
+	struct rpost_reg_mr mr = rp_mr(p->c.pd, p->mem, p->bytes, RPOST_ACCESS_LOCAL_WRITE);
 	uint32_t pd;
 
+	mr.iova = 1ull << 40;
 	ASSERT_EQ(0, cache_warm(p));
 	EXPECT_EQ(0, rp_reg_mr(p->c.fd, p->c.pd, p->mem, p->bytes, 0, &(struct rpost_reg_mr){}));
 	EXPECT_EQ(0, rp_reg_mr(p->c.fd, p->c.pd, p->mem, p->bytes - 1,

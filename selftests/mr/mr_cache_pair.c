@@ -31,15 +31,8 @@ void cache_pair_close(struct cache_pair *p)
 
 int cache_reg_flags(struct cache_pair *p, struct rpost_reg_mr *mr, uint32_t flags)
 {
-	*mr = (struct rpost_reg_mr) {
-		.size = sizeof(*mr),
-		.flags = flags,
-		.pd = p->c.pd,
-		.access = RPOST_ACCESS_LOCAL_WRITE,
-		.addr = (uintptr_t)p->mem,
-		.length = p->bytes,
-		.iova = (uintptr_t)p->mem,
-	};
+	*mr = rp_mr(p->c.pd, p->mem, p->bytes, RPOST_ACCESS_LOCAL_WRITE);
+	mr->flags = flags;
 	return rp_ioctl(p->c.fd, RPOST_IOC_REG_MR, mr);
 }
 

@@ -39,15 +39,9 @@ FIXTURE_TEARDOWN(odp)
 static int reg(struct odp_pair *p, const void *addr, uint64_t length,
 	       uint64_t iova, uint32_t access)
 {
-	struct rpost_reg_mr cmd = {
-		.size = sizeof(cmd),
-		.pd = p->a.pd,
-		.access = access,
-		.addr = (uintptr_t)addr,
-		.length = length,
-		.iova = iova,
-	};
+	struct rpost_reg_mr cmd = rp_mr(p->a.pd, addr, length, access);
 
+	cmd.iova = iova;
 	RP_TRY(rp_ioctl(p->a.fd, RPOST_IOC_REG_MR, &cmd));
 	return rp_destroy(p->a.fd, RPOST_OBJ_MR, cmd.handle);
 }
