@@ -54,25 +54,6 @@ static int query_devices(int fd, uint32_t *ids, uint32_t *count)
 	return ret;
 }
 
-/* Returns a line of a device's file in sysfs, or an empty string. */
-static const char *sysfs(const char *device, const char *file)
-{
-	static char line[128];
-	char path[256];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/%s", device,
-		 file);
-	line[0] = 0;
-	f = fopen(path, "r");
-	if (f) {
-		if (fgets(line, sizeof(line), f))
-			line[strcspn(line, "\n")] = 0;
-		fclose(f);
-	}
-	return line;
-}
-
 TEST_F(device, query)
 {
 	struct rpost_query cmd = {
@@ -183,7 +164,7 @@ TEST_F(device, query_device)
 	for (i = strlen((char *)dev.name); i < (int)sizeof(dev.name); i++)
 		EXPECT_EQ(0, dev.name[i]);
 
-	ASSERT_EQ(4, sscanf(sysfs((char *)dev.name, "node_guid"),
+	ASSERT_EQ(4, sscanf(rp_sysfs(&dev, "node_guid"),
 			    "%4x:%4x:%4x:%4x", guid, guid + 1, guid + 2,
 			    guid + 3));
 	for (i = 0; i < 4; i++) {
@@ -191,7 +172,7 @@ TEST_F(device, query_device)
 		bytes[2 * i + 1] = guid[i];
 	}
 	EXPECT_EQ(0, memcmp(bytes, &dev.node_guid, sizeof(bytes)));
-	EXPECT_EQ(atoi(sysfs((char *)dev.name, "node_type")), dev.node_type);
+	EXPECT_EQ(atoi(rp_sysfs(&dev, "node_type")), dev.node_type);
 	EXPECT_EQ(dev.node_type == RPOST_NODE_RNIC ? RPOST_TRANSPORT_IWARP :
 						     RPOST_TRANSPORT_IB,
 		  dev.transport);
@@ -343,12 +324,11 @@ TEST_F(device, query_port_matches_sysfs)
 
 	ASSERT_EQ(0, rp_query_device(self->fd, self->device, &dev));
 	ASSERT_EQ(0, rp_query_port(self->fd, self->device, 1, &port));
-	layer = sysfs((char *)dev.name, "ports/1/link_layer");
+	layer = rp_sysfs(&dev, "ports/1/link_layer");
 	EXPECT_STREQ(layer, port.link_layer == 1 ? "InfiniBand" : "Ethernet");
-	EXPECT_EQ((unsigned int)atoi(sysfs((char *)dev.name, "ports/1/state")),
+	EXPECT_EQ((unsigned int)atoi(rp_sysfs(&dev, "ports/1/state")),
 		  port.state);
-	EXPECT_EQ((unsigned int)atoi(sysfs((char *)dev.name,
-					   "ports/1/phys_state")),
+	EXPECT_EQ((unsigned int)atoi(rp_sysfs(&dev, "ports/1/phys_state")),
 		  port.phys_state);
 }
 

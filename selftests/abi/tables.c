@@ -43,20 +43,10 @@ FIXTURE_TEARDOWN(tables)
 static const char *sysfs(FIXTURE_DATA(tables) *self, uint32_t port,
 			 const char *file, uint32_t index)
 {
-	static char line[128];
-	char path[256];
-	FILE *f;
+	char path[64];
 
-	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/%u/%s/%u",
-		 (char *)self->dev.name, port, file, index);
-	line[0] = 0;
-	f = fopen(path, "r");
-	if (f) {
-		if (fgets(line, sizeof(line), f))
-			line[strcspn(line, "\n")] = 0;
-		fclose(f);
-	}
-	return line;
+	snprintf(path, sizeof(path), "ports/%u/%s/%u", port, file, index);
+	return rp_sysfs(&self->dev, path);
 }
 
 static void gid_text(const uint8_t *gid, char *text)

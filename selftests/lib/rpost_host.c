@@ -26,6 +26,24 @@ long rp_file_number(const char *path)
 	return value;
 }
 
+/* Return a line of a device's file in sysfs, or an empty string. */
+const char *rp_sysfs(const struct rpost_query_device *dev, const char *file)
+{
+	static char line[128];
+	char path[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/%s", (char *)dev->name, file);
+	line[0] = 0;
+	f = fopen(path, "re");
+	if (f) {
+		if (fgets(line, sizeof(line), f))
+			line[strcspn(line, "\n")] = 0;
+		fclose(f);
+	}
+	return line;
+}
+
 /* Get an address whose resolution fails after a while, by the command RPOST_TEST_LATE. */
 int rp_late_address(struct in_addr *addr)
 {

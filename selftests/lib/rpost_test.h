@@ -369,6 +369,7 @@ void rp_find_addrs(int fd);
 #define RP_PARAMETERS	"/sys/module/rdma_post/parameters/"
 
 long rp_file_number(const char *path);
+const char *rp_sysfs(const struct rpost_query_device *dev, const char *file);
 long rp_module_number(const char *name);
 int rp_late_address(struct in_addr *addr);
 int rp_set_parameter(const char *name, const char *text);
