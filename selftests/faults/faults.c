@@ -99,9 +99,7 @@ static int step_connect(struct life *l)
 
 static int wait_event(struct life *l)
 {
-	struct pollfd pfd = { .fd = l->end.channel, .events = POLLIN };
-
-	return poll(&pfd, 1, TEST_TIMEOUT_MS) == 1 ? 0 : -ETIME;
+	return rp_readable(l->end.channel, TEST_TIMEOUT_MS) ? 0 : -ETIME;
 }
 
 /* The peer's request or answer has arrived, and is not fetched. */

@@ -30,13 +30,6 @@ FIXTURE_TEARDOWN(inject)
 	EXPECT_EQ(0, inject_end(&self->in));
 }
 
-static int wait_event(int channel)
-{
-	struct pollfd pfd = { .fd = channel, .events = POLLIN };
-
-	return poll(&pfd, 1, INJECT_MS) == 1 ? 0 : -ETIME;
-}
-
 static const char * const request_points[] = { "fail_backlog", "fail_request" };
 
 /* A request fails once; the client's next repetition is answered. */
@@ -53,15 +46,15 @@ TEST_F(inject, request_once)
 							       self->in.listener)));
 		ASSERT_EQ(0, rp_create_qp(&self->in.c, 0));
 		ASSERT_EQ(0, rp_connect(self->in.c.fd, self->in.c.id));
-		ASSERT_EQ(0, wait_event(self->in.s.channel));
+		ASSERT_TRUE(rp_readable(self->in.s.channel, INJECT_MS));
 		EXPECT_EQ(before + 1, injected(request_points[i]));
 		ASSERT_EQ(0, rp_take_request(&self->in.s, self->in.listener));
 		ASSERT_EQ(0, rp_create_qp(&self->in.s, 0));
 		ASSERT_EQ(0, rp_accept(self->in.s.fd, self->in.s.id));
-		ASSERT_EQ(0, wait_event(self->in.c.channel));
+		ASSERT_TRUE(rp_readable(self->in.c.channel, INJECT_MS));
 		ASSERT_EQ(0, rp_expect(self->in.c.channel, self->in.c.id,
 				       RPOST_EVENT_ESTABLISHED));
-		ASSERT_EQ(0, wait_event(self->in.s.channel));
+		ASSERT_TRUE(rp_readable(self->in.s.channel, INJECT_MS));
 		ASSERT_EQ(0, rp_expect(self->in.s.channel, self->in.s.id,
 				       RPOST_EVENT_ESTABLISHED));
 		EXPECT_EQ(0, inject_writes_work(&self->in));
