@@ -176,8 +176,8 @@ struct rpost_obj *rpost_obj_get(struct rpost_file *file, u32 handle, enum rpost_
 /*
  * Return the next object of a type, or of any if that is RPOST_NUM_OBJ_TYPES, with a
  * reference, to be dropped by rpost_obj_put(); or NULL.  Before, index is 0, or where the
- * last call ended; after, where this one ended.  Objects that come or go meanwhile may be
- * missed.
+ * last call ended; after, where this one ended.  Hidden objects are returned, too.  Objects
+ * that come or go meanwhile may be missed.
  */
 struct rpost_obj *rpost_obj_next(struct rpost_file *file, u32 *index, enum rpost_obj_type type)
 {

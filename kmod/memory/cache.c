@@ -21,7 +21,7 @@
  *
  * All of this is under the lock of the user's struct rpost_kept, which is held
  * for short: nobody deregisters under it.  Entries to be ended are moved to its
- * doomed list, and a work item of the user deregisters them, with the
+ * doomed list, and a work item of the user takes them out and deregisters them, with the
  * context's rwsem held for reading.  If it does not get that, then the device is
  * being removed, and removal ends the domain, which deregisters all entries itself.
  *

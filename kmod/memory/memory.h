@@ -26,7 +26,7 @@ struct rpost_watch;
  *          status.
  * @bad_lkey: lkey of @bad_mr for posts; 0 if there is none
  * @local_dma_lkey: the privileged key, which only inline data uses
- * @mrs: registered regions by lkey; posts look keys up here
+ * @mrs: regions with a handle by lkey, until their DESTROY begins; posts look keys up here
  * @refused: regions of failed registrations, without a handle, that the device
  *           has refused to deregister so far
  * @cached: regions that the module keeps, see cache.c; under the lock of the user's

@@ -569,7 +569,7 @@ static int rpost_reg_mr_finish(struct rpost_ucmd *ucmd, struct rpost_mr *mr)
 	struct rpost_reg_mr *cmd = &ucmd->cmd.reg_mr;
 	int ret = 0;
 
-	/* One from the cache has none yet. */
+	/* A region from the cache has no handle yet. */
 	if (!mr->obj.slot)
 		ret = rpost_obj_take_handle(&mr->obj, RPOST_GFP);
 	if (!ret)
@@ -648,7 +648,10 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 		if (ret <= 0)
 			return ret;
 	}
-	/* What cannot be pinned is not charged to whom others share a bound with. */
+	/*
+	 * This comes before the charge: memory that is not there must not use up a bound that
+	 * others share.  After -ENOBUFS rpost_pin_begin() refuses the region.
+	 */
 	if (!(cmd->access & RPOST_ACCESS_ON_DEMAND))
 		ret = rpost_mr_fault_in(cmd);
 	if (ret && ret != -ENOBUFS)

@@ -369,9 +369,9 @@ int rpost_pin_begin(struct rpost_pin *pin, struct rpost_file *file, u64 addr, u6
 }
 
 /*
- * End what rpost_pin_begin() began.  Nothing is done if that has failed, or if pin is
- * zero.  Waits for changes of the memory that are under way, so the caller holds nothing
- * for which others wait.
+ * End what is left of rpost_pin_begin(), and the watch in pin.  Do nothing the second
+ * time, or if pin is zero.  This waits for changes of the memory that are under way, so
+ * the caller holds nothing for which others wait.
  */
 void rpost_pin_end(struct rpost_pin *pin)
 {
