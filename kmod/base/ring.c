@@ -6,9 +6,9 @@
  * kernel reads only two words of it, @head and @arm, with one load per use, and
  * keeps its own @tail, @flags and @fired.  A wrong @head makes the ring look
  * full or empty, or frees slots of work requests too early or too late; a wrong
- * @arm asks for one event too many.  Both harm only the
- * program that wrote them, and so do writes to the other rings in a shared
- * page, which belong to the same open file.
+ * @arm asks for one event too many.  Both harm only the program that wrote them,
+ * and so do writes to the other rings in a shared page, which belong to the same
+ * open file.
  *
  * Barriers, kernel here and program in userlib/core/comp.c:
  *

@@ -32,10 +32,10 @@
  * Removal waits only for files that use the device, and only while the device
  * carries out their commands, or the RDMA core waits for a neighbour, which it
  * does for a second.  The exception is a registration, whose memory the driver
- * pins with @rwsem held.  rpost_mr_fault_in() makes the pages
- * present before.  A program that withdraws them in between delays the removal
- * of this device, and its own commands there, until it returns them or is
- * killed.
+ * pins with @rwsem held.  rpost_mr_fault_in() makes the pages present before, unless
+ * they are more than the memory.  A program that withdraws them in between delays
+ * the removal of this device, and its own commands there, until it returns them or
+ * is killed.
  */
 struct rpost_context {
 	struct kref kref;

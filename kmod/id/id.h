@@ -149,7 +149,7 @@ static inline bool rpost_id_connected(const struct rpost_id *id)
 	return state == RPOST_ID_CONNECTED || state == RPOST_ID_ACCEPTING;
 }
 
-/* RESOLVE_ADDR and RESOLVE_ROUTE accept no longer timeout. */
+/* The longest timeout of RESOLVE_ADDR and RESOLVE_ROUTE */
 #define RPOST_MAX_TIMEOUT_MS	3600000
 
 struct rpost_event_channel *rpost_event_channel_get(struct rpost_file *file, int nr);

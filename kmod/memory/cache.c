@@ -64,7 +64,7 @@ static void rpost_cache_count(struct rpost_mr *mr, int sign)
 
 static bool rpost_mr_in_tree(enum rpost_mr_keep keep)
 {
-	return keep == RPOST_MR_FOUND || keep == RPOST_MR_IDLE;
+	return keep == RPOST_MR_IN_USE || keep == RPOST_MR_IDLE;
 }
 
 /* Move a region to another state, with the lock of its user's struct rpost_kept held. */
@@ -101,7 +101,7 @@ void rpost_cache_move(struct rpost_mr *mr, enum rpost_mr_keep keep)
 }
 
 /*
- * Look at idle entries, beginning with the one that was used first, and doom those of a
+ * Look at idle entries, beginning with the one that was idle first, and doom those of a
  * process, or all if mm is NULL; the others go to the end of the list.  Return the pages
  * of what was looked at.
  */
@@ -150,7 +150,7 @@ static bool rpost_cache_room(struct rpost_mr *mr)
 	return kept->pages <= limit - mr->num_pages;
 }
 
-/* Keep a region that nobody uses any more, or doom it.  The same lock is held. */
+/* Keep a region that nobody uses any more, or doom it, as rpost_cache_move() does. */
 void rpost_cache_rest(struct rpost_mr *mr)
 {
 	bool good = mr->watch && !mr->no_cache && !READ_ONCE(mr->obj.file->dead);
@@ -179,7 +179,7 @@ static bool rpost_cache_fits(const struct rpost_mr *mr, const struct rpost_reg_m
  */
 struct rpost_mr *rpost_cache_use(struct rpost_pd *pd, const struct rpost_reg_mr *cmd, bool inner)
 {
-	enum rpost_mr_keep keep = inner ? RPOST_MR_FOUND : RPOST_MR_OUT;
+	enum rpost_mr_keep keep = inner ? RPOST_MR_IN_USE : RPOST_MR_OUT;
 	unsigned long first = cmd->addr, last = cmd->addr + cmd->length - 1, flags;
 	struct rpost_kept *kept = rpost_kept(pd->obj.file);
 	struct rpost_mr *mr, *found = NULL;
@@ -204,13 +204,13 @@ struct rpost_mr *rpost_cache_use(struct rpost_pd *pd, const struct rpost_reg_mr 
 	return found;
 }
 
-/* The memory of a region is about to change.  The same lock is held. */
+/* The memory of a region is about to change.  Its user's rpost_kept.lock is held. */
 void rpost_cache_changed(struct rpost_mr *mr)
 {
 	WRITE_ONCE(mr->no_cache, true);
 	if (mr->keep == RPOST_MR_IDLE)
 		rpost_cache_move(mr, RPOST_MR_DOOMED);
-	else if (mr->keep == RPOST_MR_FOUND)
+	else if (mr->keep == RPOST_MR_IN_USE)
 		rpost_cache_move(mr, RPOST_MR_STALE);
 }
 

@@ -64,7 +64,7 @@ struct rpost_mr *rpost_cache_get(struct rpost_pd *pd, u64 addr, u64 length, u32 
 
 	spin_lock_irqsave(&kept->lock, flags);
 	atomic_set(&mr->uses, 2);
-	rpost_cache_move(mr, mr->watch && !mr->no_cache ? RPOST_MR_FOUND : RPOST_MR_STALE);
+	rpost_cache_move(mr, mr->watch && !mr->no_cache ? RPOST_MR_IN_USE : RPOST_MR_STALE);
 	spin_unlock_irqrestore(&kept->lock, flags);
 	return mr;
 }
@@ -80,7 +80,7 @@ void rpost_mr_unuse(struct rpost_mr *mr)
 		kept = rpost_kept(mr->obj.file);
 		spin_lock_irqsave(&kept->lock, flags);
 		left = atomic_dec_return(&mr->uses);
-		if (left == 1 && (mr->keep == RPOST_MR_FOUND || mr->keep == RPOST_MR_STALE))
+		if (left == 1 && (mr->keep == RPOST_MR_IN_USE || mr->keep == RPOST_MR_STALE))
 			rpost_cache_rest(mr);
 		spin_unlock_irqrestore(&kept->lock, flags);
 	} else {

@@ -26,9 +26,9 @@ struct rpost_watch;
  *          status.
  * @bad_lkey: lkey of @bad_mr for posts; 0 if there is none
  * @local_dma_lkey: the privileged key, which only inline data uses
- * @mrs: regions with a handle by lkey, until their DESTROY begins; posts look keys up here
- * @refused: regions of failed registrations, without a handle, that the device
- *           has refused to deregister so far
+ * @mrs: regions with a handle by lkey, until they are shut down or kept; posts look keys
+ *       up here
+ * @refused: regions without a handle that the device has refused to deregister so far
  * @cached: regions that the module keeps, see cache.c; under the lock of the user's
  *          struct rpost_kept
  * @spans: by address, those of @cached that can be found; under the same lock
@@ -69,7 +69,7 @@ void rpost_pd_free(struct rpost_obj *obj);
  * @RPOST_MR_OUT: nothing: it has a handle, or has none yet, or is being deregistered
  * @RPOST_MR_STALE: an inner region that posts use.  Its memory has changed or is not
  *                  followed, so no other post finds it
- * @RPOST_MR_FOUND: an inner region that posts use; in the domain's tree
+ * @RPOST_MR_IN_USE: an inner region that posts use; in the domain's tree
  * @RPOST_MR_IDLE: nobody uses it; in the domain's tree, and in the user's idle list
  * @RPOST_MR_DOOMED: is to be deregistered; in the user's doomed list, until the reaper
  *                   finds that its device is being removed
@@ -77,22 +77,24 @@ void rpost_pd_free(struct rpost_obj *obj);
  * All but the first are entries of the cache, which are in the list of their domain.
  * rpost_cache_move() changes the state, under the lock of the user's struct rpost_kept:
  *
- *   OUT -> FOUND, STALE            a post has registered it
- *   OUT -> IDLE, DOOMED            DESTROY; DOOMED if there is no room
- *   FOUND -> IDLE, DOOMED          its last post has ended
+ *   OUT -> IN_USE, STALE           a post has registered it
+ *   OUT -> IDLE, DOOMED            DESTROY; DOOMED if there is no room, or its memory has
+ *                                  just changed
+ *   IN_USE -> IDLE, DOOMED         its last post has ended
  *   STALE -> DOOMED                its last post has ended
- *   IDLE -> FOUND                  a post finds it
+ *   IDLE -> IN_USE                 a post finds it
  *   IDLE -> OUT                    REG_MR takes it
- *   FOUND -> STALE                 the notifier: its memory changes
- *   IDLE -> DOOMED                 the notifier, the shrinker, whoever needs room
- *   STALE, FOUND, IDLE -> DOOMED   its domain ends
+ *   IN_USE -> STALE                the notifier: its memory changes
+ *   IDLE -> DOOMED                 the notifier, the shrinker, whoever needs room or sets
+ *                                  mr_cache_pages
+ *   STALE, IN_USE, IDLE -> DOOMED  its domain ends
  *   DOOMED -> OUT                  the reaper or the end of the domain, which then
  *                                  deregisters it
  */
 enum rpost_mr_keep {
 	RPOST_MR_OUT,
 	RPOST_MR_STALE,
-	RPOST_MR_FOUND,
+	RPOST_MR_IN_USE,
 	RPOST_MR_IDLE,
 	RPOST_MR_DOOMED,
 };

@@ -259,12 +259,12 @@ void rpost_mr_unlist(struct rpost_mr *mr)
 /*
  * A region ends in one of two ways:
  *
- *   with a handle       rpost_obj_end() calls rpost_mr_shutdown() and rpost_mr_free().  If
- *                       the device refuses, the handle stays.  If the device is removed,
- *                       the shutdown comes then, and the rest when the program destroys it
- *   without, of the     rpost_mr_drop().  If the device refuses, the domain has the region
- *   cache or of a       (rpost_pd.refused), and asks again before a registration and at
- *   failed command      its own end
+ * - One with a handle by rpost_obj_end(), which calls rpost_mr_shutdown() and
+ *   rpost_mr_free().  If the device refuses, the handle stays.  If the device is removed,
+ *   the shutdown comes then, and the rest when the program destroys the region.
+ * - One that the program does not know, of the cache or of a command that has failed, by
+ *   rpost_mr_drop().  If the device refuses, the domain has the region (rpost_pd.refused),
+ *   and asks again before it registers another on the device, and at its own end.
  */
 
 /*
@@ -310,8 +310,9 @@ int rpost_mr_shutdown(struct rpost_obj *obj)
 }
 
 /*
- * ret is what rpost_mr_shutdown() has returned, and is returned.  A region that was kept for
- * REG_MR has no use of an owner to drop.
+ * After rpost_mr_shutdown() has returned ret: drop the owner's use, and free the region with
+ * the last one; or, if the device has refused, leave the region to the domain.  One that was
+ * kept for REG_MR has no use to drop.  Return ret.
  */
 static int rpost_mr_forget(struct rpost_mr *mr, int ret)
 {
@@ -350,8 +351,8 @@ void rpost_mr_abort(struct rpost_obj *obj)
 }
 
 /*
- * Deregister the regions of failed registrations.  Return 0, or the driver's errno; then
- * some are still registered.
+ * Deregister the regions that the device has refused to deregister.  Return 0, or the
+ * driver's errno; then some are still registered.
  */
 int rpost_mr_retry_refused(struct rpost_pd *pd)
 {
@@ -650,7 +651,7 @@ int rpost_reg_mr_ioctl(struct rpost_ucmd *ucmd)
 	}
 	/*
 	 * This comes before the charge: memory that is not there must not use up a bound that
-	 * others share.  After -ENOBUFS rpost_pin_begin() refuses the region.
+	 * others share.  -ENOBUFS is left to rpost_pin_begin() or to the driver.
 	 */
 	if (!(cmd->access & RPOST_ACCESS_ON_DEMAND))
 		ret = rpost_mr_fault_in(cmd);

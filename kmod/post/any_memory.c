@@ -215,7 +215,7 @@ static int rpost_memory_try(struct rpost_ucmd *ucmd, struct rpost_memory *memory
 /*
  * Register the memory that a work request waits for.  The post of @ucmd is to a
  * queue pair, on which it has no reference.  @memory gets uses for all entries with
- * the lkey 0.
+ * the lkey 0.  Return 0; or a negative errno, without uses, but never -ENOMEM or -EAGAIN.
  */
 int rpost_memory_get(struct rpost_ucmd *ucmd, struct rpost_memory *memory)
 {

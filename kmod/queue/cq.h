@@ -108,14 +108,15 @@ void rpost_hwcqs_destroy(struct rpost_cq *cq, struct list_head *hwcqs);
  *   not armed, RPOST_RING_NEED_POLL    posts, and the program by POLL_CQ
  *   armed, RPOST_RING_NEED_POLL        the program by POLL_CQ: the device was asked for
  *                                      solicited events only, delays events (MODIFY_CQ),
- *                                      has more completions than one poll takes, or has
- *                                      gone
+ *                                      has more completions than one poll takes, could
+ *                                      not be armed, or has gone
  *   armed                              nobody: the interrupt comes
  *
- * The queue becomes armed when the program requests an event, reads one, or has polled
- * in vain for a while.  The interrupt notifies the program if that has asked, and ends
- * the armed state.  In any state a post that lacks slots, the end of a queue pair and
- * COUNT_WRS poll.
+ * The queue becomes armed when the program requests an event; unless it is @exact, also
+ * when the program reads one, or has polled in vain for a while.  The interrupt notifies
+ * the program if that has asked, and ends the armed state.  In any state a post that
+ * lacks slots, the end or RESET of a queue pair and COUNT_WRS poll, and so does whoever
+ * has just armed the device.
  *
  * A queue pair that is destroyed or reset mutes its completion queues, if no other uses
  * them, be it in RESET: the device's interrupt would tell of completions that are
