@@ -11,13 +11,14 @@ evidence() { if [ -n "${logs-}" ]; then tail -n 40 "$logs/$test"; else cat out e
 # result NAME STATUS [NOTE]: print a line of TAP, and the evidence if the test failed. With
 # "# ok" tap.awk would count lines of the evidence.
 result() {
+	local test=$1
 	n=$((n + 1))
 	if [ "$2" = 0 ]; then
 		echo "ok $n $subject.$1${3:+ # $3}"
 		return
 	fi
 	failed=1
-	evidence 2>&1 | sed 's/^/#   /'
+	evidence 2>&1 | sed 's/^/# | /'
 	echo "not ok $n $subject.$1"
 	return 1
 }

@@ -31,7 +31,7 @@ both() {
 	shift
 	"$@" >"$out.server" 2>&1 &
 	server=$!
-	while_runs $server client "$@" || { kill $server && return 1; }
+	while_runs $server client "$@" || { kill $server 2>/dev/null; return 1; }
 	wait $server
 }
 

@@ -182,7 +182,7 @@ unexpected() {
 # What chance does not explain: what a kernel or a sanitizer says, a guest that hangs or
 # dies, objects and memory that stay, bytes that are wrong, keys that open too much, a
 # program that crashes.
-expected='^[# ]*([a-z0-9_-]+: )?[a-z0-9_/]+\.c:[0-9]+:[^:]*:Expected '
+expected='^[# |]*([a-z0-9_-]+: )?[a-z0-9_/]+\.c:[0-9]+:[^:]*:Expected '
 findings='^([AB]: )?vm: FAIL: |^not ok .*# exit=(left behind|the kernel warned)'
 findings+="|^# more slab memory|$expected.*\b(memcmp|memchr|untouched|all_bytes|filled)\("
 findings+="|$expected.*\b(rp_num_objects|rp_wait_refcnt|rp_wait_objects|rp_pinned[a-z_]*)\("
