@@ -44,8 +44,6 @@
 #define RPOST_CACHE_WAIT	(2 * HZ)
 
 static struct workqueue_struct *rpost_cache_wq;
-/* Idle regions of all users. */
-atomic_long_t rpost_cache_idle;
 
 unsigned long rpost_cache_pages = SZ_64M >> PAGE_SHIFT;
 
@@ -57,7 +55,6 @@ static void rpost_cache_count(struct rpost_mr *mr, int sign)
 
 	rpost_kept(mr->obj.file)->pages += pages;
 	mr->pinner->kept += pages;
-	atomic_long_add(sign, &rpost_cache_idle);
 	rpost_file_count(mr->obj.file, RPOST_COUNT_KEPT, sign);
 	rpost_file_count(mr->obj.file, RPOST_COUNT_KEPT_PAGES, pages);
 }

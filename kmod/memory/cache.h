@@ -105,7 +105,6 @@ static inline struct rpost_kept *rpost_kept(const struct rpost_file *file)
 }
 
 extern unsigned long rpost_cache_pages;
-extern atomic_long_t rpost_cache_idle;
 
 int rpost_cache_init(void);
 void rpost_cache_exit(void);

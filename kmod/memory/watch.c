@@ -185,7 +185,7 @@ static unsigned long rpost_watch_count(struct shrinker *shrinker, struct shrink_
 
 	if (!watches)
 		return SHRINK_EMPTY;
-	return atomic_long_read(&rpost_cache_idle) ? watches * RPOST_WATCH_WEIGHT : 0;
+	return rpost_count_read(RPOST_COUNT_KEPT) ? watches * RPOST_WATCH_WEIGHT : 0;
 }
 
 /*
@@ -197,7 +197,7 @@ static unsigned long rpost_watch_scan(struct shrinker *shrinker, struct shrink_c
 {
 	unsigned long left = DIV_ROUND_UP(sc->nr_to_scan, RPOST_WATCH_WEIGHT);
 
-	if (!atomic_long_read(&rpost_cache_idle))
+	if (!rpost_count_read(RPOST_COUNT_KEPT))
 		return SHRINK_STOP;
 	left = min(left, list_lru_shrink_count(&rpost_watches, sc));
 	return rpost_compat_lru_walk(&rpost_watches, sc, left, rpost_cache_doom_idle) *
