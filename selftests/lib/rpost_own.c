@@ -56,9 +56,7 @@ int rp_connect_qp(struct rp_end *end, uint32_t qp_num)
 
 int rp_query_qp(struct rp_end *end, struct rpost_query_qp *cmd)
 {
-	memset(cmd, 0xa5, sizeof(*cmd));
-	cmd->size = sizeof(*cmd);
-	cmd->flags = 0;
+	RP_QUERY(cmd);
 	cmd->handle = end->qp;
 	return rp_ioctl(end->fd, RPOST_IOC_QUERY_QP, cmd);
 }
@@ -74,8 +72,7 @@ int rp_qp_state(struct rp_end *end)
 
 int rp_count_wrs(struct rp_end *end, uint32_t flags, struct rpost_count_wrs *cmd)
 {
-	memset(cmd, 0xa5, sizeof(*cmd));
-	cmd->size = sizeof(*cmd);
+	RP_QUERY(cmd);
 	cmd->flags = flags;
 	cmd->handle = end->qp;
 	cmd->reserved = 0;
@@ -314,9 +311,7 @@ int rp_create_srq(int fd, uint32_t pd, uint32_t max_wr,
 
 int rp_query_srq(int fd, uint32_t srq, struct rpost_query_srq *cmd)
 {
-	memset(cmd, 0xa5, sizeof(*cmd));
-	cmd->size = sizeof(*cmd);
-	cmd->flags = 0;
+	RP_QUERY(cmd);
 	cmd->handle = srq;
 	return rp_ioctl(fd, RPOST_IOC_QUERY_SRQ, cmd);
 }

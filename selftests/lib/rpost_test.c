@@ -17,18 +17,14 @@ static void __attribute__((constructor)) rp_buffer_lines(void)
 
 int rp_query_device(int fd, uint32_t device, struct rpost_query_device *cmd)
 {
-	memset(cmd, 0xa5, sizeof(*cmd));
-	cmd->size = sizeof(*cmd);
-	cmd->flags = 0;
+	RP_QUERY(cmd);
 	cmd->device = device;
 	return rp_ioctl(fd, RPOST_IOC_QUERY_DEVICE, cmd);
 }
 
 int rp_query_port(int fd, uint32_t device, uint32_t port, struct rpost_query_port *cmd)
 {
-	memset(cmd, 0xa5, sizeof(*cmd));
-	cmd->size = sizeof(*cmd);
-	cmd->flags = 0;
+	RP_QUERY(cmd);
 	cmd->device = device;
 	cmd->port = port;
 	return rp_ioctl(fd, RPOST_IOC_QUERY_PORT, cmd);

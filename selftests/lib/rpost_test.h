@@ -60,6 +60,14 @@ static inline int rp_open(void)
 	return open(RPOST_DEVICE_PATH, O_RDWR | O_CLOEXEC);
 }
 
+/* Begin a query: what the answer does not write stays 0xa5. */
+#define RP_QUERY(cmd)							\
+	do {								\
+		memset(cmd, 0xa5, sizeof(*(cmd)));			\
+		(cmd)->size = sizeof(*(cmd));				\
+		(cmd)->flags = 0;					\
+	} while (0)
+
 int rp_query_device(int fd, uint32_t device, struct rpost_query_device *cmd);
 int rp_query_port(int fd, uint32_t device, uint32_t port, struct rpost_query_port *cmd);
 uint32_t rp_first_device(int fd);

@@ -22,9 +22,7 @@ int named_device(int fd)
 int query_object(int fd, uint32_t type, uint32_t handle,
 		 struct rpost_query_object *cmd)
 {
-	memset(cmd, 0xa5, sizeof(*cmd));
-	cmd->size = sizeof(*cmd);
-	cmd->flags = 0;
+	RP_QUERY(cmd);
 	cmd->type = type;
 	cmd->handle = handle;
 	return rp_ioctl(fd, RPOST_IOC_QUERY_OBJECT, cmd);

@@ -5,7 +5,7 @@
  */
 #include <kselftest_harness.h>
 
-#include "rpost_test.h"
+#include "rpost_own.h"
 
 #define STATE_INIT	1
 #define STATE_RTS	3
@@ -49,11 +49,7 @@ static int create(FIXTURE_DATA(qp) *self, struct rpost_create_qp *cmd)
 
 static int query(struct rp_end *end, uint32_t qp, struct rpost_query_qp *cmd)
 {
-	memset(cmd, 0xa5, sizeof(*cmd));
-	cmd->size = sizeof(*cmd);
-	cmd->flags = 0;
-	cmd->handle = qp;
-	return rp_ioctl(end->fd, RPOST_IOC_QUERY_QP, cmd);
+	return rp_query_qp(&(struct rp_end){ .fd = end->fd, .qp = qp }, cmd);
 }
 
 TEST_F(qp, answer)
