@@ -44,10 +44,14 @@ FIXTURE(op) {
 	PAIR_MEMBERS;
 };
 
-FIXTURE_VARIANT(op) { const struct op *op; };
-FIXTURE_VARIANT_ADD(op, read) { &op_read };
-FIXTURE_VARIANT_ADD(op, write) { &op_write };
-FIXTURE_VARIANT_ADD(op, send) { &op_send };
+/* Each operation is a variant of the fixture. */
+#define OP_VARIANTS(fixture)						\
+FIXTURE_VARIANT(fixture) { const struct op *op; };			\
+FIXTURE_VARIANT_ADD(fixture, read) { &op_read };			\
+FIXTURE_VARIANT_ADD(fixture, write) { &op_write };			\
+FIXTURE_VARIANT_ADD(fixture, send) { &op_send }
+
+OP_VARIANTS(op);
 
 FIXTURE_SETUP(op)
 {
@@ -375,10 +379,7 @@ FIXTURE(held) {
 	uint8_t *mem;		/* of mr */
 };
 
-FIXTURE_VARIANT(held) { const struct op *op; };
-FIXTURE_VARIANT_ADD(held, read) { &op_read };
-FIXTURE_VARIANT_ADD(held, write) { &op_write };
-FIXTURE_VARIANT_ADD(held, send) { &op_send };
+OP_VARIANTS(held);
 
 FIXTURE_SETUP(held)
 {

@@ -75,6 +75,21 @@ uint64_t rp_max_mr_size(int fd, uint32_t device);
 bool rp_is_iwarp(int fd, uint32_t device);
 bool rp_is_rxe(int fd, uint32_t device);
 
+/* A fixture of ends, the member @m of @type, which @init opens and @close closes. */
+#define RP_ENDS_FIXTURE(name, type, m, init, close)			\
+FIXTURE(name) {								\
+	type m;								\
+	struct rpost_wc wc;						\
+};									\
+FIXTURE_SETUP(name)							\
+{									\
+	ASSERT_EQ(0, init);						\
+}									\
+FIXTURE_TEARDOWN(name)							\
+{									\
+	close(&self->m);						\
+}
+
 /* Skip a test for the reason that its setup has found: a SKIP there would not. */
 #define RP_SKIP_IF_SETUP_SAID()						\
 	do {								\

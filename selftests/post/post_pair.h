@@ -38,20 +38,10 @@ int pair_recv(struct post_pair *p, uint64_t wr_id, uint32_t length);
 #define EXPECT_NOTHING_FLUSHED(end) EXPECT_EQ(RPOST_WC_WR_FLUSH_ERR, rp_no_other(end))
 
 #define BLOCKS_FIXTURE(bytes)						\
-FIXTURE(blocks) {							\
-	struct post_pair p;						\
-	struct rpost_wc wc;						\
-};									\
-FIXTURE_SETUP(blocks)							\
-{									\
-	ASSERT_EQ(0, post_pair_init(&self->p, bytes, 0));		\
-}									\
-FIXTURE_TEARDOWN(blocks)						\
-{									\
-	post_pair_close(&self->p);					\
-}
+	RP_ENDS_FIXTURE(blocks, struct post_pair, p,			\
+			post_pair_init(&self->p, bytes, 0), post_pair_close)
 
-/* The same, with memory that is filled, and with all sends signaled. */
+/* A pair with memory that is filled, once as it is and once with all sends signaled. */
 #define POST_FIXTURE(bytes)						\
 FIXTURE(post) {								\
 	struct post_pair p;						\

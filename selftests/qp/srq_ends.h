@@ -35,18 +35,7 @@ int srq_give(struct srq_ends *e, uint32_t i);
 	EXPECT_EQ(len, self->wc.byte_len);				\
 } while (0)
 
-#define SRQ_FIXTURE()							\
-FIXTURE(srq) {								\
-	struct srq_ends e;						\
-	struct rpost_wc wc;						\
-};									\
-FIXTURE_SETUP(srq)							\
-{									\
-	ASSERT_EQ(0, srq_ends_init(&self->e));				\
-}									\
-FIXTURE_TEARDOWN(srq)							\
-{									\
-	srq_ends_close(&self->e);					\
-}
+#define SRQ_FIXTURE() \
+	RP_ENDS_FIXTURE(srq, struct srq_ends, e, srq_ends_init(&self->e), srq_ends_close)
 
 #endif /* SRQ_ENDS_H */

@@ -53,18 +53,7 @@ struct rp_send ud_datagram(const struct ud_pair *p, uint64_t wr_id);
 	EXPECT_RECEIVED(5555, UD_MSG);					\
 } while (0)
 
-#define UD_FIXTURE()							\
-FIXTURE(ud) {								\
-	struct ud_pair p;						\
-	struct rpost_wc wc;						\
-};									\
-FIXTURE_SETUP(ud)							\
-{									\
-	ASSERT_EQ(0, ud_pair_init(&self->p));				\
-}									\
-FIXTURE_TEARDOWN(ud)							\
-{									\
-	ud_pair_close(&self->p);					\
-}
+#define UD_FIXTURE() \
+	RP_ENDS_FIXTURE(ud, struct ud_pair, p, ud_pair_init(&self->p), ud_pair_close)
 
 #endif /* UD_PAIR_H */
