@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the cache keeps for REG_MR: regions that the program has deregistered.
+ * The regions that the cache keeps for REG_MR: the program has deregistered them.
  *
  * A work request on the device may still write to memory whose region the
  * program has deregistered, if the region stays registered.  So posts count

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the cache keeps for posts: regions that the module has registered, for memory
+ * The regions that the cache keeps for posts: the module has registered them, for memory
  * without a key.  See post/any_memory.c.
  */
 #include <linux/mm.h>

@@ -103,7 +103,7 @@ void rpost_hwcqs_destroy(struct rpost_cq *cq, struct list_head *hwcqs);
  * @event_link: in @channel->ready; under @channel->lock
  * @events: events not yet read; under @channel->lock
  *
- * Who polls the device depends on @armed and on what the ring says:
+ * The tasks that poll the device depend on @armed and on what the ring says:
  *
  *   not armed, RPOST_RING_NEED_POLL    posts, and the program by POLL_CQ
  *   armed, RPOST_RING_NEED_POLL        the program by POLL_CQ: the device was asked for
