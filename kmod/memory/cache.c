@@ -38,7 +38,6 @@
 
 /* Bounds of what is done with a lock held. */
 #define RPOST_CACHE_LOOK	64
-#define RPOST_CACHE_DOOM	64
 #define RPOST_CACHE_ROUNDS	65536
 
 #define RPOST_CACHE_WAIT	(2 * HZ)
@@ -111,7 +110,7 @@ static unsigned long rpost_cache_doom_pages(struct rpost_kept *kept, unsigned lo
 
 	lockdep_assert_held(&kept->lock);
 
-	for (i = 0; i < RPOST_CACHE_DOOM && done < pages; i++) {
+	for (i = 0; i < RPOST_CACHE_LOOK && done < pages; i++) {
 		mr = list_first_entry_or_null(&kept->idle, struct rpost_mr, lru);
 		if (!mr)
 			break;
