@@ -66,20 +66,25 @@ u64 rpost_fastreg_max_size(const struct ib_device *ib_dev)
 /* Destroy a domain's queue pair for registrations.  Nothing is being registered. */
 void rpost_fastreg_destroy(struct rpost_pd *pd)
 {
-	int ret = pd->fast_qp ? ib_destroy_qp(pd->fast_qp) : 0;
+	struct ib_qp *qp = pd->fast_qp;
+	struct ib_cq *cq;
+	int ret;
 
+	if (!qp)
+		return;
+	pd->fast_qp = NULL;
+	cq = qp->send_cq;
+	ret = ib_destroy_qp(qp);
 	if (ret) {
 		/* The device keeps it, and all that it needs, for ever. */
 		pr_warn_ratelimited("rdma_post: queue pair for registrations not destroyed: %d\n",
 				    ret);
 		pd->leaked = true;
-		rpost_leave_behind(&pd->fast_qp->res, pd->obj.dev);
-		rpost_leave_behind(&pd->fast_cq->res, pd->obj.dev);
-	} else if (pd->fast_cq) {
-		ib_free_cq(pd->fast_cq);
+		rpost_leave_behind(&qp->res, pd->obj.dev);
+		rpost_leave_behind(&cq->res, pd->obj.dev);
+	} else {
+		ib_free_cq(cq);
 	}
-	pd->fast_qp = NULL;
-	pd->fast_cq = NULL;
 }
 
 /* The attributes by which ib_modify_qp() takes a queue pair to each state. */
@@ -203,22 +208,17 @@ static int rpost_fastreg_create(struct rpost_pd *pd)
 			   pd->obj.file->name);
 	if (IS_ERR(cq))
 		return PTR_ERR(cq);
-	pd->fast_cq = cq;
 	attr.send_cq = cq;
 	attr.recv_cq = cq;
 	qp = ib_create_qp_kernel(pd->ib_pd, &attr, pd->obj.file->name);
 	if (IS_ERR(qp)) {
-		ret = PTR_ERR(qp);
-		goto err;
+		ib_free_cq(cq);
+		return PTR_ERR(qp);
 	}
 	pd->fast_qp = qp;
 	ret = rpost_fastreg_connect_any(qp);
 	if (ret)
-		goto err;
-	return 0;
-
-err:
-	rpost_fastreg_destroy(pd);
+		rpost_fastreg_destroy(pd);
 	return ret;
 }
 
@@ -248,7 +248,7 @@ static int rpost_fastreg_wait(struct rpost_pd *pd,
 	bool late = false;
 
 	for (;;) {
-		ib_process_cq_direct(pd->fast_cq, -1);
+		ib_process_cq_direct(pd->fast_qp->send_cq, -1);
 		if (req->done)
 			return 0;
 		if (!rpost_device_alive(pd->obj.dev))

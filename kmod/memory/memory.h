@@ -34,8 +34,7 @@ struct rpost_watch;
  * @spans: by address, those of @cached that can be found; under the same lock
  * @leaked: the device keeps an object for ever; nothing that it needs may be
  *          freed
- * @fast_lock: serialises fast registrations; guards the following
- * @fast_cq: completion queue of @fast_qp
+ * @fast_lock: serialises fast registrations; guards @fast_qp
  * @fast_qp: takes the work requests of fast registrations only.  Programs
  *           register before they connect, so it is connected to itself.  An
  *           error destroys it; the next registration creates it anew.
@@ -52,7 +51,6 @@ struct rpost_pd {
 	struct rb_root_cached spans;
 	bool leaked;
 	struct mutex fast_lock;
-	struct ib_cq *fast_cq;
 	struct ib_qp *fast_qp;
 };
 
