@@ -13,14 +13,18 @@
  *
  * RPOST_CREATE_COMMAND() is the same for a command that makes something.  If it fails for
  * want of what regions in the cache are charged for, these are given back, and it is run
- * again.  RPOST_CHANNEL_COMMAND() is for a command of an event channel's descriptor.  A
- * file that includes this defines RPOST_COMMAND first, and also the other two if it treats
- * these commands differently.  The module's table, the declarations of its handlers, the
+ * again.  RPOST_POST_COMMAND() is for a post, whose work requests follow the struct, and
+ * RPOST_CHANNEL_COMMAND() for a command of an event channel's descriptor.  A file that
+ * includes this defines RPOST_COMMAND first, and also the others if it treats these
+ * commands differently.  The module's table, the declarations of its handlers, the
  * names in the library's messages, and the tests of lengths, flags and layout are made from
  * this list.
  */
 #ifndef RPOST_CREATE_COMMAND
 #define RPOST_CREATE_COMMAND RPOST_COMMAND
+#endif
+#ifndef RPOST_POST_COMMAND
+#define RPOST_POST_COMMAND RPOST_COMMAND
 #endif
 #ifndef RPOST_CHANNEL_COMMAND
 #define RPOST_CHANNEL_COMMAND RPOST_COMMAND
@@ -52,8 +56,8 @@ RPOST_COMMAND(DISCONNECT, disconnect, disconnect, 16, 16, 0)
 RPOST_CREATE_COMMAND(CREATE_QP, create_qp, create_qp, 72, 72,
 		     RPOST_QP_SIG_ALL | RPOST_QP_ANY_MEMORY)
 RPOST_COMMAND(QUERY_QP, query_qp, query_qp, 176, 176, 0)
-RPOST_COMMAND(POST_SEND, post_send, post, 32, 32, 0)
-RPOST_COMMAND(POST_RECV, post_recv, post, 32, 32, 0)
+RPOST_POST_COMMAND(POST_SEND, post_send, post, 16, 16, 0)
+RPOST_POST_COMMAND(POST_RECV, post_recv, post, 16, 16, 0)
 RPOST_COMMAND(MIGRATE_ID, migrate_id, migrate_id, 16, 16, 0)
 RPOST_COMMAND(MODIFY_QP, modify_qp, modify_qp, 144, 144, 0)
 RPOST_COMMAND(QUERY_GIDS, query_gids, query_gids, 32, 32, 0)
@@ -62,7 +66,7 @@ RPOST_CREATE_COMMAND(RESIZE_CQ, resize_cq, resize_cq, 48, 48, 0)
 RPOST_CREATE_COMMAND(CREATE_SRQ, create_srq, create_srq, 40, 40, 0)
 RPOST_CREATE_COMMAND(MODIFY_SRQ, modify_srq, modify_srq, 24, 24, 0)
 RPOST_COMMAND(QUERY_SRQ, query_srq, query_srq, 24, 24, 0)
-RPOST_COMMAND(POST_SRQ_RECV, post_srq_recv, post, 32, 32, 0)
+RPOST_POST_COMMAND(POST_SRQ_RECV, post_srq_recv, post, 16, 16, 0)
 RPOST_CREATE_COMMAND(CREATE_AH, create_ah, create_ah, 56, 56, 0)
 RPOST_CREATE_COMMAND(ATTACH_MCAST, attach_mcast, attach_mcast, 32, 32, 0)
 RPOST_COMMAND(DETACH_MCAST, detach_mcast, attach_mcast, 32, 32, 0)
@@ -87,4 +91,5 @@ RPOST_CHANNEL_COMMAND(GET_EVENT, get_event, get_event, 352, 352, 0)
 
 #undef RPOST_COMMAND
 #undef RPOST_CREATE_COMMAND
+#undef RPOST_POST_COMMAND
 #undef RPOST_CHANNEL_COMMAND

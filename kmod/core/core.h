@@ -32,6 +32,7 @@ struct rpost_ucmd {
 	u32 size;
 	union {
 #define RPOST_COMMAND(nr, name, type, first, size, flags) struct rpost_##type name;
+#define RPOST_POST_COMMAND(...)
 #include "core/commands.h"
 	} cmd;
 };
@@ -59,6 +60,7 @@ struct rpost_cmd_row {
 
 #define RPOST_COMMAND(nr, name, type, first, size, flags) \
 	int rpost_##name##_ioctl(struct rpost_ucmd *ucmd);
+#define RPOST_POST_COMMAND(...)
 #include "core/commands.h"
 
 int rpost_ucmd_run(struct rpost_file *file, struct file *filp,

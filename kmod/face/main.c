@@ -15,7 +15,7 @@
 #include "face/face.h"
 #include "id/id.h"
 #include "memory/cache.h"
-#include "queue/srq.h"
+#include "post/post.h"
 
 #define RPOST_COMMAND(nr, name, type, first, size, flags) \
 	static_assert(sizeof(struct rpost_##type) == (size));
@@ -26,6 +26,7 @@ static const struct rpost_cmd_row rpost_cmds[] = {
 	[RPOST_CMD_##nr] = RPOST_ROW(name, first, size, flags, false),
 #define RPOST_CREATE_COMMAND(nr, name, type, first, size, flags) \
 	[RPOST_CMD_##nr] = RPOST_ROW(name, first, size, flags, true),
+#define RPOST_POST_COMMAND(...)
 #define RPOST_CHANNEL_COMMAND(...)
 #include "core/commands.h"
 };
@@ -121,6 +122,12 @@ long rpost_file_ioctl(struct rpost_file *file, struct file *filp, unsigned int n
 
 	if (nr != _IO(RPOST_IOC_TYPE, cmd) || cmd >= ARRAY_SIZE(rpost_cmds))
 		return -ENOTTY;
+	switch (cmd) {
+	case RPOST_CMD_POST_SEND:
+	case RPOST_CMD_POST_RECV:
+	case RPOST_CMD_POST_SRQ_RECV:
+		return rpost_post(file, cmd, arg);
+	}
 	cmd = array_index_nospec(cmd, ARRAY_SIZE(rpost_cmds));
 	if (!rpost_cmds[cmd].handler)
 		return -ENOTTY;

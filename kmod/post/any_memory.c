@@ -120,7 +120,7 @@ int rpost_memory_copy(struct rpost_swr *swr, const struct rpost_sge *sges, u32 n
 }
 
 /* Make the memory of an entry present, look at it, and follow it. */
-static int rpost_memory_pin(struct rpost_ucmd *ucmd, const struct rpost_sge *sge,
+static int rpost_memory_pin(struct rpost_file *file, const struct rpost_sge *sge,
 			    u32 access, struct rpost_pin *pin)
 {
 	const struct rpost_reg_mr cmd = {
@@ -136,7 +136,7 @@ static int rpost_memory_pin(struct rpost_ucmd *ucmd, const struct rpost_sge *sge
 	ret = rpost_mr_fault_in(&cmd);
 	if (ret)
 		return ret;
-	pin->watch = rpost_cache_watch(ucmd->file, sge->addr, sge->length);
+	pin->watch = rpost_cache_watch(file, sge->addr, sge->length);
 	/*
 	 * Before 6.2 the driver pins by force.  The watch sees a change of the rights from
 	 * here on, so look now whether the program may read.
@@ -146,7 +146,7 @@ static int rpost_memory_pin(struct rpost_ucmd *ucmd, const struct rpost_sge *sge
 		if (ret)
 			return ret;
 	}
-	return rpost_pin_begin(pin, ucmd->file, sge->addr, sge->length, access);
+	return rpost_pin_begin(pin, file, sge->addr, sge->length, access);
 }
 
 /* Get a use for each entry with the lkey 0, or none. */
@@ -173,12 +173,17 @@ static int rpost_memory_register(struct rpost_pd *pd, struct rpost_memory *memor
 }
 
 /* Get uses of all entries with the lkey 0, or return a negative errno. */
-static int rpost_memory_enter(struct rpost_ucmd *ucmd, struct rpost_memory *memory,
+static int rpost_memory_enter(struct rpost_file *file, u32 handle, struct rpost_memory *memory,
 			      struct rpost_pin *pins)
 {
-	struct rpost_qp *qp = rpost_qp_enter_get(ucmd, ucmd->cmd.post_send.qp);
-	int ret = PTR_ERR_OR_ZERO(qp);
+	struct rpost_ucmd ucmd rpost_uninitialized;
+	struct rpost_qp *qp;
+	int ret;
 
+	ucmd.file = file;
+	ucmd.context = NULL;
+	qp = rpost_qp_enter_get(&ucmd, handle);
+	ret = PTR_ERR_OR_ZERO(qp);
 	if (!ret) {
 		ret = -ENODEV;
 		if (rpost_device_alive(qp->obj.dev))
@@ -186,11 +191,11 @@ static int rpost_memory_enter(struct rpost_ucmd *ucmd, struct rpost_memory *memo
 		rpost_obj_put(&qp->obj);
 	}
 	/* It has been entered even if it has no such queue pair any more. */
-	rpost_leave_device(ucmd);
+	rpost_leave_device(&ucmd);
 	return ret;
 }
 
-static int rpost_memory_try(struct rpost_ucmd *ucmd, struct rpost_memory *memory)
+static int rpost_memory_try(struct rpost_file *file, u32 qp, struct rpost_memory *memory)
 {
 	const struct rpost_sge *sges = memory->sges;
 	struct rpost_pin *pins;
@@ -202,10 +207,10 @@ static int rpost_memory_try(struct rpost_ucmd *ucmd, struct rpost_memory *memory
 		return -ENOMEM;
 	for (i = 0; i < memory->num && !ret; i++) {
 		if (rpost_sge_needs(&sges[i]))
-			ret = rpost_memory_pin(ucmd, &sges[i], memory->access, &pins[i]);
+			ret = rpost_memory_pin(file, &sges[i], memory->access, &pins[i]);
 	}
 	if (!ret)
-		ret = rpost_memory_enter(ucmd, memory, pins);
+		ret = rpost_memory_enter(file, qp, memory, pins);
 	for (i = 0; i < memory->num; i++)
 		rpost_pin_end(&pins[i]);
 	kfree(pins);
@@ -213,18 +218,18 @@ static int rpost_memory_try(struct rpost_ucmd *ucmd, struct rpost_memory *memory
 }
 
 /*
- * Register the memory that a work request waits for.  The post of @ucmd is to a
- * queue pair, on which it has no reference.  @memory gets uses for all entries with
+ * Register the memory that a work request waits for.  The post is to the queue pair
+ * that has the handle qp, on which it has no reference.  @memory gets uses for all entries with
  * the lkey 0.  Return 0; or a negative errno, without uses, but never -ENOMEM or -EAGAIN.
  */
-int rpost_memory_get(struct rpost_ucmd *ucmd, struct rpost_memory *memory)
+int rpost_memory_get(struct rpost_file *file, u32 qp, struct rpost_memory *memory)
 {
-	struct rpost_user *user = ucmd->file->user;
+	struct rpost_user *user = file->user;
 	long refused = atomic_long_read(&user->refused);
-	int ret = rpost_memory_try(ucmd, memory);
+	int ret = rpost_memory_try(file, qp, memory);
 
 	if ((ret == -ENOMEM || ret == -EAGAIN) && rpost_cache_give_back(user, ret, refused))
-		ret = rpost_memory_try(ucmd, memory);
+		ret = rpost_memory_try(file, qp, memory);
 	/* ENOMEM would mean a full queue. */
 	return ret == -ENOMEM || ret == -EAGAIN ? -ENOBUFS : ret;
 }

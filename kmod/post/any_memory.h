@@ -25,7 +25,7 @@ struct rpost_memory {
 	bool paid;
 };
 
-int rpost_memory_get(struct rpost_ucmd *ucmd, struct rpost_memory *memory);
+int rpost_memory_get(struct rpost_file *file, u32 qp, struct rpost_memory *memory);
 int rpost_memory_find(const struct rpost_check *check, struct rpost_sge *sges, u32 num);
 u32 rpost_memory_short(const struct rpost_sge *sges, u32 num, u32 max);
 int rpost_memory_copy(struct rpost_swr *swr, const struct rpost_sge *sges, u32 num, u32 bytes);

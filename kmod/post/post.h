@@ -82,7 +82,7 @@ struct rpost_rwr {
  * struct rpost_scratch - memory for the posts of one call
  * @swrs: a batch of sends, or
  * @rwrs: of receives
- * @block: the program's work requests, if they fit
+ * @block: the program's command with its work requests, if they fit
  *
  * Allocating it for each call costs more than checking a work request, so an
  * open file keeps the memory of the last calls.  It belongs to the call from
@@ -98,6 +98,24 @@ struct rpost_scratch {
 };
 
 static_assert(sizeof(struct rpost_scratch) <= 4096);
+
+/**
+ * struct rpost_posting - a post while it is carried out
+ * @cmd: the kernel's copy, with the work requests: in @small, in @scratch, or by itself
+ * @wrs: the first work request that is not posted
+ * @count: how many work requests there are
+ * @posted: how many of them are posted
+ * @scratch: for a batch; NULL to post them one by one
+ * @small: room for most posts
+ */
+struct rpost_posting {
+	struct rpost_post *cmd;
+	void *wrs;
+	u32 count;
+	u32 posted;
+	struct rpost_scratch *scratch;
+	u64 small[32];
+};
 
 /**
  * struct rpost_check - how the entries of a work request are checked
@@ -120,12 +138,13 @@ struct rpost_check {
 	u32 total;
 };
 
+int rpost_post(struct rpost_file *file, u32 command, unsigned long arg);
 int rpost_check_many(struct rpost_check *check, struct rpost_sge *sges, u32 num);
 u32 rpost_queue_room(struct rpost_queue *q, struct rpost_cq *cq, u32 n);
-int rpost_post_sends(struct rpost_obj *obj, struct rpost_post *cmd, void *block,
-		     struct rpost_scratch *scratch, struct rpost_memory *memory);
-int rpost_post_recvs(struct rpost_obj *obj, struct rpost_post *cmd, void *block,
-		     struct rpost_scratch *scratch, struct rpost_memory *memory);
+int rpost_post_sends(struct rpost_obj *obj, struct rpost_posting *post,
+		     struct rpost_memory *memory);
+int rpost_post_recvs(struct rpost_obj *obj, struct rpost_posting *post,
+		     struct rpost_memory *memory);
 
 /*
  * Is this the usual list: one entry, with a good key?  If not, rpost_check_many()

@@ -155,12 +155,12 @@ static int rpost_srq_batch(struct rpost_srq *srq, struct rpost_rwr *rwrs, u32 n,
  * Check, build and post receives of a queue pair, or of a shared receive queue.  The rest
  * is as in rpost_post_sends().
  */
-int rpost_post_recvs(struct rpost_obj *obj, struct rpost_post *cmd, void *block,
-		     struct rpost_scratch *scratch, struct rpost_memory *memory)
+int rpost_post_recvs(struct rpost_obj *obj, struct rpost_posting *post,
+		     struct rpost_memory *memory)
 {
-	u32 i, first, max_sge, max = scratch ? RPOST_POST_BATCH : 1;
+	u32 i, first, max_sge, max = post->scratch ? RPOST_POST_BATCH : 1;
 	struct rpost_rwr one;
-	struct rpost_rwr *rwrs = scratch ? scratch->rwrs : &one;
+	struct rpost_rwr *rwrs = post->scratch ? post->scratch->rwrs : &one;
 	struct rpost_srq *srq = NULL;
 	struct rpost_queue *rq = NULL;
 	struct rpost_qp *qp = NULL;
@@ -181,22 +181,22 @@ int rpost_post_recvs(struct rpost_obj *obj, struct rpost_post *cmd, void *block,
 	}
 	if (!qp || !(qp->qp_flags & RPOST_QP_ANY_MEMORY))
 		memory = NULL;
-	while (!ret && !err && cmd->posted < cmd->count) {
-		for (i = 0; i < max && cmd->posted + i < cmd->count; i++) {
-			struct rpost_recv_wr *wr = block;
+	while (!ret && !err && post->posted < post->count) {
+		for (i = 0; i < max && post->posted + i < post->count; i++) {
+			struct rpost_recv_wr *wr = post->wrs;
 			u32 size = wr->size;
 
 			err = rpost_build_recv(pd, rq, max_sge, &rwrs[i], wr, memory);
 			if (err)
 				break;
-			block += size;
+			post->wrs += size;
 		}
-		first = cmd->posted;
+		first = post->posted;
 		if (i && srq)
-			ret = rpost_srq_batch(srq, rwrs, i, &cmd->posted);
+			ret = rpost_srq_batch(srq, rwrs, i, &post->posted);
 		else if (i)
-			ret = rpost_recv_batch(qp, rwrs, i, &cmd->posted);
-		if (unlikely(cmd->posted - first != i))
+			ret = rpost_recv_batch(qp, rwrs, i, &post->posted);
+		if (unlikely(post->posted - first != i))
 			rpost_drop_recvs(rwrs, i);
 	}
 	return ret ? : err;

@@ -457,8 +457,8 @@ static int rpost_send_admit(struct rpost_qp *qp, const struct rpost_send_wr *wr,
  * Post sends to which policies apply, one by one: each is charged before the next one is
  * looked at.  What waits for memory is not charged again.
  */
-static noinline int rpost_post_admitted(struct rpost_qp *qp, struct rpost_post *cmd,
-					void *block, struct rpost_memory *memory)
+static noinline int rpost_post_admitted(struct rpost_qp *qp, struct rpost_posting *post,
+					struct rpost_memory *memory)
 {
 	const struct rpost_tenant *tenant = &qp->obj.file->tenant;
 	struct rpost_send_wr *wr;
@@ -466,10 +466,10 @@ static noinline int rpost_post_admitted(struct rpost_qp *qp, struct rpost_post *
 	u32 first, bytes;
 	int ret = 0;
 
-	while (!ret && cmd->posted < cmd->count) {
-		first = cmd->posted;
-		wr = block;
-		block += wr->size;
+	while (!ret && post->posted < post->count) {
+		first = post->posted;
+		wr = post->wrs;
+		post->wrs += wr->size;
 		ret = rpost_send_admit(qp, wr, !memory || !memory->paid, &bytes);
 		if (ret)
 			break;
@@ -477,13 +477,13 @@ static noinline int rpost_post_admitted(struct rpost_qp *qp, struct rpost_post *
 			memory->paid = false;
 		ret = rpost_build_send(qp, &swr, wr, memory);
 		if (!ret) {
-			ret = rpost_send_batch(qp, &swr, 1, &cmd->posted);
-			if (cmd->posted == first)
+			ret = rpost_send_batch(qp, &swr, 1, &post->posted);
+			if (post->posted == first)
 				rpost_drop_sends(&swr, 1);
 			if (qp->qp_type == RPOST_QPT_UD)
 				rpost_put_ahs(&swr, 1);
 		}
-		if (cmd->posted != first)
+		if (post->posted != first)
 			rpost_policy_posted(tenant, bytes);
 		else if (ret == RPOST_NEEDS_MEMORY)
 			memory->paid = true;
@@ -494,18 +494,16 @@ static noinline int rpost_post_admitted(struct rpost_qp *qp, struct rpost_post *
 }
 
 /*
- * Check, build and post sends.  cmd has their number, and gets the number that were
- * posted.  block, the work requests, is in the kernel's memory.  scratch is for a batch;
- * NULL to post them one by one.  memory is the program's memory that the first of them
+ * Check, build and post sends.  memory is the program's memory that the first of them
  * uses, if it has any.  Return 0, or a negative errno for the first that was not posted.
  */
-int rpost_post_sends(struct rpost_obj *obj, struct rpost_post *cmd, void *block,
-		     struct rpost_scratch *scratch, struct rpost_memory *memory)
+int rpost_post_sends(struct rpost_obj *obj, struct rpost_posting *post,
+		     struct rpost_memory *memory)
 {
 	struct rpost_qp *qp = rpost_obj_as(qp, obj);
-	u32 i, first, max = scratch ? RPOST_POST_BATCH : 1;
+	u32 i, first, max = post->scratch ? RPOST_POST_BATCH : 1;
 	struct rpost_swr one;
-	struct rpost_swr *swrs = scratch ? scratch->swrs : &one;
+	struct rpost_swr *swrs = post->scratch ? post->scratch->swrs : &one;
 	int ret = 0, err = 0;
 
 	if (!(qp->qp_flags & RPOST_QP_ANY_MEMORY))
@@ -517,21 +515,21 @@ int rpost_post_sends(struct rpost_obj *obj, struct rpost_post *cmd, void *block,
 	if (ret)
 		return ret;
 	if (rpost_tenant_restricted(&qp->obj.file->tenant))
-		return rpost_post_admitted(qp, cmd, block, memory);
-	while (!ret && !err && cmd->posted < cmd->count) {
-		for (i = 0; i < max && cmd->posted + i < cmd->count; i++) {
-			struct rpost_send_wr *wr = block;
+		return rpost_post_admitted(qp, post, memory);
+	while (!ret && !err && post->posted < post->count) {
+		for (i = 0; i < max && post->posted + i < post->count; i++) {
+			struct rpost_send_wr *wr = post->wrs;
 			u32 size = wr->size;
 
 			err = rpost_build_send(qp, &swrs[i], wr, memory);
 			if (err)
 				break;
-			block += size;
+			post->wrs += size;
 		}
-		first = cmd->posted;
+		first = post->posted;
 		if (i)
-			ret = rpost_send_batch(qp, swrs, i, &cmd->posted);
-		if (unlikely(cmd->posted - first != i))
+			ret = rpost_send_batch(qp, swrs, i, &post->posted);
+		if (unlikely(post->posted - first != i))
 			rpost_drop_sends(swrs, i);
 		if (qp->qp_type == RPOST_QPT_UD)
 			rpost_put_ahs(swrs, i);

@@ -312,13 +312,17 @@ static u32 rpost_cq_fetch(struct rpost_cq *cq)
 int rpost_poll_cq_ioctl(struct rpost_ucmd *ucmd)
 {
 	struct rpost_poll_cq *cmd = &ucmd->cmd.poll_cq;
-	struct rpost_cq *cq = rpost_cq_get(ucmd->file, cmd->handle);
+	struct rpost_cq *cq;
+	int count;
 
+	if (cmd->reserved)
+		return -EOPNOTSUPP;
+	cq = rpost_cq_get(ucmd->file, cmd->handle);
 	if (!cq)
 		return -ENOENT;
-	cmd->count = rpost_cq_fetch(cq);
+	count = min_t(u32, rpost_cq_fetch(cq), INT_MAX);
 	rpost_obj_put(&cq->obj);
-	return rpost_respond(ucmd);
+	return count;
 }
 
 static int rpost_create_cq_validate(const struct rpost_create_cq *cmd,

@@ -167,6 +167,7 @@ TEST_F(abi, too_small)
 	}
 }
 
+/* Bytes behind the struct of a post are a work request: see post_batch. */
 TEST_F(abi, larger_with_zeros)
 {
 	const unsigned int more[] = { 1, 4, 8, 4096, 3 * 4096 };
@@ -175,6 +176,8 @@ TEST_F(abi, larger_with_zeros)
 	char *arg;
 
 	for_each_command(cmd) {
+		if (is_post(cmd->nr))
+			continue;
 		for (i = 0; i < ARRAY_SIZE(more); i++) {
 			arg = prepare(self, cmd, cmd->size + more[i]);
 			accepted(_metadata, self, cmd, arg);
@@ -194,6 +197,8 @@ TEST_F(abi, larger_with_something)
 	char *arg;
 
 	for_each_command(cmd) {
+		if (is_post(cmd->nr))
+			continue;
 		for (i = 0; i < ARRAY_SIZE(more); i++) {
 			arg = prepare(self, cmd, cmd->size + more[i]);
 			ASSERT_NE(NULL, arg);
@@ -533,12 +538,10 @@ TEST_F(abi, compat_mmap)
 	*poll_cmd = (struct rpost_poll_cq) {
 		.size = sizeof(*poll_cmd),
 		.handle = cq->cmd.handle,
-		.count = 0xa5a5a5a5,
 	};
 	EXPECT_EQ(0, compat_syscall(COMPAT_NR_IOCTL, self->env.end.fd,
 				    RPOST_IOC_POLL_CQ,
 				    (unsigned long)poll_cmd, 0, 0));
-	EXPECT_EQ(0, poll_cmd->count);
 	/* A 32-bit program can pass the ring's offset, in pages, to mmap2(). */
 	EXPECT_GT(1ull << 32, cq->cmd.mmap_offset >> 12);
 }

@@ -22,11 +22,10 @@ static void *block_room(struct context *c, uint32_t bytes)
 {
 	char *to = c->block + c->block_len;
 
-	if (c->block_len + bytes > BLOCK_BYTES / 2)
+	if (c->block_len + bytes > BLOCK_BYTES / 2 - sizeof(struct rpost_post))
 		return NULL;
 	memset(to, 0, bytes);
 	c->block_len += bytes;
-	c->block_count++;
 	return to;
 }
 

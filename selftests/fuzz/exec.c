@@ -149,19 +149,14 @@ static uint64_t auto_value(const struct context *c, const struct call *call,
 	const char *name = field->name;
 
 	if (!strcmp(name, "size"))
-		return call->desc->size;
+		return is_post(call->desc->nr) ? sizeof(struct rpost_post) + c->block_len :
+						 call->desc->size;
 	if (!strcmp(name, "addr_len"))
 		return sock_len_of(call, "addr");
 	if (!strcmp(name, "src_len"))
 		return sock_len_of(call, "src");
 	if (!strcmp(name, "dst_len"))
 		return sock_len_of(call, "dst");
-	if (!strcmp(name, "count"))
-		return c->block_count;
-	if (!strcmp(name, "wrs"))
-		return (uintptr_t)c->block;
-	if (!strcmp(name, "wrs_size"))
-		return c->block_len;
 	if (!strcmp(name, "iova"))
 		return number(c, find(call, "addr"));
 	if (!strcmp(name, "type"))
@@ -226,11 +221,10 @@ static void take_outputs(const struct context *c, const struct call *call,
 
 /* Place the struct of a call: mapped well, partly, read-only or not at all. */
 static char *place_arg(const struct context *c, const struct call *call,
-		       const char *arg)
+		       const char *arg, unsigned int size)
 {
 	const struct value *value = find(call, "arg");
 	char *base = (char *)ARG_ADDR + c->thread * 0x100000;
-	unsigned int size = call->desc->size;
 	char *to = base;
 
 	switch (value->set ? value->val % NUM_ARGS : ARG_OK) {
@@ -249,6 +243,16 @@ static char *place_arg(const struct context *c, const struct call *call,
 	}
 	memcpy(to, arg, size);
 	return to;
+}
+
+/* The same for a post: a long one stays where its work requests are. */
+static char *place_post(const struct context *c, const struct call *call, const char *arg)
+{
+	unsigned int size = sizeof(struct rpost_post) + c->block_len;
+	char *post = c->block - sizeof(struct rpost_post);
+
+	memcpy(post, arg, sizeof(struct rpost_post));
+	return size > 4096 ? post : place_arg(c, call, post, size);
 }
 
 static void set_fail(const struct context *c, unsigned int nth)
@@ -282,23 +286,18 @@ static long run_command(const struct context *c, const struct call *call,
 {
 	const struct value *on = find(call, "on");
 	int fd = on->set ? (int)number(c, on) : -1;
-	char *to = place_arg(c, call, arg);
+	bool post = is_post(call->desc->nr);
+	char *to = post ? place_post(c, call, arg) :
+			  place_arg(c, call, arg, call->desc->size);
 	long ret;
 
-	ret = ioctl(fd, call->desc->nr, to) ? -errno : 0;
-	if (!ret && to)
+	ret = ioctl(fd, call->desc->nr, to) < 0 ? -errno : 0;
+	if (!ret && to && !post)
 		memcpy(arg, to, call->desc->size);
 	/* An empty register says nothing about the command. */
 	if (fd > 0)
 		note(call, ret);
 	return ret;
-}
-
-static bool is_post(const struct call *call)
-{
-	return call->desc->nr == RPOST_IOC_POST_SEND ||
-	       call->desc->nr == RPOST_IOC_POST_RECV ||
-	       call->desc->nr == RPOST_IOC_POST_SRQ_RECV;
 }
 
 static void run_call(struct context *c, const struct call *call)
@@ -315,10 +314,8 @@ static void run_call(struct context *c, const struct call *call)
 				run_command(c, call, arg);
 	if (call->fail)
 		set_fail(c, 0);
-	if (is_post(call)) {
+	if (is_post(call->desc->nr))
 		c->block_len = 0;
-		c->block_count = 0;
-	}
 	if (ret >= 0)
 		take_outputs(c, call, arg);
 	if (verbose)
@@ -341,7 +338,7 @@ static void context_init(struct context *c, struct run *run, unsigned int n)
 	*c = (struct context) {
 		.run = run,
 		.thread = n,
-		.block = (char *)BLOCK_ADDR + n * (BLOCK_BYTES / 2),
+		.block = (char *)BLOCK_ADDR + n * (BLOCK_BYTES / 2) + sizeof(struct rpost_post),
 		.fail_fd = open("/proc/thread-self/fail-nth",
 				O_RDWR | O_CLOEXEC),
 	};

@@ -132,9 +132,8 @@ extern bool gen_faults;
 struct context {
 	struct run *run;
 	unsigned int thread;
-	char *block;		/* work requests for the next post */
+	char *block;		/* work requests for the next post, behind its struct */
 	uint32_t block_len;
-	uint32_t block_count;
 	int fail_fd;
 };
 

@@ -153,11 +153,11 @@ int env_fill(struct env *env, const struct command *cmd, void *arg)
 
 	switch (_IOC_NR(cmd->nr)) {
 	case RPOST_CMD_POST_SEND:
-		memcpy(env->mem, &send, sizeof(send));
+		memcpy((struct rpost_post *)arg + 1, &send, sizeof(send));
 		return 0;
 	case RPOST_CMD_POST_RECV:
 	case RPOST_CMD_POST_SRQ_RECV:
-		memcpy(env->mem, &recv, sizeof(recv));
+		memcpy((struct rpost_post *)arg + 1, &recv, sizeof(recv));
 		return 0;
 	case RPOST_CMD_CREATE_AH:
 		return rp_own_addr(&env->end, &any->create_ah.attr);

@@ -27,7 +27,20 @@
 	static const char NAME_##nr[] = #name;				\
 	enum { SIZE_##nr = (size), FIRST_##nr = (first),		\
 	       FLAGS_##nr = (flags), ON_##nr = (on) };
+/* The rows of posts are of one work request without entries. */
+#define ONE(name, type_wr)						\
+	struct rpost_##name##_one {					\
+		uint32_t size, flags, qp, reserved;			\
+		struct rpost_##type_wr wr;				\
+	};
+ONE(post_send, send_wr)
+ONE(post_recv, recv_wr)
+ONE(post_srq_recv, recv_wr)
+
 #define RPOST_COMMAND(...)		COMMAND(__VA_ARGS__, R_FILE)
+#define RPOST_POST_COMMAND(nr, name, type, first, size, flags)		\
+	COMMAND(nr, name, name##_one, sizeof(struct rpost_##name##_one), \
+		sizeof(struct rpost_##name##_one), flags, R_FILE)
 #define RPOST_CHANNEL_COMMAND(...)	COMMAND(__VA_ARGS__, R_EVENT)
 #include "../../kmod/core/commands.h"
 
@@ -131,10 +144,9 @@ static const struct command *row_##NR(void)				\
 	U8(attr.timeout, 32), U8(attr.retry_cnt, 8), U8(attr.rnr_retry, 8), \
 	U8(attr.alt_port_num, 2), U8(attr.alt_timeout, 32), ZERO(attr.reserved)
 
-#define POST(r, which, wr)						\
-	IN(qp, r, .give = which), AUTO(count, 4, 16, .usual = 1),	\
-	AUTO(wrs, 8, 0), AUTO(wrs_size, 4, 0x10000, .usual = sizeof(wr)), \
-	ANSWER(posted, 4)
+#define POST(r, which)							\
+	IN(qp, r, .give = which), ZERO(reserved),			\
+	F(wr, BYTES_OF(wr), .kind = K_UNUSED)
 
 ROW(QUERY, 0x00, 1, 0,
     ANSWER(abi_version, 4), ANSWER(num_devices, 4), ANSWER(features, 8),
@@ -168,7 +180,7 @@ ROW(CREATE_CQ, 0x08, 4, 0,
 ROW(ARM_CQ, 0x09, 4, 0,
     IN(handle, R_CQ), ZERO(reserved))
 ROW(POLL_CQ, 0x0a, 4, 0,
-    IN(handle, R_CQ), ANSWER(count, 4))
+    IN(handle, R_CQ), ZERO(reserved))
 ROW(CREATE_EVENT_CHANNEL, 0x0b, 2, 0,
     OUT(fd, R_EVENT), ZERO(reserved))
 ROW(CREATE_ID, 0x0c, 5, 0,
@@ -208,8 +220,8 @@ ROW(CREATE_QP, 0x16, 6, 0,
     U64(user_data, 8))
 ROW(QUERY_QP, 0x17, 2, 0,
     IN(handle, R_QP), ANSWERS(qp_type, reserved), ANSWER(attr, 128))
-ROW(POST_SEND, 0x18, 8, -ENOENT, POST(R_QP, G_BAD, struct rpost_send_wr))
-ROW(POST_RECV, 0x19, 6, 0, POST(R_QP, G_NEW, struct rpost_recv_wr))
+ROW(POST_SEND, 0x18, 8, -ENOENT, POST(R_QP, G_BAD))
+ROW(POST_RECV, 0x19, 6, 1, POST(R_QP, G_NEW))
 ROW(MIGRATE_ID, 0x1a, 3, 0,
     IN(id, R_ID), IN(channel_fd, R_EVENT))
 ROW(MODIFY_QP, 0x1b, 10, 0,
@@ -239,7 +251,7 @@ ROW(MODIFY_SRQ, 0x20, 3, 0,
 ROW(QUERY_SRQ, 0x21, 1, 0,
     IN(handle, R_SRQ, .give = G_NEW), ANSWER(max_wr, 4), ANSWER(max_sge, 4),
     ANSWER(limit, 4))
-ROW(POST_SRQ_RECV, 0x22, 5, 0, POST(R_SRQ, G_NEW, struct rpost_recv_wr))
+ROW(POST_SRQ_RECV, 0x22, 5, 1, POST(R_SRQ, G_NEW))
 ROW(CREATE_AH, 0x23, 4, 0,
     IN(pd, R_PD), OUT(handle, R_AH), AH_ATTR(attr, BAD), ANSWER(dmac, 6),
     ANSWER(vlan, 2))

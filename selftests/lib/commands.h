@@ -113,6 +113,13 @@ const struct field *made_channel(const struct command *cmd);
 bool command_answers(const struct command *cmd);
 bool is_pointer(const struct field *field);
 
+/* Do work requests follow the struct of a command, within its size? */
+static inline bool is_post(unsigned long nr)
+{
+	return nr == RPOST_IOC_POST_SEND || nr == RPOST_IOC_POST_RECV ||
+	       nr == RPOST_IOC_POST_SRQ_RECV;
+}
+
 #define for_each_command(cmd) \
 	for (cmd = next_command(NULL); cmd; cmd = next_command(cmd))
 

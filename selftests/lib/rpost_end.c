@@ -238,18 +238,28 @@ int rp_connect_pair(struct rp_end *client, struct rp_end *server,
 int rp_post(int fd, unsigned long nr, uint32_t qp, void *block, uint32_t bytes,
 	    uint32_t count, uint32_t *posted)
 {
-	struct rpost_post cmd = {
-		.size = sizeof(cmd),
-		.qp = qp,
-		.count = count,
-		.wrs = (uintptr_t)block,
-		.wrs_size = bytes,
-	};
-	int ret = rp_ioctl(fd, nr, &cmd);
+	uint64_t small[64];
+	struct rpost_post *cmd = (void *)small;
+	const struct rpost_recv_wr *wr;
+	uint32_t done = 0, at = 0;	/* posted, and their bytes */
+	int ret = 0;
 
+	if (sizeof(*cmd) + bytes > sizeof(small))
+		cmd = malloc(sizeof(*cmd) + bytes);
+	while (cmd && ret >= 0 && done < count) {
+		*cmd = (struct rpost_post) { .size = sizeof(*cmd) + bytes - at, .qp = qp };
+		memcpy(cmd + 1, block + at, bytes - at);
+		ret = rp_ioctl(fd, nr, cmd);
+		for (wr = (void *)(cmd + 1); ret > 0; ret--, done++) {
+			at += wr->size;
+			wr = (void *)wr + wr->size;
+		}
+	}
+	if (cmd != (void *)small)
+		free(cmd);
 	if (posted)
-		*posted = cmd.posted;
-	return ret;
+		*posted = done;
+	return cmd ? ret : -ENOMEM;
 }
 
 int rp_post_recv(struct rp_end *end, uint64_t wr_id, void *addr,

@@ -219,8 +219,9 @@ int rp_fetch(struct rp_cq *cq)
 		.size = sizeof(cmd),
 		.handle = cq->cmd.handle,
 	};
+	int ret = rp_ioctl(cq->fd, RPOST_IOC_POLL_CQ, &cmd);
 
-	return rp_ioctl(cq->fd, RPOST_IOC_POLL_CQ, &cmd);
+	return ret < 0 ? ret : 0;
 }
 
 /* Take one completion: 1, 0 if there is none, or a negative errno. */

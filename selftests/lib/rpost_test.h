@@ -52,7 +52,9 @@ extern const char *rp_failed;
 /* Run a command; return 0 or a negative errno. */
 static inline int rp_ioctl(int fd, unsigned long nr, void *arg)
 {
-	return ioctl(fd, nr, arg) ? -errno : 0;
+	int ret = ioctl(fd, nr, arg);
+
+	return ret < 0 ? -errno : ret;
 }
 
 static inline int rp_open(void)

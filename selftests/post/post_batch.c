@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /*
- * Tests long and invalid blocks of work requests.  A failure means that @posted
- * does not say exactly how many are posted, or that an invalid one is.
+ * Tests long and invalid blocks of work requests.  A failure means that a post does not
+ * return exactly how many are posted, or that an invalid one is.
  */
 #include <kselftest_harness.h>
 
@@ -21,19 +21,20 @@ static struct rpost_recv_wr good_recv(uint64_t wr_id)
 	};
 }
 
-/* Expect an error, nothing posted, and a queue pair that still works. */
+/* Expect an error of a post of @bytes, and a queue pair that still works. */
 static void refused(struct __test_metadata *_metadata,
 		    FIXTURE_DATA(blocks) *self, unsigned long nr,
-		    struct rpost_post cmd, int want)
+		    const void *block, size_t bytes, int want)
 {
 	struct rp_send send = pair_write(&self->p, 55);
+	struct rpost_post *cmd = malloc(sizeof(*cmd) + bytes);
 
-	cmd.size = sizeof(cmd);
-	cmd.qp = self->p.c.qp;
-	cmd.posted = 0xa5a5a5a5;
-	EXPECT_EQ(want, rp_ioctl(self->p.c.fd, nr, &cmd))
-		TH_LOG("count %u wrs_size %u", cmd.count, cmd.wrs_size);
-	EXPECT_EQ(0, cmd.posted);
+	ASSERT_NE(NULL, cmd);
+	*cmd = (struct rpost_post) { .size = sizeof(*cmd) + bytes, .qp = self->p.c.qp };
+	memcpy(cmd + 1, block, bytes);
+	EXPECT_EQ(want, rp_ioctl(self->p.c.fd, nr, cmd))
+		TH_LOG("%zu bytes", bytes);
+	free(cmd);
 	ASSERT_EQ(0, rp_post_send(&self->p.c, &send));
 	ASSERT_EQ(1, rp_wait_cq(&self->p.c.cq, &self->wc));
 	EXPECT_EQ(RPOST_WC_SUCCESS, self->wc.status);
@@ -44,63 +45,40 @@ TEST_F(blocks, do_not_add_up)
 {
 	struct rp_send block[3];
 	struct rpost_recv_wr recvs[3];
-	const struct {
-		uint32_t count, bytes;
-	} bad[] = {
-		{ 0, sizeof(block) }, { 0, 0 }, { 1, 0 },
-		{ 2, sizeof(block) }, { 4, sizeof(block) },
-		{ 3, sizeof(block) - 8 }, { 3, sizeof(block) - 1 },
-		{ 3, sizeof(block[0]) }, { UINT32_MAX, sizeof(block) },
-		{ 1, 63 }, { 1, 8 }, { 1, 7 },
-	};
+	const size_t bytes[] = { 0, 7, 8, 63, sizeof(block[0]) - 1,
+				 sizeof(block[0]) + 8, sizeof(block) - 8,
+				 sizeof(block) - 1 };
 	const uint32_t sizes[] = { 0, 1, 8, 63, 64 + 15, 64 + 17, 64 + 24, 4096,
 				   UINT32_MAX, UINT32_MAX - 7, 0x80000000 };
-	struct rpost_post cmd = { .wrs = (uintptr_t)block };
 	unsigned int i, k;
 
 	for (k = 0; k < 3; k++) {
 		block[k] = pair_write(&self->p, k);
 		recvs[k] = good_recv(k);
 	}
-	for (i = 0; i < ARRAY_SIZE(bad); i++) {
-		cmd.count = bad[i].count;
-		cmd.wrs_size = bad[i].bytes;
-		refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
-	}
+	for (i = 0; i < ARRAY_SIZE(bytes); i++)
+		refused(_metadata, self, RPOST_IOC_POST_SEND, block, bytes[i], -EINVAL);
 	/* An invalid size in the last request, where it moves no later one. */
-	cmd.count = 3;
-	cmd.wrs_size = sizeof(block);
 	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
 		block[2].wr.size = sizes[i];
-		refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
-	}
-	cmd.wrs = (uintptr_t)recvs;
-	cmd.wrs_size = sizeof(recvs);
-	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		refused(_metadata, self, RPOST_IOC_POST_SEND, block, sizeof(block), -EINVAL);
 		recvs[2].size = sizes[i];
-		refused(_metadata, self, RPOST_IOC_POST_RECV, cmd, -EINVAL);
+		refused(_metadata, self, RPOST_IOC_POST_RECV, recvs, sizeof(recvs), -EINVAL);
 	}
 	recvs[2] = good_recv(2);
-	cmd.count = 2;
-	refused(_metadata, self, RPOST_IOC_POST_RECV, cmd, -EINVAL);
-	cmd.count = 4;
-	refused(_metadata, self, RPOST_IOC_POST_RECV, cmd, -EINVAL);
+	for (i = 1; i < sizeof(recvs[0]); i++)
+		refused(_metadata, self, RPOST_IOC_POST_RECV, recvs, sizeof(recvs) - i, -EINVAL);
 }
 
 TEST_F(blocks, limits_of_the_block)
 {
 	struct rpost_query query = { .size = sizeof(query) };
-	struct rpost_post cmd = { .count = 1 };
 	char *block;
 
 	ASSERT_EQ(0, rp_ioctl(self->p.c.fd, RPOST_IOC_QUERY, &query));
 	block = calloc(1, query.max_wr_bytes + 8);
 	ASSERT_NE(NULL, block);
-	cmd.wrs = (uintptr_t)block;
-	cmd.wrs_size = query.max_wr_bytes + 8;
-	refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
-	cmd.wrs_size = UINT32_MAX;
-	refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
+	refused(_metadata, self, RPOST_IOC_POST_SEND, block, query.max_wr_bytes + 8, -E2BIG);
 
 	/* The largest block of receives: RP_DEPTH of them are posted. */
 	struct rpost_recv_wr *recvs = (void *)block;
@@ -114,23 +92,28 @@ TEST_F(blocks, limits_of_the_block)
 	free(block);
 }
 
+/* The work requests are not all in mapped memory: none is posted. */
 TEST_F(blocks, bad_pointer)
 {
-	struct rpost_post cmd = { .count = 1, .wrs_size = 64 };
+	const uint32_t sizes[] = { 40, 80, 96, 4096, 40000, 65536 };
 	size_t page = getpagesize();
 	char *hole = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct rpost_post *cmd = (void *)(hole + page - 32);
+	unsigned int i;
 
 	ASSERT_NE(MAP_FAILED, (void *)hole);
 	ASSERT_EQ(0, munmap(hole + page, page));
-	refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EFAULT);
-	cmd.wrs = UINT64_MAX - 4095;
-	refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EFAULT);
-	cmd.wrs = (uintptr_t)hole + page - 32;
-	refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EFAULT);
-	refused(_metadata, self, RPOST_IOC_POST_RECV, cmd, -EFAULT);
-	cmd.wrs_size = 40000;
-	refused(_metadata, self, RPOST_IOC_POST_RECV, cmd, -EFAULT);
+	*(struct rpost_recv_wr *)(cmd + 1) = good_recv(1);
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		*cmd = (struct rpost_post) { .size = sizes[i], .qp = self->p.c.qp };
+		EXPECT_EQ(-EFAULT, rp_ioctl(self->p.c.fd, RPOST_IOC_POST_SEND, cmd));
+		EXPECT_EQ(-EFAULT, rp_ioctl(self->p.c.fd, RPOST_IOC_POST_RECV, cmd));
+	}
+	/* The same work request, and nothing behind it. */
+	cmd->size = 32;
+	EXPECT_EQ(1, rp_ioctl(self->p.c.fd, RPOST_IOC_POST_RECV, cmd));
+	munmap(hole, page);
 }
 
 /* Blocks of many batches, with requests of different kinds and lengths. */
@@ -223,13 +206,7 @@ static void refused_wr(struct __test_metadata *_metadata,
 		       FIXTURE_DATA(blocks) *self, struct rp_send send,
 		       int want)
 {
-	struct rpost_post cmd = {
-		.count = 1,
-		.wrs = (uintptr_t)&send,
-		.wrs_size = send.wr.size,
-	};
-
-	refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, want);
+	refused(_metadata, self, RPOST_IOC_POST_SEND, &send, send.wr.size, want);
 }
 
 TEST_F(blocks, opcodes_and_flags)
@@ -263,7 +240,6 @@ TEST_F(blocks, atomics_are_8_bytes)
 		struct rp_send send;
 		struct rpost_sge second;
 	} two;
-	struct rpost_post cmd = { .count = 1, .wrs = (uintptr_t)&two };
 	unsigned int i, j;
 
 	for (i = 0; i < 2; i++) {
@@ -291,8 +267,7 @@ TEST_F(blocks, atomics_are_8_bytes)
 		two.second = two.send.sge;
 		two.send.wr.num_sge = 2;
 		two.send.wr.size = sizeof(two);
-		cmd.wrs_size = sizeof(two);
-		refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
+		refused(_metadata, self, RPOST_IOC_POST_SEND, &two, sizeof(two), -EINVAL);
 		/* It cannot be inline either. */
 		two.send = pair_write(&self->p, 1);
 		two.send.wr.opcode = ops[i];
@@ -316,7 +291,6 @@ TEST_F(blocks, too_many_entries)
 		struct rpost_recv_wr wr;
 		struct rpost_sge sges[RP_SGE + 2];
 	} recv = { 0 };
-	struct rpost_post cmd = { .count = 1 };
 	uint32_t n;
 
 	ASSERT_EQ(0, rp_query_device(self->p.c.fd, self->p.c.device, &dev));
@@ -324,32 +298,25 @@ TEST_F(blocks, too_many_entries)
 		send.wr = pair_write(&self->p, 1).wr;
 		send.wr.num_sge = n;
 		send.wr.size = sizeof(send.wr) + n * sizeof(*send.sges);
-		cmd.wrs = (uintptr_t)&send;
-		cmd.wrs_size = send.wr.size;
-		refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
+		refused(_metadata, self, RPOST_IOC_POST_SEND, &send, send.wr.size, -EINVAL);
 		send.wr.opcode = RPOST_WR_RDMA_READ;
-		refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
+		refused(_metadata, self, RPOST_IOC_POST_SEND, &send, send.wr.size, -EINVAL);
 		recv.wr.num_sge = n;
 		recv.wr.size = sizeof(recv.wr) + n * sizeof(*recv.sges);
-		cmd.wrs = (uintptr_t)&recv;
-		cmd.wrs_size = recv.wr.size;
-		refused(_metadata, self, RPOST_IOC_POST_RECV, cmd, -EINVAL);
+		refused(_metadata, self, RPOST_IOC_POST_RECV, &recv, recv.wr.size, -EINVAL);
 	}
 	/* A count of entries whose size wraps around in 32 bits. */
 	send.wr = pair_write(&self->p, 1).wr;
 	send.wr.num_sge = 0x10000001;
 	send.wr.size = sizeof(send.wr) + sizeof(*send.sges);
-	cmd.wrs = (uintptr_t)&send;
-	cmd.wrs_size = send.wr.size;
-	refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
+	refused(_metadata, self, RPOST_IOC_POST_SEND, &send, send.wr.size, -EINVAL);
 	if (dev.max_sge_rd >= RP_SGE)
 		return;
 	send.wr = pair_write(&self->p, 1).wr;
 	send.wr.opcode = RPOST_WR_RDMA_READ;
 	send.wr.num_sge = dev.max_sge_rd + 1;
 	send.wr.size = sizeof(send.wr) + send.wr.num_sge * sizeof(*send.sges);
-	cmd.wrs_size = send.wr.size;
-	refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
+	refused(_metadata, self, RPOST_IOC_POST_SEND, &send, send.wr.size, -EINVAL);
 }
 
 /* Entries that leave their region and whose total length wraps around. */
@@ -384,7 +351,6 @@ TEST_F(blocks, inline_errors)
 	} b = { 0 };
 	const uint32_t wrong_ops[] = { RPOST_WR_RDMA_READ,
 				       RPOST_WR_ATOMIC_FETCH_AND_ADD };
-	struct rpost_post cmd = { .count = 1, .wrs = (uintptr_t)&b };
 	unsigned int i;
 
 	/* One byte more than the queue pair was created with. */
@@ -393,33 +359,29 @@ TEST_F(blocks, inline_errors)
 	b.send.wr.num_sge = 0;
 	b.send.wr.inline_len = RP_INLINE + 1;
 	b.send.wr.size = sizeof(b.send.wr) + RP_INLINE + 8;
-	cmd.wrs_size = b.send.wr.size;
-	refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
+	refused(_metadata, self, RPOST_IOC_POST_SEND, &b, b.send.wr.size, -EINVAL);
 	b.send.wr.inline_len = UINT32_MAX;
-	refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
+	refused(_metadata, self, RPOST_IOC_POST_SEND, &b, b.send.wr.size, -EINVAL);
 	/* Lengths that differ from the data behind the work request. */
 	b.send.wr.inline_len = 16;
 	b.send.wr.size = sizeof(b.send.wr) + 8;
-	cmd.wrs_size = b.send.wr.size;
-	refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
+	refused(_metadata, self, RPOST_IOC_POST_SEND, &b, b.send.wr.size, -EINVAL);
 	b.send.wr.inline_len = 7;
 	b.send.wr.size = sizeof(b.send.wr) + 16;
-	cmd.wrs_size = b.send.wr.size;
-	refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
+	refused(_metadata, self, RPOST_IOC_POST_SEND, &b, b.send.wr.size, -EINVAL);
 	/* Inline data together with an entry, then without the flag. */
 	b.send.wr.inline_len = 16;
 	b.send.wr.num_sge = 1;
-	refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
+	refused(_metadata, self, RPOST_IOC_POST_SEND, &b, b.send.wr.size, -EINVAL);
 	b.send.wr.num_sge = 0;
 	b.send.wr.send_flags &= ~RPOST_SEND_INLINE;
-	refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
+	refused(_metadata, self, RPOST_IOC_POST_SEND, &b, b.send.wr.size, -EINVAL);
 	for (i = 0; i < ARRAY_SIZE(wrong_ops); i++) {
 		b.send.wr.send_flags |= RPOST_SEND_INLINE;
 		b.send.wr.opcode = wrong_ops[i];
 		b.send.wr.inline_len = 8;
 		b.send.wr.size = sizeof(b.send.wr) + 8;
-		cmd.wrs_size = b.send.wr.size;
-		refused(_metadata, self, RPOST_IOC_POST_SEND, cmd, -EINVAL);
+		refused(_metadata, self, RPOST_IOC_POST_SEND, &b, b.send.wr.size, -EINVAL);
 	}
 }
 

@@ -1319,17 +1319,17 @@ struct rpost_arm_cq {
  * @size: sizeof(struct rpost_poll_cq)
  * @flags: must be 0
  * @handle: in: the completion queue
- * @count: out: entries that the call put into the ring
+ * @reserved: must be 0
  *
- * Polls the device and puts its completions into the ring, without sleeping.
- * A program needs this call if the ring has fewer entries than it wants, and
+ * Polls the device and puts its completions into the ring, without sleeping.  Returns
+ * how many entries the call put into the ring.  A program needs this call if the ring has fewer entries than it wants, and
  * RPOST_RING_NEED_POLL set; it may use it at any time.
  */
 struct rpost_poll_cq {
 	__u32 size;
 	__u32 flags;
 	__u32 handle;
-	__u32 count;
+	__u32 reserved;
 };
 
 #define RPOST_IOC_POLL_CQ	_IO(RPOST_IOC_TYPE, RPOST_CMD_POLL_CQ)
@@ -2683,19 +2683,17 @@ struct rpost_recv_wr {
 /**
  * struct rpost_post - ioctl(RPOST_IOC_POST_SEND), ioctl(RPOST_IOC_POST_RECV),
  *		       ioctl(RPOST_IOC_POST_SRQ_RECV)
- * @size: sizeof(struct rpost_post)
+ * @size: bytes of this struct and the work requests that follow it, which are at
+ *        least one, and have at most max_wr_bytes of struct rpost_query
  * @flags: must be 0
  * @qp: in: the queue pair, or the shared receive queue
- * @count: in: work requests in the block, at least 1
- * @wrs: in: user pointer to the block: struct rpost_send_wr, or struct
- *       rpost_recv_wr, each followed by its entries or data
- * @wrs_size: in: bytes in the block, at most max_wr_bytes of struct
- *            rpost_query
- * @posted: out: work requests that were posted, also when the call fails
+ * @reserved: must be 0
  *
- * Posts in order.  The first work request that the module refuses ends the call
- * with its error; those before it are posted.  When the call returns, the
- * module has copied the block, inline data included.
+ * A work request is a struct rpost_send_wr, or a struct rpost_recv_wr, followed by its
+ * entries or data.  Returns how many were posted, in their order.  The first one that
+ * the module refuses ends the call: with its error if it is the first of all.  To learn
+ * the error of another, post again from there on.  When the call returns, the module has
+ * copied all that it has posted, inline data included.
  *
  * If no live memory region of the queue pair's protection domain has the key,
  * the range and the access that a scatter/gather entry needs, the post does not
@@ -2713,10 +2711,10 @@ struct rpost_recv_wr {
  * Errors: for sends, EINVAL for a queue pair that is not connected yet; for
  * receives, EINVAL for a queue pair that is in the RESET state or has a shared
  * receive queue; EINVAL for a count or length above the queue's size, an opcode
- * that the queue pair's type does not have, or sizes that do not add up to the
- * block; EOPNOTSUPP for an unknown opcode or flag; ENOENT for an address handle
+ * that the queue pair's type does not have, or sizes that do not add up to
+ * @size; EOPNOTSUPP for an unknown opcode or flag; ENOENT for an address handle
  * of another protection domain, or one that has lost its source's GID; ENOMEM when
- * the queue is full; ENOBUFS without memory for the block.  For entries with the
+ * the queue is full; ENOBUFS without memory for the copy.  For entries with the
  * lkey 0, with RPOST_QP_ANY_MEMORY:
  * EFAULT if there is no memory, or the process may not use it so; EOVERFLOW for a
  * range that wraps; EINVAL for more than 2 GiB; ENOBUFS at the limit of locked
@@ -2727,10 +2725,7 @@ struct rpost_post {
 	__u32 size;
 	__u32 flags;
 	__u32 qp;
-	__u32 count;
-	__aligned_u64 wrs;
-	__u32 wrs_size;
-	__u32 posted;
+	__u32 reserved;
 };
 
 #define RPOST_IOC_POST_SEND	_IO(RPOST_IOC_TYPE, RPOST_CMD_POST_SEND)

@@ -175,16 +175,23 @@ static struct rpost_file *current_file;		/* under file_lock */
 
 unsigned int rpost_forks;
 
+int rpost_call(int fd, unsigned long cmd, void *arg)
+{
+	int ret = ioctl(fd, cmd, arg);
+
+	if (ret >= 0)
+		return ret;
+	/* The module does not know the command. */
+	ret = errno == ENOTTY ? EOPNOTSUPP : errno;
+	rpost_debug_command(cmd, arg, ret);
+	return -ret;
+}
+
 int rpost_do_ioctl(int fd, unsigned long cmd, void *arg)
 {
-	int err;
+	int ret = rpost_call(fd, cmd, arg);
 
-	if (ioctl(fd, cmd, arg) >= 0)
-		return 0;
-	/* The module does not know the command. */
-	err = errno == ENOTTY ? EOPNOTSUPP : errno;
-	rpost_debug_command(cmd, arg, err);
-	return err;
+	return ret < 0 ? -ret : 0;
 }
 
 int rpost_destroy_handle(int fd, uint32_t type, uint32_t handle)

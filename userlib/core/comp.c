@@ -104,12 +104,12 @@ void rpost_cq_discard(struct ibv_cq *ibv_cq, uint32_t qp_num)
 	rpost_cq_unlock(cq);
 }
 
-/* Has the kernel poll the device.  Returns 0 or an errno value. */
+/* Has the kernel poll the device.  Returns how many entries are new, or a negative errno value. */
 int rpost_cq_fetch(struct rpost_cq *cq)
 {
-	struct rpost_poll_cq cmd = { .handle = cq->ibv.handle };
+	struct rpost_poll_cq cmd = { .size = sizeof(cmd), .handle = cq->ibv.handle };
 
-	return rpost_ioctl(cq->ibv.context->cmd_fd, RPOST_IOC_POLL_CQ, &cmd);
+	return rpost_call(cq->ibv.context->cmd_fd, RPOST_IOC_POLL_CQ, &cmd);
 }
 
 /**
@@ -130,7 +130,7 @@ int rpost_poll_cq(struct ibv_cq *ibv_cq, int num_entries, struct ibv_wc *wc)
 {
 	struct rpost_cq *cq = rpost_cq(ibv_cq);
 	uint32_t flags;
-	int err, n;
+	int ret, n;
 
 	n = consume(cq, num_entries, wc, &flags);
 	if (n >= num_entries)
@@ -139,9 +139,9 @@ int rpost_poll_cq(struct ibv_cq *ibv_cq, int num_entries, struct ibv_wc *wc)
 	if (cq->lost)
 		return n ? n : -cq->lost;
 	if (flags & RPOST_RING_NEED_POLL) {
-		err = rpost_cq_fetch(cq);
-		if (err)
-			return n ? n : -err;
+		ret = rpost_cq_fetch(cq);
+		if (ret < 0)
+			return n ? n : ret;
 		n += consume(cq, num_entries - n, wc + n, &flags);
 	}
 	return !n && (flags & RPOST_RING_OVERRUN) ? -EOVERFLOW : n;

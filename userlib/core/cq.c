@@ -174,17 +174,16 @@ RPOST_API struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe,
  */
 static int fetch_waiting(struct rpost_cq *cq)
 {
-	struct rpost_poll_cq cmd;
 	uint32_t fetched = 0;
-	int err;
+	int n;
 
 	do {
-		cmd = (struct rpost_poll_cq) { .handle = cq->ibv.handle };
-		err = rpost_ioctl(cq->ibv.context->cmd_fd, RPOST_IOC_POLL_CQ,
-				  &cmd);
-		fetched += cmd.count;
-	} while (!err && cmd.count && fetched <= cq->mask);
-	return err;
+		n = rpost_cq_fetch(cq);
+		if (n < 0)
+			return -n;
+		fetched += n;
+	} while (n && fetched <= cq->mask);
+	return 0;
 }
 
 /*

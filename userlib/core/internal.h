@@ -156,6 +156,8 @@ bool rpost_env_is(const char *name, const char *value);
 /* Warns once of a limit of locked memory that is too low for most programs. */
 void rpost_warn_memlock(void);
 
+/* Runs a command.  Returns what it returns, or a negative errno value. */
+int rpost_call(int fd, unsigned long cmd, void *arg);
 int rpost_do_ioctl(int fd, unsigned long cmd, void *arg);
 /* Runs a command, each of whose structs begins with its size.  Returns 0 or an errno value. */
 #define rpost_ioctl(fd, cmd, arg) \
@@ -402,12 +404,11 @@ struct rpost_default_cqs {
 	struct ibv_comp_channel *recv_channel;
 };
 
-/* Packed work requests. */
+/* Packed work requests, after a struct rpost_post. */
 struct rpost_block {
 	char *buf;
 	size_t room;
 	size_t used;
-	uint32_t count;
 };
 
 /* Work requests that ibv_wr_*() build, see ibv_wr_post(3). */
@@ -470,9 +471,11 @@ int rpost_qp_ex_check(enum ibv_qp_type type, uint64_t ops);
 void rpost_qp_ex_init(struct rpost_qp *qp);
 void rpost_qp_ex_fini(struct rpost_qp *qp);
 
-/* Posts a block; sets @posted to how many were posted, also if it fails. */
-int rpost_post_sends(struct rpost_qp *qp, const struct rpost_block *block,
-		     uint32_t *posted);
+/*
+ * Posts work requests, which end at @bytes of @block; it begins with room for a struct
+ * rpost_post.  Returns how many were posted, or a negative errno value if none was.
+ */
+int rpost_post_sends(struct rpost_qp *qp, char *block, size_t bytes);
 
 struct rpost_ah {
 	struct ibv_ah ibv;

@@ -21,51 +21,19 @@ static size_t align8(size_t n)
 	return (n + 7) & ~(size_t)7;
 }
 
-/* Takes the first work requests, which were posted, out of a command. */
-static void skip_posted(struct rpost_post *cmd)
+/* Posts @bytes of a block, which begin with room for the command. */
+static int post_block(struct ibv_context *context, uint32_t handle, unsigned long ioc,
+		      char *block, size_t bytes)
 {
-	const struct rpost_send_wr *wr;
+	struct rpost_post *cmd = (struct rpost_post *)block;
 
-	/* struct rpost_recv_wr has its size in the same place. */
-	for (; cmd->posted; cmd->posted--) {
-		wr = (const struct rpost_send_wr *)(uintptr_t)cmd->wrs;
-		cmd->wrs += wr->size;
-		cmd->wrs_size -= wr->size;
-		cmd->count--;
-	}
+	*cmd = (struct rpost_post) { .size = (uint32_t)bytes, .qp = handle };
+	return rpost_call(context->cmd_fd, ioc, cmd);
 }
 
-/* Sets @posted to how many were posted, also if it fails. */
-static int post_block(struct ibv_context *context, uint32_t handle,
-		      unsigned long ioc, const struct rpost_block *block,
-		      uint32_t *posted)
+int rpost_post_sends(struct rpost_qp *qp, char *block, size_t bytes)
 {
-	struct rpost_post cmd = {
-		.qp = handle,
-		.count = block->count,
-		.wrs = (uintptr_t)block->buf,
-		.wrs_size = (uint32_t)block->used,
-	};
-	bool interrupted;
-	int err;
-
-	*posted = 0;
-	do {
-		err = rpost_ioctl(context->cmd_fd, ioc, &cmd);
-		*posted += cmd.posted;
-		/* A signal ends the wait for a policy's rate. */
-		interrupted = err == EINTR && cmd.posted;
-		if (interrupted)
-			skip_posted(&cmd);
-	} while (interrupted);
-	return err;
-}
-
-int rpost_post_sends(struct rpost_qp *qp, const struct rpost_block *block,
-		     uint32_t *posted)
-{
-	return post_block(qp->ibv.context, qp->ibv.handle, RPOST_IOC_POST_SEND,
-			  block, posted);
+	return post_block(qp->ibv.context, qp->ibv.handle, RPOST_IOC_POST_SEND, block, bytes);
 }
 
 /* 64 bits: the sum of the lengths may exceed 32. */
@@ -191,7 +159,6 @@ static void pack_send(struct rpost_block *block, const struct ibv_qp *qp,
 		pack_sges((struct rpost_sge *)tail, wr->sg_list, wr->num_sge);
 	}
 	block->used += size;
-	block->count++;
 }
 
 /* Returns the size of the packed work request, or 0 if it is invalid. */
@@ -214,7 +181,6 @@ static void pack_recv(struct rpost_block *block, const struct ibv_recv_wr *wr,
 	out->num_sge = wr->num_sge;
 	pack_sges((struct rpost_sge *)(out + 1), wr->sg_list, wr->num_sge);
 	block->used += size;
-	block->count++;
 }
 
 /* Allocates a block for a work request that the stack has no room for. */
@@ -223,41 +189,41 @@ static int grow(struct ibv_context *context, struct rpost_block *block,
 {
 	if (size > rpost_ctx(context)->file->max_wr_bytes)
 		return EINVAL;
-	block->buf = malloc(size);
-	if (!block->buf)
-		return ENOMEM;
-	block->room = size;
-	return 0;
+	block->room = block->used + size;
+	block->buf = malloc(block->room);
+	return block->buf ? 0 : ENOMEM;
 }
 
-static size_t stack_room(struct ibv_context *context)
+static struct rpost_block stack_block(struct ibv_context *context, uint64_t *stack)
 {
 	uint32_t max = rpost_ctx(context)->file->max_wr_bytes;
 
-	return max < STACK_BLOCK ? max : STACK_BLOCK;
+	return (struct rpost_block) {
+		.buf = (char *)stack,
+		.room = sizeof(struct rpost_post) + (max < STACK_BLOCK ? max : STACK_BLOCK),
+		.used = sizeof(struct rpost_post),
+	};
 }
 
+#define STACK_WORDS	((sizeof(struct rpost_post) + STACK_BLOCK) / sizeof(uint64_t))
+
 /*
- * Packs and posts as many work requests from *@wr as fit into one block, and
- * moves *@wr behind the posted ones.  An invalid work request ends the block;
- * the next call, in which it is the first, fails.
+ * Packs as many work requests from *@wr as fit into one block, posts them, and moves *@wr
+ * behind the posted ones.  An invalid work request ends the block, and so may one that is
+ * not posted; the next call, in which it is the first, fails.
  */
 static int send_some(struct ibv_qp *qp, struct ibv_send_wr **wr)
 {
-	uint64_t stack[STACK_BLOCK / sizeof(uint64_t)];
-	struct rpost_block block = {
-		.buf = (char *)stack,
-		.room = stack_room(qp->context),
-	};
+	uint64_t stack[STACK_WORDS];
+	struct rpost_block block = stack_block(qp->context, stack);
 	struct ibv_send_wr *next = *wr;
-	uint32_t posted;
 	size_t size;
-	int err;
+	int err, n;
 
 	do {
 		size = send_size(qp, next);
 		if (!size || size > block.room - block.used) {
-			if (block.count)
+			if (next != *wr)
 				break;
 			err = size ? grow(qp->context, &block, size) : EINVAL;
 			if (err)
@@ -266,33 +232,26 @@ static int send_some(struct ibv_qp *qp, struct ibv_send_wr **wr)
 		pack_send(&block, qp, next, size);
 		next = next->next;
 	} while (next);
-	err = rpost_post_sends(rpost_qp(qp), &block, &posted);
+	n = rpost_post_sends(rpost_qp(qp), block.buf, block.used);
 	if (block.buf != (char *)stack)
 		free(block.buf);
-
-	if (!err)
-		*wr = next;
-	for (; err && posted && *wr; posted--)
+	for (; n > 0; n--)
 		*wr = (*wr)->next;
-	return err;
+	return -n;
 }
 
 static int recv_some(const struct recv_queue *rq, struct ibv_recv_wr **wr)
 {
-	uint64_t stack[STACK_BLOCK / sizeof(uint64_t)];
-	struct rpost_block block = {
-		.buf = (char *)stack,
-		.room = stack_room(rq->context),
-	};
+	uint64_t stack[STACK_WORDS];
+	struct rpost_block block = stack_block(rq->context, stack);
 	struct ibv_recv_wr *next = *wr;
-	uint32_t posted;
 	size_t size;
-	int err;
+	int err, n;
 
 	do {
 		size = recv_size(rq, next);
 		if (!size || size > block.room - block.used) {
-			if (block.count)
+			if (next != *wr)
 				break;
 			err = size ? grow(rq->context, &block, size) : EINVAL;
 			if (err)
@@ -301,15 +260,12 @@ static int recv_some(const struct recv_queue *rq, struct ibv_recv_wr **wr)
 		pack_recv(&block, next, size);
 		next = next->next;
 	} while (next);
-	err = post_block(rq->context, rq->handle, rq->cmd, &block, &posted);
+	n = post_block(rq->context, rq->handle, rq->cmd, block.buf, block.used);
 	if (block.buf != (char *)stack)
 		free(block.buf);
-
-	if (!err)
-		*wr = next;
-	for (; err && posted && *wr; posted--)
+	for (; n > 0; n--)
 		*wr = (*wr)->next;
-	return err;
+	return -n;
 }
 
 static int post_recvs(const struct recv_queue *rq, struct ibv_recv_wr *wr,

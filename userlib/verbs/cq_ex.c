@@ -38,8 +38,8 @@ static int poll_one(struct rpost_cq *cq)
 	flags = rpost_ring_flags(cq);
 	if (flags & RPOST_RING_NEED_POLL) {
 		err = rpost_cq_fetch(cq);
-		if (err)
-			return err;
+		if (err < 0)
+			return -err;
 	}
 	err = take(cq);
 	return err && (flags & RPOST_RING_OVERRUN) ? EOVERFLOW : err;

@@ -79,7 +79,7 @@ static void *take(struct rpost_wr_list *list, size_t size)
 /* Returns the work request that setters change, or NULL after an error. */
 static struct rpost_send_wr *last_wr(struct rpost_wr_list *list)
 {
-	if (!list->err && !list->block.count)
+	if (!list->err && list->block.used == sizeof(struct rpost_post))
 		fail(list, EINVAL);
 	return list->err ? NULL : (void *)(list->block.buf + list->last);
 }
@@ -100,7 +100,6 @@ static struct rpost_send_wr *begin(struct ibv_qp_ex *ex, uint32_t opcode)
 	if (!wr)
 		return NULL;
 	list->last = list->block.used - sizeof(*wr);
-	list->block.count++;
 	wr->wr_id = ex->wr_id;
 	wr->size = sizeof(*wr);
 	wr->opcode = opcode;
@@ -348,8 +347,7 @@ static void wr_start(struct ibv_qp_ex *ex)
 	struct rpost_wr_list *list = &of(ex)->list;
 
 	pthread_mutex_lock(&list->lock);
-	list->block.used = 0;
-	list->block.count = 0;
+	list->block.used = sizeof(struct rpost_post);
 	list->err = 0;
 }
 
@@ -380,52 +378,58 @@ static int check_list(const struct rpost_qp *qp)
 {
 	const struct rpost_block *block = &qp->list.block;
 	const struct rpost_send_wr *wr;
+	uint32_t count = 0;
 	size_t pos;
 
-	/* The module returns ENOMEM if the queue has too little room left. */
-	if (block->count > qp->cap.max_send_wr)
-		return ENOMEM;
-	for (pos = 0; pos < block->used; pos += wr->size) {
+	for (pos = sizeof(struct rpost_post); pos < block->used; pos += wr->size) {
 		wr = (void *)(block->buf + pos);
 		if (!is_complete(qp, wr))
 			return EINVAL;
+		count++;
 	}
-	return 0;
+	/* The module returns ENOMEM if the queue has too little room left. */
+	return count > qp->cap.max_send_wr ? ENOMEM : 0;
 }
 
-/* Posts as many work requests as one call takes; removes them from @rest. */
-static int post_some(struct rpost_qp *qp, struct rpost_block *rest)
+/*
+ * Posts as many work requests from *@pos of the block as one call takes, and moves *@pos
+ * behind the posted ones.  The command takes the place of the last bytes before them.
+ */
+static int post_some(struct rpost_qp *qp, size_t *pos)
 {
 	size_t max = rpost_ctx(qp->ibv.context)->file->max_wr_bytes;
-	struct rpost_block block = { .buf = rest->buf };
+	const struct rpost_block *block = &qp->list.block;
+	size_t head = sizeof(struct rpost_post), end = *pos;
 	const struct rpost_send_wr *wr;
-	uint32_t posted;
+	int n;
 
-	while (block.count < rest->count) {
-		wr = (void *)(rest->buf + block.used);
-		if (block.used + wr->size > max)
+	while (end < block->used) {
+		wr = (void *)(block->buf + end);
+		if (end + wr->size - *pos > max)
 			break;
-		block.used += wr->size;
-		block.count++;
+		end += wr->size;
 	}
-	if (!block.count)
+	if (end == *pos)
 		return EINVAL;
-	rest->buf += block.used;
-	rest->count -= block.count;
-	return rpost_post_sends(qp, &block, &posted);
+	n = rpost_post_sends(qp, block->buf + *pos - head, end - *pos + head);
+	if (n < 0)
+		return -n;
+	while (n--)
+		*pos += ((const struct rpost_send_wr *)(block->buf + *pos))->size;
+	return 0;
 }
 
 static int wr_complete(struct ibv_qp_ex *ex)
 {
 	struct rpost_qp *qp = of(ex);
 	struct rpost_wr_list *list = &qp->list;
-	struct rpost_block rest = list->block;
+	size_t pos = sizeof(struct rpost_post);
 	int err = list->err;
 
 	if (!err)
 		err = check_list(qp);
-	while (!err && rest.count)
-		err = post_some(qp, &rest);
+	while (!err && pos < list->block.used)
+		err = post_some(qp, &pos);
 	pthread_mutex_unlock(&list->lock);
 	return err;
 }
