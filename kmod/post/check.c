@@ -85,46 +85,32 @@ int rpost_check_many(struct rpost_check *check, struct rpost_sge *sges, u32 num)
 	return ret;
 }
 
-/*
- * Free the slots whose completions the program has consumed, if less than @n
- * are free.  Return the number of slots that can be taken.
- */
-static u32 rpost_queue_reclaim(struct rpost_queue *q, struct rpost_cq *cq,
-			       u32 n)
+/* Free the slots whose completions the program has consumed. */
+static void rpost_queue_reclaim(struct rpost_queue *q, struct rpost_cq *cq)
 {
 	struct rpost_ring_seen seen;
 	struct rpost_wqe *wqe;
 	u32 tail;
 
-	if (q->head - q->free + n > q->max_wr) {
-		/* Pairs with the release in rpost_queue_retire(). */
-		tail = smp_load_acquire(&q->tail);
-		seen = rpost_cq_see(cq);
-		while (q->free != tail) {
-			wqe = &q->wqes[q->free & q->mask];
-			if (wqe->kind.waits && !rpost_ring_consumed(seen, wqe->pos))
-				break;
-			q->free++;
-		}
+	/* Pairs with the release in rpost_queue_retire(). */
+	tail = smp_load_acquire(&q->tail);
+	seen = rpost_cq_see(cq);
+	while (q->free != tail) {
+		wqe = &q->wqes[q->free & q->mask];
+		if (wqe->kind.waits && !rpost_ring_consumed(seen, wqe->pos))
+			break;
+		q->free++;
 	}
-	return q->max_wr - (q->head - q->free);
 }
 
-/*
- * Call with the queue locked, and @n at least 1.  @cq is the completion queue of @q.
- * Return the number of slots that can be taken, @n at most.
- */
-u32 rpost_queue_room(struct rpost_queue *q, struct rpost_cq *cq, u32 n)
+/* What rpost_queue_room() does if less than @n slots are free. */
+u32 rpost_queue_make_room(struct rpost_queue *q, struct rpost_cq *cq, u32 n)
 {
-	u32 room;
-
-	lockdep_assert_held(&q->lock);
-
-	room = rpost_queue_reclaim(q, cq, n);
-	if (room < n) {
+	rpost_queue_reclaim(q, cq);
+	if (rpost_queue_free(q) < n) {
 		/* Poll the device, in case the program does not. */
 		rpost_cq_poll(cq);
-		room = rpost_queue_reclaim(q, cq, n);
+		rpost_queue_reclaim(q, cq);
 	}
-	return min(room, n);
+	return min(rpost_queue_free(q), n);
 }

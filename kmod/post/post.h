@@ -140,7 +140,7 @@ struct rpost_check {
 
 int rpost_post(struct rpost_file *file, u32 command, unsigned long arg);
 int rpost_check_many(struct rpost_check *check, struct rpost_sge *sges, u32 num);
-u32 rpost_queue_room(struct rpost_queue *q, struct rpost_cq *cq, u32 n);
+u32 rpost_queue_make_room(struct rpost_queue *q, struct rpost_cq *cq, u32 n);
 int rpost_post_sends(struct rpost_obj *obj, struct rpost_posting *post,
 		     struct rpost_memory *memory);
 int rpost_post_recvs(struct rpost_obj *obj, struct rpost_posting *post,
@@ -156,6 +156,22 @@ static inline bool rpost_check_one(struct rpost_pd *pd,
 {
 	return num == 1 && sge->length && sge->length <= RPOST_MAX_MSG &&
 	       rpost_mr_check(pd, sge, access);
+}
+
+static inline u32 rpost_queue_free(const struct rpost_queue *q)
+{
+	return q->max_wr - (q->head - q->free);
+}
+
+/*
+ * Return the number of slots that can be taken, at most n.  cq is the completion queue of
+ * the queue, which is locked.
+ */
+static inline u32 rpost_queue_room(struct rpost_queue *q, struct rpost_cq *cq, u32 n)
+{
+	lockdep_assert_held(&q->lock);
+
+	return likely(rpost_queue_free(q) >= n) ? n : rpost_queue_make_room(q, cq, n);
 }
 
 /* The queue is locked, and has a free slot. */
