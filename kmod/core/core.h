@@ -63,6 +63,7 @@ struct rpost_cmd_row {
 #define RPOST_POST_COMMAND(...)
 #include "core/commands.h"
 
+int rpost_copy_words(void *to, const void __user *from, u32 bytes);
 int rpost_ucmd_run(struct rpost_file *file, struct file *filp,
 		   const struct rpost_cmd_row *row, unsigned long arg);
 int rpost_respond_from(struct rpost_ucmd *ucmd, u32 from);

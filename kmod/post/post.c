@@ -52,9 +52,10 @@ static void rpost_scratch_give(struct rpost_file *file, struct rpost_scratch *sc
 
 static void rpost_post_free(const struct rpost_posting *post, struct rpost_file *file)
 {
-	if ((void *)post->cmd != post->small &&
-	    !(post->scratch && (void *)post->cmd == post->scratch->block))
-		kvfree(post->cmd);
+	const void *cmd = post->cmd;
+
+	if (cmd != post->small && !(post->scratch && cmd == post->scratch->block))
+		kvfree(cmd);
 	if (post->scratch)
 		rpost_scratch_give(file, post->scratch);
 }
@@ -65,13 +66,14 @@ static int rpost_post_copy(struct rpost_posting *post, struct rpost_file *file,
 {
 	post->cmd = (void *)post->small;
 	post->scratch = NULL;
-	if (size > sizeof(post->small)) {
-		post->scratch = rpost_scratch_take(file);
-		if (post->scratch && size <= sizeof(post->scratch->block))
-			post->cmd = (void *)post->scratch->block;
-		else
-			post->cmd = rpost_kvmalloc(size, 0);
-	}
+	if (size <= sizeof(post->small))
+		return rpost_copy_words(post->small, from, size);
+
+	post->scratch = rpost_scratch_take(file);
+	if (post->scratch && size <= sizeof(post->scratch->block))
+		post->cmd = (void *)post->scratch->block;
+	else
+		post->cmd = rpost_kvmalloc(size, 0);
 	if (post->cmd && !copy_from_user(post->cmd, from, size))
 		return 0;
 	rpost_post_free(post, file);
@@ -163,6 +165,8 @@ int rpost_post(struct rpost_file *file, u32 command, unsigned long arg)
 		return -EINVAL;
 	if (size > sizeof(*from) + RPOST_MAX_WR_BYTES)
 		return -E2BIG;
+	if (size % sizeof(u64))
+		return -EINVAL;
 	ret = rpost_post_copy(&post, file, from, size);
 	if (ret)
 		return ret;

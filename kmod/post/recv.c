@@ -159,7 +159,7 @@ int rpost_post_recvs(struct rpost_obj *obj, struct rpost_posting *post,
 		     struct rpost_memory *memory)
 {
 	u32 i, first, max_sge, max = post->scratch ? RPOST_POST_BATCH : 1;
-	struct rpost_rwr one;
+	struct rpost_rwr one rpost_uninitialized;
 	struct rpost_rwr *rwrs = post->scratch ? post->scratch->rwrs : &one;
 	struct rpost_srq *srq = NULL;
 	struct rpost_queue *rq = NULL;

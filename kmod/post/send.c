@@ -462,7 +462,7 @@ static noinline int rpost_post_admitted(struct rpost_qp *qp, struct rpost_postin
 {
 	const struct rpost_tenant *tenant = &qp->obj.file->tenant;
 	struct rpost_send_wr *wr;
-	struct rpost_swr swr;
+	struct rpost_swr swr rpost_uninitialized;
 	u32 first, bytes;
 	int ret = 0;
 
@@ -502,7 +502,7 @@ int rpost_post_sends(struct rpost_obj *obj, struct rpost_posting *post,
 {
 	struct rpost_qp *qp = rpost_obj_as(qp, obj);
 	u32 i, first, max = post->scratch ? RPOST_POST_BATCH : 1;
-	struct rpost_swr one;
+	struct rpost_swr one rpost_uninitialized;
 	struct rpost_swr *swrs = post->scratch ? post->scratch->swrs : &one;
 	int ret = 0, err = 0;
 
