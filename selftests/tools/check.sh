@@ -564,10 +564,10 @@ file_transfer() {
 gdb_stops() {
 	local out
 	out=$(timeout 900 selftests/vm/gdb.sh -c 'hello & until hello 10.0.0.1; do sleep 0.2; done' -- \
-		-batch -ex 'break rpost_post_send_ioctl' -ex continue \
+		-batch -ex 'break rpost_post' -ex continue \
 		-ex backtrace -ex delete -ex detach 2>&1)
 	echo "$out"
-	grep -q '^#0 .*rpost_post_send_ioctl (.*kmod/post/post\.c:' <<<"$out" &&
+	grep -q '^#0 .*rpost_post (.*kmod/post/post\.c:' <<<"$out" &&
 		grep -q '^#[0-9].* in __x64_sys_ioctl ()' <<<"$out" &&
 		grep -q '^hello, client' <<<"$out"
 }

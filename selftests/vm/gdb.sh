@@ -9,7 +9,7 @@
 # kernel's functions; if linux-image-VERSION-dbg is installed, it knows lines, types and
 # variables of the kernel, too. When gdb ends, the guest goes on without it.
 #
-#   selftests/vm/gdb.sh -c post -- -batch -ex "break rpost_post_send_ioctl" \
+#   selftests/vm/gdb.sh -c post -- -batch -ex "break rpost_post" \
 #       -ex continue -ex backtrace
 #
 # Exit status: gdb's, or, if the guest of -c failed, the guest's.

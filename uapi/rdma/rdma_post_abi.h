@@ -21,8 +21,9 @@
  * command's first version.  It accepts a longer one (up to 64 KiB) if the bytes
  * that it does not know are zero.  If it knows more fields than the program,
  * it takes them as zero.  It writes output fields back up to the program's
- * @size.  An ioctl that fails changes nothing, except where its description
- * says otherwise.
+ * @size, and returns 0 except where its description says otherwise.  An ioctl that
+ * fails changes nothing, again except where its description says otherwise.  The work
+ * requests of a post follow its struct, and belong to its @size.
  *
  * Errors with the same meaning in every command:
  *
