@@ -217,6 +217,16 @@ def doc_counts:
              | over($kernel; $other; $name)] as $ratios
           | "\(number($kernel; "ours"; $name)) (\($ratios | join(", ")))")]));
 
+# What is beyond the loop in the kernel, on a device that has done the work when the post returns
+def doc_inline:
+  {"write": "write", "write, 16 in a call": "batch", "request and answer": "echo"} as $cases
+  | kernels("inline") as $kernels
+  | block("inline"; "inline"; $kernels;
+      ["instructions", ($kernels[] | ., "loop", "beyond the loop")],
+      (($cases | to_entries[]) as {key: $what, value: $name}
+       | [$what, (run("inline"; $kernels[])[$name] | [.ours[0], .floor[0], .ours[0] - .floor[0]]
+          | .[] | thousands)]));
+
 def timed:
   {
     "write, polled": "latency op=write size=64 mode=poll",
@@ -330,7 +340,7 @@ def doc_tenants:
 
 # The tables of a document
 def docs($document):
-  if $document == "performance" then doc_counts, doc_times
+  if $document == "performance" then doc_counts, doc_inline, doc_times
   elif $document == "requests" then doc_requests
   elif $document == "connections" then doc_kept, doc_connections, doc_restart
   elif $document == "any-memory" then doc_any_memory

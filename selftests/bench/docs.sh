@@ -10,7 +10,7 @@
 #
 #   -b GUESTS      count in so many guests, 9 by default
 #   -r ROUNDS      of times and of tenants, 3 by default
-#   -o "PART ..."  measure only these: counts, tenants, buffers (6.1 only), times
+#   -o "PART ..."  measure only these: counts, inline, tenants, buffers (6.1 only), times
 #   -n             measure nothing: tables and figures from results.json
 #   -d             measure and write nothing: print how the tables differ from results.json
 
@@ -19,7 +19,7 @@
 
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
-guests=9 rounds=3 parts='counts tenants buffers times' diff=''
+guests=9 rounds=3 parts='counts inline tenants buffers times' diff=''
 while getopts hb:r:o:nd opt; do
 	case $opt in
 	b) guests=$OPTARG ;;
@@ -42,6 +42,12 @@ mkdir -p "$out"
 counts() {
 	"$here/icount.sh" -d -b "$guests" "$1" >&2
 	cp "$build_dir/bench/icount/$1.json" "$out/counts"
+}
+
+# inline KERNEL: what the program, the call and the module take
+inline() {
+	"$here/icount.sh" -d -e -b "$guests" "$1" >&2
+	cp "$build_dir/bench/icount/$1.inline.json" "$out/inline"
 }
 
 # Two programs with a rate write 64 KiB again and again, at 1 and at 3 MB/s; a third one writes
@@ -75,7 +81,7 @@ times() {
 # put PART KERNEL: put what it has measured into results.json
 put() {
 	local how=(--arg rounds "$rounds")
-	[ "$1" != counts ] || how=(--arg guests "$guests")
+	[[ $1 != @(counts|inline) ]] || how=(--arg guests "$guests")
 	[ "$1" != buffers ] || how=()
 	bench_jq "put(\"$1 $2\"; \$ARGS.named) | lines(3)" --arg commit "$commit" \
 		--arg date "$(date -u +%F)" --arg kernel "$(cat "$cache_dir/kernels/$2/release")" \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# Usage: selftests/bench/icount.sh [-u] [-d] [-b GUESTS] [KERNEL...]
+# Usage: selftests/bench/icount.sh [-u] [-d] [-e] [-b GUESTS] [KERNEL...]
 #
 # Counts the instructions that a guest executes for an operation, from the call
 # that starts it until its completion. The guest has one CPU, so the count
@@ -13,17 +13,20 @@
 #   -b GUESTS   take the median of so many guests, each a little different. By
 #               default 9 with -u, else 1, and 3 where a case would fail
 #   -d          count what only the documents show, too, but judge nothing (docs.sh)
+#   -e          on rdmasim, which does the work in the post: what is left is the program,
+#               the call and the module. Polled. The counts are in KERNEL.inline.json
 #   -u          put these counts into baseline.json
 #
 # BASELINE is another file to compare with, instead of baseline.json.
 
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
-update='' guests='' docs=''
-while getopts hudb: opt; do
+update='' guests='' docs='' engine='' device=()
+while getopts hudeb: opt; do
 	case $opt in
 	u) update=1 ;;
 	d) docs=1 ;;
+	e) engine=.inline device=(-n sim -P engine=inline) ;;
 	b) guests=$OPTARG ;;
 	h) usage && exit ;;
 	*) usage >&2 && exit 2 ;;
@@ -61,7 +64,7 @@ cat >"$out/list" <<-END
 	connect-own so none connect api=own ops=20
 	write-1000 sof floor latency op=write size=64 mode=sleep conns=1000 ops=4000
 END
-[ -z "$docs" ] || {
+[ -z "$docs" ] || [ -n "$engine" ] || {
 	for size in 256 1K 4K 16K 64K; do
 		echo "write-$size sof none latency op=write size=$size mode=sleep ops=200"
 	done
@@ -75,6 +78,11 @@ END
 		[ "$conns" = 1 ] || echo "restart-$conns so none restart conns=$conns ops=1"
 	done
 } >>"$out/list"
+[ -z "$engine" ] || cat >"$out/list" <<-END
+	write of floor latency op=write size=64 mode=poll ops=4000
+	batch of floor rate op=write size=64 depth=64 batch=16 mode=poll ops=4800
+	echo of floor echo op=send size=64 mode=poll ops=4000
+END
 cut -d ' ' -f 2,4- "$out/list" >"$out/cases"
 
 # When the kernel's threads run, like rxe's since 6.12, depends on all that
@@ -84,22 +92,23 @@ cut -d ' ' -f 2,4- "$out/list" >"$out/cases"
 # too
 count() {
 	local kernel=$1 first=$2 guests=$3 guest dir results=()
-	rm -f "$out/$kernel.json"
+	rm -f "$out/$kernel$engine.json"
 	for ((guest = 1; guest <= guests; guest++)); do
-		dir=icount.$kernel.$guest
+		dir=icount.$kernel$engine.$guest
 		results+=("$build_dir/vm/$dir/out/results.jsonl")
 		[ "$guest" -ge "$first" ] || continue
 		rm -rf "$build_dir/vm/$dir/out"
-		bench_guest "$kernel" "$dir" "$out/cases" 1 -I -m 2G -t 1200 \
+		bench_guest "$kernel" "$dir" "$out/cases" 1 -I -m 2G -t 1200 "${device[@]}" \
 			-a "bench=$(printf '%0*d' $((7 * guest)) 0)" |
 			sed 's/^/# /' || failed=1
 	done
 	bench_jq "counts(\$list; $guests) | lines(1)" --rawfile list "$out/list" \
-		"${results[@]}" >"$out/$kernel.json" || failed=1
+		"${results[@]}" >"$out/$kernel$engine.json" || failed=1
 }
 
 verdicts() {
-	bench_jq "verdicts(\"$1\"; \$list)" --rawfile list "$out/list" "$out/$1.json" "$baseline"
+	bench_jq "verdicts(\"$1$engine\"; \$list)" --rawfile list "$out/list" \
+		"$out/$1$engine.json" "$baseline"
 }
 
 cases=$(wc -l <"$out/list")
@@ -117,8 +126,8 @@ for kernel; do
 	if [ -n "$update" ]; then
 		[ "$failed" = 0 ] || die "$kernel: not everything was counted"
 		[ -e "$baseline" ] || echo '{}' >"$baseline"
-		bench_jq "baseline(\"$kernel\"; \$list) | lines(1)" --rawfile list "$out/list" \
-			"$out/$kernel.json" "$baseline" >"$out/new"
+		bench_jq "baseline(\"$kernel$engine\"; \$list) | lines(1)" --rawfile list "$out/list" \
+			"$out/$kernel$engine.json" "$baseline" >"$out/new"
 		cp "$out/new" "$baseline"
 	fi
 	while read -r verdict text; do

@@ -11,6 +11,7 @@
 # sampled: QEMU logs each instruction of a guest with one CPU for some time, see
 # "log exec" in its manual.
 #
+#   -e           on rdmasim, which does the work in the post; function sim_post_send[rdmasim]
 #   -f FUNCTION  the function that the kernel enters once for each operation: by
 #                default rxe_post_send; for register use rxe_reg_user_mr, and for
 #                connect rdma_connect_ece[rdma_cm]. rxe's need no module's name
@@ -23,9 +24,10 @@
 
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
-function=rxe_post_send kernel=6.1 lines=40 seconds=2
-while getopts hf:k:n:s: opt; do
+function=rxe_post_send kernel=6.1 lines=40 seconds=2 device=()
+while getopts hef:k:n:s: opt; do
 	case $opt in
+	e) function='sim_post_send[rdmasim]' device=(-n sim -P engine=inline) ;;
 	f) function=$OPTARG ;;
 	k) kernel=$OPTARG ;;
 	n) lines=$OPTARG ;;
@@ -64,7 +66,7 @@ trace() {
 	local dir=$build_dir/vm/profile.$1 guest
 	rm -rf "$dir"
 	mkdir -p "$dir"
-	"$vm_dir/run.sh" -k "$kernel" -I -t 600 -o "$dir" \
+	"$vm_dir/run.sh" -k "$kernel" "${device[@]}" -I -t 600 -o "$dir" \
 		-i "$build_dir/floor-$kernel/floor.ko" \
 		-f "$build_dir/bench/bench" \
 		-f "$build_dir/bin/rdma-post-run:/opt/bin/rdma-post-run" \

@@ -770,6 +770,7 @@ kernel, in eleven minutes, and is best run in the background when a day's work b
 	3) queue tap examples-6.1 example_programs 6.1 ;;
 	esac
 	queue once tap bench-check selftests/bench/icount.sh 6.1
+	queue once tap bench-check-inline selftests/bench/icount.sh -e 6.1
 	queue step two-hosts-file-transfer file_transfer
 	queue once tap tool selftests/doctor/tool.sh
 	queue once tap symbols selftests/tools/symbols.sh
@@ -815,6 +816,7 @@ check_all() {
 	queue fuzz 6.1 15
 	queue once tap lint selftests/tools/lint.sh
 	queue once tap bench-check selftests/bench/icount.sh "${here[@]}"
+	queue once tap bench-check-inline selftests/bench/icount.sh -e 6.1
 	queue symbols_and_headers
 	on 6.12 tap library-32-bit counted api_tests_32 6.12
 	queue tap unmodified-programs unmodified_programs
