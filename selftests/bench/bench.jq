@@ -158,6 +158,17 @@ def buffers:
       | ["\($program), \(.op), \(.memory)", .cache, (.us | tonumber)]))
     as [$key, $cache, $us] ({}; .[$key][$cache] = $us);
 
+# Requests in a second over both libraries, from lines of text that interop.sh -I -v has printed
+def valkey:
+  {valkey_1: "1 client", valkey_20: "20 clients", valkey_pipeline: "20 clients, by 16"} as $cases
+  | reduce (foreach inputs as $line (
+      null;
+      ($line | capture("^# --- (?<library>\\S+) (?<case>\\S+): client") // null) // .;
+      . as $run | $line | capture("\"(?<op>[SG]ET)\",\"(?<rate>[0-9.]+)\"")
+      | ["\(.op), \($cases[$run.case])", {system: "system", rdma_post: "ours"}[$run.library],
+         (.rate | tonumber)]))
+    as [$key, $column, $rate] ({}; .[$key][$column] = $rate);
+
 # results.json with this run. Inputs: results.json, the run's cases.
 def put($run; $about):
   input as $runs | input as $cases | $runs + {($run): ($about + {$cases})} | sorted;
@@ -226,6 +237,14 @@ def doc_inline:
       (($cases | to_entries[]) as {key: $what, value: $name}
        | [$what, (run("inline"; $kernels[])[$name] | [.ours[0], .floor[0], .ours[0] - .floor[0]]
           | .[] | thousands)]));
+
+def doc_valkey:
+  kernels("valkey") as $kernels
+  | block("valkey"; "valkey"; $kernels;
+      ["requests in a second", "\($kernels[]), system / ours"],
+      (run("valkey"; $kernels[0]) | keys[]) as $what
+      | [$what, (run("valkey"; $kernels[])[$what]
+         | "\(.system | round | thousands) / \(.ours | round | thousands) (\(.ours / .system | fixed(2)))")]);
 
 def timed:
   {
@@ -340,7 +359,7 @@ def doc_tenants:
 
 # The tables of a document
 def docs($document):
-  if $document == "performance" then doc_counts, doc_inline, doc_times
+  if $document == "performance" then doc_counts, doc_inline, doc_valkey, doc_times
   elif $document == "requests" then doc_requests
   elif $document == "connections" then doc_kept, doc_connections, doc_restart
   elif $document == "any-memory" then doc_any_memory

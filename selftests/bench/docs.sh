@@ -10,7 +10,8 @@
 #
 #   -b GUESTS      count in so many guests, 9 by default
 #   -r ROUNDS      of times and of tenants, 3 by default
-#   -o "PART ..."  measure only these: counts, inline, tenants, buffers (6.1 only), times
+#   -o "PART ..."  measure only these: counts, inline, valkey, tenants,
+#                  buffers (6.1 only), times
 #   -n             measure nothing: tables and figures from results.json
 #   -d             measure and write nothing: print how the tables differ from results.json
 
@@ -19,7 +20,7 @@
 
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
-guests=9 rounds=3 parts='counts inline tenants buffers times' diff=''
+guests=9 rounds=3 parts='counts inline valkey tenants buffers times' diff=''
 while getopts hb:r:o:nd opt; do
 	case $opt in
 	b) guests=$OPTARG ;;
@@ -65,6 +66,13 @@ tenants() {
 	bench_jq 'tenants | lines(1)' "$dir/out/results" >"$out/tenants"
 }
 
+# valkey KERNEL: requests in a second, by the clock that counts instructions
+valkey() {
+	selftests/interop/interop.sh -I -v -c 'valkey_1 valkey_20 valkey_pipeline' "$1" >"$out/log" ||
+		{ cat "$out/log" >&2 && return 1; }
+	bench_jq 'valkey | lines(1)' -R "$out/log" >"$out/valkey"
+}
+
 # buffers KERNEL: what libfabric and UCX take with each cache
 buffers() {
 	selftests/interop/interop.sh -I -v -l rdma_post -c '*_buffers' "$1" >"$out/log" ||
@@ -82,7 +90,7 @@ times() {
 put() {
 	local how=(--arg rounds "$rounds")
 	[[ $1 != @(counts|inline) ]] || how=(--arg guests "$guests")
-	[ "$1" != buffers ] || how=()
+	[[ $1 != @(buffers|valkey) ]] || how=()
 	bench_jq "put(\"$1 $2\"; \$ARGS.named) | lines(3)" --arg commit "$commit" \
 		--arg date "$(date -u +%F)" --arg kernel "$(cat "$cache_dir/kernels/$2/release")" \
 		--arg host "$(nproc) x $(sed -n '/^model name/{s/.*: *//p;q}' /proc/cpuinfo)" \

@@ -21,13 +21,13 @@ valkey_benchmark() {
 }
 
 case_ valkey_1 valkey-server/valkey-benchmark "SET and GET, 1 client" smoke
-valkey_1() { valkey_benchmark -c 1 -n 300; }
+valkey_1() { valkey_benchmark -c 1 -n 3000; }
 case_ valkey_20 valkey-server/valkey-benchmark "SET and GET, 20 clients"
-valkey_20() { valkey_benchmark -c 20 -n 2000; }
+valkey_20() { valkey_benchmark -c 20 -n 6000; }
 case_ valkey_100 valkey-server/valkey-benchmark "SET and GET, 100 clients"
 valkey_100() { valkey_benchmark -c 100 -n 2000; }
 case_ valkey_pipeline valkey-server/valkey-benchmark "SET and GET by 16, 20 clients"
-valkey_pipeline() { valkey_benchmark -c 20 -n 8000 -P 16; }
+valkey_pipeline() { valkey_benchmark -c 20 -n 24000 -P 16; }
 
 case_ valkey_large valkey-server/valkey-cli "a value of 400 kB, compared" smoke
 valkey_large() {
