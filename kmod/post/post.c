@@ -60,7 +60,10 @@ static void rpost_post_free(const struct rpost_posting *post, struct rpost_file 
 		rpost_scratch_give(file, post->scratch);
 }
 
-/* Copy a command of @size bytes.  Return 0, -EFAULT, or -ENOBUFS: ENOMEM would mean a full queue. */
+/*
+ * Copy a command of @size bytes.  Return 0, -EFAULT, or -ENOBUFS: ENOMEM would mean a full
+ * queue.
+ */
 static int rpost_post_copy(struct rpost_posting *post, struct rpost_file *file,
 			   const void __user *from, u32 size)
 {
@@ -80,7 +83,7 @@ static int rpost_post_copy(struct rpost_posting *post, struct rpost_file *file,
 	return post->cmd ? -EFAULT : -ENOBUFS;
 }
 
-/* Count the work requests of a command, which have @bytes bytes; -EINVAL if they do not add up. */
+/* Count the work requests of a command, which have @bytes; -EINVAL if they do not add up. */
 static int rpost_count_wrs(u32 command, const void *wrs, u32 bytes)
 {
 	u32 min = command == RPOST_CMD_POST_SEND ? sizeof(struct rpost_send_wr) :

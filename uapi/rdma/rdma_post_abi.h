@@ -1323,8 +1323,9 @@ struct rpost_arm_cq {
  * @reserved: must be 0
  *
  * Polls the device and puts its completions into the ring, without sleeping.  Returns
- * how many entries the call put into the ring.  A program needs this call if the ring has fewer entries than it wants, and
- * RPOST_RING_NEED_POLL set; it may use it at any time.
+ * how many entries the call put into the ring.  A program needs this call if the ring
+ * has fewer entries than it wants, and RPOST_RING_NEED_POLL set; it may use it at any
+ * time.
  */
 struct rpost_poll_cq {
 	__u32 size;
