@@ -21,24 +21,60 @@ static struct rpost_recv_wr good_recv(uint64_t wr_id)
 	};
 }
 
+/* Make one call, as rp_post() makes several. */
+static int post_once(const struct rp_end *end, unsigned long nr, const void *block, size_t bytes)
+{
+	struct rpost_post *cmd = malloc(sizeof(*cmd) + bytes);
+	int ret = -ENOMEM;
+
+	if (cmd) {
+		*cmd = (struct rpost_post) { .size = sizeof(*cmd) + bytes, .qp = end->qp };
+		memcpy(cmd + 1, block, bytes);
+		ret = rp_ioctl(end->fd, nr, cmd);
+	}
+	free(cmd);
+	return ret;
+}
+
 /* Expect an error of a post of @bytes, and a queue pair that still works. */
 static void refused(struct __test_metadata *_metadata,
 		    FIXTURE_DATA(blocks) *self, unsigned long nr,
 		    const void *block, size_t bytes, int want)
 {
 	struct rp_send send = pair_write(&self->p, 55);
-	struct rpost_post *cmd = malloc(sizeof(*cmd) + bytes);
 
-	ASSERT_NE(NULL, cmd);
-	*cmd = (struct rpost_post) { .size = sizeof(*cmd) + bytes, .qp = self->p.c.qp };
-	memcpy(cmd + 1, block, bytes);
-	EXPECT_EQ(want, rp_ioctl(self->p.c.fd, nr, cmd))
+	EXPECT_EQ(want, post_once(&self->p.c, nr, block, bytes))
 		TH_LOG("%zu bytes", bytes);
-	free(cmd);
 	ASSERT_EQ(0, rp_post_send(&self->p.c, &send));
 	ASSERT_EQ(1, rp_wait_cq(&self->p.c.cq, &self->wc));
 	EXPECT_EQ(RPOST_WC_SUCCESS, self->wc.status);
 	EXPECT_EQ(55, self->wc.wr_id);
+}
+
+/* The call returns how many were posted, and the error only of the first of all. */
+TEST_F(blocks, return_how_many)
+{
+	struct rp_send sends[20];
+	struct rpost_recv_wr recvs[20];
+	int bad, i;
+
+	for (bad = 0; bad < 20; bad++) {
+		for (i = 0; i < 20; i++) {
+			sends[i] = pair_write(&self->p, i);
+			recvs[i] = good_recv(i);
+		}
+		EXPECT_EQ(20, post_once(&self->p.c, RPOST_IOC_POST_SEND, sends, sizeof(sends)));
+		sends[bad].wr.send_flags = UINT32_MAX;
+		EXPECT_EQ(bad ? : -EOPNOTSUPP, post_once(&self->p.c, RPOST_IOC_POST_SEND,
+							 sends, sizeof(sends)));
+		for (i = 0; i < 20 + bad; i++)
+			ASSERT_EQ(1, rp_wait_cq(&self->p.c.cq, &self->wc));
+		EXPECT_EQ(0, rp_poll_cq(&self->p.c.cq, &self->wc));
+	}
+	recvs[5].num_sge = UINT32_MAX;
+	EXPECT_EQ(5, post_once(&self->p.c, RPOST_IOC_POST_RECV, recvs, sizeof(recvs)));
+	EXPECT_EQ(-EINVAL, post_once(&self->p.c, RPOST_IOC_POST_RECV, &recvs[5],
+				     sizeof(recvs) - 5 * sizeof(recvs[0])));
 }
 
 TEST_F(blocks, do_not_add_up)
