@@ -397,6 +397,7 @@ static int rpost_send_batch(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n, 
 	struct rpost_queue *sq = &qp->sq;
 	u32 room, done = 0;
 	struct rpost_swr *swr;
+	bool signaled = false;
 	int ret = 0, err;
 
 	spin_lock_bh(&sq->lock);
@@ -417,10 +418,12 @@ static int rpost_send_batch(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n, 
 		err = rpost_send_chain(qp, swrs, room, &done);
 		if (err)
 			ret = err;
+		/* Is any of them signaled? */
+		signaled = sq->unsignaled < done;
 	}
 	spin_unlock_bh(&sq->lock);
 	/* A driver's tasklet has run by now, see struct rpost_queue. */
-	if (done)
+	if (signaled)
 		rpost_cq_posted(qp->send_cq);
 	*posted += done;
 	return ret;

@@ -85,8 +85,8 @@ void rpost_hwcqs_destroy(struct rpost_cq *cq, struct list_head *hwcqs);
  *          one, too, if its queue's work requests use counted regions.  A batch
  *          that has begun ends, so it may become negative.  If some is left at the end,
  *          the device queues were empty.
- * @vain: POLL_CQ calls that have found nothing since the last completion or post, while
- *        not armed
+ * @vain: POLL_CQ calls that have found nothing since the last completion, or post of a
+ *        signaled send, while not armed
  * @exact: the program's last request was for solicited events only.  Then the
  *         device is armed as the program asks and never otherwise, as only the
  *         device can tell which completions are solicited.
