@@ -393,7 +393,8 @@ int rpost_policy_ask(const struct rpost_tenant *tenant, const struct rpost_wish 
 	     policy = rcu_dereference(policy->parent)) {
 		if (rpost_rules_allow(rcu_dereference(policy->rules), wish))
 			continue;
-		rpost_policy_count(policy, RPOST_POLICY_COUNT_REFUSALS, 1);
+		if (!wish->again)
+			rpost_policy_count(policy, RPOST_POLICY_COUNT_REFUSALS, 1);
 		break;
 	}
 	rcu_read_unlock();

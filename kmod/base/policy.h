@@ -93,6 +93,7 @@ struct rpost_tenant {
  * struct rpost_wish - what a program wants to do
  * @forbid: it is one of RPOST_FORBID_*; or 0
  * @bytes: length of the work request; or 0
+ * @again: a refusal is not counted, since the program will ask again
  * @peer: address to connect to, or to listen on; or NULL
  * @port: port there; negative for a path that names none
  * @listen: to listen
@@ -101,6 +102,7 @@ struct rpost_tenant {
 struct rpost_wish {
 	u32 forbid;
 	u64 bytes;
+	bool again;
 	const struct in6_addr *peer;
 	int port;
 	bool listen;

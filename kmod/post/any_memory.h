@@ -16,6 +16,7 @@
  * @uses: uses of regions with that memory, in the order of these entries, for
  *        the next attempt to post the work request
  * @paid: policies have charged it, see rpost_policy_charge()
+ * @bytes: what they have charged it for
  */
 struct rpost_memory {
 	struct rpost_sge *sges;
@@ -23,6 +24,7 @@ struct rpost_memory {
 	u32 access;
 	struct rpost_uses uses;
 	bool paid;
+	u32 bytes;
 };
 
 int rpost_memory_get(struct rpost_file *file, u32 qp, struct rpost_memory *memory);

@@ -187,8 +187,11 @@ int rpost_post(struct rpost_file *file, u32 command, unsigned long arg)
 	memory.uses.num = 0;
 	memory.paid = false;
 	ret = rpost_post_wrs(file, command, &post, &memory);
-	if (unlikely(rpost_post_waits(ret)))
+	if (unlikely(rpost_post_waits(ret))) {
 		ret = rpost_post_rest(file, command, ret, &post, &memory);
+		if (memory.paid)
+			rpost_policy_refund(&file->tenant, memory.bytes);
+	}
 out:
 	rpost_post_free(&post, file);
 	return post.posted ? : ret;

@@ -433,14 +433,14 @@ static int rpost_send_batch(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n, 
  * Ask the policies whether a work request may be posted, and charge it.  Set *bytes to its
  * length; one that is malformed is refused later.  Return 0, -EPERM or RPOST_IN_DEBT.
  */
-static int rpost_send_admit(struct rpost_qp *qp, const struct rpost_send_wr *wr, bool charge,
-			    u32 *bytes)
+static int rpost_send_admit(struct rpost_qp *qp, const struct rpost_send_wr *wr, bool first,
+			    bool charge, u32 *bytes)
 {
 	const struct rpost_tenant *tenant = &qp->obj.file->tenant;
 	const struct rpost_sge *sges = (const struct rpost_sge *)(wr + 1);
 	bool atomic = wr->opcode == RPOST_WR_ATOMIC_CMP_AND_SWP ||
 		      wr->opcode == RPOST_WR_ATOMIC_FETCH_AND_ADD;
-	struct rpost_wish wish = { .forbid = atomic ? RPOST_FORBID_ATOMIC : 0 };
+	struct rpost_wish wish = { .forbid = atomic ? RPOST_FORBID_ATOMIC : 0, .again = !first };
 	u32 i, room = (wr->size - sizeof(*wr)) / sizeof(*sges);
 	int ret;
 
@@ -473,7 +473,8 @@ static noinline int rpost_post_admitted(struct rpost_qp *qp, struct rpost_postin
 		first = post->posted;
 		wr = post->wrs;
 		post->wrs += wr->size;
-		ret = rpost_send_admit(qp, wr, !memory || !memory->paid, &bytes);
+		/* The error of another than the first of all comes from the next post. */
+		ret = rpost_send_admit(qp, wr, !first, !memory || !memory->paid, &bytes);
 		if (ret)
 			break;
 		if (memory)
@@ -486,12 +487,14 @@ static noinline int rpost_post_admitted(struct rpost_qp *qp, struct rpost_postin
 			if (qp->qp_type == RPOST_QPT_UD)
 				rpost_put_ahs(&swr, 1);
 		}
-		if (post->posted != first)
+		if (post->posted != first) {
 			rpost_policy_posted(tenant, bytes);
-		else if (ret == RPOST_NEEDS_MEMORY)
+		} else if (ret == RPOST_NEEDS_MEMORY) {
 			memory->paid = true;
-		else
+			memory->bytes = bytes;
+		} else {
 			rpost_policy_refund(tenant, bytes);
+		}
 	}
 	return ret;
 }

@@ -445,6 +445,51 @@ TEST_F(own, lengths_and_atomics)
 	EXPECT_EQ(-EPERM, rp_post_send(&self->a, &send));
 }
 
+/* A send that is not the first is refused by the next call, which counts it. */
+TEST_F(own, refused_in_a_list)
+{
+	struct rpost_set_policy cmd = policy_of(RPOST_POLICY_LENGTH, RPOST_FORBID_ATOMIC);
+	struct rpost_send_wr wrs[3];
+	struct rpost_get_policy now;
+	uint32_t posted;
+
+	ASSERT_EQ(0, rp_own_join(&self->a, &self->b, RPOST_QPT_RC));
+	cmd.rules.max_length = 4096;
+	ASSERT_EQ(0, set(self->a.fd, &cmd));
+	wrs[0] = rp_empty_send(RPOST_WR_RDMA_WRITE, 1).wr;
+	wrs[1] = wrs[0];
+	wrs[2] = rp_empty_send(RPOST_WR_ATOMIC_FETCH_AND_ADD, 2).wr;
+	EXPECT_EQ(-EPERM, rp_post(self->a.fd, RPOST_IOC_POST_SEND, self->a.qp, wrs,
+				  sizeof(wrs), 3, &posted));
+	EXPECT_EQ(2, posted);
+	ASSERT_EQ(0, get(self->a.fd, &now));
+	EXPECT_EQ(1, now.refusals);
+	EXPECT_EQ(2, now.ops);
+}
+
+/* A send whose memory is not there costs nothing of the rate. */
+TEST_F(own, failed_is_not_charged)
+{
+	struct rpost_set_policy cmd = policy_of(RPOST_POLICY_BYTES, 0);
+	struct rp_send send;
+	struct rpost_get_policy now;
+	char *none;
+
+	rp_qp_flags = RPOST_QP_ANY_MEMORY;
+	ASSERT_EQ(0, rp_own_join(&self->a, &self->b, RPOST_QPT_RC));
+	none = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)none);
+	cmd.rules.bytes_per_s = 1;
+	ASSERT_EQ(0, set(self->a.fd, &cmd));
+	send = rp_send(RPOST_WR_SEND, 1, none, 4096, 0);
+	EXPECT_EQ(-EFAULT, rp_post_send(&self->a, &send));
+	EXPECT_EQ(-EFAULT, rp_post_send(&self->a, &send));
+	ASSERT_EQ(0, get(self->a.fd, &now));
+	EXPECT_EQ(0, now.waits);
+	EXPECT_EQ(0, now.ops);
+	munmap(none, 4096);
+}
+
 #define LENGTH		65536
 #define MOST_QPS	64
 #define BATCH		8
