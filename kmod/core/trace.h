@@ -66,9 +66,11 @@ RPOST_ID_STATES
 	__field(int, pid)			\
 	__array(char, opener, RPOST_NAME_SIZE)
 
-#define RPOST_TRACE_FILE_ASSIGN(obj)					\
+#define RPOST_TRACE_FILE_ASSIGN(obj)	RPOST_TRACE_ASSIGN((obj)->file)
+
+#define RPOST_TRACE_ASSIGN(opened)					\
 	do {								\
-		const struct rpost_file *of = (obj)->file;		\
+		const struct rpost_file *of = (opened);			\
 									\
 		__entry->file = of->id;					\
 		__entry->pid = of->pid;					\
@@ -123,11 +125,14 @@ TRACE_EVENT(rpost_event,
 		  rdma_show_cm_event(__entry->event), __entry->status)
 );
 
-/* @qp_num: 0 for a shared receive queue; @queue is the queue pair or it. */
+/*
+ * @handle: of the queue pair, or of the shared receive queue; @qp_num: 0 for that
+ * @ret: the error that the program gets; 0 if any work request was posted
+ */
 TRACE_EVENT(rpost_post,
-	TP_PROTO(const struct rpost_obj *queue, u32 qp_num, bool send, u32 count,
-		 u32 posted, int ret),
-	TP_ARGS(queue, qp_num, send, count, posted, ret),
+	TP_PROTO(const struct rpost_file *opened, u32 handle, u32 qp_num, bool send,
+		 u32 count, u32 posted, int ret),
+	TP_ARGS(opened, handle, qp_num, send, count, posted, ret),
 	TP_STRUCT__entry(
 		RPOST_TRACE_FILE
 		__field(u32, handle)
@@ -138,8 +143,8 @@ TRACE_EVENT(rpost_post,
 		__field(int, ret)
 	),
 	TP_fast_assign(
-		RPOST_TRACE_FILE_ASSIGN(queue);
-		__entry->handle = queue->handle;
+		RPOST_TRACE_ASSIGN(opened);
+		__entry->handle = handle;
 		__entry->qp_num = qp_num;
 		__entry->send = send;
 		__entry->count = count;

@@ -112,7 +112,7 @@ static int rpost_count_wrs(u32 command, const void *wrs, u32 bytes)
 static int rpost_post_wrs(struct rpost_file *file, u32 command, struct rpost_posting *post,
 			  struct rpost_memory *memory)
 {
-	bool srq = command == RPOST_CMD_POST_SRQ_RECV, send = command == RPOST_CMD_POST_SEND;
+	bool srq = command == RPOST_CMD_POST_SRQ_RECV;
 	struct rpost_obj *obj;
 	int ret;
 
@@ -121,13 +121,12 @@ static int rpost_post_wrs(struct rpost_file *file, u32 command, struct rpost_pos
 		return -ENOENT;
 	post->wrs = post->cmd + 1;
 	post->wrs += rpost_block_bytes(post->wrs, post->posted);
-	if (send)
+	if (!srq)
+		post->qp_num = rpost_obj_as(qp, obj)->qp_num;
+	if (command == RPOST_CMD_POST_SEND)
 		ret = rpost_post_sends(obj, post, memory);
 	else
 		ret = rpost_post_recvs(obj, post, memory);
-	if (likely(!rpost_post_waits(ret)))
-		trace_rpost_post(obj, srq ? 0 : rpost_obj_as(qp, obj)->qp_num, send,
-				 post->count, post->posted, ret);
 	rpost_obj_put(obj);
 	return ret;
 }
@@ -174,6 +173,7 @@ int rpost_post(struct rpost_file *file, u32 command, unsigned long arg)
 	if (ret)
 		return ret;
 	this_cpu_inc(file->stats->commands);
+	post.qp_num = 0;
 	post.posted = 0;
 	ret = -EOPNOTSUPP;
 	if (post.cmd->flags || post.cmd->reserved)
@@ -192,7 +192,11 @@ int rpost_post(struct rpost_file *file, u32 command, unsigned long arg)
 		if (memory.paid)
 			rpost_policy_refund(&file->tenant, memory.bytes);
 	}
+	if (post.posted)
+		ret = post.posted;
+	trace_rpost_post(file, post.cmd->qp, post.qp_num, command == RPOST_CMD_POST_SEND,
+			 post.count, post.posted, min(ret, 0));
 out:
 	rpost_post_free(&post, file);
-	return post.posted ? : ret;
+	return ret;
 }

@@ -38,13 +38,13 @@ static_assert(offsetof(struct rpost_sge, lkey) == offsetof(struct ib_sge, lkey))
 
 /**
  * struct rpost_swr - a checked work request on its way to the send queue
- * @wr: for the device; its entries are in the block
+ * @wr: for the device; its entries are in the copied command
  * @rdma: the same for RDMA
  * @atomic: the same for atomics
  * @ud: the same for datagrams
  * @ah: address of a datagram, with a reference
  * @sge: scatter/gather entry for inline data
- * @data: inline data, in the block or, if @copied, in memory of its own
+ * @data: inline data, in the copied command or, if @copied, in memory of its own
  * @data_len: bytes of @data
  * @bytes: bytes that it moves
  * @wr_id: identifies it to the program
@@ -102,7 +102,8 @@ static_assert(sizeof(struct rpost_scratch) <= 4096);
 /**
  * struct rpost_posting - a post while it is carried out
  * @cmd: the kernel's copy, with the work requests: in @small, in @scratch, or by itself
- * @wrs: the first work request that is not posted
+ * @qp_num: of the queue pair; 0 for a shared receive queue, or if there is none
+ * @wrs: the next work request to be built
  * @count: how many work requests there are
  * @posted: how many of them are posted
  * @scratch: for a batch; NULL to post them one by one
@@ -110,6 +111,7 @@ static_assert(sizeof(struct rpost_scratch) <= 4096);
  */
 struct rpost_posting {
 	struct rpost_post *cmd;
+	u32 qp_num;
 	void *wrs;
 	u32 count;
 	u32 posted;
