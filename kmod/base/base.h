@@ -68,7 +68,6 @@ struct rpost_file;
 #define RPOST_MAX_BACKLOG	1024
 #define RPOST_MAX_EVENTS	8
 #define RPOST_MAX_CMD_SIZE	65536
-#define RPOST_SMALL_CMD		64
 
 /*
  * Exempt from CONFIG_INIT_STACK_ALL_ZERO, which costs a post as much as its

@@ -14,6 +14,9 @@
 
 static atomic64_t rpost_last_file;
 
+/* Bytes up to which copy_from_user() takes longer than a loop. */
+#define RPOST_FEW_WORDS		64
+
 /*
  * Copy a few words from the program: copy_from_user() takes longer to begin.  bytes is a
  * multiple of 8.  Return 0 or -EFAULT.
@@ -47,7 +50,7 @@ static int rpost_ucmd_copy(struct rpost_ucmd *ucmd,
 	if (usize > RPOST_MAX_CMD_SIZE)
 		return -E2BIG;
 	ucmd->size = min_t(u32, usize, row->ksize);
-	if (usize == row->ksize && usize <= RPOST_SMALL_CMD && !(usize % sizeof(u64)))
+	if (usize == row->ksize && usize <= RPOST_FEW_WORDS && !(usize % sizeof(u64)))
 		return rpost_copy_words(&ucmd->cmd, ucmd->ubuf, usize);
 	return copy_struct_from_user(&ucmd->cmd, row->ksize, ucmd->ubuf, usize);
 }
@@ -76,8 +79,7 @@ int rpost_ucmd_run(struct rpost_file *file, struct file *filp,
 	this_cpu_inc(file->stats->commands);
 	ucmd.context = NULL;
 	ret = row->handler(&ucmd);
-	if (ucmd.context)
-		rpost_leave_device(&ucmd);
+	rpost_leave_device(&ucmd);
 	return ret;
 }
 

@@ -320,7 +320,7 @@ int rpost_poll_cq_ioctl(struct rpost_ucmd *ucmd)
 	cq = rpost_cq_get(ucmd->file, cmd->handle);
 	if (!cq)
 		return -ENOENT;
-	count = min_t(u32, rpost_cq_fetch(cq), INT_MAX);
+	count = rpost_cq_fetch(cq);
 	rpost_obj_put(&cq->obj);
 	return count;
 }
