@@ -235,7 +235,7 @@ static int send_some(struct ibv_qp *qp, struct ibv_send_wr **wr)
 	n = rpost_post_sends(rpost_qp(qp), block.buf, block.used);
 	if (block.buf != (char *)stack)
 		free(block.buf);
-	for (; n > 0; n--)
+	for (; n > 0 && *wr != next; n--)
 		*wr = (*wr)->next;
 	return -n;
 }
@@ -263,7 +263,7 @@ static int recv_some(const struct recv_queue *rq, struct ibv_recv_wr **wr)
 	n = post_block(rq->context, rq->handle, rq->cmd, block.buf, block.used);
 	if (block.buf != (char *)stack)
 		free(block.buf);
-	for (; n > 0; n--)
+	for (; n > 0 && *wr != next; n--)
 		*wr = (*wr)->next;
 	return -n;
 }

@@ -28,7 +28,7 @@ static int take(struct rpost_cq *cq)
 static int poll_one(struct rpost_cq *cq)
 {
 	uint32_t flags;
-	int err;
+	int err, n;
 
 	err = take(cq);
 	if (!err)
@@ -37,9 +37,9 @@ static int poll_one(struct rpost_cq *cq)
 		return cq->lost;
 	flags = rpost_ring_flags(cq);
 	if (flags & RPOST_RING_NEED_POLL) {
-		err = rpost_cq_fetch(cq);
-		if (err < 0)
-			return -err;
+		n = rpost_cq_fetch(cq);
+		if (n < 0)
+			return -n;
 	}
 	err = take(cq);
 	return err && (flags & RPOST_RING_OVERRUN) ? EOVERFLOW : err;

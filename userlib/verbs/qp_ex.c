@@ -79,7 +79,7 @@ static void *take(struct rpost_wr_list *list, size_t size)
 /* Returns the work request that setters change, or NULL after an error. */
 static struct rpost_send_wr *last_wr(struct rpost_wr_list *list)
 {
-	if (!list->err && list->block.used == sizeof(struct rpost_post))
+	if (!list->err && list->block.used <= sizeof(struct rpost_post))
 		fail(list, EINVAL);
 	return list->err ? NULL : (void *)(list->block.buf + list->last);
 }
