@@ -426,21 +426,26 @@ static struct two two_writes(struct rpost_reg_mr *mr, struct rpost_reg_mr *to)
 	return (struct two) { send, send };
 }
 
-/* A post, whose second work request is in the next page. */
-static struct rpost_post *the_post(FIXTURE_DATA(stopped) *self)
+/* A post, whose last work request is in the next page, and @more before. */
+static struct rpost_post *the_post(FIXTURE_DATA(stopped) *self, unsigned int more)
 {
-	return (void *)(self->area + self->page - sizeof(struct rp_send) -
+	return (void *)(self->area + self->page - more * sizeof(struct rp_send) -
 			sizeof(struct rpost_post));
 }
 
-/* Post both, and return once the post has stopped before the second. */
+/* Post the first @more times, then the second, and return once the post has stopped there. */
 static int stop_post(FIXTURE_DATA(stopped) *self, struct rp_end *end,
-		     const struct two *block)
+		     const struct two *block, unsigned int more)
 {
-	struct rpost_post *cmd = the_post(self);
+	struct rpost_post *cmd = the_post(self, more);
+	struct rp_send *sends = (void *)(cmd + 1);
+	unsigned int i;
 
-	*cmd = (struct rpost_post) { .size = sizeof(*cmd) + sizeof(*block), .qp = end->qp };
-	memcpy(cmd + 1, &block->first, sizeof(block->first));
+	*cmd = (struct rpost_post) {
+		.size = sizeof(*cmd) + (more + 1) * sizeof(*sends), .qp = end->qp,
+	};
+	for (i = 0; i < more; i++)
+		sends[i] = block->first;
 	memcpy(self->copy, &block->second, sizeof(block->second));
 	forget(self);
 	return stop_in(self, end->fd, RPOST_IOC_POST_SEND, cmd);
@@ -451,12 +456,15 @@ TEST_F(stopped, in_a_post)
 	struct rpost_reg_mr mr, secret, to;
 	char *mem = rp_pages(4 * self->page);
 	struct rp_end a, v;
-	struct rpost_post *cmd = the_post(self);
-	struct rp_send *seen = (void *)(cmd + 1);
+	const unsigned int more[] = { 1, 5, 20 };
+	struct rpost_post *cmd;
+	struct rp_send *seen;
+	unsigned int i, k;
 	struct rpost_wc wc;
 	struct two block;
 	uint32_t pd;
 
+	rp_depth = 32;
 	memset(mem, 'm', self->page);
 	memset(mem + self->page, 's', self->page);
 	memset(mem + 2 * self->page, 'v', self->page);
@@ -470,26 +478,34 @@ TEST_F(stopped, in_a_post)
 			       RPOST_ACCESS_REMOTE_WRITE, &to));
 	block = two_writes(&mr, &to);
 
-	/* The copied first request is overwritten with another one. */
-	ASSERT_EQ(0, stop_post(self, &a, &block));
-	seen->sge.addr = secret.addr;
-	seen->sge.lkey = secret.lkey;
-	seen->wr.size = UINT32_MAX;
-	seen->wr.num_sge = UINT32_MAX;
-	seen->wr.opcode = UINT32_MAX;
-	cmd->size = UINT32_MAX;
-	cmd->flags = UINT32_MAX;
-	cmd->qp = UINT32_MAX;
-	EXPECT_EQ(2, go_on(self));
-	ASSERT_EQ(1, rp_wait_cq(&a.cq, &wc));
-	EXPECT_EQ(RPOST_WC_SUCCESS, wc.status);
-	ASSERT_EQ(1, rp_wait_cq(&a.cq, &wc));
-	EXPECT_EQ(RPOST_WC_SUCCESS, wc.status);
-	EXPECT_EQ(0, memcmp(mem, mem + 2 * self->page, 8));
-	memset(mem + 2 * self->page, 'v', self->page);
+	/*
+	 * Copied requests are overwritten with others.  A post is copied to the stack, to
+	 * memory that the file keeps, or to its own.
+	 */
+	for (k = 0; k < ARRAY_SIZE(more); k++) {
+		cmd = the_post(self, more[k]);
+		ASSERT_EQ(0, stop_post(self, &a, &block, more[k]));
+		for (i = 0, seen = (void *)(cmd + 1); i < more[k]; i++, seen++) {
+			seen->sge.addr = secret.addr;
+			seen->sge.lkey = secret.lkey;
+			seen->wr.size = UINT32_MAX;
+			seen->wr.num_sge = UINT32_MAX;
+			seen->wr.opcode = UINT32_MAX;
+		}
+		cmd->size = UINT32_MAX;
+		cmd->flags = UINT32_MAX;
+		cmd->qp = UINT32_MAX;
+		EXPECT_EQ((int)more[k] + 1, go_on(self));
+		for (i = 0; i <= more[k]; i++) {
+			ASSERT_EQ(1, rp_wait_cq(&a.cq, &wc));
+			EXPECT_EQ(RPOST_WC_SUCCESS, wc.status);
+		}
+		EXPECT_EQ(0, memcmp(mem, mem + 2 * self->page, 8));
+		memset(mem + 2 * self->page, 'v', self->page);
+	}
 
 	/* The region is deregistered meanwhile. */
-	ASSERT_EQ(0, stop_post(self, &a, &block));
+	ASSERT_EQ(0, stop_post(self, &a, &block, 1));
 	ASSERT_EQ(0, rp_destroy(a.fd, RPOST_OBJ_MR, mr.handle));
 	EXPECT_EQ(2, go_on(self));
 	ASSERT_EQ(1, rp_wait_cq(&a.cq, &wc));
@@ -499,14 +515,14 @@ TEST_F(stopped, in_a_post)
 	EXPECT_EQ('v', mem[2 * self->page]);
 
 	/* The queue pair is destroyed meanwhile. */
-	ASSERT_EQ(0, stop_post(self, &a, &block));
+	ASSERT_EQ(0, stop_post(self, &a, &block, 1));
 	ASSERT_EQ(0, rp_destroy(a.fd, RPOST_OBJ_QP, a.qp));
 	EXPECT_EQ(-ENOENT, go_on(self));
 
 	/* The file is closed meanwhile. */
 	ASSERT_EQ(0, rp_create_own(&a, RPOST_QPT_RC, 0));
 	ASSERT_EQ(0, rp_bring_up(&a, RPOST_QPT_RC, v.qp_num));
-	ASSERT_EQ(0, stop_post(self, &a, &block));
+	ASSERT_EQ(0, stop_post(self, &a, &block, 1));
 	rp_end_close(&a);
 	EXPECT_EQ(2, go_on(self));
 	EXPECT_EQ('v', mem[2 * self->page]);

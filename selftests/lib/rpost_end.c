@@ -249,7 +249,7 @@ int rp_post(int fd, unsigned long nr, uint32_t qp, void *block, uint32_t bytes,
 	while (cmd && ret >= 0 && done < count) {
 		*cmd = (struct rpost_post) { .size = sizeof(*cmd) + bytes - at, .qp = qp };
 		memcpy(cmd + 1, block + at, bytes - at);
-		ret = rp_ioctl(fd, nr, cmd);
+		ret = rp_ioctl(fd, nr, cmd) ? : -EPROTO;
 		for (wr = (void *)(cmd + 1); ret > 0; ret--, done++) {
 			at += wr->size;
 			wr = (void *)wr + wr->size;

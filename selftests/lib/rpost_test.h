@@ -49,7 +49,7 @@ extern bool rp_mute;
 /* The first call of RP_TRY() that has failed while rp_mute was set, or NULL. */
 extern const char *rp_failed;
 
-/* Run a command; return 0 or a negative errno. */
+/* Run a command; return what it returns, or a negative errno. */
 static inline int rp_ioctl(int fd, unsigned long nr, void *arg)
 {
 	int ret = ioctl(fd, nr, arg);
