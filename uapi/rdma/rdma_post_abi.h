@@ -2694,8 +2694,9 @@ struct rpost_recv_wr {
  * A work request is a struct rpost_send_wr, or a struct rpost_recv_wr, followed by its
  * entries or data.  Returns how many were posted, in their order.  The first one that
  * the module refuses ends the call: with its error if it is the first of all.  To learn
- * the error of another, post again from there on.  When the call returns, the module has
- * copied all that it has posted, inline data included.
+ * the error of another, post again from there on.  A signal during the wait for the rate
+ * of a policy ends the call as well.  When the call returns, the module has copied all
+ * that it has posted, inline data included.  This struct will not grow.
  *
  * If no live memory region of the queue pair's protection domain has the key,
  * the range and the access that a scatter/gather entry needs, the post does not
@@ -2712,7 +2713,7 @@ struct rpost_recv_wr {
  *
  * Errors: for sends, EINVAL for a queue pair that is not connected yet; for
  * receives, EINVAL for a queue pair that is in the RESET state or has a shared
- * receive queue; EINVAL for a count or length above the queue's size, an opcode
+ * receive queue; EINVAL for more entries or data than the queue takes, an opcode
  * that the queue pair's type does not have, or sizes that do not add up to
  * @size; EOPNOTSUPP for an unknown opcode or flag; ENOENT for an address handle
  * of another protection domain, or one that has lost its source's GID; ENOMEM when
