@@ -12,16 +12,6 @@
 #include "core/trace.h"
 #include "post/any_memory.h"
 
-/* Return the size of the first @count work requests in a block. */
-static u32 rpost_block_bytes(const void *block, u32 count)
-{
-	u32 used = 0;
-
-	while (count--)
-		used += ((const struct rpost_recv_wr *)(block + used))->size;
-	return used;
-}
-
 /* Without memory return NULL: then work requests are posted one by one. */
 static struct rpost_scratch *rpost_scratch_take(struct rpost_file *file)
 {
@@ -106,8 +96,8 @@ static int rpost_count_wrs(u32 command, const void *wrs, u32 bytes)
 }
 
 /*
- * Post those of the work requests that are not posted yet.  All but their sizes may be
- * changed.  Return 0, or a negative errno for the first that was not posted.
+ * Post those of the work requests that are not posted yet.  Return 0, or a negative errno
+ * for the first that was not posted.
  */
 static int rpost_post_wrs(struct rpost_file *file, u32 command, struct rpost_posting *post,
 			  struct rpost_memory *memory)
@@ -119,8 +109,6 @@ static int rpost_post_wrs(struct rpost_file *file, u32 command, struct rpost_pos
 	obj = rpost_obj_get(file, post->cmd->qp, srq ? RPOST_OBJ_SRQ : RPOST_OBJ_QP);
 	if (!obj)
 		return -ENOENT;
-	post->wrs = post->cmd + 1;
-	post->wrs += rpost_block_bytes(post->wrs, post->posted);
 	if (!srq)
 		post->qp_num = rpost_obj_as(qp, obj)->qp_num;
 	if (command == RPOST_CMD_POST_SEND)
@@ -173,12 +161,13 @@ int rpost_post(struct rpost_file *file, u32 command, unsigned long arg)
 	if (ret)
 		return ret;
 	this_cpu_inc(file->stats->commands);
+	post.wrs = post.cmd + 1;
 	post.qp_num = 0;
 	post.posted = 0;
 	ret = -EOPNOTSUPP;
 	if (post.cmd->flags || post.cmd->reserved)
 		goto out;
-	ret = rpost_count_wrs(command, post.cmd + 1, size - sizeof(*from));
+	ret = rpost_count_wrs(command, post.wrs, size - sizeof(*from));
 	if (ret < 0)
 		goto out;
 	post.count = ret;

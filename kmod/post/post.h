@@ -103,7 +103,7 @@ static_assert(sizeof(struct rpost_scratch) <= 4096);
  * struct rpost_posting - a post while it is carried out
  * @cmd: the kernel's copy, with the work requests: in @small, in @scratch, or by itself
  * @qp_num: of the queue pair; 0 for a shared receive queue, or if there is none
- * @wrs: the next work request to be built
+ * @wrs: the next work request to be built; the first that is not posted while it waits
  * @count: how many work requests there are
  * @posted: how many of them are posted
  * @scratch: for a batch; NULL to post them one by one

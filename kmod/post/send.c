@@ -472,7 +472,6 @@ static noinline int rpost_post_admitted(struct rpost_qp *qp, struct rpost_postin
 	while (!ret && post->posted < post->count) {
 		first = post->posted;
 		wr = post->wrs;
-		post->wrs += wr->size;
 		/* The error of another than the first of all comes from the next post. */
 		ret = rpost_send_admit(qp, wr, !first, !memory || !memory->paid, &bytes);
 		if (ret)
@@ -488,6 +487,7 @@ static noinline int rpost_post_admitted(struct rpost_qp *qp, struct rpost_postin
 				rpost_put_ahs(&swr, 1);
 		}
 		if (post->posted != first) {
+			post->wrs += wr->size;
 			rpost_policy_posted(tenant, bytes);
 		} else if (ret == RPOST_NEEDS_MEMORY) {
 			memory->paid = true;
