@@ -76,8 +76,9 @@ def counts($list; $guests):
 #
 # Another build of the kernel than the baseline's may take more or fewer instructions itself.
 # The loop in the kernel (or the system's calls) shows this difference, which is added to the
-# expected number. 3 % more is allowed, or as much as equal guests have differed by; on 6.1,
-# where they do not differ, only 3 %.
+# expected number. On 6.1, where equal guests do not differ, 3 % more is allowed; on the others
+# 6 %, or as much as they have differed by. There rxe's worker sleeps after an operation, or does
+# not yet: a write on 6.12 takes 34,600 or 36,200, and all of some guests' take the one.
 def verdicts($kernel; $list):
   input as $counts | input as $baseline
   | cases($list) | . as {$name, $columns, $other}
@@ -86,7 +87,9 @@ def verdicts($kernel; $list):
      elif $other == "none" then $base.ours
      else [$base.ours[0] + $now[$other][0] - $base[$other][0], $base.ours[1] + $base[$other][1]]
      end) as $want
-  | ($want | if . then .[0] + ([.[0] * 0.03, if $kernel == "6.1" then 0 else .[1] end] | max)
+  | ($kernel | IN("6.1", "6.1.inline")) as $same
+  | ($want | if . then .[0] + ([.[0] * if $same then 0.03 else 0.06 end,
+                                if $same then 0 else .[1] end] | max)
              else . end) as $most
   | def count($column): $now[$column][0] // "not counted";
     (if $most and $now.ours[0] <= $most then "ok" else "not_ok" end)
