@@ -28,8 +28,8 @@ int rpost_copy_words(void *to, const void __user *from, u32 bytes)
 
 	if (!user_read_access_begin(src, bytes))
 		return -EFAULT;
-	while (dst < end)
-		unsafe_get_user(*dst++, src++, fault);
+	for (; dst < end; dst++, src++)
+		unsafe_get_user(*dst, src, fault);
 	user_read_access_end();
 	return 0;
 fault:
