@@ -2,6 +2,7 @@
 /*
  * Open files, and how a command is copied in and answered.
  */
+#include <linux/fault-inject-usercopy.h>
 #include <linux/memcontrol.h>
 #include <linux/nsproxy.h>
 #include <linux/sched.h>
@@ -26,7 +27,7 @@ int rpost_copy_words(void *to, const void __user *from, u32 bytes)
 	const u64 __user *src = from;
 	u64 *dst = to, *end = to + bytes;
 
-	if (!user_read_access_begin(src, bytes))
+	if (should_fail_usercopy() || !user_read_access_begin(src, bytes))
 		return -EFAULT;
 	for (; dst < end; dst++, src++)
 		unsafe_get_user(*dst, src, fault);
