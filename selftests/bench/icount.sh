@@ -38,14 +38,14 @@ shift $((OPTIND - 1))
 guests=${guests:-${update:+9}}
 need jq
 baseline=${BASELINE:-$here/baseline.json}
-out=$build_dir/bench/icount
+out=$build_dir/bench/icount list=$build_dir/bench/icount/list$engine
 mkdir -p "$out"
 
 # The name, the columns, the column whose difference is the kernel's own, and
 # the arguments of bench. A program that polls keeps the only CPU until its time
 # slice ends and would be counted while it only waits, so these programs sleep.
 # Regions that the cache keeps cost nothing of the kernel's.
-cat >"$out/list" <<-END
+cat >"$list" <<-END
 	write sof floor latency op=write size=64 mode=sleep ops=4000
 	send sof floor latency op=send size=64 mode=sleep ops=4000
 	read sof floor latency op=read size=64 mode=sleep ops=4000
@@ -77,13 +77,13 @@ END
 			echo "connect-$conns-turn so none connect api=events conns=$conns window=1 ops=1"
 		[ "$conns" = 1 ] || echo "restart-$conns so none restart conns=$conns ops=1"
 	done
-} >>"$out/list"
-[ -z "$engine" ] || cat >"$out/list" <<-END
+} >>"$list"
+[ -z "$engine" ] || cat >"$list" <<-END
 	write of floor latency op=write size=64 mode=poll ops=4000
 	batch of floor rate op=write size=64 depth=64 batch=16 mode=poll ops=4800
 	echo of floor echo op=send size=64 mode=poll ops=4000
 END
-cut -d ' ' -f 2,4- "$out/list" >"$out/cases"
+cut -d ' ' -f 2,4- "$list" >"$out/cases$engine"
 
 # When the kernel's threads run, like rxe's since 6.12, depends on all that
 # happened before; a command line of another length is enough to change it.
@@ -98,20 +98,20 @@ count() {
 		results+=("$build_dir/vm/$dir/out/results.jsonl")
 		[ "$guest" -ge "$first" ] || continue
 		rm -rf "$build_dir/vm/$dir/out"
-		bench_guest "$kernel" "$dir" "$out/cases" 1 -I -m 2G -t 1200 "${device[@]}" \
+		bench_guest "$kernel" "$dir" "$out/cases$engine" 1 -I -m 2G -t 1200 "${device[@]}" \
 			-a "bench=$(printf '%0*d' $((7 * guest)) 0)" |
 			sed 's/^/# /' || failed=1
 	done
-	bench_jq "counts(\$list; $guests) | lines(1)" --rawfile list "$out/list" \
+	bench_jq "counts(\$list; $guests) | lines(1)" --rawfile list "$list" \
 		"${results[@]}" >"$out/$kernel$engine.json" || failed=1
 }
 
 verdicts() {
-	bench_jq "verdicts(\"$1$engine\"; \$list)" --rawfile list "$out/list" \
+	bench_jq "verdicts(\"$1$engine\"; \$list)" --rawfile list "$list" \
 		"$out/$1$engine.json" "$baseline"
 }
 
-cases=$(wc -l <"$out/list")
+cases=$(wc -l <"$list")
 bench_build "$@"
 echo "TAP version 13"
 [ -n "$docs" ] || echo "1..$((cases * $#))"
@@ -126,9 +126,9 @@ for kernel; do
 	if [ -n "$update" ]; then
 		[ "$failed" = 0 ] || die "$kernel: not everything was counted"
 		[ -e "$baseline" ] || echo '{}' >"$baseline"
-		bench_jq "baseline(\"$kernel$engine\"; \$list) | lines(1)" --rawfile list "$out/list" \
-			"$out/$kernel$engine.json" "$baseline" >"$out/new"
-		cp "$out/new" "$baseline"
+		bench_jq "baseline(\"$kernel$engine\"; \$list) | lines(1)" --rawfile list "$list" \
+			"$out/$kernel$engine.json" "$baseline" >"$out/new$engine"
+		cp "$out/new$engine" "$baseline"
 	fi
 	while read -r verdict text; do
 		n=$((n + 1))
