@@ -45,26 +45,27 @@ mkdir -p "$out"
 # the arguments of bench. A program that polls keeps the only CPU until its time
 # slice ends and would be counted while it only waits, so these programs sleep.
 # Regions that the cache keeps cost nothing of the kernel's.
-cat >"$list" <<-END
-	write sof floor latency op=write size=64 mode=sleep ops=4000
-	send sof floor latency op=send size=64 mode=sleep ops=4000
-	read sof floor latency op=read size=64 mode=sleep ops=4000
-	batch sof floor rate op=write size=64 depth=64 batch=16 mode=sleep ops=4800
-	echo sof none echo op=send size=64 mode=sleep ops=4000
-	echo-16 sof none echo op=send size=64 mode=sleep conns=16 ops=4800
-	echo-256 sof none echo op=send size=64 mode=sleep conns=256 ops=5120
-	send-64K so none latency op=send size=64K mode=sleep ops=1000
-	any-64K o none latency op=send size=64K mode=sleep any=1 ops=1000
-	register-4K so system register size=4K ops=200
-	register-1M so system register size=1M ops=20
-	again-4K so none register size=4K what=local ops=200
-	again-1M so none register size=1M what=local ops=20
-	connect so none connect api=ep ops=20
-	connect-cqs so none connect api=cqs ops=20
-	connect-own so none connect api=own ops=20
-	write-1000 sof floor latency op=write size=64 mode=sleep conns=1000 ops=4000
-END
-[ -z "$docs" ] || [ -n "$engine" ] || {
+rxe_cases() {
+	cat <<-END
+		write sof floor latency op=write size=64 mode=sleep ops=4000
+		send sof floor latency op=send size=64 mode=sleep ops=4000
+		read sof floor latency op=read size=64 mode=sleep ops=4000
+		batch sof floor rate op=write size=64 depth=64 batch=16 mode=sleep ops=4800
+		echo sof none echo op=send size=64 mode=sleep ops=4000
+		echo-16 sof none echo op=send size=64 mode=sleep conns=16 ops=4800
+		echo-256 sof none echo op=send size=64 mode=sleep conns=256 ops=5120
+		send-64K so none latency op=send size=64K mode=sleep ops=1000
+		any-64K o none latency op=send size=64K mode=sleep any=1 ops=1000
+		register-4K so system register size=4K ops=200
+		register-1M so system register size=1M ops=20
+		again-4K so none register size=4K what=local ops=200
+		again-1M so none register size=1M what=local ops=20
+		connect so none connect api=ep ops=20
+		connect-cqs so none connect api=cqs ops=20
+		connect-own so none connect api=own ops=20
+		write-1000 sof floor latency op=write size=64 mode=sleep conns=1000 ops=4000
+	END
+	[ -n "$docs" ] || return 0
 	for size in 256 1K 4K 16K 64K; do
 		echo "write-$size sof none latency op=write size=$size mode=sleep ops=200"
 	done
@@ -77,12 +78,18 @@ END
 			echo "connect-$conns-turn so none connect api=events conns=$conns window=1 ops=1"
 		[ "$conns" = 1 ] || echo "restart-$conns so none restart conns=$conns ops=1"
 	done
-} >>"$list"
-[ -z "$engine" ] || cat >"$list" <<-END
-	write of floor latency op=write size=64 mode=poll ops=4000
-	batch of floor rate op=write size=64 depth=64 batch=16 mode=poll ops=4800
-	echo of floor echo op=send size=64 mode=poll ops=4000
-END
+}
+
+# Cases for a device that has done the work when the post returns
+inline_cases() {
+	cat <<-END
+		write of floor latency op=write size=64 mode=poll ops=4000
+		batch of floor rate op=write size=64 depth=64 batch=16 mode=poll ops=4800
+		echo of floor echo op=send size=64 mode=poll ops=4000
+	END
+}
+
+if [ -n "$engine" ]; then inline_cases; else rxe_cases; fi >"$list"
 cut -d ' ' -f 2,4- "$list" >"$out/cases$engine"
 
 # When the kernel's threads run, like rxe's since 6.12, depends on all that
