@@ -32,7 +32,6 @@ struct rpost_ucmd {
 	u32 size;
 	union {
 #define RPOST_COMMAND(nr, name, type, first, size, flags) struct rpost_##type name;
-#define RPOST_POST_COMMAND(...)
 #include "core/commands.h"
 	} cmd;
 };

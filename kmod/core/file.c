@@ -15,7 +15,7 @@
 
 static atomic64_t rpost_last_file;
 
-/* Bytes up to which copy_from_user() takes longer than a loop. */
+/* Longer structs are copied by copy_struct_from_user(), whose checks count for less there. */
 #define RPOST_FEW_WORDS		64
 
 /*

@@ -66,9 +66,7 @@ RPOST_ID_STATES
 	__field(int, pid)			\
 	__array(char, opener, RPOST_NAME_SIZE)
 
-#define RPOST_TRACE_FILE_ASSIGN(obj)	RPOST_TRACE_ASSIGN((obj)->file)
-
-#define RPOST_TRACE_ASSIGN(opened)					\
+#define RPOST_TRACE_FILE_ASSIGN(opened)					\
 	do {								\
 		const struct rpost_file *of = (opened);			\
 									\
@@ -91,7 +89,7 @@ TRACE_EVENT(rpost_id_move,
 		__field(int, ret)
 	),
 	TP_fast_assign(
-		RPOST_TRACE_FILE_ASSIGN(id);
+		RPOST_TRACE_FILE_ASSIGN(id->file);
 		__entry->id = id->handle;
 		__entry->from = from;
 		__entry->to = to;
@@ -114,7 +112,7 @@ TRACE_EVENT(rpost_event,
 		__field(int, status)
 	),
 	TP_fast_assign(
-		RPOST_TRACE_FILE_ASSIGN(id);
+		RPOST_TRACE_FILE_ASSIGN(id->file);
 		__entry->id = event->id;
 		__entry->listener = event->listen_id;
 		__entry->event = event->event;
@@ -143,7 +141,7 @@ TRACE_EVENT(rpost_post,
 		__field(int, ret)
 	),
 	TP_fast_assign(
-		RPOST_TRACE_ASSIGN(opened);
+		RPOST_TRACE_FILE_ASSIGN(opened);
 		__entry->handle = handle;
 		__entry->qp_num = qp_num;
 		__entry->send = send;
@@ -171,7 +169,7 @@ TRACE_EVENT(rpost_complete,
 		__field(u32, byte_len)
 	),
 	TP_fast_assign(
-		RPOST_TRACE_FILE_ASSIGN(cq);
+		RPOST_TRACE_FILE_ASSIGN(cq->file);
 		__entry->cq = cq->handle;
 		__entry->qp_num = qp_num;
 		__entry->wr_id = wr_id;

@@ -103,7 +103,10 @@ static void rpost_queue_reclaim(struct rpost_queue *q, struct rpost_cq *cq)
 	}
 }
 
-/* What rpost_queue_room() does if less than @n slots are free. */
+/*
+ * Free slots, as rpost_queue_room() has found less than @n.  The queue is locked.  Return the
+ * number of slots that can be taken, at most @n.
+ */
 u32 rpost_queue_make_room(struct rpost_queue *q, struct rpost_cq *cq, u32 n)
 {
 	rpost_queue_reclaim(q, cq);

@@ -418,7 +418,7 @@ static int rpost_send_batch(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n, 
 		err = rpost_send_chain(qp, swrs, room, &done);
 		if (err)
 			ret = err;
-		/* Is any of them signaled? */
+		/* Has the device got a signaled send? */
 		signaled = sq->unsignaled < done;
 	}
 	spin_unlock_bh(&sq->lock);
