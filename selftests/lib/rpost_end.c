@@ -235,31 +235,31 @@ int rp_connect_pair(struct rp_end *client, struct rp_end *server,
 	return 0;
 }
 
-int rp_post(int fd, unsigned long nr, uint32_t qp, void *block, uint32_t bytes,
+int rp_post_once(int fd, unsigned long nr, uint32_t qp, const void *block, uint32_t bytes)
+{
+	uint64_t words[(sizeof(struct rpost_post) + bytes + 7) / 8];
+	struct rpost_post *cmd = (void *)words;
+
+	*cmd = (struct rpost_post) { .size = sizeof(*cmd) + bytes, .qp = qp };
+	memcpy(cmd + 1, block, bytes);
+	return rp_ioctl(fd, nr, cmd);
+}
+
+int rp_post(int fd, unsigned long nr, uint32_t qp, const void *block, uint32_t bytes,
 	    uint32_t count, uint32_t *posted)
 {
-	uint64_t small[64];
-	struct rpost_post *cmd = (void *)small;
-	const struct rpost_recv_wr *wr;
-	uint32_t done = 0, at = 0;	/* posted, and their bytes */
+	const void *end = block + bytes;
+	uint32_t done = 0;
 	int ret = 0;
 
-	if (sizeof(*cmd) + bytes > sizeof(small))
-		cmd = malloc(sizeof(*cmd) + bytes);
-	while (cmd && ret >= 0 && done < count) {
-		*cmd = (struct rpost_post) { .size = sizeof(*cmd) + bytes - at, .qp = qp };
-		memcpy(cmd + 1, block + at, bytes - at);
-		ret = rp_ioctl(fd, nr, cmd) ? : -EPROTO;
-		for (wr = (void *)(cmd + 1); ret > 0; ret--, done++) {
-			at += wr->size;
-			wr = (void *)wr + wr->size;
-		}
+	while (ret >= 0 && done < count) {
+		ret = rp_post_once(fd, nr, qp, block, end - block) ? : -EPROTO;
+		for (; ret > 0; ret--, done++)
+			block += ((const struct rpost_recv_wr *)block)->size;
 	}
-	if (cmd != (void *)small)
-		free(cmd);
 	if (posted)
 		*posted = done;
-	return cmd ? ret : -ENOMEM;
+	return ret;
 }
 
 int rp_post_recv(struct rp_end *end, uint64_t wr_id, void *addr,

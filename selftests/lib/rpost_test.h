@@ -354,7 +354,10 @@ int rp_connect_pair(struct rp_end *client, struct rp_end *server,
 
 /* ------------------------------------------------------------- posts */
 
-int rp_post(int fd, unsigned long nr, uint32_t qp, void *block, uint32_t bytes,
+/* Make one call; return how many were posted, or a negative errno. */
+int rp_post_once(int fd, unsigned long nr, uint32_t qp, const void *block, uint32_t bytes);
+/* Post @count, in as many calls as it takes; return 0 or a negative errno. */
+int rp_post(int fd, unsigned long nr, uint32_t qp, const void *block, uint32_t bytes,
 	    uint32_t count, uint32_t *posted);
 int rp_post_recv(struct rp_end *end, uint64_t wr_id, void *addr,
 		 uint32_t length, uint32_t lkey);

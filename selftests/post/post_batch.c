@@ -21,30 +21,15 @@ static struct rpost_recv_wr good_recv(uint64_t wr_id)
 	};
 }
 
-/* Make one call, as rp_post() makes several. */
-static int post_once(const struct rp_end *end, unsigned long nr, const void *block, size_t bytes)
-{
-	struct rpost_post *cmd = malloc(sizeof(*cmd) + bytes);
-	int ret = -ENOMEM;
-
-	if (cmd) {
-		*cmd = (struct rpost_post) { .size = sizeof(*cmd) + bytes, .qp = end->qp };
-		memcpy(cmd + 1, block, bytes);
-		ret = rp_ioctl(end->fd, nr, cmd);
-	}
-	free(cmd);
-	return ret;
-}
-
 /* Expect an error of a post of @bytes, and a queue pair that still works. */
 static void refused(struct __test_metadata *_metadata,
 		    FIXTURE_DATA(blocks) *self, unsigned long nr,
-		    const void *block, size_t bytes, int want)
+		    const void *block, uint32_t bytes, int want)
 {
 	struct rp_send send = pair_write(&self->p, 55);
 
-	EXPECT_EQ(want, post_once(&self->p.c, nr, block, bytes))
-		TH_LOG("%zu bytes", bytes);
+	EXPECT_EQ(want, rp_post_once(self->p.c.fd, nr, self->p.c.qp, block, bytes))
+		TH_LOG("%u bytes", bytes);
 	ASSERT_EQ(0, rp_post_send(&self->p.c, &send));
 	ASSERT_EQ(1, rp_wait_cq(&self->p.c.cq, &self->wc));
 	EXPECT_EQ(RPOST_WC_SUCCESS, self->wc.status);
@@ -56,6 +41,7 @@ TEST_F(blocks, return_how_many)
 {
 	struct rp_send sends[20];
 	struct rpost_recv_wr recvs[20];
+	struct rp_end *c = &self->p.c;
 	int bad, i;
 
 	for (bad = 0; bad < 20; bad++) {
@@ -63,25 +49,25 @@ TEST_F(blocks, return_how_many)
 			sends[i] = pair_write(&self->p, i);
 			recvs[i] = good_recv(i);
 		}
-		EXPECT_EQ(20, post_once(&self->p.c, RPOST_IOC_POST_SEND, sends, sizeof(sends)));
+		EXPECT_EQ(20, rp_post_once(c->fd, RPOST_IOC_POST_SEND, c->qp, sends, sizeof(sends)));
 		sends[bad].wr.send_flags = UINT32_MAX;
-		EXPECT_EQ(bad ? : -EOPNOTSUPP, post_once(&self->p.c, RPOST_IOC_POST_SEND,
-							 sends, sizeof(sends)));
+		EXPECT_EQ(bad ? : -EOPNOTSUPP, rp_post_once(c->fd, RPOST_IOC_POST_SEND, c->qp,
+							    sends, sizeof(sends)));
 		for (i = 0; i < 20 + bad; i++)
 			ASSERT_EQ(1, rp_wait_cq(&self->p.c.cq, &self->wc));
 		EXPECT_EQ(0, rp_poll_cq(&self->p.c.cq, &self->wc));
 	}
 	recvs[5].num_sge = UINT32_MAX;
-	EXPECT_EQ(5, post_once(&self->p.c, RPOST_IOC_POST_RECV, recvs, sizeof(recvs)));
-	EXPECT_EQ(-EINVAL, post_once(&self->p.c, RPOST_IOC_POST_RECV, &recvs[5],
-				     sizeof(recvs) - 5 * sizeof(recvs[0])));
+	EXPECT_EQ(5, rp_post_once(c->fd, RPOST_IOC_POST_RECV, c->qp, recvs, sizeof(recvs)));
+	EXPECT_EQ(-EINVAL, rp_post_once(c->fd, RPOST_IOC_POST_RECV, c->qp, &recvs[5],
+					sizeof(recvs) - 5 * sizeof(recvs[0])));
 }
 
 TEST_F(blocks, do_not_add_up)
 {
 	struct rp_send block[3];
 	struct rpost_recv_wr recvs[3];
-	const size_t bytes[] = { 0, 7, 8, 63, sizeof(block[0]) - 1,
+	const uint32_t bytes[] = { 0, 7, 8, 63, sizeof(block[0]) - 1,
 				 sizeof(block[0]) + 8, sizeof(block) - 8,
 				 sizeof(block) - 1 };
 	const uint32_t sizes[] = { 0, 1, 8, 63, 64 + 15, 64 + 17, 64 + 24, 4096,
@@ -146,7 +132,7 @@ TEST_F(blocks, bad_pointer)
 		EXPECT_EQ(-EFAULT, rp_ioctl(self->p.c.fd, RPOST_IOC_POST_SEND, cmd));
 		EXPECT_EQ(-EFAULT, rp_ioctl(self->p.c.fd, RPOST_IOC_POST_RECV, cmd));
 	}
-	/* The same work request, and nothing behind it. */
+	/* A size that ends with the work request posts it. */
 	cmd->size = 32;
 	EXPECT_EQ(1, rp_ioctl(self->p.c.fd, RPOST_IOC_POST_RECV, cmd));
 	munmap(hole, page);
