@@ -245,7 +245,10 @@ static char *place_arg(const struct context *c, const struct call *call,
 	return to;
 }
 
-/* The same for a post: a long one stays where its work requests are. */
+/*
+ * Put the struct of a post before its work requests, and place both as place_arg() does if
+ * they fit into a page.
+ */
 static char *place_post(const struct context *c, const struct call *call, const char *arg)
 {
 	unsigned int size = sizeof(struct rpost_post) + c->block_len;
