@@ -233,7 +233,7 @@ static void rpost_fdinfo_add(struct rpost_fdinfo_sum *seen, struct rpost_obj *ob
 		break;
 	case RPOST_OBJ_CQ:
 		cq = rpost_obj_as(cq, obj);
-		seen->cq.size += READ_ONCE(cq->cqe);
+		seen->cq.size += rpost_cq_size(cq);
 		seen->cq.used += rpost_cq_see(cq).waiting;
 		break;
 	case RPOST_OBJ_ID:

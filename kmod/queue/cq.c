@@ -190,6 +190,17 @@ struct rpost_ring_seen rpost_cq_see(struct rpost_cq *cq)
 	return seen;
 }
 
+/* Return the number of entries in the ring. */
+u32 rpost_cq_size(struct rpost_cq *cq)
+{
+	u32 entries;
+
+	rcu_read_lock();
+	entries = rcu_dereference(cq->ring)->entries;
+	rcu_read_unlock();
+	return entries;
+}
+
 /* Destroy the device queues of a completion queue.  No queue pair is attached.  Return 0. */
 int rpost_cq_shutdown(struct rpost_obj *obj)
 {
@@ -362,7 +373,6 @@ int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 	cq->user_data = cmd->user_data;
 	cq->comp_vector = cmd->comp_vector;
 	cq->flags = cmd->flags;
-	cq->cqe = roundup_pow_of_two(cmd->cqe);
 	if (cmd->channel_fd != -1) {
 		ret = -EBADF;
 		cq->channel = rpost_comp_channel_get(ucmd->file, cmd->channel_fd);
@@ -370,7 +380,7 @@ int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 			goto err_free;
 	}
 	ret = -ENOMEM;
-	ring = rpost_cq_ring_alloc(ucmd->file, cq->flags, cq->cqe);
+	ring = rpost_cq_ring_alloc(ucmd->file, cq->flags, roundup_pow_of_two(cmd->cqe));
 	if (!ring)
 		goto err_channel;
 	rpost_ring_set_flags(ring, RPOST_RING_NEED_POLL, 0);
@@ -379,7 +389,7 @@ int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 	if (ret)
 		goto err_ring;
 
-	cmd->cqe = cq->cqe;
+	cmd->cqe = ring->entries;
 	cmd->mmap_offset = (u64)cq->obj.handle << PAGE_SHIFT;
 	cmd->mmap_size = ring->mem->num_pages << PAGE_SHIFT;
 	cmd->entries_offset = sizeof(struct rpost_ring);
@@ -449,7 +459,6 @@ static int rpost_cq_switch(struct rpost_cq *cq, struct rpost_cring *ring, struct
 		rpost_ring_take_over(ring, old, head);
 		rcu_assign_pointer(cq->ring, ring);
 		spin_unlock_irq(&cq->arm_lock);
-		WRITE_ONCE(cq->cqe, ring->entries);
 	}
 	spin_unlock(&cq->lock);
 	return ret;

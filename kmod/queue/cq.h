@@ -74,13 +74,15 @@ void rpost_hwcqs_destroy(struct rpost_cq *cq, struct list_head *hwcqs);
  * @user_data: identifies it to the program
  * @comp_vector: of its device queues
  * @flags: RPOST_CQ_*
- * @cqe: entries in the ring; written under @setup_lock
  * @setup_lock: held to map or replace the ring, and to attach or detach a queue
  *              pair.  mmap() takes it with the program's memory map locked, so
  *              the program's memory must not be touched with it held.
+ * @hwcqs: device queues, made as queue pairs come
+ * @ring: shared with the program.  It is replaced with @setup_lock, @lock and
+ *        @arm_lock held, and freed after a grace period: posters read it under
+ *        RCU.
  * @lock: guards @hwcqs, the ring's entries, and the members from @budget to
  *        @moderate_us.  It is taken in task context only.
- * @hwcqs: device queues, made as queue pairs come
  * @budget: completions that the poll under way may still take; a slot counts as
  *          one, too, if its queue's work requests use counted regions.  A batch
  *          that has begun ends, so it may become negative.  If some is left at the end,
@@ -97,11 +99,8 @@ void rpost_hwcqs_destroy(struct rpost_cq *cq, struct list_head *hwcqs);
  * @armed: how the device is armed: IB_CQ_NEXT_COMP, IB_CQ_SOLICITED, or 0
  * @notify: ARM_CQ has requested an event, of the kind that @armed says
  * @muted: no queue pair can complete into the queue; interrupts are ignored
- * @ring: shared with the program.  It is replaced with @setup_lock, @lock and
- *        @arm_lock held, and freed after a grace period: posters read it under
- *        RCU.
- * @event_link: in @channel->ready; under @channel->lock
  * @events: events not yet read; under @channel->lock
+ * @event_link: in @channel->ready; under @channel->lock
  *
  * The tasks that poll the device depend on @armed and on what the ring says:
  *
@@ -133,10 +132,10 @@ struct rpost_cq {
 	u64 user_data;
 	u32 comp_vector;
 	u32 flags;
-	u32 cqe;
 	struct mutex setup_lock;
-	spinlock_t lock;
 	struct list_head hwcqs;
+	struct rpost_cring __rcu *ring;
+	spinlock_t lock;
 	int budget;
 	u32 vain;
 	bool exact;
@@ -146,9 +145,8 @@ struct rpost_cq {
 	u32 armed;
 	bool notify;
 	bool muted;
-	struct rpost_cring __rcu *ring;
-	struct list_head event_link;
 	unsigned int events;
+	struct list_head event_link;
 };
 
 RPOST_OBJ_GETTER(cq, RPOST_OBJ_CQ)
@@ -165,6 +163,7 @@ void rpost_cq_event_taken(struct rpost_cq *cq);
 void rpost_cq_poll(struct rpost_cq *cq);
 void rpost_cq_posted(struct rpost_cq *cq);
 struct rpost_ring_seen rpost_cq_see(struct rpost_cq *cq);
+u32 rpost_cq_size(struct rpost_cq *cq);
 
 /* The lock of the queue is held.  The ring is valid until the lock is dropped. */
 static inline struct rpost_cring *rpost_cq_ring(struct rpost_cq *cq)

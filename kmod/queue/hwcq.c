@@ -136,7 +136,7 @@ static u32 rpost_hwcq_size(u32 size, u32 entries)
  */
 struct rpost_hwcq *rpost_cq_attach(struct rpost_cq *cq, u32 entries)
 {
-	u32 size = max(entries, READ_ONCE(cq->cqe));
+	u32 size = max(entries, rpost_cq_size(cq));
 	u32 max_cqe = cq->obj.dev->ib_dev->attrs.max_cqe;
 	struct rpost_hwcq *hwcq;
 
