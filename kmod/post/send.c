@@ -16,49 +16,48 @@ static_assert(RPOST_SEND_SOLICITED == (int)IB_SEND_SOLICITED);
 
 #define RPOST_QPT_CONNECTED	(BIT(RPOST_QPT_RC) | BIT(RPOST_QPT_UC))
 
+/* RPOST_WR_* are the opcodes of verbs, see enum ib_wr_opcode. */
+static_assert(RPOST_WR_RDMA_WRITE == (int)IB_WR_RDMA_WRITE);
+static_assert(RPOST_WR_RDMA_WRITE_WITH_IMM == (int)IB_WR_RDMA_WRITE_WITH_IMM);
+static_assert(RPOST_WR_SEND == (int)IB_WR_SEND);
+static_assert(RPOST_WR_SEND_WITH_IMM == (int)IB_WR_SEND_WITH_IMM);
+static_assert(RPOST_WR_RDMA_READ == (int)IB_WR_RDMA_READ);
+static_assert(RPOST_WR_ATOMIC_CMP_AND_SWP == (int)IB_WR_ATOMIC_CMP_AND_SWP);
+static_assert(RPOST_WR_ATOMIC_FETCH_AND_ADD == (int)IB_WR_ATOMIC_FETCH_AND_ADD);
+static_assert(RPOST_WR_SEND_WITH_INV == (int)IB_WR_SEND_WITH_INV);
+
 /**
  * struct rpost_opcode - properties of an opcode that programs use
- * @opcode: opcode for the device
  * @qp_types: bits of the types of queue pairs that have it
- * @access: required access to the program's memory, RPOST_ACCESS_*
+ * @access: required access to the program's memory, RPOST_ACCESS_*; without any the
+ *          device only reads it, so that data may be inline
  * @wc_opcode: opcode of its completion, RPOST_WC_*
- * @inline_ok: data may be inline
  * @more: rpost_build_more() sets further fields
  */
 struct rpost_opcode {
-	enum ib_wr_opcode opcode;
 	u32 qp_types;
 	u8 access;
 	u8 wc_opcode;
-	bool inline_ok;
 	bool more;
 };
 
 static const struct rpost_opcode rpost_opcodes[] = {
 	[RPOST_WR_RDMA_WRITE] = {
-		IB_WR_RDMA_WRITE, RPOST_QPT_CONNECTED,
-		0, RPOST_WC_RDMA_WRITE, true, false },
+		RPOST_QPT_CONNECTED, 0, RPOST_WC_RDMA_WRITE, false },
 	[RPOST_WR_RDMA_WRITE_WITH_IMM] = {
-		IB_WR_RDMA_WRITE_WITH_IMM, RPOST_QPT_CONNECTED,
-		0, RPOST_WC_RDMA_WRITE, true, true },
+		RPOST_QPT_CONNECTED, 0, RPOST_WC_RDMA_WRITE, true },
 	[RPOST_WR_SEND] = {
-		IB_WR_SEND, RPOST_QPT_CONNECTED | BIT(RPOST_QPT_UD),
-		0, RPOST_WC_SEND, true, false },
+		RPOST_QPT_CONNECTED | BIT(RPOST_QPT_UD), 0, RPOST_WC_SEND, false },
 	[RPOST_WR_SEND_WITH_IMM] = {
-		IB_WR_SEND_WITH_IMM, RPOST_QPT_CONNECTED | BIT(RPOST_QPT_UD),
-		0, RPOST_WC_SEND, true, true },
+		RPOST_QPT_CONNECTED | BIT(RPOST_QPT_UD), 0, RPOST_WC_SEND, true },
 	[RPOST_WR_RDMA_READ] = {
-		IB_WR_RDMA_READ, BIT(RPOST_QPT_RC),
-		RPOST_ACCESS_LOCAL_WRITE, RPOST_WC_RDMA_READ, false, false },
+		BIT(RPOST_QPT_RC), RPOST_ACCESS_LOCAL_WRITE, RPOST_WC_RDMA_READ, false },
 	[RPOST_WR_ATOMIC_CMP_AND_SWP] = {
-		IB_WR_ATOMIC_CMP_AND_SWP, BIT(RPOST_QPT_RC),
-		RPOST_ACCESS_LOCAL_WRITE, RPOST_WC_COMP_SWAP, false, true },
+		BIT(RPOST_QPT_RC), RPOST_ACCESS_LOCAL_WRITE, RPOST_WC_COMP_SWAP, true },
 	[RPOST_WR_ATOMIC_FETCH_AND_ADD] = {
-		IB_WR_ATOMIC_FETCH_AND_ADD, BIT(RPOST_QPT_RC),
-		RPOST_ACCESS_LOCAL_WRITE, RPOST_WC_FETCH_ADD, false, true },
+		BIT(RPOST_QPT_RC), RPOST_ACCESS_LOCAL_WRITE, RPOST_WC_FETCH_ADD, true },
 	[RPOST_WR_SEND_WITH_INV] = {
-		IB_WR_SEND_WITH_INV, BIT(RPOST_QPT_RC),
-		0, RPOST_WC_SEND, true, true },
+		BIT(RPOST_QPT_RC), 0, RPOST_WC_SEND, true },
 };
 
 /* The send has data that is copied into the queue pair's pages. */
@@ -82,7 +81,7 @@ static noinline int rpost_build_inline(struct rpost_qp *qp,
 				       const struct rpost_opcode *op,
 				       const struct rpost_send_wr *wr)
 {
-	if (!op->inline_ok || wr->num_sge ||
+	if (op->access || wr->num_sge ||
 	    wr->inline_len > qp->max_inline ||
 	    wr->size != ALIGN(sizeof(*wr) + wr->inline_len, 8))
 		return -EINVAL;
@@ -146,7 +145,7 @@ static inline int rpost_build_sges(struct rpost_qp *qp, struct rpost_swr *swr,
 	u32 num = wr->num_sge, max = qp->sq.max_sge, total;
 	int n = 1;
 
-	if (op->opcode == IB_WR_RDMA_READ)
+	if (wr->opcode == RPOST_WR_RDMA_READ)
 		max = qp->max_sge_rd;
 	if (wr->inline_len || num > max ||
 	    wr->size != sizeof(*wr) + num * sizeof(*sges))
@@ -158,7 +157,7 @@ static inline int rpost_build_sges(struct rpost_qp *qp, struct rpost_swr *swr,
 			.pd = qp->pd, .memory = memory, .access = op->access,
 		};
 
-		if (memory && op->inline_ok) {
+		if (memory && !op->access) {
 			n = rpost_build_copy(qp, swr, sges, num, memory);
 			if (n != -EFAULT)
 				return n;
@@ -168,7 +167,7 @@ static inline int rpost_build_sges(struct rpost_qp *qp, struct rpost_swr *swr,
 			return n;
 		total = check.total;
 	}
-	if (!n && op->opcode == IB_WR_RDMA_READ && qp->iwarp) {
+	if (!n && wr->opcode == RPOST_WR_RDMA_READ && qp->iwarp) {
 		n = rpost_build_empty_read(qp, swr, sges, num, op->access);
 		if (n < 0)
 			return n;
@@ -176,8 +175,8 @@ static inline int rpost_build_sges(struct rpost_qp *qp, struct rpost_swr *swr,
 	swr->wr.sg_list = (struct ib_sge *)sges;
 	swr->wr.num_sge = n;
 	swr->bytes = total;
-	if (op->opcode == IB_WR_ATOMIC_CMP_AND_SWP ||
-	    op->opcode == IB_WR_ATOMIC_FETCH_AND_ADD) {
+	if (wr->opcode == RPOST_WR_ATOMIC_CMP_AND_SWP ||
+	    wr->opcode == RPOST_WR_ATOMIC_FETCH_AND_ADD) {
 		if (n != 1 || total != sizeof(u64) || wr->remote_addr & 7)
 			return -EINVAL;
 	}
@@ -272,7 +271,7 @@ static noinline int rpost_build_send(struct rpost_qp *qp, struct rpost_swr *swr,
 	if (!(op->qp_types & BIT(qp->qp_type)))
 		return -EINVAL;
 
-	swr->wr.opcode = op->opcode;
+	swr->wr.opcode = opcode;
 	swr->wr.send_flags = flags & (RPOST_SEND_FENCE | RPOST_SEND_SOLICITED);
 	swr->wr.ex.imm_data = 0;
 	swr->rdma.remote_addr = wr->remote_addr;
