@@ -9,12 +9,12 @@
 static int rpost_check_entry(struct rpost_check *check, struct rpost_sge *sge,
 			     bool last)
 {
+	bool cut = last && check->kind->opcode == RPOST_WC_RECV;
 	struct rpost_mr *used;
 	bool good;
 	int ret;
 
-	good = rpost_mr_take(check->pd, sge, check->access, check->recv && last,
-			     &used);
+	good = rpost_mr_take(check->pd, sge, check->access, cut, &used);
 	if (used) {
 		ret = rpost_uses_add(check->uses, used);
 		if (ret)
@@ -24,7 +24,7 @@ static int rpost_check_entry(struct rpost_check *check, struct rpost_sge *sge,
 		return 0;
 	if (!check->pd->bad_lkey)
 		return -EINVAL;
-	check->bad_key = true;
+	check->kind->bad_key = true;
 	sge->lkey = check->pd->bad_lkey;
 	sge->length = min(sge->length, RPOST_MAX_MSG / 2);
 	return 0;
@@ -36,7 +36,7 @@ static int rpost_check_entries(struct rpost_check *check, struct rpost_sge *sges
 	u32 i, n = 0, taken = 0, found = check->uses->num;
 	int ret;
 
-	for (i = 0; i < num && !check->bad_key; i++) {
+	for (i = 0; i < num && !check->kind->bad_key; i++) {
 		if (!sges[i].length)
 			continue;
 		if (n != i)
@@ -69,8 +69,8 @@ static int rpost_check_entries(struct rpost_check *check, struct rpost_sge *sges
  * cut to that: devices only look at the memory that a message needs, and programs
  * rely on it (perftest).
  *
- * Return how many entries there are; or -EINVAL, -ENOBUFS, or RPOST_NEEDS_MEMORY,
- * with the entries as they were; without uses after an error.
+ * Return how many entries there are; or -EINVAL, -ENOBUFS, or RPOST_NEEDS_MEMORY with the
+ * entries as they were; without uses after an error.
  */
 int rpost_check_many(struct rpost_check *check, struct rpost_sge *sges, u32 num)
 {
@@ -80,6 +80,9 @@ int rpost_check_many(struct rpost_check *check, struct rpost_sge *sges, u32 num)
 		ret = rpost_memory_find(check, sges, num);
 	if (!ret)
 		ret = rpost_check_entries(check, sges, num);
+	if (ret >= 0 && check->uses->num && check->queue &&
+	    rpost_queue_add_uses(check->queue))
+		ret = -ENOBUFS;
 	if (ret < 0)
 		rpost_uses_drop(check->uses);
 	return ret;

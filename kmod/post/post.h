@@ -124,19 +124,19 @@ struct rpost_posting {
  * @pd: the domain of the regions
  * @memory: entries with the lkey 0 stand for memory of the task; NULL if they are
  *          bad keys
+ * @queue: gets room for the uses; NULL if it is a shared receive queue, which has it
  * @uses: out: the counted regions that the work request uses
+ * @kind: its opcode; out: whether an entry names memory that the program may not use
  * @access: required access to the regions, RPOST_ACCESS_*
- * @recv: it is a receive
- * @bad_key: out: an entry names memory that the program may not use
  * @total: out: bytes of all entries
  */
 struct rpost_check {
 	struct rpost_pd *pd;
 	struct rpost_memory *memory;
+	struct rpost_queue *queue;
 	struct rpost_uses *uses;
+	struct rpost_wqe_kind *kind;
 	u32 access;
-	bool recv;
-	bool bad_key;
 	u32 total;
 };
 

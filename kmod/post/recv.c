@@ -19,20 +19,11 @@ static noinline int rpost_build_entries(struct rpost_pd *pd, struct rpost_queue 
 					struct rpost_memory *memory)
 {
 	struct rpost_check check = {
-		.pd = pd, .memory = memory, .uses = &rwr->uses,
-		.access = RPOST_ACCESS_LOCAL_WRITE, .recv = true,
+		.pd = pd, .memory = memory, .queue = rq, .uses = &rwr->uses,
+		.kind = &rwr->kind, .access = RPOST_ACCESS_LOCAL_WRITE,
 	};
-	int ret = 0, n;
 
-	n = rpost_check_many(&check, sges, num);
-	if (n < 0)
-		return n;
-	rwr->kind.bad_key = check.bad_key;
-	if (rwr->uses.num && rq)
-		ret = rpost_queue_add_uses(rq);
-	if (ret)
-		rpost_drop_recvs(rwr, 1);
-	return ret ? : n;
+	return rpost_check_many(&check, sges, num);
 }
 
 static int rpost_build_recv(struct rpost_pd *pd, struct rpost_queue *rq,

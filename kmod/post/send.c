@@ -102,24 +102,6 @@ static noinline int rpost_build_copy(struct rpost_qp *qp, struct rpost_swr *swr,
 	return ret ? : rpost_build_data(qp, swr, swr->data, bytes);
 }
 
-/* Check the entries, unless it is one with a good key. */
-static noinline int rpost_build_many(struct rpost_qp *qp, struct rpost_swr *swr,
-				     struct rpost_sge *sges, u32 num,
-				     struct rpost_check *check)
-{
-	int ret, n;
-
-	check->uses = &swr->uses;
-	n = rpost_check_many(check, sges, num);
-	if (n < 0)
-		return n;
-	swr->kind.bad_key = check->bad_key;
-	if (!swr->uses.num)
-		return n;
-	ret = rpost_queue_add_uses(&qp->sq);
-	return ret ? : n;
-}
-
 /*
  * iWARP reads nothing into one entry that must have a key nevertheless.  Return 1, -EINVAL,
  * or an errno of rpost_queue_add_uses().
@@ -154,7 +136,8 @@ static inline int rpost_build_sges(struct rpost_qp *qp, struct rpost_swr *swr,
 		total = sges->length;
 	} else {
 		struct rpost_check check = {
-			.pd = qp->pd, .memory = memory, .access = op->access,
+			.pd = qp->pd, .memory = memory, .queue = &qp->sq,
+			.uses = &swr->uses, .kind = &swr->kind, .access = op->access,
 		};
 
 		if (memory && !op->access) {
@@ -162,7 +145,7 @@ static inline int rpost_build_sges(struct rpost_qp *qp, struct rpost_swr *swr,
 			if (n != -EFAULT)
 				return n;
 		}
-		n = rpost_build_many(qp, swr, sges, num, &check);
+		n = rpost_check_many(&check, sges, num);
 		if (n < 0)
 			return n;
 		total = check.total;
