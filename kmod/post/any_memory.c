@@ -17,7 +17,8 @@
 #include <linux/uaccess.h>
 
 #include "compat/compat.h"
-#include "post/any_memory.h"
+#include "memory/cache.h"
+#include "post/post.h"
 
 /* Return the bytes of all entries, or a negative errno. */
 static s64 rpost_memory_bytes(const struct rpost_sge *sges, u32 num)

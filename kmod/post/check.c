@@ -3,7 +3,7 @@
  * The check of a work request's entries, and its room in a queue.  send.c and recv.c
  * call both.
  */
-#include "post/any_memory.h"
+#include "post/post.h"
 
 /* Check an entry, and take a use of its region if they are counted. */
 static int rpost_check_entry(struct rpost_check *check, struct rpost_sge *sge,

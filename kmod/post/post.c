@@ -10,7 +10,7 @@
 #include <linux/uaccess.h>
 
 #include "core/trace.h"
-#include "post/any_memory.h"
+#include "post/post.h"
 
 /* Without memory return NULL: then work requests are posted one by one. */
 static struct rpost_scratch *rpost_scratch_take(struct rpost_file *file)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Work requests on their way through post.c, check.c, send.c and recv.c.
+ * Work requests on their way through post.c, check.c, send.c, recv.c and any_memory.c.
  */
 #ifndef RPOST_POST_H
 #define RPOST_POST_H
@@ -28,7 +28,24 @@ static inline bool rpost_post_waits(int ret)
 	return ret == RPOST_NEEDS_MEMORY || ret == RPOST_IN_DEBT;
 }
 
-struct rpost_memory;
+/**
+ * struct rpost_memory - memory that a work request waits for
+ * @sges: entries of the work request, some with the lkey 0
+ * @num: number of @sges
+ * @access: RPOST_ACCESS_* that it needs
+ * @uses: uses of regions with that memory, in the order of these entries, for
+ *        the next attempt to post the work request
+ * @paid: policies have charged it, see rpost_policy_charge()
+ * @bytes: what they have charged it for
+ */
+struct rpost_memory {
+	struct rpost_sge *sges;
+	u32 num;
+	u32 access;
+	struct rpost_uses uses;
+	bool paid;
+	u32 bytes;
+};
 
 /* The copied entries are checked and then passed to the device in place. */
 static_assert(sizeof(struct rpost_sge) == sizeof(struct ib_sge));
@@ -147,6 +164,10 @@ int rpost_post_sends(struct rpost_obj *obj, struct rpost_posting *post,
 		     struct rpost_memory *memory);
 int rpost_post_recvs(struct rpost_obj *obj, struct rpost_posting *post,
 		     struct rpost_memory *memory);
+int rpost_memory_get(struct rpost_file *file, u32 qp, struct rpost_memory *memory);
+int rpost_memory_find(const struct rpost_check *check, struct rpost_sge *sges, u32 num);
+u32 rpost_memory_short(const struct rpost_sge *sges, u32 num, u32 max);
+int rpost_memory_copy(struct rpost_swr *swr, const struct rpost_sge *sges, u32 num, u32 bytes);
 
 /*
  * Is this the usual list: one entry, with a good key?  If not, rpost_check_many()

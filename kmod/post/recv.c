@@ -2,7 +2,7 @@
 /*
  * Receives, of queue pairs and of shared receive queues.
  */
-#include "post/any_memory.h"
+#include "post/post.h"
 
 static void rpost_drop_recvs(struct rpost_rwr *rwrs, u32 n)
 {

@@ -4,7 +4,7 @@
  */
 #include <linux/nospec.h>
 
-#include "post/any_memory.h"
+#include "post/post.h"
 
 static_assert(RPOST_SEND_FENCE == (int)IB_SEND_FENCE);
 static_assert(RPOST_SEND_SIGNALED == (int)IB_SEND_SIGNALED);
