@@ -54,13 +54,6 @@ static int rpost_check_qp_num(struct rpost_id *id, u32 qp_num, bool matters, str
 	return *qp ? 0 : -EINVAL;
 }
 
-/* The interface may have lost the id's address, or have left the namespace. */
-static int rpost_check_gid(const struct rpost_id *id)
-{
-	return rpost_gid_allowed(id->obj.file, id->cm_id->route.addr.dev_addr.sgid_attr) ?
-		0 : -EADDRNOTAVAIL;
-}
-
 static int rpost_conn_param(const struct rpost_id *id,
 			    struct rdma_conn_param *to,
 			    const struct rpost_conn_param *from)
@@ -104,10 +97,8 @@ static int rpost_connect_locked(struct rpost_id *id, void *arg)
 	ret = rpost_conn_param(id, &param, &cmd->param);
 	if (ret)
 		return ret;
-	if (!cm_id->device)
-		return -EINVAL;
 	/* The policy may be newer than the route. */
-	ret = rpost_check_gid(id) ? :
+	ret = rpost_id_check_device(id, BIT(RPOST_ID_ROUTE_RESOLVED)) ? :
 	      rpost_sockaddr_allowed(id->obj.file, &cm_id->route.addr.dst_addr, false);
 	if (!ret && id->own_path)
 		ret = rpost_path_allowed(id);
@@ -156,13 +147,10 @@ static int rpost_accept_check(struct rpost_id *id, const struct rpost_accept *cm
 {
 	int ret;
 
-	/* In this state it has a device, too. */
-	if (READ_ONCE(id->state) != RPOST_ID_REQUEST)
-		return -EINVAL;
 	if (cmd->qkey && id->cm_id->qp_type != IB_QPT_UD)
 		return -EINVAL;
 	/* The policy may be newer than the listening id. */
-	ret = rpost_check_gid(id) ? :
+	ret = rpost_id_check_device(id, BIT(RPOST_ID_REQUEST)) ? :
 	      rpost_sockaddr_allowed(id->obj.file, &id->cm_id->route.addr.src_addr, true);
 	if (ret)
 		return ret;

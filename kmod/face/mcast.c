@@ -32,15 +32,17 @@ static bool rpost_is_group(const struct rdma_cm_id *cm_id, const struct sockaddr
 static int rpost_join_check(const struct rpost_id *id, const struct sockaddr_storage *addr)
 {
 	struct rdma_cm_id *cm_id = id->cm_id;
+	int ret;
 
 	/* cma would warn of an id with a queue pair that it knows. */
-	if (cm_id->qp_type != IB_QPT_UD || cm_id->qp || !cm_id->device)
+	if (cm_id->qp_type != IB_QPT_UD || cm_id->qp)
 		return -EINVAL;
+	ret = rpost_id_check_device(id, BIT(RPOST_ID_BOUND) | BIT(RPOST_ID_ADDR_RESOLVED));
+	if (ret)
+		return ret;
 	if (!rdma_protocol_roce(cm_id->device, cm_id->port_num) &&
 	    !rdma_cap_ib_mcast(cm_id->device, cm_id->port_num))
 		return -EOPNOTSUPP;
-	if (!(BIT(READ_ONCE(id->state)) & (BIT(RPOST_ID_BOUND) | BIT(RPOST_ID_ADDR_RESOLVED))))
-		return -EINVAL;
 	if (!rpost_is_group(cm_id, addr))
 		return -EINVAL;
 	return id->num_joins < RPOST_MAX_MCAST ? 0 : -ENOMEM;

@@ -58,8 +58,9 @@ static int rpost_set_ib_path(struct rpost_id *id, void *arg)
 	struct sa_path_rec opa;
 	int ret;
 
-	if (!cm_id->device)
-		return -EINVAL;
+	ret = rpost_id_check_device(id, BIT(RPOST_ID_ADDR_RESOLVED));
+	if (ret)
+		return ret;
 	if (!rdma_cap_ib_cm(cm_id->device, cm_id->port_num))
 		return -EOPNOTSUPP;
 	/* The path leads wherever it says. */

@@ -516,6 +516,32 @@ static int rpost_sockaddr_ib_port(const struct sockaddr_ib *ib)
 	return be64_to_cpu(ib->sib_sid_mask) == U64_MAX ? (int)(sid & U16_MAX) : -1;
 }
 
+/*
+ * May the id, which is locked and in one of these states, use the device that cma has given
+ * it?  Where the address is any, the loopback's, or of AF_IB, cma looks at the devices of all
+ * network namespaces, and on RoCE takes no GID, which a path could then choose.  The
+ * interface may also have lost the address, or have left the namespace.
+ *
+ * In none of the states does cma look for a device.  Return 0; -EINVAL in another state or
+ * without a device; -ENODEV, or -EADDRNOTAVAIL.
+ */
+int rpost_id_check_device(const struct rpost_id *id, u32 states)
+{
+	const struct rdma_cm_id *cm_id = id->cm_id;
+	enum rpost_id_state state = READ_ONCE(id->state);
+	const struct ib_gid_attr *gid;
+
+	if (state == RPOST_ID_REMOVED)
+		return -ENODEV;
+	if (!(BIT(state) & states) || !cm_id->device)
+		return -EINVAL;
+	gid = cm_id->route.addr.dev_addr.sgid_attr;
+	if (!rdma_dev_access_netns(cm_id->device, id->obj.file->net) ||
+	    (!gid && rdma_protocol_roce(cm_id->device, cm_id->port_num)))
+		return -ENODEV;
+	return rpost_gid_allowed(id->obj.file, gid) ? 0 : -EADDRNOTAVAIL;
+}
+
 /* May the program give an id a path, which leads wherever it says? */
 int rpost_path_allowed(const struct rpost_id *id)
 {
@@ -678,7 +704,8 @@ static int rpost_query_id_locked(struct rpost_id *id, void *arg)
 	if (!(BIT(cmd->state) & (BIT(RPOST_ID_IDLE) | BIT(RPOST_ID_BOUND) | BIT(RPOST_ID_LISTEN))))
 		memcpy(&cmd->dst, &route->addr.dst_addr, sizeof(cmd->dst));
 	if (cm_id->device) {
-		cmd->device = rpost_device_id(cm_id->device);
+		if (rdma_dev_access_netns(cm_id->device, id->obj.file->net))
+			cmd->device = rpost_device_id(cm_id->device);
 		ret = cmd->device ? 0 : -ENODEV;
 		cmd->port_num = cm_id->port_num;
 		cmd->pkey = cpu_to_be16(ib_addr_get_pkey(&route->addr.dev_addr));

@@ -166,6 +166,7 @@ int rpost_id_run(struct rpost_file *file, u32 handle,
 void rpost_id_exit(struct rpost_id *id);
 int rpost_id_check_events(const struct rpost_id *id);
 int rpost_sockaddr(struct sockaddr_storage *addr, u32 len);
+int rpost_id_check_device(const struct rpost_id *id, u32 states);
 int rpost_path_allowed(const struct rpost_id *id);
 int rpost_sockaddr_allowed(const struct rpost_file *file, const void *addr, bool listen);
 int rpost_id_shutdown(struct rpost_obj *obj);

@@ -77,7 +77,9 @@ static int rpost_resolve_route_locked(struct rpost_id *id, void *arg)
 	      rpost_id_move(id, BIT(RPOST_ID_ADDR_RESOLVED), RPOST_ID_ROUTE_QUERY);
 	if (ret)
 		return ret;
-	ret = rpost_route_begin(id) ? : rdma_resolve_route(id->cm_id, cmd->timeout_ms);
+	ret = rpost_id_check_device(id, BIT(RPOST_ID_ROUTE_QUERY)) ? :
+	      rpost_route_begin(id) ? :
+	      rdma_resolve_route(id->cm_id, cmd->timeout_ms);
 	if (ret)
 		rpost_id_move(id, BIT(RPOST_ID_ROUTE_QUERY), RPOST_ID_ADDR_RESOLVED);
 	return ret;

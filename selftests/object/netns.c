@@ -12,6 +12,7 @@
 
 #include "command_env.h"
 #include "pass_fd.h"
+#include "path.h"
 #include "rpost_own.h"
 
 static int new_netns(void)
@@ -84,6 +85,44 @@ static int cannot_bind(int fd)
 	RP_TRY(rp_create_id(fd, channel, &id));
 	RP_TRY(!rp_bind(fd, id, 0));
 	RP_TRY(!rp_resolve_addr(fd, id, 1));
+	RP_TRY(rp_destroy(fd, RPOST_OBJ_ID, id));
+	close(channel);
+	return 0;
+}
+
+/*
+ * Make an id with a device that cma has chosen without a look at namespaces: for an
+ * address that is any it takes the first active one.  The first call fails, but leaves
+ * the id an interface.
+ */
+static int resolve_any(int fd, int channel, uint32_t *id)
+{
+	struct sockaddr_in6 link_local = {
+		.sin6_family = AF_INET6, .sin6_scope_id = if_nametoindex("lo"),
+	};
+	struct rpost_bind_addr bind = { .size = sizeof(bind), .addr_len = sizeof(link_local) };
+
+	inet_pton(AF_INET6, "fe80::1", &link_local.sin6_addr);
+	memcpy(&bind.addr, &link_local, sizeof(link_local));
+	RP_TRY(rp_create_id(fd, channel, id));
+	bind.id = *id;
+	RP_TRY(!rp_ioctl(fd, RPOST_IOC_BIND_ADDR, &bind));
+	RP_TRY(rp_resolve_ip(fd, *id, (struct in_addr) { INADDR_ANY }, 1, 10000));
+	return rp_expect(channel, *id, RPOST_EVENT_ADDR_RESOLVED);
+}
+
+/* Nor does such an id tell of a device that its namespace does not have. */
+static int cannot_resolve_any(int fd)
+{
+	int channel = rp_event_channel(fd);
+	struct rpost_query_id query;
+	uint32_t id;
+
+	if (channel < 0)
+		return channel;
+	RP_TRY(resolve_any(fd, channel, &id));
+	RP_TRY(rp_query_id(fd, id, &query) != -ENODEV);
+	RP_TRY(rp_resolve_route(fd, id) != -ENODEV);
 	RP_TRY(rp_destroy(fd, RPOST_OBJ_ID, id));
 	close(channel);
 	return 0;
@@ -285,6 +324,27 @@ TEST_F(netns, addresses_of_others)
 	beside_host(_metadata, self, has_no_addresses);
 }
 
+/* The program names the host's address as its own, in a path to the host. */
+static int has_no_path_from_others(int fd, uint32_t device)
+{
+	struct ib_path_rec_data path;
+	struct rp_end end;
+
+	(void)fd;
+	(void)device;
+	RP_TRY(rp_end_init(&end));
+	RP_TRY(resolve_any(end.fd, end.channel, &end.id));
+	rp_pack_path(&path, host_gid.gid, host_gid.gid);
+	return rp_set_path(&end, &path, sizeof(path)) != -ENODEV;
+}
+
+TEST_F(netns, paths_from_others)
+{
+	if (access("/proc/net/if_inet6", F_OK))
+		SKIP(return, "no IPv6, by which the id gets an interface");
+	beside_host(_metadata, self, has_no_path_from_others);
+}
+
 TEST_F(netns, addresses_of_ones_own)
 {
 	beside_host(_metadata, self, has_its_own_addresses);
@@ -299,6 +359,8 @@ static int see_nothing(int fd, uint32_t device)
 	/* The file from outside still has the device. */
 	RP_TRY(rp_first_device(fd) != device);
 	RP_TRY(cannot_use(own, device));
+	if (!rp_is_iwarp(fd, device))
+		RP_TRY(cannot_resolve_any(own));
 	return cannot_bind(own);
 }
 
