@@ -26,6 +26,7 @@ static const char * const rpost_inject_names[RPOST_NUM_INJECT] = {
 	[RPOST_INJECT_DEVICE] = "fail_device",
 	[RPOST_INJECT_DEVICE_ID] = "fail_device_id",
 	[RPOST_INJECT_CHARGE] = "fail_charge",
+	[RPOST_INJECT_DOMAIN] = "fail_domain",
 };
 
 static struct fault_attr rpost_inject_attrs[RPOST_NUM_INJECT];

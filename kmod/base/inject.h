@@ -24,6 +24,7 @@ enum rpost_inject_point {
 	RPOST_INJECT_DEVICE,		/* a new device finds no memory */
 	RPOST_INJECT_DEVICE_ID,		/* a new device gets no number */
 	RPOST_INJECT_CHARGE,		/* a user is at the limit */
+	RPOST_INJECT_DOMAIN,		/* a post finds its queue pair's handle to be another's */
 	RPOST_NUM_INJECT,
 };
 

@@ -130,6 +130,7 @@ struct rpost_mr *rpost_cache_find(struct rpost_pd *pd, u64 addr, u64 length, u32
 struct rpost_watch *rpost_cache_watch(struct rpost_file *file, u64 addr, u64 length);
 struct rpost_mr *rpost_cache_get(struct rpost_pd *pd, u64 addr, u64 length,
 				 u32 access, struct rpost_pin *pin);
+bool rpost_cache_has(const struct rpost_pd *pd, struct rpost_mr *mr);
 void rpost_mr_unuse(struct rpost_mr *mr);
 
 #endif /* RPOST_CACHE_H */

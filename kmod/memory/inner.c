@@ -69,6 +69,22 @@ struct rpost_mr *rpost_cache_get(struct rpost_pd *pd, u64 addr, u64 length, u32 
 	return mr;
 }
 
+/*
+ * Is a region from rpost_cache_get(), of which the caller has a use, still registered, and
+ * in this domain, which the caller keeps?  A domain that ends deregisters all of its regions.
+ */
+bool rpost_cache_has(const struct rpost_pd *pd, struct rpost_mr *mr)
+{
+	struct rpost_kept *kept = rpost_kept(mr->obj.file);
+	unsigned long flags;
+	bool has;
+
+	spin_lock_irqsave(&kept->lock, flags);
+	has = mr->keep != RPOST_MR_OUT && mr->pd == pd;
+	spin_unlock_irqrestore(&kept->lock, flags);
+	return has;
+}
+
 /* Does not sleep; the caller may hold spinlocks and be in a softirq. */
 void rpost_mr_unuse(struct rpost_mr *mr)
 {

@@ -16,6 +16,7 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
+#include "base/inject.h"
 #include "compat/compat.h"
 #include "memory/cache.h"
 #include "post/post.h"
@@ -37,6 +38,21 @@ static bool rpost_sge_needs(const struct rpost_sge *sge)
 }
 
 /*
+ * Are the regions that a work request has waited for in the domain of its queue pair?  Since
+ * rpost_memory_get() its handle may be that of another, and a key may stand for anything there.
+ */
+static bool rpost_memory_fits(const struct rpost_memory *memory, const struct rpost_pd *pd)
+{
+	u32 i;
+
+	for (i = 0; i < memory->uses.num; i++) {
+		if (!rpost_cache_has(pd, rpost_uses_at(&memory->uses, i)))
+			return false;
+	}
+	return !rpost_inject(RPOST_INJECT_DOMAIN);
+}
+
+/*
  * Find regions for the entries with the lkey 0; the entries stay as they are.
  * @check gets the uses, in the order of these entries; after an error the caller drops
  * them.  Return 0; RPOST_NEEDS_MEMORY if a region has to be registered first; or a
@@ -49,11 +65,12 @@ int rpost_memory_find(const struct rpost_check *check, struct rpost_sge *sges, u
 	u32 i;
 	int ret;
 
-	if (memory->uses.num) {
+	if (memory->uses.num && rpost_memory_fits(memory, check->pd)) {
 		*check->uses = memory->uses;
 		memory->uses.num = 0;
 		return 0;
 	}
+	rpost_uses_drop(&memory->uses);
 	if (rpost_memory_bytes(sges, num) < 0)
 		return -EINVAL;
 	for (i = 0; i < num; i++) {

@@ -129,7 +129,6 @@ static noinline int rpost_post_rest(struct rpost_file *file, u32 command, int re
 		      rpost_policy_wait(&file->tenant);
 		if (ret)
 			return ret;
-		/* If a queue pair of another domain has the handle now, the keys are refused. */
 		ret = rpost_post_wrs(file, command, post, memory);
 		/* It is left if the post has failed before it was needed. */
 		rpost_uses_drop(&memory->uses);

@@ -147,6 +147,38 @@ TEST_F(inject, user_at_the_limit)
 	rp_unmap_cq(&cq);
 }
 
+/*
+ * A write of memory without a key has waited for it, and the handle of its queue pair is
+ * another's now: what was registered is not used there.
+ */
+TEST_F(inject, another_queue_pair)
+{
+	const uint32_t flags = RPOST_QP_ANY_MEMORY | RPOST_QP_SIG_ALL;
+	char *mem = rp_pages(INJECT_BYTES);
+	struct rp_end *c = &self->in.c;
+	struct rp_send write;
+	struct rpost_wc wc;
+	long before;
+
+	NEED_INJECTION();
+	ASSERT_NE(NULL, mem);
+	memset(mem, 0x5a, INJECT_BYTES);
+	write = rp_send(RPOST_WR_RDMA_WRITE, 1, mem, INJECT_BYTES, 0);
+	write.wr.remote_addr = (uintptr_t)self->in.buf;
+	write.wr.rkey = self->in.mr.rkey;
+	ASSERT_EQ(0, rp_join(c, &self->in.s, self->in.listener, flags));
+	before = injected("fail_domain");
+	ASSERT_EQ(0, inject("fail_domain", 1));
+	ASSERT_EQ(0, rp_post_send(c, &write));
+	EXPECT_EQ(before + 1, injected("fail_domain"));
+	ASSERT_EQ(1, rp_wait_cq(&c->cq, &wc));
+	EXPECT_EQ(RPOST_WC_SUCCESS, wc.status);
+	EXPECT_EQ(0, memcmp(mem, self->in.buf, INJECT_BYTES));
+	ASSERT_EQ(0, rp_leave(c));
+	ASSERT_EQ(0, rp_leave(&self->in.s));
+	munmap(mem, INJECT_BYTES);
+}
+
 /* A completion has a general error. */
 TEST_F(inject, failed_completion)
 {

@@ -59,7 +59,7 @@ int inject_end(struct injection *in)
 		"fail_backlog", "fail_request", "fail_ring", "fail_completion",
 		"fail_async", "fail_drain", "fail_dereg", "fail_reg_post",
 		"fail_reg_wc", "fail_reg_wait", "fail_device", "fail_device_id",
-		"fail_charge",
+		"fail_charge", "fail_domain",
 	};
 	unsigned int i;
 
