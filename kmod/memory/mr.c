@@ -568,13 +568,15 @@ err:
 static int rpost_reg_mr_finish(struct rpost_ucmd *ucmd, struct rpost_mr *mr)
 {
 	struct rpost_reg_mr *cmd = &ucmd->cmd.reg_mr;
-	int ret = 0;
+	int ret;
 
-	/* A region from the cache has no handle yet. */
-	if (!mr->obj.slot)
+	ret = rhashtable_insert_fast(&mr->pd->mrs, &mr->node, rpost_mr_params);
+	/*
+	 * A region from the cache has no handle yet.  It comes last, as from then on whoever
+	 * has found the old one under RCU can get a reference.
+	 */
+	if (!ret && !mr->obj.slot)
 		ret = rpost_obj_take_handle(&mr->obj, RPOST_GFP);
-	if (!ret)
-		ret = rhashtable_insert_fast(&mr->pd->mrs, &mr->node, rpost_mr_params);
 	if (ret) {
 		rpost_mr_abort(&mr->obj);
 		return ret;
