@@ -57,6 +57,7 @@ struct rpost_hwcq {
 #define RPOST_POLL_BATCH	16
 #define RPOST_POLL_BUDGET	(16 * RPOST_POLL_BATCH)
 #define RPOST_POLL_MOST		1024	/* under a spinlock */
+#define RPOST_MANY_HWCQS	32	/* of a queue that gets no more small ones */
 
 struct rpost_hwcq *rpost_cq_attach(struct rpost_cq *cq, u32 entries);
 int rpost_cq_grow(struct rpost_hwcq *hwcq, u32 entries);

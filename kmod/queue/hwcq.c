@@ -139,6 +139,7 @@ struct rpost_hwcq *rpost_cq_attach(struct rpost_cq *cq, u32 entries)
 	u32 size = max(entries, rpost_cq_size(cq));
 	u32 max_cqe = cq->obj.dev->ib_dev->attrs.max_cqe;
 	struct rpost_hwcq *hwcq;
+	u32 num = 0;
 
 	if (entries > max_cqe)
 		return ERR_PTR(-EINVAL);
@@ -149,11 +150,13 @@ struct rpost_hwcq *rpost_cq_attach(struct rpost_cq *cq, u32 entries)
 			goto found;
 		/* Each queue is larger than the last, so that there are few. */
 		size = max(size, 2 * hwcq->size + 1);
+		num++;
 	}
 	size = min(rpost_hwcq_size(size, entries), max_cqe);
 	hwcq = rpost_hwcq_create(cq, size);
+	/* Near a limit take no more than is needed; but a poll visits all, under a lock. */
 	if ((hwcq == ERR_PTR(-EMFILE) || hwcq == ERR_PTR(-ENOMEM)) &&
-	    size > entries)
+	    size > entries && num < RPOST_MANY_HWCQS)
 		hwcq = rpost_hwcq_create(cq, entries);
 	if (IS_ERR(hwcq))
 		goto out;

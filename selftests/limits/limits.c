@@ -143,6 +143,30 @@ TEST_F(entries, completions)
 	rp_unmap_cq(&other.cq);
 }
 
+/*
+ * A program that keeps to the little that is left gets a queue of the device for each queue
+ * pair, all of which a poll visits with a lock held: so not without end.
+ */
+TEST_F(entries, many_queues)
+{
+	struct rp_end *end = &self->end;
+	struct rp_end other = *end;
+	int i, ret = 0;
+
+	NEED_ROOT();
+	ASSERT_EQ(0, rp_create_cq(end->fd, end->device, 1, -1, &other.cq));
+	for (i = 0; i < 64 && !ret; i++) {
+		ASSERT_EQ(0, rp_set_number("max_cqe", (i + 1) * QP_ENTRIES));
+		ret = rp_create_own(&other, RPOST_QPT_RC, 0);
+	}
+	EXPECT_EQ(-EMFILE, ret);
+	EXPECT_EQ(32 + 1, i);
+	/* There may be a large one more. */
+	ASSERT_EQ(0, rp_set_number("max_cqe", self->max_cqe));
+	EXPECT_EQ(0, rp_create_own(&other, RPOST_QPT_RC, 0));
+	rp_unmap_cq(&other.cq);
+}
+
 TEST_F(entries, come_back_when_the_device_goes)
 {
 	struct rp_end *end = &self->end;
