@@ -113,7 +113,10 @@ void rpost_fd_wake(struct rpost_fd *fd)
 	kill_fasync(&fd->fasync, SIGIO, POLL_IN);
 }
 
-/* Copy all events that fit.  Return their bytes, 0 if there is none, or a negative errno. */
+/*
+ * Copy all events that fit, which may come as fast as they are copied, until a signal comes.
+ * Return their bytes, 0 if there is none, or a negative errno.
+ */
 static ssize_t rpost_fd_fetch(struct rpost_fd *fd, char __user *buf, size_t count)
 {
 	u64 event[RPOST_FD_EVENT_BYTES / sizeof(u64)];
@@ -129,6 +132,9 @@ static ssize_t rpost_fd_fetch(struct rpost_fd *fd, char __user *buf, size_t coun
 		}
 		type->taken(fd);
 		done += type->event_size;
+		if (signal_pending(current))
+			break;
+		cond_resched();
 	}
 	mutex_unlock(&fd->fetch);
 	return done;

@@ -5,9 +5,13 @@
  * event is lost, or that a program harms more than its own ring.
  */
 #include <kselftest_harness.h>
+#include <linux/userfaultfd.h>
 #include <pthread.h>
+#include <signal.h>
+#include <sys/ioctl.h>
 
 #include "cq_pair.h"
+#include "mapping.h"
 
 CQ_FIXTURE()
 
@@ -253,6 +257,60 @@ TEST_F(cq, channel_reads)
 	EXPECT_EQ(-1, read(self->p.comp, bad, sizeof(events)));
 	EXPECT_EQ(EFAULT, errno);
 	EXPECT_EQ(sizeof(events[0]), read(self->p.comp, events, sizeof(events)));
+}
+
+static void on_signal(int nr)
+{
+	(void)nr;
+}
+
+/* A reader whose first event goes to a page that comes late, after a signal */
+struct interrupted {
+	int fd;
+	void *page;
+	pthread_t reader;
+};
+
+static void *interrupt_reader(void *arg)
+{
+	struct interrupted *in = arg;
+	struct uffdio_zeropage zero = { .range = { (uintptr_t)in->page, getpagesize() } };
+	struct pollfd pfd = { .fd = in->fd, .events = POLLIN };
+
+	if (poll(&pfd, 1, TEST_TIMEOUT_MS) != 1)
+		return in;
+	pthread_kill(in->reader, SIGUSR1);
+	return (void *)(intptr_t)ioctl(in->fd, UFFDIO_ZEROPAGE, &zero);
+}
+
+/* A signal ends a read that has something to return: events can come without end. */
+TEST_F(cq, channel_reads_end_by_a_signal)
+{
+	const size_t one = sizeof(struct rpost_comp_event), page = getpagesize();
+	struct sigaction action = { .sa_handler = on_signal };
+	struct interrupted in = { .page = rp_pages(page), .reader = pthread_self() };
+	pthread_t thread;
+	void *ret;
+	int i;
+
+	ASSERT_NE(NULL, in.page);
+	in.fd = fault_fd(in.page, page, O_NONBLOCK);
+	if (in.fd < 0)
+		SKIP(return, "no userfaultfd");
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, rp_arm_cq(&self->p.s.cq, 0));
+		ASSERT_EQ(0, message(self, i, 0));
+		ASSERT_EQ(1, rp_wait_cq(&self->p.s.cq, &self->wc));
+		ASSERT_TRUE(rp_readable(self->p.comp, TEST_TIMEOUT_MS));
+	}
+	ASSERT_EQ(0, sigaction(SIGUSR1, &action, NULL));
+	ASSERT_EQ(0, pthread_create(&thread, NULL, interrupt_reader, &in));
+	EXPECT_EQ(one, read(self->p.comp, in.page, 2 * one));
+	ASSERT_EQ(0, pthread_join(thread, &ret));
+	EXPECT_EQ(NULL, ret);
+	EXPECT_TRUE(rp_readable(self->p.comp, TEST_TIMEOUT_MS));
+	close(in.fd);
+	munmap(in.page, page);
 }
 
 static void *message_later(void *arg)
