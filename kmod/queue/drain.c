@@ -85,11 +85,15 @@ void rpost_qp_fetch_rest(struct rpost_qp *qp)
  */
 static bool rpost_qp_patient(struct rpost_qp *qp, unsigned long end)
 {
-	if (fatal_signal_pending(current))
-		return false;
-	if (time_after_eq(jiffies, end))
+	return !fatal_signal_pending(current) && time_before(jiffies, end) &&
+	       !READ_ONCE(qp->obj.dev->stuck);
+}
+
+/* A drain has failed: has the device missed its deadline, as far as the task knows? */
+static void rpost_qp_give_up(struct rpost_qp *qp, unsigned long end)
+{
+	if (time_after_eq(jiffies, end) && !fatal_signal_pending(current))
 		WRITE_ONCE(qp->obj.dev->stuck, true);
-	return !READ_ONCE(qp->obj.dev->stuck);
 }
 
 /* Most devices flush within microseconds. */
@@ -108,6 +112,7 @@ static int rpost_qp_wait(struct rpost_qp *qp, unsigned long end,
 			rpost_qp_fetch_rest(qp);
 			if (drained(qp))
 				break;
+			rpost_qp_give_up(qp, end);
 			return fatal_signal_pending(current) ? -EINTR : -ETIMEDOUT;
 		}
 		if (!rpost_qp_fetch(qp))
@@ -189,6 +194,8 @@ static int rpost_drain_sq(struct rpost_qp *qp, unsigned long end)
 			break;
 		rpost_qp_nap();
 	}
+	if (ret == -ENOMEM)
+		rpost_qp_give_up(qp, end);
 	return ret ? : rpost_qp_wait(qp, end, rpost_send_drained);
 }
 
