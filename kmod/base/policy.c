@@ -253,31 +253,34 @@ static bool rpost_pay(struct rpost_policy *policy, enum rpost_pace pace, s64 now
 	return true;
 }
 
-/* Take back what a policy was charged for its first paces. */
-static void rpost_unpay(struct rpost_policy *policy, int paces, u32 bytes)
+/* Take back what a policy was charged for its first paces, except the time since then. */
+static void rpost_unpay(struct rpost_policy *policy, int paces, u32 bytes, s64 since)
 {
 	const struct rpost_rules *rules = rcu_dereference(policy->rules);
+	s64 cost;
 
-	while (paces--)
-		atomic64_sub(rpost_cost(rules, paces, bytes), &policy->paid[paces]);
+	while (paces--) {
+		cost = rpost_cost(rules, paces, bytes);
+		atomic64_sub(cost - min(cost, since), &policy->paid[paces]);
+	}
 }
 
 /* Take back what the policies below this one, or all, were charged. */
 static void rpost_policies_refund(const struct rpost_tenant *tenant,
-				  const struct rpost_policy *end, u32 bytes)
+				  const struct rpost_policy *end, u32 bytes, s64 since)
 {
 	struct rpost_policy *policy;
 
 	for (policy = rcu_dereference(tenant->policy); policy && policy != end;
 	     policy = rcu_dereference(policy->parent))
-		rpost_unpay(policy, RPOST_NUM_PACES, bytes);
+		rpost_unpay(policy, RPOST_NUM_PACES, bytes, since);
 }
 
 /*
- * Charge a work request that is about to be posted.  Return false, and charge nothing, if
- * a policy is in debt, see rpost_policy_wait().
+ * Charge a work request that is about to be posted.  Return the time (CLOCK_MONOTONIC, ns);
+ * or 0, and charge nothing, if a policy is in debt, see rpost_policy_wait().
  */
-bool rpost_policy_charge(const struct rpost_tenant *tenant, u32 bytes)
+s64 rpost_policy_charge(const struct rpost_tenant *tenant, u32 bytes)
 {
 	struct rpost_policy *policy;
 	s64 now = ktime_get_ns();
@@ -293,21 +296,23 @@ bool rpost_policy_charge(const struct rpost_tenant *tenant, u32 bytes)
 	}
 undo:
 	if (policy) {
-		rpost_unpay(policy, pace, bytes);
-		rpost_policies_refund(tenant, policy, bytes);
+		rpost_unpay(policy, pace, bytes, 0);
+		rpost_policies_refund(tenant, policy, bytes, 0);
 	}
 	rcu_read_unlock();
-	return !policy;
+	return policy ? 0 : now;
 }
 
 /*
- * Take back the charge of a work request that was not posted.  If the rules have changed
- * since, it is not exactly what was charged.
+ * Take back the charge of a work request that was not posted.  when is from
+ * rpost_policy_charge().  The time that has passed since has paid for it: what others were
+ * charged meanwhile stays.  If the rules have changed since, it is not exactly what was
+ * charged.
  */
-void rpost_policy_refund(const struct rpost_tenant *tenant, u32 bytes)
+void rpost_policy_refund(const struct rpost_tenant *tenant, u32 bytes, s64 when)
 {
 	rcu_read_lock();
-	rpost_policies_refund(tenant, NULL, bytes);
+	rpost_policies_refund(tenant, NULL, bytes, ktime_get_ns() - when);
 	rcu_read_unlock();
 }
 

@@ -116,8 +116,8 @@ struct rpost_rules *rpost_rules_get(const struct rpost_policy_rules *says);
 bool rpost_rules_within(const struct rpost_rules *rules, const struct rpost_rules *old);
 struct rpost_policy *rpost_policy_alloc(struct rpost_rules *rules, struct cgroup *cgroup);
 
-bool rpost_policy_charge(const struct rpost_tenant *tenant, u32 bytes);
-void rpost_policy_refund(const struct rpost_tenant *tenant, u32 bytes);
+s64 rpost_policy_charge(const struct rpost_tenant *tenant, u32 bytes);
+void rpost_policy_refund(const struct rpost_tenant *tenant, u32 bytes, s64 when);
 int rpost_policy_wait(const struct rpost_tenant *tenant);
 void rpost_policy_posted(const struct rpost_tenant *tenant, u32 bytes);
 void rpost_policy_error(const struct rpost_tenant *tenant);

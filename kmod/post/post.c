@@ -173,12 +173,12 @@ int rpost_post(struct rpost_file *file, u32 command, unsigned long arg)
 	if (post.count > 1 && !post.scratch)
 		post.scratch = rpost_scratch_take(file);
 	memory.uses.num = 0;
-	memory.paid = false;
+	memory.paid = 0;
 	ret = rpost_post_wrs(file, command, &post, &memory);
 	if (unlikely(rpost_post_waits(ret))) {
 		ret = rpost_post_rest(file, command, ret, &post, &memory);
 		if (memory.paid)
-			rpost_policy_refund(&file->tenant, memory.bytes);
+			rpost_policy_refund(&file->tenant, memory.bytes, memory.paid);
 	}
 	if (post.posted)
 		ret = post.posted;

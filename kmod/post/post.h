@@ -35,7 +35,7 @@ static inline bool rpost_post_waits(int ret)
  * @access: RPOST_ACCESS_* that it needs
  * @uses: uses of regions with that memory, in the order of these entries, for
  *        the next attempt to post the work request
- * @paid: policies have charged it, see rpost_policy_charge()
+ * @paid: when policies have charged it, from rpost_policy_charge(); or 0
  * @bytes: what they have charged it for
  */
 struct rpost_memory {
@@ -43,7 +43,7 @@ struct rpost_memory {
 	u32 num;
 	u32 access;
 	struct rpost_uses uses;
-	bool paid;
+	s64 paid;
 	u32 bytes;
 };
 

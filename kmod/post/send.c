@@ -412,11 +412,12 @@ static int rpost_send_batch(struct rpost_qp *qp, struct rpost_swr *swrs, u32 n, 
 }
 
 /*
- * Ask the policies whether a work request may be posted, and charge it.  Set *bytes to its
- * length; one that is malformed is refused later.  Return 0, -EPERM or RPOST_IN_DEBT.
+ * Ask the policies whether a work request may be posted, and charge it unless *paid says when
+ * that was done.  Set *bytes to its length; one that is malformed is refused later.  Return
+ * 0, -EPERM or RPOST_IN_DEBT.
  */
 static int rpost_send_admit(struct rpost_qp *qp, const struct rpost_send_wr *wr, bool first,
-			    bool charge, u32 *bytes)
+			    u32 *bytes, s64 *paid)
 {
 	const struct rpost_tenant *tenant = &qp->obj.file->tenant;
 	const struct rpost_sge *sges = (const struct rpost_sge *)(wr + 1);
@@ -435,7 +436,9 @@ static int rpost_send_admit(struct rpost_qp *qp, const struct rpost_send_wr *wr,
 	ret = rpost_policy_allows(tenant, &wish);
 	if (ret)
 		return ret;
-	return charge && !rpost_policy_charge(tenant, *bytes) ? RPOST_IN_DEBT : 0;
+	if (!*paid)
+		*paid = rpost_policy_charge(tenant, *bytes);
+	return *paid ? 0 : RPOST_IN_DEBT;
 }
 
 /*
@@ -450,16 +453,18 @@ static noinline int rpost_post_admitted(struct rpost_qp *qp, struct rpost_postin
 	struct rpost_swr swr rpost_uninitialized;
 	u32 first, bytes;
 	int ret = 0;
+	s64 paid;
 
 	while (!ret && post->posted < post->count) {
 		first = post->posted;
 		wr = post->wrs;
+		paid = memory ? memory->paid : 0;
 		/* The error of another than the first of all comes from the next post. */
-		ret = rpost_send_admit(qp, wr, !first, !memory || !memory->paid, &bytes);
+		ret = rpost_send_admit(qp, wr, !first, &bytes, &paid);
 		if (ret)
 			break;
 		if (memory)
-			memory->paid = false;
+			memory->paid = 0;
 		ret = rpost_build_send(qp, &swr, wr, memory);
 		if (!ret) {
 			ret = rpost_send_batch(qp, &swr, 1, &post->posted);
@@ -472,10 +477,10 @@ static noinline int rpost_post_admitted(struct rpost_qp *qp, struct rpost_postin
 			post->wrs += wr->size;
 			rpost_policy_posted(tenant, bytes);
 		} else if (ret == RPOST_NEEDS_MEMORY) {
-			memory->paid = true;
+			memory->paid = paid;
 			memory->bytes = bytes;
 		} else {
-			rpost_policy_refund(tenant, bytes);
+			rpost_policy_refund(tenant, bytes, paid);
 		}
 	}
 	return ret;

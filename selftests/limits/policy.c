@@ -5,12 +5,16 @@
  * kept from what is allowed.
  */
 #include <kselftest_harness.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "cgroup.h"
+#include "mapping.h"
 #include "path.h"
 #include "rpost_own.h"
 #include "share.h"
@@ -488,6 +492,61 @@ TEST_F(own, failed_is_not_charged)
 	EXPECT_EQ(0, now.waits);
 	EXPECT_EQ(0, now.ops);
 	munmap(none, 4096);
+}
+
+/* A post that waits for a page */
+struct parked {
+	struct rp_end *end;
+	struct rp_send send;
+	int ret;
+};
+
+static void *post_parked(void *arg)
+{
+	struct parked *parked = arg;
+
+	parked->ret = rp_post_send(parked->end, &parked->send);
+	return NULL;
+}
+
+/*
+ * A send has cost 4 s, and waits for its page.  When it fails, the 4 s have passed: what
+ * another send has cost meanwhile is not taken back with it.
+ */
+TEST_F(own, failed_has_paid_with_time)
+{
+	struct rpost_set_policy cmd = policy_of(RPOST_POLICY_BYTES, 0);
+	char *mem = rp_pages(4096), *late = rp_pages(4096);
+	int fd = fault_fd(late, 4096, O_NONBLOCK);
+	struct uffdio_range range = { (uintptr_t)late, 4096 };
+	struct pollfd pfd = { .fd = fd, .events = POLLIN };
+	struct parked parked = { .end = &self->a };
+	struct rp_send send;
+	pthread_t thread;
+	uint64_t begin;
+
+	ASSERT_NE(NULL, mem);
+	ASSERT_NE(NULL, late);
+	if (fd < 0)
+		SKIP(return, "no userfaultfd");
+	rp_qp_flags = RPOST_QP_ANY_MEMORY;
+	ASSERT_EQ(0, rp_own_join(&self->a, &self->b, RPOST_QPT_RC));
+	cmd.rules.bytes_per_s = 1024;
+	ASSERT_EQ(0, set(self->a.fd, &cmd));
+	memset(mem, 1, 4096);
+	send = rp_send(RPOST_WR_SEND, 1, mem, 4096, 0);
+	parked.send = rp_send(RPOST_WR_SEND, 2, late, 4096, 0);
+	begin = rp_now_ms();
+	ASSERT_EQ(0, pthread_create(&thread, NULL, post_parked, &parked));
+	ASSERT_EQ(1, poll(&pfd, 1, TEST_TIMEOUT_MS));
+	ASSERT_EQ(0, rp_post_send(&self->a, &send));
+	ASSERT_EQ(0, munmap(late, 4096));
+	ASSERT_EQ(0, ioctl(fd, UFFDIO_WAKE, &range));
+	ASSERT_EQ(0, pthread_join(thread, NULL));
+	EXPECT_EQ(-EFAULT, parked.ret);
+	ASSERT_EQ(0, rp_post_send(&self->a, &send));
+	EXPECT_LE(8000 - 1, rp_now_ms() - begin);
+	close(fd);
 }
 
 #define LENGTH		65536
