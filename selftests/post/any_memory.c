@@ -538,7 +538,7 @@ static void *post_one_recv(void *arg)
 TEST_F(any, page_does_not_come)
 {
 	char *p = rp_pages(self->page);
-	int fd = fault_fd(p, self->page, 0);
+	int fd = fault_fd(p, self->page, O_NONBLOCK);
 	struct poster poster = { &self->p, p, 0 };
 	struct uffdio_zeropage zero = { .range = { (uintptr_t)p, self->page } };
 	struct pollfd pfd = { .fd = fd, .events = POLLIN };
