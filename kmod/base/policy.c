@@ -305,9 +305,9 @@ undo:
 
 /*
  * Take back the charge of a work request that was not posted.  when is from
- * rpost_policy_charge().  The time that has passed since has paid for it: what others were
- * charged meanwhile stays.  If the rules have changed since, it is not exactly what was
- * charged.
+ * rpost_policy_charge().  The time that has passed since has paid for it, or for what was
+ * owed before, and is not taken back: what others were charged meanwhile stays.  If the rules
+ * have changed since, it is not exactly what was charged.
  */
 void rpost_policy_refund(const struct rpost_tenant *tenant, u32 bytes, s64 when)
 {
@@ -353,27 +353,15 @@ static bool rpost_rules_meet(const struct rpost_rules *rules, const struct rpost
 		return true;
 	for (i = 0; i < rules->says.num_peers; i++) {
 		peer = &rules->peers[i];
-		if (peer->listen != wish->listen ||
-		    !rpost_addr_within(wish->peer->s6_addr, peer->addr, peer->prefix))
+		if (peer->listen != wish->listen)
+			continue;
+		/* Without an address only a peer that is every address will do. */
+		if (wish->peer ? !rpost_addr_within(wish->peer->s6_addr, peer->addr, peer->prefix) :
+				 peer->prefix)
 			continue;
 		if (wish->port < 0 ? !peer->first_port && peer->last_port == U16_MAX :
 				     wish->port >= peer->first_port &&
 				     wish->port <= peer->last_port)
-			return true;
-	}
-	return false;
-}
-
-/* May programs connect to every address and port? */
-static bool rpost_rules_meet_anybody(const struct rpost_rules *rules)
-{
-	u32 i;
-
-	if (!(rules->says.has & RPOST_POLICY_CONNECT))
-		return true;
-	for (i = 0; i < rules->says.num_peers; i++) {
-		if (!rules->peers[i].listen && !rules->peers[i].prefix &&
-		    !rules->peers[i].first_port && rules->peers[i].last_port == U16_MAX)
 			return true;
 	}
 	return false;
@@ -384,8 +372,7 @@ static bool rpost_rules_allow(const struct rpost_rules *rules, const struct rpos
 	return !(rules->says.forbid & wish->forbid) &&
 	       (!(rules->says.has & RPOST_POLICY_LENGTH) ||
 		wish->bytes <= rules->says.max_length) &&
-	       (!wish->peer || rpost_rules_meet(rules, wish)) &&
-	       (!wish->anybody || rpost_rules_meet_anybody(rules));
+	       (!(wish->peer || wish->anybody) || rpost_rules_meet(rules, wish));
 }
 
 /* See rpost_policy_allows(). */

@@ -97,7 +97,7 @@ struct rpost_tenant {
  * @peer: address to connect to, or to listen on; or NULL
  * @port: port there; negative for a path that names none
  * @listen: to listen
- * @anybody: to connect to whom no address names
+ * @anybody: to connect to whom no address names; then @port is negative
  */
 struct rpost_wish {
 	u32 forbid;

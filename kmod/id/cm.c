@@ -546,7 +546,7 @@ int rpost_id_check_device(const struct rpost_id *id, u32 states)
 int rpost_path_allowed(const struct rpost_id *id)
 {
 	return rpost_policy_allows(&id->obj.file->tenant, &(struct rpost_wish){
-		.forbid = RPOST_FORBID_RAW, .anybody = true });
+		.forbid = RPOST_FORBID_RAW, .port = -1, .anybody = true });
 }
 
 /* Do policies let the program listen on this address, or connect to it?  It may be none. */
