@@ -65,7 +65,6 @@ struct rpost_cmd_row {
 int rpost_copy_words(void *to, const void __user *from, u32 bytes);
 int rpost_ucmd_run(struct rpost_file *file, struct file *filp,
 		   const struct rpost_cmd_row *row, unsigned long arg);
-int rpost_respond_from(struct rpost_ucmd *ucmd, u32 from);
 int rpost_respond(struct rpost_ucmd *ucmd);
 struct rpost_file *rpost_file_create(void);
 void rpost_file_close(struct rpost_file *file);
@@ -172,7 +171,7 @@ void rpost_obj_unreserve(struct rpost_obj *obj);
 void rpost_obj_give_handle(struct rpost_obj *obj);
 int rpost_obj_take_handle(struct rpost_obj *obj, gfp_t gfp);
 void rpost_obj_publish(struct rpost_obj *obj);
-int rpost_obj_answer(struct rpost_ucmd *ucmd, struct rpost_obj *obj, u32 from);
+int rpost_obj_answer(struct rpost_ucmd *ucmd, struct rpost_obj *obj);
 struct rpost_context *rpost_obj_context(struct rpost_file *file, u32 handle,
 					enum rpost_obj_type type);
 struct rpost_obj *rpost_obj_get(struct rpost_file *file, u32 handle, enum rpost_obj_type type);

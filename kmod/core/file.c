@@ -85,26 +85,14 @@ int rpost_ucmd_run(struct rpost_file *file, struct file *filp,
 }
 
 /*
- * Copy a command's struct back to the program, from the byte at offset @from on.
- * The command leaves its device: the copy may wait for ever.  Return 0 or -EFAULT.
- */
-int rpost_respond_from(struct rpost_ucmd *ucmd, u32 from)
-{
-	rpost_leave_device(ucmd);
-	/* @size was read once; the program may have changed its copy since. */
-	if (copy_to_user(ucmd->ubuf + from, (void *)&ucmd->cmd + from,
-			 ucmd->size - from))
-		return -EFAULT;
-	return 0;
-}
-
-/*
- * Copy a command's struct back to the program.  The command leaves its device.
- * Return 0 or -EFAULT.
+ * Copy a command's struct back to the program.  The command leaves its device: the copy may
+ * wait for ever.  Return 0 or -EFAULT.
  */
 int rpost_respond(struct rpost_ucmd *ucmd)
 {
-	return rpost_respond_from(ucmd, 0);
+	rpost_leave_device(ucmd);
+	/* @size was read once; the program may have changed its copy since. */
+	return copy_to_user(ucmd->ubuf, &ucmd->cmd, ucmd->size) ? -EFAULT : 0;
 }
 
 static unsigned long rpost_file_bytes(void)

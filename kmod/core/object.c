@@ -389,8 +389,7 @@ static void rpost_obj_abort(struct rpost_obj *obj)
 
 /*
  * Tell the program of a new object, which is complete, and publish it.  The rwsem of its
- * context is held by the command, which leaves the device here.  The new bytes of the
- * answer begin at the offset from.
+ * context is held by the command, which leaves the device here.
  *
  * The command may wait for the program's memory for ever; meanwhile only removal of the
  * device finds the object.
@@ -398,7 +397,7 @@ static void rpost_obj_abort(struct rpost_obj *obj)
  * Return 0; or -EFAULT, and the object is destroyed, unless the device refuses: then it
  * is left to its domain, if it is a region, or to the last close.
  */
-int rpost_obj_answer(struct rpost_ucmd *ucmd, struct rpost_obj *obj, u32 from)
+int rpost_obj_answer(struct rpost_ucmd *ucmd, struct rpost_obj *obj)
 {
 	int ret;
 
@@ -409,7 +408,7 @@ int rpost_obj_answer(struct rpost_ucmd *ucmd, struct rpost_obj *obj, u32 from)
 	/* A GID may have gone before rpost_file_recheck() could find the object. */
 	if (rpost_types[obj->type].recheck)
 		rpost_types[obj->type].recheck(obj);
-	ret = rpost_respond_from(ucmd, from);
+	ret = rpost_respond(ucmd);
 	if (ret)
 		rpost_obj_abort(obj);
 	else

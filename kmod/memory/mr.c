@@ -584,8 +584,7 @@ static int rpost_reg_mr_finish(struct rpost_ucmd *ucmd, struct rpost_mr *mr)
 	cmd->handle = mr->obj.handle;
 	cmd->lkey = mr->ib_mr->lkey;
 	cmd->rkey = mr->ib_mr->rkey;
-	/* Copying only the new fields costs less. */
-	return rpost_obj_answer(ucmd, &mr->obj, offsetof(struct rpost_reg_mr, handle));
+	return rpost_obj_answer(ucmd, &mr->obj);
 }
 
 /* Take the region from the cache, if it is there.  Return 1 if it is not. */

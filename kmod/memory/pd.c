@@ -104,7 +104,7 @@ int rpost_alloc_pd_ioctl(struct rpost_ucmd *ucmd)
 	pd->local_dma_lkey = pd->ib_pd->local_dma_lkey;
 
 	cmd->handle = pd->obj.handle;
-	return rpost_obj_answer(ucmd, &pd->obj, 0);
+	return rpost_obj_answer(ucmd, &pd->obj);
 
 err_shutdown:
 	if (rpost_pd_shutdown(&pd->obj)) {

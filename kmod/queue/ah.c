@@ -161,7 +161,7 @@ int rpost_create_ah_ioctl(struct rpost_ucmd *ucmd)
 	cmd->handle = ah->obj.handle;
 	rpost_ah_fill_link(cmd, &attr);
 	rdma_destroy_ah_attr(&attr);
-	return rpost_obj_answer(ucmd, &ah->obj, 0);
+	return rpost_obj_answer(ucmd, &ah->obj);
 
 err_unreserve:
 	rpost_obj_unreserve(&ah->obj);

@@ -396,7 +396,7 @@ int rpost_create_cq_ioctl(struct rpost_ucmd *ucmd)
 	cmd->ring_offset = offset_in_page(ring->hdr);
 	cmd->shared_page = ring->mem->number;
 	cmd->handle = cq->obj.handle;
-	return rpost_obj_answer(ucmd, &cq->obj, 0);
+	return rpost_obj_answer(ucmd, &cq->obj);
 
 err_ring:
 	rpost_ring_free(ring);

@@ -654,7 +654,7 @@ int rpost_create_qp_ioctl(struct rpost_ucmd *ucmd)
 	rpost_qp_unlock(qp);
 	if (ret)
 		goto err;
-	return rpost_obj_answer(ucmd, &qp->obj, 0);
+	return rpost_obj_answer(ucmd, &qp->obj);
 err:
 	rpost_qp_unuse_parts(qp);
 	if (!qp->leaked)

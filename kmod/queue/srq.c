@@ -431,7 +431,7 @@ int rpost_create_srq_ioctl(struct rpost_ucmd *ucmd)
 		goto err_unreserve;
 
 	cmd->handle = srq->obj.handle;
-	return rpost_obj_answer(ucmd, &srq->obj, 0);
+	return rpost_obj_answer(ucmd, &srq->obj);
 
 err_unreserve:
 	rpost_obj_unreserve(&srq->obj);
