@@ -52,7 +52,6 @@ static void rpost_join_add(struct rpost_id *id, struct rpost_join *join)
 {
 	struct rpost_file *file = id->obj.file;
 
-	join->serial = ++id->join_serial;
 	id->num_joins++;
 	spin_lock(&file->event_lock);
 	list_add(&join->link, &id->joins);

@@ -167,7 +167,6 @@ static void rpost_event_fill(struct rpost_event *event,
 {
 	struct rpost_get_event *to = &event->event;
 	const struct rdma_ud_param *ud = &from->param.ud;
-	const struct rpost_join *join;
 
 	to->event = from->event;
 	to->status = from->status;
@@ -179,9 +178,8 @@ static void rpost_event_fill(struct rpost_event *event,
 		fallthrough;
 	case RDMA_CM_EVENT_MULTICAST_ERROR:
 		/* Here it is the context given to rdma_join_multicast(). */
-		join = ud->private_data;
-		to->user_data = join->user_data;
-		event->join = join->serial;
+		event->join = ud->private_data;
+		to->user_data = event->join->user_data;
 		return;
 	default:
 		break;

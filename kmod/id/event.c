@@ -66,16 +66,13 @@ static bool rpost_event_detach(struct rpost_event *event)
 	return true;
 }
 
-/*
- * Free the events of the join with this serial number, or all if it is 0, but for those
- * that are being fetched.
- */
-static void rpost_events_detach(struct rpost_id *id, u64 serial)
+/* Free the events of this join, or all if it is NULL, but for those that are being fetched. */
+static void rpost_events_detach(struct rpost_id *id, const struct rpost_join *join)
 {
 	struct rpost_event *event, *next;
 
 	list_for_each_entry_safe(event, next, &id->events, id_link) {
-		if ((!serial || event->join == serial) && rpost_event_detach(event))
+		if ((!join || event->join == join) && rpost_event_detach(event))
 			rpost_event_free(event);
 	}
 }
@@ -189,7 +186,7 @@ static struct rpost_id *rpost_request_take(struct rpost_id *listener)
 	if (id) {
 		list_del(&id->request_link);
 		/* Its events could be fetched once it has no @listener. */
-		rpost_events_detach(id, 0);
+		rpost_events_detach(id, NULL);
 		id->listener = NULL;
 	}
 	spin_unlock(&file->event_lock);
@@ -208,7 +205,7 @@ void rpost_events_drop(struct rpost_id *id)
 	while ((request = rpost_request_take(id)))
 		rpost_id_destroy_unpublished(request);
 	spin_lock(&file->event_lock);
-	rpost_events_detach(id, 0);
+	rpost_events_detach(id, NULL);
 	spin_unlock(&file->event_lock);
 }
 
@@ -222,7 +219,7 @@ void rpost_events_drop_join(struct rpost_id *id, struct rpost_join *join)
 
 	spin_lock(&file->event_lock);
 	list_del(&join->link);
-	rpost_events_detach(id, join->serial);
+	rpost_events_detach(id, join);
 	spin_unlock(&file->event_lock);
 }
 

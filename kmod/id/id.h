@@ -30,7 +30,7 @@ struct rpost_event_channel {
  * @id: the id that reports it; for a request, the new id.  NULL if a fetcher
  *      has the event and the id was destroyed, or the group left.
  * @fetching: a fetcher is copying it to the program; no channel lists it
- * @join: serial number of the join that reported it, or 0
+ * @join: the join that reported it, while the event is in the list of @id; or NULL
  * @event: the data for the program
  *
  * The event of a request owns the new id, which is not published yet: fetching
@@ -45,17 +45,16 @@ struct rpost_event {
 	struct list_head id_link;
 	struct rpost_id *id;
 	bool fetching;
-	u64 join;
+	const struct rpost_join *join;
 	struct rpost_get_event event;
 };
 
 /*
  * A multicast group that an id has joined, in the id's list, which has the order of cma's
- * own: newest first.  No other join of the id has its @serial.
+ * own: newest first.
  */
 struct rpost_join {
 	struct list_head link;
-	u64 serial;
 	u64 user_data;
 	struct sockaddr_storage addr;
 };
@@ -99,7 +98,6 @@ struct rpost_join {
  * @joins: struct rpost_join; read under @lock or the file's event_lock, written
  *         under both
  * @num_joins: length of @joins; under @lock
- * @join_serial: serial of the newest join; under @lock
  * @route_dev: the device whose list @route_link is in, with a reference, from
  *             the first query for a route until @cm_id is destroyed; under @lock,
  *             and once @cm_id is NULL only its destroyer's
@@ -131,7 +129,6 @@ struct rpost_id {
 	atomic_t backlog;
 	struct list_head joins;
 	unsigned int num_joins;
-	u64 join_serial;
 	struct rpost_device *route_dev;
 	struct list_head route_link;
 	struct work_struct removal_work;
