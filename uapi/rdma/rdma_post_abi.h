@@ -755,8 +755,8 @@ struct rpost_query_pkeys {
  * @fd: out: file descriptor of the channel, close-on-exec
  *
  * An asynchronous channel is a file.  poll(2) reports when it is readable.
- * read(2) returns as many struct rpost_async_event records as fit, at least
- * one; without an event it sleeps, or fails with EAGAIN if the file is
+ * read(2) returns as many struct rpost_async_event records as fit, or fewer
+ * after a signal, at least one; without an event it sleeps, or fails with EAGAIN if the file is
  * O_NONBLOCK.  It fails with EINVAL if the buffer has no room for a record.
  * From its creation on, each channel of a device gets the events of the device
  * and of this open file's objects on it.  The last event of a removed device is
@@ -997,10 +997,10 @@ struct rpost_advise_mr {
  * @reserved: must be 0
  *
  * A completion channel is a file.  poll(2) reports when it is readable.
- * read(2) returns as many struct rpost_comp_event records as fit, at least one;
- * without an event it sleeps, or fails with EAGAIN if the file is O_NONBLOCK.
- * It fails with EINVAL if the buffer has no room for a record.  An event that
- * read(2) cannot write (EFAULT) is lost.
+ * read(2) returns as many struct rpost_comp_event records as fit, or fewer after
+ * a signal, at least one; without an event it sleeps, or fails with EAGAIN if the
+ * file is O_NONBLOCK.  It fails with EINVAL if the buffer has no room for a
+ * record.  An event that read(2) cannot write (EFAULT) stays.
  */
 struct rpost_create_comp_channel {
 	__u32 size;
@@ -1661,7 +1661,9 @@ struct rpost_resolve_addr {
  * Ends with RPOST_EVENT_ROUTE_RESOLVED or RPOST_EVENT_ROUTE_ERROR.
  *
  * Errors: EINVAL in another state, ENODEV if the module does not know the device
- * (yet), ENOMEM while too many events of the id have not been fetched.
+ * (yet), or if it is not of the file's network namespace, EADDRNOTAVAIL if the
+ * namespace does not have the id's address any more, ENOMEM while too many events of the
+ * id have not been fetched.
  */
 struct rpost_resolve_route {
 	__u32 size;
@@ -1773,7 +1775,8 @@ struct rpost_path {
  * Tells the state, the addresses and the route of an id.
  *
  * Errors: ENODEV if RPOST_IOC_QUERY_DEVICES does not list the id's device: the
- * device is being added or removed, or the module does not offer it.
+ * device is being added or removed, is not of the file's network namespace, or the module
+ * does not offer it.
  */
 struct rpost_query_id {
 	__u32 size;
@@ -1843,7 +1846,8 @@ struct rpost_listen {
  * file's queue pairs on the device, or for more private data than the transport
  * carries; EOPNOTSUPP for @param.qp_num or @param.srq with a queue pair, or for
  * an id without one on an iWARP device; EADDRNOTAVAIL if the id's address is no
- * longer one of this network namespace.
+ * longer one of this network namespace; ENODEV if the device is not of this
+ * namespace, or is RoCE and the id has no address.
  */
 struct rpost_connect {
 	__u32 size;
@@ -1989,7 +1993,9 @@ struct rpost_migrate_id {
  * IB_PATH_GMP, IB_PATH_PRIMARY and IB_PATH_BIDIRECTIONAL.
  *
  * Errors: EINVAL for a value out of range or a state in which the option cannot
- * be set, EOPNOTSUPP for an option that is not known.
+ * be set, EOPNOTSUPP for an option that is not known; for a path ENODEV if the device is
+ * not of the file's network namespace, or is RoCE and the id has no address,
+ * EADDRNOTAVAIL if the namespace does not have the address any more.
  */
 struct rpost_set_option {
 	__u32 size;
@@ -2068,7 +2074,8 @@ struct rpost_establish {
  * by RPOST_IOC_ATTACH_MCAST.
  *
  * Errors: EINVAL for another kind or state of id or an address that is not a
- * group's, EOPNOTSUPP for a device without multicast, ENOMEM above 64 groups.
+ * group's, EOPNOTSUPP for a device without multicast, ENOMEM above 64 groups,
+ * ENODEV and EADDRNOTAVAIL as for RPOST_IOC_CONNECT.
  */
 struct rpost_join_mcast {
 	__u32 size;
